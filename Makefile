@@ -1,0 +1,57 @@
+# Every target sets itself up: a virtual environment, the pinned packages, then the job. `make` alone lists the targets.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Two test processes with one thread each beat one process with two threads.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+.PHONY: help demo test test-all check format bench claims docs hooks clean
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: .venv/core ## train the CNN on hand-written digits and write a report
+	$(BIN)/neuropil train cnn
+
+test: .venv/test ## the tests (a few minutes on two cores)
+	$(PYTEST) -m "not slow"
+
+test-all: .venv/test ## the tests and the longer learning checks
+	$(PYTEST)
+
+check: .venv/check ## format, lint, types, import direction: what CI and the commit hook run
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/pyright
+	$(BIN)/pytest tests/test_house.py
+
+format: .venv/check ## rewrite the sources as `check` wants them
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: .venv/bench ## speed beside other libraries, in one run
+	$(BIN)/python -m benchmarks
+
+claims: .venv/bench ## recompute every figure that the docs quote
+	$(BIN)/python -m benchmarks.claims
+
+docs: .venv/docs ## build the site into site/
+	$(BIN)/mkdocs build --strict
+
+hooks: .venv/check ## run `make check` before each commit
+	$(BIN)/pre-commit install
+
+clean: ## remove the environment and what was built
+	rm -rf .venv site build
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/core: .venv/bin/python pyproject.toml constraints.txt
+	@echo "Installing neuropil into .venv (once) ..."
+	$(PIP) torch==2.13.0
+	$(PIP) --editable .
+	@touch $@
+
+.venv/test .venv/check .venv/docs .venv/bench: .venv/%: .venv/core
+	$(PIP) --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,26 @@
+"""neuropil: every network from the biological neuron to the transformer.
+
+    run = neuropil.train("cnn", epochs=5)
+    run.predict(images)
+    neuropil.load("runs/…").model
+
+Nothing heavy is imported until it is used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neuropil.recipes.run import Run as Run
+    from neuropil.recipes.run import load as load
+    from neuropil.recipes.run import train as train
+
+__version__ = "0.1.0"
+__all__ = ["Run", "load", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from neuropil.recipes import run
+
+        return getattr(run, name)
+    raise AttributeError(f"module 'neuropil' has no attribute {name!r}")

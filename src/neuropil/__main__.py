@@ -1,0 +1,3 @@
+from neuropil.cli import main
+
+main()

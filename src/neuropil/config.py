@@ -1,0 +1,165 @@
+"""Options as frozen, checked data: one line holds an option's type, default, bounds and help.
+
+    class CNNConfig(Config):
+        width: int = option(32, "channels of the first stage", low=1)
+        classes: int = from_data(10, "how many classes to tell apart")
+
+Every subclass is a frozen, keyword-only dataclass. The command line, `neuropil show`, the docs and `config.json` are all made from the
+same fields. A field of type `Config` nests; `options` and `override` see through the nesting, so that names are flat for the user.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self, dataclass_transform
+
+from neuropil.errors import InputError, nearest
+
+
+def option(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
+    """A field that the user may set; `low` and `high` are the smallest and largest values allowed."""
+    return dataclasses.field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+def from_data(default: Any, help: str) -> Any:
+    """A field that follows from the data, such as the number of classes; it is saved, but is no command-line option."""
+    return dataclasses.field(default=default, metadata={"help": help, "from_data": True})
+
+
+@dataclass(frozen=True)
+class Option:
+    """One line of `--help`: what a user may set, wherever in the nesting it lives."""
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Config:
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+
+    def __post_init__(self) -> None:
+        for field, kind in self._typed_fields():
+            value = getattr(self, field.name)
+            name = f"{type(self).__name__}.{field.name}"
+            _require_type(name, value, kind)
+            _require_bounds(name, value, field.metadata.get("low"), field.metadata.get("high"))
+        self.validate()
+
+    def validate(self) -> None:
+        """Subclasses check here what involves several fields."""
+
+    def options(self) -> list[Option]:
+        """Everything that a user may set, with this configuration's values as defaults."""
+        found: list[Option] = []
+        for field, kind in self._typed_fields():
+            value = getattr(self, field.name)
+            if isinstance(value, Config):
+                found += value.options()
+            elif not field.metadata.get("from_data"):
+                found.append(Option(field.name, kind, value, field.metadata.get("help", "")))
+        return found
+
+    def override(self, **values: Any) -> Self:
+        """A copy with other values, given by their flat names; a name that no nested configuration knows is refused.
+
+        Lists may stand for tuples, and text for paths.
+        """
+        known = {option.name: option.type for option in self.options()}
+        for name in values:
+            if name not in known:
+                raise InputError("an option must be one of this recipe's", got=f"{name!r}", fix=nearest(name, known))
+        return self._override({name: _from_json(value, known[name]) for name, value in values.items()})
+
+    def _override(self, values: Mapping[str, Any]) -> Self:
+        changes: dict[str, Any] = {}
+        for field, _ in self._typed_fields():
+            value = getattr(self, field.name)
+            if isinstance(value, Config):
+                changes[field.name] = value._override(values)
+            elif field.name in values:
+                changes[field.name] = values[field.name]
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]  # every subclass is a dataclass
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, nested as the fields are."""
+        return {field.name: _to_json(getattr(self, field.name)) for field, _ in self._typed_fields()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        fields = {field.name: kind for field, kind in cls._typed_fields()}
+        for name in values:
+            if name not in fields:
+                raise InputError(f"{cls.__name__} must hold only its own fields", got=f"{name!r}", fix=nearest(name, fields))
+        return cls(**{name: _from_json(value, fields[name]) for name, value in values.items()})
+
+    @classmethod
+    def _typed_fields(cls) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
+        kinds = typing.get_type_hints(cls)
+        for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # every subclass is a dataclass
+            yield field, kinds[field.name]
+
+
+def describe_type(kind: Any) -> str:
+    """A type as a user would say it: `int`, `sgd | adam`, `int ...`."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return " | ".join(map(str, arguments))
+    if origin in (typing.Union, types.UnionType):
+        return " | ".join("none" if part is type(None) else describe_type(part) for part in arguments)
+    if origin is tuple:
+        return f"{describe_type(arguments[0])} ..."
+    return "text" if kind is str else kind.__name__.lower()
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Config):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _from_json(value: Any, kind: Any) -> Any:
+    arguments = typing.get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, Config):
+        return kind.from_dict(value)
+    if isinstance(value, list) and typing.get_origin(kind) is tuple:
+        return tuple(_from_json(item, arguments[0]) for item in value)
+    if isinstance(value, str) and (kind is Path or Path in arguments):
+        return Path(value)
+    return value
+
+
+def _require_type(name: str, value: Any, kind: Any) -> None:
+    if not _fits(value, kind):
+        raise InputError(f"{name} must be {describe_type(kind)}", got=f"{value!r}")
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return value in arguments
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, part) for part in arguments)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(item, arguments[0]) for item in value)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def _require_bounds(name: str, value: Any, low: float | None, high: float | None) -> None:
+    for item in value if isinstance(value, tuple) else (value,):
+        if low is not None and item is not None and not item >= low:
+            raise InputError(f"{name} must be at least {low:g}", got=f"{item!r}")
+        if high is not None and item is not None and not item <= high:
+            raise InputError(f"{name} must be at most {high:g}", got=f"{item!r}")

@@ -1,0 +1,38 @@
+"""What neuropil says when it cannot go on: one sentence that names the rule, what came, and the way out."""
+
+from collections.abc import Iterable
+
+
+class NeuropilError(Exception):
+    """Base of all errors that a user can mend. The command line prints the sentence and exits with `exit_code`."""
+
+    exit_code = 2
+
+    def __init__(self, rule: str, *, got: str | None = None, fix: str | None = None):
+        self.rule, self.got, self.fix = rule, got, fix
+        sentence = rule if got is None else f"{rule}, but got {got}"
+        sentence = sentence if fix is None else f"{sentence}: {fix}"
+        super().__init__(sentence if sentence.endswith("?") else f"{sentence}.")
+
+
+class InputError(NeuropilError, ValueError):
+    """A value, file or option that the user gave does not fit."""
+
+
+class RunError(NeuropilError):
+    """A run folder is missing, damaged, newer than this version, or not of the kind that was asked for."""
+
+
+class DivergedError(NeuropilError, ArithmeticError):
+    """Training met a loss that is not finite; the last good checkpoint is kept."""
+
+    exit_code = 1
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The way out for a misspelt name: ``did you mean 'cnn'?`` or, when nothing is near, all that there is."""
+    import difflib
+
+    known = list(known)
+    close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}"

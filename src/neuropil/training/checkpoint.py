@@ -1,0 +1,68 @@
+"""All that a run needs to go on, in one file that is replaced at once: weights, optimiser memories, averages, and where it stands."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, device, nn
+from torch.nn import Parameter
+from torch.optim import Optimizer
+
+from neuropil.errors import RunError
+from neuropil.protocols import Phase
+from neuropil.training.averages import WeightAverage
+from neuropil.training.weights import load_state, read_tensors, unique_state, write_tensors
+
+FORMAT = 1
+
+
+def save(
+    path: Path,
+    state: Mapping[str, Any],
+    model: nn.Module,
+    optimizers: Mapping[str, Optimizer],
+    phases: Sequence[Phase],
+    average: WeightAverage | None,
+) -> None:
+    tensors = {f"model/{name}": tensor for name, tensor in unique_state(model).items()}
+    tensors |= {f"average/{name}": tensor for name, tensor in (average.state() if average else {}).items()}
+    for phase in phases:
+        for name, parameter in phase.parameters.items():
+            for key, value in optimizers[phase.name].state.get(parameter, {}).items():
+                if isinstance(value, Tensor):
+                    tensors[f"optimizer/{phase.name}/{name}/{key}"] = value
+    write_tensors(path, tensors, {"format": FORMAT, "state": dict(state)})
+
+
+def load(
+    path: Path, model: nn.Module, optimizers: Mapping[str, Optimizer], phases: Sequence[Phase], average: WeightAverage | None
+) -> dict[str, Any]:
+    """Fill the model, the optimisers and the average; return the state that was saved with them."""
+    tensors, facts = read_tensors(path)
+    if facts.get("format") != FORMAT:
+        raise RunError(
+            f"{path} must be a checkpoint of format {FORMAT}",
+            got=f"format {facts.get('format')}",
+            fix="use the neuropil version that wrote it",
+        )
+    load_state(model, _under("model/", tensors), path)
+    if average is not None:
+        average.load(_under("average/", tensors))
+    for phase in phases:
+        memories = _under(f"optimizer/{phase.name}/", tensors)
+        for name, parameter in phase.parameters.items():
+            memory = _under(f"{name}/", memories)
+            if memory:
+                optimizers[phase.name].state[parameter] = {
+                    key: value.to(_home(key, parameter, optimizers[phase.name])) for key, value in memory.items()
+                }
+    return facts["state"]
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _home(key: str, parameter: Parameter, optimizer: Optimizer) -> device:
+    """Optimisers keep their memories beside the weight, but count their steps on the CPU unless they are fused."""
+    return device("cpu") if key == "step" and not optimizer.defaults.get("fused") else parameter.device

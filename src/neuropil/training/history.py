@@ -1,0 +1,53 @@
+"""What a run measured, row by row: `metrics.jsonl`, and TensorBoard when it is asked for.
+
+A row of training is ``{"kind": "train", "step": …, "epoch": …, "loss": …, …}``; a row of validation has the learner's metrics.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from neuropil.errors import InputError
+from neuropil.files import write_text
+
+Row = dict[str, Any]
+
+
+def read_history(path: Path) -> list[Row]:
+    """The rows of a `metrics.jsonl`. A run that is being written, or was killed, may end in half a line: it is no row yet."""
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+class History:
+    def __init__(self, folder: Path, *, step: int, tensorboard: bool):
+        """Open the history of a run that stands at `step`; what was written after it, before a crash, will be written again."""
+        self.path = folder / "metrics.jsonl"
+        self.rows = [row for row in read_history(self.path) if row["step"] <= step] if step else []
+        write_text(self.path, "".join(json.dumps(row) + "\n" for row in self.rows))
+        self.tensorboard = _tensorboard_writer(folder / "tensorboard", step) if tensorboard else None
+
+    def add(self, row: Row) -> None:
+        self.rows.append(row)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        if self.tensorboard is not None:
+            for name, value in row.items():
+                if name not in ("kind", "step"):
+                    self.tensorboard.add_scalar(f"{row['kind']}/{name}", value, row["step"])
+
+    def close(self) -> None:
+        if self.tensorboard is not None:
+            self.tensorboard.close()
+
+
+def _tensorboard_writer(folder: Path, step: int) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise InputError(
+            "tensorboard=True needs the tensorboard package", got="an environment without it", fix="pip install 'neuropil[tensorboard]'"
+        ) from error
+    return SummaryWriter(str(folder), purge_step=step or None)

@@ -1,0 +1,69 @@
+"""Weights in and out of safetensors files: by name, checked, never pickled."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from neuropil.errors import RunError
+from neuropil.files import replacing
+
+
+def unique_state(model: nn.Module) -> dict[str, Tensor]:
+    """The state dict with each tensor once: a weight that two modules share is kept under its first name."""
+    seen: dict[tuple[int, torch.Size], str] = {}
+    state = {}
+    for name, tensor in model.state_dict().items():
+        if tensor.numel() == 0 or seen.setdefault((tensor.data_ptr(), tensor.shape), name) == name:
+            state[name] = tensor
+    return state
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """One file, written whole or not at all; `facts` travel as JSON in its header."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with replacing(path) as part:
+        save_file(plain, part, metadata={"neuropil": json.dumps(facts)})
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {}).get("neuropil", "{}"))
+            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 (a safe_open file is no mapping)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise RunError(
+            f"{path.name} must be a whole safetensors file", got=f"one that cannot be read ({error})", fix=f"restore or remove {path}"
+        ) from error
+
+
+def save_model(path: Path, model: nn.Module, facts: Mapping[str, Any] | None = None) -> None:
+    write_tensors(path, unique_state(model), facts or {})
+
+
+def load_model(path: Path, model: nn.Module) -> dict[str, Any]:
+    """Fill `model` from a file that `save_model` wrote; names and shapes must agree. Returns the facts that came with it."""
+    tensors, facts = read_tensors(path)
+    load_state(model, tensors, path)
+    return facts
+
+
+def load_state(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+    expected = unique_state(model)
+    problems = [f"{name} is missing" for name in expected if name not in tensors]
+    problems += [f"{name} is unknown" for name in tensors if name not in expected]
+    problems += [
+        f"{name} has shape {tuple(tensors[name].shape)}, not {tuple(own.shape)}"
+        for name, own in expected.items()
+        if name in tensors and tensors[name].shape != own.shape
+    ]
+    if problems:
+        raise RunError(f"{path} must hold the weights of {type(model).__name__}", got="; ".join(problems[:8]))
+    with torch.no_grad():
+        for name, own in expected.items():
+            own.copy_(tensors[name])

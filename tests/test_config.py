@@ -1,0 +1,82 @@
+import dataclasses
+import json
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neuropil.config import Config, describe_type, from_data, option
+from neuropil.errors import InputError
+
+
+class Inner(Config):
+    width: int = option(32, "channels", low=1, high=4096)
+    layers: tuple[int, ...] = option((64,), "units of each layer", low=1)
+    rule: Literal["sgd", "adam"] = option("adam", "update rule")
+    rate: float = option(0.1, "learning rate", low=0)
+    path: Path | None = option(None, "a file")
+    classes: int = from_data(10, "how many classes")
+
+
+class Outer(Config):
+    inner: Inner = Inner()
+    seed: int = option(0, "seed")
+
+
+inners = st.builds(
+    Inner,
+    width=st.integers(1, 4096),
+    layers=st.lists(st.integers(1, 9)).map(tuple),
+    rule=st.sampled_from(["sgd", "adam"]),
+    rate=st.floats(0, 1e6),
+    path=st.none() | st.text(min_size=1).filter(lambda text: "\0" not in text).map(Path),
+    classes=st.integers(2, 100),
+)
+
+
+@given(inners, st.integers())
+def test_a_configuration_comes_back_from_json(inner: Inner, seed: int):
+    config = Outer(inner=inner, seed=seed)
+    assert Outer.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_options_are_flat_and_leave_out_what_the_data_decides():
+    assert [option.name for option in Outer().options()] == ["width", "layers", "rule", "rate", "path", "seed"]
+
+
+def test_override_reaches_into_the_nesting_and_takes_lists_and_text():
+    config = Outer().override(width=5, layers=[3, 4], path="a/b", seed=9)
+    assert (config.inner.width, config.inner.layers, config.inner.path, config.seed) == (5, (3, 4), Path("a/b"), 9)
+    assert Outer().inner.width == 32
+
+
+def test_a_configuration_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Outer().seed = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Inner(width=0), "Inner.width must be at least 1, but got 0."),
+        (lambda: Inner(width=5000), "Inner.width must be at most 4096, but got 5000."),
+        (lambda: Inner(width=True), "Inner.width must be int, but got True."),
+        (lambda: Inner(rate=float("nan")), "Inner.rate must be at least 0, but got nan."),
+        (lambda: Inner(layers=(3, 0)), "Inner.layers must be at least 1, but got 0."),
+        (lambda: Inner(rule="adm"), "Inner.rule must be sgd | adam, but got 'adm'."),  # type: ignore[arg-type]
+        (lambda: Outer().override(widht=3), "an option must be one of this recipe's, but got 'widht': did you mean 'width'?"),
+        (lambda: Outer().override(classes=3), "an option must be one of this recipe's, but got 'classes': did you mean 'layers'?"),
+        (lambda: Inner.from_dict({"wdth": 1}), "Inner must hold only its own fields, but got 'wdth': did you mean 'width'?"),
+    ],
+)
+def test_what_does_not_fit_gets_one_sentence(make, message: str):
+    with pytest.raises(InputError) as error:
+        make()
+    assert str(error.value) == message
+
+
+def test_types_are_described_in_a_users_words():
+    kinds = {option.name: describe_type(option.type) for option in Inner().options()}
+    assert kinds == {"width": "int", "layers": "int ...", "rule": "sgd | adam", "rate": "float", "path": "path | none"}

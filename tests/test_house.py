@@ -1,0 +1,89 @@
+"""The rooms of the house, and who may know whom."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "neuropil"
+
+ROWS = (
+    {"errors", "config", "files", "randomness", "protocols"},
+    {"autodiff", "parts", "data", "training"},
+    {"models"},
+    {"sampling", "adversarial", "pretrained", "inspection"},
+    {"recipes"},
+    {"cli", "lab"},
+)
+ROW_OF = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Every module that a file imports, at its top or inside a function."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively; write the whole name"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def imported_rooms(path: Path) -> set[str]:
+    names = [name.split(".") for name in imports_of(path)]
+    return {parts[1] for parts in names if parts[0] == "neuropil" and len(parts) > 1 and parts[1] in ROW_OF}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_room_imports_only_from_rows_above(path: Path):
+    room = room_of(path)
+    if room in ("__init__", "__main__") or ROW_OF[room] == 0:  # the front door leads to every room; row one has a test of its own
+        return
+    for other in imported_rooms(path) - {room}:
+        assert ROW_OF[other] < ROW_OF[room], f"{path.relative_to(SOURCE)} ({room}) must not know {other}"
+
+
+def test_row_one_knows_only_files_of_its_own_row_without_cycles():
+    order = ["errors", "files", "randomness", "config", "protocols"]
+    for name in order:
+        assert imported_rooms(SOURCE / f"{name}.py") <= set(order[: order.index(name)])
+
+
+def test_every_module_is_in_a_room_of_the_design():
+    assert {room_of(path) for path in MODULES} - {"__init__", "__main__"} <= set(ROW_OF)
+
+
+def test_autodiff_needs_no_torch():
+    for path in (SOURCE / "autodiff").rglob("*.py"):
+        assert not any(name.split(".")[0] == "torch" for name in imports_of(path)), path
+
+
+def test_the_model_files_import_each_other_without_cycles():
+    graph = {
+        path.stem: {name.split(".")[2] for name in imports_of(path) if name.startswith("neuropil.models.")}
+        for path in (SOURCE / "models").glob("*.py")
+        if path.stem != "__init__"
+    }
+    while graph:
+        leaves = [name for name, needs in graph.items() if not needs & set(graph)]
+        assert leaves, f"cycle among {sorted(graph)}"
+        for leaf in leaves:
+            del graph[leaf]
+
+
+def test_no_drawer_without_a_name():
+    drawers = {"utils", "util", "helpers", "common", "misc"}
+    assert not [path for path in MODULES if set(path.relative_to(SOURCE).with_suffix("").parts) & drawers]
+
+
+def test_nothing_unpickles():
+    for path in MODULES:
+        text = path.read_text(encoding="utf-8")
+        assert not any(name.split(".")[0] in ("pickle", "joblib", "dill", "shelve") for name in imports_of(path)), path
+        assert "torch.load(" not in text, path
+        assert "allow_pickle=True" not in text, path

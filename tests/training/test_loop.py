@@ -1,0 +1,251 @@
+"""The loop on real digits: what it promises of seeds, checkpoints, stopping and diagnosis."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+
+from neuropil.errors import DivergedError, InputError
+from neuropil.protocols import Batch, Batches, Phase
+from neuropil.training.evaluation import evaluate
+from neuropil.training.history import read_history
+from neuropil.training.interruption import Interrupted
+from neuropil.training.loop import TrainingConfig, fit, pick_device
+from neuropil.training.optimizers import OPTIMIZERS
+from neuropil.training.weights import read_tensors
+from training.learners import DigitBatches, DigitLearner, same_weights, weights_of
+
+TRAIN, VALIDATION = DigitBatches(0, 520, seed=3), DigitBatches(600, 800)
+
+
+def train(
+    folder: Path,
+    config: TrainingConfig,
+    learner: DigitLearner | None = None,
+    seed: int = 0,
+    train: Batches = TRAIN,
+    validation: Batches | None = VALIDATION,
+):
+    learner = learner or DigitLearner()
+    rows = fit(learner, train, validation, config, seed=seed, folder=folder, show_progress=False)
+    return learner, rows
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_every_optimizer_learns_the_digits(optimizer, tmp_path: Path):
+    rate = 0.2 if optimizer == "sgd" else 0.05 if optimizer == "momentum" else 3e-3
+    _, rows = train(tmp_path, TrainingConfig(epochs=40, optimizer=optimizer, learning_rate=rate))
+    assert [row for row in rows if row["kind"] == "validation"][-1]["accuracy"] > 0.85
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path: Path):
+    config = TrainingConfig(epochs=2)
+    first, second = (weights_of(train(tmp_path / name, config)[0]) for name in ("a", "b"))
+    assert same_weights(first, second)
+    assert not same_weights(first, weights_of(train(tmp_path / "c", config, seed=1)[0]))
+
+
+def test_training_leaves_the_callers_random_numbers_alone(tmp_path: Path):
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    train(tmp_path, TrainingConfig(epochs=1))
+    assert torch.equal(torch.rand(3), expected)
+
+
+class StoppedAt(DigitLearner):
+    """Sends its own process the signal of Ctrl-C in the middle of an update."""
+
+    def __init__(self, update: int):
+        super().__init__()
+        self.updates_left = update
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        self.updates_left -= 1
+        if self.updates_left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().loss(batch)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"optimizer": "adamw", "average": 0.9},
+        {"optimizer": "momentum", "accumulate": 3, "clip": 0.5},
+        {"optimizer": "rmsprop", "schedule": "inverse_sqrt", "keep": "last"},
+    ],
+    ids=lambda options: options["optimizer"],
+)
+@pytest.mark.parametrize("update", [1, 11, 17])
+def test_an_interrupted_run_resumes_to_the_same_bits(update: int, options: dict, tmp_path: Path):
+    config = TrainingConfig(epochs=3, **options)
+    whole, rows = train(tmp_path / "whole", config)
+    with pytest.raises(Interrupted):
+        train(tmp_path / "cut", config, StoppedAt(update))
+    resumed, resumed_rows = train(tmp_path / "cut", config)
+    assert same_weights(weights_of(whole), weights_of(resumed))
+    assert (tmp_path / "whole/model.safetensors").read_bytes() == (tmp_path / "cut/model.safetensors").read_bytes()
+    timeless = [[{key: value for key, value in row.items() if key != "seconds"} for row in part] for part in (rows, resumed_rows)]
+    assert timeless[0] == timeless[1]
+
+
+def test_a_finished_run_is_left_as_it_is(tmp_path: Path):
+    config = TrainingConfig(epochs=1)
+    learner, _ = train(tmp_path, config)
+    before = (tmp_path / "metrics.jsonl").read_bytes()
+    again, _ = train(tmp_path, config, DigitLearner(seed=5))
+    assert same_weights(weights_of(learner), weights_of(again))
+    assert (tmp_path / "metrics.jsonl").read_bytes() == before
+
+
+def test_accumulated_batches_make_the_update_of_one_large_batch(tmp_path: Path):
+    small, large = DigitBatches(0, 400, size=50), DigitBatches(0, 400, size=200)
+    config = TrainingConfig(epochs=2, optimizer="sgd", learning_rate=0.1, schedule="constant", keep="last")
+    plain, _ = train(tmp_path / "large", config, DigitLearner(dropout=0), train=large)
+    grouped, rows = train(tmp_path / "small", config.override(accumulate=4), DigitLearner(dropout=0), train=small)
+    assert rows[-1]["step"] == 4
+    for name, weight in weights_of(plain).items():
+        torch.testing.assert_close(weights_of(grouped)[name], weight, rtol=1e-5, atol=1e-6)
+
+
+def test_a_clipped_update_is_no_longer_than_the_limit(tmp_path: Path):
+    learner = DigitLearner()
+    before = weights_of(learner)
+    config = TrainingConfig(
+        epochs=1, optimizer="sgd", learning_rate=1, schedule="constant", warmup=0, clip=0.01, weight_decay=0, keep="last"
+    )
+    train(tmp_path, config, learner, train=DigitBatches(0, 50))
+    moved = sum(float((weights_of(learner)[name] - before[name]).square().sum()) for name in before) ** 0.5
+    assert moved == pytest.approx(0.01, rel=1e-3)
+
+
+def test_the_best_weights_are_kept_and_the_last_ones_on_request(tmp_path: Path):
+    wild = {"epochs": 8, "optimizer": "sgd", "learning_rate": 3.0, "schedule": "constant", "monitor": "accuracy"}
+    best, rows = train(tmp_path / "best", TrainingConfig(**wild))
+    accuracies = [row["accuracy"] for row in rows if row["kind"] == "validation"]
+    assert evaluate(best, VALIDATION)["accuracy"] == max(accuracies)
+    last, rows = train(tmp_path / "last", TrainingConfig(**wild, keep="last"))
+    assert evaluate(last, VALIDATION)["accuracy"] == [row["accuracy"] for row in rows if row["kind"] == "validation"][-1]
+
+
+def test_early_stopping_waits_for_its_patience(tmp_path: Path):
+    class Worsening(DigitLearner):
+        calls = 0
+
+        def metrics(self, batch: Batch) -> dict[str, torch.Tensor]:
+            Worsening.calls += 1
+            return {"error": torch.full((len(batch["input"]),), float(abs(Worsening.calls - 2)))}
+
+    validation = DigitBatches(600, 650)
+    _, rows = train(tmp_path, TrainingConfig(epochs=50, monitor="error", patience=3), Worsening(), validation=validation)
+    assert [row["error"] for row in rows if row["kind"] == "validation"] == [1, 0, 1, 2, 3]
+
+
+def test_minutes_end_a_run_inside_an_epoch_and_validate_it(tmp_path: Path):
+    _, rows = train(tmp_path, TrainingConfig(minutes=0.01, schedule="cosine"), train=DigitBatches(0, 1700, size=1, seed=0))
+    assert 0.4 < rows[-1]["seconds"] < 10
+    assert rows[-1]["kind"] == "validation"
+    assert rows[-1]["epoch"] != int(rows[-1]["epoch"])
+
+
+def test_without_validation_the_last_weights_are_kept(tmp_path: Path):
+    _, rows = train(tmp_path, TrainingConfig(epochs=1), validation=None)
+    assert {row["kind"] for row in rows} == {"train"}
+    assert (tmp_path / "model.safetensors").exists()
+
+
+def test_a_loss_that_is_no_number_stops_with_a_diagnosis_and_keeps_the_last_good_checkpoint(tmp_path: Path):
+    config = TrainingConfig(epochs=3, optimizer="sgd", learning_rate=1e30, schedule="constant", warmup=0, checkpoint_seconds=0)
+    with pytest.raises(DivergedError) as error:
+        train(tmp_path, config)
+    message = str(error.value)
+    assert message.startswith("the loss of phase 'classify' must stay finite, but got ")
+    assert "the largest gradient norms of the update before were" in message
+    assert message.endswith(f"; the last good checkpoint is in {tmp_path}.")
+    tensors, facts = read_tensors(tmp_path / "checkpoint.safetensors")
+    assert all(torch.isfinite(tensor).all() for tensor in tensors.values())
+    assert facts["state"]["step"] >= 1
+
+
+def test_the_diagnosis_names_the_first_layer_that_is_not_finite(tmp_path: Path):
+    class Overflowing(DigitLearner):
+        def loss(self, batch: Batch) -> torch.Tensor:
+            return super().loss({"input": batch["input"] * 1e39, "target": batch["target"]})
+
+    learner = Overflowing()
+    with pytest.raises(DivergedError) as error:
+        train(tmp_path, TrainingConfig(epochs=1, learning_rate=0.5), learner)
+    assert str(error.value) == (
+        "the loss of phase 'classify' must stay finite, but got nan at step 0, where 0 is the first layer whose output is not finite; "
+        "no update was made before: lower the learning rate (0.5 at that step) or clip gradients with clip=1; "
+        "no checkpoint had been written yet."
+    )
+
+
+def test_two_phases_take_turns_and_log_their_own_losses(tmp_path: Path):
+    class Halves(DigitLearner):
+        order: list[str]
+
+        def phases(self) -> list[Phase]:
+            self.order = []
+            names = dict(self.model.named_parameters())
+
+            def loss(phase: str):
+                def compute(batch: Batch) -> torch.Tensor:
+                    self.order.append(phase)
+                    return self.loss(batch)
+
+                return compute
+
+            lower = {name: parameter for name, parameter in names.items() if name.startswith("0.")}
+            upper = {name: parameter for name, parameter in names.items() if name.startswith("3.")}
+            return [Phase("lower", lower, loss("lower")), Phase("upper", upper, loss("upper"))]
+
+    learner = Halves()
+    _, rows = train(tmp_path, TrainingConfig(epochs=1), learner)
+    assert learner.order == ["lower", "upper"] * 11
+    assert {"lower_loss", "upper_loss"} <= rows[0].keys()
+
+
+def test_bfloat16_and_averaging_still_learn(tmp_path: Path):
+    _, rows = train(tmp_path, TrainingConfig(epochs=40, precision="bfloat16", average=0.9, learning_rate=3e-3))
+    assert rows[-1]["accuracy"] > 0.85
+
+
+def test_metrics_are_json_lines_with_steps_and_rates(tmp_path: Path):
+    _, rows = train(tmp_path, TrainingConfig(epochs=2))
+    written = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert written == rows == read_history(tmp_path / "metrics.jsonl")
+    assert [(row["kind"], row["step"], row["epoch"]) for row in rows] == [
+        ("train", 11, 1),
+        ("validation", 11, 1),
+        ("train", 22, 2),
+        ("validation", 22, 2),
+    ]
+    assert all("learning_rate" in row for row in rows if row["kind"] == "train")
+
+
+def test_tensorboard_events_are_written_on_request(tmp_path: Path):
+    train(tmp_path, TrainingConfig(epochs=1, tensorboard=True))
+    assert list((tmp_path / "tensorboard").glob("events.*"))
+
+
+def test_a_misspelt_monitor_gets_the_nearest_metric(tmp_path: Path):
+    with pytest.raises(InputError) as error:
+        train(tmp_path, TrainingConfig(epochs=1, monitor="acuracy"))
+    assert str(error.value) == "monitor must name a validation metric, but got 'acuracy': did you mean 'accuracy'?"
+
+
+def test_a_device_that_is_not_there_is_refused():
+    with pytest.raises(InputError) as error:
+        pick_device("cuda:7")
+    assert str(error.value) == "device must be one that this machine has, but got 'cuda:7': use auto or cpu."
+
+
+@pytest.mark.slow
+def test_a_compiled_run_learns_too(tmp_path: Path):
+    _, rows = train(tmp_path, TrainingConfig(epochs=40, compile=True, learning_rate=3e-3))
+    assert rows[-1]["accuracy"] > 0.85

@@ -1,0 +1,75 @@
+"""The rules that the docstring writes, computed by hand beside the optimiser that carries their name."""
+
+import pytest
+import torch
+from torch import nn
+
+from neuropil.training.optimizers import OPTIMIZERS, build_optimizer
+
+
+def descend(name, steps: int, **options: float) -> list[torch.Tensor]:
+    """Positions on f(w) = ½ Σ aᵢ wᵢ², whose gradient is a·w."""
+    curvature = torch.tensor([[1.0, 10.0]])
+    weight = nn.Parameter(torch.tensor([[2.0, -1.0]]))
+    optimizer = build_optimizer(name, {"weight": weight}, learning_rate=0.05, **options)
+    path = [weight.detach().clone()]
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (0.5 * curvature * weight.square()).sum().backward()
+        optimizer.step()
+        path.append(weight.detach().clone())
+    return path
+
+
+def by_hand(name: str, steps: int) -> list[torch.Tensor]:
+    curvature, w = torch.tensor([[1.0, 10.0]]), torch.tensor([[2.0, -1.0]])
+    v = m = s = torch.zeros_like(w)
+    path, rate = [w], 0.05
+    for t in range(1, steps + 1):
+        gradient = curvature * w
+        if name == "sgd":
+            w = w - rate * gradient
+        elif name == "momentum":
+            v = 0.9 * v + gradient
+            w = w - rate * v
+        elif name == "rmsprop":
+            s = 0.99 * s + 0.01 * gradient**2
+            w = w - rate * gradient / (s.sqrt() + 1e-8)
+        else:
+            m, s = 0.9 * m + 0.1 * gradient, 0.999 * s + 0.001 * gradient**2
+            w = w - rate * (m / (1 - 0.9**t)) / ((s / (1 - 0.999**t)).sqrt() + 1e-8)
+        path.append(w)
+    return path
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_rule_is_the_written_one(name):
+    for ours, written in zip(descend(name, 20), by_hand(name, 20), strict=True):
+        torch.testing.assert_close(ours, written, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_weight_decay_pulls_on_matrices_and_spares_biases_and_norms(name):
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+    optimizer = build_optimizer(name, dict(model.named_parameters()), learning_rate=0.1, weight_decay=0.5)
+    decays = {id(parameter): group["weight_decay"] for group in optimizer.param_groups for parameter in group["params"]}
+    assert {name: decays[id(parameter)] for name, parameter in model.named_parameters()} == {
+        "0.weight": 0.5,
+        "0.bias": 0.0,
+        "1.weight": 0.0,
+        "1.bias": 0.0,
+    }
+
+
+def test_decoupled_decay_shrinks_a_weight_without_gradient():
+    weight = nn.Parameter(torch.ones(1, 1))
+    optimizer = build_optimizer("adamw", {"weight": weight}, learning_rate=0.1, weight_decay=0.5)
+    weight.grad = torch.zeros_like(weight)
+    optimizer.step()
+    assert weight.item() == pytest.approx(1 - 0.1 * 0.5)
+
+
+def test_frozen_parameters_are_left_out():
+    frozen = nn.Parameter(torch.ones(2, 2), requires_grad=False)
+    optimizer = build_optimizer("sgd", {"frozen": frozen, "free": nn.Parameter(torch.ones(2))}, learning_rate=0.1)
+    assert sum(len(group["params"]) for group in optimizer.param_groups) == 1
