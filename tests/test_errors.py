@@ -10,4 +10,5 @@ def test_the_one_message_form():
 
 def test_nearest_offers_one_name_or_all():
     assert nearest("cnm", ["mlp", "cnn"]) == "did you mean 'cnn'?"
+    assert nearest("PRICE", ["Prices", "sizes"]) == "did you mean 'Prices'?"
     assert nearest("zzz", ["mlp", "cnn"]) == "choose from mlp, cnn"

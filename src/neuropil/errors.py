@@ -29,10 +29,17 @@ class DivergedError(NeuropilError, ArithmeticError):
     exit_code = 1
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The way out for a misspelt name: ``did you mean 'cnn'?`` or, when nothing is near, all that there is."""
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant, whatever the case of its letters."""
     import difflib
 
+    names = {name.lower(): name for name in known}
+    found = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    return names[found[0]] if found else None
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The way out for a misspelt name: ``did you mean 'cnn'?`` or, when nothing is near, all that there is."""
     known = list(known)
-    close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}"
+    name = closest(word, known)
+    return f"did you mean {name!r}?" if name else f"choose from {', '.join(known)}"
