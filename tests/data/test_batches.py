@@ -70,3 +70,11 @@ def test_batches_in_order_are_views_of_the_data():
 def test_batches_arrive_on_the_device():
     (batch,) = ExampleBatches(numbered_images(3), 3, 0, shuffle=True, device="meta").epoch(0)
     assert {values.device.type for values in batch.values()} == {"meta"}
+
+
+@settings(deadline=None)
+@given(st.integers(2, 300), st.integers(2, 70))
+def test_no_batch_of_several_has_a_single_example(count: int, size: int):
+    sizes = [len(batch["target"]) for batch in ExampleBatches(numbered_images(count), size, seed=0, shuffle=True).epoch(0)]
+    assert min(sizes) > 1
+    assert max(sizes) <= size + 1

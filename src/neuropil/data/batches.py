@@ -27,7 +27,9 @@ class ExampleBatches:
         self.shuffle, self.augment, self.device = shuffle, augment, torch.device(device)
 
     def __len__(self) -> int:
-        return -(-len(self.examples) // self.size)
+        whole, rest = divmod(len(self.examples), self.size)
+        # A batch of one has no spread, and batch normalisation needs one: a single leftover joins the batch before it.
+        return whole if rest == 0 or (rest == 1 < self.size and whole) else whole + 1
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         order = torch.randperm(len(self.examples), generator=seeded(self.seed, number)) if self.shuffle else None
@@ -38,7 +40,7 @@ class ExampleBatches:
             yield batch
 
     def _gather(self, index: int, order: torch.Tensor | None) -> dict[str, torch.Tensor]:
-        begin, end = index * self.size, (index + 1) * self.size
+        begin, end = index * self.size, (index + 1) * self.size if index < len(self) - 1 else len(self.examples)
         if order is None:
             return {"input": self.examples.inputs[begin:end], "target": self.examples.targets[begin:end]}
         chosen = order[begin:end]

@@ -1,0 +1,30 @@
+"""Every network, one file each, imported when it is first asked for: ``from neuropil.models import CNN, CNNConfig``."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neuropil.models.cnn import CNN as CNN
+    from neuropil.models.cnn import CNNConfig as CNNConfig
+    from neuropil.models.mlp import MLP as MLP
+    from neuropil.models.mlp import MLPConfig as MLPConfig
+    from neuropil.models.universal_approximation import UniversalApproximator as UniversalApproximator
+    from neuropil.models.universal_approximation import UniversalApproximatorConfig as UniversalApproximatorConfig
+
+MODELS = {
+    "CNN": "cnn",
+    "MLP": "mlp",
+    "UniversalApproximator": "universal_approximation",
+}
+"""Each model's class and the file that holds it, with its Config beside it; tests/contracts covers all that are listed."""
+
+
+def __getattr__(name: str) -> Any:
+    file = MODELS.get(name.removesuffix("Config"))
+    if file is None:
+        raise AttributeError(f"module 'neuropil.models' has no attribute {name!r}")
+    return getattr(import_module(f"neuropil.models.{file}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *MODELS, *(f"{model}Config" for model in MODELS)])

@@ -1,0 +1,119 @@
+"""Multilayer perceptron: layers of units, each a weighted sum and an activation.
+
+    h⁰ = (x − μ) / σ
+    hˡ = φ(Wˡ hˡ⁻¹ + bˡ)          l = 1 … L
+    y  = W h^L + b                 logits of the classes, or numbers in the targets' units
+
+One hidden layer of enough units comes as near to any continuous function as wanted (see `universal_approximation`). Without φ the layers
+collapse to one, W² (W¹ x + b¹) + b² = (W² W¹) x + (W² b¹ + b²): it is the activation that makes depth worth having.
+
+Two remedies keep the gradient alive in deep stacks: batch normalisation of the sums, φ(BN(W h + b)), and residual layers, h + φ(W h + b).
+"""
+
+import math
+from itertools import pairwise
+
+import torch
+from jaxtyping import Float, Num
+from torch import Tensor, nn
+
+from neuropil.config import Config, from_data, option
+from neuropil.errors import InputError
+from neuropil.parts.activations import ACTIVATIONS, ActivationName
+from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.standardize import Standardize
+
+RECTIFIERS = ("relu", "gelu", "softplus")
+
+
+class MLPConfig(Config):
+    hidden: tuple[int, ...] = option((256, 256), "units of each hidden layer; none for a linear model", low=1)
+    activation: ActivationName = option("relu", "what a hidden unit makes of its sum")
+    dropout: float = option(0.2, "share of the hidden units that are silenced in each training step", low=0, high=0.95)
+    batch_norm: bool = option(False, "normalise each unit's sum over the batch")
+    residual: bool = option(False, "add a layer's input to its output where both have the same size")
+    shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
+    outputs: int = from_data(10, "classes, or target columns")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Units of the input and of the hidden layers."""
+        return (math.prod(self.shape), *self.hidden)
+
+
+class MLP(nn.Module):
+    def __init__(self, config: MLPConfig):
+        super().__init__()
+        self.config = config
+        self.activation = ACTIVATIONS[config.activation]
+        self.standardize = Standardize(config.shape)
+        self.hidden = nn.ModuleList(dense(n, m, config.activation) for n, m in pairwise(config.sizes))
+        self.norms = nn.ModuleList(nn.BatchNorm1d(m) if config.batch_norm else nn.Identity() for m in config.hidden)
+        self.dropout = nn.Dropout(config.dropout)
+        self.output = dense(config.sizes[-1], config.outputs, "identity")
+        self.target_scale = Standardize((config.outputs,))
+
+    def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch output"]:
+        h = self.standardize(x).flatten(1)  # batch input
+        for linear, norm in zip(self.hidden, self.norms, strict=True):
+            a = self.dropout(self.activation(norm(linear(h))))  # batch unit
+            h = h + a if self.config.residual and a.shape == h.shape else a
+        return self.target_scale.inverse(self.output(h))
+
+    def collapse(self) -> nn.Linear:
+        """The one layer, from flattened inputs to outputs, that a net without an activation amounts to."""
+        if self.config.hidden and self.config.activation != "identity":
+            raise InputError("only layers without an activation collapse to one", got=f"activation={self.config.activation!r}")
+        was_training = self.training
+        self.eval()
+        # A map f(x) = W x + b is known by its value at the origin, b, and by its slope there, W.
+        origin = torch.zeros(1, *self.config.shape, device=self.output.weight.device, requires_grad=True)
+        bias = self(origin).squeeze(0)
+        slopes = [torch.autograd.grad(y, origin, retain_graph=True)[0].flatten() for y in bias]
+        self.train(was_training)
+        return linear_of(torch.stack(slopes), bias)
+
+    def parameter_table(self) -> list[ParameterRow]:
+        config = self.config
+        rows = [linear_row(f"hidden.{i}", n, m) for i, (n, m) in enumerate(pairwise(config.sizes))]
+        if config.batch_norm:
+            rows += [ParameterRow(f"norms.{i}", "2*m", {"m": m}) for i, m in enumerate(config.hidden)]
+        return [*rows, linear_row("output", config.sizes[-1], config.outputs)]
+
+
+def dense(n: int, m: int, activation: ActivationName) -> nn.Linear:
+    """Var W = 1/n keeps the variance from layer to layer; 2/n where a rectifier is going to halve it."""
+    layer = nn.Linear(n, m)
+    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu" if activation in RECTIFIERS else "linear")
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def with_bias_unit(layer: nn.Linear) -> nn.Linear:
+    """The same layer with no bias: an extra input unit that is always on carries it.
+
+    W x + b = [W b] [x 1]ᵀ
+    """
+    return linear_of(torch.cat([layer.weight, layer.bias.unsqueeze(1)], dim=1))
+
+
+def always_on(x: Float[Tensor, "batch n"]) -> Float[Tensor, "batch n+1"]:
+    """The units x and one more, which is always 1."""
+    return torch.cat([x, torch.ones_like(x[:, :1])], dim=1)
+
+
+def linear_of(weight: Float[Tensor, "m n"], bias: Float[Tensor, " m"] | None = None) -> nn.Linear:
+    m, n = weight.shape
+    layer = nn.Linear(n, m, bias=bias is not None, device="meta")
+    layer.weight = nn.Parameter(weight.detach())
+    if bias is not None:
+        layer.bias = nn.Parameter(bias.detach())
+    return layer
+
+
+SIZES = {
+    "linear": MLPConfig(hidden=(), dropout=0.0),
+    "small": MLPConfig(hidden=(64,), dropout=0.0),
+    "base": MLPConfig(),
+    "large": MLPConfig(hidden=(1024, 1024)),
+}

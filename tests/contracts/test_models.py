@@ -1,0 +1,148 @@
+"""What holds of every model in the table of `neuropil.models`: a new one is covered when it is listed there and has inputs here."""
+
+import copy
+import importlib
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from neuropil import models
+from neuropil.config import Config
+from neuropil.parts.parameters import count_parameters
+
+INPUTS: dict[str, Callable[[int], Tensor]] = {
+    "CNN": lambda count: torch.randint(0, 256, (count, 1, 8, 8), dtype=torch.uint8),
+    "MLP": lambda count: torch.randint(0, 256, (count, 1, 8, 8), dtype=torch.uint8),
+    "UniversalApproximator": lambda count: torch.rand(count),
+}
+
+
+class Case(NamedTuple):
+    name: str
+    size: str
+    config: Any
+    module: Any
+
+    def build(self) -> Any:
+        """A model that is not in its first state: some numbers are zero at first, and would hide what does not work."""
+        torch.manual_seed(0)
+        model = getattr(models, self.name)(self.config)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 0.05 * parameter.std(correction=0) * torch.randn_like(parameter) + 0.01 * torch.randn_like(parameter)
+        return model
+
+    def inputs(self, count: int) -> Tensor:
+        torch.manual_seed(1)
+        return INPUTS[self.name](count)
+
+
+def cases() -> list[Case]:
+    modules = {name: importlib.import_module(f"neuropil.models.{file}") for name, file in models.MODELS.items()}
+    return [Case(name, size, config, module) for name, module in modules.items() for size, config in module.SIZES.items()]
+
+
+@pytest.fixture(params=cases(), ids=lambda case: f"{case.name}-{case.size}")
+def case(request: pytest.FixtureRequest) -> Case:
+    return request.param
+
+
+def test_every_model_is_listed_with_inputs():
+    files = {path.stem for path in Path(models.__file__).parent.glob("*.py")} - {"__init__"}
+    assert files == set(models.MODELS.values())
+    assert set(INPUTS) == set(models.MODELS)
+
+
+def test_a_model_is_found_by_name_with_its_config(case: Case):
+    assert isinstance(case.config, getattr(models, f"{case.name}Config"))
+    assert issubclass(getattr(models, case.name), nn.Module)
+    assert {case.name, f"{case.name}Config"} <= set(dir(models))
+
+
+def test_asking_for_one_model_imports_no_other():
+    program = "import sys; from neuropil.models import MLP; print(sorted(m for m in sys.modules if m.startswith('neuropil.models.')))"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "['neuropil.models.mlp']"
+
+
+def test_an_unknown_model_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"module 'neuropil.models' has no attribute 'Nothing'"):
+        _ = models.Nothing
+
+
+def test_config_comes_back_from_json(case: Case):
+    config: Config = case.config
+    assert type(config).from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_weights_come_back_from_safetensors_bit_by_bit(case: Case):
+    model, x = case.build(), case.inputs(5)
+    model.train()
+    model(x)  # moves running statistics too
+    stored = load(save(model.state_dict()))
+    restored = getattr(models, case.name)(case.config)
+    restored.load_state_dict(stored)
+    assert all(torch.equal(value, restored.state_dict()[name]) for name, value in model.state_dict().items())
+    assert torch.equal(model.eval()(x), restored.eval()(x))
+
+
+def test_an_answer_does_not_depend_on_the_rest_of_the_batch(case: Case):
+    model, x = case.build().eval(), case.inputs(9)
+    whole, alone = model(x), torch.cat([model(one) for one in x.split(1)])
+    torch.testing.assert_close(whole, alone, atol=1e-5, rtol=1e-4)
+
+
+def test_the_same_seed_gives_the_same_model_and_looking_is_repeatable(case: Case):
+    first, second, x = case.build().eval(), case.build().eval(), case.inputs(4)
+    assert torch.equal(first(x), second(x))
+    assert torch.equal(first(x), first(x))
+
+
+def test_gradients_reach_every_parameter(case: Case):
+    model = case.build()
+    model(case.inputs(32)).square().sum().backward()
+    without = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]
+    assert without == []
+    assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
+
+
+def test_the_parameter_table_is_the_model(case: Case):
+    model = case.build()
+    for row in model.parameter_table():
+        assert row.count == count_parameters(model.get_submodule(row.name)), row
+    assert sum(row.count for row in model.parameter_table()) == count_parameters(model)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_it_runs_in_single_precision_where_it_is_sent(case: Case, device: str):
+    model = case.build().to(device=device, dtype=torch.float32)
+    y = model(case.inputs(3).to(device))
+    assert y.device.type == device
+    assert y.dtype == torch.float32
+
+
+def test_a_deep_copy_is_a_model_of_its_own(case: Case):
+    model, x = case.build().eval(), case.inputs(3)
+    before = model(x)
+    twin = copy.deepcopy(model)
+    assert torch.equal(twin(x), before)
+    with torch.no_grad():
+        for parameter in twin.parameters():
+            parameter.zero_()
+    assert torch.equal(model(x), before)
+
+
+def test_a_file_reads_as_the_paper_does(case: Case):
+    source = inspect.getsource(case.module)
+    equations = [line for line in (case.module.__doc__ or "").splitlines() if line.startswith("    ") and "=" in line]
+    assert equations, "the module's docstring states the equation, indented"
+    assert len(source.splitlines()) <= 400

@@ -1,0 +1,116 @@
+import pytest
+import torch
+from torch.nn import functional as F
+
+from neuropil.errors import InputError
+from neuropil.models.mlp import MLP, MLPConfig, always_on, with_bias_unit
+from neuropil.parts.activations import ACTIVATIONS, ActivationName
+from real_data import diabetes
+
+
+def pictures(count: int) -> torch.Tensor:
+    return torch.randint(0, 256, (count, 1, 8, 8), dtype=torch.uint8)
+
+
+def test_a_bias_is_the_weight_of_a_unit_that_is_always_on():
+    layer, x = torch.nn.Linear(5, 3), torch.randn(7, 5)
+    without = with_bias_unit(layer)
+    assert without.bias is None
+    torch.testing.assert_close(without(always_on(x)), layer(x))
+
+
+@pytest.mark.parametrize("batch_norm", [False, True])
+@pytest.mark.parametrize("residual", [False, True])
+def test_layers_without_activation_collapse_to_one(batch_norm: bool, residual: bool):
+    model = MLP(MLPConfig(hidden=(30, 30, 20), activation="identity", dropout=0.5, batch_norm=batch_norm, residual=residual))
+    model.standardize.fit(pictures(50))
+    with torch.no_grad():
+        for _ in range(3):
+            model(pictures(50))  # running statistics that are not 0 and 1
+    x = pictures(6)
+    collapsed = model.collapse()
+    assert (collapsed.in_features, collapsed.out_features) == (64, 10)
+    torch.testing.assert_close(collapsed(x.flatten(1).float()), model.eval()(x), atol=1e-4, rtol=1e-4)
+
+
+def test_the_collapsed_weight_is_the_product_of_the_weights():
+    model = MLP(MLPConfig(hidden=(7, 5), activation="identity", shape=(4,), outputs=3))
+    first, second = (model.get_submodule(f"hidden.{i}").get_parameter("weight") for i in range(2))
+    torch.testing.assert_close(model.collapse().weight, model.output.weight @ second @ first)
+
+
+def test_layers_with_an_activation_do_not_collapse():
+    with pytest.raises(InputError) as error:
+        MLP(MLPConfig(activation="tanh")).collapse()
+    assert str(error.value) == "only layers without an activation collapse to one, but got activation='tanh'."
+
+
+def test_collapse_leaves_the_model_as_it_was():
+    model = MLP(MLPConfig(hidden=(8,), activation="identity", batch_norm=True))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.collapse()
+    assert model.training
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_every_activation_learns_to_tell_apart_what_no_line_can(activation: ActivationName):
+    torch.manual_seed(0)
+    x = torch.rand(256, 2) * 2 - 1
+    target = (x[:, 0] * x[:, 1] > 0).long()  # exclusive or
+    model = MLP(MLPConfig(hidden=(32, 32), activation=activation, dropout=0.0, shape=(2,), outputs=2))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(150):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), target).backward()
+        optimizer.step()
+    accuracy = (model.eval()(x).argmax(-1) == target).float().mean().item()
+    assert accuracy < 0.75 if activation == "identity" else accuracy > 0.9
+
+
+def test_no_hidden_layer_is_a_linear_model():
+    model, x = MLP(MLPConfig(hidden=(), shape=(4,), outputs=2)), torch.randn(5, 4)
+    torch.testing.assert_close(model(x), F.linear(x, model.output.weight, model.output.bias))
+    torch.testing.assert_close(model.collapse().weight, model.output.weight)
+
+
+def test_depth_leaves_the_size_of_the_signal_alone():
+    for activation in ("relu", "identity"):
+        torch.manual_seed(0)
+        model = MLP(MLPConfig(hidden=(256,) * 30, activation=activation, dropout=0.0, shape=(256,), outputs=256))
+        ratio = model(torch.randn(64, 256)).square().mean() / 1.0
+        assert 0.1 < ratio < 10
+
+
+def test_gradients_of_a_sigmoid_net_shrink_by_four_in_each_layer_and_residual_layers_keep_them():
+    def shrinkage(batch_norm: bool = False, residual: bool = False) -> float:
+        """Mean factor between the gradient norms of neighbouring layers, seen from the output."""
+        torch.manual_seed(0)
+        config = MLPConfig(hidden=(128,) * 12, activation="logistic", dropout=0.0, batch_norm=batch_norm, residual=residual, shape=(128,))
+        model = MLP(config)
+        F.cross_entropy(model(torch.randn(64, 128)), torch.randint(0, 10, (64,))).backward()
+        norms = [model.get_submodule(f"hidden.{i}").get_parameter("bias").grad for i in range(12)]
+        first, last = (gradient.norm().item() for gradient in (norms[0], norms[-1]) if gradient is not None)
+        return (last / first) ** (1 / 11)
+
+    assert 3.5 < shrinkage() < 4.7
+    assert shrinkage(batch_norm=True) < 1.5
+    assert shrinkage(residual=True) < 1.5
+
+
+def test_targets_far_from_zero_are_learned_in_their_own_units():
+    torch.manual_seed(0)
+    _, table, target = diabetes()
+    x, t = torch.from_numpy(table).float(), torch.from_numpy(target).float()[:, None]  # from 25 to 346
+    model = MLP(MLPConfig(hidden=(32,), dropout=0.0, shape=(10,), outputs=1))
+    model.standardize.fit(x)
+    model.target_scale.fit(t)
+    assert abs(model(x).mean() - t.mean()) < t.std()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(100):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), t).backward()
+        optimizer.step()
+    explained = 1 - (model(x) - t).square().mean() / t.var()
+    assert explained > 0.5  # a linear fit explains 0.52
