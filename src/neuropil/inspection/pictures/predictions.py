@@ -1,0 +1,135 @@
+"""What a trained model says, beside what is true: confusion matrix, predicted against actual, rows of images."""
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+from neuropil.errors import InputError
+from neuropil.inspection.pictures.style import GRID, INK, MUTED, PALETTE, WIDTH, Array, house_style, new_figure, numbers, short
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import matplotlib.figure
+
+
+@house_style
+def confusion_matrix(counts: Int[Array, "actual predicted"], classes: Sequence[str]) -> "matplotlib.figure.Figure":
+    """How often each class (row) was taken for each other (column); the right ones are pale, so that mistakes stand out."""
+    counts = numbers(counts)
+    if counts.shape != (len(classes), len(classes)):
+        raise InputError("a confusion matrix needs one row and one column for each class", got=f"{counts.shape} for {len(classes)} classes")
+    names = [short(name) for name in classes]
+    beside = 0.09 * max(map(len, names)) + 0.5
+    size = min(WIDTH - beside, max(3.2, 0.42 * len(classes)))
+    cell = size / len(classes) * 72
+    figure = new_figure(size + beside, size + 0.5)
+    axes = figure.add_subplot()
+    axes.imshow(_cell_colours(counts), interpolation="none", extent=(-0.5, len(classes) - 0.5, len(classes) - 0.5, -0.5))
+    upright = _name_cells(axes, names, cell)
+    figure.set_figheight(size + (beside if upright else 0.5))
+    _write_counts(axes, counts, cell)
+    return figure
+
+
+@house_style
+def image_grid(
+    images: Shaped[Array, "image height width"] | Shaped[Array, "image height width 3"], captions: Sequence[str], *, columns: int = 8
+) -> "matplotlib.figure.Figure":
+    """Images in rows, each under its caption; grey ones share no scale, each uses its own from darkest to lightest."""
+    if len(images) != len(captions):
+        raise InputError("a grid of images needs one caption for each", got=f"{len(images)} images and {len(captions)} captions")
+    columns = min(columns, len(images))
+    rows = math.ceil(len(images) / columns)
+    cell = WIDTH / max(columns, 5)
+    wrapped = ["\n".join(textwrap.wrap(caption, int(13 * cell), max_lines=3, placeholder="…")) for caption in captions]
+    lines = max(caption.count("\n") + 1 for caption in wrapped)
+    figure = new_figure(cell * columns, rows * (cell * images.shape[1] / images.shape[2] + 0.1 + 0.15 * lines))
+    panels = figure.subplots(rows, columns, squeeze=False)
+    for axes in panels.flat:
+        axes.set_axis_off()
+    for axes, image, caption in zip(panels.flat, numbers(images), wrapped, strict=False):
+        axes.imshow(image, cmap="gray", interpolation="none")
+        axes.set_title(caption, fontsize=8.5, fontweight="normal", loc="center", pad=3)
+    return figure
+
+
+@house_style
+def predicted_against_actual(predicted: Float[Array, " example"], actual: Float[Array, " example"]) -> "matplotlib.figure.Figure":
+    """A regression's predictions over the truth, with the line on which all would be right, and the errors that are left."""
+    predicted, actual = numbers(predicted), numbers(actual)
+    residuals = predicted - actual
+    figure = new_figure(WIDTH, 3.5)
+    scatter, histogram = figure.subplots(1, 2, width_ratios=[1.2, 1])
+    ends = [min(actual.min(), predicted.min()), max(actual.max(), predicted.max())]
+    if len(actual) > 2000:
+        scatter.hexbin(actual, predicted, gridsize=48, bins="log", cmap="Blues", mincnt=1, linewidths=0.1)
+    else:
+        scatter.plot(actual, predicted, "o", color=PALETTE[0], alpha=0.55, markersize=3.6, markeredgewidth=0)
+    scatter.plot(ends, ends, color=INK, linewidth=0.9, linestyle="--")
+    scatter.set(xlabel="actual", ylabel="predicted", title=f"R² = {_explained(residuals, actual):.3f}", aspect="equal", box_aspect=1)
+    histogram.hist(
+        residuals, bins=min(40, max(8, int(math.sqrt(len(residuals))))), color=PALETTE[0], alpha=0.75, edgecolor="white", linewidth=0.5
+    )
+    histogram.axvline(0, color=INK, linewidth=0.9, linestyle="--")
+    histogram.set(xlabel="predicted − actual", ylabel="examples", title=f"root mean square error {_root_mean_square(residuals):.3g}")
+    return figure
+
+
+def _explained(residuals: np.ndarray, actual: np.ndarray) -> float:
+    """R² = 1 - Σ residual² / Σ (actual - mean)²; undefined where nothing varies."""
+    variation = np.square(actual - actual.mean()).sum()
+    return float(1 - np.square(residuals).sum() / variation) if variation else math.nan
+
+
+def _root_mean_square(values: np.ndarray) -> float:
+    return float(np.sqrt(np.square(values).mean()))
+
+
+def _cell_colours(counts: np.ndarray) -> Float[np.ndarray, "actual predicted 3"]:
+    """Each cell by its share of the row: the diagonal from white to pale grey-blue, mistakes from white to vermilion.
+
+    The strongest mistake has the full colour, so that a model with few of them shows them as clearly as one with many.
+    """
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    mistakes = shares * (1 - np.eye(len(counts)))
+    strength = np.where(mistakes > 0, 0.1 + 0.9 * (mistakes / max(mistakes.max(), 1e-12)) ** 0.75, 0)
+    white, wrong, right = np.array([1.0, 1.0, 1.0]), np.array([0.85, 0.34, 0.04]), np.array([0.86, 0.90, 0.95])
+    colours = white + strength[..., None] * (wrong - white)
+    diagonal = np.arange(len(counts))
+    colours[diagonal, diagonal] = white + shares[diagonal, diagonal, None] * (right - white)
+    return colours
+
+
+def _name_cells(axes: "matplotlib.axes.Axes", names: Sequence[str], cell: float) -> bool:
+    """As many names as stay legible: all of them, or every second, third …; says whether those of the columns had to stand upright."""
+    every = math.ceil(7 / cell)
+    ticks = range(0, len(names), every)
+    shown = [names[tick] for tick in ticks]
+    size = min(9.0, max(6.0, 0.9 * cell * every))
+    upright = max(map(len, shown)) * 0.62 * size > 0.95 * cell * every
+    axes.set_xticks(ticks, shown, rotation=90 if upright else 0, fontsize=size)
+    axes.set_yticks(ticks, shown, fontsize=size)
+    axes.tick_params(length=0)
+    axes.set(xlabel="predicted", ylabel="actual")
+    axes.xaxis.set_label_position("top")
+    axes.xaxis.tick_top()
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(True)
+    if cell >= 5:
+        for edge in np.arange(0.5, len(names) - 1):
+            axes.axhline(edge, color=GRID, linewidth=0.6)
+            axes.axvline(edge, color=GRID, linewidth=0.6)
+    return upright
+
+
+def _write_counts(axes: "matplotlib.axes.Axes", counts: np.ndarray, cell: float) -> None:
+    """Each as large as its cell allows; what would be too small to read is left to its colour."""
+    for (row, column), count in np.ndenumerate(counts):
+        size = min(10.0, 1.2 * cell / max(2, len(f"{count}")))
+        colour, weight = (MUTED, "normal") if row == column else (INK, "bold")
+        if count and size >= 5:
+            axes.text(column, row, f"{count}", ha="center", va="center_baseline", fontsize=size, color=colour, fontweight=weight)

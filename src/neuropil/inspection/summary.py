@@ -1,0 +1,16 @@
+"""A model as a table of what it learns."""
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from neuropil.inspection.report import Table
+from neuropil.parts.parameters import ParameterRow, count_parameters
+
+
+def parameter_table(model: nn.Module, rows: Sequence[ParameterRow]) -> Table:
+    """Each part's count by its formula beside the one that is counted in the model; `rows` is the model's own `parameter_table()`."""
+    counted = [count_parameters(model.get_submodule(row.name)) for row in rows]
+    total = ["all", "", sum(row.count for row in rows), count_parameters(model)]
+    parts = [[row.name, str(row), row.count, count] for row, count in zip(rows, counted, strict=True)]
+    return Table(["part", "formula", "by formula", "counted"], [*parts, total])
