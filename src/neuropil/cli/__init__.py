@@ -1,0 +1,27 @@
+"""The command line: `neuropil COMMAND …`. Words become a recipe, a recipe becomes a run; no logic lives here."""
+
+import sys
+from collections.abc import Sequence
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Entry point. Exits with 0, with 2 and one sentence for wrong input, with 130 when interrupted."""
+    words = list(sys.argv[1:] if words is None else words)
+    from neuropil.cli.commands import run_command
+    from neuropil.errors import NeuropilError
+
+    try:
+        run_command(words)
+    except NeuropilError as error:
+        print(f"neuropil: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt as interrupt:
+        folder = getattr(interrupt, "folder", None)
+        print(f"\nneuropil: {interrupt or 'stopped'}" + (f"; go on with: neuropil resume {folder}" if folder else ""), file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
+        sys.stderr.close()
+        sys.exit(0)
+    except OSError as error:  # no right to read, no room to write: the system says it best
+        print(f"neuropil: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,111 @@
+"""From words to values: tyro reads them into a Config, and a word that does not fit gets one sentence."""
+
+import contextlib
+import dataclasses
+import io
+import types
+import typing
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, TypeVar
+
+from neuropil.config import Config, Option, describe_type
+from neuropil.errors import InputError, nearest
+
+C = TypeVar("C", bound=Config)
+
+
+def parse(defaults: C, words: Sequence[str], *, command: str, about: str, positional: Sequence[str] = ()) -> C:
+    """`defaults` with what the words say; the fields named in `positional` are given without a flag. `--help` prints and exits."""
+    import tyro
+
+    options = defaults.options()
+    fields = [_field(option, option.name in positional) for option in options]
+    form = dataclasses.make_dataclass("Form", fields)
+    form.__doc__ = about
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            values = tyro.cli(form, prog=f"neuropil {command}", args=list(words), compact_help=False)
+    except SystemExit as exit:
+        if exit.code:
+            raise _explain(options, positional, words, command) from None
+        raise
+    return defaults.override(**{option.name: getattr(values, option.name) for option in options})
+
+
+def _field(option: Option, positional: bool) -> tuple[str, Any, Any]:
+    import tyro
+
+    kind = Annotated[option.type, tyro.conf.arg(help=option.help, metavar=_metavar(option))]
+    if positional:  # required, so the placeholder in the Config is no default
+        return option.name, Annotated[kind, tyro.conf.Positional], dataclasses.field()
+    return option.name, kind, dataclasses.field(default=option.default)
+
+
+def _metavar(option: Option) -> str | None:
+    """Leaving out an option that may be none is how one says none, so only the rest is shown; choices show themselves."""
+    parts = [part for part in typing.get_args(option.type) if part is not type(None)]
+    if len(parts) < len(typing.get_args(option.type)):
+        return describe_type(parts[0]).upper()
+    return None if typing.get_origin(option.type) or option.type is bool else describe_type(option.type).upper()
+
+
+def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequence[str], command: str) -> InputError:
+    """Find the first word that cannot be right."""
+    help_line = f"see neuropil {command} --help"
+    flags: dict[str, Option] = {}
+    for option in options:
+        if option.name not in positional:
+            flags[f"--{option.name.replace('_', '-')}"] = option
+            if option.type is bool:
+                flags[f"--no-{option.name.replace('_', '-')}"] = option
+    current: Option | None = None
+    free = [option for option in options if option.name in positional]
+    for word in words:
+        name, _, attached = word.partition("=")
+        if word.startswith("--"):
+            name = name.replace("_", "-")
+            if not flags:
+                return InputError(f"neuropil {command} takes no options", got=f"{name!r}", fix="leave it out")
+            if name not in flags:
+                return InputError(f"neuropil {command} must be given its own options", got=f"{name!r}", fix=nearest(name, flags))
+            current = flags[name]
+            word = attached
+        if not word or current is None:
+            continue
+        if not _readable(word, current.type):
+            return _bad_value(f"--{current.name.replace('_', '-')}", current, word)
+        if typing.get_origin(current.type) is not tuple:
+            current = None
+    if current is not None:
+        return InputError(
+            f"--{current.name.replace('_', '-')} must be followed by {describe_type(current.type)}", got="nothing", fix=help_line
+        )
+    got = " ".join(words) or "nothing"
+    if free:
+        return InputError(f"neuropil {command} needs {' and '.join(o.name.upper() for o in free)}", got=repr(got), fix=help_line)
+    return InputError(f"neuropil {command} takes only options after its name", got=repr(got), fix=help_line)
+
+
+def _bad_value(flag: str, option: Option, word: str) -> InputError:
+    choices = [str(choice) for choice in typing.get_args(option.type)] if typing.get_origin(option.type) is Literal else []
+    fix = nearest(word, choices) if choices else None
+    return InputError(f"{flag} must be {describe_type(option.type)}", got=repr(word), fix=fix)
+
+
+def _readable(word: str, kind: Any) -> bool:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return word in map(str, arguments)
+    if origin in (typing.Union, types.UnionType):
+        return any(_readable(word, part) for part in arguments)
+    if origin is tuple:
+        return _readable(word, arguments[0])
+    if kind is type(None):
+        return word == "None"
+    if kind in (int, float):
+        try:
+            kind(word)
+        except ValueError:
+            return False
+    return True

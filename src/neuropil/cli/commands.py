@@ -1,0 +1,227 @@
+"""What each command prints."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from neuropil import __version__
+from neuropil.cli.arguments import parse
+from neuropil.config import Config, describe_type, option
+from neuropil.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from neuropil.recipes.run import Run
+
+
+@dataclass(frozen=True)
+class Command:
+    usage: str
+    summary: str
+    run: Callable[[list[str]], None]
+
+
+def run_command(words: list[str]) -> None:
+    if not words or words[0] in ("-h", "--help", "help"):
+        _print_help()
+    elif words[0] == "--version":
+        print(f"neuropil {__version__}")
+    elif words[0] in COMMANDS:
+        COMMANDS[words[0]].run(words[1:])
+    else:
+        raise InputError("a command must be one that `neuropil --help` shows", got=f"{words[0]!r}", fix=nearest(words[0], COMMANDS))
+
+
+def list_systems(words: list[str]) -> None:
+    parse(_NoArguments(), words, command="list", about="Every system with its family and one line.")
+    from neuropil.recipes.table import SYSTEMS
+
+    _print_table(["system", "family", "what it is"], [[system.name, system.family, system.summary] for system in SYSTEMS])
+
+
+class _NoArguments(Config):
+    pass
+
+
+class _ShowArguments(Config):
+    name: str = option("", "a system that `neuropil list` shows")
+
+
+def show(words: list[str]) -> None:
+    arguments = parse(_ShowArguments(), words, command="show", about="A system's equations, options and data.", positional=["name"])
+    import importlib
+
+    from neuropil.recipes import table
+
+    system = table.find(arguments.name)
+    about = importlib.import_module(f"neuropil.{system.about}")
+    print(f"{system.name} ({system.family}): {system.summary}\n\n{(about.__doc__ or '').strip()}\n")
+    print(f"Options of neuropil train {system.name}:")
+    options = table.recipe(system.name).options.options()
+    _print_table(
+        ["option", "type", "default", "meaning"],
+        [[f"--{o.name.replace('_', '-')}", describe_type(o.type), _default(o.default), o.help] for o in options],
+    )
+
+
+class _TrainArguments(Config):
+    recipe: Config
+    out: Path | None = option(None, "folder to write; without it, a new one under runs/")
+    seed: int = option(0, "the same seed gives the same weights", low=0)
+
+
+def train(words: list[str]) -> None:
+    from neuropil.recipes import table
+
+    if not words or words[0] in ("-h", "--help"):
+        names = ", ".join(system.name for system in table.SYSTEMS)
+        print(
+            f"usage: neuropil train NAME [options]\n\nNAME is one of {names}.\nneuropil train NAME --help lists the options of that system."
+        )
+        return
+    system = table.find(words[0])
+    defaults = table.recipe(system.name).options
+    arguments = parse(_TrainArguments(recipe=defaults), words[1:], command=f"train {system.name}", about=f"Train: {system.summary}.")
+    chosen = {
+        given.name: given.default
+        for default, given in zip(defaults.options(), arguments.recipe.options(), strict=True)
+        if given.default != default.default
+    }
+    from neuropil.recipes import run
+
+    _print_outcome(run.train(system.name, out=arguments.out, seed=arguments.seed, **chosen))
+
+
+class _RunArguments(Config):
+    run: Path = option(Path(), "a run folder")
+
+
+def resume(words: list[str]) -> None:
+    arguments = parse(_RunArguments(), words, command="resume", about="Go on with a run that was stopped or killed.", positional=["run"])
+    from neuropil.recipes import run
+
+    _print_outcome(run.resume(arguments.run))
+
+
+def report(words: list[str]) -> None:
+    arguments = parse(_RunArguments(), words, command="report", about="Evaluate a run again and rewrite its report.", positional=["run"])
+    from neuropil.recipes import run
+
+    print(run.rewrite_report(arguments.run).report)
+
+
+class _PredictArguments(Config):
+    run: Path = option(Path(), "a run folder")
+    inputs: tuple[Path, ...] = option((), "files like those the model was trained on: pictures, IDX, NPZ, CSV")
+
+
+def predict(words: list[str]) -> None:
+    arguments = parse(
+        _PredictArguments(), words, command="predict", about="Answers for new inputs, one line each.", positional=["run", "inputs"]
+    )
+    from neuropil.recipes import run
+
+    trained = run.load(arguments.run).trained
+    if not arguments.inputs:
+        raise InputError("neuropil predict needs files to look at", got="none", fix=f"neuropil predict {arguments.run} picture.png")
+    from neuropil.data.sources import read_inputs
+
+    inputs, names = read_inputs(arguments.inputs, trained.schema)
+    for name, cells in zip(names, trained.predict(inputs).lines(), strict=True):
+        print("\t".join([name, *cells]))
+
+
+class _EvaluateArguments(Config):
+    run: Path = option(Path(), "a run folder")
+    data: Path | None = option(None, "labelled files of your own; without it, the run's held-out part")
+
+
+def evaluate(words: list[str]) -> None:
+    arguments = parse(_EvaluateArguments(), words, command="evaluate", about="Scores of a trained model.", positional=["run"])
+    from neuropil.recipes import overview, run
+
+    metrics = run.load(arguments.run).evaluate(arguments.data)
+    _print_table(["metric", "value"], [[name, overview.metric_text(name, value)] for name, value in metrics.items()])
+
+
+class _CompareArguments(Config):
+    runs: tuple[Path, ...] = option((), "two or more run folders")
+
+
+def compare(words: list[str]) -> None:
+    arguments = parse(
+        _CompareArguments(), words, command="compare", about="Runs side by side: scores, and options that differ.", positional=["runs"]
+    )
+    from neuropil.recipes import comparison, run
+
+    if len(arguments.runs) < 2:
+        raise InputError("neuropil compare needs two or more runs", got=f"{len(arguments.runs)}")
+    _print_table(*comparison.compare([run.load(folder) for folder in arguments.runs]))
+
+
+class _InspectArguments(Config):
+    run: Path = option(Path(), "a run folder")
+    gradients: bool = option(False, "gradient norm per layer on a batch of training data, and what it means")
+
+
+def inspect(words: list[str]) -> None:
+    arguments = parse(_InspectArguments(), words, command="inspect", about="Look inside a trained model.", positional=["run"])
+    if not arguments.gradients:
+        raise InputError("neuropil inspect needs to know what to look at", got="nothing", fix="add --gradients")
+    from neuropil.recipes import inspecting, run
+
+    path, sentences = inspecting.write_gradients(run.load(arguments.run))
+    print("\n".join(sentences))
+    print(path)
+
+
+COMMANDS = {
+    "list": Command("list", "every system with its family and one line", list_systems),
+    "show": Command("show NAME", "a system's equations, options and data", show),
+    "train": Command("train NAME [--data PATH] [--epochs N | --minutes M] ...", "train, evaluate and write a report", train),
+    "resume": Command("resume RUN", "go on with a run that was stopped or killed", resume),
+    "predict": Command("predict RUN INPUT...", "answers for new inputs", predict),
+    "evaluate": Command("evaluate RUN [--data PATH]", "scores on held-out or your own labelled data", evaluate),
+    "report": Command("report RUN", "evaluate again and rewrite the report", report),
+    "compare": Command("compare RUN RUN...", "runs side by side", compare),
+    "inspect": Command("inspect RUN --gradients", "look inside a trained model", inspect),
+}
+
+
+def _print_help() -> None:
+    print("neuropil: every network from the biological neuron to the transformer\n\nusage: neuropil COMMAND ...\n")
+    width = max(len(command.usage) for command in COMMANDS.values())
+    for command in COMMANDS.values():
+        print(f"  {command.usage:<{width}}  {command.summary}")
+    print("\nneuropil COMMAND --help explains a command; neuropil train NAME --help lists all options of a system.")
+
+
+def _print_outcome(run: "Run") -> None:
+    from neuropil.recipes import overview
+
+    results = run.results
+    if results:
+        _print_table(["", *overview.metric_names(results)], overview.result_rows(results))
+        print(overview.margin(results))
+    print(f"Report: {run.report}")
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on a terminal; tab-separated lines for other programs."""
+    if not sys.stdout.isatty():
+        for row in [header, *rows] if any(header) else rows:
+            print("\t".join(row))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*header, box=box.SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False).print(table)
+
+
+def _default(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)

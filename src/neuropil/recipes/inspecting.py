@@ -1,0 +1,35 @@
+"""Views of a finished run's inside, written beside its report."""
+
+from pathlib import Path
+
+from neuropil.errors import RunError
+from neuropil.inspection import pictures
+from neuropil.inspection.gradients import diagnose, profile_gradients
+from neuropil.inspection.report import Picture, Report, Section, Table, Text, write_report
+from neuropil.recipes.run import Run
+from neuropil.recipes.supervised import Supervised
+
+
+def write_gradients(run: Run) -> tuple[Path, list[str]]:
+    """Gradient norms of a trained model on one batch of its training data: the page's path, and what it says in words."""
+    experiment = run.experiment()
+    if not isinstance(experiment, Supervised):
+        raise RunError(f"{run.folder} must hold a model for this", got=f"a run of {run.name}, which only makes a report")
+    experiment.train(run.folder, show_progress=False)
+    batch = next(experiment.training_batches.epoch(0))
+    experiment.model.train()
+    profile = profile_gradients(experiment.model, lambda: experiment.learner.loss(batch))
+    sentences = diagnose(profile)
+    rows = [[layer.name, layer.parameter_norm, layer.gradient_norm] for layer in profile.layers]
+    figure = Picture.of(pictures.gradient_flow({run.name: profile}), alt="gradient norm of each layer, from the input to the output")
+    page = Report(
+        f"neuropil · gradients of {run.folder.name}",
+        "How strongly one batch of training data pulls on each layer.",
+        [
+            Section("In words", [Text(sentence) for sentence in sentences]),
+            Section("Per layer", [figure, Table(["layer", "norm of the weights", "norm of the gradient"], rows)]),
+        ],
+    )
+    path = run.folder / "gradients.html"
+    write_report(path, page)
+    return path, sentences

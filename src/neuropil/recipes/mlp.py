@@ -1,0 +1,51 @@
+"""A multi-layer perceptron that learns classes or numbers from pictures or tables: the embedded digits, or the user's own."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from neuropil.config import Config
+from neuropil.data.augmentation import Augment
+from neuropil.data.examples import Schema
+from neuropil.data.sources import DataConfig, prepare
+from neuropil.models.mlp import MLP, MLPConfig
+from neuropil.recipes.recipe import Recipe
+from neuropil.recipes.supervised import ObjectiveConfig, Supervised, SupervisedModel, initialised
+from neuropil.training.loop import TrainingConfig
+
+
+class MLPOptions(Config):
+    data: DataConfig = DataConfig()
+    model: MLPConfig = MLPConfig()
+    objective: ObjectiveConfig = ObjectiveConfig()
+    augment: Augment = Augment(shift=0.5, rotate=10, zoom=0.1)
+    training: TrainingConfig = TrainingConfig(epochs=60, learning_rate=2e-3)
+
+
+def build(options: MLPOptions, seed: int) -> Supervised:
+    splits = prepare(options.data, seed)
+    schema = splits.train.schema
+    config = dataclasses.replace(options.model, shape=schema.shape, outputs=schema.num_outputs)
+    model = initialised(lambda: MLP(config), seed)
+    model.standardize.fit(splits.train.inputs)
+    if not schema.classes:
+        model.target_scale.fit(splits.train.targets)
+    augment = options.augment if schema.kind == "image" else None
+    return Supervised(
+        model,
+        config,
+        splits,
+        options.training,
+        seed=seed,
+        name="mlp",
+        augment=augment,
+        objective=options.objective,
+        parameters=model.parameter_table(),
+    )
+
+
+def restore(facts: Mapping[str, Any]) -> SupervisedModel:
+    return SupervisedModel(MLP(MLPConfig.from_dict(facts["model"])), Schema.from_dict(facts["schema"]))
+
+
+RECIPE = Recipe(MLPOptions(), build, restore)

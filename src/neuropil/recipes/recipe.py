@@ -1,0 +1,95 @@
+"""What a recipe is: the one place where data, model, training, evaluation and pictures are joined into a complete run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from neuropil.config import Config
+from neuropil.data.examples import Examples, Schema
+from neuropil.inspection.report import Section
+from neuropil.training.history import Row
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table that a run ends with: the trained model first, then what it is compared with."""
+
+    name: str
+    metrics: Mapping[str, float]
+
+
+@runtime_checkable
+class Experiment(Protocol):
+    """A run that is ready to start. `train` may be called again on the same folder: it goes on from where it stopped."""
+
+    def facts(self) -> dict[str, Any]:
+        """What `config.json` must hold beside the options, as plain JSON values."""
+        ...
+
+    def train(self, folder: Path, *, show_progress: bool) -> None: ...
+
+    def evaluate(self) -> Sequence[Result]:
+        """Scores on data that training has not seen, the run's own first."""
+        ...
+
+    def sections(self, history: Sequence[Row]) -> Sequence[Section]:
+        """The report's pictures and tables."""
+        ...
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """`scores` are probabilities over `classes`, or, where there are no classes, the predicted values."""
+
+    scores: Float[Tensor, "example output"]
+    classes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def labels(self) -> list[str]:
+        """The most probable class of each input."""
+        return [self.classes[index] for index in self.scores.argmax(-1).tolist()]
+
+    @property
+    def values(self) -> Float[Tensor, " example"]:
+        """The predicted value of each input, for regression."""
+        return self.scores[:, 0]
+
+    def lines(self) -> list[list[str]]:
+        if not self.classes:
+            return [[f"{value:.6g}"] for value in self.values.tolist()]
+        best = self.scores.topk(min(3, len(self.classes)))
+        return [
+            [f"{self.classes[index]} {100 * share:.1f} %" for share, index in zip(shares, indices, strict=True)]
+            for shares, indices in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+        ]
+
+
+@runtime_checkable
+class Trained(Protocol):
+    """A model that came out of a run, with what is needed to use it on raw inputs."""
+
+    @property
+    def model(self) -> nn.Module: ...
+
+    @property
+    def schema(self) -> Schema: ...
+
+    def predict(self, inputs: Any) -> Predictions: ...
+
+    def evaluate(self, examples: Examples) -> dict[str, float]: ...
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """`options` are the defaults; `build` joins everything; `restore` makes a usable model from saved facts, where there is one."""
+
+    options: Config
+    build: Callable[[Any, int], Experiment]
+    restore: Callable[[Mapping[str, Any]], Trained] | None = None

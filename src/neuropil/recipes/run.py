@@ -1,0 +1,239 @@
+"""A run is a folder: `config.json`, `model.safetensors`, `metrics.jsonl`, `checkpoint.safetensors` and `report.html`.
+
+run = train("cnn", epochs=5)          a new folder under runs/, trained, evaluated and reported
+run = load("runs/cnn-2026-11-15")     the same object again, in another process
+resume("runs/cnn-2026-11-15")         goes on where a killed run stopped
+"""
+
+import json
+import shlex
+from collections.abc import Callable
+from datetime import date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+import neuropil
+from neuropil.config import Config
+from neuropil.errors import InputError, RunError
+from neuropil.files import write_text
+from neuropil.inspection.report import write_report
+from neuropil.recipes import table
+from neuropil.recipes.environment import environment
+from neuropil.recipes.overview import overview
+from neuropil.recipes.recipe import Experiment, Predictions, Recipe, Result, Trained
+from neuropil.training.history import Row, read_history
+from neuropil.training.weights import load_model
+
+FORMAT = 1
+
+
+class Run:
+    """A run folder, opened. Nothing is read before it is asked for."""
+
+    def __init__(self, folder: Path, settings: dict[str, Any]):
+        self.folder, self.settings = folder, settings
+
+    def __repr__(self) -> str:
+        return f"<Run {self.name} in {self.folder}>"
+
+    @property
+    def name(self) -> str:
+        return self.settings["recipe"]
+
+    @property
+    def seed(self) -> int:
+        return self.settings["seed"]
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report.html"
+
+    @property
+    def history(self) -> list[Row]:
+        """The rows of `metrics.jsonl`."""
+        return read_history(self.folder / "metrics.jsonl")
+
+    @property
+    def results(self) -> list[Result]:
+        """Final scores on held-out data: this model first, then its baselines. Empty while the run is not finished."""
+        facts = ("kind", "name", "step")
+        rows = [row for row in self.history if row["kind"] == "result"]
+        return [Result(row["name"], {key: value for key, value in row.items() if key not in facts}) for row in rows]
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """This model's own final scores."""
+        return dict(self.results[0].metrics) if self.results else {}
+
+    @cached_property
+    def options(self) -> Config:
+        return type(self.recipe.options).from_dict(self.settings["options"])
+
+    @property
+    def recipe(self) -> Recipe:
+        return table.recipe(self.name)
+
+    @cached_property
+    def trained(self) -> Trained:
+        if self.recipe.restore is None:
+            raise RunError(f"{self.folder} must hold a model for this", got=f"a run of {self.name}, which only makes a report")
+        weights = self.folder / "model.safetensors"
+        if not weights.exists():
+            raise RunError(
+                f"{self.folder} must hold model.safetensors", got="a run without it", fix=f"finish it with neuropil resume {self.folder}"
+            )
+        trained = self.recipe.restore(self.settings["facts"])
+        load_model(weights, trained.model)
+        trained.model.eval()
+        return trained
+
+    @property
+    def model(self) -> nn.Module:
+        """The trained model, an ordinary `nn.Module` in evaluation mode."""
+        return self.trained.model
+
+    def predict(self, inputs: Any) -> Predictions:
+        """Answers for a tensor, an array, or paths of files that look like the training data."""
+        return self.trained.predict(inputs)
+
+    def evaluate(self, data: str | Path | None = None) -> dict[str, float]:
+        """Scores on labelled files of the user's, or on the held-out part of the run's own data."""
+        if data is None:
+            experiment = self.experiment()
+            experiment.train(self.folder, show_progress=False)
+            return dict(experiment.evaluate()[0].metrics)
+        from neuropil.data.sources import read_labelled
+
+        return self.trained.evaluate(read_labelled(Path(data), self.trained.schema))
+
+    def experiment(self) -> Experiment:
+        """The run again with its data, as it was before training; refused if the data is not what it was."""
+        experiment = self.recipe.build(self.options, self.seed)
+        if experiment.facts() != self.settings["facts"]:
+            raise RunError(
+                f"{self.folder} must be continued with the data that it was started with",
+                got="data that has changed since",
+                fix=f"restore the data or start anew with: {self.settings['command']}",
+            )
+        return experiment
+
+
+def train(name: str, *, out: str | Path | None = None, seed: int = 0, show_progress: bool = True, **options: Any) -> Run:
+    """Train a system by its name in `neuropil list`; `options` are those that `neuropil show NAME` lists."""
+    recipe = table.recipe(name)
+    if options.get("minutes") is not None and options.get("epochs") is not None:
+        raise InputError("a run ends after epochs or after minutes", got="both", fix="give one of them")
+    chosen = _with_whole_paths(recipe.options.override(**options))
+    experiment = recipe.build(chosen, seed)
+    folder = _new_folder(name, out)
+    settings = {
+        "format": FORMAT,
+        "version": neuropil.__version__,
+        "recipe": name,
+        "seed": seed,
+        "options": chosen.to_dict(),
+        "facts": experiment.facts(),
+        "command": _command(name, out, seed, recipe.options, chosen),
+        "environment": environment(),
+        "created": datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+    write_text(folder / "config.json", json.dumps({"neuropil": settings}, indent=2, ensure_ascii=False) + "\n")
+    return _complete(Run(folder, settings), experiment, show_progress)
+
+
+def resume(folder: str | Path, *, show_progress: bool = True) -> Run:
+    """Go on with a run that was stopped or killed; the weights come out as if it had not been. A finished run stays as it is."""
+    run = load(folder)
+    return run if run.results and run.report.exists() else _complete(run, run.experiment(), show_progress)
+
+
+def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
+    """Evaluate a run again and write its report anew, training first what is not yet trained."""
+    run = load(folder)
+    return _complete(run, run.experiment(), show_progress)
+
+
+def load(folder: str | Path) -> Run:
+    """Open a run folder."""
+    folder = Path(folder)
+    path = folder / "config.json"
+    if not path.exists():
+        raise RunError("a run is a folder with a config.json", got=f"{str(folder)!r}", fix=_nearby_runs(folder))
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))["neuropil"]
+        written = int(settings["format"])
+        missing = {"recipe", "seed", "options", "facts", "command"} - set(settings)
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(
+            f"{path} must be the JSON that neuropil wrote", got=f"a damaged file ({error})", fix="train again or restore it"
+        ) from error
+    if written > FORMAT:
+        raise RunError(f"{folder} must have format {FORMAT} or older", got=f"format {written}", fix="upgrade neuropil")
+    if missing:
+        raise RunError(
+            f"{path} must be the JSON that neuropil wrote", got=f"one without {', '.join(sorted(missing))}", fix="train again or restore it"
+        )
+    return Run(folder, settings)
+
+
+def _complete(run: Run, experiment: Experiment, show_progress: bool) -> Run:
+    """Train what is left, evaluate, report. Each part may be repeated, so a run that was killed anywhere is completed from here."""
+    experiment.train(run.folder, show_progress=show_progress)
+    results = experiment.evaluate()
+    history = [row for row in run.history if row["kind"] != "result"]
+    step = max((row["step"] for row in history), default=0)
+    rows = history + [{"kind": "result", "name": result.name, "step": step, **result.metrics} for result in results]
+    write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    write_report(run.report, overview(run.name, run.settings, results, experiment.sections(history)))
+    return run
+
+
+def _new_folder(name: str, out: str | Path | None) -> Path:
+    if out is not None:
+        folder = Path(out)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError("the output folder must be new or empty", got=f"{str(folder)!r}", fix="choose another, or neuropil resume it")
+    else:
+        folder = _numbered(lambda suffix: Path("runs") / f"{name}-{date.today().isoformat()}{suffix}")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _numbered(path: Callable[[str], Path]) -> Path:
+    number = 1
+    while (candidate := path("" if number == 1 else f"-{number}")).exists():
+        number += 1
+    return candidate
+
+
+def _nearby_runs(folder: Path) -> str:
+    parent = folder.parent if folder.parent.is_dir() else Path("runs")
+    runs = sorted(path.parent for path in parent.glob("*/config.json"))
+    return f"the newest here is {max(runs, key=lambda run: run.stat().st_mtime)}" if runs else "make one with neuropil train cnn"
+
+
+def _with_whole_paths(options: Config) -> Config:
+    """A run may be resumed from another directory than it was started in."""
+    paths = {option.name: option.default for option in options.options() if isinstance(option.default, Path)}
+    return options.override(**{name: path.absolute() for name, path in paths.items()})
+
+
+def _command(name: str, out: str | Path | None, seed: int, defaults: Config, chosen: Config) -> str:
+    """The command that repeats the run: only what differs from the defaults."""
+    words = ["neuropil", "train", name]
+    for default, option in zip(defaults.options(), chosen.options(), strict=True):
+        if option.default != default.default:
+            words += _flag(option.name, option.default)
+    words += _flag("seed", seed) if seed else []
+    words += _flag("out", out) if out is not None else []
+    return shlex.join(words)
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    flag = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{flag}" if value else f"--no-{flag}"]
+    return [f"--{flag}", *map(str, value if isinstance(value, tuple) else [value])]

@@ -1,0 +1,44 @@
+"""Every system that neuropil holds, in the order in which one would learn them. Listing them imports nothing heavy."""
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from neuropil.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from neuropil.recipes.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class System:
+    """`about` is the module whose docstring has the equations; the recipe is `neuropil.recipes.<name>`."""
+
+    name: str
+    family: str
+    summary: str
+    about: str
+
+
+SYSTEMS = (
+    System("autodiff", "learning", "automatic differentiation from scratch: an expression graph and its chain rule", "autodiff.engine"),
+    System("activations", "learning", "what a unit does to its input, and the slope that learning sees", "parts.activations"),
+    System("losses", "learning", "what is minimised, from logits, without overflow", "parts.losses"),
+    System("optimizers", "learning", "five update rules racing down one surface", "training.optimizers"),
+    System("overfitting", "learning", "a network that learns its examples by heart, and what helps against it", "recipes.overfitting"),
+    System("vanishing_gradients", "learning", "gradients that fade on their way down, and what keeps them alive", "inspection.gradients"),
+    System("universal_approximation", "learning", "any continuous function from steep sigmoids", "models.universal_approximation"),
+    System("mlp", "feed-forward", "multi-layer perceptron", "models.mlp"),
+    System("cnn", "convolution", "residual convolutional network", "models.cnn"),
+)
+
+
+def find(name: str) -> System:
+    for system in SYSTEMS:
+        if system.name == name:
+            return system
+    raise InputError("a system must be one that `neuropil list` shows", got=f"{name!r}", fix=nearest(name, [s.name for s in SYSTEMS]))
+
+
+def recipe(name: str) -> "Recipe":
+    return importlib.import_module(f"neuropil.recipes.{find(name).name}").RECIPE

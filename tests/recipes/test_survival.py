@@ -1,0 +1,51 @@
+"""A run is killed with no warning, and comes out as if it had not been."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+OPTIONS = ["--epochs", "30", "--hidden", "64", "--average", "0.9", "--checkpoint-seconds", "0.05", "--batch-size", "128"]
+
+
+def neuropil(*words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-m", "neuropil", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str], code: int = 0) -> str:
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == code, errors
+    return output + errors
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
+def test_a_run_killed_at_a_random_moment_resumes_to_the_same_bits(tmp_path: Path):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    unbroken = neuropil("train", "mlp", *OPTIONS, "--out", str(whole))
+    killed = neuropil("train", "mlp", *OPTIONS, "--out", str(cut))
+    wait_for(cut / "checkpoint.safetensors", killed)
+    time.sleep(random.uniform(0, 1.5))  # noqa: S311 (any moment will do, and a new one each time)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    finish(unbroken)
+    finish(neuropil("resume", str(cut)))
+    assert (whole / "model.safetensors").read_bytes() == (cut / "model.safetensors").read_bytes()
+    assert (cut / "report.html").exists()
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path):
+    folder = tmp_path / "run"
+    process = neuropil("train", "mlp", *OPTIONS, "--epochs", "100000", "--out", str(folder))
+    wait_for(folder / "checkpoint.safetensors", process)
+    os.kill(process.pid, signal.SIGINT)
+    output = finish(process, code=130)
+    assert output.strip().splitlines()[-1].endswith(f"; go on with: neuropil resume {folder}")
