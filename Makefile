@@ -32,7 +32,7 @@ bench: .venv/bench ## speed beside other libraries, in one run
 	$(BIN)/python -m benchmarks
 
 claims: .venv/bench ## recompute every figure that the docs quote
-	$(BIN)/python -m benchmarks.claims
+	$(BIN)/python -m benchmarks.claims $(MNIST)
 
 docs: .venv/docs ## build the site into site/
 	$(BIN)/mkdocs build --strict
