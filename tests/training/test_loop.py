@@ -249,3 +249,11 @@ def test_a_device_that_is_not_there_is_refused():
 def test_a_compiled_run_learns_too(tmp_path: Path):
     _, rows = train(tmp_path, TrainingConfig(epochs=40, compile=True, learning_rate=3e-3))
     assert rows[-1]["accuracy"] > 0.85
+
+
+def test_compiling_without_a_compiler_is_refused_before_anything_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(InputError) as error:
+        train(tmp_path, TrainingConfig(epochs=1, compile=True))
+    assert str(error.value) == ("compile=True needs a C++ compiler, but got a machine without one: install g++ or train without compile.")

@@ -25,6 +25,7 @@ from neuropil.recipes.environment import environment
 from neuropil.recipes.overview import overview
 from neuropil.recipes.recipe import Experiment, Predictions, Recipe, Result, Trained
 from neuropil.training.history import Row, read_history
+from neuropil.training.interruption import Interrupted
 from neuropil.training.weights import load_model
 
 FORMAT = 1
@@ -181,13 +182,18 @@ def load(folder: str | Path) -> Run:
 
 def _complete(run: Run, experiment: Experiment, show_progress: bool) -> Run:
     """Train what is left, evaluate, report. Each part may be repeated, so a run that was killed anywhere is completed from here."""
-    experiment.train(run.folder, show_progress=show_progress)
-    results = experiment.evaluate()
-    history = [row for row in run.history if row["kind"] != "result"]
-    step = max((row["step"] for row in history), default=0)
-    rows = history + [{"kind": "result", "name": result.name, "step": step, **result.metrics} for result in results]
-    write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    write_report(run.report, overview(run.name, run.settings, results, experiment.sections(history)))
+    try:
+        experiment.train(run.folder, show_progress=show_progress)
+        results = experiment.evaluate()
+        history = [row for row in run.history if row["kind"] != "result"]
+        step = max((row["step"] for row in history), default=0)
+        rows = history + [{"kind": "result", "name": result.name, "step": step, **result.metrics} for result in results]
+        write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        write_report(run.report, overview(run.name, run.settings, results, experiment.sections(history)))
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:  # outside the training loop, which saves first
+        raise Interrupted(run.folder) from None
     return run
 
 

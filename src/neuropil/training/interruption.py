@@ -10,9 +10,9 @@ from typing import Self
 class Interrupted(KeyboardInterrupt):
     """The user stopped a run; all that it needs to go on is saved in `folder`."""
 
-    def __init__(self, folder: Path, step: int):
-        self.folder, self.step = folder, step
-        super().__init__(f"stopped at step {step}")
+    def __init__(self, folder: Path, step: int | None = None):
+        self.folder = folder
+        super().__init__("stopped" if step is None else f"stopped at step {step}")
 
 
 class StopRequest:

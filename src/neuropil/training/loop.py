@@ -7,6 +7,8 @@ was killed goes on from its last checkpoint to the very weights that it would ha
 """
 
 import math
+import os
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -126,6 +128,7 @@ class _Loop:
         self.opened = time.monotonic()
         self.updates_per_epoch = math.ceil(len(train) / config.accumulate)
         if config.compile:
+            _require_compiler()
             self.model.compile()
 
     def __enter__(self) -> "_Loop":
@@ -311,6 +314,12 @@ class _Loop:
 
     def _averaged(self) -> AbstractContextManager[None]:
         return self.average.in_place() if self.average is not None else nullcontext()
+
+
+def _require_compiler() -> None:
+    """torch.compile writes C++ for a CPU; without a compiler it would fail in the middle of the first step."""
+    if not any(shutil.which(name) for name in (os.environ.get("CXX", "c++"), "g++", "clang++", "cl")):
+        raise InputError("compile=True needs a C++ compiler", got="a machine without one", fix="install g++ or train without compile")
 
 
 def _groups(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
