@@ -5,7 +5,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 # Two test processes with one thread each beat one process with two threads.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
-.PHONY: help demo test test-all check format bench claims docs hooks clean
+.PHONY: help demo test test-all check format bench claims docs pictures hooks clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -35,7 +35,11 @@ claims: .venv/bench ## recompute every figure that the docs quote
 	$(BIN)/python -m benchmarks.claims $(MNIST)
 
 docs: .venv/docs ## build the site into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "site/index.html"
+
+pictures: .venv/core ## redraw the pictures of the docs and the README
+	$(BIN)/python docs/make_pictures.py
 
 hooks: .venv/check ## run `make check` before each commit
 	$(BIN)/pre-commit install

@@ -127,8 +127,9 @@ def train(name: str, *, out: str | Path | None = None, seed: int = 0, show_progr
     recipe = table.recipe(name)
     if options.get("minutes") is not None and options.get("epochs") is not None:
         raise InputError("a run ends after epochs or after minutes", got="both", fix="give one of them")
-    chosen = _with_whole_paths(recipe.options.override(**options))
+    chosen = recipe.options.override(**options)
     experiment = recipe.build(chosen, seed)
+    chosen = _with_whole_paths(chosen)
     folder = _new_folder(name, out)
     settings = {
         "format": FORMAT,

@@ -1,0 +1,323 @@
+"""`make pictures`: draw every picture of the docs and the README's with the library itself, on real data. The same bytes each time.
+
+python docs/make_pictures.py              all of them
+python docs/make_pictures.py cnn house    these
+"""
+
+import re
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Sequence
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from einops import rearrange
+from torch import Tensor
+from torch.nn import Parameter
+
+from neuropil.autodiff import Var, graph, ops
+from neuropil.data.digits import load_digits
+from neuropil.files import write_text
+from neuropil.inspection import pictures
+from neuropil.inspection.gradients import GradientProfile, profile_gradients
+from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, house_style, line, make_logarithmic, new_figure
+from neuropil.inspection.report import Picture
+from neuropil.inspection.svg import figure_svg
+from neuropil.models import MLP, MLPConfig, UniversalApproximator, UniversalApproximatorConfig
+from neuropil.parts.expression import Expression
+from neuropil.parts.objectives import Classification
+from neuropil.recipes import table
+from neuropil.recipes.recipe import Experiment
+from neuropil.recipes.supervised import Supervised, initialised
+from neuropil.training.history import read_history
+from neuropil.training.optimizers import OptimizerName, build_optimizer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FOLDER = Path(__file__).parent / "pictures"
+FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
+LARGEST = 150_000
+START = (-0.3, -0.4)
+
+
+def main(names: Sequence[str]) -> None:
+    torch.set_num_threads(1)  # the order of a sum, and so its last bit, depends on how many threads share it
+    for name in names or PICTURES:
+        svg = PICTURES[name]()
+        size = len(svg.encode())
+        if size > LARGEST:
+            raise ValueError(f"{name}.svg must be at most {LARGEST:,} bytes, but is {size:,}")
+        write_text(FOLDER / f"{name}.svg", svg)
+        sys.stdout.write(f"docs/pictures/{name}.svg  {size:,} bytes\n")
+
+
+def standing_alone(drawing: str) -> str:
+    """A drawing of a report as a file: on white paper, so that it can be read on a dark page too, and with a font."""
+    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawing)
+    if found is None:
+        raise ValueError(f"a drawing must say its size in a viewBox, but begins {drawing[:200]!r}")
+    inside = drawing.split(">", 1)[1].removesuffix("</svg>")
+    # matplotlib names a clipping rectangle by a hash of its corners, whose last bit is not the same each time.
+    names = {name: f"n{number}" for number, name in enumerate(re.findall(r' id="([^"]*)"', inside))}
+    inside = re.sub(r'( id="|url\(#|href="#)([^")]*)', lambda place: place[1] + names[place[2]], inside)
+    return svg_file(float(found[1]), float(found[2]), inside, unit="pt")
+
+
+def svg_file(width: float, height: float, inside: str, unit: str = "") -> str:
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'viewBox="0 0 {width:g} {height:g}" width="{width:g}{unit}" height="{height:g}{unit}" '
+        f'font-family="{escape(FONT)}" stroke-linejoin="round">\n<rect width="100%" height="100%" rx="6" fill="#fff"/>{inside}</svg>\n'
+    )
+
+
+# --- pictures that a report shows ------------------------------------------------------------------------------------------
+
+
+@cache
+def finished(name: str, **options: Any) -> tuple[Experiment, list[Picture]]:
+    """A system, trained with seed 0, and the pictures of its report."""
+    recipe = table.recipe(name)
+    experiment = recipe.build(recipe.options.override(**options), 0)
+    with tempfile.TemporaryDirectory() as folder:
+        experiment.train(Path(folder), show_progress=False)
+        sections = experiment.sections(read_history(Path(folder) / "metrics.jsonl"))
+    return experiment, [block for section in sections for block in section.blocks if isinstance(block, Picture)]
+
+
+def from_report(name: str, alt: str, **options: Any) -> Callable[[], str]:
+    """The picture whose description begins with `alt`."""
+
+    def draw() -> str:
+        image = next(picture.image for picture in finished(name, **options)[1] if picture.alt.startswith(alt))
+        if isinstance(image, bytes):
+            raise TypeError(f"the picture {alt!r} of {name} must be a drawing")
+        return standing_alone(image)
+
+    return draw
+
+
+def cnn_doubts() -> str:
+    images, truths, answers = doubts_of_cnn(8)
+    captions = [f"{truth}: {first} or {second}?" for truth, (first, second) in zip(truths, answers, strict=True)]
+    return standing_alone(figure_svg(pictures.image_grid(images, captions)))
+
+
+def doubts_of_cnn(count: int) -> tuple[np.ndarray, list[str], list[list[str]]]:
+    """The held-out digits whose two likeliest answers are nearest to each other: pictures, truths, and those answers."""
+    experiment, _ = finished("cnn")
+    if not isinstance(experiment, Supervised):
+        raise TypeError("the cnn is trained from examples")
+    test, (shares, answers) = experiment.splits.test, experiment.test_scores.topk(2)
+    chosen = (shares[:, 0] - shares[:, 1]).argsort(stable=True)[:count]
+    names = test.schema.classes
+    return (
+        rearrange(test.inputs[chosen], "image 1 height width -> image height width").numpy(),
+        [names[truth] for truth in test.targets[chosen].tolist()],
+        [[names[answer] for answer in likeliest] for likeliest in answers[chosen].tolist()],
+    )
+
+
+def autodiff() -> str:
+    """The expression with which the page begins, after its backward pass; laid out by our own layers, on every machine alike."""
+    x, w, b = Var(2.0, name="x"), Var(-3.0, name="w"), Var(6.88, name="b")
+    loss = (ops.tanh(x * w + b) - 1) ** 2 + 0.1 * w**2
+    loss.backward()
+    return graph(loss).draw(layout="layered", interactive=False) + "\n"
+
+
+# --- the README's picture ----------------------------------------------------------------------------------------------------
+
+
+@house_style
+def neuropil() -> str:
+    """Four things to try, side by side."""
+    figure = new_figure(10.2, 2.5)
+    figure.get_layout_engine().set(wspace=0.07)  # type: ignore[union-attr]  # new_figure has given it one
+    doubts, race, function, gradients = figure.subplots(1, 4, width_ratios=[0.92, 1, 1, 1])
+    _draw_doubts(doubts)
+    _draw_race(race)
+    _draw_function(function)
+    _draw_gradients(gradients)
+    return standing_alone(figure_svg(figure))
+
+
+def _draw_doubts(axes: "Axes") -> None:
+    axes.set_title("Where a CNN hesitates")
+    axes.set_axis_off()
+    images, _, answers = doubts_of_cnn(4)
+    for place, (image, (first, second)) in enumerate(zip(images, answers, strict=True)):
+        cell: Any = axes.inset_axes((0.53 * (place % 2), 0.51 if place < 2 else -0.03, 0.45, 0.40))
+        cell.set_axis_off()
+        cell.imshow(image, cmap="gray", interpolation="none")
+        cell.set_title(f"{first} or {second}?", fontsize=9, fontweight="normal", loc="center", pad=2, color=MUTED)
+
+
+def _draw_race(axes: "Axes") -> None:
+    """Two weights of a linear regression on scikit-learn's diabetes data: body-mass index and the logarithm of blood fats."""
+    from sklearn.datasets import load_diabetes
+
+    patients: Any = load_diabetes(scaled=False)
+    features = torch.from_numpy(patients.data[:, [2, 8]])
+    x = features - features.mean(0)
+    t = torch.from_numpy(patients.target - patients.target.mean()) / patients.target.std()
+
+    def loss(w: Tensor) -> Tensor:
+        return 0.5 * (torch.einsum("...k,nk->...n", w, x) - t).square().mean(-1)
+
+    first, second = torch.linspace(-0.38, 0.48, 40, dtype=torch.double), torch.linspace(-0.62, 1.2, 40, dtype=torch.double)
+    heights = loss(torch.stack(torch.meshgrid(first, second, indexing="xy"), dim=-1))
+    levels = np.quantile(heights, np.linspace(0.004, 1, 13))
+    axes.contourf(first, second, heights, levels=levels, cmap="Greys", vmax=3 * levels[-1])
+    axes.contour(first, second, heights, levels=levels, colors="#aab0ba", linewidths=0.5)
+    rates: dict[OptimizerName, float] = {"sgd": 0.08, "momentum": 0.012, "rmsprop": 0.02, "adam": 0.06}
+    for index, (name, rate) in enumerate(rates.items()):
+        path = _descend(loss, name, rate)
+        axes.plot(path[:, 0], path[:, 1], label=name, **line(index))
+    axes.plot(*START, "o", color="white", markeredgecolor=INK, markersize=5, zorder=5)
+    axes.plot(*torch.linalg.lstsq(x, t[:, None]).solution.flatten(), "+", color=INK, markersize=9, zorder=5)
+    axes.set(title="Optimisers racing", xlim=(first[0], first[-1]), ylim=(second[0], second[-1]), xticks=[], yticks=[])
+    axes.legend(loc="upper left", fontsize=8, handlelength=1.7, labelspacing=0.25, borderaxespad=0.2)
+
+
+def _descend(loss: Callable[[Tensor], Tensor], name: OptimizerName, rate: float) -> np.ndarray:
+    w = Parameter(torch.tensor(START, dtype=torch.double))
+    optimizer = build_optimizer(name, {"w": w}, learning_rate=rate)
+    path = []
+    for _ in range(70):
+        path.append(w.detach().clone())
+        optimizer.zero_grad()
+        loss(w).backward()
+        optimizer.step()
+    return torch.stack(path).numpy()
+
+
+def _draw_function(axes: "Axes") -> None:
+    f = Expression("sin(9*x) * (1 - x) + 1.4*x^2")
+    net = UniversalApproximator(UniversalApproximatorConfig(units=24, steepness=14)).fit(f)
+    x = torch.linspace(0, 1, 401, dtype=torch.double)
+    with torch.no_grad():
+        pieces = net.pieces(x) * f(net.centers())
+        approximation = net(x)
+    for index, piece in enumerate(pieces.T):
+        seen = piece.abs() > 0.004
+        axes.fill_between(x[seen], piece[seen], color=PALETTE[0], alpha=0.10 if index % 2 else 0.18, linewidth=0)
+    axes.plot(x, f(x), color=INK, linewidth=1)
+    axes.plot(x, approximation, color=PALETTE[1], linewidth=1.6)
+    axes.set(title="A function from 24 sigmoids", xlim=(0, 1), xticks=[], yticks=[])
+
+
+def _draw_gradients(axes: "Axes") -> None:
+    depth = 15
+    networks = {"sigmoid": {}, "with batch norm": {"batch_norm": True}, "residual": {"residual": True}}
+    for index, (name, options) in enumerate(networks.items()):
+        norms = np.array([norm for _, norm in _profile(depth, **options).flow()])
+        axes.plot(range(1, depth + 2), norms / norms[-1], marker="o", markersize=2.6, label=name, **line(index))
+    make_logarithmic(axes)
+    axes.set(title="Why depth needs help", xticks=[1, depth + 1], xticklabels=["first layer", "last"])
+    axes.set_ylabel("gradient that arrives", labelpad=1)
+    axes.legend(loc="lower right", fontsize=7.5, handlelength=1.8)
+
+
+def _profile(depth: int, **options: Any) -> GradientProfile:
+    digits = load_digits()
+    model = initialised(lambda: MLP(MLPConfig(hidden=(64,) * depth, activation="logistic", dropout=0.0, **options)), seed=0)
+    model.standardize.fit(digits.inputs)
+    batch = {"input": digits.inputs[:256], "target": digits.targets[:256]}
+    return profile_gradients(model, lambda: Classification(model).loss(batch))
+
+
+# --- the house ---------------------------------------------------------------------------------------------------------------
+
+HOUSE = (
+    {
+        "errors": "one sentence: the rule, what came, the way out",
+        "config": "an option is one line of a frozen configuration",
+        "files": "written whole or not at all",
+        "randomness": "numbers that depend on a key",
+        "protocols": "what a learner, a phase and a batch are",
+    },
+    {
+        "autodiff": "the expression graph from scratch, on NumPy alone",
+        "parts": "pieces that two or more models use",
+        "data": "bytes to batches; knows no model",
+        "training": "the one loop; knows no model by name",
+    },
+    {"models": "one file per network, reading as its paper does: equation, configuration, forward, sizes"},
+    {
+        "sampling": "loops around a trained model",
+        "adversarial": "inputs made to mislead it",
+        "pretrained": "weights of others, both ways",
+        "inspection": "views of its inside, and their pictures",
+    },
+    {"recipes": "complete runs: data + model + training + evaluation + report; the only place where choices are combined"},
+    {"cli": "words to recipe to run", "lab": "the same in a web page"},
+)
+PLANNED = frozenset(("sampling", "adversarial", "pretrained", "lab"))
+
+
+def house() -> str:
+    """Six rows of rooms, and between them the arrows of allowed imports."""
+    width, left, gap = 940, 24, 30
+    drawn = [f'\n<text x="{left}" y="32" font-size="13" fill="{MUTED}">A room may import from every row above its own.</text>']
+    top = 48
+    for row, rooms in enumerate(HOUSE):
+        room_width = (width - 2 * left + 12) / len(rooms) - 12
+        told = {
+            name: textwrap.wrap(words + (" (planned)" if name in PLANNED else ""), int(room_width / 7.4)) for name, words in rooms.items()
+        }
+        height = 36 + 15 * max(map(len, told.values()))
+        if row:
+            drawn.append(_arrow(width / 2, top - 5, top - gap + 5))
+        for place, (name, lines) in enumerate(told.items()):
+            drawn.append(_room(left + place * (room_width + 12), top, room_width, height, name, lines))
+        top += height + gap
+    return svg_file(width, top - gap + left, "\n".join(drawn) + "\n")
+
+
+def _room(x: float, y: float, width: float, height: float, name: str, lines: Sequence[str]) -> str:
+    fill, ink, dashes = ("#fff", MUTED, ' stroke-dasharray="5 4"') if name in PLANNED else ("#eef4fb", INK, "")
+    texts = [
+        f'<text x="{x + 12:g}" y="{y + 41 + 15 * index:g}" font-size="12" fill="{MUTED}">{escape(words)}</text>'
+        for index, words in enumerate(lines)
+    ]
+    return "\n".join(
+        [
+            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="7" fill="{fill}" stroke="{PALETTE[0]}"{dashes}/>',
+            f'<text x="{x + 12:g}" y="{y + 23:g}" font-size="15" font-weight="600" fill="{ink}">{name}</text>',
+            *texts,
+        ]
+    )
+
+
+def _arrow(x: float, bottom: float, top: float) -> str:
+    return (
+        f'<path d="M{x:g} {bottom:g}V{top + 6:g}" stroke="{MUTED}" stroke-width="1.4"/>'
+        f'<path d="M{x - 4.5:g} {top + 7:g}L{x:g} {top:g}L{x + 4.5:g} {top + 7:g}z" fill="{MUTED}"/>'
+    )
+
+
+PICTURES: dict[str, Callable[[], str]] = {
+    "neuropil": neuropil,
+    "house": house,
+    "autodiff": autodiff,
+    # What some of these show needs no training, so the rest of their report is made short.
+    "activations": from_report("activations", "each activation with its derivative", epochs=1, hidden=(8,), repeats=1),
+    "losses": from_report("losses", "three losses", epochs=1, hidden=(8,)),
+    "optimizers": from_report("optimizers", "paths of the update rules"),
+    "overfitting": from_report("overfitting", "training and validation loss"),
+    "vanishing-gradients": from_report("vanishing_gradients", "gradient norm of each layer", epochs=1),
+    "universal-approximation": from_report("universal_approximation", "the function, its staircase", epochs=1),
+    "mlp": from_report("mlp", "loss and metrics"),
+    "cnn": from_report("cnn", "confusion matrix"),
+    "cnn-doubts": cnn_doubts,
+}
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
