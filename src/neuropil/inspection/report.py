@@ -158,8 +158,10 @@ def _content_policy(scripts: Sequence[str]) -> str:
 
 
 def _scripts_of(report: Report) -> list[str]:
+    """A script inside a drawing stands in a CDATA section, which the browser takes off before it looks at the script."""
     blocks = [block for section in report.sections for block in section.blocks if isinstance(block, Html)]
-    return [script for block in blocks for script in re.findall(r"<script>(.*?)</script>", block.markup, flags=re.DOTALL)]
+    script = re.compile(r"<script>(?:<!\[CDATA\[)?(.*?)(?:\]\]>)?</script>", flags=re.DOTALL)
+    return [found for block in blocks for found in script.findall(block.markup)]
 
 
 def _anchors(titles: Sequence[str]) -> list[str]:

@@ -89,7 +89,7 @@ def gradient_through_time(profiles: Mapping[str, TimeProfile]) -> "matplotlib.fi
         make_logarithmic(axes)
     axes.set(xlabel="steps back in time", ylabel="gradient norm relative to the last step")
     axes.invert_xaxis()
-    axes.legend(loc="best")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")  # lines fan out over the whole panel
     return figure
 
 

@@ -1,0 +1,104 @@
+"""What holds of every system that `neuropil list` shows: a new one is covered when it is listed and has small options here."""
+
+import importlib
+import json
+import re
+from typing import Any
+
+import pytest
+
+import neuropil
+from neuropil.recipes import table
+from neuropil.recipes.run import FORMAT, Run, rewrite_report
+
+SMALL: dict[str, dict[str, Any]] = {
+    "autodiff": {"epochs": 1, "pixels": 24},
+    "activations": {"hidden": (8,), "epochs": 1, "repeats": 1},
+    "losses": {"hidden": (8,), "epochs": 1},
+    "optimizers": {"steps": 10},
+    "overfitting": {"hidden": (16,), "updates": 10, "examples": 40},
+    "vanishing_gradients": {"depth": 3, "width": 8, "epochs": 1, "steps": 5},
+    "universal_approximation": {"units": 8, "epochs": 2},
+    "mlp": {"hidden": (8,), "epochs": 2},
+    "cnn": {"width": 4, "epochs": 1},
+}
+SHORTENED: dict[str, dict[str, Any]] = {"mlp": {"epochs": 5}, "cnn": {"epochs": 3}}
+"""Systems whose defaults train for longer than a test should."""
+
+NAMES = [system.name for system in table.SYSTEMS]
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    name = request.param
+    return neuropil.train(name, out=tmp_path_factory.mktemp(name) / "run", seed=3, show_progress=False, **SMALL[name])
+
+
+def test_every_system_is_covered_here():
+    assert set(SMALL) == set(NAMES)
+
+
+@pytest.mark.parametrize("system", table.SYSTEMS, ids=NAMES)
+def test_a_system_explains_itself(system: table.System):
+    about = importlib.import_module(f"neuropil.{system.about}").__doc__ or ""
+    assert len(about) > 200
+    assert len(importlib.import_module(f"neuropil.recipes.{system.name}").__doc__ or "") > 60
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_survive_config_json(name: str):
+    options = table.recipe(name).options
+    assert type(options).from_dict(json.loads(json.dumps(options.to_dict()))) == options
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_have_one_name_each_and_say_what_they_do(name: str):
+    options = table.recipe(name).options.options()
+    names = [option.name for option in options]
+    assert len(set(names)) == len(names)
+    assert not {"out", "seed", "show_progress"} & set(names), "neuropil.train has arguments of these names"
+    assert all(len(option.help) > 5 for option in options)
+
+
+def test_a_run_ends_with_results_of_its_own_and_of_what_it_is_compared_with(run: Run):
+    own, *others = run.results
+    assert others
+    assert all(result.metrics for result in run.results)
+    assert set(own.metrics) & set(others[0].metrics), "the first two are compared, so they share a metric"
+    assert all(isinstance(value, float | int) for result in run.results for value in result.metrics.values())
+
+
+def test_the_folder_says_how_it_was_made(run: Run):
+    settings = json.loads((run.folder / "config.json").read_text())["neuropil"]
+    assert settings["format"] == FORMAT
+    assert settings["command"].startswith(f"neuropil train {run.name} ")
+    assert neuropil.load(run.folder).options == table.recipe(run.name).options.override(**SMALL[run.name])
+    assert [row["name"] for row in run.history if row["kind"] == "result"] == [result.name for result in run.results]
+
+
+def test_the_report_is_complete_in_itself(run: Run):
+    page = run.report.read_text()
+    links = re.findall(r"""(?:\bsrc|\bhref|xlink:href)\s*=\s*["']([^"']*)["']""", page)
+    assert [link for link in links if not link.startswith(("#", "data:"))] == []
+    assert not re.search(r"@import|url\(\s*[\"']?https?:|<link|<iframe", page)
+
+
+def test_the_report_has_pictures_and_tables_and_the_command(run: Run):
+    page = run.report.read_text()
+    assert page.count("<svg") + page.count("<img") >= 1
+    assert page.count("<table") >= 2
+    assert f"neuropil train {run.name} " in page
+
+
+def test_a_finished_run_is_reported_again_with_the_same_results(run: Run):
+    before = run.results
+    assert rewrite_report(run.folder, show_progress=False).results == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_seed_gives_the_same_results(name: str, tmp_path_factory: pytest.TempPathFactory):
+    folders = [tmp_path_factory.mktemp(name) / "run" for _ in range(2)]
+    first, second = (neuropil.train(name, out=folder, seed=1, show_progress=False, **SHORTENED.get(name, {})) for folder in folders)
+    assert first.results == second.results
+    assert first.results[0].metrics

@@ -1,0 +1,83 @@
+"""Gradients through depth and time, against the factors that mathematics gives."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import neuropil
+from neuropil.data.digits import load_digits
+from neuropil.inspection.gradients import profile_time
+from neuropil.inspection.report import Table
+from neuropil.recipes.study import Study
+from neuropil.recipes.vanishing_gradients import OPEN, VanishingGradientsOptions, build, in_time, open_lstm, rotating_rnn
+
+DEPTH = 8
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    study = build(VanishingGradientsOptions(depth=DEPTH, width=48, epochs=1, stretch=3.0), seed=0)
+    study.train(tmp_path_factory.mktemp("vanishing"), show_progress=False)
+    return study
+
+
+def kept(study: Study) -> dict[str, float]:
+    return {result.name: result.metrics["gradient_kept"] for result in study.evaluate() if "gradient_kept" in result.metrics}
+
+
+def test_logistic_layers_leave_a_little_less_than_a_quarter_each(study: Study):
+    assert 0.25**DEPTH / 10 < kept(study)["logistic"] < 0.25**DEPTH * 2
+
+
+@pytest.mark.parametrize("remedy", ["tanh", "ReLU", "logistic, batch norm", "logistic, residual"])
+def test_every_remedy_brings_the_gradient_through(study: Study, remedy: str):
+    assert 0.05 < kept(study)[remedy] < 20
+
+
+def test_stretched_weights_make_it_explode_and_only_clipping_survives_that(study: Study):
+    assert kept(study)["ReLU, large weights"] > 100
+    (fates,) = [block for block in study.findings.sections[2].blocks if isinstance(block, Table)]
+    assert {row[0]: row[4] for row in fates.rows if "ReLU, large" in str(row[0]) or "clipped" in str(row[0])} == {
+        "ReLU, large weights": "diverged",
+        "the same, clipped": "finished",
+    }
+
+
+def test_the_diagnosis_says_what_it_sees(study: Study):
+    (table,) = [block for block in study.findings.sections[1].blocks if isinstance(block, Table)]
+    sentences = {str(row[0]): str(row[1]) for row in table.rows}
+    assert "(vanishing)" in sentences["logistic"]
+    assert "(exploding)" in sentences["ReLU, large weights"]
+    assert not any("ishing" in sentences[name] or "exploding" in sentences[name] for name in ("tanh", "logistic, batch norm"))
+
+
+@pytest.mark.parametrize("w", [0.8, 1.0, 1.2])
+def test_a_rotating_rnn_multiplies_the_gradient_by_w_at_each_step(w: float):
+    inputs = in_time(load_digits(), 30)
+    norms = torch.tensor(profile_time(rotating_rnn(w, inputs.shape[2], seed=0), inputs).norms)
+    torch.testing.assert_close(norms / norms[0], w ** torch.arange(30.0), rtol=0.03, atol=0)
+
+
+def test_an_open_lstm_keeps_what_its_forget_gate_lets_through():
+    inputs = in_time(load_digits(), 30)
+    norms = torch.tensor(profile_time(open_lstm(inputs.shape[2], seed=0), inputs).norms)
+    torch.testing.assert_close(norms / norms[0], torch.tensor(OPEN).sigmoid() ** torch.arange(30.0), rtol=0.01, atol=0)
+
+
+def test_sequences_are_the_examples_in_their_order():
+    digits = load_digits()
+    inputs = in_time(digits, 50)
+    assert inputs.shape == (len(digits) // 50, 50, 64)
+    pixels = digits.inputs.flatten(1).float()
+    torch.testing.assert_close(inputs[1, 3] * pixels.std() + pixels.mean(), pixels[53], atol=1e-3, rtol=0)
+    assert in_time(digits.take(torch.arange(7)), 50).shape == (1, 7, 64)
+
+
+@pytest.mark.slow
+def test_with_its_defaults_the_deep_logistic_net_learns_nothing_and_the_remedies_do(tmp_path: Path):
+    run = neuropil.train("vanishing_gradients", out=tmp_path / "run", show_progress=False)
+    accuracy = {result.name: result.metrics["accuracy"] for result in run.results}
+    assert accuracy["logistic"] < 0.2
+    assert all(accuracy[name] > 0.9 for name in ("tanh", "ReLU", "logistic, batch norm", "logistic, residual"))
+    assert accuracy["the same, clipped"] > accuracy["ReLU, large weights"] + 0.3
