@@ -272,7 +272,8 @@ def _dead_units(profile: GradientProfile) -> list[str]:
     if not shares:
         return []
     worst = max(shares, key=lambda name: shares[name])
-    where = f"of the units of {worst}" if len(shares) == 1 else f"of the units of {worst}, and more than a fifth in {_listed([*shares])},"
+    others = [name for name in shares if name != worst]
+    where = f"of the units of {worst}, and more than a fifth in {_listed(others)}," if others else f"of the units of {worst}"
     return [
         f"{100 * shares[worst]:.0f} % {where} receive no gradient from any example of this batch (dead): "
         "try a lower learning rate, a leaky ReLU or GELU, or batch normalisation before the activation."

@@ -59,10 +59,12 @@ def _result_sections(results: Sequence[Result]) -> list[Section]:
 
 
 def _card(results: Sequence[Result], result: Result, name: str) -> Number:
+    """Green where the run beats its baseline; a metric that should neither rise nor fall has no colour."""
     beaten = None
     if result is results[0] and len(results) > 1 and name in results[1].metrics:
         mine, other = result.metrics[name], results[1].metrics[name]
-        beaten = mine > other if name.endswith("accuracy") else mine < other
+        if name.endswith(("accuracy", "loss", "error")):
+            beaten = mine > other if name.endswith("accuracy") else mine < other
     return Number(f"{result.name}: {name.replace('_', ' ')}", metric_text(name, result.metrics[name]), good=beaten)
 
 

@@ -145,7 +145,7 @@ def _error_section(errors: Mapping[int, tuple[float, float]]) -> Section:
             if slope < -0.8
             else ("and −1 is what a function with a bounded slope would give: this one is too steep somewhere, or not continuous")
         )
-        words = f"On logarithmic axes the error falls with a slope of {slope:.2f}".replace("-", "−") + f", {falls}."
+        words = f"From 16 units on the error falls with a slope of {slope:.2f} on logarithmic axes".replace("-", "−") + f", {falls}."
     rows = [[units, f"{error:.3g}", f"{bound:.3g}"] for units, (error, bound) in errors.items()]
     return Section("Error against units", [Text(words), Table(["units", "largest error", "what the proof promises"], rows)])
 
