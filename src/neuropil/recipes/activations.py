@@ -175,10 +175,11 @@ def _learning_section(
     best = max(scores, key=lambda name: scores[name]["accuracy"])
     layers = " and ".join(map(str, options.hidden))
     words = (
-        f"The same network ({layers} hidden units, {options.epochs} epochs of Adam at {options.learning_rate:g}) with each activation, "
-        f"{options.repeats} times from different first weights. The best, {best}, reached {100 * scores[best]['accuracy']:.1f} % on the test part, "
-        f"identity, which is no more than a linear model however deep, {100 * scores['identity']['accuracy']:.1f} %; logistic "
-        f"units, whose slope is never above 0.25, {100 * scores['logistic']['accuracy']:.1f} %."
+        f"The same network ({layers} hidden units, {options.epochs} epochs of Adam at {options.learning_rate:g}) with each "
+        f"activation, {options.repeats} times from different first weights. The best, {best}, reached "
+        f"{100 * scores[best]['accuracy']:.1f} % on the test part; identity, which is no more than a linear model however deep, "
+        f"{100 * scores['identity']['accuracy']:.1f} %; logistic units, whose slope is never above 0.25, "
+        f"{100 * scores['logistic']['accuracy']:.1f} %."
     )
     return Section(
         "What each does in practice",
