@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
@@ -27,6 +26,7 @@ from neuropil.parts.objectives import Classification
 from neuropil.recipes.baselines import baselines
 from neuropil.recipes.recipe import Recipe, Result
 from neuropil.recipes.study import Findings, Study
+from neuropil.recipes.supervised_report import pixels
 from neuropil.recipes.trial import in_order, new_mlp, prepare_classes, score, shuffled, train_trial
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
@@ -157,9 +157,8 @@ def _layer_section(model: MLP, test: Examples) -> Section:
 
 
 def _thumbnail(examples: Examples, index: int) -> Thumbnail:
-    image = rearrange(examples.inputs[index], "channel height width -> height width channel").numpy()
     truth = examples.schema.classes[int(examples.targets[index])]
-    return Thumbnail(image[..., 0] if image.shape[-1] == 1 else image, f"in truth {truth}")
+    return Thumbnail(pixels(examples, index), f"in truth {truth}")
 
 
 def _slope_table(z: Float[Tensor, " class"], shown: Tensor, names: Sequence[str]) -> Table:

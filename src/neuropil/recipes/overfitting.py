@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -39,6 +38,7 @@ from neuropil.recipes.baselines import baselines
 from neuropil.recipes.recipe import Recipe, Result
 from neuropil.recipes.study import Findings, Study
 from neuropil.recipes.supervised import ObjectiveConfig, learner_for
+from neuropil.recipes.supervised_report import pixels
 from neuropil.recipes.trial import in_order, new_mlp, prepare_parts, score, shuffled, train_trial
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
@@ -312,17 +312,16 @@ def _heart_section(outcomes: Mapping[str, Outcome], few: Labelled) -> Section:
     index = few.wrong.nonzero().flatten()[:SHOWN]
     shown = few.examples.take(index)
     classes = shown.schema.classes
-    sick, cured = (_answers(outcomes[name].model, shown).tolist() for name in ("no cure", "all together"))
+    before, after = (_answers(outcomes[name].model, shown).tolist() for name in ("no cure", "all together"))
     words = "Examples with a wrong label: the uncured network has learned what the label says, the cured one says what the example shows."
-    rows = [[classes[int(t)], classes[a], classes[b]] for t, a, b in zip(shown.targets, sick, cured, strict=True)]
+    rows = [[classes[int(t)], classes[a], classes[b]] for t, a, b in zip(shown.targets, before, after, strict=True)]
     blocks: list[Block] = [Text(words)]
     if shown.schema.kind == "image":
-        images = rearrange(shown.inputs, "example channel height width -> example height width channel").numpy()
         blocks.append(
             Gallery(
                 [
-                    Thumbnail(image[..., 0] if image.shape[-1] == 1 else image, f"label {label}", f"uncured {a}, cured {b}")
-                    for image, (label, a, b) in zip(images, rows, strict=True)
+                    Thumbnail(pixels(shown, place), f"label {label}", f"uncured {uncured}, cured {cured}")
+                    for place, (label, uncured, cured) in enumerate(rows)
                 ]
             )
         )

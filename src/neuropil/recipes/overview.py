@@ -12,7 +12,7 @@ from neuropil.recipes.recipe import Result
 def overview(name: str, settings: Mapping[str, Any], results: Sequence[Result], sections: Sequence[Section]) -> Report:
     system = table.find(name)
     source = settings["facts"].get("source")
-    summary = f"{system.summary[0].upper()}{system.summary[1:]}" + (f", trained on {source}." if source else ".")
+    summary = f"{system.summary[0].upper()}{system.summary[1:]}" + (f", on {source}." if source else ".")
     return Report(f"neuropil · {name}", summary, [*_result_sections(results), *sections, _repeat_section(settings)])
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from neuropil.data.augmentation import Augment
@@ -68,7 +69,7 @@ def data_section(splits: Splits, augment: Augment | None) -> Section:
     blocks: list[Block] = [Text(f"{splits.train.source}."), Table(["part", "examples"], rows)]
     if splits.train.schema.kind == "image":
         shown = torch.arange(min(12, len(splits.train)))
-        blocks.append(Gallery([Thumbnail(_pixels(splits.train, index), _class_of(splits.train, index)) for index in shown.tolist()]))
+        blocks.append(Gallery([Thumbnail(pixels(splits.train, index), _class_of(splits.train, index)) for index in shown.tolist()]))
     if augment is not None:
         changes = ", ".join(f"{name} {value:g}" for name, value in augment.to_dict().items() if value)
         blocks.append(Text(f"Training pictures are changed at random, anew in each epoch: {changes}." if changes else "No augmentation."))
@@ -78,10 +79,11 @@ def data_section(splits: Splits, augment: Augment | None) -> Section:
 def _thumbnail(test: Examples, scores: Tensor, index: int) -> Thumbnail:
     share, guess = scores[index].max(-1)
     said = f"said {test.schema.classes[int(guess)]} ({100 * float(share):.0f} %)"
-    return Thumbnail(_pixels(test, index), f"{_class_of(test, index)}", said)
+    return Thumbnail(pixels(test, index), f"{_class_of(test, index)}", said)
 
 
-def _pixels(examples: Examples, index: int):
+def pixels(examples: Examples, index: int) -> UInt8[np.ndarray, "height width"] | UInt8[np.ndarray, "height width 3"]:
+    """One picture as a report shows it: grey, or colour with the channels last."""
     image = rearrange(examples.inputs[index], "channel height width -> height width channel").numpy()
     return image[..., 0] if image.shape[-1] == 1 else image
 

@@ -70,7 +70,6 @@ class State:
     batch: int = 0
     elapsed: float = 0.0
     best: float | None = None
-    best_step: int = 0
     validations_since_best: int = 0
     loss_sums: dict[str, float] = field(default_factory=dict)
     loss_count: int = 0
@@ -231,7 +230,7 @@ class _Loop:
             self.history.add(self._row("validation") | metrics)
             value = metrics[self.config.monitor]
             if self.state.best is None or _better(self.config.monitor, value, self.state.best):
-                self.state.best, self.state.best_step, self.state.validations_since_best = value, self.state.step, 0
+                self.state.best, self.state.validations_since_best = value, 0
                 if self.config.keep == "best":
                     save_model(self.weights_path, self.model)
             else:
@@ -270,7 +269,7 @@ class _Loop:
     def _learning_rate(self) -> float:
         total = float(self.config.epochs * self.updates_per_epoch)
         if self.config.minutes is not None:  # as many as there will be if the rest goes on as it went
-            total = max(1.0, self.state.step / max(1e-9, self._share_done()))
+            total = max(1, self.state.step) / max(1e-9, self._share_done())
         share = rate_share(self.config.schedule, self.state.step, total, self.config.warmup * total)
         return self.config.learning_rate * share
 
