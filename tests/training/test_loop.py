@@ -257,3 +257,10 @@ def test_compiling_without_a_compiler_is_refused_before_anything_is_trained(tmp_
     with pytest.raises(InputError) as error:
         train(tmp_path, TrainingConfig(epochs=1, compile=True))
     assert str(error.value) == ("compile=True needs a C++ compiler, but got a machine without one: install g++ or train without compile.")
+
+
+def test_a_small_data_set_is_passed_over_until_the_updates_are_made_and_a_large_one_ten_times(tmp_path: Path):
+    _, small = train(tmp_path / "small", TrainingConfig(updates=60), train=DigitBatches(0, 100))
+    assert (small[-1]["step"], small[-1]["epoch"]) == (60, 30)
+    _, large = train(tmp_path / "large", TrainingConfig(updates=60), train=DigitBatches(0, 600))
+    assert (large[-1]["step"], large[-1]["epoch"]) == (120, 10)

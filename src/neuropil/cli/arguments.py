@@ -43,11 +43,15 @@ def _field(option: Option, positional: bool) -> tuple[str, Any, Any]:
 
 
 def _metavar(option: Option) -> str | None:
-    """Leaving out an option that may be none is how one says none, so only the rest is shown; choices show themselves."""
-    parts = [part for part in typing.get_args(option.type) if part is not type(None)]
-    if len(parts) < len(typing.get_args(option.type)):
-        return describe_type(parts[0]).upper()
-    return None if typing.get_origin(option.type) or option.type is bool else describe_type(option.type).upper()
+    """Choices and switches show themselves."""
+    kind = _without_none(option.type)
+    return None if typing.get_origin(kind) or kind is bool else describe_type(kind).upper()
+
+
+def _without_none(kind: Any) -> Any:
+    """Leaving out an option that may be none is how one says none, so a user is told of the rest only."""
+    parts = typing.get_args(kind)
+    return parts[0] if type(None) in parts else kind
 
 
 def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequence[str], command: str) -> InputError:
@@ -79,7 +83,9 @@ def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequen
             current = None
     if current is not None:
         return InputError(
-            f"--{current.name.replace('_', '-')} must be followed by {describe_type(current.type)}", got="nothing", fix=help_line
+            f"--{current.name.replace('_', '-')} must be followed by {describe_type(_without_none(current.type))}",
+            got="nothing",
+            fix=help_line,
         )
     got = " ".join(words) or "nothing"
     if free:
@@ -90,7 +96,7 @@ def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequen
 def _bad_value(flag: str, option: Option, word: str) -> InputError:
     choices = [str(choice) for choice in typing.get_args(option.type)] if typing.get_origin(option.type) is Literal else []
     fix = nearest(word, choices) if choices else None
-    return InputError(f"{flag} must be {describe_type(option.type)}", got=repr(word), fix=fix)
+    return InputError(f"{flag} must be {describe_type(_without_none(option.type))}", got=repr(word), fix=fix)
 
 
 def _readable(word: str, kind: Any) -> bool:

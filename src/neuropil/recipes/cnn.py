@@ -21,7 +21,7 @@ class CNNOptions(Config):
     objective: ObjectiveConfig = ObjectiveConfig()
     augment: Augment = Augment(shift=1, rotate=10, zoom=0.1)
     # A rate that ends at zero ends at good weights; which epoch looks best on a small validation part is mostly luck.
-    training: TrainingConfig = TrainingConfig(epochs=30, learning_rate=3e-3, keep="last")
+    training: TrainingConfig = TrainingConfig(updates=630, learning_rate=3e-3, keep="last")
 
 
 def build(options: CNNOptions, seed: int) -> Supervised:

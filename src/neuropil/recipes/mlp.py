@@ -19,7 +19,7 @@ class MLPOptions(Config):
     model: MLPConfig = MLPConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     augment: Augment = Augment(shift=0.5, rotate=10, zoom=0.1)
-    training: TrainingConfig = TrainingConfig(epochs=60, learning_rate=2e-3)
+    training: TrainingConfig = TrainingConfig(updates=1260, learning_rate=2e-3)
 
 
 def build(options: MLPOptions, seed: int) -> Supervised:

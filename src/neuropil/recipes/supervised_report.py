@@ -46,10 +46,10 @@ def inside_section(model: nn.Module, test: Examples) -> Section:
     first = next(module for module in model.modules() if isinstance(module, nn.Conv2d | nn.Linear))
     weight = first.weight.detach().cpu()
     if isinstance(first, nn.Conv2d):
-        images, what = weight.mean(1), "the kernels of the first convolution"
+        images, what = weight.mean(1), "a kernel of the first convolution"
     elif test.schema.kind == "image":
         images = rearrange(weight, "unit (channel height width) -> unit channel height width", **_axes(test)).mean(1)
-        what = "what each unit of the first layer adds up"
+        what = "what one unit of the first layer adds up"
     else:
         strength = weight.abs().mean(0)
         rows = [[name, float(value)] for name, value in zip(_feature_names(test), strength.tolist(), strict=True)]

@@ -36,10 +36,14 @@ from neuropil.training.schedules import ScheduleName, rate_share
 from neuropil.training.weights import load_model, save_model
 
 UPDATES_BETWEEN_ROWS = 50
+LEAST_EPOCHS = 10
 
 
 class TrainingConfig(Config):
-    epochs: int = option(30, "passes over the training data", low=1)
+    epochs: int | None = option(
+        None, "passes over the training data; without it, as many as make `updates` updates, ten at the least", low=1
+    )
+    updates: int = option(1000, "updates to make where epochs are not given: a small data set is passed over more often", low=1)
     minutes: float | None = option(None, "train for so long, in place of a number of epochs", low=0.001)
     batch_size: int = option(64, "examples in a batch", low=1)
     optimizer: OptimizerName = option("adamw", "update rule")
@@ -125,7 +129,9 @@ class _Loop:
         self.saved_at = time.monotonic()
         self.examples = 0
         self.opened = time.monotonic()
-        self.updates_per_epoch = math.ceil(len(train) / config.accumulate)
+        updates_per_epoch = math.ceil(len(train) / config.accumulate)
+        self.epochs = config.epochs or max(LEAST_EPOCHS, math.ceil(config.updates / updates_per_epoch))
+        self.updates = self.epochs * updates_per_epoch
         if config.compile:
             _require_compiler()
             self.model.compile()
@@ -241,7 +247,7 @@ class _Loop:
 
     def _figures(self) -> str:
         state = self.state
-        parts = [f"epoch {state.epoch + 1}" + ("" if self.config.minutes else f"/{self.config.epochs}")]
+        parts = [f"epoch {state.epoch + 1}" + ("" if self.config.minutes else f"/{self.epochs}")]
         if state.loss_count:
             parts += [f"{name} {total / state.loss_count:.4f}" for name, total in state.loss_sums.items()]
         latest = next((row for row in reversed(self.history.rows) if row["kind"] == "validation"), {})
@@ -258,7 +264,7 @@ class _Loop:
     def _share_done(self) -> float:
         if self.config.minutes is not None:
             return self._elapsed() / (60 * self.config.minutes)
-        return self.state.step / (self.config.epochs * self.updates_per_epoch)
+        return self.state.step / self.updates
 
     def _epochs_done(self) -> float:
         return round(self.state.epoch + self.state.batch / len(self.train), 4)
@@ -267,7 +273,7 @@ class _Loop:
         return time.monotonic() - self.started
 
     def _learning_rate(self) -> float:
-        total = float(self.config.epochs * self.updates_per_epoch)
+        total = float(self.updates)
         if self.config.minutes is not None:  # as many as there will be if the rest goes on as it went
             total = max(1, self.state.step) / max(1e-9, self._share_done())
         share = rate_share(self.config.schedule, self.state.step, total, self.config.warmup * total)
