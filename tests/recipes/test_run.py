@@ -160,6 +160,13 @@ def test_epochs_and_minutes_exclude_each_other(tmp_path: Path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_misspelt_monitor_leaves_no_folder_behind(tmp_path: Path):
+    with pytest.raises(InputError) as error:
+        neuropil.train("mlp", monitor="acuracy", out=tmp_path / "run")
+    assert str(error.value) == "monitor must name a validation metric, but got 'acuracy': did you mean 'accuracy'?"
+    assert not (tmp_path / "run").exists()
+
+
 def test_wrong_data_leaves_no_folder_behind(tmp_path: Path):
     with pytest.raises(InputError):
         neuropil.train("mlp", data=tmp_path / "nothing.csv", out=tmp_path / "run")

@@ -28,7 +28,7 @@ from neuropil.recipes.recipe import Predictions, Result
 from neuropil.recipes.supervised_report import data_section, inside_section, learning_section, mistakes_section, model_section
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig, fit, pick_device
+from neuropil.training.loop import TrainingConfig, fit, pick_device, require_monitor
 
 EVALUATION_BATCH = 512
 
@@ -112,6 +112,8 @@ class Supervised:
         self.model, self.model_config, self.splits, self.training = model.to(self.device), model_config, splits, training
         self.seed, self.name, self.augment, self.parameters = seed, name, augment, parameters
         self.learner = learner_for(self.model, splits.train.schema, objective)
+        one = splits.test.take(torch.zeros(1, dtype=torch.int64))
+        require_monitor(training, evaluate(self.learner, self._held_out(one)))  # before a run folder is made
 
     @property
     def schema(self) -> Schema:

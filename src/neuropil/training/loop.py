@@ -10,7 +10,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,6 +110,11 @@ def pick_device(name: str) -> torch.device:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
         raise InputError("device must be one that this machine has", got=f"{name!r}", fix="use auto or cpu") from error
+
+
+def require_monitor(config: TrainingConfig, metrics: Iterable[str]) -> None:
+    if config.monitor not in metrics:
+        raise InputError("monitor must name a validation metric", got=f"{config.monitor!r}", fix=nearest(config.monitor, metrics))
 
 
 class _Loop:
@@ -229,10 +234,7 @@ class _Loop:
             return
         with self._averaged(), self._precision():
             metrics = evaluate(self.learner, self.validation)
-            if self.config.monitor not in metrics:
-                raise InputError(
-                    "monitor must name a validation metric", got=f"{self.config.monitor!r}", fix=nearest(self.config.monitor, metrics)
-                )
+            require_monitor(self.config, metrics)
             self.history.add(self._row("validation") | metrics)
             value = metrics[self.config.monitor]
             if self.state.best is None or _better(self.config.monitor, value, self.state.best):
