@@ -155,7 +155,7 @@ class Supervised:
 
     def sections(self, history: Sequence[Row]) -> list[Section]:
         return [
-            learning_section(history),
+            learning_section(history, self.training),
             mistakes_section(self.splits.test, self.test_scores),
             inside_section(self.model, self.splits.test),
             model_section(self.parameters, self.model),

@@ -15,14 +15,21 @@ from neuropil.inspection.report import Block, Gallery, Picture, Section, Table, 
 from neuropil.inspection.summary import parameter_table
 from neuropil.parts.parameters import ParameterRow, count_parameters
 from neuropil.training.history import Row
+from neuropil.training.loop import TrainingConfig
 
 WORST = 12
+MOST_IN_MATRIX = 26
+"""With more classes the cells of a confusion matrix are too small for numbers, and its commonest confusions are listed too."""
 
 
-def learning_section(history: Sequence[Row]) -> Section:
+def learning_section(history: Sequence[Row], training: TrainingConfig) -> Section:
     curve = Picture.of(pictures.learning_curve(history), alt="loss and metrics against training steps")
     seconds = max((row["seconds"] for row in history), default=0.0)
-    return Section("How it learned", [Text(f"Training took {seconds:,.1f} seconds."), curve])
+    words = f"Training took {seconds:,.1f} seconds."
+    if any(row["kind"] == "validation" for row in history):
+        kept = "of the last step" if training.keep == "last" else f"with the best validation {training.monitor.replace('_', ' ')}"
+        words += f" The weights {kept} are kept; the ring marks the lowest validation loss."
+    return Section("How it learned", [Text(words), curve])
 
 
 def mistakes_section(test: Examples, scores: Float[Tensor, "example output"]) -> Section:
@@ -37,6 +44,8 @@ def mistakes_section(test: Examples, scores: Float[Tensor, "example output"]) ->
         blocks.append(Text("No mistake was made on the test part."))
     elif test.schema.kind == "image":
         blocks += [Text("The most confident mistakes:"), Gallery([_thumbnail(test, scores, index) for index in worst])]
+    if len(classes) > MOST_IN_MATRIX:
+        blocks.append(mistakes.confused_pairs(counts, classes, WORST))
     blocks.append(mistakes.per_class_table(counts, classes))
     return Section("Where it errs", blocks)
 
