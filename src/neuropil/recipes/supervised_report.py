@@ -18,8 +18,8 @@ from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
 
 WORST = 12
-MOST_IN_MATRIX = 26
-"""With more classes the cells of a confusion matrix are too small for numbers, and its commonest confusions are listed too."""
+MOST_IN_MATRIX = 40
+"""With more classes the cells of a confusion matrix become too small for numbers, and its commonest confusions are listed too."""
 
 
 def learning_section(history: Sequence[Row], training: TrainingConfig) -> Section:
