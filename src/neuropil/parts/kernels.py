@@ -1,0 +1,143 @@
+"""Kernels: how alike two points are, from 1 for equal ones towards 0.
+
+    Gaussian            k(x, z) = exp(−‖x − z‖² / 2ℓ²)
+    Laplacian           k(x, z) = exp(−‖x − z‖ / ℓ)
+    Matern              k(x, z) = (1 + √3 r) exp(−√3 r)                r = ‖x − z‖ / ℓ
+    RationalQuadratic   k(x, z) = (1 + ‖x − z‖² / 2αℓ²)^−α
+    Periodic            k(x, z) = exp(−2 sin²(π ‖x − z‖ / p) / ℓ²)
+    Epanechnikov        k(x, z) = max(0, 1 − ‖x − z‖² / ℓ²)
+    Boxcar              k(x, z) = 1 where ‖x − z‖ ≤ ℓ, else 0
+
+Kernel smoothing mixes the values of the points that are near, and any of these will do. A Gaussian process asks for a kernel that is
+positive definite: Epanechnikov's and the boxcar are not, and the periodic one is so on a line only.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from neuropil.errors import InputError
+
+KernelName = Literal["gaussian", "laplacian", "matern", "rational_quadratic", "periodic", "epanechnikov", "boxcar"]
+Length: TypeAlias = float | Float[Tensor, ""]
+
+
+class Kernel(ABC):
+    """`length` is the distance ℓ over which points are alike, in units of the inputs; where it is learned, it is a tensor."""
+
+    length: Length
+    positive_definite = True
+    compact = False
+    """Whether it is zero, and its logarithm −∞, beyond some distance."""
+
+    @abstractmethod
+    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """ln k: the logarithm keeps what is far apart from rounding to zero."""
+
+    def log(self, x: Float[Tensor, "*batch query width"], z: Float[Tensor, "*batch key width"]) -> Float[Tensor, "*batch query key"]:
+        # Not by ‖x‖² − 2 x·z + ‖z‖², which would lose its digits where points are near and far from the origin.
+        return self.of_distance(torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist"))
+
+    def __call__(self, x: Float[Tensor, "*batch query width"], z: Float[Tensor, "*batch key width"]) -> Float[Tensor, "*batch query key"]:
+        return self.log(x, z).exp()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.length, Tensor) and not self.length > 0:
+            raise InputError(f"{type(self).__name__} needs a length above zero", got=f"{self.length:g}")
+
+
+@dataclass(frozen=True)
+class Gaussian(Kernel):
+    length: Length = 1.0
+
+    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return -0.5 * (distance / self.length).square()
+
+
+@dataclass(frozen=True)
+class Laplacian(Kernel):
+    """Continuous and nowhere smooth: the covariance of a random walk that is pulled back to its mean."""
+
+    length: Length = 1.0
+
+    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return -distance / self.length
+
+
+@dataclass(frozen=True)
+class Matern(Kernel):
+    """ν = 3/2: once differentiable, for functions that are less smooth than a Gaussian's."""
+
+    length: Length = 1.0
+
+    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        r = math.sqrt(3) * distance / self.length
+        return torch.log1p(r) - r
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(Kernel):
+    """A mixture of Gaussians of many lengths; the smaller α, the more of them."""
+
+    length: Length = 1.0
+    alpha: float = 1.0
+
+    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return -self.alpha * torch.log1p((distance / self.length).square() / (2 * self.alpha))
+
+
+@dataclass(frozen=True)
+class Periodic(Kernel):
+    """A Gaussian of the distance on a circle, onto which a line can be wound; there is no such circle for a plane."""
+
+    length: Length = 1.0
+    period: float = 1.0
+
+    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return -2 * (torch.sin(math.pi * distance / self.period) / self.length).square()
+
+
+@dataclass(frozen=True)
+class Epanechnikov(Kernel):
+    """Zero beyond ℓ: a point with nobody near has nothing to be smoothed from."""
+
+    length: Length = 1.0
+    positive_definite = False
+    compact = True
+
+    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        height = 1 - (distance / self.length).square()
+        # Where there is no height its logarithm is not asked for: the gradient of ln 0 would be NaN, whatever is done with it afterwards.
+        return torch.where(height > 0, height, 1.0).log().masked_fill(height <= 0, -torch.inf)
+
+
+@dataclass(frozen=True)
+class Boxcar(Kernel):
+    length: Length = 1.0
+    positive_definite = False
+    compact = True
+
+    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return torch.where(distance <= self.length, 0.0, -torch.inf).to(distance.dtype)
+
+
+KERNELS: Mapping[KernelName, Callable[[Length], Kernel]] = {
+    "gaussian": Gaussian,
+    "laplacian": Laplacian,
+    "matern": Matern,
+    "rational_quadratic": RationalQuadratic,
+    "periodic": Periodic,
+    "epanechnikov": Epanechnikov,
+    "boxcar": Boxcar,
+}
+
+
+def build_kernel(name: KernelName, length: Length, *, period: float = 1.0) -> Kernel:
+    """A kernel by its name; `period` matters to the periodic one alone."""
+    return Periodic(length, period) if name == "periodic" else KERNELS[name](length)

@@ -1,0 +1,506 @@
+"""Attention beside its formula, written out pair by pair in NumPy, and the equalities between scores that theory promises."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from neuropil.errors import InputError
+from neuropil.parts import attention
+from neuropil.parts.attention import (
+    Additive,
+    Concat,
+    Cosine,
+    Dot,
+    General,
+    Hard,
+    Hopfield,
+    ScaledDot,
+    Score,
+    Smoothing,
+    attend,
+    causal_mask,
+    padding_mask,
+    weigh,
+)
+from neuropil.parts.kernels import Boxcar, Epanechnikov, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic
+
+DOUBLE = torch.float64
+HIDDEN = 7
+KERNELS = {
+    "Gaussian": Gaussian(1.3),
+    "Laplacian": Laplacian(0.8),
+    "Matern": Matern(1.1),
+    "RationalQuadratic": RationalQuadratic(0.9, alpha=0.6),
+    "Periodic": Periodic(0.7, period=2.3),
+    "Epanechnikov": Epanechnikov(2.5),
+    "Boxcar": Boxcar(2.5),
+}
+KERNEL_FORMULAS: dict[str, Callable[[float], float]] = {
+    "Gaussian": lambda r: math.exp(-(r**2) / (2 * 1.3**2)),
+    "Laplacian": lambda r: math.exp(-r / 0.8),
+    "Matern": lambda r: (1 + math.sqrt(3) * r / 1.1) * math.exp(-math.sqrt(3) * r / 1.1),
+    "RationalQuadratic": lambda r: (1 + r**2 / (2 * 0.6 * 0.9**2)) ** -0.6,
+    "Periodic": lambda r: math.exp(-2 * math.sin(math.pi * r / 2.3) ** 2 / 0.7**2),
+    "Epanechnikov": lambda r: max(0.0, 1 - (r / 2.5) ** 2),
+    "Boxcar": lambda r: float(r <= 2.5),
+}
+PARAMETRISED = ("General", "Additive", "Concat")
+INNER_PRODUCTS = ("ScaledDot", "Dot", "Hopfield", "Cosine", "General", "Gaussian")
+SOFT = ("ScaledDot", "Dot", "Hopfield", "Cosine", *PARAMETRISED, *KERNELS)
+NAMES = (*SOFT, "Hard", "Hard(Additive)")
+LIMITS = ("none", "padding", "causal", "padding and causal", "arbitrary", "bias", "bias and arbitrary")
+LEADING = ((), (3,), (2, 3), (2, 1, 2))
+
+
+def make_score(name: str, width: int) -> Score:
+    if name in KERNELS:
+        return Smoothing(KERNELS[name])
+    makers: dict[str, Callable[[], Score]] = {
+        "ScaledDot": ScaledDot,
+        "Dot": Dot,
+        "Hopfield": lambda: Hopfield(beta=1.7),
+        "Cosine": lambda: Cosine(beta=2.3),
+        "General": lambda: General(width, width).double(),
+        "Additive": lambda: Additive(width, width, HIDDEN).double(),
+        "Concat": lambda: Concat(width, width, HIDDEN).double(),
+        "Hard": Hard,
+        "Hard(Additive)": lambda: Hard(Additive(width, width, HIDDEN).double()),
+    }
+    return makers[name]()
+
+
+def formula(score: Score, name: str) -> Callable[[np.ndarray, np.ndarray], float]:
+    """exp(score) of one query and one key, as the field writes it."""
+    if name in KERNELS:
+        return lambda q, k: KERNEL_FORMULAS[name](float(np.linalg.norm(q - k)))
+    inner = score.score if isinstance(score, Hard) else score
+    weights = {key: value.detach().numpy() for key, value in inner.named_parameters()} if isinstance(inner, torch.nn.Module) else {}
+    return {
+        "ScaledDot": lambda q, k: math.exp(q @ k / math.sqrt(len(q))),
+        "Dot": lambda q, k: math.exp(q @ k),
+        "Hopfield": lambda q, k: math.exp(1.7 * q @ k),
+        "Cosine": lambda q, k: math.exp(2.3 * q @ k / (np.linalg.norm(q) * np.linalg.norm(k))),
+        "General": lambda q, k: math.exp(q @ weights["weight"] @ k),
+        "Additive": lambda q, k: math.exp(weights["weight"] @ np.tanh(weights["query.weight"] @ q + weights["key.weight"] @ k)),
+        "Concat": lambda q, k: math.exp(weights["weight"] @ np.tanh(weights["projection.weight"] @ np.concatenate([q, k]))),
+    }[{"Hard": "ScaledDot", "Hard(Additive)": "Additive"}.get(name, name)]
+
+
+class Problem(NamedTuple):
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+    causal: bool
+    bias: Tensor | None
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        return {"mask": self.mask, "causal": self.causal, "bias": self.bias}
+
+    @property
+    def pairs(self) -> tuple[int, ...]:
+        return (*self.query.shape[:-1], self.key.shape[-2])
+
+
+def make_problem(leading: tuple[int, ...], queries: int, keys: int, width: int, v_width: int, limit: str) -> Problem:
+    query, key = torch.randn(*leading, queries, width, dtype=DOUBLE), torch.randn(*leading, keys, width, dtype=DOUBLE)
+    value = torch.randn(*leading, keys, v_width, dtype=DOUBLE)
+    mask = bias = None
+    if "padding" in limit:
+        lengths = torch.randint(0, keys + 1, leading)
+        mask = (torch.arange(keys) < lengths[..., None])[..., None, :]
+    if "arbitrary" in limit:
+        mask = torch.rand(*leading, queries, keys) < 0.6
+    if "bias" in limit:
+        bias = torch.randn(*leading, queries, keys, dtype=DOUBLE)
+    return Problem(query, key, value, mask, "causal" in limit, bias)
+
+
+@st.composite
+def problems(draw: st.DrawFn, limits: tuple[str, ...] = LIMITS) -> Problem:
+    sizes = [draw(st.integers(1, 6)) for _ in range(4)]
+    torch.manual_seed(draw(st.integers(0, 2**16)))
+    return make_problem(draw(st.sampled_from(LEADING)), *sizes, limit=draw(st.sampled_from(limits)))
+
+
+def written_out(problem: Problem, name: str, score: Score) -> np.ndarray:
+    """The weights, one pair of a query and a key after the other."""
+    raised = formula(score, name)
+    query, key = problem.query.detach().numpy(), problem.key.detach().numpy()
+    weights = np.zeros(problem.pairs)
+    mask = np.ones(problem.pairs, dtype=bool) if problem.mask is None else np.broadcast_to(problem.mask.numpy(), problem.pairs)
+    bias = np.zeros(problem.pairs) if problem.bias is None else np.broadcast_to(problem.bias.numpy(), problem.pairs)
+    num_queries, num_keys = problem.pairs[-2:]
+    for *batch, i in np.ndindex(*problem.pairs[:-1]):
+        place = tuple(batch)
+        for j in range(num_keys):
+            seen = not problem.causal or j <= i + num_keys - num_queries
+            if mask[(*place, i, j)] and seen:
+                weights[(*place, i, j)] = raised(query[(*place, i)], key[(*place, j)]) * math.exp(bias[(*place, i, j)])
+    if name.startswith("Hard"):
+        weights = (weights == weights.max(-1, keepdims=True)) & (weights > 0)
+    total = weights.sum(-1, keepdims=True)
+    return np.divide(weights, total, out=np.zeros(problem.pairs), where=total > 0)
+
+
+# --- the operation and its formula -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None, max_examples=25)
+@given(problem=problems())
+def test_weights_and_mixture_equal_the_written_formula(name: str, problem: Problem):
+    score = make_score(name, problem.query.shape[-1])
+    expected = written_out(problem, name, score)
+    with torch.no_grad():
+        weights = weigh(problem.query, problem.key, score=score, **problem.limits)
+        mixed = attend(problem.query, problem.key, problem.value, score=score, **problem.limits)
+    np.testing.assert_allclose(weights, expected, atol=1e-10)
+    np.testing.assert_allclose(mixed, expected @ problem.value.numpy(), atol=1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None, max_examples=15)
+@given(problem=problems(), scale=st.sampled_from([1e-3, 1.0, 30.0]))
+def test_weights_lie_between_zero_and_one_and_sum_to_one_or_are_nothing(name: str, problem: Problem, scale: float):
+    score = make_score(name, problem.query.shape[-1])
+    if isinstance(score, torch.nn.Module):
+        score.float()
+    elif isinstance(score, Hard) and isinstance(score.score, torch.nn.Module):
+        score.score.float()
+    query, key = scale * problem.query.float(), scale * problem.key.float()
+    with torch.no_grad():
+        weights = weigh(query, key, score=score, **problem.limits)
+    sums = weights.sum(-1)
+    assert weights.min() >= 0
+    assert weights.max() <= 1
+    assert torch.where(sums < 0.5, sums == 0, (sums - 1).abs() < 1e-5).all()
+
+
+@pytest.mark.parametrize("name", SOFT)
+def test_attending_and_weighing_have_the_same_gradients(name: str):
+    torch.manual_seed(0)
+    for limit in LIMITS:
+        problem = make_problem((2, 3), 5, 4, 3, 2, limit)
+        score = make_score(name, 3)
+        learned = list(score.parameters()) if isinstance(score, torch.nn.Module) else []
+        inputs = [problem.query.requires_grad_(), problem.key.requires_grad_(), problem.value.requires_grad_(), *learned]
+        outward = torch.randn(2, 3, 5, 2, dtype=DOUBLE)
+        whole = attend(problem.query, problem.key, problem.value, score=score, **problem.limits)
+        explicit = weigh(problem.query, problem.key, score=score, **problem.limits) @ problem.value
+        ours, expected = (torch.autograd.grad(mixed, inputs, outward, materialize_grads=True) for mixed in (whole, explicit))
+        torch.testing.assert_close(ours, expected)
+        assert all(gradient.isfinite().all() for gradient in ours)
+
+
+@pytest.mark.parametrize("name", [name for name in SOFT if name != "Boxcar"])
+def test_gradients_agree_with_finite_differences(name: str):
+    torch.manual_seed(1)
+    problem = make_problem((2,), 2, 3, 2, 2, "causal")
+    score = make_score(name, 2)
+    inputs = tuple(x.requires_grad_() for x in (problem.query, problem.key, problem.value))
+    assert torch.autograd.gradcheck(lambda q, k, v: attend(q, k, v, score=score, causal=True), inputs)
+
+
+@settings(deadline=None, max_examples=20)
+@given(problem=problems(), chosen=st.lists(st.integers(0, 5), max_size=5))
+def test_some_rows_of_the_weights_are_those_rows_of_all(problem: Problem, chosen: list[int]):
+    rows = torch.tensor([row % problem.query.shape[-2] for row in chosen], dtype=torch.int64)
+    for score in (ScaledDot(), Smoothing(Laplacian())):
+        whole = weigh(problem.query, problem.key, score=score, **problem.limits)
+        some = weigh(problem.query, problem.key, score=score, rows=rows, **problem.limits)
+        torch.testing.assert_close(some, whole[..., rows, :])
+
+
+def test_limits_may_leave_out_the_axes_that_they_do_not_depend_on():
+    torch.manual_seed(0)
+    problem = make_problem((2, 3), 4, 5, 3, 2, "none")
+    rows = torch.rand(4, 5) < 0.5
+    for score in (ScaledDot(), Additive(3, 3, HIDDEN).double()):
+        for mask in (rows[0], rows[:1], rows, rows[None], rows.expand(2, 1, 4, 5)):
+            mixed = attend(problem.query, problem.key, problem.value, score=score, mask=mask)
+            whole = attend(problem.query, problem.key, problem.value, score=score, mask=mask.expand(2, 3, 4, 5))
+            torch.testing.assert_close(mixed, whole)
+
+
+# --- nothing to attend to ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("limit", ["mask", "bias"])
+def test_a_query_with_nothing_to_attend_to_gets_zeros_and_finite_gradients(name: str, limit: str):
+    torch.manual_seed(0)
+    score = make_score(name, 3)
+    query, key, value = (torch.randn(2, 4, 3, dtype=DOUBLE, requires_grad=True) for _ in range(3))
+    mask = torch.ones(4, 4, dtype=torch.bool)
+    mask[1:3] = False
+    limits: dict[str, Any] = {"mask": mask} if limit == "mask" else {"bias": torch.zeros(4, 4, dtype=DOUBLE).masked_fill(~mask, -torch.inf)}
+    mixed = attend(query, key, value, score=score, **limits)
+    assert not mixed[:, 1:3].any()
+    assert not weigh(query, key, score=score, **limits)[:, 1:3].any()
+    gradients = torch.autograd.grad(mixed, (query, key, value), 1e200 * torch.ones_like(mixed), materialize_grads=True)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert not gradients[0][:, 1:3].any()
+
+
+@pytest.mark.parametrize("kernel", [Epanechnikov(1.0), Boxcar(1.0)])
+def test_a_point_with_nobody_near_is_smoothed_to_zero_and_one_on_the_edge_has_a_gradient(kernel: Epanechnikov | Boxcar):
+    query, key = torch.tensor([[0.0], [9.0]], requires_grad=True), torch.tensor([[0.0], [1.0], [2.0]], requires_grad=True)
+    mixed = attend(query, key, torch.ones(3, 1, requires_grad=True), score=Smoothing(kernel))
+    assert mixed.flatten().tolist() == [1.0, 0.0]
+    gradients = torch.autograd.grad(mixed.sum(), (query, key), materialize_grads=True)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_keys_at_all_and_no_queries_at_all_are_no_special_cases(name: str):
+    score = make_score(name, 3)
+    empty, some = torch.randn(2, 0, 3, dtype=DOUBLE), torch.randn(2, 4, 3, dtype=DOUBLE)
+    assert torch.equal(attend(some, empty, empty[..., :2], score=score), torch.zeros(2, 4, 2, dtype=DOUBLE))
+    assert weigh(some, empty, score=score).shape == (2, 4, 0)
+    assert attend(empty, some, some[..., :2], score=score).shape == (2, 0, 2)
+
+
+# --- symmetries ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None, max_examples=12)
+@given(problem=problems(("none", "arbitrary", "bias")))
+def test_shuffled_queries_shuffle_the_answer_and_shuffled_pairs_of_key_and_value_change_nothing(name: str, problem: Problem):
+    query, key, value, mask, _, bias = problem
+    score = make_score(name, query.shape[-1])
+    order, pairs = torch.randperm(query.shape[-2]), torch.randperm(key.shape[-2])
+    mixed = attend(query, key, value, score=score, mask=mask, bias=bias)
+    moved = attend(
+        query[..., order, :],
+        key[..., pairs, :],
+        value[..., pairs, :],
+        score=score,
+        mask=None if mask is None else mask[..., order, :][..., pairs],
+        bias=None if bias is None else bias[..., order, :][..., pairs],
+    )
+    torch.testing.assert_close(moved, mixed[..., order, :])
+
+
+@pytest.mark.parametrize("name", ["ScaledDot", "Additive"])
+@settings(deadline=None, max_examples=15)
+@given(keys=st.integers(1, 8), queries=st.integers(1, 8))
+def test_causal_queries_are_the_last_of_the_keys(name: str, keys: int, queries: int):
+    score = make_score(name, 3)
+    query, key, value = (torch.randn(2, 8, 3, dtype=DOUBLE) for _ in range(3))
+    whole = attend(query[:, :keys], key[:, :keys], value[:, :keys], score=score, causal=True)
+    last = min(queries, keys)
+    tail = attend(query[:, keys - last : keys], key[:, :keys], value[:, :keys], score=score, causal=True)
+    torch.testing.assert_close(tail, whole[:, keys - last :])
+    if queries > keys:
+        more = attend(query[:, :queries], key[:, :keys], value[:, :keys], score=score, causal=True)
+        assert not more[:, : queries - keys].any()
+
+
+def test_causal_answers_do_not_depend_on_what_comes_later():
+    query, key, value = (torch.randn(2, 6, 3) for _ in range(3))
+    before = attend(query, key, value, causal=True)
+    key[:, 4:], value[:, 4:] = 100.0, -100.0
+    torch.testing.assert_close(attend(query, key, value, causal=True)[:, :4], before[:, :4])
+
+
+def test_masks_are_true_where_there_is_something_to_see():
+    expected = [[[[True, True, False]]], [[[False, False, False]]], [[[True, True, True]]]]
+    assert padding_mask(torch.tensor([2, 0, 3]), 3).tolist() == expected
+    assert causal_mask(2, 3).tolist() == [[True, True, False], [True, True, True]]
+    assert causal_mask(3, 2).tolist() == [[False, False], [True, False], [True, True]]
+
+
+# --- what theory says is equal -----------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=20)
+@given(problem=problems(("none", "arbitrary")))
+def test_a_soft_select_becomes_the_hard_one_as_its_temperature_falls(problem: Problem):
+    query, key, value, mask, _, _ = problem
+    hard = attend(query, key, value, score=Hard(Dot()), mask=mask)
+    scores = (query @ key.mT).masked_fill(torch.zeros_like(query @ key.mT, dtype=torch.bool) if mask is None else ~mask, -torch.inf)
+    best = scores.topk(min(2, key.shape[-2]), dim=-1).values
+    gap = (best[..., 0] - best[..., -1]).nan_to_num(posinf=1e3) if best.shape[-1] == 2 else torch.full(best.shape[:-1], 1e3, dtype=DOUBLE)
+    for temperature in (1.0, 0.1, 0.01, 1e-3):
+        soft = attend(query, key, value, score=Hopfield(beta=1 / temperature), mask=mask)
+        # The weight that is not on the best key is at most (n − 1) exp(−gap / T).
+        bound = 2 * value.abs().amax() * key.shape[-2] * torch.exp(-gap / temperature)
+        assert ((soft - hard).abs().amax(-1) <= bound + 1e-9).all()
+
+
+@settings(deadline=None, max_examples=20)
+@given(problem=problems())
+def test_kernel_smoothing_with_normalised_keys_is_the_scaled_dot_product(problem: Problem):
+    """‖q − k‖² = ‖q‖² + ‖k‖² − 2 q·k, and only the last term differs from key to key."""
+    query, key, value = problem.query, torch.nn.functional.normalize(problem.key, dim=-1), problem.value
+    width = query.shape[-1]
+    smoothed = attend(query, key, value, score=Smoothing(Gaussian(length=width**0.25)), **problem.limits)
+    torch.testing.assert_close(smoothed, attend(query, key, value, **problem.limits))
+    unit = torch.nn.functional.normalize(query, dim=-1)
+    smoothed = attend(unit, key, value, score=Smoothing(Gaussian(length=0.5)), **problem.limits)
+    torch.testing.assert_close(smoothed, attend(3 * query, 2 * key, value, score=Cosine(beta=4.0), **problem.limits))
+
+
+def test_an_update_of_a_modern_hopfield_network_is_attention_and_recalls_a_stored_pattern():
+    torch.manual_seed(0)
+    stored = torch.where(torch.rand(20, 64) < 0.5, -1.0, 1.0).double()
+    damaged = stored * torch.where(torch.rand(20, 64) < 0.2, -1.0, 1.0)
+    beta = 0.5
+
+    def energy(state: Tensor) -> Tensor:
+        """E = −lse(β, X ξ) + ξᵀξ / 2, up to constants."""
+        return -torch.logsumexp(beta * state @ stored.T, -1) / beta + 0.5 * state.square().sum(-1)
+
+    state, energies = damaged, [energy(damaged)]
+    for _ in range(5):
+        # ξ ← Xᵀ softmax(β X ξ)
+        updated = torch.softmax(beta * state @ stored.T, -1) @ stored
+        state = attend(state, stored, stored, score=Hopfield(beta=beta))
+        torch.testing.assert_close(state, updated)
+        energies.append(energy(state))
+    assert all((later <= earlier + 1e-9).all() for earlier, later in pairwise(energies))
+    assert torch.equal(state.round(), stored)
+
+
+def test_luongs_concat_is_bahdanaus_additive_score_with_its_matrix_cut_in_two():
+    concat, additive = Concat(3, 5, HIDDEN).double(), Additive(3, 5, HIDDEN).double()
+    with torch.no_grad():
+        additive.query.weight.copy_(concat.projection.weight[:, :3])
+        additive.key.weight.copy_(concat.projection.weight[:, 3:])
+        additive.weight.copy_(concat.weight)
+    query, key = torch.randn(2, 4, 3, dtype=DOUBLE), torch.randn(2, 6, 5, dtype=DOUBLE)
+    torch.testing.assert_close(concat(query, key), additive(query, key))
+
+
+def test_luongs_general_with_the_identity_is_his_dot_and_takes_keys_of_another_width():
+    general = General(3, 3).double()
+    with torch.no_grad():
+        general.weight.copy_(torch.eye(3))
+    query, key, value = (torch.randn(2, 4, 3, dtype=DOUBLE) for _ in range(3))
+    torch.testing.assert_close(attend(query, key, value, score=general), attend(query, key, value, score=Dot()))
+    wide = General(3, 5).double()
+    narrow = query @ wide.weight
+    other = torch.randn(2, 4, 5, dtype=DOUBLE)
+    torch.testing.assert_close(attend(query, other, value, score=wide), attend(narrow, other, value, score=Dot()))
+
+
+@pytest.mark.parametrize("num_keys", [100, 10_000])
+def test_gaussian_smoothing_keeps_its_digits_far_from_the_origin(num_keys: int):
+    x = 1e4 + torch.arange(float(num_keys))[:, None]
+    query, value = x[:: num_keys // 50] + 0.3, torch.sin(x / 7)
+    for length in (0.5, 3.0):
+        # f(q) = Σ k(q, x) y / Σ k(q, x)
+        kernel = torch.exp(-((query.double() - x.double().T) ** 2) / (2 * length**2))
+        expected = kernel @ value.double() / kernel.sum(-1, keepdim=True)
+        torch.testing.assert_close(attend(query, x, value, score=Smoothing(Gaussian(length))).double(), expected, atol=1e-6, rtol=1e-6)
+
+
+# --- how it is computed ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in INNER_PRODUCTS])
+@pytest.mark.parametrize("limit", LIMITS)
+def test_some_queries_at_a_time_give_the_same_as_all_at_once(name: str, limit: str, monkeypatch: pytest.MonkeyPatch):
+    torch.manual_seed(0)
+    problem, score = make_problem((2, 2), 7, 5, 3, 2, limit), make_score(name, 3)
+    learned = list(score.parameters()) if isinstance(score, torch.nn.Module) else []
+    inputs = [problem.query.requires_grad_(), problem.key.requires_grad_(), problem.value.requires_grad_(), *learned]
+    outward = torch.randn(2, 2, 7, 2, dtype=DOUBLE)
+
+    def run() -> tuple[Tensor, ...]:
+        mixed = attend(problem.query, problem.key, problem.value, score=score, **problem.limits)
+        return mixed, *torch.autograd.grad(mixed, inputs, outward, materialize_grads=True)
+
+    whole = run()
+    monkeypatch.setattr(attention, "NUMBERS_AT_ONCE", 2 * 2 * 5 * score.numbers_per_pair * 3)  # three queries at a time
+    torch.testing.assert_close(run(), whole)
+    with torch.no_grad():
+        torch.testing.assert_close(attend(problem.query, problem.key, problem.value, score=score, **problem.limits), whole[0])
+
+
+@pytest.mark.parametrize("name", ["ScaledDot", "Laplacian"])
+def test_dropout_silences_weights_and_keeps_their_mean(name: str, monkeypatch: pytest.MonkeyPatch):
+    torch.manual_seed(0)
+    monkeypatch.setattr(attention, "NUMBERS_AT_ONCE", 4000 * 5)  # one query at a time
+    score = make_score(name, 3)
+    query, key, value = (torch.randn(1, 5, 3, dtype=DOUBLE).expand(4000, 5, 3) for _ in range(3))
+    dropped = attend(query, key, value, score=score, dropout=0.4)
+    expected = attend(query[:1], key[:1], value[:1], score=score)[0]
+    assert dropped.std(0).min() > 0.05
+    torch.testing.assert_close(dropped.mean(0), expected, atol=0.1, rtol=0)
+    silenced = attend(query, key, torch.eye(5, dtype=DOUBLE).expand(4000, 5, 5), score=score, dropout=0.4)
+    assert abs((silenced == 0).double().mean().item() - 0.4) < 0.01
+
+
+def test_dropout_silences_the_same_weights_on_the_way_back(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(attention, "NUMBERS_AT_ONCE", 2 * 9)
+    query, key, value = (torch.randn(2, 9, 3, dtype=DOUBLE) for _ in range(3))
+    value.requires_grad_()
+    mixed = attend(query, key, value, score=Smoothing(Laplacian()), dropout=0.5)
+    outward = torch.randn_like(mixed)
+    (gradient,) = torch.autograd.grad(mixed, value, outward)
+    torch.testing.assert_close((mixed * outward).sum(), (gradient * value).sum())  # for the mixture is linear in the values
+
+
+@pytest.mark.parametrize("score", [ScaledDot(), Smoothing(Gaussian()), Smoothing(Laplacian())])
+def test_precision_is_that_of_the_values(score: Score):
+    query, key, value = (torch.randn(2, 4, 3) for _ in range(3))
+    assert attend(query, key, value, score=score, bias=torch.zeros(4, 4, dtype=DOUBLE)).dtype == torch.float32
+
+
+def test_a_tap_is_told_of_everything_before_it_happens():
+    told = []
+    query, key, value, mask, bias = *(torch.randn(2, 4, 3) for _ in range(3)), torch.ones(4, 4, dtype=torch.bool), torch.zeros(4, 4)
+    attend(
+        query,
+        key,
+        value,
+        mask=mask,
+        causal=True,
+        bias=bias,
+        tap=lambda query, key, mask, bias, causal: told.append((query, key, mask, bias, causal)),
+    )
+    ((q, k, m, b, causal),) = told
+    assert (q is query, k is key, m is mask, b is bias, causal) == (True, True, True, True, True)
+
+
+# --- what cannot be --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("score", [ScaledDot(), Smoothing(Laplacian())])
+def test_a_limit_that_fits_no_pairs_is_refused(score: Score):
+    x = torch.randn(2, 4, 3)
+    mask, bias = padding_mask(torch.tensor([2, 3]), 4), torch.zeros(3, 4)
+    for name, wrong, shape in (("mask", mask, "[2, 1, 1, 4]"), ("bias", bias, "[3, 4]")):
+        for select in (lambda **limit: attend(x, x, x, score=score, **limit), lambda **limit: weigh(x, x, score=score, **limit)):
+            with pytest.raises(InputError) as error:
+                select(**{name: wrong})
+            assert str(error.value) == f"an attention {name} must broadcast to [*batch query key] = [2, 4, 4], but got {shape}."
+
+
+def test_a_mask_of_numbers_is_refused_where_no_annotation_is_executed():
+    program = "import torch; from neuropil.parts.attention import attend; x = torch.randn(4, 3); attend(x, x, x, mask=torch.ones(4, 4))"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert answer.stderr.splitlines()[-1] == (
+        "neuropil.errors.InputError: an attention mask is boolean, true where a query may look, but got a mask of torch.float32: "
+        "pass scores as bias."
+    )
+
+
+def test_a_kernel_without_length_is_refused():
+    with pytest.raises(InputError) as error:
+        Gaussian(0.0)
+    assert str(error.value) == "Gaussian needs a length above zero, but got 0."
