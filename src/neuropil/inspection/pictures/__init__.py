@@ -4,6 +4,8 @@ from neuropil.inspection.pictures.comparisons import learning_curves as learning
 from neuropil.inspection.pictures.comparisons import loss_curves as loss_curves
 from neuropil.inspection.pictures.comparisons import softening as softening
 from neuropil.inspection.pictures.comparisons import weight_spread as weight_spread
+from neuropil.inspection.pictures.heads import head_importance as head_importance
+from neuropil.inspection.pictures.heads import loss_by_heads as loss_by_heads
 from neuropil.inspection.pictures.predictions import confusion_matrix as confusion_matrix
 from neuropil.inspection.pictures.predictions import image_grid as image_grid
 from neuropil.inspection.pictures.predictions import predicted_against_actual as predicted_against_actual
@@ -11,6 +13,7 @@ from neuropil.inspection.pictures.theory import activation_curves as activation_
 from neuropil.inspection.pictures.theory import approximation as approximation
 from neuropil.inspection.pictures.theory import gradient_flow as gradient_flow
 from neuropil.inspection.pictures.theory import gradient_through_time as gradient_through_time
+from neuropil.inspection.pictures.tokens import token_weights as token_weights
 from neuropil.inspection.pictures.training import cures as cures
 from neuropil.inspection.pictures.training import learning_curve as learning_curve
 from neuropil.inspection.pictures.training import race as race
