@@ -14,6 +14,10 @@ Batch: TypeAlias = Mapping[str, Tensor]
 """Named tensors that share their first axis, for instance ``{"input": images, "target": labels}``."""
 
 
+PADDING, START, END, UNKNOWN = range(4)
+"""The tokens with which every vocabulary begins: batches are filled up with the first, texts stand between the next two."""
+
+
 @dataclass(frozen=True)
 class Phase:
     """One game of a training step: the gradient of `loss` is the learning rule for `parameters`."""
