@@ -5,12 +5,17 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 # Two test processes with one thread each beat one process with two threads.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
+# Of the test part of seed 0; a test makes sure of it.
+UNSEEN := "Freitag 28 Juli 2079" "понедельник 20 февраля 2051" "پنجشنبه ۱۳ ژوئیه ۲۰۵۶" "गुरुवार, 14 अगस्त 2031" "יום חמישי 5 אוקטובר 1916"
+
 .PHONY: help demo test test-all check format bench claims docs pictures hooks clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: .venv/core ## train the CNN on hand-written digits and write a report
-	$(BIN)/neuropil train cnn
+demo: .venv/core ## teach a Transformer to read dates in many languages; three minutes
+	$(BIN)/neuropil train transformer
+	@echo "Dates that it has not seen:"
+	@$(BIN)/neuropil translate "$$(ls -td runs/transformer-* | head -1)" $(UNSEEN)
 
 test: .venv/test ## the tests (a few minutes on two cores)
 	$(PYTEST) -m "not slow"
@@ -32,7 +37,7 @@ bench: .venv/bench ## speed beside other libraries, in one run
 	$(BIN)/python -m benchmarks
 
 claims: .venv/bench ## recompute every figure that the docs quote
-	$(BIN)/python -m benchmarks.claims $(MNIST)
+	$(BIN)/python -m benchmarks.claims $(if $(MNIST),--mnist $(MNIST)) $(if $(PAIRS),--pairs $(PAIRS))
 
 docs: .venv/docs ## build the site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

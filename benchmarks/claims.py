@@ -2,6 +2,7 @@
 
 make claims                             the figures on embedded data
 make claims MNIST=path/to/mnist         also those on a folder of MNIST's four IDX files
+make claims PAIRS=path/to/pairs.tsv.gz  also those on a file of sentence pairs
 """
 
 import statistics
@@ -17,13 +18,18 @@ from typing import Any
 from sklearn.neural_network import MLPClassifier
 
 import neuropil
+from benchmarks.translation import HELD_OUT, compare
+from neuropil.cli.arguments import parse
+from neuropil.config import Config, option
+from neuropil.data.pair_sources import PairDataConfig, prepare_pairs
 from neuropil.data.sources import DataConfig, prepare
 from neuropil.files import write_text
 from neuropil.recipes.environment import environment
 
 PAGES = Path(__file__).parents[1] / "docs" / "claims"
 SEEDS = range(5)
-MINUTES = 4.5
+MINUTES, TRANSLATION_MINUTES = 4.5, 20.0
+DATE_SEEDS, NUM_DATES = range(3), 2_000
 
 
 @dataclass(frozen=True)
@@ -33,13 +39,53 @@ class Score:
     seconds: float
 
 
+class Arguments(Config):
+    mnist: Path | None = option(None, "a folder of MNIST's four IDX files")
+    pairs: Path | None = option(None, "a file of sentence pairs")
+    only: tuple[str, ...] = option((), "recompute these figures alone: digits, dates, mnist, translation")
+
+
 def main(words: Sequence[str]) -> None:
-    publish("digits", "Accuracy on the 20 % of the embedded digits that are held out, another split for each of five seeds.", digits())
-    if words:
+    arguments = parse(Arguments(), words, command="claims", about="Recompute the figures that the docs quote.")
+    wanted = arguments.only or ("digits", "dates", "mnist", "translation")
+    if "digits" in wanted:
+        publish("digits", "Accuracy on the 20 % of the embedded digits that are held out, another split for each of five seeds.", digits())
+    if "dates" in wanted:
+        about = f"Share of {NUM_DATES:,} unseen dates that `neuropil train transformer` reads exactly right, by language."
+        publish("dates", about, dates())
+    if "mnist" in wanted and arguments.mnist is not None:
         about = f"Accuracy on MNIST's own 10,000 test pictures after `neuropil train NAME --data mnist --minutes {MINUTES}`."
-        publish("mnist", about, mnist(Path(words[0])))
-    else:
-        print("\nMNIST is not recomputed: give its folder with make claims MNIST=path")
+        publish("mnist", about, mnist(arguments.mnist))
+    if "translation" in wanted and arguments.pairs is not None:
+        about = f"Scores on {HELD_OUT:,} held-out pairs after {TRANSLATION_MINUTES:g} minutes of training (`make claims PAIRS=…`)."
+        publish("translation", about, translation(arguments.pairs))
+
+
+def dates() -> list[str]:
+    """Each language and all of them, for several seeds."""
+    shares: list[dict[str, float]] = []
+    durations: list[float] = []
+    for seed in DATE_SEEDS:
+        with tempfile.TemporaryDirectory() as folder:
+            run = neuropil.train("transformer", out=Path(folder) / "run", seed=seed, show_progress=sys.stderr.isatty())
+            test = prepare_pairs(PairDataConfig(), seed).test
+            right = [ours == theirs for ours, theirs in zip(run.translate(test.sources), test.targets, strict=True)]
+            durations.append(max(row.get("seconds", 0.0) for row in run.history))
+        by_language: dict[str, list[bool]] = {"all": right}
+        for group, correct in zip(test.groups, right, strict=True):
+            by_language.setdefault(group, []).append(correct)
+        shares.append({name: sum(values) / len(values) for name, values in by_language.items()})
+    rows = [[name, *(percent(share[name]) for share in shares)] for name in sorted(shares[0], key=lambda name: (name != "all", name))]
+    rows.append(["seconds of training", *(f"{duration:,.0f}" for duration in durations)])
+    return table(["language", *(f"seed {seed}" for seed in DATE_SEEDS)], rows)
+
+
+def translation(path: Path) -> list[str]:
+    rows = [
+        [name, f"{scores['bleu']:.1f}", f"{scores['chrf']:.1f}", f"{speed:,.0f}" if speed else ""]
+        for name, scores, speed in compare(path, TRANSLATION_MINUTES)
+    ]
+    return table(["model", "BLEU", "chrF", "training tokens a second"], rows)
 
 
 def digits() -> list[str]:

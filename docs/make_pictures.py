@@ -259,7 +259,7 @@ HOUSE = (
     {"recipes": "complete runs: data + model + training + evaluation + report; the only place where choices are combined"},
     {"cli": "words to recipe to run", "lab": "the same in a web page"},
 )
-PLANNED = frozenset(("sampling", "adversarial", "pretrained", "lab"))
+PLANNED = frozenset(("adversarial", "lab"))
 
 
 def house() -> str:
@@ -317,6 +317,13 @@ PICTURES: dict[str, Callable[[], str]] = {
     "mlp": from_report("mlp", "loss and metrics"),
     "cnn": from_report("cnn", "confusion matrix"),
     "cnn-doubts": cnn_doubts,
+    "attention": from_report("attention", "pictures in patches"),
+    "attention-looks": from_report("attention", "where each patch"),
+    "positions": from_report("positions", "sinusoidal encodings"),
+    "positions-likeness": from_report("positions", "inner products"),
+    "positions-learning": from_report("positions", "validation accuracy"),
+    "gaussian-process": from_report("gaussian_process", "four curves"),
+    "transformer": from_report("transformer", "which tokens of the source"),
 }
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ class Config:
     def override(self, **values: Any) -> Self:
         """A copy with other values, given by their flat names; a name that no nested configuration knows is refused.
 
-        Lists may stand for tuples, and text for paths.
+        Lists may stand for tuples, text for paths, and one path for a tuple of them.
         """
         known = {option.name: option.type for option in self.options()}
         for name in values:
@@ -130,8 +130,10 @@ def _from_json(value: Any, kind: Any) -> Any:
     arguments = typing.get_args(kind)
     if isinstance(kind, type) and issubclass(kind, Config):
         return kind.from_dict(value)
-    if isinstance(value, list) and typing.get_origin(kind) is tuple:
+    if typing.get_origin(kind) is tuple and isinstance(value, list | tuple):
         return tuple(_from_json(item, arguments[0]) for item in value)
+    if typing.get_origin(kind) is tuple and arguments[0] is Path and isinstance(value, str | Path):
+        return (Path(value),)
     if isinstance(value, str) and (kind is Path or Path in arguments):
         return Path(value)
     return value

@@ -18,12 +18,31 @@ from torch import Tensor, nn
 from neuropil import models
 from neuropil.config import Config
 from neuropil.parts.parameters import count_parameters
+from neuropil.protocols import PADDING
 
-INPUTS: dict[str, Callable[[int], Tensor]] = {
-    "CNN": lambda count: torch.randint(0, 256, (count, 1, 8, 8), dtype=torch.uint8),
-    "MLP": lambda count: torch.randint(0, 256, (count, 1, 8, 8), dtype=torch.uint8),
-    "UniversalApproximator": lambda count: torch.rand(count),
+Inputs = tuple[Tensor, ...]
+
+
+def pictures(count: int) -> Inputs:
+    return (torch.randint(0, 256, (count, 1, 8, 8), dtype=torch.uint8),)
+
+
+def padded_tokens(count: int, time: int) -> Tensor:
+    tokens = torch.randint(4, 30_000, (count, time))
+    return tokens.masked_fill(torch.arange(time) >= torch.randint(1, time + 1, (count, 1)), PADDING)
+
+
+INPUTS: dict[str, Callable[[int], Inputs]] = {
+    "CNN": pictures,
+    "GaussianProcess": lambda count: (torch.rand(count, 1),),
+    "MLP": pictures,
+    "PatchAttention": pictures,
+    "Transformer": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
+    "UniversalApproximator": lambda count: (torch.rand(count),),
 }
+
+
+TOO_LARGE = {("Transformer", "base"), ("Transformer", "big")}
 
 
 class Case(NamedTuple):
@@ -41,14 +60,16 @@ class Case(NamedTuple):
                 parameter += 0.05 * parameter.std(correction=0) * torch.randn_like(parameter) + 0.01 * torch.randn_like(parameter)
         return model
 
-    def inputs(self, count: int) -> Tensor:
+    def inputs(self, count: int) -> Inputs:
         torch.manual_seed(1)
         return INPUTS[self.name](count)
 
 
 def cases() -> list[Case]:
+    """Every size of every model, save those that would fill the memory of a small machine."""
     modules = {name: importlib.import_module(f"neuropil.models.{file}") for name, file in models.MODELS.items()}
-    return [Case(name, size, config, module) for name, module in modules.items() for size, config in module.SIZES.items()]
+    sizes = [(name, size, config, module) for name, module in modules.items() for size, config in module.SIZES.items()]
+    return [Case(*size) for size in sizes if size[:2] not in TOO_LARGE]
 
 
 @pytest.fixture(params=cases(), ids=lambda case: f"{case.name}-{case.size}")
@@ -87,29 +108,30 @@ def test_config_comes_back_from_json(case: Case):
 def test_weights_come_back_from_safetensors_bit_by_bit(case: Case):
     model, x = case.build(), case.inputs(5)
     model.train()
-    model(x)  # moves running statistics too
+    model(*x)  # moves running statistics too
     stored = load(save(model.state_dict()))
     restored = getattr(models, case.name)(case.config)
     restored.load_state_dict(stored)
     assert all(torch.equal(value, restored.state_dict()[name]) for name, value in model.state_dict().items())
-    assert torch.equal(model.eval()(x), restored.eval()(x))
+    assert torch.equal(model.eval()(*x), restored.eval()(*x))
 
 
 def test_an_answer_does_not_depend_on_the_rest_of_the_batch(case: Case):
     model, x = case.build().eval(), case.inputs(9)
-    whole, alone = model(x), torch.cat([model(one) for one in x.split(1)])
+    whole = model(*x)
+    alone = torch.cat([model(*one) for one in zip(*(part.split(1) for part in x), strict=True)])
     torch.testing.assert_close(whole, alone, atol=1e-5, rtol=1e-4)
 
 
 def test_the_same_seed_gives_the_same_model_and_looking_is_repeatable(case: Case):
     first, second, x = case.build().eval(), case.build().eval(), case.inputs(4)
-    assert torch.equal(first(x), second(x))
-    assert torch.equal(first(x), first(x))
+    assert torch.equal(first(*x), second(*x))
+    assert torch.equal(first(*x), first(*x))
 
 
 def test_gradients_reach_every_parameter(case: Case):
     model = case.build()
-    model(case.inputs(32)).square().sum().backward()
+    model(*case.inputs(32)).square().sum().backward()
     without = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]
     assert without == []
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
@@ -125,20 +147,20 @@ def test_the_parameter_table_is_the_model(case: Case):
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_it_runs_in_single_precision_where_it_is_sent(case: Case, device: str):
     model = case.build().to(device=device, dtype=torch.float32)
-    y = model(case.inputs(3).to(device))
+    y = model(*(part.to(device) for part in case.inputs(3)))
     assert y.device.type == device
     assert y.dtype == torch.float32
 
 
 def test_a_deep_copy_is_a_model_of_its_own(case: Case):
     model, x = case.build().eval(), case.inputs(3)
-    before = model(x)
+    before = model(*x)
     twin = copy.deepcopy(model)
-    assert torch.equal(twin(x), before)
+    assert torch.equal(twin(*x), before)
     with torch.no_grad():
         for parameter in twin.parameters():
             parameter.zero_()
-    assert torch.equal(model(x), before)
+    assert torch.equal(model(*x), before)
 
 
 def test_a_file_reads_as_the_paper_does(case: Case):

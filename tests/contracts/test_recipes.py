@@ -21,8 +21,18 @@ SMALL: dict[str, dict[str, Any]] = {
     "universal_approximation": {"units": 8, "epochs": 2},
     "mlp": {"hidden": (8,), "epochs": 2},
     "cnn": {"width": 4, "epochs": 1},
+    "attention": {"width": 8, "key_width": 8, "epochs": 1},
+    "positions": {"width": 8, "layers": 1, "updates": 10},
+    "gaussian_process": {"updates": 2, "waves": 4},
+    "transformer": {"width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "epochs": 1, "batch_size": 2000},
 }
-SHORTENED: dict[str, dict[str, Any]] = {"mlp": {"epochs": 5}, "cnn": {"epochs": 3}}
+SHORTENED: dict[str, dict[str, Any]] = {
+    "mlp": {"epochs": 5},
+    "cnn": {"epochs": 3},
+    "attention": {"epochs": 3},
+    "positions": {"updates": 60},
+    "transformer": {"epochs": 1, "batch_size": 512},
+}
 """Systems whose defaults train for longer than a test should."""
 
 NAMES = [system.name for system in table.SYSTEMS]

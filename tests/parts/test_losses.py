@@ -1,12 +1,22 @@
 import math
+from typing import Any
 
+import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
+from neuropil.parts import losses
 from neuropil.parts.losses import (
     bernoulli_cross_entropy,
     categorical_cross_entropy,
     frobenius_penalty,
     l1_penalty,
+    projected_cross_entropy,
     squared_error,
 )
 
@@ -73,3 +83,108 @@ def test_the_frobenius_penalty_is_weight_decay_in_plain_gradient_descent():
     decay.step()
     penalised.step()
     torch.testing.assert_close(plain, decayed)
+
+
+# --- the cross-entropy of a projection -------------------------------------------------------------------------------------
+
+
+def projection(tokens: int, classes: int, width: int = 5) -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(tokens, width, dtype=torch.double), torch.randn(classes, width, dtype=torch.double)
+    return hidden.requires_grad_(), weight.requires_grad_(), torch.randint(0, classes, (tokens,))
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    tokens=st.integers(1, 12),
+    classes=st.integers(1, 9),
+    at_once=st.integers(1, 120),
+    label_smoothing=st.sampled_from([0.0, 0.1, 1.0]),
+    scale=st.sampled_from([1.0, 3.0, -0.5]),
+)
+def test_the_loss_of_a_projection_and_its_gradients_are_torchs_in_any_number_of_pieces(
+    tokens: int, classes: int, at_once: int, label_smoothing: float, scale: float
+):
+    hidden, weight, target = projection(tokens, classes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(losses, "LOGITS_AT_ONCE", at_once)
+        ours = projected_cross_entropy(hidden, weight, target, label_smoothing)
+    theirs = F.cross_entropy(hidden @ weight.T, target, label_smoothing=label_smoothing)
+    torch.testing.assert_close(ours, theirs)
+    for gradient, expected in zip(*(torch.autograd.grad(scale * loss, (hidden, weight)) for loss in (ours, theirs)), strict=True):
+        torch.testing.assert_close(gradient, expected)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
+def test_the_gradient_of_a_projections_loss_is_the_slope(label_smoothing: float):
+    hidden, weight, target = projection(6, 4)
+    assert torch.autograd.gradcheck(lambda h, w: projected_cross_entropy(h, w, target, label_smoothing), (hidden, weight))
+
+
+def test_gradients_are_taken_only_where_they_are_asked_for():
+    hidden, weight, target = projection(6, 4)
+    for needed, h, w in ((hidden, hidden, weight.detach()), (weight, hidden.detach(), weight)):
+        (gradient,) = torch.autograd.grad(projected_cross_entropy(h, w, target), needed)
+        (expected,) = torch.autograd.grad(F.cross_entropy(h @ w.T, target), needed)
+        torch.testing.assert_close(gradient, expected)
+    assert not projected_cross_entropy(hidden.detach(), weight.detach(), target).requires_grad
+
+
+def test_a_second_pass_back_adds_the_same_gradients_again_and_a_second_derivative_is_refused():
+    hidden, weight, target = projection(6, 4)
+    loss = projected_cross_entropy(hidden, weight, target)
+    loss.backward(retain_graph=True)
+    assert weight.grad is not None
+    once = weight.grad.clone()
+    loss.backward()
+    torch.testing.assert_close(weight.grad, 2 * once)
+    (gradient,) = torch.autograd.grad(projected_cross_entropy(hidden, weight, target).square(), weight, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+def test_a_large_vocabulary_never_stands_in_memory_for_all_tokens():
+    class Largest(TorchDispatchMode):
+        numbers = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            output = func(*args, **(kwargs or {}))
+            self.numbers = max(self.numbers, *(x.numel() for x in tree_leaves(output) if isinstance(x, Tensor)), 0)
+            return output
+
+    tokens, classes, width = 3000, 5000, 4
+    hidden, weight = torch.randn(tokens, width, requires_grad=True), torch.randn(classes, width, requires_grad=True)
+    with Largest() as largest:
+        projected_cross_entropy(hidden, weight, torch.randint(0, classes, (tokens,)), 0.1).backward()
+    assert largest.numbers <= losses.LOGITS_AT_ONCE < tokens * classes
+
+
+def test_a_projection_in_half_precision_is_measured_in_single():
+    hidden, weight, target = (x.detach() for x in projection(64, 9))
+    expected = F.cross_entropy(hidden @ weight.T, target)
+    single = weight.float().requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        half = F.linear(hidden.float(), torch.eye(5)).requires_grad_()
+        loss = projected_cross_entropy(half, single, target)
+    loss.backward()
+    assert half.dtype == torch.bfloat16
+    assert half.grad is not None
+    assert single.grad is not None
+    assert (loss.dtype, half.grad.dtype, single.grad.dtype) == (torch.float32, torch.bfloat16, torch.float32)
+    torch.testing.assert_close(loss.double(), expected, atol=0.02, rtol=0)
+    reference = hidden.clone().requires_grad_(), weight.clone().requires_grad_()
+    F.cross_entropy(reference[0] @ reference[1].T, target).backward()
+    for ours, theirs in zip((half, single), reference, strict=True):
+        assert ours.grad is not None
+        assert theirs.grad is not None
+        torch.testing.assert_close(ours.grad.double(), theirs.grad, atol=0.01 * theirs.grad.abs().max().item(), rtol=0.05)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(losses, "LOGITS_AT_ONCE", 9)  # a token at a time: a sum of many losses needs more than bfloat16's three digits
+        whole = projected_cross_entropy(hidden.bfloat16(), weight.bfloat16(), target)
+    torch.testing.assert_close(whole.double(), expected, atol=0.02, rtol=0)
+
+
+def test_class_numbers_of_any_width_are_taken():
+    hidden, weight, target = projection(6, 4)
+    for kind in (torch.uint8, torch.int32):
+        assert torch.equal(projected_cross_entropy(hidden, weight, target.to(kind)), projected_cross_entropy(hidden, weight, target))

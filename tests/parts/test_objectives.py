@@ -1,10 +1,13 @@
+from collections.abc import Sequence
+
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from neuropil.errors import InputError
-from neuropil.parts.objectives import Classification, Regression
-from neuropil.protocols import Learner
+from neuropil.parts.objectives import Classification, Regression, Translation, Writer
+from neuropil.protocols import END, PADDING, START, Learner
 
 
 @pytest.fixture
@@ -66,3 +69,91 @@ def test_targets_with_too_many_axes_are_refused():
     with pytest.raises(InputError) as error:
         Regression(nn.Identity()).loss({"input": torch.zeros(2, 3), "target": torch.zeros(2, 3, 1)})
     assert str(error.value) == "Regression needs targets of shape [batch] or [batch, outputs], but got (2, 3, 1)."
+
+
+# --- translation -----------------------------------------------------------------------------------------------------------
+
+
+class Copyist(nn.Module):
+    """A writer whose hidden vectors depend on the source and on each token of the target alone."""
+
+    def __init__(self, width: int = 5, vocabulary: int = 9):
+        super().__init__()
+        self.table, self.output = nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary, bias=False)
+
+    def hidden(self, source: Tensor, target: Tensor) -> Tensor:
+        there = (source != PADDING).float()[..., None]
+        return self.table(target) + (self.table(source) * there).sum(1, keepdim=True)
+
+    @property
+    def output_weight(self) -> Tensor:
+        return self.output.weight
+
+
+def pairs(*lengths: tuple[int, int]) -> dict[str, Tensor]:
+    """Tokens between a start and an end, filled up with padding."""
+
+    def side(counts: Sequence[int]) -> Tensor:
+        rows = [torch.cat([torch.tensor([START]), torch.randint(4, 9, (count,)), torch.tensor([END])]) for count in counts]
+        return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PADDING)
+
+    sources, targets = zip(*lengths, strict=True)
+    return {"source": side(sources), "target": side(targets)}
+
+
+@pytest.fixture
+def writer() -> Copyist:
+    torch.manual_seed(0)
+    return Copyist()
+
+
+def test_a_translator_is_a_learner_of_all_its_parameters(writer: Copyist):
+    learner = Translation(writer)
+    assert isinstance(writer, Writer)
+    assert isinstance(learner, Learner)
+    (phase,) = learner.phases()
+    assert dict(phase.parameters) == dict(writer.named_parameters())
+    assert phase.name == "translation"
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_the_loss_of_a_translation_is_torchs_cross_entropy_of_the_tokens_that_follow(writer: Copyist, label_smoothing: float):
+    batch = pairs((3, 2), (1, 6), (4, 0))
+    logits = F.linear(writer.hidden(batch["source"], batch["target"][:, :-1]), writer.output_weight)
+    expected = nn.CrossEntropyLoss(ignore_index=PADDING, label_smoothing=label_smoothing)(logits.mT, batch["target"][:, 1:])
+    ours = Translation(writer, label_smoothing).loss(batch)
+    torch.testing.assert_close(ours, expected)
+    parameters = list(writer.parameters())
+    for gradient, other in zip(*(torch.autograd.grad(loss, parameters) for loss in (ours, expected)), strict=True):
+        torch.testing.assert_close(gradient, other)
+
+
+def test_a_translation_is_measured_for_each_target_without_smoothing(writer: Copyist):
+    batch = pairs((3, 2), (1, 6), (4, 0))
+    metrics = Translation(writer, label_smoothing=0.3).metrics(batch)
+    for row in range(3):
+        length = int((batch["target"][row] != PADDING).sum())
+        source, target = batch["source"][row : row + 1], batch["target"][row, :length]
+        logits = F.linear(writer.hidden(source, target[None, :-1]), writer.output_weight)[0]
+        torch.testing.assert_close(metrics["loss"][row], F.cross_entropy(logits, target[1:]))
+        torch.testing.assert_close(metrics["token_accuracy"][row], (logits.argmax(-1) == target[1:]).float().mean())
+    assert set(metrics) == {"loss", "token_accuracy"}
+
+
+def test_padding_of_a_translation_counts_for_nothing(writer: Copyist):
+    batch = pairs((3, 2), (1, 6))
+    padded = {name: F.pad(tokens, (0, 4), value=PADDING) for name, tokens in batch.items()}
+    learner = Translation(writer, label_smoothing=0.1)
+    torch.testing.assert_close(learner.loss(padded), learner.loss(batch))
+    for name, values in learner.metrics(batch).items():
+        torch.testing.assert_close(learner.metrics(padded)[name], values)
+    parameters = list(writer.parameters())
+    for gradient, other in zip(*(torch.autograd.grad(learner.loss(b), parameters) for b in (padded, batch)), strict=True):
+        torch.testing.assert_close(gradient, other)
+
+
+def test_tokens_weigh_the_same_in_the_loss_and_targets_in_the_metrics(writer: Copyist):
+    batch = pairs((2, 1), (2, 7))
+    learner = Translation(writer)
+    losses, lengths = learner.metrics(batch)["loss"], torch.tensor([2, 8])  # the end is predicted too, the start is not
+    torch.testing.assert_close(learner.loss(batch), (losses * lengths).sum() / lengths.sum())

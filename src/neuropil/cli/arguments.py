@@ -14,12 +14,15 @@ from neuropil.errors import InputError, nearest
 C = TypeVar("C", bound=Config)
 
 
-def parse(defaults: C, words: Sequence[str], *, command: str, about: str, positional: Sequence[str] = ()) -> C:
-    """`defaults` with what the words say; the fields named in `positional` are given without a flag. `--help` prints and exits."""
+def parse(
+    defaults: C, words: Sequence[str], *, command: str, about: str, positional: Sequence[str] = (), optional: Sequence[str] = ()
+) -> C:
+    """`defaults` with what the words say; the fields named in `positional` are given without a flag, and must be, unless they are
+    `optional` too. `--help` prints and exits."""
     import tyro
 
     options = defaults.options()
-    fields = [_field(option, option.name in positional) for option in options]
+    fields = [_field(option, option.name in positional, option.name in optional) for option in options]
     form = dataclasses.make_dataclass("Form", fields)
     form.__doc__ = about
     complaint = io.StringIO()
@@ -33,12 +36,13 @@ def parse(defaults: C, words: Sequence[str], *, command: str, about: str, positi
     return defaults.override(**{option.name: getattr(values, option.name) for option in options})
 
 
-def _field(option: Option, positional: bool) -> tuple[str, Any, Any]:
+def _field(option: Option, positional: bool, optional: bool) -> tuple[str, Any, Any]:
     import tyro
 
     kind = Annotated[option.type, tyro.conf.arg(help=option.help, metavar=_metavar(option))]
-    if positional:  # required, so the placeholder in the Config is no default
-        return option.name, Annotated[kind, tyro.conf.Positional], dataclasses.field()
+    if positional:  # where it is required, the placeholder in the Config is no default
+        place = dataclasses.field(default=option.default) if optional else dataclasses.field()
+        return option.name, Annotated[kind, tyro.conf.Positional], place
     return option.name, kind, dataclasses.field(default=option.default)
 
 

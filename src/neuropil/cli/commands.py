@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from neuropil import __version__
 from neuropil.cli.arguments import parse
@@ -81,7 +81,8 @@ def train(words: list[str]) -> None:
         )
         return
     system = table.find(words[0])
-    defaults = table.recipe(system.name).options
+    own_data = any(word.partition("=")[0] == "--data" for word in words)
+    defaults = table.recipe(system.name).defaults(own_data=own_data)
     arguments = parse(_TrainArguments(recipe=defaults), words[1:], command=f"train {system.name}", about=f"Train: {system.summary}.")
     chosen = {
         given.name: given.default
@@ -113,7 +114,7 @@ def report(words: list[str]) -> None:
 
 class _PredictArguments(Config):
     run: Path = option(Path(), "a run folder")
-    inputs: tuple[Path, ...] = option((), "files like those the model was trained on: pictures, IDX, NPZ, CSV")
+    inputs: tuple[Path, ...] = option((), "files like those the model was trained on: pictures, IDX, NPZ, CSV, lines of text")
 
 
 def predict(words: list[str]) -> None:
@@ -125,23 +126,21 @@ def predict(words: list[str]) -> None:
     trained = run.load(arguments.run).trained
     if not arguments.inputs:
         raise InputError("neuropil predict needs files to look at", got="none", fix=f"neuropil predict {arguments.run} picture.png")
-    from neuropil.data.sources import read_inputs
-
-    inputs, names = read_inputs(arguments.inputs, trained.schema)
+    inputs, names = trained.read(arguments.inputs)
     for name, cells in zip(names, trained.predict(inputs).lines(), strict=True):
         print("\t".join([name, *cells]))
 
 
 class _EvaluateArguments(Config):
     run: Path = option(Path(), "a run folder")
-    data: Path | None = option(None, "labelled files of your own; without it, the run's held-out part")
+    data: tuple[Path, ...] = option((), "labelled files of your own; without it, the run's held-out part")
 
 
 def evaluate(words: list[str]) -> None:
     arguments = parse(_EvaluateArguments(), words, command="evaluate", about="Scores of a trained model.", positional=["run"])
     from neuropil.recipes import overview, run
 
-    metrics = run.load(arguments.run).evaluate(arguments.data)
+    metrics = run.load(arguments.run).evaluate(arguments.data or None)
     _print_table(["metric", "value"], [[name, overview.metric_text(name, value)] for name, value in metrics.items()])
 
 
@@ -176,6 +175,52 @@ def inspect(words: list[str]) -> None:
     print(path)
 
 
+class _TranslateArguments(Config):
+    run: Path = option(Path(), "a run folder")
+    texts: tuple[str, ...] = option((), "texts to translate, or files with a text on each line; without any, lines of standard input")
+    beam: int = option(1, "how many beginnings of a translation to follow at once; 1 is greedy", low=1)
+    length_penalty: float = option(0.6, "how much a beam favours long translations; 0 for not at all", low=0)
+    attention: Path | None = option(None, "also write a page that shows where the model looked")
+
+
+def translate(words: list[str]) -> None:
+    arguments = parse(
+        _TranslateArguments(),
+        words,
+        command="translate",
+        about="Translate texts, a line each.",
+        positional=["run", "texts"],
+        optional=["texts"],
+    )
+    from neuropil.recipes import run, translating
+
+    translator = run.load(arguments.run).translator
+    texts = translating.texts_of(arguments.texts, sys.stdin)
+    for text, translation in translating.translated(
+        translator, texts, beam=arguments.beam, length_penalty=arguments.length_penalty, attention=arguments.attention
+    ):
+        # A person has forgotten the question when the answer comes; another program wants the answer alone.
+        print(f"{text}  →  {translation}" if sys.stdout.isatty() and arguments.texts else translation, flush=True)
+    if arguments.attention is not None:
+        print(arguments.attention, file=sys.stderr)
+
+
+class _PruneArguments(Config):
+    run: Path = option(Path(), "a run folder")
+    heads: str = option("50%", "how many attention heads to remove: a share or a number")
+    by: Literal["gradient", "leave_one_out"] = option("gradient", "how the worth of a head is measured")
+    out: Path | None = option(None, "folder to write; without it, a new one beside the run")
+
+
+def prune(words: list[str]) -> None:
+    arguments = parse(
+        _PruneArguments(), words, command="prune", about="Remove the attention heads that are worth least.", positional=["run"]
+    )
+    from neuropil.recipes import pruning, run
+
+    _print_outcome(pruning.prune(run.load(arguments.run), arguments.heads, by=arguments.by, out=arguments.out))
+
+
 COMMANDS = {
     "list": Command("list", "every system with its family and one line", list_systems),
     "show": Command("show NAME", "a system's equations, options and data", show),
@@ -183,6 +228,8 @@ COMMANDS = {
     "resume": Command("resume RUN", "go on with a run that was stopped or killed", resume),
     "predict": Command("predict RUN INPUT...", "answers for new inputs", predict),
     "evaluate": Command("evaluate RUN [--data PATH]", "scores on held-out or your own labelled data", evaluate),
+    "translate": Command('translate RUN ["TEXT" | FILE ...] [--beam N]', "translate texts, files or standard input", translate),
+    "prune": Command("prune RUN --heads 50%", "remove the attention heads that are worth least", prune),
     "report": Command("report RUN", "evaluate again and rewrite the report", report),
     "compare": Command("compare RUN RUN...", "runs side by side", compare),
     "inspect": Command("inspect RUN --gradients", "look inside a trained model", inspect),

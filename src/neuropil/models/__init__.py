@@ -6,14 +6,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from neuropil.models.cnn import CNN as CNN
     from neuropil.models.cnn import CNNConfig as CNNConfig
+    from neuropil.models.gaussian_process import GaussianProcess as GaussianProcess
+    from neuropil.models.gaussian_process import GaussianProcessConfig as GaussianProcessConfig
     from neuropil.models.mlp import MLP as MLP
     from neuropil.models.mlp import MLPConfig as MLPConfig
+    from neuropil.models.patch_attention import PatchAttention as PatchAttention
+    from neuropil.models.patch_attention import PatchAttentionConfig as PatchAttentionConfig
+    from neuropil.models.transformer import Transformer as Transformer
+    from neuropil.models.transformer import TransformerConfig as TransformerConfig
     from neuropil.models.universal_approximation import UniversalApproximator as UniversalApproximator
     from neuropil.models.universal_approximation import UniversalApproximatorConfig as UniversalApproximatorConfig
 
 MODELS = {
     "CNN": "cnn",
+    "GaussianProcess": "gaussian_process",
     "MLP": "mlp",
+    "PatchAttention": "patch_attention",
+    "Transformer": "transformer",
     "UniversalApproximator": "universal_approximation",
 }
 """Each model's class and the file that holds it, with its Config beside it; tests/contracts covers all that are listed."""

@@ -2,20 +2,23 @@
 
     Classification    cross-entropy of the logits with the class numbers
     Regression        squared error of the outputs with the targets, in units of `scale`
+    Translation       cross-entropy of each token of a target, given its source and the tokens before it
 
-A batch is ``{"input": x, "target": t}``. What is trained may carry more than what is measured: label smoothing and λ ‖W‖₁ belong to the
-phase's loss alone, so that the measured loss compares across settings. Weight decay is the optimiser's.
+A batch is ``{"input": x, "target": t}``, or ``{"source": …, "target": …}`` for a translation. What is trained may carry more than what is
+measured: label smoothing and λ ‖W‖₁ belong to the phase's loss alone, so that the measured loss compares across settings. Weight decay
+is the optimiser's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, cast, runtime_checkable
 
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float, Int64, Num
 from torch import Tensor, nn
 
 from neuropil.errors import InputError
-from neuropil.parts.losses import at_least_single, categorical_cross_entropy, l1_penalty, squared_error
-from neuropil.protocols import Batch, Phase
+from neuropil.parts.losses import at_least_single, categorical_cross_entropy, l1_penalty, projected_cross_entropy, squared_error
+from neuropil.protocols import PADDING, Batch, Phase
 
 
 class Classification:
@@ -71,6 +74,47 @@ class Regression:
     def _scaled_error(self, y: Float[Tensor, "batch output"], target: Float[Tensor, "batch output"]) -> Float[Tensor, " batch"]:
         scale = self.scale.to(y)
         return squared_error(y / scale, target / scale)
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """A model that reads a source and writes a target: `hidden` gives a vector for each token of a target, whose logits are W h."""
+
+    def hidden(
+        self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]
+    ) -> Float[Tensor, "batch target width"]: ...
+
+    @property
+    def output_weight(self) -> Float[Tensor, "token width"]: ...
+
+
+class Translation:
+    """Targets begin with a start token, which is never predicted, and end with an end token; padding counts for nothing."""
+
+    def __init__(self, model: nn.Module, label_smoothing: float = 0.0):
+        self.model, self.label_smoothing = model, label_smoothing
+        self.writer = cast(Writer, model)
+
+    def phases(self) -> Sequence[Phase]:
+        return [Phase("translation", dict(self.model.named_parameters()), self.loss)]
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        hidden, following = self._hidden(batch)
+        there = following != PADDING
+        return projected_cross_entropy(hidden[there], self.writer.output_weight, following[there], self.label_smoothing)
+
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
+        """Means over the tokens of each target, every one of them predicted from the right tokens before it."""
+        hidden, following = self._hidden(batch)
+        there = (following != PADDING).float()
+        logits = hidden @ self.writer.output_weight.mT
+        losses = categorical_cross_entropy(logits, following)
+        right = (logits.argmax(-1) == following).float()
+        return {name: (values * there).sum(-1) / there.sum(-1) for name, values in (("loss", losses), ("token_accuracy", right))}
+
+    def _hidden(self, batch: Batch) -> tuple[Float[Tensor, "batch target width"], Int64[Tensor, "batch target"]]:
+        """What is computed from the tokens before, and the tokens that should follow."""
+        return self.writer.hidden(batch["source"], batch["target"][:, :-1]), batch["target"][:, 1:]
 
 
 def as_columns(target: Num[Tensor, "batch *output"]) -> Num[Tensor, "batch output"]:

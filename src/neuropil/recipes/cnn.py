@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from neuropil.config import Config
@@ -45,7 +46,7 @@ def build(options: CNNOptions, seed: int) -> Supervised:
     )
 
 
-def restore(facts: Mapping[str, Any]) -> SupervisedModel:
+def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:
     return SupervisedModel(CNN(CNNConfig.from_dict(facts["model"])), Schema.from_dict(facts["schema"]))
 
 

@@ -6,19 +6,20 @@ from neuropil.errors import RunError
 from neuropil.inspection import pictures
 from neuropil.inspection.gradients import diagnose, profile_gradients
 from neuropil.inspection.report import Picture, Report, Section, Table, Text, write_report
+from neuropil.recipes.recipe import Teaching
 from neuropil.recipes.run import Run
-from neuropil.recipes.supervised import Supervised
+from neuropil.training.weights import load_model
 
 
 def write_gradients(run: Run) -> tuple[Path, list[str]]:
     """Gradient norms of a trained model on one batch of its training data: the page's path, and what it says in words."""
     experiment = run.experiment()
-    if not isinstance(experiment, Supervised):
+    if not isinstance(experiment, Teaching):
         raise RunError(f"{run.folder} must hold a model for this", got=f"a run of {run.name}, which only makes a report")
-    experiment.train(run.folder, show_progress=False)
+    load_model(run.weights, experiment.model)
     batch = next(experiment.training_batches.epoch(0))
     experiment.model.train()
-    profile = profile_gradients(experiment.model, lambda: experiment.learner.loss(batch))
+    profile = profile_gradients(experiment.model, lambda: experiment.learner.phases()[0].loss(batch))
     sentences = diagnose(profile)
     rows = [[layer.name, layer.parameter_norm, layer.gradient_norm] for layer in profile.layers]
     figure = Picture.of(pictures.gradient_flow({run.name: profile}), alt="gradient norm of each layer, from the input to the output")

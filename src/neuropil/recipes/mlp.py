@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from neuropil.config import Config
@@ -44,7 +45,7 @@ def build(options: MLPOptions, seed: int) -> Supervised:
     )
 
 
-def restore(facts: Mapping[str, Any]) -> SupervisedModel:
+def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:
     return SupervisedModel(MLP(MLPConfig.from_dict(facts["model"])), Schema.from_dict(facts["schema"]))
 
 

@@ -17,8 +17,15 @@ def overview(name: str, settings: Mapping[str, Any], results: Sequence[Result], 
 
 
 def metric_text(name: str, value: float) -> str:
-    """A score as people say it: shares as per cent, everything else with four digits."""
+    """A score as people say it: shares as per cent, BLEU and chrF with one decimal, everything else with four digits."""
+    if name.endswith(("chrf", "bleu")):
+        return f"{value:.1f}"
     return f"{100 * value:.2f} %" if name.endswith(("accuracy", "share")) else f"{value:.4g}"
+
+
+def rises(name: str) -> bool:
+    """Whether more of a metric is better."""
+    return name.endswith(("accuracy", "chrf", "bleu"))
 
 
 def metric_names(results: Sequence[Result]) -> list[str]:
@@ -43,6 +50,8 @@ def margin(results: Sequence[Result]) -> str:
     mine, other = own.metrics[name], baseline.metrics[name]
     if name.endswith("accuracy"):
         words = f"{100 * abs(mine - other):.2f} points {'above' if mine >= other else 'BELOW'}"
+    elif rises(name):
+        words = f"{abs(mine - other):.1f} points {'above' if mine >= other else 'BELOW'}"
     else:
         words = f"{100 * abs(mine / other - 1):.1f} % {'below' if mine <= other else 'ABOVE'}" if other else f"{mine:.4g} against 0, as"
     return f"{own.name}: {name.replace('_', ' ')} {metric_text(name, mine)}, {words} {baseline.name} ({metric_text(name, other)})."
@@ -63,8 +72,8 @@ def _card(results: Sequence[Result], result: Result, name: str) -> Number:
     beaten = None
     if result is results[0] and len(results) > 1 and name in results[1].metrics:
         mine, other = result.metrics[name], results[1].metrics[name]
-        if name.endswith(("accuracy", "loss", "error")):
-            beaten = mine > other if name.endswith("accuracy") else mine < other
+        if rises(name) or name.endswith(("loss", "error")):
+            beaten = mine > other if rises(name) else mine < other
     return Number(f"{result.name}: {name.replace('_', ' ')}", metric_text(name, result.metrics[name]), good=beaten)
 
 

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from neuropil.config import Config
-from neuropil.data.examples import Examples, Schema
 from neuropil.inspection.report import Section
+from neuropil.protocols import Batches, Learner
 from neuropil.training.history import Row
 
 
@@ -38,6 +38,29 @@ class Experiment(Protocol):
 
     def sections(self, history: Sequence[Row]) -> Sequence[Section]:
         """The report's pictures and tables."""
+        ...
+
+
+@runtime_checkable
+class Teaching(Experiment, Protocol):
+    """An experiment with one model and one learner, which can be looked into and changed."""
+
+    model: nn.Module
+    model_config: Config
+
+    @property
+    def learner(self) -> Learner: ...
+
+    @property
+    def training_batches(self) -> Batches: ...
+
+    @property
+    def validation_batches(self) -> Batches:
+        """Of the validation part, or of the test part where there is none."""
+        ...
+
+    def own_result(self) -> Result:
+        """The first of `evaluate`, without what it is compared with."""
         ...
 
 
@@ -72,24 +95,41 @@ class Predictions:
 
 
 @runtime_checkable
+class Answers(Protocol):
+    def __len__(self) -> int: ...
+
+    def lines(self) -> list[list[str]]:
+        """For each input the cells of one printed line."""
+        ...
+
+
+@runtime_checkable
 class Trained(Protocol):
     """A model that came out of a run, with what is needed to use it on raw inputs."""
 
     @property
     def model(self) -> nn.Module: ...
 
-    @property
-    def schema(self) -> Schema: ...
+    def predict(self, inputs: Any) -> Answers: ...
 
-    def predict(self, inputs: Any) -> Predictions: ...
+    def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]:
+        """Inputs from files of the user's, and a name for each."""
+        ...
 
-    def evaluate(self, examples: Examples) -> dict[str, float]: ...
+    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
+        """Scores on files with the right answers."""
+        ...
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """`options` are the defaults; `build` joins everything; `restore` makes a usable model from saved facts, where there is one."""
+    """`options` are the defaults, and `own_data` those for a user's data, where they differ; `build` joins everything; `restore` makes a
+    usable model from a run's facts and folder, where there is one."""
 
     options: Config
     build: Callable[[Any, int], Experiment]
-    restore: Callable[[Mapping[str, Any]], Trained] | None = None
+    restore: Callable[[Mapping[str, Any], Path], Trained] | None = None
+    own_data: Config | None = None
+
+    def defaults(self, *, own_data: bool) -> Config:
+        return self.own_data if own_data and self.own_data is not None else self.options

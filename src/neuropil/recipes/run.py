@@ -5,13 +5,14 @@ run = load("runs/cnn-2026-11-15")     the same object again, in another process
 resume("runs/cnn-2026-11-15")         goes on where a killed run stopped
 """
 
+import itertools
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import nn
 
@@ -20,10 +21,12 @@ from neuropil.config import Config
 from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
 from neuropil.inspection.report import write_report
+from neuropil.parts.multi_head import remove_heads
 from neuropil.recipes import table
 from neuropil.recipes.environment import environment
 from neuropil.recipes.overview import overview
-from neuropil.recipes.recipe import Experiment, Predictions, Recipe, Result, Trained
+from neuropil.recipes.recipe import Experiment, Recipe, Result, Teaching, Trained
+from neuropil.recipes.translation import Translator
 from neuropil.training.history import Row, read_history
 from neuropil.training.interruption import Interrupted
 from neuropil.training.weights import load_model
@@ -81,38 +84,59 @@ class Run:
     def trained(self) -> Trained:
         if self.recipe.restore is None:
             raise RunError(f"{self.folder} must hold a model for this", got=f"a run of {self.name}, which only makes a report")
-        weights = self.folder / "model.safetensors"
-        if not weights.exists():
+        trained = self.recipe.restore(self.settings["facts"], self.folder)
+        load_model(self.weights, trained.model)
+        trained.model.eval()
+        return trained
+
+    @property
+    def weights(self) -> Path:
+        path = self.folder / "model.safetensors"
+        if not path.exists():
             raise RunError(
                 f"{self.folder} must hold model.safetensors", got="a run without it", fix=f"finish it with neuropil resume {self.folder}"
             )
-        trained = self.recipe.restore(self.settings["facts"])
-        load_model(weights, trained.model)
-        trained.model.eval()
-        return trained
+        return path
 
     @property
     def model(self) -> nn.Module:
         """The trained model, an ordinary `nn.Module` in evaluation mode."""
         return self.trained.model
 
-    def predict(self, inputs: Any) -> Predictions:
-        """Answers for a tensor, an array, or paths of files that look like the training data."""
+    def predict(self, inputs: Any) -> Any:
+        """Answers for a tensor, an array, texts, or paths of files that look like the training data: `Predictions` or `Translations`."""
         return self.trained.predict(inputs)
 
-    def evaluate(self, data: str | Path | None = None) -> dict[str, float]:
+    def translate(self, texts: str | Sequence[str], *, beam: int = 1, length_penalty: float = 0.6) -> Any:
+        """One translation for a text, or a list for several; a wider beam is slower and often a little better."""
+        found = self.translator.translate([texts] if isinstance(texts, str) else texts, beam_width=beam, length_penalty=length_penalty)
+        return found.texts[0] if isinstance(texts, str) else found.texts
+
+    @property
+    def translator(self) -> Translator:
+        if not isinstance(self.trained, Translator):
+            raise RunError(f"{self.folder} must hold a model that translates", got=f"a run of {self.name}", fix="train a transformer")
+        return self.trained
+
+    def evaluate(self, data: str | Path | Sequence[str | Path] | None = None) -> dict[str, float]:
         """Scores on labelled files of the user's, or on the held-out part of the run's own data."""
         if data is None:
             experiment = self.experiment()
-            experiment.train(self.folder, show_progress=False)
-            return dict(experiment.evaluate()[0].metrics)
-        from neuropil.data.sources import read_labelled
-
-        return self.trained.evaluate(read_labelled(Path(data), self.trained.schema))
+            if not isinstance(experiment, Teaching):
+                experiment.train(self.folder, show_progress=False)
+                return dict(experiment.evaluate()[0].metrics)
+            load_model(self.weights, experiment.model)
+            experiment.model.eval()
+            return dict(experiment.own_result().metrics)
+        return self.trained.evaluate([Path(path) for path in ([data] if isinstance(data, str | Path) else data)])
 
     def experiment(self) -> Experiment:
         """The run again with its data, as it was before training; refused if the data is not what it was."""
         experiment = self.recipe.build(self.options, self.seed)
+        for removed in self.settings.get("removed_heads", []):
+            if isinstance(experiment, Teaching):
+                remove_heads(experiment.model, removed)
+                experiment.model_config = cast(Config, experiment.model.config)
         if experiment.facts() != self.settings["facts"]:
             raise RunError(
                 f"{self.folder} must be continued with the data that it was started with",
@@ -127,10 +151,11 @@ def train(name: str, *, out: str | Path | None = None, seed: int = 0, show_progr
     recipe = table.recipe(name)
     if options.get("minutes") is not None and options.get("epochs") is not None:
         raise InputError("a run ends after epochs or after minutes", got="both", fix="give one of them")
-    chosen = recipe.options.override(**options)
+    defaults = recipe.defaults(own_data=bool(options.get("data")))
+    chosen = defaults.override(**options)
     experiment = recipe.build(chosen, seed)
     chosen = _with_whole_paths(chosen)
-    folder = _new_folder(name, out)
+    folder = new_folder(Path("runs") / f"{name}-{date.today().isoformat()}", out)
     settings = {
         "format": FORMAT,
         "version": neuropil.__version__,
@@ -138,7 +163,7 @@ def train(name: str, *, out: str | Path | None = None, seed: int = 0, show_progr
         "seed": seed,
         "options": chosen.to_dict(),
         "facts": experiment.facts(),
-        "command": _command(name, out, seed, recipe.options, chosen),
+        "command": _command(name, out, seed, defaults, chosen),
         "environment": environment(),
         "created": datetime.now().astimezone().isoformat(timespec="seconds"),
     }
@@ -155,6 +180,8 @@ def resume(folder: str | Path, *, show_progress: bool = True) -> Run:
 def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
     """Evaluate a run again and write its report anew, training first what is not yet trained."""
     run = load(folder)
+    if "removed_heads" in run.settings:
+        raise RunError("the report of a pruned run is written by neuropil prune", got=f"{str(folder)!r}", fix="prune the first run again")
     return _complete(run, run.experiment(), show_progress)
 
 
@@ -198,22 +225,17 @@ def _complete(run: Run, experiment: Experiment, show_progress: bool) -> Run:
     return run
 
 
-def _new_folder(name: str, out: str | Path | None) -> Path:
+def new_folder(usual: Path, out: str | Path | None) -> Path:
+    """The folder `out`, if it is new or empty; without one, the usual folder, with a number if there is one of that name."""
     if out is not None:
         folder = Path(out)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError("the output folder must be new or empty", got=f"{str(folder)!r}", fix="choose another, or neuropil resume it")
     else:
-        folder = _numbered(lambda suffix: Path("runs") / f"{name}-{date.today().isoformat()}{suffix}")
+        numbered = (usual.with_name(f"{usual.name}-{number}") for number in itertools.count(2))
+        folder = next(path for path in itertools.chain([usual], numbered) if not path.exists())
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _numbered(path: Callable[[str], Path]) -> Path:
-    number = 1
-    while (candidate := path("" if number == 1 else f"-{number}")).exists():
-        number += 1
-    return candidate
 
 
 def _nearby_runs(folder: Path) -> str:
@@ -224,8 +246,13 @@ def _nearby_runs(folder: Path) -> str:
 
 def _with_whole_paths(options: Config) -> Config:
     """A run may be resumed from another directory than it was started in."""
-    paths = {option.name: option.default for option in options.options() if isinstance(option.default, Path)}
-    return options.override(**{name: path.absolute() for name, path in paths.items()})
+    whole: dict[str, Any] = {}
+    for option in options.options():
+        if isinstance(option.default, Path):
+            whole[option.name] = option.default.absolute()
+        elif isinstance(option.default, tuple) and any(isinstance(item, Path) for item in option.default):
+            whole[option.name] = tuple(path.absolute() for path in option.default)
+    return options.override(**whole)
 
 
 def _command(name: str, out: str | Path | None, seed: int, defaults: Config, chosen: Config) -> str:

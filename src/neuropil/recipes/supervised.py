@@ -16,7 +16,7 @@ from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.batches import ExampleBatches
 from neuropil.data.examples import Examples, Schema, Splits
-from neuropil.data.sources import read_inputs
+from neuropil.data.sources import read_inputs, read_labelled
 from neuropil.errors import InputError
 from neuropil.inspection.report import Section
 from neuropil.parts.objectives import Classification, Regression
@@ -58,7 +58,13 @@ class SupervisedModel:
             outputs = torch.cat([self.model(part.to(device)).cpu() for part in examples.split(EVALUATION_BATCH)])
         return Predictions(outputs.softmax(-1) if self.schema.classes else outputs, self.schema.classes)
 
-    def evaluate(self, examples: Examples) -> dict[str, float]:
+    def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]:
+        return read_inputs(paths, self.schema)
+
+    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
+        if len(paths) != 1:
+            raise InputError("labelled data is one file or folder", got=f"{len(paths)}")
+        examples = read_labelled(paths[0], self.schema)
         device = next(self.model.parameters()).device
         batches = ExampleBatches(examples, EVALUATION_BATCH, seed=0, shuffle=False, device=device)
         return evaluate(learner_for(self.model, self.schema, ObjectiveConfig()), batches)
@@ -107,10 +113,13 @@ class Supervised:
         objective: ObjectiveConfig,
         parameters: Sequence[ParameterRow],
         augment: Augment | None = None,
+        inside: Callable[[], Sequence[Section]] | None = None,
     ):
+        """`inside` makes the report's sections on what is inside the model; without it, its first weights are drawn as pictures."""
         self.device = pick_device(training.device)
         self.model, self.model_config, self.splits, self.training = model.to(self.device), model_config, splits, training
         self.seed, self.name, self.augment, self.parameters = seed, name, augment, parameters
+        self.inside = inside or (lambda: [inside_section(self.model, self.splits.test)])
         self.learner = learner_for(self.model, splits.train.schema, objective)
         one = splits.test.take(torch.zeros(1, dtype=torch.int64))
         require_monitor(training, evaluate(self.learner, self._held_out(one)))  # before a run folder is made
@@ -145,9 +154,15 @@ class Supervised:
             show_progress=show_progress,
         )
 
+    @property
+    def validation_batches(self) -> ExampleBatches:
+        return self._held_out(self.splits.validation if len(self.splits.validation) else self.splits.test)
+
+    def own_result(self) -> Result:
+        return Result(self.name, evaluate(self.learner, self._held_out(self.splits.test)))
+
     def evaluate(self) -> list[Result]:
-        own = Result(self.name, evaluate(self.learner, self._held_out(self.splits.test)))
-        return [own, *baselines(self.splits)]
+        return [self.own_result(), *baselines(self.splits)]
 
     @cached_property
     def test_scores(self) -> Float[Tensor, "example output"]:
@@ -157,7 +172,7 @@ class Supervised:
         return [
             learning_section(history, self.training),
             mistakes_section(self.splits.test, self.test_scores),
-            inside_section(self.model, self.splits.test),
+            *self.inside(),
             model_section(self.parameters, self.model),
             data_section(self.splits, self.augment),
         ]

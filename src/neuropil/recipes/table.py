@@ -30,6 +30,12 @@ SYSTEMS = (
     System("universal_approximation", "learning", "any continuous function from steep sigmoids", "models.universal_approximation"),
     System("mlp", "feed-forward", "multi-layer perceptron", "models.mlp"),
     System("cnn", "convolution", "residual convolutional network", "models.cnn"),
+    System("attention", "attention", "a soft select over the patches of one picture", "parts.attention"),
+    System("positions", "attention", "what attention does not know unless it is told where things stand", "parts.positions"),
+    System("gaussian_process", "attention", "from kernel smoothing to attention and Gaussian processes", "models.gaussian_process"),
+    System(
+        "transformer", "attention", "an encoder that reads and a decoder that writes: translation by attention alone", "models.transformer"
+    ),
 )
 
 

@@ -1,0 +1,280 @@
+"""Transformer: an encoder reads a sequence all at once, a decoder writes another, a token at a time, looking back at both.
+
+    x⁰ = √d E[source] + PE                       y⁰ = √d E[target] + PE
+    x  = N(x + SelfAttention(x))                  y  = N(y + CausalSelfAttention(y))
+                                                  y  = N(y + Attention(Q from y; K, V from x))
+    x  = N(x + FeedForward(x))                    y  = N(y + FeedForward(y))
+                                                  p(next token) = softmax(E y)
+    FeedForward(x) = W₂ max(0, W₁ x + b₁) + b₂
+
+N is layer normalisation, after each sum as published (`norm="post"`), or before each sublayer (`norm="pre"`): x + Attention(N(x)), and once
+more at the end; the second learns with larger rates and less warm-up. Dropout is where the paper has it: on every sublayer's output and on
+the sum of embedding and position. Nobody looks at padding.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from neuropil.config import Config, from_data, option
+from neuropil.errors import InputError
+from neuropil.parts.multi_head import KeysValues, MultiHeadAttention
+from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.positions import PositionName, Positions
+from neuropil.protocols import PADDING
+
+
+class TransformerConfig(Config):
+    width: int = option(512, "numbers that stand for a token", low=2)
+    heads: int = option(8, "attention heads in each layer; they divide the width", low=1)
+    layers: int = option(6, "blocks of the encoder, and as many of the decoder", low=1)
+    feed_forward: int = option(2048, "hidden units of each block's feed-forward net", low=1)
+    dropout: float = option(0.1, "share of each sublayer's output that is silenced in a training step", low=0, high=0.95)
+    norm: Literal["post", "pre"] = option("post", "normalise after each sum, as published, or before each sublayer")
+    final_norm: bool = option(False, "normalise the last block's output too, as nn.Transformer does; pre-norm always does")
+    positions: PositionName = option("sinusoidal", "how a token is told where it stands")
+    shared_embeddings: bool = option(True, "one matrix for source, target and output, where they share their vocabulary")
+    longest: int = from_data(512, "positions that are learned, or kept ready")
+    source_vocabulary: int = from_data(37_000, "tokens of the source")
+    target_vocabulary: int = from_data(37_000, "tokens of the target")
+    kept_heads: tuple[int, ...] = from_data((), "heads that each attention still has, in the order of the modules; all if empty")
+
+    def validate(self) -> None:
+        if self.width % self.heads:
+            raise InputError("the heads must divide the width", got=f"{self.heads} heads for a width of {self.width}")
+        if self.shared_embeddings and self.source_vocabulary != self.target_vocabulary:
+            raise InputError(
+                "shared embeddings need one vocabulary for both sides",
+                got=f"{self.source_vocabulary} and {self.target_vocabulary} tokens",
+                fix="share the vocabulary or set shared_embeddings=False",
+            )
+        if self.kept_heads and (len(self.kept_heads) != 3 * self.layers or not all(0 <= kept <= self.heads for kept in self.kept_heads)):
+            raise InputError(
+                f"kept_heads must be a number from 0 to {self.heads} for each of the {3 * self.layers} attention modules",
+                got=f"{self.kept_heads}",
+            )
+
+    @property
+    def heads_in_order(self) -> Iterator[int]:
+        """For each attention module of the model, in the order in which they are built."""
+        return iter(self.kept_heads or (self.heads,) * (3 * self.layers))
+
+
+class Transformer(nn.Module):
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.config = config
+        heads = config.heads_in_order
+        self.source = embedding(config.source_vocabulary, config.width)
+        self.positions = Positions(config.positions, config.width, config.longest)
+        encoder = nn.ModuleList(EncoderBlock(config, next(heads)) for _ in range(config.layers))
+        decoder = nn.ModuleList(DecoderBlock(config, next(heads), next(heads)) for _ in range(config.layers))
+        self.encoder, self.decoder = cast(Sequence[EncoderBlock], encoder), cast(Sequence[DecoderBlock], decoder)
+        ends = config.norm == "pre" or config.final_norm
+        self.encoder_norm, self.decoder_norm = (nn.LayerNorm(config.width) if ends else nn.Identity() for _ in range(2))
+        self.dropout = nn.Dropout(config.dropout)
+        if not config.shared_embeddings:
+            self.target = embedding(config.target_vocabulary, config.width)
+            self.output = nn.Linear(config.width, config.target_vocabulary, bias=False)
+
+    def forward(self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]) -> Float[Tensor, "batch target token"]:
+        """Logits of the token that comes after each token of the target."""
+        return F.linear(self.hidden(source, target), self.output_weight)
+
+    def hidden(self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]) -> Float[Tensor, "batch target width"]:
+        """What the logits are made from, for a loss that need not hold all of them at once."""
+        present = is_token(source)
+        memory = self.encode(self.embed(source, self.source), present)
+        # Padding stands at the end of a target, where no token before it can see it.
+        return self.decode(self.embed(target, self.target_embedding), memory, memory_mask=present)
+
+    def encode(
+        self, x: Float[Tensor, "batch source width"], mask: Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "batch source width"]:
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x)
+
+    def decode(
+        self,
+        y: Float[Tensor, "batch target width"],
+        memory: Float[Tensor, "batch source width"],
+        *,
+        mask: Bool[Tensor, "..."] | None = None,
+        causal: bool = True,
+        memory_mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch target width"]:
+        for block in self.decoder:
+            y = block(y, memory, mask, causal, memory_mask)
+        return self.decoder_norm(y)
+
+    def embed(self, tokens: Int64[Tensor, "batch time"], table: nn.Embedding, start: int = 0) -> Float[Tensor, "batch time width"]:
+        # x⁰ = √d E[token] + PE
+        return self.dropout(self.positions(math.sqrt(self.config.width) * table(tokens), start))
+
+    @property
+    def target_embedding(self) -> nn.Embedding:
+        return self.source if self.config.shared_embeddings else self.target
+
+    @property
+    def output_weight(self) -> Float[Tensor, "token width"]:
+        return self.source.weight if self.config.shared_embeddings else self.output.weight
+
+    # --- writing, a token at a time --------------------------------------------------------------------------------------------------
+
+    def begin(self, source: Int64[Tensor, "batch source"]) -> "Writing":
+        """Read the source once; `step` then writes."""
+        present = is_token(source)
+        memory = self.encode(self.embed(source, self.source), present)
+        return Writing(present, [block.cross.project_keys(memory) for block in self.decoder], [KeysValues() for _ in self.decoder])
+
+    def step(self, tokens: Int64[Tensor, "batch new"], state: "Writing") -> Float[Tensor, "batch token"]:
+        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards."""
+        y = self.embed(tokens, self.target_embedding, start=state.length)
+        for block, memory, cache in zip(self.decoder, state.memory, state.caches, strict=True):
+            y = block.step(y, memory, cache, state.present)
+        state.length += tokens.shape[1]
+        return F.linear(self.decoder_norm(y[:, -1]), self.output_weight)
+
+    # --- sizes -----------------------------------------------------------------------------------------------------------------------
+
+    def parameter_table(self) -> list[ParameterRow]:
+        config = self.config
+        rows = [ParameterRow("source", "v*d", {"v": config.source_vocabulary, "d": config.width})]
+        if config.positions == "learned":
+            rows.append(ParameterRow("positions", "n*d", {"n": config.longest, "d": config.width}))
+        rows += [block.parameter_row(f"encoder.{i}") for i, block in enumerate(self.encoder)]
+        rows += [block.parameter_row(f"decoder.{i}") for i, block in enumerate(self.decoder)]
+        if isinstance(self.encoder_norm, nn.LayerNorm):
+            rows += [ParameterRow(name, "2*d", {"d": config.width}) for name in ("encoder_norm", "decoder_norm")]
+        if not config.shared_embeddings:
+            rows += [ParameterRow(name, "v*d", {"v": config.target_vocabulary, "d": config.width}) for name in ("target", "output")]
+        return rows
+
+
+class EncoderBlock(nn.Module):
+    def __init__(self, config: TransformerConfig, heads: int):
+        super().__init__()
+        self.attention, self.attention_sum = attention(config, heads), Residual(config)
+        self.feed_forward, self.feed_forward_sum = FeedForward(config.width, config.feed_forward), Residual(config)
+
+    def forward(self, x: Float[Tensor, "batch time width"], mask: Bool[Tensor, "..."] | None) -> Float[Tensor, "batch time width"]:
+        x = self.attention_sum(x, self.attention(self.attention_sum.enter(x), mask=mask))
+        return self.feed_forward_sum(x, self.feed_forward(self.feed_forward_sum.enter(x)))
+
+    def parameter_row(self, name: str) -> ParameterRow:
+        return block_row(name, [self.attention], self.feed_forward)
+
+
+class DecoderBlock(nn.Module):
+    def __init__(self, config: TransformerConfig, heads: int, cross_heads: int):
+        super().__init__()
+        self.attention, self.attention_sum = attention(config, heads), Residual(config)
+        self.cross, self.cross_sum = attention(config, cross_heads), Residual(config)
+        self.feed_forward, self.feed_forward_sum = FeedForward(config.width, config.feed_forward), Residual(config)
+
+    def forward(
+        self,
+        y: Float[Tensor, "batch target width"],
+        memory: Float[Tensor, "batch source width"],
+        mask: Bool[Tensor, "..."] | None,
+        causal: bool,
+        memory_mask: Bool[Tensor, "..."] | None,
+    ) -> Float[Tensor, "batch target width"]:
+        y = self.attention_sum(y, self.attention(self.attention_sum.enter(y), mask=mask, causal=causal))
+        y = self.cross_sum(y, self.cross(self.cross_sum.enter(y), memory, mask=memory_mask))
+        return self.feed_forward_sum(y, self.feed_forward(self.feed_forward_sum.enter(y)))
+
+    def step(
+        self, y: Float[Tensor, "batch new width"], memory: tuple[Tensor, Tensor], cache: KeysValues, memory_mask: Bool[Tensor, "..."]
+    ) -> Float[Tensor, "batch new width"]:
+        """The same for new tokens only: what came before is in `cache`, the memory's keys and values are known."""
+        y = self.attention_sum(y, self.attention(self.attention_sum.enter(y), causal=True, cache=cache))
+        query = self.cross.project_queries(self.cross_sum.enter(y))
+        y = self.cross_sum(y, self.cross.select(query, *memory, mask=memory_mask))
+        return self.feed_forward_sum(y, self.feed_forward(self.feed_forward_sum.enter(y)))
+
+    def parameter_row(self, name: str) -> ParameterRow:
+        return block_row(name, [self.attention, self.cross], self.feed_forward)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, width: int, hidden: int):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(width, hidden), nn.Linear(hidden, width)
+        for linear in (self.inner, self.outer):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
+        # W₂ max(0, W₁ x + b₁) + b₂
+        return self.outer(F.relu(self.inner(x)))
+
+
+class Residual(nn.Module):
+    """The sum around a sublayer f: N(x + f(x)) as published, or x + f(N(x)); f is given `enter(x)`."""
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.first = config.norm == "pre"
+        self.norm, self.dropout = nn.LayerNorm(config.width), nn.Dropout(config.dropout)
+
+    def enter(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
+        return self.norm(x) if self.first else x
+
+    def forward(self, x: Float[Tensor, "batch time width"], f: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
+        x = x + self.dropout(f)
+        return x if self.first else self.norm(x)
+
+
+@dataclass
+class Writing:
+    """What a decoder knows while it writes: the source, as each layer's cross-attention sees it, and the tokens so far."""
+
+    present: Bool[Tensor, "batch 1 1 source"]
+    memory: list[tuple[Tensor, Tensor]]
+    caches: list[KeysValues] = field(default_factory=list)
+    length: int = 0
+
+    def reorder(self, index: Int64[Tensor, " row"]) -> None:
+        """Go on with these rows of the batch: some may be dropped, others repeated."""
+        self.present = self.present.index_select(0, index)
+        self.memory = [(keys.index_select(0, index), values.index_select(0, index)) for keys, values in self.memory]
+        for cache in self.caches:
+            cache.reorder(index)
+
+
+def is_token(tokens: Int64[Tensor, "batch time"]) -> Bool[Tensor, "batch 1 1 time"]:
+    """An attention mask that hides padding, for all heads and queries alike."""
+    return (tokens != PADDING)[:, None, None]
+
+
+def attention(config: TransformerConfig, heads: int) -> MultiHeadAttention:
+    return MultiHeadAttention(config.width, heads, head_width=config.width // config.heads)
+
+
+def embedding(vocabulary: int, width: int) -> nn.Embedding:
+    """Vectors of length one, so that they are as long as the positions once √d has been applied, and logits begin small."""
+    table = nn.Embedding(vocabulary, width)
+    nn.init.normal_(table.weight, std=width**-0.5)
+    return table
+
+
+def block_row(name: str, attentions: list[MultiHeadAttention], feed_forward: FeedForward) -> ParameterRow:
+    """Four projections for h heads of w in each attention, two matrices in the feed-forward net, and a norm after each of them."""
+    h, f = sum(attention.heads for attention in attentions), feed_forward.inner.out_features
+    sizes = {"d": feed_forward.inner.in_features, "h": h, "w": attentions[0].head_width, "f": f, "a": len(attentions)}
+    return ParameterRow(name, "(4*d + 3)*h*w + a*d + 2*d*f + f + d + 2*d*(a + 1)", sizes)
+
+
+SIZES = {
+    "tiny": TransformerConfig(width=64, heads=4, layers=3, feed_forward=256, norm="pre"),
+    "small": TransformerConfig(width=256, heads=4, layers=3, feed_forward=1024, norm="pre"),
+    "base": TransformerConfig(),
+    "big": TransformerConfig(width=1024, heads=16, feed_forward=4096, dropout=0.3),
+}

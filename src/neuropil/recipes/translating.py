@@ -1,0 +1,49 @@
+"""Texts from the command line, translated as they come."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from neuropil.data.text_lines import read_lines
+from neuropil.inspection.alignment import Alignment, write_alignments
+from neuropil.recipes.translation import Translator
+
+LINES_AT_ONCE = 256
+MOST_ALIGNED = 50
+"""Texts whose attention one page shows."""
+
+
+def texts_of(words: Sequence[str], standard_input: Iterable[str]) -> Iterator[list[str]]:
+    """Texts in the portions in which they are to be answered: lines of standard input one by one, files many lines at a time."""
+    if not words:
+        for line in standard_input:
+            yield [line.rstrip("\r\n")]
+    for word in words:
+        yield from _portions(read_lines(Path(word))) if _is_file(word) else [[word]]
+
+
+def translated(
+    translator: Translator, portions: Iterable[list[str]], *, beam: int, length_penalty: float, attention: Path | None
+) -> Iterator[tuple[str, str]]:
+    """Each text with its translation on one line, as soon as it is known; `attention` is the page that shows where the model looked."""
+    alignments: list[Alignment] = []
+    for texts in portions:
+        found = translator.translate(texts, beam_width=beam, length_penalty=length_penalty).texts
+        yield from zip(texts, (" ".join(answer.splitlines()) for answer in found), strict=True)
+        if attention is not None:
+            pairs = zip(texts, found, strict=True)
+            alignments += [translator.align(text, answer) for text, answer in islice(pairs, MOST_ALIGNED - len(alignments)) if text]
+    if attention is not None:
+        write_alignments(attention, alignments, "Where the model looked")
+
+
+def _portions(lines: Iterator[str]) -> Iterator[list[str]]:
+    while portion := list(islice(lines, LINES_AT_ONCE)):
+        yield portion
+
+
+def _is_file(word: str) -> bool:
+    try:
+        return Path(word).is_file()
+    except OSError:  # a text may be too long for the name of a file
+        return False
