@@ -181,6 +181,7 @@ def test_a_projection_in_half_precision_is_measured_in_single():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(losses, "LOGITS_AT_ONCE", 9)  # a token at a time: a sum of many losses needs more than bfloat16's three digits
         whole = projected_cross_entropy(hidden.bfloat16(), weight.bfloat16(), target)
+    assert whole.dtype == torch.float32
     torch.testing.assert_close(whole.double(), expected, atol=0.02, rtol=0)
 
 

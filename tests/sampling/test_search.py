@@ -145,6 +145,26 @@ def test_outputs_are_distinct_and_ranked_and_their_probabilities_are_the_models(
     assert order == sorted(order)
 
 
+@settings(deadline=None, max_examples=60)
+@given(source=seeds, limit=limits, width=st.integers(1, 6))
+def test_a_beam_keeps_the_best_of_all_continuations(source: int, limit: int, width: int):
+    """The same by the book: every continuation of every prefix is written down and sorted."""
+    model, prefixes, done = RandomModel(), [Written([], 0.0, finished=False)], []
+    while len(prefixes[0].tokens) < limit and len(done) < width:
+        everything = [
+            Written([*one.tokens, token], model.log_probability(source, [*one.tokens, token], finished=False), finished=token == END)
+            for one in prefixes
+            for token in range(TOKENS)
+        ]
+        everything.sort(key=lambda one: -one.log_probability)
+        done += [one for one in everything[:width] if one.finished]
+        prefixes = [one for one in everything if not one.finished][:width]
+    done += prefixes if len(prefixes[0].tokens) == limit else []
+    done.sort(key=lambda one: (not one.finished, -one.log_probability / ((5 + len(one.tokens)) / 6) ** 0.6))
+    (found,) = run_beam(model, [source], [limit], width)
+    assert [[*one.tokens, END] if one.finished else one.tokens for one in found] == [one.tokens for one in done[:width]]
+
+
 @settings(deadline=None, max_examples=40)
 @given(source=seeds, limit=st.integers(0, 8), penalty=penalties)
 def test_a_beam_of_one_is_greedy(source: int, limit: int, penalty: float):
