@@ -57,7 +57,7 @@ def main(words: Sequence[str]) -> None:
         about = f"Accuracy on MNIST's own 10,000 test pictures after `neuropil train NAME --data mnist --minutes {MINUTES}`."
         publish("mnist", about, mnist(arguments.mnist))
     if "translation" in wanted and arguments.pairs is not None:
-        about = f"Scores on {HELD_OUT:,} held-out pairs after {TRANSLATION_MINUTES:g} minutes of training (`make claims PAIRS=…`)."
+        about = f"Scores on {HELD_OUT:,} held-out pairs after {TRANSLATION_MINUTES:g} minutes, both at the same time on a thread each."
         publish("translation", about, translation(arguments.pairs))
 
 
@@ -83,7 +83,7 @@ def dates() -> list[str]:
 def translation(path: Path) -> list[str]:
     rows = [
         [name, f"{scores['bleu']:.1f}", f"{scores['chrf']:.1f}", f"{speed:,.0f}" if speed else ""]
-        for name, scores, speed in compare(path, TRANSLATION_MINUTES)
+        for name, scores, speed in compare(path, TRANSLATION_MINUTES)  # each on one thread, at the same time
     ]
     return table(["model", "BLEU", "chrF", "training tokens a second"], rows)
 

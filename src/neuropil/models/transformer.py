@@ -274,7 +274,8 @@ def block_row(name: str, attentions: list[MultiHeadAttention], feed_forward: Fee
 
 SIZES = {
     "tiny": TransformerConfig(width=64, heads=4, layers=3, feed_forward=256, norm="pre"),
-    "small": TransformerConfig(width=256, heads=4, layers=3, feed_forward=1024, norm="pre"),
+    "small": TransformerConfig(width=128, heads=4, layers=3, feed_forward=512, norm="pre"),
+    "medium": TransformerConfig(width=256, heads=4, layers=3, feed_forward=1024, norm="pre"),
     "base": TransformerConfig(),
     "big": TransformerConfig(width=1024, heads=16, feed_forward=4096, dropout=0.3),
 }

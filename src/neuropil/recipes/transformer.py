@@ -33,7 +33,7 @@ OWN_DATA = TransformerOptions(
     vocabulary=VocabularyConfig(),
     model=SIZES["small"],
     objective=TranslationObjective(),
-    training=TrainingConfig(updates=15_000, batch_size=32, learning_rate=1e-3, warmup=0.1, clip=1.0, keep="last"),
+    training=TrainingConfig(updates=15_000, batch_size=32, learning_rate=2e-3, warmup=0.1, clip=1.0, keep="last"),
 )
 """Pairs of a user's have more words and say more with them than dates do."""
 
