@@ -75,7 +75,9 @@ def test_texts_that_are_all_too_long_are_refused(tmp_path: Path):
 
 def test_long_texts_are_counted_in_the_report(tmp_path: Path):
     run = train_small(tmp_path, max_tokens=24)
-    assert re.search(r"[1-9]\d* training pairs have a side that is too long", run.report.read_text())
+    note = run.settings["facts"]["notes"][-1]
+    assert re.fullmatch(r"[1-9]\d* of 255 training pairs have a side of more than 24 tokens and are left out of training\.", note)
+    assert note in run.report.read_text()
 
 
 def test_learned_positions_refuse_what_they_cannot_count(tmp_path: Path):
@@ -131,6 +133,18 @@ def test_translate_writes_a_page_that_shows_where_it_looked(run: Run, tmp_path: 
     main(["translate", str(run.folder), "5 November 2026", "٥ نوفمبر ٢٠٢٦", "--attention", str(page)])
     assert page.read_text(encoding="utf-8").count("<neuropil-alignment") == 2
     assert capsys.readouterr().err == f"{page}\n"
+
+
+def test_bytes_that_are_no_text_are_refused(run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(SystemExit) as exit:
+        main(["translate", str(run.folder), "5\udcff Nov"])
+    assert exit.value.code == 2
+    assert capsys.readouterr().err == "neuropil: a text must be UTF-8, but got '5\\udcff Nov'.\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"5 Nov 2026\n\xff\xfe\n"), encoding="utf-8"))
+    with pytest.raises(SystemExit):
+        main(["translate", str(run.folder)])
+    expected = "neuropil: standard input must be text in UTF-8, but got other bytes: convert it first, for instance with iconv.\n"
+    assert capsys.readouterr().err == expected
 
 
 def test_looking_at_a_translation_gives_weights_for_every_layer(run: Run):

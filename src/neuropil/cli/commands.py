@@ -251,6 +251,8 @@ def _print_outcome(run: "Run") -> None:
     if results:
         _print_table(["", *overview.metric_names(results)], overview.result_rows(results))
         print(overview.margin(results))
+    for note in run.settings["facts"].get("notes", []):
+        print(note, file=sys.stderr)
     print(f"Report: {run.report}")
 
 

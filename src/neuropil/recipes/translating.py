@@ -5,6 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 from neuropil.data.text_lines import read_lines
+from neuropil.errors import InputError
 from neuropil.inspection.alignment import Alignment, write_alignments
 from neuropil.recipes.translation import Translator
 
@@ -15,11 +16,17 @@ MOST_ALIGNED = 50
 
 def texts_of(words: Sequence[str], standard_input: Iterable[str]) -> Iterator[list[str]]:
     """Texts in the portions in which they are to be answered: lines of standard input one by one, files many lines at a time."""
-    if not words:
-        for line in standard_input:
-            yield [line.rstrip("\r\n")]
     for word in words:
-        yield from _portions(read_lines(Path(word))) if _is_file(word) else [[word]]
+        yield from _portions(read_lines(Path(word))) if _is_file(word) else [[_readable(word)]]
+    if words:
+        return
+    try:
+        for line in standard_input:
+            yield [_readable(line.rstrip("\r\n"))]
+    except UnicodeDecodeError as cause:
+        raise InputError(
+            "standard input must be text in UTF-8", got="other bytes", fix="convert it first, for instance with iconv"
+        ) from cause
 
 
 def translated(
@@ -40,6 +47,15 @@ def translated(
 def _portions(lines: Iterator[str]) -> Iterator[list[str]]:
     while portion := list(islice(lines, LINES_AT_ONCE)):
         yield portion
+
+
+def _readable(text: str) -> str:
+    """Bytes that are no text come from the command line as halves of characters, which no tokenizer takes."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as cause:
+        raise InputError("a text must be UTF-8", got=f"{text!r}") from cause
+    return text
 
 
 def _is_file(word: str) -> bool:

@@ -227,7 +227,7 @@ class Translating:
     ):
         self.device = pick_device(training.device)
         self.model, self.model_config, self.splits, self.vocabulary = model.to(self.device), model_config, splits, vocabulary
-        self.training, self.seed, self.name, self.parameters = training, seed, name, parameters
+        self.training, self.seed, self.name, self.parameters, self.max_tokens = training, seed, name, parameters, max_tokens
         self.learner = Translation(self.model, label_smoothing)
         self.columns, self.translator = columns, Translator(self.model, vocabulary, longest, columns)
         self.encoded = {
@@ -249,8 +249,16 @@ class Translating:
             "source": self.splits.train.source,
             "vocabulary": {"source": len(self.vocabulary.source), "target": len(self.vocabulary.target)},
             "columns": dict(self.columns),
+            "notes": self.notes,
             "fingerprint": fingerprint(self.encoded),
         }
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what was left out of the data, and why."""
+        count, total = self.encoded["train"].too_long, len(self.splits.train)
+        long = f"{count:,} of {total:,} training pairs have a side of more than {self.max_tokens} tokens and are left out of training."
+        return [*self.splits.notes, *([long] if count else [])]
 
     def train(self, folder: Path, *, show_progress: bool) -> None:
         self.vocabulary.save(folder)

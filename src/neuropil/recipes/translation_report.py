@@ -56,12 +56,14 @@ def group_table(groups: Sequence[str], written: Sequence[str], targets: Sequence
 
 
 def looking_section(experiment: "Translating") -> Section:
-    """One text of each of the first few groups, or the first few texts of moderate length."""
+    """The longest text of some groups, or some texts."""
     test = experiment.splits.test
-    first = {group: index for index, group in reversed(list(enumerate(test.groups)))}
-    chosen = (
-        spread(list(first.values()), ALIGNED) if first else spread([i for i, text in enumerate(experiment.translations) if text], ALIGNED)
-    )
+    longest: dict[str, int] = {}
+    for index, group in enumerate(test.groups):
+        if len(test.sources[index]) > len(test.sources[longest.setdefault(group, index)]):
+            longest[group] = index
+    written = [index for index, text in enumerate(experiment.translations) if text]
+    chosen = spread([longest[group] for group in sorted(longest)] if longest else written, ALIGNED)
     alignments = [experiment.translator.align(test.sources[index], experiment.translations[index]) for index in chosen]
     words = (
         "Each output token against the source tokens that it looked at, for every layer and head; ▷ and ◁ are where a text begins and "
@@ -70,24 +72,22 @@ def looking_section(experiment: "Translating") -> Section:
     blocks: list[Block] = [Text(words), *(Html(alignment.html()) for alignment in alignments)]
     short = [alignment for alignment in alignments if max(torch.as_tensor(alignment.maps[-1].weights).shape) <= MOST_DRAWN]
     if short:
-        last = short[0].maps[-1]
+        last = short[-1].maps[-1]
         figure = pictures.token_weights(torch.as_tensor(last.weights).mean(0), last.queries, last.keys)
-        caption = f"{short[0].title}: the mean over the heads of {last.name}."
+        caption = f"{short[-1].title}: the mean over the heads of {last.name}."
         blocks.insert(0, Picture.of(figure, alt="which tokens of the source each token of the output looked at", caption=caption))
     return Section("Where it looks", blocks)
 
 
 def data_section(experiment: "Translating") -> Section:
-    splits, too_long = experiment.splits, experiment.encoded["train"].too_long
+    splits = experiment.splits
     rows = [[part, len(getattr(splits, part))] for part in ("train", "validation", "test")]
-    notes = list(splits.notes)
-    if too_long:
-        notes.append(f"{too_long:,} training pairs have a side that is too long in tokens and are left out of training.")
     vocabulary = experiment.vocabulary
     sizes = f"{len(vocabulary.source):,} tokens"
     sizes += " for both sides" if vocabulary.target is vocabulary.source else f" for sources, {len(vocabulary.target):,} for targets"
     return Section(
-        "Data", [Text(f"{splits.train.source}; {sizes} ({vocabulary.source.kind})."), Table(["part", "pairs"], rows), *map(Text, notes)]
+        "Data",
+        [Text(f"{splits.train.source}; {sizes} ({vocabulary.source.kind})."), Table(["part", "pairs"], rows), *map(Text, experiment.notes)],
     )
 
 
