@@ -135,6 +135,12 @@ def test_translate_writes_a_page_that_shows_where_it_looked(run: Run, tmp_path: 
     assert capsys.readouterr().err == f"{page}\n"
 
 
+def test_a_missing_file_is_missed_and_not_translated(run: Run, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["translate", str(run.folder), "no-such-letters.txt"])
+    assert capsys.readouterr().err == "neuropil: texts are read from files that exist, but got 'no-such-letters.txt'.\n"
+
+
 def test_bytes_that_are_no_text_are_refused(run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(SystemExit) as exit:
         main(["translate", str(run.folder), "5\udcff Nov"])

@@ -10,6 +10,7 @@ from neuropil.inspection.alignment import Alignment, write_alignments
 from neuropil.recipes.translation import Translator
 
 LINES_AT_ONCE = 256
+SUFFIXES = (".txt", ".gz", ".tsv", ".csv", ".jsonl", ".md")
 MOST_ALIGNED = 50
 """Texts whose attention one page shows."""
 
@@ -59,7 +60,8 @@ def _readable(text: str) -> str:
 
 
 def _is_file(word: str) -> bool:
+    """A word that ends like the name of a file is meant as one, and missed if it is not there."""
     try:
-        return Path(word).is_file()
+        return Path(word).is_file() or (Path(word).suffix in SUFFIXES and not any(map(str.isspace, word)))
     except OSError:  # a text may be too long for the name of a file
         return False

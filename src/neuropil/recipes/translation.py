@@ -23,6 +23,7 @@ from neuropil.inspection.report import Section
 from neuropil.parts.objectives import Translation
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import END, START
+from neuropil.recipes import translation_report
 from neuropil.recipes.recipe import Result
 from neuropil.recipes.translation_scores import nearest_pair, score_translations
 from neuropil.sampling.search import State, beam, greedy
@@ -301,8 +302,6 @@ class Translating:
         return translator.translate(readable).texts
 
     def sections(self, history: Sequence[Row]) -> list[Section]:
-        from neuropil.recipes import translation_report
-
         return translation_report.sections(self, history)
 
     def _batches(self, part: str, *, shuffle: bool) -> PairBatches:
