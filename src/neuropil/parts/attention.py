@@ -264,7 +264,8 @@ def weigh(
         scores = scores + bias.to(scores.dtype)
     empty = None if allowed is None else ~allowed.any(-1, keepdim=True)
     if allowed is not None and empty is not None:
-        scores = scores.masked_fill(~(allowed | empty), -torch.inf)
+        hidden = ~(allowed | empty)
+        scores = scores.masked_fill(hidden, -torch.inf) if torch.is_grad_enabled() else scores.masked_fill_(hidden, -torch.inf)
     if bias is not None or not score.finite:
         lowest = scores.amax(-1, keepdim=True) == -torch.inf
         scores, empty = scores.masked_fill(lowest, 0.0), lowest if empty is None else lowest | empty
