@@ -29,7 +29,7 @@ from neuropil.recipes.environment import environment
 PAGES = Path(__file__).parents[1] / "docs" / "claims"
 SEEDS = range(5)
 MINUTES, TRANSLATION_MINUTES = 4.5, 20.0
-DATE_SEEDS, NUM_DATES = range(2), 2_000
+DATE_SEEDS, NUM_DATES = range(1), 2_000
 
 
 @dataclass(frozen=True)

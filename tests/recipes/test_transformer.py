@@ -189,7 +189,7 @@ def test_the_look_up_finds_what_it_has_seen():
 
 @pytest.mark.slow
 def test_it_learns_to_read_dates(tmp_path: Path):
-    """Two minutes in place of the six passes of the default, on one thread, reach most of what these reach."""
+    """Two minutes in place of the five passes of the default, on one thread, reach most of what these reach."""
     run = neuropil.train("transformer", epochs=3, out=tmp_path / "run", show_progress=False)
     assert run.metrics["exact_accuracy"] > 0.9
     assert set(SMALL) <= {option.name for option in run.options.options()}

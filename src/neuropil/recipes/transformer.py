@@ -25,7 +25,7 @@ class TransformerOptions(Config):
     model: TransformerConfig = dataclasses.replace(SIZES["tiny"], dropout=0.0)
     objective: TranslationObjective = TranslationObjective(label_smoothing=0.0)
     training: TrainingConfig = TrainingConfig(
-        epochs=6, batch_size=32, learning_rate=3e-3, warmup=0.1, weight_decay=0.0, clip=1.0, keep="last"
+        epochs=5, batch_size=32, learning_rate=3e-3, warmup=0.1, weight_decay=0.0, clip=1.0, keep="last"
     )
 
 
