@@ -30,7 +30,7 @@ def options_table(name: str) -> str:
 def _default(option: Option) -> str:
     value = " ".join(map(str, option.default)) if isinstance(option.default, tuple) else option.default
     kind = describe_type(option.type).replace("|", "\\|")
-    return kind if value is None else f"`{value}` ({kind})"
+    return kind if value in (None, "") else f"`{value}` ({kind})"
 
 
 def list_of_decisions() -> str:

@@ -47,7 +47,8 @@ class Config:
     def __post_init__(self) -> None:
         for field, kind in self._typed_fields():
             value = getattr(self, field.name)
-            name = f"{type(self).__name__}.{field.name}"
+            owner = type(self).__name__
+            name = field.name if owner.startswith("_") else f"{owner}.{field.name}"  # a private class says nothing to a user
             _require_type(name, value, kind)
             _require_bounds(name, value, field.metadata.get("low"), field.metadata.get("high"))
         self.validate()

@@ -141,6 +141,12 @@ def test_a_missing_file_is_missed_and_not_translated(run: Run, capsys: pytest.Ca
     assert capsys.readouterr().err == "neuropil: texts are read from files that exist, but got 'no-such-letters.txt'.\n"
 
 
+def test_a_beam_of_nothing_is_refused(run: Run, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["translate", str(run.folder), "5 Nov 2026", "--beam", "0"])
+    assert capsys.readouterr().err == "neuropil: beam must be at least 1, but got 0.\n"
+
+
 def test_bytes_that_are_no_text_are_refused(run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(SystemExit) as exit:
         main(["translate", str(run.folder), "5\udcff Nov"])
