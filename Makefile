@@ -20,8 +20,8 @@ demo: .venv/core ## teach a Transformer to read dates in many languages; three m
 test: .venv/test ## the tests (a few minutes on two cores)
 	$(PYTEST) -m "not slow"
 
-test-all: .venv/test ## the tests and the longer learning checks
-	$(PYTEST)
+test-all: .venv/test ## the tests and the longer learning checks, with new examples
+	$(PYTEST) --hypothesis-profile=searching
 
 check: .venv/check ## format, lint, types, import direction: what CI and the commit hook run
 	$(BIN)/ruff format --check

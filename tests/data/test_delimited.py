@@ -108,6 +108,12 @@ def test_a_quote_that_never_ends_is_refused(tmp_path: Path):
     )
 
 
+def test_a_name_of_a_column_that_never_ends_is_refused(tmp_path: Path):
+    assert refusal(DelimitedFile, write_text(tmp_path / "a.csv", "a" * 200_000)) == (
+        "a.csv must be a table of text, but got a field larger than field limit (131072): is there a quote that never ends?"
+    )
+
+
 def test_a_packed_table_that_is_cut_off_is_refused(tmp_path: Path):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 1000)[:-20])

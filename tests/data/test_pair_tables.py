@@ -78,6 +78,15 @@ def test_empty_lines_and_sides_are_handed_on_with_their_numbers(tmp_path: Path):
             ["a,b", '"1,2', *["3,4"] * 50_000],
             "a.csv must be a table of text, but got a field larger than field limit (131072): is there a quote that never ends?",
         ),
+        *(
+            (
+                "a.csv",
+                lines,
+                "a.csv must be a table of text, but got a carriage return inside a cell: "
+                "put the cell in quotes, or end lines with line feeds.",
+            )
+            for lines in (["a\rb,c"], ["a,b", "c\rd,e"])
+        ),
     ],
 )
 def test_lines_that_do_not_fit_are_named(tmp_path: Path, name: str, lines: list[str], sentence: str):

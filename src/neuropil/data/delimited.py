@@ -26,6 +26,18 @@ def is_delimited(path: Path) -> bool:
     return Path(path.name.lower().removesuffix(".gz")).suffix in SUFFIXES
 
 
+def delimiter_of(line: str) -> str:
+    """The one that makes most cells of it."""
+    return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter), [])))
+
+
+def no_table(path: Path, cause: csv.Error) -> InputError:
+    rule = f"{path.name} must be a table of text"
+    if "new-line" in str(cause):
+        return InputError(rule, got="a carriage return inside a cell", fix="put the cell in quotes, or end lines with line feeds")
+    return InputError(rule, got=f"a {cause}", fix="is there a quote that never ends?")
+
+
 @dataclass(frozen=True)
 class Cells:
     """A piece of one column."""
@@ -47,8 +59,7 @@ class DelimitedFile:
     def __init__(self, path: Path):
         self.path = path
         with self._text() as text:
-            first = text.readline()
-        self.delimiter = max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([first], delimiter=delimiter), [])))
+            self.delimiter = delimiter_of(text.readline())
         self.header = [name.strip() for name in next(self._records(), [])]
         self._require_names()
 
@@ -88,9 +99,7 @@ class DelimitedFile:
         except UnicodeDecodeError as cause:
             raise InputError(f"{self.path.name} must be text in UTF-8", got="other bytes", fix="save it as CSV UTF-8") from cause
         except csv.Error as cause:
-            raise InputError(
-                f"{self.path.name} must be a table of text", got=f"a {cause}", fix="is there a quote that never ends?"
-            ) from cause
+            raise no_table(self.path, cause) from cause
 
     def _require_widths(self, rows: Sequence[int], block: Sequence[Sequence[str]]) -> None:
         for row, width in zip(rows, map(len, block), strict=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from neuropil.data.delimited import DELIMITERS
+from neuropil.data.delimited import delimiter_of, no_table
 from neuropil.data.pair_columns import FoundPairs, Names, Row, are_names, choose_columns, suffix_of
 from neuropil.data.text_lines import read_lines
 from neuropil.errors import InputError
@@ -48,12 +48,11 @@ def _quoted(path: Path) -> Iterator[tuple[int, list[str]]]:
     """A row of several lines has the number of its last."""
     lines = read_lines(path, progress=True)
     first = next(lines, "")
-    delimiter = max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([first], delimiter=delimiter), [])))
-    reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=delimiter)
     try:
+        reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=delimiter_of(first))
         yield from ((reader.line_num, cells) for cells in reader)
     except csv.Error as cause:
-        raise InputError(f"{path.name} must be a table of text", got=f"a {cause}", fix="is there a quote that never ends?") from cause
+        raise no_table(path, cause) from cause
 
 
 def _require_two_columns(header: list[str], path: Path) -> None:
