@@ -8,10 +8,20 @@ if TYPE_CHECKING:
     from neuropil.models.cnn import CNNConfig as CNNConfig
     from neuropil.models.gaussian_process import GaussianProcess as GaussianProcess
     from neuropil.models.gaussian_process import GaussianProcessConfig as GaussianProcessConfig
+    from neuropil.models.gru import GRU as GRU
+    from neuropil.models.gru import GRUConfig as GRUConfig
+    from neuropil.models.lstm import LSTM as LSTM
+    from neuropil.models.lstm import LSTMConfig as LSTMConfig
+    from neuropil.models.mingru import MinGRU as MinGRU
+    from neuropil.models.mingru import MinGRUConfig as MinGRUConfig
     from neuropil.models.mlp import MLP as MLP
     from neuropil.models.mlp import MLPConfig as MLPConfig
     from neuropil.models.patch_attention import PatchAttention as PatchAttention
     from neuropil.models.patch_attention import PatchAttentionConfig as PatchAttentionConfig
+    from neuropil.models.rnn import RNN as RNN
+    from neuropil.models.rnn import RNNConfig as RNNConfig
+    from neuropil.models.sequence import Sequence as Sequence
+    from neuropil.models.sequence import SequenceConfig as SequenceConfig
     from neuropil.models.transformer import Transformer as Transformer
     from neuropil.models.transformer import TransformerConfig as TransformerConfig
     from neuropil.models.universal_approximation import UniversalApproximator as UniversalApproximator
@@ -19,9 +29,14 @@ if TYPE_CHECKING:
 
 MODELS = {
     "CNN": "cnn",
+    "GRU": "gru",
     "GaussianProcess": "gaussian_process",
+    "LSTM": "lstm",
     "MLP": "mlp",
+    "MinGRU": "mingru",
     "PatchAttention": "patch_attention",
+    "RNN": "rnn",
+    "Sequence": "sequence",
     "Transformer": "transformer",
     "UniversalApproximator": "universal_approximation",
 }

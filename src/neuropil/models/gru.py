@@ -1,0 +1,172 @@
+"""Gated recurrent unit (Cho et al. 2014): one gate decides how much of the state is new, another how much of the old one the new sees.
+
+    r = σ(W_r h + U_r x + b_r)                     reset: how much of the old state the candidate sees
+    g = σ(W_g h + U_g x + b_g)                     update: how much of the candidate is taken
+    h̃ = tanh(r ⊙ (W h + b') + U x + b)             candidate
+    h' = g ⊙ h̃ + (1 − g) ⊙ h
+
+There are two conventions for each gate, and all of them can be had:
+
+- `gate="keep"` learns z = 1 − g, how much of the old state is kept, as PyTorch does; `gate="take"` learns g itself. As 1 − σ(a) = σ(−a),
+  the weights of one are those of the other with the sign changed (`convert`).
+- `reset="after"` is the candidate above, PyTorch's, which has a kernel. `reset="before"` is the first paper's,
+  h̃ = tanh(W (r ⊙ h) + U x + b); the two differ for every W that is not diagonal. `reset="none"` has no such gate, r = 1: the gated unit
+  with one gate. `reset="shared"` is the minimal gated unit (Zhou 2016), whose one gate does both, r = g, before the product.
+"""
+
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Float, Num
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from neuropil.config import Config, option
+from neuropil.errors import InputError
+from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.recurrence import Cell, Hidden, Kernel
+
+OPEN = 40.0
+"""A sum at which σ is exactly 1 in double precision."""
+
+Gate = Literal["keep", "take"]
+Reset = Literal["after", "before", "none", "shared"]
+
+
+class GRUConfig(Config):
+    inputs: int = option(64, "numbers that come in at each step", low=1)
+    units: int = option(128, "numbers that are remembered from step to step", low=1)
+    gate: Gate = option("keep", "what an open update gate does: keep the old state, or take the new one")
+    reset: Reset = option("after", "where the reset gate acts: after the product with W or before; or no such gate, or one gate for both")
+
+    @property
+    def num_gates(self) -> int:
+        return 2 if self.reset in ("after", "before") else 1
+
+
+class GRUGates(NamedTuple):
+    reset: Float[Tensor, "*any unit"]
+    update: Float[Tensor, "*any unit"]
+    candidate: Float[Tensor, "*any unit"]
+
+
+class GRU(Cell):
+    def __init__(self, config: GRUConfig):
+        super().__init__()
+        self.config, self.inputs, self.units = config, config.inputs, config.units
+        n, m, parts = config.units, config.inputs, config.num_gates + 1
+        self.input_weight = nn.Parameter(torch.empty(parts * n, m))  # U_r U_g U
+        self.state_weight = nn.Parameter(torch.empty(parts * n, n))  # W_r W_g W
+        self.bias = nn.Parameter(torch.zeros(parts * n))
+        if config.reset == "after":
+            self.state_bias = nn.Parameter(torch.zeros(n))  # b'
+        for u, w in zip(self.input_weight.chunk(parts), self.state_weight.chunk(parts), strict=True):
+            nn.init.xavier_uniform_(u)
+            nn.init.orthogonal_(w)
+
+    def initial(self, x: Num[Tensor, "batch *any"]) -> Hidden:
+        return Hidden(self.bias.new_zeros(len(x), self.units))
+
+    def drive(self, x: Float[Tensor, "*any input"]) -> Float[Tensor, "*any drive"]:
+        return F.linear(x, self.input_weight, self.bias)  # U x + b
+
+    def gates(self, drive: Float[Tensor, "*any drive"], h: Float[Tensor, "*any unit"]) -> GRUGates:
+        n = self.units
+        seen = h @ (self.state_weight if self.config.reset in ("after", "none") else self.state_weight[:-n]).mT  # W_r h, W_g h (, W h)
+        opened = torch.sigmoid(drive[..., :-n] + seen[..., : drive.shape[-1] - n])
+        update = opened[..., -n:] if self.config.gate == "take" else 1 - opened[..., -n:]
+        if self.config.reset == "after":
+            reset = opened[..., :n]
+            return GRUGates(reset, update, torch.tanh(drive[..., -n:] + reset * (seen[..., -n:] + self.state_bias)))
+        if self.config.reset == "none":
+            return GRUGates(torch.ones_like(update), update, torch.tanh(drive[..., -n:] + seen[..., -n:]))
+        reset = opened[..., :n] if self.config.reset == "before" else update
+        return GRUGates(reset, update, torch.tanh(drive[..., -n:] + (reset * h) @ self.state_weight[-n:].mT))
+
+    def update(self, gates: GRUGates, state: Hidden) -> Hidden:
+        _, g, candidate = gates
+        return Hidden(g * candidate + (1 - g) * state.h)
+
+    def kernel(self) -> Kernel | None:
+        """PyTorch's has four biases, of which two are added to others."""
+        if (self.config.gate, self.config.reset) != ("keep", "after"):
+            return None
+        inside = torch.cat([torch.zeros_like(self.bias[: 2 * self.units]), self.state_bias])
+        return Kernel("gru", (self.input_weight, self.state_weight, self.bias, inside))
+
+    def parameter_table(self) -> list[ParameterRow]:
+        formula = {"after": "3*(n^2 + n*m + n) + n", "before": "3*(n^2 + n*m + n)"}.get(self.config.reset, "2*(n^2 + n*m + n)")
+        return [ParameterRow("", formula, {"n": self.units, "m": self.inputs})]
+
+
+@torch.no_grad()
+def convert(cell: GRU, gate: Gate, reset: Reset) -> GRU:
+    """The same unit in another convention, where there is one.
+
+    The sign of the update gate can always be changed. A unit without a reset gate is one whose reset gate is open; the place of a reset
+    gate makes no difference where it is open, or where no unit's candidate sees another unit.
+    """
+    parts = _Parts.of(cell)
+    if reset not in (cell.config.reset, "shared") and cell.config.reset != "shared":
+        parts = parts.with_reset(reset)
+    elif reset != cell.config.reset:
+        raise _not_the_same(cell, reset, "one gate for both is another function")
+    if gate != cell.config.gate:
+        parts = parts._replace(update=tuple(-part for part in parts.update))
+    config = GRUConfig(inputs=cell.inputs, units=cell.units, gate=gate, reset=reset)
+    converted = GRU(config).to(cell.bias)
+    parts.write(converted)
+    return converted
+
+
+Sum = tuple[Tensor, ...]
+"""U, W and b of one gate."""
+
+
+class _Parts(NamedTuple):
+    cell: GRU
+    reset: Sum | None
+    update: Sum
+    candidate: Sum
+    inside: Tensor | None
+    """b', which the reset gate multiplies too."""
+
+    @classmethod
+    def of(cls, cell: GRU) -> "_Parts":
+        n = cell.units
+        *opening, candidate = zip(*(part.split(n) for part in (cell.input_weight, cell.state_weight, cell.bias)), strict=True)
+        inside = cell.state_bias if cell.config.reset == "after" else None
+        return cls(cell, opening[0] if len(opening) == 2 else None, opening[-1], candidate, inside)
+
+    def with_reset(self, reset: Reset) -> "_Parts":
+        u, w, b = self.candidate
+        gate = self.reset or (torch.zeros_like(u), torch.zeros_like(w), torch.full_like(b, OPEN))
+        inside = torch.zeros_like(b) if self.inside is None else self.inside
+        always_open = not gate[0].any() and not gate[1].any() and bool((gate[2] >= OPEN).all())
+        if always_open:
+            b, inside = b + inside, torch.zeros_like(b)
+        elif reset == "none":
+            raise _not_the_same(self.cell, reset, "its reset gate is not always open")
+        elif torch.count_nonzero(w - w.diagonal().diag()) or inside.any():
+            raise _not_the_same(self.cell, reset, "units see one another, and the order of a product with W and with r matters")
+        return _Parts(self.cell, gate if reset != "none" else None, self.update, (u, w, b), inside if reset == "after" else None)
+
+    def write(self, cell: GRU) -> None:
+        sums = [each for each in (self.reset, self.update, self.candidate) if each is not None]
+        for parameter, pieces in zip((cell.input_weight, cell.state_weight, cell.bias), zip(*sums, strict=True), strict=True):
+            parameter.copy_(torch.cat(pieces))
+        if self.inside is not None:
+            cell.state_bias.copy_(self.inside)
+
+
+def _not_the_same(cell: GRU, reset: Reset, why: str) -> InputError:
+    return InputError(f"a GRU with reset={cell.config.reset!r} can become one with reset={reset!r} only if both compute the same", got=why)
+
+
+SIZES = {
+    "small": GRUConfig(units=32),
+    "base": GRUConfig(),
+    "first_paper": GRUConfig(gate="take", reset="before"),
+    "one_gate": GRUConfig(gate="take", reset="none"),
+    "minimal": GRUConfig(gate="take", reset="shared"),
+}

@@ -1,0 +1,80 @@
+"""Long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers 2000): a cell that keeps what it holds until a
+gate lets it go.
+
+    f = σ(W_f h + U_f x + b_f)          forget: how much of the cell stays
+    i = σ(W_i h + U_i x + b_i)          update: how much of the candidate comes in
+    g = tanh(W_g h + U_g x + b_g)       candidate
+    o = σ(W_o h + U_o x + b_o)          output: how much of the cell is shown
+    c' = f ⊙ c + i ⊙ g
+    h' = o ⊙ tanh(c')
+
+From c to c' there is no matrix and no squashing, only f: where the forget gate is open the gradient comes back as it was, however many
+steps ago. The weights of the four gates stand below one another in PyTorch's order, i f g o; PyTorch has a second bias that adds nothing.
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Num
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from neuropil.config import Config, option
+from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.recurrence import Cell, Kernel
+
+
+class LSTMConfig(Config):
+    inputs: int = option(64, "numbers that come in at each step", low=1)
+    units: int = option(128, "numbers that are remembered from step to step", low=1)
+    forget_bias: float = option(1.0, "what the forget gate's sum begins with: above zero, the cell keeps what it holds")
+
+
+class LSTMState(NamedTuple):
+    h: Float[Tensor, "batch unit"]
+    c: Float[Tensor, "batch unit"]
+
+
+class LSTMGates(NamedTuple):
+    update: Float[Tensor, "*any unit"]
+    forget: Float[Tensor, "*any unit"]
+    candidate: Float[Tensor, "*any unit"]
+    output: Float[Tensor, "*any unit"]
+
+
+class LSTM(Cell):
+    def __init__(self, config: LSTMConfig):
+        super().__init__()
+        self.config, self.inputs, self.units = config, config.inputs, config.units
+        n, m = config.units, config.inputs
+        self.input_weight = nn.Parameter(torch.empty(4 * n, m))  # U_i U_f U_g U_o
+        self.state_weight = nn.Parameter(torch.empty(4 * n, n))  # W_i W_f W_g W_o
+        self.bias = nn.Parameter(torch.zeros(4 * n))
+        for u, w in zip(self.input_weight.chunk(4), self.state_weight.chunk(4), strict=True):
+            nn.init.xavier_uniform_(u)
+            nn.init.orthogonal_(w)
+        nn.init.constant_(self.bias[n : 2 * n], config.forget_bias)
+
+    def initial(self, x: Num[Tensor, "batch *any"]) -> LSTMState:
+        return LSTMState(*(self.bias.new_zeros(len(x), self.units) for _ in range(2)))
+
+    def drive(self, x: Float[Tensor, "*any input"]) -> Float[Tensor, "*any drive"]:
+        return F.linear(x, self.input_weight, self.bias)  # U x + b
+
+    def gates(self, drive: Float[Tensor, "*any drive"], h: Float[Tensor, "*any unit"]) -> LSTMGates:
+        i, f, g, o = (drive + F.linear(h, self.state_weight)).chunk(4, -1)  # U x + W h + b
+        return LSTMGates(torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o))
+
+    def update(self, gates: LSTMGates, state: LSTMState) -> LSTMState:
+        i, f, g, o = gates
+        c = f * state.c + i * g
+        return LSTMState(o * torch.tanh(c), c)
+
+    def kernel(self) -> Kernel:
+        return Kernel("lstm", (self.input_weight, self.state_weight, self.bias, torch.zeros_like(self.bias)))
+
+    def parameter_table(self) -> list[ParameterRow]:
+        return [ParameterRow("", "4*(n^2 + n*m + n)", {"n": self.units, "m": self.inputs})]
+
+
+SIZES = {"small": LSTMConfig(units=32), "base": LSTMConfig()}

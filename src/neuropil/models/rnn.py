@@ -1,0 +1,111 @@
+"""Recurrent neural network: a layer that reads, with every input, what it itself put out one step before.
+
+    h_t = tanh(W h_{t−1} + U x_t + b)
+    o_t = V h_t + c
+
+The second line is a linear layer on top, which whoever uses the cell adds. With n units and m inputs the cell learns n² + n·m + n
+numbers, however long the sequence is.
+
+Back-propagation through time (Werbos 1990) is the chain rule on the unrolled steps. With ∂h_t for the gradient of the loss L at h_t and
+∂a_t for that at the sum inside tanh,
+
+    ∂h_t = Vᵀ ∂o_t + Wᵀ ∂a_{t+1}              the loss of this step, and of all later ones through the next
+    ∂a_t = (1 − h_t²) ⊙ ∂h_t
+    ∂W = Σ_t ∂a_t h_{t−1}ᵀ,   ∂U = Σ_t ∂a_t x_tᵀ,   ∂b = Σ_t ∂a_t,   ∂V = Σ_t ∂o_t h_tᵀ,   ∂c = Σ_t ∂o_t
+
+A gradient that travels n steps back is multiplied n times by Wᵀ diag(1 − h²): like wⁿ it fades or it explodes.
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Num
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from neuropil.config import Config, option
+from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.recurrence import Cell, Hidden, Kernel
+
+
+class RNNConfig(Config):
+    inputs: int = option(64, "numbers that come in at each step", low=1)
+    units: int = option(128, "numbers that are remembered from step to step", low=1)
+
+
+class RNNGates(NamedTuple):
+    candidate: Float[Tensor, "*any unit"]
+
+
+class RNN(Cell):
+    def __init__(self, config: RNNConfig):
+        super().__init__()
+        self.config, self.inputs, self.units = config, config.inputs, config.units
+        n, m = config.units, config.inputs
+        self.input_weight = nn.Parameter(torch.empty(n, m))  # U
+        self.state_weight = nn.Parameter(torch.empty(n, n))  # W
+        self.bias = nn.Parameter(torch.zeros(n))  # b
+        nn.init.xavier_uniform_(self.input_weight)
+        nn.init.orthogonal_(self.state_weight)  # keeps the length of h, and so the gradient's
+
+    def initial(self, x: Num[Tensor, "batch *any"]) -> Hidden:
+        return Hidden(self.bias.new_zeros(len(x), self.units))
+
+    def drive(self, x: Float[Tensor, "*any input"]) -> Float[Tensor, "*any unit"]:
+        return F.linear(x, self.input_weight, self.bias)  # U x + b
+
+    def gates(self, drive: Float[Tensor, "*any unit"], h: Float[Tensor, "*any unit"]) -> RNNGates:
+        return RNNGates(torch.tanh(drive + F.linear(h, self.state_weight)))
+
+    def update(self, gates: RNNGates, state: Hidden) -> Hidden:
+        return Hidden(gates.candidate)
+
+    def kernel(self) -> Kernel:
+        return Kernel("rnn_tanh", (self.input_weight, self.state_weight, self.bias, torch.zeros_like(self.bias)))
+
+    def parameter_table(self) -> list[ParameterRow]:
+        return [ParameterRow("", "n^2 + n*m + n", {"n": self.units, "m": self.inputs})]
+
+
+class RNNGradients(NamedTuple):
+    """Of one loss, in the letters of the equations."""
+
+    W: Float[Tensor, "unit unit"]
+    U: Float[Tensor, "unit input"]
+    b: Float[Tensor, " unit"]
+    V: Float[Tensor, "output unit"]
+    c: Float[Tensor, " output"]
+    h: Float[Tensor, "batch time unit"]
+    """At each step's h, from which one sees how far back a loss is felt."""
+
+
+@torch.no_grad()
+def gradients_by_hand(
+    cell: RNN,
+    V: Float[Tensor, "output unit"],
+    x: Float[Tensor, "batch time input"],
+    do: Float[Tensor, "batch time output"],
+    first: Hidden | None = None,
+) -> RNNGradients:
+    """Back-propagation through time, written out: the gradients of a loss whose gradient at the outputs o_t is `do`."""
+    first = cell.initial(x) if first is None else first
+    h = cell(x, first).outputs
+    before = torch.cat([first.h.unsqueeze(1), h[:, :-1]], 1)  # h_{t−1}
+    dh, da = torch.zeros_like(h), torch.zeros_like(h)
+    later = torch.zeros_like(first.h)  # Wᵀ ∂a_{t+1}
+    for t in reversed(range(x.shape[1])):
+        # ∂h_t = Vᵀ ∂o_t + Wᵀ ∂a_{t+1},   ∂a_t = (1 − h_t²) ⊙ ∂h_t
+        dh[:, t] = do[:, t] @ V + later
+        da[:, t] = (1 - h[:, t] ** 2) * dh[:, t]
+        later = da[:, t] @ cell.state_weight
+    return RNNGradients(
+        W=torch.einsum("bti,btj->ij", da, before),
+        U=torch.einsum("bti,btj->ij", da, x),
+        b=da.sum((0, 1)),
+        V=torch.einsum("bti,btj->ij", do, h),
+        c=do.sum((0, 1)),
+        h=dh,
+    )
+
+
+SIZES = {"small": RNNConfig(units=32), "base": RNNConfig()}

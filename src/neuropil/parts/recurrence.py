@@ -1,0 +1,305 @@
+"""A recurrence is written once, as a step, and run in the way that suits the cell, the length and the device.
+
+    state_t = step(x_t, state_{t−1}),    y_t = h_t
+
+A step has three parts, so that each can be had for itself: what the input adds (`drive`, one matrix product for all steps at once), the
+gates that open and close (`gates`, of the drive and of h), and what they do to the state (`update`).
+
+Three ways to run a cell, which agree: a loop over the steps, which every cell can; PyTorch's fused kernel, where it has one; and, where
+the new state is linear in the old one, a parallel scan.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+
+import torch
+from jaxtyping import Bool, Float, Int64, Num
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from neuropil.errors import InputError
+from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.scan import scan
+
+Way: TypeAlias = Literal["loop", "fused", "scan"]
+
+State: TypeAlias = Any
+"""A NamedTuple of [batch unit] tensors, the first of which is h, what the cell puts out."""
+
+Lengths: TypeAlias = Int64[Tensor, " batch"]
+"""How many steps of each row are there; the rest is padding."""
+
+
+class Hidden(NamedTuple):
+    """The state of a cell that has no other."""
+
+    h: Float[Tensor, "batch unit"]
+
+
+class Kernel(NamedTuple):
+    """A recurrence that PyTorch runs whole: its name there, and W_ih, W_hh, b_ih, b_hh."""
+
+    name: Literal["lstm", "gru", "rnn_tanh"]
+    weights: tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+class Linear(NamedTuple):
+    """The steps h_t = a_t h_{t−1} + b_t of a whole sequence."""
+
+    a: Float[Tensor, "batch time unit"]
+    b: Float[Tensor, "batch time unit"]
+
+
+class Choice(NamedTuple):
+    way: Way
+    reason: str
+
+
+class Ran(NamedTuple):
+    outputs: Float[Tensor, "batch time unit"]
+    """h of every step; zero past a row's length."""
+    state: State
+    """After each row's own last step."""
+
+
+class Cell(nn.Module, ABC):
+    inputs: int
+    units: int
+
+    @abstractmethod
+    def initial(self, x: Num[Tensor, "batch *any"]) -> State:
+        """The state before the first step of as many rows as `x` has."""
+
+    @abstractmethod
+    def drive(self, x: Float[Tensor, "*any input"]) -> Float[Tensor, "*any drive"]:
+        """What the input adds to the sums of the gates."""
+
+    @abstractmethod
+    def gates(self, drive: Float[Tensor, "*any drive"], h: Float[Tensor, "*any unit"]) -> Any:
+        """A NamedTuple of [*any unit] tensors."""
+
+    @abstractmethod
+    def update(self, gates: Any, state: State) -> State: ...
+
+    @abstractmethod
+    def parameter_table(self) -> list[ParameterRow]: ...
+
+    def kernel(self) -> Kernel | None:
+        """PyTorch's own, with weights in its order, where it computes the same."""
+        return None
+
+    def linear(self, drive: Float[Tensor, "batch time drive"]) -> Linear | None:
+        """The steps, where none of them depends on the state but linearly."""
+        return None
+
+    def step(self, x: Float[Tensor, "batch input"], state: State) -> State:
+        return self.update(self.gates(self.drive(x), state.h), state)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch time input"],
+        state: State | None = None,
+        lengths: Lengths | None = None,
+        *,
+        backward: bool = False,
+        way: Way | None = None,
+    ) -> Ran:
+        """Run over whole sequences, from the zero state if none is given; `backward` reads each from its own end to its beginning."""
+        require_sequences(x, self.inputs, lengths)
+        state = self.initial(x) if state is None else state
+        if x.shape[1] == 0:
+            return Ran(x.new_zeros(len(x), 0, self.units), state)
+        x = backwards(x, lengths) if backward else x
+        outputs, last = WAYS[way or choose(self, x.shape[1], x.device).way](self, x, state, lengths)
+        if lengths is not None:
+            outputs = outputs.masked_fill(~there(lengths, x.shape[1]).unsqueeze(-1), 0)
+        return Ran(backwards(outputs, lengths) if backward else outputs, last)
+
+
+def choose(cell: Cell, time: int, device: torch.device) -> Choice:
+    """How `cell` is run over `time` steps on `device`."""
+    name = type(cell).__name__
+    if time == 1:
+        return Choice("loop", "there is only one step")
+    if type(cell).linear is not Cell.linear:
+        return Choice("scan", f"the new state of {name} is linear in the old one")
+    if cell.kernel() is None:
+        return Choice("loop", f"PyTorch has no kernel for this {name}, and its state is not linear")
+    if device.type not in ("cpu", "cuda"):
+        return Choice("loop", f"PyTorch's kernel for {name} does not run on {device.type}")
+    return Choice("fused", f"PyTorch has a kernel for {name}")
+
+
+def _loop(cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
+    outputs: list[Tensor] = []
+    for t, drive in enumerate(cell.drive(x).unbind(1)):
+        after = cell.update(cell.gates(drive, state.h), state)
+        state = after if lengths is None else _where(t < lengths, after, state)
+        outputs.append(after.h)
+    return torch.stack(outputs, 1), state
+
+
+def _fused(cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
+    kernel = cell.kernel()
+    if kernel is None:
+        raise InputError(f"{type(cell).__name__} must have a kernel of PyTorch's to run on", got="none", fix="run it as a loop")
+    function = cast(Callable[..., tuple[Tensor, ...]], getattr(torch, kernel.name))
+    first = [part.unsqueeze(0) for part in state]
+    if lengths is None or len(state) == 1:
+        before = first if len(first) > 1 else first[0]
+        outputs, *last = function(x, before, list(kernel.weights), True, 1, 0.0, cell.training, False, True)
+        after = type(state)(*(part.squeeze(0) for part in last))
+        return outputs, after if lengths is None else _last(outputs, state, lengths)
+    # What lies in the cell at a row's end is in no output: only a packed batch stops each row where it ends.
+    packed = pack_padded_sequence(x, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False)
+    order = cast(Tensor, packed.sorted_indices)
+    before = tuple(part[:, order] for part in first)
+    data, *last = function(packed.data, packed.batch_sizes, before, list(kernel.weights), True, 1, 0.0, cell.training, False)
+    outputs, _ = pad_packed_sequence(packed._replace(data=data), batch_first=True, total_length=x.shape[1])
+    after = type(state)(*(part.squeeze(0)[cast(Tensor, packed.unsorted_indices)] for part in last))
+    return outputs, _where(lengths > 0, after, state)
+
+
+def _scanned(cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
+    steps = cell.linear(cell.drive(x))
+    if steps is None:
+        raise InputError(f"the new state of {type(cell).__name__} must be linear in the old one for a scan", got="another", fix="loop")
+    outputs = scan(steps.a, steps.b, state.h.to(steps.b.dtype))
+    return outputs, type(state)(outputs[:, -1]) if lengths is None else _last(outputs, state, lengths)
+
+
+WAYS: dict[Way, Callable[[Cell, Tensor, State, Lengths | None], tuple[Tensor, State]]] = {
+    "loop": _loop,
+    "fused": _fused,
+    "scan": _scanned,
+}
+
+
+class Recurred(NamedTuple):
+    outputs: Float[Tensor, "batch time width"]
+    """Of the last layer; where there are two directions, forward and backward side by side."""
+    states: tuple[State, ...]
+    """One for each layer and direction: forward, backward, forward …"""
+
+
+class Recurrence(nn.Module):
+    """Layers of any cell, in one direction or in both; each reads what the one below puts out."""
+
+    def __init__(
+        self,
+        build: Callable[[int, int], Cell],
+        inputs: int,
+        units: int,
+        layers: int = 1,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        self.bidirectional, self.width = bidirectional, units * (2 if bidirectional else 1)
+        widths = [inputs, *[self.width] * (layers - 1)]
+        self.forwards = nn.ModuleList(build(width, units) for width in widths)
+        self.backwards = nn.ModuleList(build(width, units) for width in widths if bidirectional)
+        self.dropout = nn.Dropout(dropout)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """In the order of the states."""
+        rows = zip(self.forwards, self.backwards, strict=True) if self.bidirectional else ((cell,) for cell in self.forwards)
+        return [cast(Cell, cell) for row in rows for cell in row]
+
+    def initial(self, x: Num[Tensor, "batch *any"]) -> tuple[State, ...]:
+        return tuple(cell.initial(x) for cell in self.cells)
+
+    def forward(
+        self, x: Float[Tensor, "batch time input"], states: Sequence[State] | None = None, lengths: Lengths | None = None
+    ) -> Recurred:
+        """Streaming: of one direction, the states that one piece of a sequence ends with are those that the next begins with."""
+        states = self.initial(x) if states is None else states
+        require_states(states, len(self.cells))
+        directions = 2 if self.bidirectional else 1
+        after: list[State] = []
+        for layer in range(len(self.forwards)):
+            x = self.dropout(x) if layer else x
+            here = range(layer * directions, (layer + 1) * directions)
+            ran = [self.cells[i](x, states[i], lengths, backward=bool(i % directions)) for i in here]
+            x = torch.cat([each.outputs for each in ran], -1) if self.bidirectional else ran[0].outputs
+            after += [each.state for each in ran]
+        return Recurred(x, tuple(after))
+
+    def step(self, x: Float[Tensor, "batch input"], states: Sequence[State]) -> tuple[Float[Tensor, "batch width"], tuple[State, ...]]:
+        """One step of all layers, for writing a token at a time."""
+        if self.bidirectional:
+            raise InputError("a step needs a recurrence of one direction", got="one that also reads from the end")
+        after: list[State] = []
+        for layer, (cell, state) in enumerate(zip(self.cells, states, strict=True)):
+            after.append(cell.step(self.dropout(x) if layer else x, state))
+            x = after[-1].h
+        return x, tuple(after)
+
+    def parameter_rows(self, name: str) -> list[ParameterRow]:
+        """Of each cell, where the recurrence is a model's `name`."""
+        cells = ((path, cell) for path, cell in self.named_modules(prefix=name) if isinstance(cell, Cell))
+        return [ParameterRow(path, row.formula, row.sizes) for path, cell in cells for row in cell.parameter_table()]
+
+
+S = TypeVar("S")
+
+
+class _NamedTuple(Protocol):
+    def __iter__(self) -> Any: ...
+
+
+def map_states(function: Callable[[Tensor], Tensor], states: Sequence[S]) -> tuple[S, ...]:
+    """The same states of changed tensors."""
+    return tuple(cast(S, type(state)(*map(function, cast(_NamedTuple, state)))) for state in states)
+
+
+def reorder(states: Sequence[S], index: Int64[Tensor, " row"]) -> tuple[S, ...]:
+    """The rows that `index` chooses, such as those that a beam keeps."""
+    return map_states(lambda part: part.index_select(0, index), states)
+
+
+def detach(states: Sequence[S]) -> tuple[S, ...]:
+    """Where back-propagation through time is cut off."""
+    return map_states(Tensor.detach, states)
+
+
+def there(lengths: Lengths, time: int) -> Bool[Tensor, "batch time"]:
+    """True where a row has a step."""
+    return torch.arange(time, device=lengths.device) < lengths.unsqueeze(1)
+
+
+def backwards(x: Float[Tensor, "batch time *any"], lengths: Lengths | None) -> Float[Tensor, "batch time *any"]:
+    """Each row from its own end to its beginning; padding stays where it is."""
+    if lengths is None:
+        return x.flip(1)
+    time = torch.arange(x.shape[1], device=x.device)
+    mirrored = torch.where(there(lengths, x.shape[1]), lengths.unsqueeze(1) - 1 - time, time)
+    return x.gather(1, mirrored.unsqueeze(-1).expand(x.shape))
+
+
+def _last(outputs: Float[Tensor, "batch time unit"], state: State, lengths: Lengths) -> State:
+    """The state of a cell whose state is its output, at each row's end."""
+    at_end = outputs[torch.arange(len(outputs), device=outputs.device), lengths.clamp(min=1) - 1]
+    return _where(lengths > 0, type(state)(at_end), state)
+
+
+def _where(condition: Bool[Tensor, " batch"], state: State, otherwise: State) -> State:
+    return type(state)(*(torch.where(condition.unsqueeze(1), a, b) for a, b in zip(state, otherwise, strict=True)))
+
+
+def require_sequences(x: Tensor, inputs: int, lengths: Tensor | None) -> None:
+    if x.ndim != 3 or x.shape[-1] != inputs:
+        raise InputError(f"a recurrence reads sequences of shape [batch, time, {inputs}]", got=f"{list(x.shape)}")
+    if lengths is not None and (len(lengths) != len(x) or (lengths.device.type != "meta" and not _within(lengths, x.shape[1]))):
+        raise InputError(f"lengths must be {len(x)} whole numbers from 0 to {x.shape[1]}", got=f"{lengths.tolist()}")
+
+
+def _within(lengths: Tensor, time: int) -> bool:
+    return len(lengths) == 0 or (int(lengths.min()) >= 0 and int(lengths.max()) <= time)
+
+
+def require_states(states: Sequence[State], count: int) -> None:
+    if len(states) != count:
+        raise InputError(f"this recurrence has {count} states, one for each layer and direction", got=f"{len(states)}")
