@@ -1,10 +1,9 @@
 import pytest
 import torch
-from torch.nn import functional as F
 
 from neuropil.errors import InputError
 from neuropil.models.cnn import CNN, CNNConfig, convolve, correlate
-from real_data import digits
+from real_data import accuracy_after_learning_digits
 
 
 @pytest.mark.parametrize(
@@ -68,18 +67,7 @@ def test_batch_norm_uses_the_batch_in_training_and_running_values_after():
 
 def test_it_learns_real_digits_from_bytes():
     torch.manual_seed(0)
-    images, labels = (torch.from_numpy(array) for array in digits())
-    images, labels = images[:, None], labels.long()
-    model = CNN(CNNConfig(width=8, dropout=0.0))
-    model.standardize.fit(images[:1200])
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(3):
-        for x, t in zip(images[:1200].split(40), labels[:1200].split(40), strict=True):
-            optimizer.zero_grad()
-            F.cross_entropy(model(x), t).backward()
-            optimizer.step()
-    accuracy = (model.eval()(images[1200:]).argmax(-1) == labels[1200:]).float().mean().item()
-    assert accuracy > 0.8
+    assert accuracy_after_learning_digits(CNN(CNNConfig(width=8, dropout=0.0)), 0.01, passes=3) > 0.8
 
 
 def test_what_cannot_be_is_refused():

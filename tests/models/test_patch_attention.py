@@ -10,7 +10,7 @@ from neuropil.inspection import record
 from neuropil.models.patch_attention import PatchAttention, PatchAttentionConfig, ScoreName, SelfAttention, make_score
 from neuropil.parts.attention import ScaledDot, attend
 from neuropil.parts.positions import PositionName
-from real_data import digits
+from real_data import accuracy_after_learning_digits
 
 
 def test_the_layer_is_its_equations():
@@ -107,18 +107,7 @@ def test_shuffled_patches_change_the_answer_only_where_there_are_positions(posit
 
 def test_it_learns_real_digits_from_bytes():
     torch.manual_seed(0)
-    images, labels = (torch.from_numpy(array) for array in digits())
-    images, labels = images[:, None], labels.long()
-    model = PatchAttention(PatchAttentionConfig(width=32, key_width=16, dropout=0.0))
-    model.standardize.fit(images[:1200])
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
-    for _ in range(10):
-        for x, t in zip(images[:1200].split(40), labels[:1200].split(40), strict=True):
-            optimizer.zero_grad()
-            F.cross_entropy(model(x), t).backward()
-            optimizer.step()
-    accuracy = (model.eval()(images[1200:]).argmax(-1) == labels[1200:]).float().mean().item()
-    assert accuracy > 0.8
+    assert accuracy_after_learning_digits(PatchAttention(PatchAttentionConfig(width=32, key_width=16, dropout=0.0)), 0.003, passes=10) > 0.8
 
 
 def test_what_has_no_patches_is_refused():

@@ -1,11 +1,8 @@
-"""Attention beside its formula, written out pair by pair in NumPy, and the equalities between scores that theory promises."""
+"""Attention beside its formula, written out pair by pair in NumPy."""
 
-import math
 import subprocess
 import sys
-from collections.abc import Callable
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +15,7 @@ from neuropil.errors import InputError
 from neuropil.parts import attention
 from neuropil.parts.attention import (
     Additive,
-    Concat,
-    Cosine,
-    Dot,
-    General,
     Hard,
-    Hopfield,
     ScaledDot,
     Score,
     Smoothing,
@@ -32,127 +24,20 @@ from neuropil.parts.attention import (
     padding_mask,
     weigh,
 )
-from neuropil.parts.kernels import Boxcar, Epanechnikov, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic
-
-DOUBLE = torch.float64
-HIDDEN = 7
-KERNELS = {
-    "Gaussian": Gaussian(1.3),
-    "Laplacian": Laplacian(0.8),
-    "Matern": Matern(1.1),
-    "RationalQuadratic": RationalQuadratic(0.9, alpha=0.6),
-    "Periodic": Periodic(0.7, period=2.3),
-    "Epanechnikov": Epanechnikov(2.5),
-    "Boxcar": Boxcar(2.5),
-}
-KERNEL_FORMULAS: dict[str, Callable[[float], float]] = {
-    "Gaussian": lambda r: math.exp(-(r**2) / (2 * 1.3**2)),
-    "Laplacian": lambda r: math.exp(-r / 0.8),
-    "Matern": lambda r: (1 + math.sqrt(3) * r / 1.1) * math.exp(-math.sqrt(3) * r / 1.1),
-    "RationalQuadratic": lambda r: (1 + r**2 / (2 * 0.6 * 0.9**2)) ** -0.6,
-    "Periodic": lambda r: math.exp(-2 * math.sin(math.pi * r / 2.3) ** 2 / 0.7**2),
-    "Epanechnikov": lambda r: max(0.0, 1 - (r / 2.5) ** 2),
-    "Boxcar": lambda r: float(r <= 2.5),
-}
-PARAMETRISED = ("General", "Additive", "Concat")
-INNER_PRODUCTS = ("ScaledDot", "Dot", "Hopfield", "Cosine", "General", "Gaussian")
-SOFT = ("ScaledDot", "Dot", "Hopfield", "Cosine", *PARAMETRISED, *KERNELS)
-NAMES = (*SOFT, "Hard", "Hard(Additive)")
-LIMITS = ("none", "padding", "causal", "padding and causal", "arbitrary", "bias", "bias and arbitrary")
-LEADING = ((), (3,), (2, 3), (2, 1, 2))
-
-
-def make_score(name: str, width: int) -> Score:
-    if name in KERNELS:
-        return Smoothing(KERNELS[name])
-    makers: dict[str, Callable[[], Score]] = {
-        "ScaledDot": ScaledDot,
-        "Dot": Dot,
-        "Hopfield": lambda: Hopfield(beta=1.7),
-        "Cosine": lambda: Cosine(beta=2.3),
-        "General": lambda: General(width, width).double(),
-        "Additive": lambda: Additive(width, width, HIDDEN).double(),
-        "Concat": lambda: Concat(width, width, HIDDEN).double(),
-        "Hard": Hard,
-        "Hard(Additive)": lambda: Hard(Additive(width, width, HIDDEN).double()),
-    }
-    return makers[name]()
-
-
-def formula(score: Score, name: str) -> Callable[[np.ndarray, np.ndarray], float]:
-    """exp(score) of one query and one key, as the field writes it."""
-    if name in KERNELS:
-        return lambda q, k: KERNEL_FORMULAS[name](float(np.linalg.norm(q - k)))
-    inner = score.score if isinstance(score, Hard) else score
-    weights = {key: value.detach().numpy() for key, value in inner.named_parameters()} if isinstance(inner, torch.nn.Module) else {}
-    return {
-        "ScaledDot": lambda q, k: math.exp(q @ k / math.sqrt(len(q))),
-        "Dot": lambda q, k: math.exp(q @ k),
-        "Hopfield": lambda q, k: math.exp(1.7 * q @ k),
-        "Cosine": lambda q, k: math.exp(2.3 * q @ k / (np.linalg.norm(q) * np.linalg.norm(k))),
-        "General": lambda q, k: math.exp(q @ weights["weight"] @ k),
-        "Additive": lambda q, k: math.exp(weights["weight"] @ np.tanh(weights["query.weight"] @ q + weights["key.weight"] @ k)),
-        "Concat": lambda q, k: math.exp(weights["weight"] @ np.tanh(weights["projection.weight"] @ np.concatenate([q, k]))),
-    }[{"Hard": "ScaledDot", "Hard(Additive)": "Additive"}.get(name, name)]
-
-
-class Problem(NamedTuple):
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    mask: Tensor | None
-    causal: bool
-    bias: Tensor | None
-
-    @property
-    def limits(self) -> dict[str, Any]:
-        return {"mask": self.mask, "causal": self.causal, "bias": self.bias}
-
-    @property
-    def pairs(self) -> tuple[int, ...]:
-        return (*self.query.shape[:-1], self.key.shape[-2])
-
-
-def make_problem(leading: tuple[int, ...], queries: int, keys: int, width: int, v_width: int, limit: str) -> Problem:
-    query, key = torch.randn(*leading, queries, width, dtype=DOUBLE), torch.randn(*leading, keys, width, dtype=DOUBLE)
-    value = torch.randn(*leading, keys, v_width, dtype=DOUBLE)
-    mask = bias = None
-    if "padding" in limit:
-        lengths = torch.randint(0, keys + 1, leading)
-        mask = (torch.arange(keys) < lengths[..., None])[..., None, :]
-    if "arbitrary" in limit:
-        mask = torch.rand(*leading, queries, keys) < 0.6
-    if "bias" in limit:
-        bias = torch.randn(*leading, queries, keys, dtype=DOUBLE)
-    return Problem(query, key, value, mask, "causal" in limit, bias)
-
-
-@st.composite
-def problems(draw: st.DrawFn, limits: tuple[str, ...] = LIMITS) -> Problem:
-    sizes = [draw(st.integers(1, 6)) for _ in range(4)]
-    torch.manual_seed(draw(st.integers(0, 2**16)))
-    return make_problem(draw(st.sampled_from(LEADING)), *sizes, limit=draw(st.sampled_from(limits)))
-
-
-def written_out(problem: Problem, name: str, score: Score) -> np.ndarray:
-    """The weights, one pair of a query and a key after the other."""
-    raised = formula(score, name)
-    query, key = problem.query.detach().numpy(), problem.key.detach().numpy()
-    weights = np.zeros(problem.pairs)
-    mask = np.ones(problem.pairs, dtype=bool) if problem.mask is None else np.broadcast_to(problem.mask.numpy(), problem.pairs)
-    bias = np.zeros(problem.pairs) if problem.bias is None else np.broadcast_to(problem.bias.numpy(), problem.pairs)
-    num_queries, num_keys = problem.pairs[-2:]
-    for *batch, i in np.ndindex(*problem.pairs[:-1]):
-        place = tuple(batch)
-        for j in range(num_keys):
-            seen = not problem.causal or j <= i + num_keys - num_queries
-            if mask[(*place, i, j)] and seen:
-                weights[(*place, i, j)] = raised(query[(*place, i)], key[(*place, j)]) * math.exp(bias[(*place, i, j)])
-    if name.startswith("Hard"):
-        weights = (weights == weights.max(-1, keepdims=True)) & (weights > 0)
-    total = weights.sum(-1, keepdims=True)
-    return np.divide(weights, total, out=np.zeros(problem.pairs), where=total > 0)
-
+from neuropil.parts.kernels import Boxcar, Epanechnikov, Gaussian, Laplacian
+from parts.attention_problems import (
+    DOUBLE,
+    HIDDEN,
+    INNER_PRODUCTS,
+    LIMITS,
+    NAMES,
+    SOFT,
+    Problem,
+    make_problem,
+    make_score,
+    problems,
+    written_out,
+)
 
 # --- the operation and its formula -----------------------------------------------------------------------------------------
 
@@ -321,91 +206,6 @@ def test_masks_are_true_where_there_is_something_to_see():
     assert padding_mask(torch.tensor([2, 0, 3]), 3).tolist() == expected
     assert causal_mask(2, 3).tolist() == [[True, True, False], [True, True, True]]
     assert causal_mask(3, 2).tolist() == [[False, False], [True, False], [True, True]]
-
-
-# --- what theory says is equal -----------------------------------------------------------------------------------------------
-
-
-@settings(deadline=None, max_examples=20)
-@given(problem=problems(("none", "arbitrary")))
-def test_a_soft_select_becomes_the_hard_one_as_its_temperature_falls(problem: Problem):
-    query, key, value, mask, _, _ = problem
-    hard = attend(query, key, value, score=Hard(Dot()), mask=mask)
-    scores = (query @ key.mT).masked_fill(torch.zeros_like(query @ key.mT, dtype=torch.bool) if mask is None else ~mask, -torch.inf)
-    best = scores.topk(min(2, key.shape[-2]), dim=-1).values
-    gap = (best[..., 0] - best[..., -1]).nan_to_num(posinf=1e3) if best.shape[-1] == 2 else torch.full(best.shape[:-1], 1e3, dtype=DOUBLE)
-    for temperature in (1.0, 0.1, 0.01, 1e-3):
-        soft = attend(query, key, value, score=Hopfield(beta=1 / temperature), mask=mask)
-        # The weight that is not on the best key is at most (n − 1) exp(−gap / T).
-        bound = 2 * value.abs().amax() * key.shape[-2] * torch.exp(-gap / temperature)
-        assert ((soft - hard).abs().amax(-1) <= bound + 1e-9).all()
-
-
-@settings(deadline=None, max_examples=20)
-@given(problem=problems())
-def test_kernel_smoothing_with_normalised_keys_is_the_scaled_dot_product(problem: Problem):
-    """‖q − k‖² = ‖q‖² + ‖k‖² − 2 q·k, and only the last term differs from key to key."""
-    query, key, value = problem.query, torch.nn.functional.normalize(problem.key, dim=-1), problem.value
-    width = query.shape[-1]
-    smoothed = attend(query, key, value, score=Smoothing(Gaussian(length=width**0.25)), **problem.limits)
-    torch.testing.assert_close(smoothed, attend(query, key, value, **problem.limits))
-    unit = torch.nn.functional.normalize(query, dim=-1)
-    smoothed = attend(unit, key, value, score=Smoothing(Gaussian(length=0.5)), **problem.limits)
-    torch.testing.assert_close(smoothed, attend(3 * query, 2 * key, value, score=Cosine(beta=4.0), **problem.limits))
-
-
-def test_an_update_of_a_modern_hopfield_network_is_attention_and_recalls_a_stored_pattern():
-    torch.manual_seed(0)
-    stored = torch.where(torch.rand(20, 64) < 0.5, -1.0, 1.0).double()
-    damaged = stored * torch.where(torch.rand(20, 64) < 0.2, -1.0, 1.0)
-    beta = 0.5
-
-    def energy(state: Tensor) -> Tensor:
-        """E = −lse(β, X ξ) + ξᵀξ / 2, up to constants."""
-        return -torch.logsumexp(beta * state @ stored.T, -1) / beta + 0.5 * state.square().sum(-1)
-
-    state, energies = damaged, [energy(damaged)]
-    for _ in range(5):
-        # ξ ← Xᵀ softmax(β X ξ)
-        updated = torch.softmax(beta * state @ stored.T, -1) @ stored
-        state = attend(state, stored, stored, score=Hopfield(beta=beta))
-        torch.testing.assert_close(state, updated)
-        energies.append(energy(state))
-    assert all((later <= earlier + 1e-9).all() for earlier, later in pairwise(energies))
-    assert torch.equal(state.round(), stored)
-
-
-def test_luongs_concat_is_bahdanaus_additive_score_with_its_matrix_cut_in_two():
-    concat, additive = Concat(3, 5, HIDDEN).double(), Additive(3, 5, HIDDEN).double()
-    with torch.no_grad():
-        additive.query.weight.copy_(concat.projection.weight[:, :3])
-        additive.key.weight.copy_(concat.projection.weight[:, 3:])
-        additive.weight.copy_(concat.weight)
-    query, key = torch.randn(2, 4, 3, dtype=DOUBLE), torch.randn(2, 6, 5, dtype=DOUBLE)
-    torch.testing.assert_close(concat(query, key), additive(query, key))
-
-
-def test_luongs_general_with_the_identity_is_his_dot_and_takes_keys_of_another_width():
-    general = General(3, 3).double()
-    with torch.no_grad():
-        general.weight.copy_(torch.eye(3))
-    query, key, value = (torch.randn(2, 4, 3, dtype=DOUBLE) for _ in range(3))
-    torch.testing.assert_close(attend(query, key, value, score=general), attend(query, key, value, score=Dot()))
-    wide = General(3, 5).double()
-    narrow = query @ wide.weight
-    other = torch.randn(2, 4, 5, dtype=DOUBLE)
-    torch.testing.assert_close(attend(query, other, value, score=wide), attend(narrow, other, value, score=Dot()))
-
-
-@pytest.mark.parametrize("num_keys", [100, 10_000])
-def test_gaussian_smoothing_keeps_its_digits_far_from_the_origin(num_keys: int):
-    x = 1e4 + torch.arange(float(num_keys))[:, None]
-    query, value = x[:: num_keys // 50] + 0.3, torch.sin(x / 7)
-    for length in (0.5, 3.0):
-        # f(q) = Σ k(q, x) y / Σ k(q, x)
-        kernel = torch.exp(-((query.double() - x.double().T) ** 2) / (2 * length**2))
-        expected = kernel @ value.double() / kernel.sum(-1, keepdim=True)
-        torch.testing.assert_close(attend(query, x, value, score=Smoothing(Gaussian(length))).double(), expected, atol=1e-6, rtol=1e-6)
 
 
 # --- how it is computed ----------------------------------------------------------------------------------------------------
