@@ -37,7 +37,7 @@ bench: .venv/bench ## speed beside other libraries, in one run
 	$(BIN)/python -m benchmarks
 
 claims: .venv/bench ## recompute every figure that the docs quote
-	$(BIN)/python -m benchmarks.claims $(if $(MNIST),--mnist $(MNIST)) $(if $(PAIRS),--pairs $(PAIRS))
+	$(BIN)/python -m benchmarks.claims $(if $(MNIST),--mnist $(MNIST)) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(TEXTS),--texts $(TEXTS))
 
 docs: .venv/docs ## build the site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
@@ -63,4 +63,10 @@ clean: ## remove the environment and what was built
 
 .venv/test .venv/check .venv/docs .venv/bench: .venv/%: .venv/core
 	$(PIP) --editable '.[$*]'
+	@touch $@
+
+# Only the weights in it and one of its files are used, and not the many packages that it asks for.
+.venv/test: .venv/reference
+.venv/reference: .venv/core
+	$(PIP) --no-deps g2p-en
 	@touch $@

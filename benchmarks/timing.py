@@ -2,10 +2,10 @@
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 
-def alternate(work: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+def alternate(work: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
     """Seconds of each piece of work in each round; the order is reversed in every other round, and one round is thrown away."""
     seconds: dict[str, list[float]] = {name: [] for name in work}
     for number in range(rounds + 1):

@@ -323,6 +323,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "positions-likeness": from_report("positions", "inner products"),
     "positions-learning": from_report("positions", "validation accuracy"),
     "gaussian-process": from_report("gaussian_process", "four curves"),
+    "seq2seq": from_report("seq2seq", "which tokens of the source"),
     "transformer": from_report("transformer", "which tokens of the source"),
 }
 

@@ -52,6 +52,18 @@ def test_override_reaches_into_the_nesting_and_takes_lists_and_text():
     assert Outer().inner.width == 32
 
 
+def test_an_option_leaves_alone_what_the_data_decides_under_the_same_name():
+    class Reading(Config):
+        classes: str = option("few", "how many classes, in words")
+
+    class Both(Config):
+        inner: Inner = Inner()
+        reading: Reading = Reading()
+
+    config = Both().override(classes="many")
+    assert (config.reading.classes, config.inner.classes) == ("many", 10)
+
+
 def test_a_configuration_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Outer().seed = 3  # type: ignore[misc]

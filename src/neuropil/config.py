@@ -84,7 +84,7 @@ class Config:
             value = getattr(self, field.name)
             if isinstance(value, Config):
                 changes[field.name] = value._override(values)
-            elif field.name in values:
+            elif field.name in values and not field.metadata.get("from_data"):
                 changes[field.name] = values[field.name]
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]  # every subclass is a dataclass
 

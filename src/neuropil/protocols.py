@@ -46,6 +46,17 @@ class Learner(Protocol):
 
 
 @runtime_checkable
+class Remembering(Protocol):
+    """A learner that carries something from one batch to the next, which is then saved with the weights wherever a run may go on from."""
+
+    def memory(self) -> Mapping[str, Tensor]: ...
+
+    def recall(self, memory: Mapping[str, Tensor]) -> None:
+        """Carry on with what `memory` gave."""
+        ...
+
+
+@runtime_checkable
 class Batches(Protocol):
     """Passes over a data set. A pass is a function of its number alone, so that a run can go on from any batch of it."""
 

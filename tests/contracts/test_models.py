@@ -41,7 +41,9 @@ def few_tokens(count: int) -> Inputs:
 
 
 INPUTS: dict[str, Callable[[int], Inputs]] = {
+    "Captioner": lambda count: (torch.randint(0, 256, (count, 1, 24, 24), dtype=torch.uint8), padded_tokens(count, 5, 30)),
     "CNN": pictures,
+    "Forecaster": lambda count: (torch.randn(count, 15), torch.randn(count, 15 + 12, 4)),
     "GaussianProcess": lambda count: (torch.rand(count, 1),),
     "GRU": vectors,
     "LSTM": vectors,
@@ -49,15 +51,17 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "MLP": pictures,
     "PatchAttention": pictures,
     "RNN": vectors,
+    "Seq2Seq": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
     "Sequence": few_tokens,
     "Sequence-encoder_decoder": lambda count: (*few_tokens(count), padded_tokens(count, 5, 20)),
     "Sequence-one_to_many": lambda count: (torch.randn(count, 6), padded_tokens(count, 5, 20)),
+    "Tracker": lambda count: (torch.randint(0, 256, (count, 5, 1, 28, 28), dtype=torch.uint8),),
     "Transformer": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
     "UniversalApproximator": lambda count: (torch.rand(count),),
 }
 
 
-TOO_LARGE = {("Transformer", "base"), ("Transformer", "big")}
+TOO_LARGE = {("Seq2Seq", "luong"), ("Transformer", "base"), ("Transformer", "big")}
 
 
 def answer(model: nn.Module, x: Inputs) -> Tensor:

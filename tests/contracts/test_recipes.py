@@ -21,9 +21,17 @@ SMALL: dict[str, dict[str, Any]] = {
     "universal_approximation": {"units": 8, "epochs": 2},
     "mlp": {"hidden": (8,), "epochs": 2},
     "cnn": {"width": 4, "epochs": 1},
+    "recurrence": {"units": 8, "steps": 20, "updates": 10},
+    **{name: {"units": 16, "embedding": 8, "updates": 10, "batch_size": 128} for name in ("rnn", "lstm", "gru", "mingru")},
+    "text_classifier": {"units": 8, "embedding": 8, "epochs": 1},
+    "tagger": {"units": 8, "embedding": 8, "epochs": 1},
+    "forecaster": {"units": 4, "updates": 5},
+    "captioner": {"scenes": 60, "width": 4, "units": 8, "embedding": 8, "look": 8, "epochs": 1},
+    "tracker": {"films": 40, "width": 4, "features": 8, "units": 8, "epochs": 1},
     "attention": {"width": 8, "key_width": 8, "epochs": 1},
     "positions": {"width": 8, "layers": 1, "updates": 10},
     "gaussian_process": {"updates": 2, "waves": 4},
+    "seq2seq": {"units": 8, "embedding": 4, "epochs": 1, "batch_size": 2000},
     "transformer": {"width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "epochs": 1, "batch_size": 2000},
 }
 SHORTENED: dict[str, dict[str, Any]] = {
@@ -31,6 +39,7 @@ SHORTENED: dict[str, dict[str, Any]] = {
     "cnn": {"epochs": 3},
     "attention": {"epochs": 3},
     "positions": {"updates": 60},
+    "seq2seq": {"epochs": 1, "batch_size": 512},
     "transformer": {"epochs": 1, "batch_size": 512},
 }
 """Systems whose defaults train for longer than a test should."""

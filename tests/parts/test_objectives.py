@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from neuropil.errors import InputError
-from neuropil.parts.objectives import Classification, Regression, Translation, Writer
+from neuropil.parts.objectives import Classification, Regression, Tagging, Translation, Writer
 from neuropil.protocols import END, PADDING, START, Learner
 
 
@@ -157,3 +157,46 @@ def test_tokens_weigh_the_same_in_the_loss_and_targets_in_the_metrics(writer: Co
     learner = Translation(writer)
     losses, lengths = learner.metrics(batch)["loss"], torch.tensor([2, 8])  # the end is predicted too, the start is not
     torch.testing.assert_close(learner.loss(batch), (losses * lengths).sum() / lengths.sum())
+
+
+# --- tags --------------------------------------------------------------------------------------------------------------------------
+
+
+def tagged(*lengths: int) -> dict[str, Tensor]:
+    """Tokens of 4 … 9, and a tag of three for each; what stands past the end of a text is arbitrary."""
+    torch.manual_seed(1)
+    time = torch.arange(max(lengths))
+    tokens = torch.randint(4, 10, (len(lengths), len(time))).masked_fill(time >= torch.tensor(lengths)[:, None], PADDING)
+    return {"input": tokens, "target": torch.randint(0, 3, tokens.shape)}
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
+def test_the_loss_of_tags_is_torchs_cross_entropy_with_padding_ignored(label_smoothing: float):
+    model, batch = nn.Embedding(10, 3), tagged(4, 1, 7)
+    target = batch["target"].masked_fill(batch["input"] == PADDING, -100)
+    expected = nn.CrossEntropyLoss(label_smoothing=label_smoothing)(model(batch["input"]).mT, target)
+    ours = Tagging(model, label_smoothing).loss(batch)
+    torch.testing.assert_close(ours, expected)
+    for gradient, other in zip(*(torch.autograd.grad(loss, model.parameters()) for loss in (ours, expected)), strict=True):
+        torch.testing.assert_close(gradient, other)
+    assert isinstance(Tagging(model), Learner)
+
+
+def test_tags_are_measured_for_each_text_and_padding_counts_for_nothing():
+    model, batch = nn.Embedding(10, 3), tagged(4, 1, 7)
+    metrics = Tagging(model, label_smoothing=0.3).metrics(batch)
+    for row, length in enumerate((4, 1, 7)):
+        logits, target = model(batch["input"][row, :length]), batch["target"][row, :length]
+        torch.testing.assert_close(metrics["loss"][row], F.cross_entropy(logits, target))
+        torch.testing.assert_close(metrics["token_accuracy"][row], (logits.argmax(-1) == target).float().mean())
+    wider = {name: F.pad(values, (0, 3), value=PADDING) for name, values in batch.items()}
+    for name, values in Tagging(model).metrics(wider).items():
+        torch.testing.assert_close(values, metrics[name])
+
+
+def test_a_text_is_right_when_all_of_its_tags_are():
+    model = nn.Embedding.from_pretrained(torch.eye(3).repeat(4, 1))  # the tag of token n is n modulo 3
+    batch = {"input": torch.tensor([[4, 5], [6, PADDING]]), "target": torch.tensor([[1, 0], [0, 2]])}
+    metrics = Tagging(model).metrics(batch)
+    assert metrics["exact_accuracy"].tolist() == [0, 1]
+    assert metrics["token_accuracy"].tolist() == [0.5, 1]

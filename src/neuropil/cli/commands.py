@@ -69,6 +69,7 @@ class _TrainArguments(Config):
     recipe: Config
     out: Path | None = option(None, "folder to write; without it, a new one under runs/")
     seed: int = option(0, "the same seed gives the same weights", low=0)
+    explain: bool = option(False, "say how each recurrent cell is going to be run, and do not train")
 
 
 def train(words: list[str]) -> None:
@@ -89,8 +90,11 @@ def train(words: list[str]) -> None:
         for default, given in zip(defaults.options(), arguments.recipe.options(), strict=True)
         if given.default != default.default
     }
-    from neuropil.recipes import run
+    from neuropil.recipes import inspecting, run
 
+    if arguments.explain:
+        _print_table(*inspecting.execution_table(system.name, arguments.seed, chosen))
+        return
     _print_outcome(run.train(system.name, out=arguments.out, seed=arguments.seed, **chosen))
 
 
@@ -162,17 +166,22 @@ def compare(words: list[str]) -> None:
 class _InspectArguments(Config):
     run: Path = option(Path(), "a run folder")
     gradients: bool = option(False, "gradient norm per layer on a batch of training data, and what it means")
+    gates: str | None = option(None, "a text, or a file: what the gates of recurrent cells do while it is read")
 
 
 def inspect(words: list[str]) -> None:
     arguments = parse(_InspectArguments(), words, command="inspect", about="Look inside a trained model.", positional=["run"])
-    if not arguments.gradients:
-        raise InputError("neuropil inspect needs to know what to look at", got="nothing", fix="add --gradients")
-    from neuropil.recipes import inspecting, run
+    if not arguments.gradients and arguments.gates is None:
+        raise InputError("neuropil inspect needs to know what to look at", got="nothing", fix='add --gradients or --gates "a text"')
+    from neuropil.recipes import gate_report, inspecting, run
 
-    path, sentences = inspecting.write_gradients(run.load(arguments.run))
-    print("\n".join(sentences))
-    print(path)
+    opened, pages = run.load(arguments.run), []
+    if arguments.gradients:
+        pages.append(inspecting.write_gradients(opened))
+    if arguments.gates is not None:
+        pages.append(gate_report.write_gates(opened, gate_report.text_of(arguments.gates)))
+    for path, sentences in pages:
+        print("\n".join([*sentences, str(path)]))
 
 
 class _TranslateArguments(Config):
@@ -205,6 +214,34 @@ def translate(words: list[str]) -> None:
         print(arguments.attention, file=sys.stderr)
 
 
+class _GenerateArguments(Config):
+    run: Path = option(Path(), "a run folder")
+    prompt: str = option("", "the beginning of the text; without one, a new line")
+    length: int = option(400, "tokens to write", low=0)
+    temperature: float = option(
+        0.8, "0 for the likeliest token each time, 1 for each as often as it is expected, above 1 for daring", low=0
+    )
+    seed: int = option(0, "the same seed gives the same text", low=0)
+
+
+def generate(words: list[str]) -> None:
+    arguments = parse(
+        _GenerateArguments(),
+        words,
+        command="generate",
+        about="Go on with a text.",
+        positional=["run", "prompt"],
+        optional=["prompt"],
+    )
+    from neuropil.recipes import generating, run
+
+    for piece in generating.generated(
+        run.load(arguments.run), arguments.prompt, length=arguments.length, temperature=arguments.temperature, seed=arguments.seed
+    ):
+        print(piece, end="", flush=True)
+    print()
+
+
 class _PruneArguments(Config):
     run: Path = option(Path(), "a run folder")
     heads: str = option("50%", "how many attention heads to remove: a share or a number")
@@ -229,10 +266,11 @@ COMMANDS = {
     "predict": Command("predict RUN INPUT...", "answers for new inputs", predict),
     "evaluate": Command("evaluate RUN [--data PATH]", "scores on held-out or your own labelled data", evaluate),
     "translate": Command('translate RUN ["TEXT" | FILE ...] [--beam N]', "translate texts, files or standard input", translate),
+    "generate": Command('generate RUN ["BEGINNING"] [--temperature 0.8]', "go on with a text", generate),
     "prune": Command("prune RUN --heads 50%", "remove the attention heads that are worth least", prune),
     "report": Command("report RUN", "evaluate again and rewrite the report", report),
     "compare": Command("compare RUN RUN...", "runs side by side", compare),
-    "inspect": Command("inspect RUN --gradients", "look inside a trained model", inspect),
+    "inspect": Command('inspect RUN [--gradients] [--gates "TEXT"]', "look inside a trained model", inspect),
 }
 
 

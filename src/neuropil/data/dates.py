@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Int64
@@ -47,6 +48,8 @@ MORE_PATTERNS = {"zh": ("y年MM月dd日",), "ja": ("y年MM月dd日",), "ko": ("y
 DAY_FIRST = ("d MMMM y", "EEEE d MMMM y")
 """Written in every other language, though the locale data may prefer another order or more commas."""
 
+APART = "No date occurs in more than one of training, validation and test, in whatever language."
+
 LATIN, ARABIC, PERSIAN, DEVANAGARI = "0123456789", "٠١٢٣٤٥٦٧٨٩", "۰۱۲۳۴۵۶۷۸۹", "०१२३४५६७८९"
 DIGITS = {"fa": (PERSIAN,), "ar": (ARABIC, LATIN), "hi": (LATIN, DEVANAGARI)}
 
@@ -80,6 +83,16 @@ class DateFormat:
         return text if self.digits == LATIN else text.translate(str.maketrans(LATIN, self.digits))
 
 
+class DrawnDate(NamedTuple):
+    day: date
+    language: str
+    way: DateFormat
+
+    @property
+    def text(self) -> str:
+        return self.way.write(self.day)
+
+
 @cache
 def date_formats() -> Mapping[str, Sequence[DateFormat]]:
     """All ways to write a date, by the name of the language."""
@@ -88,32 +101,34 @@ def date_formats() -> Mapping[str, Sequence[DateFormat]]:
 
 def make_dates(num_train: int = 30_000, num_validation: int = 1_000, num_test: int = 2_000, seed: int = 0) -> PairSplits:
     """Dates of 1900–2099, as many in each language; no two parts share a date."""
+    parts = draw_dates(num_train, num_validation, num_test, seed)
+    source = f"{num_train + num_validation + num_test:,} dates in {len(LANGUAGES)} languages (Babel)"
+    train, validation, test = (
+        Pairs([drawn.text for drawn in part], [drawn.day.isoformat() for drawn in part], [drawn.language for drawn in part], source)
+        for part in parts
+    )
+    return PairSplits(train, validation, test, notes=(APART,))
+
+
+def draw_dates(num_train: int, num_validation: int, num_test: int, seed: int) -> tuple[list[DrawnDate], list[DrawnDate], list[DrawnDate]]:
+    """Dates for training, validation and test, as `make_dates` has them, with the way in which each is to be written."""
     if num_validation + num_test >= NUM_DAYS:
         raise InputError(f"there are {NUM_DAYS:,} dates to hold out from", got=f"{num_validation + num_test:,} to hold out")
     days = torch.randperm(NUM_DAYS, generator=seeded(seed, "dates"))
     test, validation, rest = days.split([num_test, num_validation, NUM_DAYS - num_test - num_validation])
     train = rest[torch.arange(num_train) % len(rest)]
-    source = f"{num_train + num_validation + num_test:,} dates in {len(LANGUAGES)} languages (Babel)"
-    return PairSplits(
-        train=_written(train, mix(seed, "train"), source),
-        validation=_written(validation, mix(seed, "validation"), source),
-        test=_written(test, mix(seed, "test"), source),
-        notes=("No date occurs in more than one of training, validation and test, in whatever language.",),
-    )
+    return _drawn(train, mix(seed, "train")), _drawn(validation, mix(seed, "validation")), _drawn(test, mix(seed, "test"))
 
 
-def _written(days: Int64[Tensor, " pair"], seed: int, source: str) -> Pairs:
+def _drawn(days: Int64[Tensor, " pair"], seed: int) -> list[DrawnDate]:
     formats = list(date_formats().items())
     languages = torch.randperm(len(days), generator=seeded(seed, "language")) % len(formats)
     ways = torch.randint(2**31, (len(days),), generator=seeded(seed, "format"))
-    sources, targets, groups = [], [], []
+    drawn = []
     for day_number, language, way in zip(days.tolist(), languages.tolist(), ways.tolist(), strict=True):
-        day = date.fromordinal(FIRST_DAY.toordinal() + day_number)
         name, choices = formats[language]
-        sources.append(choices[way % len(choices)].write(day))
-        targets.append(day.isoformat())
-        groups.append(name)
-    return Pairs(sources, targets, groups, source)
+        drawn.append(DrawnDate(date.fromordinal(FIRST_DAY.toordinal() + day_number), name, choices[way % len(choices)]))
+    return drawn
 
 
 def _formats_of(code: str) -> Sequence[DateFormat]:

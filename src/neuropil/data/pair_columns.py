@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TypeAlias
 
 from neuropil.data.wording import did_you_mean, listed
@@ -26,10 +25,6 @@ class FoundPairs:
     named: str = ""
     """How the file, and not the user, named the two columns, as the beginning of a sentence. Empty if it did not."""
     names: tuple[str, str] = ("", "")
-
-
-def suffix_of(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def choose_columns(names: Sequence[str], wanted: Names, file: str) -> tuple[int, int] | None:

@@ -1,15 +1,16 @@
 """All pairs of texts in the user's files, with notes on what is odd about them: nothing is dropped in silence."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 
-from neuropil.data.pair_columns import FoundPairs, Names, Row, suffix_of
+from neuropil.data.pair_columns import FoundPairs, Names, Row
 from neuropil.data.pair_objects import find_objects
 from neuropil.data.pair_tables import find_table
 from neuropil.data.pairs import Pairs
+from neuropil.data.tallies import Tally
 from neuropil.data.text_lines import read_lines, require_file
+from neuropil.data.text_tables import suffix_of
 from neuropil.errors import InputError
 
 TABLES = frozenset((".csv", ".tsv", ".tab"))
@@ -60,20 +61,6 @@ def _parallel(first: Path, second: Path) -> Iterator[Row]:
         yield number, source, target
 
 
-@dataclass
-class Tally:
-    one: str
-    many: str
-    count: int = 0
-    first: int = 0
-
-    def add(self, line: int) -> None:
-        self.count, self.first = self.count + 1, self.first or line
-
-    def note(self, total: int) -> str:
-        return f"{self.count:,} of {total:,} pairs {self.one if self.count == 1 else self.many} (first: line {self.first:,})."
-
-
 def _collect(rows: Iterable[Row]) -> tuple[list[str], list[str], list[str]]:
     """Sources, targets and notes."""
     empty = Tally("has an empty side and is left out", "have an empty side and are left out")
@@ -91,4 +78,4 @@ def _collect(rows: Iterable[Row]) -> tuple[list[str], list[str], list[str]]:
         seen.add((source, target))
         sources.append(source)
         targets.append(target)
-    return sources, targets, [tally.note(len(sources) + empty.count) for tally in (empty, long, copies) if tally.count]
+    return sources, targets, [tally.note(len(sources) + empty.count, "pairs") for tally in (empty, long, copies) if tally.count]

@@ -4,8 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from neuropil.models.captioner import Captioner as Captioner
+    from neuropil.models.captioner import CaptionerConfig as CaptionerConfig
     from neuropil.models.cnn import CNN as CNN
     from neuropil.models.cnn import CNNConfig as CNNConfig
+    from neuropil.models.forecaster import Forecaster as Forecaster
+    from neuropil.models.forecaster import ForecasterConfig as ForecasterConfig
     from neuropil.models.gaussian_process import GaussianProcess as GaussianProcess
     from neuropil.models.gaussian_process import GaussianProcessConfig as GaussianProcessConfig
     from neuropil.models.gru import GRU as GRU
@@ -20,8 +24,12 @@ if TYPE_CHECKING:
     from neuropil.models.patch_attention import PatchAttentionConfig as PatchAttentionConfig
     from neuropil.models.rnn import RNN as RNN
     from neuropil.models.rnn import RNNConfig as RNNConfig
+    from neuropil.models.seq2seq import Seq2Seq as Seq2Seq
+    from neuropil.models.seq2seq import Seq2SeqConfig as Seq2SeqConfig
     from neuropil.models.sequence import Sequence as Sequence
     from neuropil.models.sequence import SequenceConfig as SequenceConfig
+    from neuropil.models.tracker import Tracker as Tracker
+    from neuropil.models.tracker import TrackerConfig as TrackerConfig
     from neuropil.models.transformer import Transformer as Transformer
     from neuropil.models.transformer import TransformerConfig as TransformerConfig
     from neuropil.models.universal_approximation import UniversalApproximator as UniversalApproximator
@@ -29,6 +37,8 @@ if TYPE_CHECKING:
 
 MODELS = {
     "CNN": "cnn",
+    "Captioner": "captioner",
+    "Forecaster": "forecaster",
     "GRU": "gru",
     "GaussianProcess": "gaussian_process",
     "LSTM": "lstm",
@@ -36,7 +46,9 @@ MODELS = {
     "MinGRU": "mingru",
     "PatchAttention": "patch_attention",
     "RNN": "rnn",
+    "Seq2Seq": "seq2seq",
     "Sequence": "sequence",
+    "Tracker": "tracker",
     "Transformer": "transformer",
     "UniversalApproximator": "universal_approximation",
 }

@@ -9,7 +9,7 @@ A stem and stages of residual blocks; each stage after the first halves the pict
 and one linear layer make the logits.
 """
 
-import math
+from collections.abc import Sequence
 
 import torch
 from einops import einsum, reduce
@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
+from neuropil.parts.convolution import BlockSizes, ResidualBlock, Stack, residual_row, same_convolution, stack_for
 from neuropil.parts.parameters import ParameterRow, linear_row
 from neuropil.parts.standardize import Standardize
 
@@ -38,24 +39,18 @@ class CNNConfig(Config):
             raise InputError("CNNConfig.kernel must be odd", got=f"{self.kernel}", fix=f"use {self.kernel + 1}")
 
     @property
+    def stack(self) -> Stack:
+        """The sizes of the stem and of all blocks."""
+        return stack_for(self.shape, self.width, depth=self.depth, kernel=self.kernel)
+
+    @property
     def stem_stride(self) -> int:
-        """Large pictures are made smaller at once: by 4 or 2, as long as 12 places are left along the shorter side."""
-        return max(stride for stride in (1, 2, 4) if stride == 1 or min(self.shape[1:]) >= 12 * stride)
+        return self.stack.stem_stride
 
     @property
-    def blocks(self) -> list[tuple[int, int, int]]:
-        """Channels in, channels out and stride of each residual block. Stages follow until the shorter side has 7 places or fewer."""
-        side = math.ceil(min(self.shape[1:]) / self.stem_stride)
-        blocks = [(self.width, self.width, 1)] * self.depth
-        while side > 7:
-            side, width = math.ceil(side / 2), blocks[-1][1]
-            blocks += [(width, 2 * width, 2)] + [(2 * width, 2 * width, 1)] * (self.depth - 1)
-        return blocks
-
-    @property
-    def stem_kernel(self) -> int:
-        """At least so large that no pixel is stepped over."""
-        return max(self.kernel, 2 * self.stem_stride - 1)
+    def blocks(self) -> Sequence[BlockSizes]:
+        """Channels in, channels out and stride of each residual block."""
+        return self.stack.blocks
 
 
 class CNN(nn.Module):
@@ -63,7 +58,7 @@ class CNN(nn.Module):
         super().__init__()
         self.config = config
         self.standardize = Standardize(config.shape)
-        self.stem = same_convolution(config.shape[0], config.width, config.stem_kernel, config.stem_stride)
+        self.stem = same_convolution(config.shape[0], config.width, config.stack.stem_kernel, config.stem_stride)
         self.stem_norm = nn.BatchNorm2d(config.width)
         self.blocks = nn.Sequential(*(ResidualBlock(*sizes, config.kernel) for sizes in config.blocks))
         self.dropout = nn.Dropout(config.dropout)
@@ -78,34 +73,10 @@ class CNN(nn.Module):
 
     def parameter_table(self) -> list[ParameterRow]:
         config = self.config
-        stem = {"c": config.shape[0], "m": config.width, "k": config.stem_kernel}
+        stem = {"c": config.shape[0], "m": config.width, "k": config.stack.stem_kernel}
         rows = [ParameterRow("stem", "c*m*k^2", stem), ParameterRow("stem_norm", "2*m", {"m": config.width})]
-        for i, (c, m, _) in enumerate(config.blocks):
-            shortcut = "" if c == m else " + c*m"
-            rows.append(ParameterRow(f"blocks.{i}", f"c*m*k^2 + m^2*k^2 + 4*m{shortcut}", {"c": c, "m": m, "k": config.kernel}))
+        rows += [residual_row(f"blocks.{i}", sizes, config.kernel) for i, sizes in enumerate(config.blocks)]
         return [*rows, linear_row("output", config.blocks[-1][1], config.classes)]
-
-
-class ResidualBlock(nn.Module):
-    """y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)"""
-
-    def __init__(self, channels: int, width: int, stride: int, kernel: int):
-        super().__init__()
-        self.convolution1 = same_convolution(channels, width, kernel, stride)
-        self.norm1 = nn.BatchNorm2d(width)
-        self.convolution2 = same_convolution(width, width, kernel)
-        self.norm2 = nn.BatchNorm2d(width)
-        self.shortcut = nn.Identity() if channels == width else same_convolution(channels, width, 1, stride)
-
-    def forward(self, x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch channel2 height2 width2"]:
-        z = F.relu(self.norm1(self.convolution1(x)))
-        z = self.norm2(self.convolution2(z))
-        return F.relu(z + self.shortcut(x))
-
-
-def same_convolution(channels: int, kernels: int, size: int, stride: int = 1) -> nn.Conv2d:
-    """Padded so that stride 1 keeps the size; without a bias, for β of the batch norm is one."""
-    return nn.Conv2d(channels, kernels, size, stride, padding=size // 2, bias=False)
 
 
 def correlate(

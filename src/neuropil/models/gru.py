@@ -103,18 +103,13 @@ class GRU(Cell):
 def convert(cell: GRU, gate: Gate, reset: Reset) -> GRU:
     """The same unit in another convention, where there is one.
 
-    The sign of the update gate can always be changed. A unit without a reset gate is one whose reset gate is open; the place of a reset
-    gate makes no difference where it is open, or where no unit's candidate sees another unit.
+    The sign of the update gate can always be changed. A unit without a reset gate is one whose reset gate is open, and one gate for both
+    is two with the same weights. The place of a reset gate makes no difference where it is open, or where no unit's candidate sees
+    another unit and b' is zero.
     """
     parts = _Parts.of(cell)
-    if reset not in (cell.config.reset, "shared") and cell.config.reset != "shared":
-        parts = parts.with_reset(reset)
-    elif reset != cell.config.reset:
-        raise _not_the_same(cell, reset, "one gate for both is another function")
-    if gate != cell.config.gate:
-        parts = parts._replace(update=tuple(-part for part in parts.update))
-    config = GRUConfig(inputs=cell.inputs, units=cell.units, gate=gate, reset=reset)
-    converted = GRU(config).to(cell.bias)
+    parts = parts if reset == cell.config.reset else parts.with_reset(reset)
+    converted = GRU(GRUConfig(inputs=cell.inputs, units=cell.units, gate=gate, reset=reset)).to(cell.bias).train(cell.training)
     parts.write(converted)
     return converted
 
@@ -127,40 +122,52 @@ class _Parts(NamedTuple):
     cell: GRU
     reset: Sum | None
     update: Sum
+    """Of g, whatever the cell's convention."""
     candidate: Sum
     inside: Tensor | None
     """b', which the reset gate multiplies too."""
 
     @classmethod
     def of(cls, cell: GRU) -> "_Parts":
-        n = cell.units
-        *opening, candidate = zip(*(part.split(n) for part in (cell.input_weight, cell.state_weight, cell.bias)), strict=True)
-        inside = cell.state_bias if cell.config.reset == "after" else None
-        return cls(cell, opening[0] if len(opening) == 2 else None, opening[-1], candidate, inside)
+        parts = (part.split(cell.units) for part in (cell.input_weight, cell.state_weight, cell.bias))
+        *opening, candidate = zip(*parts, strict=True)
+        update = _signed(opening[-1], cell.config.gate)
+        reset = {"none": None, "shared": update}.get(cell.config.reset, opening[0])
+        return cls(cell, reset, update, candidate, cell.state_bias if cell.config.reset == "after" else None)
 
     def with_reset(self, reset: Reset) -> "_Parts":
         u, w, b = self.candidate
         gate = self.reset or (torch.zeros_like(u), torch.zeros_like(w), torch.full_like(b, OPEN))
         inside = torch.zeros_like(b) if self.inside is None else self.inside
-        always_open = not gate[0].any() and not gate[1].any() and bool((gate[2] >= OPEN).all())
-        if always_open:
+        if not gate[0].any() and not gate[1].any() and bool((gate[2] >= OPEN).all()):
             b, inside = b + inside, torch.zeros_like(b)
         elif reset == "none":
-            raise _not_the_same(self.cell, reset, "its reset gate is not always open")
-        elif torch.count_nonzero(w - w.diagonal().diag()) or inside.any():
-            raise _not_the_same(self.cell, reset, "units see one another, and the order of a product with W and with r matters")
-        return _Parts(self.cell, gate if reset != "none" else None, self.update, (u, w, b), inside if reset == "after" else None)
+            raise self.not_the_same(reset, "a reset gate that is not always open")
+        elif "after" in (self.cell.config.reset, reset) and torch.count_nonzero(w - w.diagonal().diag()):
+            raise self.not_the_same(reset, "units that see one another, where the order of a product with W and with r matters")
+        elif inside.any():
+            raise self.not_the_same(reset, "a bias b' that is not zero, which no other reset gate multiplies")
+        if reset == "shared" and not all(map(torch.equal, gate, self.update)):
+            raise self.not_the_same(reset, "a reset gate that is not the update gate")
+        return _Parts(self.cell, gate, self.update, (u, w, b), inside)
 
     def write(self, cell: GRU) -> None:
-        sums = [each for each in (self.reset, self.update, self.candidate) if each is not None]
+        sums = [_signed(self.update, cell.config.gate), self.candidate]
+        if cell.config.num_gates == 2 and self.reset is not None:
+            sums = [self.reset, *sums]
         for parameter, pieces in zip((cell.input_weight, cell.state_weight, cell.bias), zip(*sums, strict=True), strict=True):
             parameter.copy_(torch.cat(pieces))
-        if self.inside is not None:
+        if cell.config.reset == "after" and self.inside is not None:
             cell.state_bias.copy_(self.inside)
 
+    def not_the_same(self, reset: Reset, why: str) -> InputError:
+        rule = f"a GRU with reset={self.cell.config.reset!r} can become one with reset={reset!r} only if both compute the same"
+        return InputError(rule, got=why)
 
-def _not_the_same(cell: GRU, reset: Reset, why: str) -> InputError:
-    return InputError(f"a GRU with reset={cell.config.reset!r} can become one with reset={reset!r} only if both compute the same", got=why)
+
+def _signed(update: Sum, gate: Gate) -> Sum:
+    """1 − σ(a) = σ(−a)"""
+    return update if gate == "take" else tuple(-part for part in update)
 
 
 SIZES = {

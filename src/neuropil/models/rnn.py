@@ -90,7 +90,7 @@ def gradients_by_hand(
     """Back-propagation through time, written out: the gradients of a loss whose gradient at the outputs o_t is `do`."""
     first = cell.initial(x) if first is None else first
     h = cell(x, first).outputs
-    before = torch.cat([first.h.unsqueeze(1), h[:, :-1]], 1)  # h_{t−1}
+    before = torch.cat([first.h.unsqueeze(1), h], 1)[:, :-1]  # h_{t−1}
     dh, da = torch.zeros_like(h), torch.zeros_like(h)
     later = torch.zeros_like(first.h)  # Wᵀ ∂a_{t+1}
     for t in reversed(range(x.shape[1])):

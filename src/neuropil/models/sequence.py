@@ -27,6 +27,7 @@ from neuropil.models.rnn import RNN, RNNConfig
 from neuropil.parts.feeding import write_fed
 from neuropil.parts.parameters import ParameterRow, linear_row
 from neuropil.parts.recurrence import Cell, Lengths, Recurred, Recurrence, State, there
+from neuropil.parts.recurrent_blocks import RecurrentBlocks
 from neuropil.protocols import END, PADDING
 
 CellName = Literal["rnn", "lstm", "gru", "mingru"]
@@ -45,6 +46,7 @@ class SequenceConfig(Config):
     units: int = option(128, "numbers that a layer remembers from step to step", low=1)
     layers: int = option(1, "layers, each of which reads the one below", low=1)
     bidirectional: bool = option(False, "read from the end too")
+    residual: bool = option(False, "layers in blocks that add to what they read, each with a feed-forward net")
     embedding: int = option(64, "width of a token's vector", low=1)
     pooling: Literal["last", "mean", "max"] = option("last", "what becomes of all steps where one answer is wanted")
     dropout: float = option(0.0, "share of the numbers between layers that are silenced in each training step", low=0, high=0.95)
@@ -53,6 +55,10 @@ class SequenceConfig(Config):
     inputs: int = from_data(1, "width of the vectors that are read")
     outputs: int = from_data(2, "classes or tokens that are told apart, or numbers in each answer")
     writes_tokens: bool = from_data(True, "what a decoder is fed with: tokens, or the numbers of its last answer")
+
+    def validate(self) -> None:
+        if self.residual and self.bidirectional:
+            raise InputError("residual blocks read in one direction", got="bidirectional=True as well", fix="choose one of the two")
 
     @property
     def reads(self) -> bool:
@@ -111,9 +117,20 @@ class Sequence(nn.Module):
         """What each layer makes of x; the states of one piece of a stream are what the next begins with."""
         return self.reader(self.dropout(self.embedding(x) if self.config.tokens else x), states, self._lengths(x, lengths))
 
+    def stream(self, x: Num[Tensor, "batch time *input"], states: Items[State] | None = None) -> Recurred:
+        """The answers to a piece of a stream, with the states that the next piece begins with."""
+        read = self.read(x, states)
+        return Recurred(self.output(self.dropout(read.outputs)), read.states)
+
+    def begin_stream(self, x: Num[Tensor, "batch time *input"]) -> tuple[State, ...]:
+        """The states before the first piece."""
+        return self.reader.initial(x)
+
     def pool(self, outputs: Float[Tensor, "batch time width"], lengths: Lengths | None) -> Float[Tensor, "batch width"]:
         """One vector of all steps: each direction's last, their mean, or the largest of each number."""
         time = outputs.shape[1]
+        if time == 0:
+            return outputs.new_zeros(len(outputs), outputs.shape[2])
         lengths = torch.full((len(outputs),), time, device=outputs.device) if lengths is None else lengths
         mask = there(lengths, time).unsqueeze(-1)
         if self.config.pooling == "mean":
@@ -150,9 +167,9 @@ class Sequence(nn.Module):
                 entering = entering.masked_fill(ended, PADDING)
                 ended = ended | (entering == END)
             written.append(entering)
-            if bool(ended.all()):
+            if self.config.writes_tokens and bool(ended.all()):
                 break
-        return torch.stack(written, 1)
+        return torch.stack(written, 1) if written else first.unsqueeze(1)[:, :0]
 
     def parameter_table(self) -> list[ParameterRow]:
         config, rows = self.config, []
@@ -184,8 +201,10 @@ class Sequence(nn.Module):
             return (x != PADDING).sum(1)
         return lengths
 
-    def _recurrence(self, inputs: int, *, bidirectional: bool) -> Recurrence:
+    def _recurrence(self, inputs: int, *, bidirectional: bool) -> Recurrence | RecurrentBlocks:
         config = self.config
+        if config.residual:
+            return RecurrentBlocks(CELLS[config.cell], inputs, config.units, config.layers, config.dropout)
         return Recurrence(CELLS[config.cell], inputs, config.units, config.layers, bidirectional, config.dropout)
 
     def _numbers_in_states(self) -> int:
@@ -204,6 +223,7 @@ SIZES = {
     "many_to_one": SequenceConfig(tokens=100),
     "pooled": SequenceConfig(tokens=100, bidirectional=True, pooling="max", layers=2, cell="gru"),
     "aligned": SequenceConfig(tokens=100, bidirectional=True, shape="aligned", outputs=5),
+    "residual": SequenceConfig(tokens=100, residual=True, shape="aligned", layers=2, cell="mingru", outputs=5),
     "one_to_many": SequenceConfig(shape="one_to_many", inputs=6, outputs=20),
     "encoder_decoder": SequenceConfig(shape="encoder_decoder", tokens=100, outputs=20, bidirectional=True, cell="mingru"),
 }

@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from neuropil.errors import InputError
+
 S = TypeVar("S")
 
 
@@ -25,6 +27,8 @@ def write_fed(
 
     The first of `fed` always enters; from then on, for each row, with probability `own_share`, `answer(output)` of the step before.
     """
+    if fed.shape[1] == 0:
+        raise InputError("a sequence that is written begins with what is fed at its first step", got="no steps")
     outputs: list[Tensor] = []
     entering = fed[:, 0]
     for following in [*fed.unbind(1)[1:], None]:

@@ -3,6 +3,7 @@
     Classification    cross-entropy of the logits with the class numbers
     Regression        squared error of the outputs with the targets, in units of `scale`
     Translation       cross-entropy of each token of a target, given its source and the tokens before it
+    Tagging           cross-entropy of the logits of each token with its tag, padding left out
 
 A batch is ``{"input": x, "target": t}``, or ``{"source": …, "target": …}`` for a translation. What is trained may carry more than what is
 measured: label smoothing and λ ‖W‖₁ belong to the phase's loss alone, so that the measured loss compares across settings. Weight decay
@@ -74,6 +75,31 @@ class Regression:
     def _scaled_error(self, y: Float[Tensor, "batch output"], target: Float[Tensor, "batch output"]) -> Float[Tensor, " batch"]:
         scale = self.scale.to(y)
         return squared_error(y / scale, target / scale)
+
+
+class Tagging:
+    """Inputs are tokens, targets a tag for each; where an input is padding, neither its logits nor its target mean anything."""
+
+    def __init__(self, model: nn.Module, label_smoothing: float = 0.0):
+        self.model, self.label_smoothing = model, label_smoothing
+
+    def phases(self) -> Sequence[Phase]:
+        return [Phase("tagging", dict(self.model.named_parameters()), self.loss)]
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        there = batch["input"] != PADDING
+        return categorical_cross_entropy(self.model(batch["input"])[there], batch["target"][there], self.label_smoothing).mean()
+
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
+        """Means over the tokens of each text, and whether all of its tags are right."""
+        logits, target, there = self.model(batch["input"]), batch["target"], batch["input"] != PADDING
+        count = there.sum(-1)
+        right = (logits.argmax(-1) == target) & there
+        return {
+            "loss": (categorical_cross_entropy(logits, target) * there).sum(-1) / count,
+            "token_accuracy": right.sum(-1) / count,
+            "exact_accuracy": (right.sum(-1) == count).float(),
+        }
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ Three ways to run a cell, which agree: a loop over the steps, which every cell c
 the new state is linear in the old one, a parallel scan.
 """
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
@@ -16,7 +17,6 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 import torch
 from jaxtyping import Bool, Float, Int64, Num
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from neuropil.errors import InputError
 from neuropil.parts.parameters import ParameterRow
@@ -42,6 +42,8 @@ class Kernel(NamedTuple):
 
     name: Literal["lstm", "gru", "rnn_tanh"]
     weights: tuple[Tensor, Tensor, Tensor, Tensor]
+    keep: Float[Tensor, "drive 1"] | None = None
+    """Weights of one input more: where it is 1, the step leaves all of the state but h as it is."""
 
 
 class Linear(NamedTuple):
@@ -93,8 +95,13 @@ class Cell(nn.Module, ABC):
         """The steps, where none of them depends on the state but linearly."""
         return None
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the weights, and so of the state: under autocast a product may have fewer digits, but what is added up over time has all."""
+        return next(self.parameters()).dtype
+
     def step(self, x: Float[Tensor, "batch input"], state: State) -> State:
-        return self.update(self.gates(self.drive(x), state.h), state)
+        return self.update(self.gates(self.drive(x).to(self.dtype), state.h), state)
 
     def forward(
         self,
@@ -106,34 +113,75 @@ class Cell(nn.Module, ABC):
         way: Way | None = None,
     ) -> Ran:
         """Run over whole sequences, from the zero state if none is given; `backward` reads each from its own end to its beginning."""
-        require_sequences(x, self.inputs, lengths)
-        state = self.initial(x) if state is None else state
+        lengths = require_sequences(x, self.inputs, lengths)
+        require_precision(x, self.dtype)
+        state = self.initial(x) if state is None else require_state(state, len(x), self.units)
         if x.shape[1] == 0:
-            return Ran(x.new_zeros(len(x), 0, self.units), state)
+            return Ran(x.new_zeros(len(x), 0, self.units, dtype=self.dtype), state)
         x = backwards(x, lengths) if backward else x
-        outputs, last = WAYS[way or choose(self, x.shape[1], x.device).way](self, x, state, lengths)
-        if lengths is not None:
-            outputs = outputs.masked_fill(~there(lengths, x.shape[1]).unsqueeze(-1), 0)
+        padding = None if lengths is None else ~there(lengths, x.shape[1]).unsqueeze(-1)
+        if padding is not None:
+            x = x.masked_fill(padding, 0)  # 0 · NaN is NaN: what stands there would reach the gradient of the weights
+        state = map_states(lambda part: part.to(self.dtype), [state])[0]
+        run = WAYS[way or choose(self, x.shape[1], x.device, precision(x)).way]
+        if torch.compiler.is_compiling():
+            run = cast(Run, torch.compiler.disable(run))  # traced, each step of a sequence would be compiled for itself
+        outputs, last = run(self, x, state, lengths)
+        if padding is not None:
+            outputs = outputs.masked_fill(padding, 0)
         return Ran(backwards(outputs, lengths) if backward else outputs, last)
 
 
-def choose(cell: Cell, time: int, device: torch.device) -> Choice:
-    """How `cell` is run over `time` steps on `device`."""
+def choose(cell: Cell, time: int, device: torch.device, dtype: torch.dtype | None = None) -> Choice:
+    """How `cell` is run over `time` steps on `device`, by products in `dtype`, where that is not the one of its weights."""
     name = type(cell).__name__
     if time == 1:
         return Choice("loop", "there is only one step")
     if type(cell).linear is not Cell.linear:
         return Choice("scan", f"the new state of {name} is linear in the old one")
-    if cell.kernel() is None:
+    kernel = cell.kernel()
+    if kernel is None:
         return Choice("loop", f"PyTorch has no kernel for this {name}, and its state is not linear")
     if device.type not in ("cpu", "cuda"):
         return Choice("loop", f"PyTorch's kernel for {name} does not run on {device.type}")
+    if dtype is not None and dtype != cell.dtype and not _runs(kernel.name, device, dtype):
+        here = f"in {_name(cell.dtype)}, as none runs in {_name(dtype)} on this {device.type}"
+        return Choice("fused", f"PyTorch has a kernel for {name}, {here}")
     return Choice("fused", f"PyTorch has a kernel for {name}")
+
+
+def precision(x: Tensor) -> torch.dtype:
+    """In which products with x are computed."""
+    return torch.get_autocast_dtype(x.device.type) if _autocasts(x) else x.dtype
+
+
+def _autocasts(x: Tensor) -> bool:
+    return x.device.type != "meta" and torch.is_autocast_enabled(x.device.type)
+
+
+@functools.cache
+def _runs(name: str, device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether PyTorch's kernel runs under autocast here: it depends on the processor, and only trying tells."""
+    parts = {"lstm": 4, "gru": 3, "rnn_tanh": 1}[name]
+    x = torch.zeros(1, 2, 1, device=device)
+    weights = [torch.zeros(parts, *size, device=device) for size in ((1,), (1,), (), ())]
+    first = x[:, :1]
+    try:
+        with torch.no_grad(), torch.autocast(device.type, dtype):
+            before = (first, first) if name == "lstm" else first
+            getattr(torch, name)(x, before, weights, True, 1, 0.0, False, False, True)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _loop(cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
     outputs: list[Tensor] = []
-    for t, drive in enumerate(cell.drive(x).unbind(1)):
+    for t, drive in enumerate(cell.drive(x).to(cell.dtype).unbind(1)):
         after = cell.update(cell.gates(drive, state.h), state)
         state = after if lengths is None else _where(t < lengths, after, state)
         outputs.append(after.h)
@@ -145,31 +193,31 @@ def _fused(cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengt
     if kernel is None:
         raise InputError(f"{type(cell).__name__} must have a kernel of PyTorch's to run on", got="none", fix="run it as a loop")
     function = cast(Callable[..., tuple[Tensor, ...]], getattr(torch, kernel.name))
+    reduced, weights = _autocasts(x), list(kernel.weights)
+    x = x.to(cell.dtype) if reduced else x
+    if lengths is not None and kernel.keep is not None:
+        # The rest of the state at a row's end is in no output: it is carried through the padding instead.
+        x = torch.cat([x, (~there(lengths, x.shape[1])).unsqueeze(-1).to(x.dtype)], -1)
+        weights[0] = torch.cat([weights[0], kernel.keep], 1)
     first = [part.unsqueeze(0) for part in state]
-    if lengths is None or len(state) == 1:
-        before = first if len(first) > 1 else first[0]
-        outputs, *last = function(x, before, list(kernel.weights), True, 1, 0.0, cell.training, False, True)
-        after = type(state)(*(part.squeeze(0) for part in last))
-        return outputs, after if lengths is None else _last(outputs, state, lengths)
-    # What lies in the cell at a row's end is in no output: only a packed batch stops each row where it ends.
-    packed = pack_padded_sequence(x, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False)
-    order = cast(Tensor, packed.sorted_indices)
-    before = tuple(part[:, order] for part in first)
-    data, *last = function(packed.data, packed.batch_sizes, before, list(kernel.weights), True, 1, 0.0, cell.training, False)
-    outputs, _ = pad_packed_sequence(packed._replace(data=data), batch_first=True, total_length=x.shape[1])
-    after = type(state)(*(part.squeeze(0)[cast(Tensor, packed.unsorted_indices)] for part in last))
-    return outputs, _where(lengths > 0, after, state)
+    with torch.autocast(x.device.type, enabled=reduced and _runs(kernel.name, x.device, precision(x))):
+        outputs, *last = function(x, first if len(first) > 1 else first[0], weights, True, 1, 0.0, cell.training, False, True)
+    outputs, after = outputs.to(cell.dtype), type(state)(*(part.squeeze(0).to(cell.dtype) for part in last))
+    return outputs, after if lengths is None else after._replace(h=_last(outputs, state.h, lengths))
 
 
 def _scanned(cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
-    steps = cell.linear(cell.drive(x))
+    steps = cell.linear(cell.drive(x).to(cell.dtype))
     if steps is None:
-        raise InputError(f"the new state of {type(cell).__name__} must be linear in the old one for a scan", got="another", fix="loop")
-    outputs = scan(steps.a, steps.b, state.h.to(steps.b.dtype))
-    return outputs, type(state)(outputs[:, -1]) if lengths is None else _last(outputs, state, lengths)
+        raise InputError(
+            f"the new state of {type(cell).__name__} must be linear in the old one for a scan", got="another", fix="run it as a loop"
+        )
+    outputs = scan(steps.a, steps.b, state.h)
+    return outputs, type(state)(outputs[:, -1] if lengths is None else _last(outputs, state.h, lengths))
 
 
-WAYS: dict[Way, Callable[[Cell, Tensor, State, Lengths | None], tuple[Tensor, State]]] = {
+Run: TypeAlias = Callable[[Cell, Tensor, State, Lengths | None], tuple[Tensor, State]]
+WAYS: dict[Way, Run] = {
     "loop": _loop,
     "fused": _fused,
     "scan": _scanned,
@@ -215,14 +263,14 @@ class Recurrence(nn.Module):
         self, x: Float[Tensor, "batch time input"], states: Sequence[State] | None = None, lengths: Lengths | None = None
     ) -> Recurred:
         """Streaming: of one direction, the states that one piece of a sequence ends with are those that the next begins with."""
+        cells, directions = self.cells, 2 if self.bidirectional else 1
         states = self.initial(x) if states is None else states
-        require_states(states, len(self.cells))
-        directions = 2 if self.bidirectional else 1
+        require_states(states, len(cells))
         after: list[State] = []
         for layer in range(len(self.forwards)):
             x = self.dropout(x) if layer else x
             here = range(layer * directions, (layer + 1) * directions)
-            ran = [self.cells[i](x, states[i], lengths, backward=bool(i % directions)) for i in here]
+            ran = [cells[i](x, states[i], lengths, backward=bool(i % directions)) for i in here]
             x = torch.cat([each.outputs for each in ran], -1) if self.bidirectional else ran[0].outputs
             after += [each.state for each in ran]
         return Recurred(x, tuple(after))
@@ -231,6 +279,7 @@ class Recurrence(nn.Module):
         """One step of all layers, for writing a token at a time."""
         if self.bidirectional:
             raise InputError("a step needs a recurrence of one direction", got="one that also reads from the end")
+        require_states(states, len(self.cells))
         after: list[State] = []
         for layer, (cell, state) in enumerate(zip(self.cells, states, strict=True)):
             after.append(cell.step(self.dropout(x) if layer else x, state))
@@ -279,25 +328,39 @@ def backwards(x: Float[Tensor, "batch time *any"], lengths: Lengths | None) -> F
     return x.gather(1, mirrored.unsqueeze(-1).expand(x.shape))
 
 
-def _last(outputs: Float[Tensor, "batch time unit"], state: State, lengths: Lengths) -> State:
-    """The state of a cell whose state is its output, at each row's end."""
+def _last(outputs: Float[Tensor, "batch time unit"], first: Float[Tensor, "batch unit"], lengths: Lengths) -> Float[Tensor, "batch unit"]:
+    """h at each row's end."""
     at_end = outputs[torch.arange(len(outputs), device=outputs.device), lengths.clamp(min=1) - 1]
-    return _where(lengths > 0, type(state)(at_end), state)
+    return torch.where((lengths > 0).unsqueeze(1), at_end, first)
 
 
 def _where(condition: Bool[Tensor, " batch"], state: State, otherwise: State) -> State:
     return type(state)(*(torch.where(condition.unsqueeze(1), a, b) for a, b in zip(state, otherwise, strict=True)))
 
 
-def require_sequences(x: Tensor, inputs: int, lengths: Tensor | None) -> None:
+def require_sequences(x: Tensor, inputs: int, lengths: Lengths | None) -> Lengths | None:
+    """The lengths, or none where no row has any padding: whole batches run fastest."""
     if x.ndim != 3 or x.shape[-1] != inputs:
         raise InputError(f"a recurrence reads sequences of shape [batch, time, {inputs}]", got=f"{list(x.shape)}")
-    if lengths is not None and (len(lengths) != len(x) or (lengths.device.type != "meta" and not _within(lengths, x.shape[1]))):
+    unknown = torch.compiler.is_compiling() or (lengths is not None and lengths.is_meta)
+    if lengths is None or unknown or len(lengths) == len(x) == 0:
+        return lengths
+    shortest, longest = (int(number) for number in lengths.aminmax()) if len(lengths) else (0, 0)
+    if len(lengths) != len(x) or shortest < 0 or longest > x.shape[1]:
         raise InputError(f"lengths must be {len(x)} whole numbers from 0 to {x.shape[1]}", got=f"{lengths.tolist()}")
+    return None if shortest == x.shape[1] else lengths
 
 
-def _within(lengths: Tensor, time: int) -> bool:
-    return len(lengths) == 0 or (int(lengths.min()) >= 0 and int(lengths.max()) <= time)
+def require_precision(x: Tensor, dtype: torch.dtype) -> None:
+    if x.dtype != dtype and not _autocasts(x):
+        raise InputError(f"this recurrence reads numbers in {_name(dtype)}", got=_name(x.dtype), fix=f"convert them by x.to({dtype})")
+
+
+def require_state(state: State, rows: int, units: int) -> State:
+    for name, part in state._asdict().items():
+        if part.shape != (rows, units):
+            raise InputError(f"the state {name} of this cell has shape [{rows}, {units}]", got=f"{list(part.shape)}")
+    return state
 
 
 def require_states(states: Sequence[State], count: int) -> None:

@@ -32,7 +32,7 @@ def scan(
 def log_scan(
     log_a: Float[Tensor, "batch time unit"], log_b: Float[Tensor, "batch time unit"], first: Float[Tensor, "batch unit"]
 ) -> Float[Tensor, "batch time unit"]:
-    """The same of logarithms, for positive a and b that no floating-point number could hold; h_0 may be anything.
+    """The same of logarithms, for positive a of at most 1 and positive b that no floating-point number could hold; h_0 may be anything.
 
     log h_t = logaddexp(log a_t + log h_{t−1}, log b_t), and h_0 adds itself times the product of all a so far.
     """
@@ -42,7 +42,7 @@ def log_scan(
 def log_scan_of_logs(log_a: Float[Tensor, "batch time unit"], log_b: Float[Tensor, "batch time unit"]) -> Float[Tensor, "batch time unit"]:
     """log h_t from h_0 = 0."""
     time = log_a.shape[1]
-    if time == 1:
+    if time <= 1:
         return log_b
     half = 2 * (time // 2)
     (even_a, odd_a), (even_b, odd_b) = ((x[:, 0:half:2], x[:, 1:half:2]) for x in (log_a, log_b))
@@ -56,7 +56,7 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, first: Tensor) -> Tensor:
         h = b.clone(memory_format=torch.contiguous_format)
-        h[:, 0].addcmul_(a[:, 0], first)
+        h[:, :1].addcmul_(a[:, :1], first.unsqueeze(1))
         _solve_in_place(a, h)
         ctx.save_for_backward(a, first, h)
         return h
@@ -67,13 +67,13 @@ class _Scan(torch.autograd.Function):
         next_a = torch.cat([a[:, 1:], torch.zeros_like(a[:, :1])], 1)
         db = scan(next_a.flip(1), gradients[0].flip(1), torch.zeros_like(first)).flip(1)
         before = torch.cat([first.unsqueeze(1), h[:, :-1]], 1)
-        return db * before, db, a[:, 0] * db[:, 0]
+        return db * before, db, (a[:, :1] * db[:, :1]).sum(1)
 
 
 def _solve_in_place(a: Float[Tensor, "batch time unit"], h: Float[Tensor, "batch time unit"]) -> None:
     """Turn the b_t that `h` holds into h_t, from h_0 = 0."""
     batch, time, units = a.shape
-    if time == 1:
+    if time <= 1:
         return
     if a.device.type == "cpu" and batch * units >= WIDE:
         steps = h.unbind(1)

@@ -1,11 +1,15 @@
 """Views of a finished run's inside, written beside its report."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from neuropil.errors import RunError
+from neuropil.errors import InputError, RunError
 from neuropil.inspection import pictures
+from neuropil.inspection.execution import explain
 from neuropil.inspection.gradients import diagnose, profile_gradients
 from neuropil.inspection.report import Picture, Report, Section, Table, Text, write_report
+from neuropil.recipes import table
 from neuropil.recipes.recipe import Teaching
 from neuropil.recipes.run import Run
 from neuropil.training.weights import load_model
@@ -34,3 +38,14 @@ def write_gradients(run: Run) -> tuple[Path, list[str]]:
     path = run.folder / "gradients.html"
     write_report(path, page)
     return path, sentences
+
+
+def execution_table(name: str, seed: int, options: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows: how the recurrent cells of a system run on a batch of its training data. Nothing is trained or written."""
+    recipe = table.recipe(name)
+    experiment = recipe.build(recipe.defaults(own_data=bool(options.get("data"))).override(**options), seed)
+    if not isinstance(experiment, Teaching):
+        raise InputError("only the execution of one model can be explained", got=f"{name}, which is a study of several")
+    batch = next(experiment.training_batches.epoch(0))
+    found = explain(experiment.model, lambda: experiment.learner.phases()[0].loss(batch))
+    return ["cell", "kind", "steps", "way", "because"], [[each.cell, each.kind, f"{each.steps:,}", each.way, each.reason] for each in found]

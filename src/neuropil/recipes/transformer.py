@@ -5,18 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from neuropil.config import Config, option
+from neuropil.config import Config
 from neuropil.data.pair_sources import PairDataConfig, prepare_pairs
 from neuropil.errors import InputError
 from neuropil.models.transformer import SIZES, Transformer, TransformerConfig
 from neuropil.recipes.recipe import Recipe
 from neuropil.recipes.supervised import initialised
-from neuropil.recipes.translation import Columns, Translating, Translator, Vocabulary, VocabularyConfig
+from neuropil.recipes.translation import Translating, TranslationObjective, Translator, Vocabulary, VocabularyConfig, columns_of
 from neuropil.training.loop import TrainingConfig
-
-
-class TranslationObjective(Config):
-    label_smoothing: float = option(0.1, "share of a token's probability that is spread over the vocabulary", low=0, high=0.9)
 
 
 class TransformerOptions(Config):
@@ -66,7 +62,7 @@ def build(options: TransformerOptions, seed: int) -> Translating:
         max_tokens=options.vocabulary.max_tokens,
         parameters=model.parameter_table(),
         longest=longest_text(config),
-        columns=Columns(source_column=options.data.source_column, target_column=options.data.target_column, reverse=options.data.reverse),
+        columns=columns_of(options.data),
     )
 
 

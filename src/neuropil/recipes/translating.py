@@ -7,6 +7,7 @@ from pathlib import Path
 from neuropil.data.text_lines import read_lines
 from neuropil.errors import InputError
 from neuropil.inspection.alignment import Alignment, write_alignments
+from neuropil.inspection.recording import attention_modules
 from neuropil.recipes.translation import Translator
 
 LINES_AT_ONCE = 256
@@ -34,6 +35,8 @@ def translated(
     translator: Translator, portions: Iterable[list[str]], *, beam: int, length_penalty: float, attention: Path | None
 ) -> Iterator[tuple[str, str]]:
     """Each text with its translation on one line, as soon as it is known; `attention` is the page that shows where the model looked."""
+    if attention is not None and not attention_modules(translator.model):
+        raise InputError("--attention shows where a model looked", got="a model without attention", fix="leave it out")
     alignments: list[Alignment] = []
     for texts in portions:
         found = translator.translate(texts, beam_width=beam, length_penalty=length_penalty).texts

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from neuropil.config import Config, option
 from neuropil.data.pair_batches import EncodedPairs, PairBatches, encode_pairs
 from neuropil.data.pair_files import read_pairs
+from neuropil.data.pair_sources import PairDataConfig
 from neuropil.data.pairs import Pairs, PairSplits
 from neuropil.data.text_lines import read_lines
 from neuropil.data.tokenizers import Tokenizer
@@ -43,6 +44,10 @@ class VocabularyConfig(Config):
     max_tokens: int = option(256, "longer texts are left out of training, counted, and reported", low=2)
 
 
+class TranslationObjective(Config):
+    label_smoothing: float = option(0.1, "share of a token's probability that is spread over the vocabulary", low=0, high=0.9)
+
+
 @runtime_checkable
 class WritingModel(Protocol):
     """What a model must have to translate: read a source once, then write a token at a time."""
@@ -60,6 +65,10 @@ class Columns(TypedDict, total=False):
     source_column: str | None
     target_column: str | None
     reverse: bool
+
+
+def columns_of(data: PairDataConfig) -> Columns:
+    return Columns(source_column=data.source_column, target_column=data.target_column, reverse=data.reverse)
 
 
 @dataclass(frozen=True)

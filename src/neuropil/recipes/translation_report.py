@@ -1,5 +1,6 @@
 """What a report shows of a translator: how it learned, what it writes, where it looks, what is inside it, what it learned from."""
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from neuropil.inspection import pictures
+from neuropil.inspection.recording import attention_modules
 from neuropil.inspection.report import Block, Html, Picture, Section, Table, Text
 from neuropil.recipes.supervised_report import learning_section, model_section
 from neuropil.training.history import Row
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from neuropil.recipes.translation import Translating
 
 SHOWN, ALIGNED = 12, 4
+LENGTH_SHARES = (0.25, 0.5, 0.75, 0.95, 1.0)
+"""Where groups of sources by their length end."""
 MOST_DRAWN = 40
 """Tokens of a text whose weights are drawn on paper; longer ones are for the viewer."""
 
@@ -23,16 +27,16 @@ def sections(experiment: "Translating", history: Sequence[Row]) -> list[Section]
     return [
         learning_section(history, experiment.training),
         writing_section(experiment),
-        looking_section(experiment),
+        *([looking_section(experiment)] if attention_modules(experiment.model) else []),
         model_section(experiment.parameters, experiment.model),
         data_section(experiment),
     ]
 
 
 def writing_section(experiment: "Translating") -> Section:
-    """By group where the data has groups, then some translations, the wrong ones first."""
+    """By length, and by group where the data has groups; then some translations, the right ones first."""
     test, written = experiment.splits.test, experiment.translations
-    blocks: list[Block] = []
+    blocks: list[Block] = [length_table(test.sources, [ours == theirs for ours, theirs in zip(written, test.targets, strict=True)])]
     if test.groups:
         blocks.append(group_table(test.groups, written, test.targets))
     wrong = [index for index, text in enumerate(written) if text != test.targets[index]]
@@ -53,6 +57,25 @@ def group_table(groups: Sequence[str], written: Sequence[str], targets: Sequence
         counts[group].append(ours == theirs)
     rows = [[group, len(right), f"{100 * sum(right) / len(right):.1f} %"] for group, right in sorted(counts.items())]
     return Table(["", "texts", "exactly right"], rows)
+
+
+def length_table(sources: Sequence[str], right: Sequence[bool]) -> Table:
+    """Shares of the shortest quarter, the next, and so on; the longest texts, where a memory is short, have a row of their own."""
+    rows = [
+        [f"{low}–{high}" if low < high else f"{low}", len(within), f"{100 * sum(within) / len(within):.1f} %"]
+        for low, high, within in by_length(sources, right)
+    ]
+    return Table(["characters of the source", "texts", "exactly right"], rows)
+
+
+def by_length(sources: Sequence[str], right: Sequence[bool]) -> list[tuple[int, int, list[bool]]]:
+    """Shortest, longest and what was right, for each group of lengths that occur."""
+    lengths = sorted(map(len, sources))
+    limits = sorted({lengths[min(int(share * len(lengths)), len(lengths) - 1)] for share in LENGTH_SHARES})
+    groups: list[list[tuple[int, bool]]] = [[] for _ in limits]
+    for text, correct in zip(sources, right, strict=True):
+        groups[bisect_left(limits, len(text))].append((len(text), correct))
+    return [(min(group)[0], max(group)[0], [correct for _, correct in group]) for group in groups if group]
 
 
 def looking_section(experiment: "Translating") -> Section:

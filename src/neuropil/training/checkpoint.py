@@ -23,9 +23,11 @@ def save(
     optimizers: Mapping[str, Optimizer],
     phases: Sequence[Phase],
     average: WeightAverage | None,
+    memory: Mapping[str, Tensor],
 ) -> None:
     tensors = {f"model/{name}": tensor for name, tensor in unique_state(model).items()}
     tensors |= {f"average/{name}": tensor for name, tensor in (average.state() if average else {}).items()}
+    tensors |= {f"memory/{name}": tensor for name, tensor in memory.items()}
     for phase in phases:
         for name, parameter in phase.parameters.items():
             for key, value in optimizers[phase.name].state.get(parameter, {}).items():
@@ -36,8 +38,8 @@ def save(
 
 def load(
     path: Path, model: nn.Module, optimizers: Mapping[str, Optimizer], phases: Sequence[Phase], average: WeightAverage | None
-) -> dict[str, Any]:
-    """Fill the model, the optimisers and the average; return the state that was saved with them."""
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Fill the model, the optimisers and the average; return the state and the learner's memory that were saved with them."""
     tensors, facts = read_tensors(path)
     if facts.get("format") != FORMAT:
         raise RunError(
@@ -56,7 +58,7 @@ def load(
                 optimizers[phase.name].state[parameter] = {
                     key: value.to(_home(key, parameter, optimizers[phase.name])) for key, value in memory.items()
                 }
-    return facts["state"]
+    return facts["state"], _under("memory/", tensors)
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

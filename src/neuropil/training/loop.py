@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError, nearest
-from neuropil.protocols import Batch, Batches, Learner, Phase
+from neuropil.protocols import Batch, Batches, Learner, Phase, Remembering
 from neuropil.randomness import mix
 from neuropil.training import checkpoint
 from neuropil.training.averages import WeightAverage
@@ -128,7 +128,10 @@ class _Loop:
         self.state = State()
         self.weights_path, self.checkpoint_path = folder / "model.safetensors", folder / "checkpoint.safetensors"
         if self.checkpoint_path.exists():
-            self.state = State(**checkpoint.load(self.checkpoint_path, self.model, self.optimizers, self.phases, self.average))
+            state, memory = checkpoint.load(self.checkpoint_path, self.model, self.optimizers, self.phases, self.average)
+            self.state = State(**state)
+            if isinstance(learner, Remembering):
+                learner.recall(memory)
         self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard)
         self.started = time.monotonic() - self.state.elapsed
         self.saved_at = time.monotonic()
@@ -287,7 +290,8 @@ class _Loop:
         if not finite(self.model):
             return  # the next loss will not be finite either, and will say why; the checkpoint before is good
         self.state.elapsed = self._elapsed()
-        checkpoint.save(self.checkpoint_path, vars(self.state), self.model, self.optimizers, self.phases, self.average)
+        memory = self.learner.memory() if isinstance(self.learner, Remembering) else {}
+        checkpoint.save(self.checkpoint_path, vars(self.state), self.model, self.optimizers, self.phases, self.average, memory)
         self.saved_at = time.monotonic()
 
     def _stop_diverged(self, phase: Phase, batch: Batch, value: float) -> None:

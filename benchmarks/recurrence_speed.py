@@ -1,0 +1,81 @@
+"""Recurrent layers beside PyTorch's own: a training step of LSTM and GRU, and minGRU's scan beside `nn.GRU` at growing lengths.
+Goals: at least as fast as `nn.LSTM` and `nn.GRU` in a plain loop; minGRU at least three times as fast as `nn.GRU` at 2,048 steps."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from benchmarks.timing import alternate, ratio
+from neuropil.models.mingru import MinGRU, MinGRUConfig
+from neuropil.models.sequence import CellName, Sequence, SequenceConfig
+
+TOKENS, WIDTH, BATCH, TIME, ROUNDS = 96, 256, 32, 128, 9
+LENGTHS = (128, 512, 2_048, 8_192)
+THEIRS: dict[CellName, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
+NUMBERS = 2**22
+"""Of one tensor at every length: a longer sequence has fewer rows."""
+
+
+class PlainModel(nn.Module):
+    """What a careful person builds around PyTorch's layers."""
+
+    def __init__(self, cell: type[nn.LSTM] | type[nn.GRU]):
+        super().__init__()
+        self.embedding = nn.Embedding(TOKENS, WIDTH)
+        self.recurrence = cell(WIDTH, WIDTH, batch_first=True)
+        self.output = nn.Linear(WIDTH, TOKENS)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.output(self.recurrence(self.embedding(tokens))[0])
+
+
+def main() -> None:
+    for name, theirs in THEIRS.items():
+        for dtype in (torch.float32, torch.bfloat16):
+            print(f"{theirs.__name__} in {str(dtype).removeprefix('torch.')}, nn / neuropil: {compared(name, theirs, dtype)}")
+    crossover: int | None = None
+    for time in LENGTHS:
+        seconds = alternate(forward_and_backward(time), ROUNDS)
+        print(f"{time:,} steps, nn.GRU / minGRU: {ratio(seconds['nn.GRU'], seconds['minGRU'])}")
+        if crossover is None and min(seconds["minGRU"]) < min(seconds["nn.GRU"]):
+            crossover = time
+    print(f"minGRU is faster from {crossover:,} steps on" if crossover else "minGRU is never faster")
+
+
+def compared(name: CellName, theirs: type[nn.LSTM] | type[nn.GRU], dtype: torch.dtype) -> str:
+    steps = training_steps(name, theirs, dtype)
+    try:
+        steps["nn"]()
+    except RuntimeError:
+        only = alternate({"neuropil": steps["neuropil"]}, ROUNDS)["neuropil"]
+        return f"PyTorch's own cannot do it on this processor; neuropil takes {1000 * min(only):.0f} ms"
+    seconds = alternate(steps, ROUNDS)
+    return ratio(seconds["nn"], seconds["neuropil"])
+
+
+def training_steps(name: CellName, theirs: type[nn.LSTM] | type[nn.GRU], dtype: torch.dtype) -> dict[str, Callable[[], None]]:
+    config = SequenceConfig(cell=name, units=WIDTH, embedding=WIDTH, tokens=TOKENS, outputs=TOKENS, shape="aligned")
+    tokens = torch.randint(4, TOKENS, (BATCH, TIME + 1))
+
+    def steps(model: nn.Module) -> Callable[[], None]:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+                logits = model(tokens[:, :-1])
+            F.cross_entropy(logits.float().flatten(0, 1), tokens[:, 1:].flatten()).backward()
+            optimizer.step()
+
+        return step
+
+    return {"neuropil": steps(Sequence(config)), "nn": steps(PlainModel(theirs))}
+
+
+def forward_and_backward(time: int) -> dict[str, Callable[[], None]]:
+    batch = max(1, NUMBERS // (time * WIDTH))
+    x, weight = torch.randn(batch, time, WIDTH, requires_grad=True), torch.randn(WIDTH)
+    ours, theirs = MinGRU(MinGRUConfig(inputs=WIDTH, units=WIDTH)), nn.GRU(WIDTH, WIDTH, batch_first=True)
+    return {"minGRU": lambda: (ours(x).outputs @ weight).sum().backward(), "nn.GRU": lambda: (theirs(x)[0] @ weight).sum().backward()}

@@ -1,0 +1,49 @@
+"""What the data room hands out for captioning: pictures, what people say of them, and both in three parts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jaxtyping import Int64, UInt8
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class CaptionedPictures:
+    pictures: UInt8[Tensor, "picture channel height width"]
+    captions: Sequence[Sequence[str]]
+    """For each picture one caption or several, as they were given."""
+    groups: Sequence[str]
+    """One name for each picture, for a score by group: "three digits". None at all where the data has no groups."""
+    source: str
+    """Where they come from, as a phrase for the report: "8,091 colour images of 48×64 with 40,455 captions (captions.txt)"."""
+
+    def __len__(self) -> int:
+        return len(self.captions)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Channels, height and width of one picture."""
+        return tuple(self.pictures.shape[1:])
+
+    @property
+    def texts(self) -> list[str]:
+        """All captions, picture by picture."""
+        return [caption for captions in self.captions for caption in captions]
+
+    def take(self, index: Int64[Tensor, " chosen"]) -> "CaptionedPictures":
+        chosen: list[int] = index.tolist()
+        return CaptionedPictures(
+            self.pictures[index],
+            [self.captions[number] for number in chosen],
+            [self.groups[number] for number in chosen] if self.groups else (),
+            self.source,
+        )
+
+
+@dataclass(frozen=True)
+class CaptionSplits:
+    train: CaptionedPictures
+    validation: CaptionedPictures
+    test: CaptionedPictures
+    notes: Sequence[str]
+    """Sentences on what was found, or on how the parts differ."""

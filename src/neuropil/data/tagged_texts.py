@@ -1,0 +1,44 @@
+"""What the data room hands out for tagging: texts as tokens, and a tag for each of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from jaxtyping import Int64
+from torch import Tensor
+
+TokenKind = Literal["characters", "words"]
+
+
+@dataclass(frozen=True)
+class TaggedTexts:
+    tokens: Sequence[Sequence[str]]
+    tags: Sequence[Sequence[str]]
+    """As many for each text as it has tokens."""
+    groups: Sequence[str]
+    """One name for each text, for a score by group: "German". None at all where the data has no groups."""
+    kind: TokenKind
+    """Whether tokens are the letters of a text, spaces among them, or words with spaces between them."""
+    source: str
+    """Where they come from, as a phrase for the report: "1,204 texts with 17 tags (news.conll)"."""
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def take(self, index: Int64[Tensor, " chosen"]) -> "TaggedTexts":
+        chosen: list[int] = index.tolist()
+        return replace(
+            self,
+            tokens=[self.tokens[number] for number in chosen],
+            tags=[self.tags[number] for number in chosen],
+            groups=[self.groups[number] for number in chosen] if self.groups else (),
+        )
+
+
+@dataclass(frozen=True)
+class TaggedTextSplits:
+    train: TaggedTexts
+    validation: TaggedTexts
+    test: TaggedTexts
+    notes: Sequence[str]
+    """Sentences on what was found: "3 of 1,204 texts are exact copies of earlier ones (first: line 17)."."""

@@ -1,0 +1,58 @@
+"""A long text as parallel streams, read in pieces: batches for truncated back-propagation through time.
+
+stream 1   The "assert" state|ment *******|...
+stream 2   names are refused |by the parse|...        each piece goes on where the one before it in its row ended
+                 batch 1        batch 2
+"""
+
+from collections.abc import Iterator
+
+import torch
+from einops import rearrange
+from jaxtyping import Int64, Integer
+from torch import Tensor
+from torch.nn import functional as F
+
+from neuropil.errors import InputError
+from neuropil.protocols import PADDING, Batch
+from neuropil.randomness import seeded
+
+
+class TextStreams:
+    """Passes over one sequence of tokens as ``{"input": …, "target": …, "begins": …}``, with the token that follows each as its target.
+
+    `begins` is true for rows that do not go on from the batch before. With a `seed`, each pass cuts the text at other places, and what
+    does not fill a row is left for another pass; without one, every token is there once, and the last row is filled up with padding.
+    """
+
+    def __init__(
+        self, tokens: Integer[Tensor, " token"], streams: int, steps: int, *, seed: int | None = None, device: torch.device | str = "cpu"
+    ):
+        if len(tokens) < 2:
+            raise InputError("a stream needs two tokens or more", got=f"{len(tokens)}", fix="give more text")
+        self.tokens, self.seed, self.device = tokens, seed, torch.device(device)
+        self.steps = min(steps, len(tokens) - 1)
+        self.most_skipped = 0 if seed is None else min(self.steps - 1, len(tokens) // 10)
+        predicted = len(tokens) - 1 - self.most_skipped
+        self.streams = min(streams, predicted)
+        self.length = -(-predicted // self.streams) if seed is None else predicted // self.streams
+        """Of each stream."""
+
+    def __len__(self) -> int:
+        return -(-self.length // self.steps)
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        skipped = 0 if self.seed is None else int(torch.randint(self.most_skipped + 1, (), generator=seeded(self.seed, number)))
+        x, following = self._rows(skipped), self._rows(skipped + 1)
+        for index in range(start, len(self)):
+            here = slice(index * self.steps, (index + 1) * self.steps)
+            target = following[:, here].long()
+            # A row's last token has nothing to follow it, and is read in vain.
+            batch = {"input": x[:, here].long().masked_fill(target == PADDING, PADDING), "target": target}
+            batch["begins"] = torch.full((self.streams,), index == 0)
+            yield {name: values.to(self.device) for name, values in batch.items()}
+
+    def _rows(self, begin: int) -> Int64[Tensor, "stream time"] | Integer[Tensor, "stream time"]:
+        wanted = self.streams * self.length
+        there = self.tokens[begin : begin + wanted]
+        return rearrange(F.pad(there, (0, wanted - len(there)), value=PADDING), "(stream time) -> stream time", stream=self.streams)

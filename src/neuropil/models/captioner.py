@@ -1,0 +1,158 @@
+"""Captioner: a convolutional network looks at a picture, and a recurrent one says what is there, a word at a time.
+
+    a_1 … a_m = CNN(x), each told where it stands                    the places of the picture
+    h_0 = cell(W_a ā; 0),      ā = (1/m) Σ_i a_i                     the whole picture is the first word (Vinyals 2015)
+    h_t = cell(E y_t; h_{t−1})                                       y_1 is the start
+    α_t = softmax_i(vᵀ tanh(W h_t + U a_i)),   z_t = Σ_i α_ti a_i    where to look for the next word (Xu 2015)
+    p(y_{t+1}) = softmax(O tanh(W_c [z_t; h_t]))
+
+Without attention z_t = ā at every step: the same network, which cannot look closer. As in Luong's attention the look comes after the step,
+so that all steps of a caption that is known are computed at once.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from einops import rearrange, reduce
+from jaxtyping import Float, Int64, Num
+from torch import Tensor, nn
+
+from neuropil.config import Config, from_data, option
+from neuropil.errors import InputError
+from neuropil.models.sequence import CELLS, CellName
+from neuropil.parts.attention import Additive
+from neuropil.parts.convolution import ConvolutionStack, Stack, stack_for
+from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.positions import Positions
+from neuropil.parts.recurrence import Recurrence, State, reorder
+from neuropil.parts.soft_select import Memory, SoftSelect
+from neuropil.parts.standardize import Standardize
+
+
+class CaptionerConfig(Config):
+    cell: CellName = option("lstm", "what writes")
+    attention: bool = option(True, "look at some places of the picture for each word, and not at all of them alike")
+    units: int = option(128, "numbers that the writer remembers from word to word", low=1)
+    layers: int = option(1, "cells above one another", low=1)
+    embedding: int = option(64, "numbers that stand for a word", low=1)
+    look: int = option(64, "numbers in which a state and a place are compared", low=1)
+    width: int = option(16, "channels of the convolutional network's stem; each stage has twice as many as the one before", low=1)
+    depth: int = option(1, "residual blocks in a stage", low=1)
+    dropout: float = option(0.1, "share of words, outputs and what passes between layers that is silenced in training", low=0, high=0.95)
+    shape: tuple[int, ...] = from_data((1, 24, 24), "channels, height and width of one picture")
+    vocabulary: int = from_data(30, "words, and the signs for start, end, padding and what is unknown")
+
+    def validate(self) -> None:
+        if len(self.shape) != 3:
+            raise InputError("a captioner needs pictures of channels, height and width", got=f"inputs of shape {self.shape}")
+
+    @property
+    def stack(self) -> Stack:
+        """A caption is about what is small on a picture too, so the stem keeps more of it than a CNN's that tells whole pictures apart."""
+        return stack_for(self.shape, self.width, depth=self.depth, least=24, at_once=True)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of places that can be looked at."""
+        return self.stack.grid
+
+
+class Captioner(nn.Module):
+    def __init__(self, config: CaptionerConfig):
+        super().__init__()
+        self.config = config
+        (rows, columns), places = config.grid, config.stack.width
+        self.standardize = Standardize(config.shape)
+        self.cnn = ConvolutionStack(config.stack)
+        self.positions = Positions("learned", places, longest=rows * columns)
+        self.first = nn.Linear(places, config.embedding)  # W_a
+        self.words = nn.Embedding(config.vocabulary, config.embedding)  # E
+        self.writer = Recurrence(CELLS[config.cell], config.embedding, config.units, config.layers, dropout=config.dropout)
+        if config.attention:
+            self.attention = SoftSelect(Additive(config.units, places, config.look))
+        self.combine = nn.Linear(places + config.units, config.units)  # W_c
+        self.output = nn.Linear(config.units, config.vocabulary, bias=False)  # O
+        self.dropout = nn.Dropout(config.dropout)
+        nn.init.normal_(self.words.weight, std=config.embedding**-0.5)
+
+    def forward(
+        self, picture: Num[Tensor, "batch channel height width"], caption: Int64[Tensor, "batch time"]
+    ) -> Float[Tensor, "batch time token"]:
+        """Logits of the word that comes after each word of the caption."""
+        return self.output(self.hidden(picture, caption))
+
+    def hidden(
+        self, picture: Num[Tensor, "batch channel height width"], caption: Int64[Tensor, "batch time"]
+    ) -> Float[Tensor, "batch time unit"]:
+        """What the logits are made from. Padding stands at the end of a caption, where no word before it can see it."""
+        return self._write(caption, self.begin(picture))
+
+    def see(self, picture: Num[Tensor, "batch channel height width"]) -> Float[Tensor, "batch place feature"]:
+        """a_i, row by row."""
+        features = self.cnn(self.standardize(picture))
+        return self.positions(rearrange(features, "batch feature row column -> batch (row column) feature"))
+
+    @property
+    def output_weight(self) -> Float[Tensor, "token unit"]:
+        return self.output.weight
+
+    # --- writing, a word at a time -----------------------------------------------------------------------------------------------------
+
+    def begin(self, picture: Num[Tensor, "batch channel height width"]) -> "Writing":
+        """Look at the picture once; `step` then writes."""
+        places = self.see(picture)
+        whole = reduce(places, "batch place feature -> batch feature", "mean")
+        # h_0 = cell(W_a ā; 0)
+        _, states = self.writer.step(self.first(whole), self.writer.initial(whole))
+        return Writing(states, whole, self.attention.remember(places) if self.config.attention else None)
+
+    def step(self, words: Int64[Tensor, "batch new"], state: "Writing") -> Float[Tensor, "batch token"]:
+        """Logits of what follows these words, which follow those that `state` has seen; it has seen these too afterwards."""
+        return self.output(self._write(words, state)[:, -1])
+
+    def _write(self, words: Int64[Tensor, "batch time"], state: "Writing") -> Float[Tensor, "batch time unit"]:
+        # h_t = cell(E y_t; h_{t−1})
+        h, state.states = self.writer(self.dropout(self.words(words)), state.states)
+        if state.memory is None:
+            z = state.whole.unsqueeze(1).expand(-1, h.shape[1], -1)
+        else:
+            z = self.attention(h, state.memory)
+        # tanh(W_c [z_t; h_t])
+        return self.dropout(torch.tanh(self.combine(torch.cat([z, h], -1))))
+
+    # --- sizes -----------------------------------------------------------------------------------------------------------------------
+
+    def parameter_table(self) -> list[ParameterRow]:
+        config = self.config
+        (rows, columns), a = config.grid, config.stack.width
+        table = [*self.cnn.parameter_rows("cnn"), ParameterRow("positions", "m*a", {"m": rows * columns, "a": a})]
+        table += [linear_row("first", a, config.embedding)]
+        table += [ParameterRow("words", "v*e", {"v": config.vocabulary, "e": config.embedding})]
+        table += self.writer.parameter_rows("writer")
+        if config.attention:
+            table.append(ParameterRow("attention", "(n + a)*k + k", {"n": config.units, "a": a, "k": config.look}))
+        output = ParameterRow("output", "n*v", {"n": config.units, "v": config.vocabulary})
+        return [*table, linear_row("combine", a + config.units, config.units), output]
+
+
+@dataclass
+class Writing:
+    """What a captioner knows while it writes."""
+
+    states: tuple[State, ...]
+    whole: Float[Tensor, "batch feature"]
+    memory: Memory | None
+    """The places, where they can be looked at."""
+
+    def reorder(self, index: Int64[Tensor, " row"]) -> None:
+        """Go on with these rows of the batch: some may be dropped, others repeated."""
+        self.states, self.whole = reorder(self.states, index), self.whole.index_select(0, index)
+        self.memory = None if self.memory is None else self.memory.reorder(index)
+
+
+SIZES = {
+    "small": CaptionerConfig(width=8, units=64, embedding=32, look=32),
+    "base": CaptionerConfig(),
+    "large": CaptionerConfig(width=32, depth=2, units=512, embedding=256, look=256),
+    "whole": CaptionerConfig(attention=False, cell="gru"),
+}

@@ -1,0 +1,262 @@
+"""Forecaster: a recurrent net that reads what has been and writes quantiles of what will be, beside a linear autoregression.
+
+    z_t = (y_t − c) / s                                  c, s: mean and mean deviation of the window of history
+    ẑ_{T+h} = b + Σ_k a_k ẑ_{T+h−k}                      the linear part runs on over the horizon; ẑ_t = z_t up to T
+    e_t = f(z_t, x_t; e_{t−1})                            the encoder reads the history,  t ≤ T
+    d_h = g(ẑ_{T+h}, h/H, x_{T+h}; d_{h−1}),  d_0 = e_T   the decoder reads what is known of the future,  h = 1 … H
+    m_h = ẑ_{T+h} + w·d_h                                 median: the linear forecast and a correction
+    q_h(½ ± j) = m_h ± Σ_{i≤j} softplus(v_i·d_h + r_ih)   quantiles, which cannot cross
+    y_{T+h} = c + s q_h                                   q_h: the mean over some nets that differ in their first weights
+
+f and g are recurrences of any cell. x is known in advance: the calendar and the user's covariates. Each window is measured in its own level
+and spread, so a series may rise for ever and its swings may grow. All steps of the horizon are written at once (MQ-RNN, Wen et al. 2017),
+not fed back, and learned by the pinball loss of all quantiles, by each net for itself:
+
+    ρ_τ(y, q) = max(τ (y − q), (τ − 1) (y − q))
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Self, cast
+
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from neuropil.config import Config, from_data, option
+from neuropil.errors import InputError
+from neuropil.models.sequence import CELLS, CellName
+from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.recurrence import Recurrence
+from neuropil.parts.standardize import Standardize
+from neuropil.protocols import Batch, Phase
+
+BANDS = (0.5, 0.8, 0.9)
+"""Shares of the truth that the bands around the median should hold."""
+LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+MEDIAN = len(BANDS)
+RIDGE = 1.0
+"""Pull of the linear part's coefficients towards zero, in windows: it only matters where there are few."""
+
+
+class ForecasterConfig(Config):
+    cell: CellName = option("gru", "what reads the history and writes the horizon")
+    units: int = option(32, "numbers that a layer remembers from step to step", low=1)
+    layers: int = option(1, "layers of the encoder and of the decoder", low=1)
+    dropout: float = option(
+        0.1, "share of the numbers before the output, and between layers, that are silenced in training", low=0, high=0.9
+    )
+    members: int = option(4, "nets whose forecasts are averaged; they share the linear part", low=1)
+    lags: int = from_data(12, "values that the linear part looks back at")
+    features: int = from_data(4, "numbers that are known in advance of each step")
+    steps: int = from_data(12, "steps to forecast")
+
+
+class Forecaster(nn.Module):
+    def __init__(self, config: ForecasterConfig):
+        super().__init__()
+        self.config = config
+        self.standardize = Standardize((config.features,))
+        self.autoregression = Autoregression(config.lags, config.steps)
+        self.members = nn.ModuleList(Member(config) for _ in range(config.members))
+
+    def forward(
+        self, history: Float[Tensor, "batch time"], known: Float[Tensor, "batch whole feature"]
+    ) -> Float[Tensor, "batch horizon level"]:
+        """Quantiles at `LEVELS`, in the units of the series."""
+        return self.each(history, known).mean(0)
+
+    def each(
+        self, history: Float[Tensor, "batch time"], known: Float[Tensor, "batch whole feature"]
+    ) -> Float[Tensor, "member batch horizon level"]:
+        """The quantiles of each net for itself."""
+        self._require(history, known)
+        c, s = level_and_spread(history)  # batch 1
+        x = self._scaled(known)  # batch whole feature
+        z = (history - c) / s  # batch time
+        ahead = self.autoregression(z)  # batch horizon
+        q = ahead.unsqueeze(-1) + torch.stack([member(z, ahead, x) for member in self.members])  # member batch horizon level
+        return c.unsqueeze(-1) + s.unsqueeze(-1) * q
+
+    @torch.no_grad()
+    def fit(self, batch: Batch) -> Self:
+        """What has a closed form, from windows of the training part: the scaling of what is known, the linear part by least squares, and
+        the widths of the bands by its errors. The net begins as this linear forecast, and learns what is missing."""
+        if self.config.features:
+            self.standardize.fit(rearrange(batch["known"], "batch time feature -> (batch time) feature"))
+        history, target, there = batch["history"], batch["target"], batch["there"]
+        c, s = level_and_spread(history)
+        z, ahead = (history - c) / s, (target - c) / s
+        self.autoregression.set(least_squares(batch, [self.config.lags]))
+        for member in self.members:
+            cast(Member, member).quantiles.set_widths(ahead - self.autoregression(z), there)
+        return self
+
+    def parameter_table(self) -> list[ParameterRow]:
+        rows = [ParameterRow("autoregression", "p + 1", {"p": self.config.lags})]
+        return rows + [row for i, member in enumerate(self.members) for row in cast(Member, member).parameter_rows(f"members.{i}")]
+
+    def _scaled(self, known: Float[Tensor, "batch time feature"]) -> Float[Tensor, "batch time feature"]:
+        rows = self.standardize(rearrange(known, "batch time feature -> (batch time) feature"))
+        return rearrange(rows, "(batch time) feature -> batch time feature", batch=len(known))
+
+    def _require(self, history: Tensor, known: Tensor) -> None:
+        config = self.config
+        if history.shape[1] < config.lags:
+            raise InputError(f"this forecaster needs at least {config.lags} values of history", got=f"{history.shape[1]}")
+        expected = (len(history), history.shape[1] + config.steps, config.features)
+        if known.shape != expected:
+            rule = f"what is known of the history and of the {config.steps} steps after it must have the shape {list(expected)}"
+            raise InputError(rule, got=f"{list(known.shape)}")
+
+
+class Member(nn.Module):
+    """One net: what it adds to the linear forecast at each step and quantile."""
+
+    def __init__(self, config: ForecasterConfig):
+        super().__init__()
+        build, sizes = CELLS[config.cell], (config.units, config.layers)
+        self.encoder = Recurrence(build, 1 + config.features, *sizes, dropout=config.dropout)
+        self.decoder = Recurrence(build, 2 + config.features, *sizes, dropout=config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
+        self.quantiles = Quantiles(config.units, config.steps)
+
+    def forward(
+        self, z: Float[Tensor, "batch time"], ahead: Float[Tensor, "batch horizon"], x: Float[Tensor, "batch whole feature"]
+    ) -> Float[Tensor, "batch horizon level"]:
+        past, future = x.split([z.shape[1], ahead.shape[1]], 1)
+        place = torch.linspace(1 / ahead.shape[1], 1, ahead.shape[1], device=z.device).expand_as(ahead)
+        states = self.encoder(torch.cat([z.unsqueeze(-1), past], -1)).states
+        d = self.decoder(torch.cat([torch.stack([ahead, place], -1), future], -1), states).outputs  # batch horizon unit
+        return self.quantiles(self.dropout(d))
+
+    def parameter_rows(self, name: str) -> list[ParameterRow]:
+        """Where the net is a model's `name`."""
+        horizon, levels = self.quantiles.widths.shape[0], len(LEVELS)
+        sizes = {"n": self.quantiles.output.in_features, "q": levels, "H": horizon}
+        cells = self.encoder.parameter_rows(f"{name}.encoder") + self.decoder.parameter_rows(f"{name}.decoder")
+        return [*cells, ParameterRow(f"{name}.quantiles", "n*q + q + H*(q - 1)", sizes)]
+
+
+class Autoregression(nn.Module):
+    """ẑ_{T+h} = b + Σ_k a_k ẑ_{T+h−k}, run on from the last `lags` values."""
+
+    def __init__(self, lags: int, horizon: int):
+        super().__init__()
+        self.lags, self.horizon = lags, horizon
+        self.weight = nn.Parameter(torch.zeros(lags))  # a_1 … a_p
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def forward(self, z: Float[Tensor, "batch time"]) -> Float[Tensor, "batch horizon"]:
+        # Each forecast is linear in the last p values: its coefficients follow from those of the p steps before it, once for all windows.
+        p = self.lags
+        rows = list(torch.eye(p + 1, device=z.device, dtype=z.dtype)[:p])  # the values themselves; the last column is for the constant
+        constant = F.pad(self.bias, (p, 0))
+        for _ in range(self.horizon):
+            rows.append(self.weight.flip(0) @ torch.stack(rows[-p:]) + constant)
+        ahead = torch.stack(rows[p:])  # horizon p+1
+        return F.linear(z[:, -p:], ahead[:, :p], ahead[:, p])
+
+    @torch.no_grad()
+    def set(self, coefficients: Float[Tensor, " coefficient"]) -> None:
+        """a_1 … a_p and b."""
+        self.weight.copy_(coefficients[:-1])
+        self.bias.copy_(coefficients[-1:])
+
+
+class Quantiles(nn.Module):
+    """The median's correction, and above and below it gaps that are positive, so that quantiles are in order."""
+
+    def __init__(self, units: int, horizon: int):
+        super().__init__()
+        self.output = nn.Linear(units, len(LEVELS))
+        self.widths = nn.Parameter(torch.zeros(horizon, len(LEVELS) - 1))
+        nn.init.zeros_(self.output.weight)
+        nn.init.zeros_(self.output.bias)
+
+    def forward(self, d: Float[Tensor, "batch horizon unit"]) -> Float[Tensor, "batch horizon level"]:
+        y = self.output(d)
+        correction, gaps = y[..., :1], F.softplus(y[..., 1:] + self.widths)
+        below, above = gaps.split(MEDIAN, -1)
+        return correction + torch.cat([-below.cumsum(-1).flip(-1), torch.zeros_like(correction), above.cumsum(-1)], -1)
+
+    @torch.no_grad()
+    def set_widths(self, errors: Float[Tensor, "batch horizon"], there: Bool[Tensor, "batch horizon"]) -> None:
+        """Gaps as between the quantiles of these errors at each step of the horizon."""
+        for step in range(errors.shape[1]):
+            seen = errors[there[:, step], step]
+            if len(seen):
+                q = torch.quantile(seen, torch.tensor(LEVELS, device=seen.device))
+                gaps = torch.cat([q[: MEDIAN + 1].diff().flip(0), q[MEDIAN:].diff()]).clamp(min=1e-3)
+                self.widths[step] = gaps + torch.log(-torch.expm1(-gaps))  # softplus⁻¹
+
+
+class QuantileRegression:
+    """The learner: the pinball loss of all quantiles, in units of each series' scale. Steps that have no value count for nothing.
+
+    Each net of a forecaster is trained by its own loss, and what is measured is the loss of their mean.
+    """
+
+    def __init__(self, model: Forecaster):
+        self.model = model
+
+    def phases(self) -> Sequence[Phase]:
+        return [Phase("forecasting", dict(self.model.named_parameters()), self.loss)]
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        losses = self._losses(batch, self.model.each(batch["history"], batch["known"]))  # member batch horizon
+        return losses[:, batch["there"]].mean()
+
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
+        losses = self._losses(batch, self.model(batch["history"], batch["known"])) * batch["there"]  # batch horizon
+        return {"loss": losses.sum(1) / batch["there"].sum(1)}
+
+    def _losses(self, batch: Batch, q: Float[Tensor, "*member batch horizon level"]) -> Float[Tensor, "*member batch horizon"]:
+        return pinball(batch["target"].expand(q.shape[:-1]), q).mean(-1) / batch["scale"].unsqueeze(1)
+
+
+def pinball(y: Float[Tensor, "*any"], q: Float[Tensor, "*any level"]) -> Float[Tensor, "*any level"]:
+    """ρ_τ(y, q) at each of `LEVELS`."""
+    tau = torch.tensor(LEVELS, device=q.device, dtype=q.dtype)
+    error = y.unsqueeze(-1) - q
+    return torch.maximum(tau * error, (tau - 1) * error)
+
+
+def level_and_spread(history: Float[Tensor, "batch time"]) -> tuple[Float[Tensor, "batch 1"], Float[Tensor, "batch 1"]]:
+    """c and s; a history that never moves has the spread 1."""
+    c = history.mean(1, keepdim=True)
+    s = (history - c).abs().mean(1, keepdim=True)
+    rounding = 4 * torch.finfo(history.dtype).eps * history.abs().amax(1, keepdim=True)
+    return c, torch.where(s > rounding, s, 1.0)
+
+
+def choose_lags(batch: Batch) -> int:
+    """The number of lags whose one-step least squares have the smallest AIC, n log Σe² + 2p, all on the same windows."""
+    examples, time = batch["history"].shape
+    return len(least_squares(batch, range(1, max(2, min(time, examples // 4))))) - 1
+
+
+def least_squares(batch: Batch, lags: Sequence[int]) -> Float[Tensor, " coefficient"]:
+    """a_1 … a_p and b of the linear part, one step ahead, for the number of lags p with the smallest AIC.
+
+    A window counts as its errors do in units of its series, and not at all if the value after it is missing.
+    """
+    batch = {name: values[batch["there"][:, 0]] for name, values in batch.items()}
+    c, s = level_and_spread(batch["history"])
+    w = (s.squeeze(1) / batch["scale"]).square().double()
+    w = w / w.mean()
+    y = ((batch["target"][:, :1] - c) / s).squeeze(1).double()
+    x = F.pad(((batch["history"] - c) / s)[:, -max(lags) :].flip(1), (1, 0), value=1.0).double()  # 1, then lag 1, 2 …
+    gram = (x * w.unsqueeze(1)).mT @ x + RIDGE * torch.eye(x.shape[1], device=x.device, dtype=x.dtype)
+    moments, total = (x * w.unsqueeze(1)).mT @ y, (w * y.square()).sum()
+    found: list[tuple[float, Tensor]] = []
+    for p in lags:
+        solved = torch.linalg.solve(gram[: p + 1, : p + 1], moments[: p + 1])
+        error = (total - solved @ moments[: p + 1]).clamp(min=torch.finfo(x.dtype).tiny)
+        found.append((float(len(x) * error.log() + 2 * p), solved))
+    best = min(found, key=lambda pair: pair[0])[1]
+    return best.roll(-1).to(batch["history"].dtype)
+
+
+SIZES = {"small": ForecasterConfig(units=8), "base": ForecasterConfig(), "large": ForecasterConfig(units=64, layers=2)}

@@ -1,0 +1,168 @@
+"""Tracker: a convolutional network looks at every frame of a film, and a recurrent one remembers where things were going.
+
+    g_t = φ(W_g CNN(x_t) + b_g)         what is seen in frame t
+    h_t = cell(g_t; h_{t−1})            what is known of the film so far
+    p_t = μ + σ (V h_t + c)             where the object is, whether it can be seen or not
+
+Positions are in pixels, or whatever the targets are in: their mean μ and spread σ are part of the model. Without a memory (`cell="none"`)
+
+    h_t = φ(W_h g_t + b_h)
+
+each frame is answered on its own, and an object that is hidden can be anywhere. Targets that nobody knows are NaN and count for nothing:
+
+    L = mean over the frames whose t_t is known of ½ ‖(p_t − t_t) / σ‖²
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from einops import rearrange
+from jaxtyping import Bool, Float, Num
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from neuropil.config import Config, from_data, option
+from neuropil.errors import InputError
+from neuropil.models.sequence import CELLS
+from neuropil.parts.convolution import ConvolutionStack, Stack, stack_for
+from neuropil.parts.losses import at_least_single, squared_error
+from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.recurrence import Lengths, Recurred, Recurrence, State, there
+from neuropil.parts.standardize import Standardize
+from neuropil.protocols import Batch, Phase
+
+MemoryName = Literal["rnn", "lstm", "gru", "mingru", "none"]
+
+
+class TrackerConfig(Config):
+    cell: MemoryName = option("lstm", "what remembers; with none, each frame is answered on its own")
+    units: int = option(128, "numbers that are remembered from frame to frame", low=1)
+    layers: int = option(1, "cells above one another", low=1)
+    features: int = option(64, "numbers that stand for what is seen in a frame", low=1)
+    width: int = option(16, "channels of the convolutional network's first stage; each further stage has twice as many", low=1)
+    depth: int = option(1, "residual blocks in a stage", low=1)
+    dropout: float = option(0.0, "share of what is seen, and of what passes between layers, that is silenced in training", low=0, high=0.95)
+    shape: tuple[int, ...] = from_data((1, 28, 28), "channels, height and width of one frame")
+    outputs: int = from_data(2, "numbers to tell of each frame: x and y")
+
+    def validate(self) -> None:
+        if len(self.shape) != 3:
+            raise InputError("a tracker needs frames of channels, height and width", got=f"inputs of shape {self.shape}")
+
+    @property
+    def stack(self) -> Stack:
+        return stack_for(self.shape, self.width, depth=self.depth)
+
+    @property
+    def seen(self) -> int:
+        """Numbers that the convolutional network makes of a frame: its features at every place."""
+        rows, columns = self.stack.grid
+        return self.stack.width * rows * columns
+
+
+class Tracker(nn.Module):
+    def __init__(self, config: TrackerConfig):
+        super().__init__()
+        self.config = config
+        self.standardize = Standardize(config.shape)
+        self.cnn = ConvolutionStack(config.stack)
+        self.look = nn.Linear(config.seen, config.features)  # W_g
+        self.memory: Recurrence | Forgetful
+        if config.cell == "none":
+            self.memory = Forgetful(config.features, config.units)
+        else:
+            self.memory = Recurrence(CELLS[config.cell], config.features, config.units, config.layers, dropout=config.dropout)
+        self.output = nn.Linear(config.units, config.outputs)  # V
+        self.target_scale = Standardize((config.outputs,))  # μ and σ
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self, frames: Num[Tensor, "batch time channel height width"], lengths: Lengths | None = None
+    ) -> Float[Tensor, "batch time output"]:
+        """An answer for each frame; those past a film's length mean nothing."""
+        return self.follow(frames, None, lengths)[0]
+
+    def follow(
+        self,
+        frames: Num[Tensor, "batch time channel height width"],
+        states: Sequence[State] | None = None,
+        lengths: Lengths | None = None,
+    ) -> tuple[Float[Tensor, "batch time output"], tuple[State, ...]]:
+        """Answers, and what is remembered after them: a film that is still running goes on from there, be it by a single frame."""
+        outputs, after = self.memory(self.watch(frames, lengths), states, lengths)
+        return self.target_scale.inverse(self.output(outputs)), after  # p_t = μ + σ (V h_t + c)
+
+    def watch(
+        self, frames: Num[Tensor, "batch time channel height width"], lengths: Lengths | None = None
+    ) -> Float[Tensor, "batch time feature"]:
+        """g_t of every frame. Frames that only fill a batch up are not looked at: batch norm would count them."""
+        if lengths is None:
+            seen = self.see(rearrange(frames, "batch time channel height width -> (batch time) channel height width"))
+            return rearrange(seen, "(batch time) feature -> batch time feature", batch=len(frames))
+        real = there(lengths, frames.shape[1])
+        seen = self.see(frames[real])
+        return seen.new_zeros(*frames.shape[:2], seen.shape[-1]).masked_scatter(real.unsqueeze(-1), seen)
+
+    def see(self, frames: Num[Tensor, "frame channel height width"]) -> Float[Tensor, "frame feature"]:
+        places = rearrange(self.cnn(self.standardize(frames)), "frame feature row column -> frame (feature row column)")
+        return self.dropout(F.relu(self.look(places)))
+
+    def parameter_table(self) -> list[ParameterRow]:
+        config = self.config
+        rows = [*self.cnn.parameter_rows("cnn"), linear_row("look", config.seen, config.features)]
+        return [*rows, *self.memory.parameter_rows("memory"), linear_row("output", config.units, config.outputs)]
+
+
+class Forgetful(nn.Module):
+    """What takes the place of a recurrence where nothing is to be remembered: h_t = φ(W_h g_t + b_h)."""
+
+    def __init__(self, inputs: int, units: int):
+        super().__init__()
+        self.layer = nn.Linear(inputs, units)
+
+    def forward(self, x: Float[Tensor, "batch time input"], states: object = None, lengths: object = None) -> Recurred:
+        return Recurred(F.relu(self.layer(x)), ())
+
+    def parameter_rows(self, name: str) -> list[ParameterRow]:
+        return [linear_row(f"{name}.layer", self.layer.in_features, self.layer.out_features)]
+
+
+class Tracking:
+    """The objective: a batch is ``{"input": frames, "length": …, "target": …}``, its targets NaN where nobody knows them."""
+
+    def __init__(self, model: Tracker):
+        self.model = model
+
+    def phases(self) -> Sequence[Phase]:
+        return [Phase("tracking", dict(self.model.named_parameters()), self.loss)]
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        answers, targets, known = self._answers(batch)
+        return self._scaled_error(answers, targets)[known].mean()
+
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
+        """Means over the frames of each film whose target is known; `error` is the distance, in the units of the targets."""
+        answers, targets, known = self._answers(batch)
+        count = known.sum(-1).clamp(min=1)
+        values = {"loss": self._scaled_error(answers, targets), "error": (answers - targets).norm(dim=-1)}
+        return {name: (each * known).sum(-1) / count for name, each in values.items()}
+
+    def _answers(
+        self, batch: Batch
+    ) -> tuple[Float[Tensor, "batch time output"], Float[Tensor, "batch time output"], Bool[Tensor, "batch time"]]:
+        """Answers, targets, and where these are known; elsewhere the target is 0."""
+        answers = at_least_single(self.model(batch["input"], batch["length"]))
+        known = batch["target"].isfinite().all(-1) & there(batch["length"], answers.shape[1])
+        return answers, batch["target"].nan_to_num(0.0).to(answers), known
+
+    def _scaled_error(self, answers: Tensor, targets: Tensor) -> Float[Tensor, "batch time"]:
+        # ½ ‖(p − t) / σ‖²
+        return squared_error(answers / self.model.target_scale.std, targets / self.model.target_scale.std)
+
+
+SIZES = {
+    "small": TrackerConfig(width=8, features=32, units=32),
+    "base": TrackerConfig(),
+    "large": TrackerConfig(width=32, depth=2, features=256, units=256, layers=2),
+    "frame": TrackerConfig(cell="none"),
+}

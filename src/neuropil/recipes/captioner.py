@@ -1,0 +1,79 @@
+"""A captioner that learns to say what is on a picture: scenes of hand-written digits, or the user's own pictures and captions.
+
+Beside it stand the same network without attention, what was said of the nearest training picture, and the most common caption.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from neuropil.config import Config, option
+from neuropil.data.augmentation import Augment
+from neuropil.data.caption_sources import CaptionDataConfig, prepare_captions
+from neuropil.data.captions import CaptionedPictures
+from neuropil.data.tokenizers import Tokenizer
+from neuropil.models.captioner import SIZES, Captioner, CaptionerConfig
+from neuropil.recipes.captioning import TOKENIZER_FILE, Captioning, CaptionWriter, Columns, WordsConfig
+from neuropil.recipes.recipe import Recipe
+from neuropil.recipes.supervised import initialised
+from neuropil.training.loop import TrainingConfig
+
+
+class CaptionObjective(Config):
+    label_smoothing: float = option(0.0, "share of a word's probability that is spread over the vocabulary", low=0, high=0.9)
+    compare: bool = option(True, "also train the same network without attention (or with it, if this one has none)")
+
+
+class CaptionerOptions(Config):
+    data: CaptionDataConfig = CaptionDataConfig()
+    words: WordsConfig = WordsConfig()
+    model: CaptionerConfig = SIZES["base"]
+    objective: CaptionObjective = CaptionObjective()
+    augment: Augment = Augment(shift=1, rotate=8, zoom=0.1)
+    training: TrainingConfig = TrainingConfig(epochs=8, batch_size=64, learning_rate=3e-3, warmup=0.1, clip=1.0, keep="last")
+
+
+OWN_DATA = CaptionerOptions(
+    model=dataclasses.replace(SIZES["large"], dropout=0.3),
+    objective=CaptionObjective(label_smoothing=0.1, compare=False),
+    augment=Augment(shift=2, zoom=0.1),
+    training=TrainingConfig(updates=5_000, batch_size=32, learning_rate=1e-3, warmup=0.1, clip=1.0),
+)
+"""What people say of photographs has more words, and few of them are certain."""
+
+
+def build(options: CaptionerOptions, seed: int) -> Captioning:
+    splits = prepare_captions(options.data, seed)
+    tokenizer = Tokenizer.train(splits.train.texts, options.words.tokens, options.words.words)
+    config = dataclasses.replace(options.model, shape=splits.train.shape, vocabulary=len(tokenizer))
+    other = dataclasses.replace(config, attention=not config.attention)
+    name = f"the same {'with' if other.attention else 'without'} attention"
+    return Captioning(
+        new_captioner(config, splits.train, seed),
+        splits,
+        tokenizer,
+        options.training,
+        seed=seed,
+        name="captioner",
+        label_smoothing=options.objective.label_smoothing,
+        words=options.words,
+        augment=options.augment,
+        columns=Columns(picture_column=options.data.picture_column, caption_column=options.data.caption_column),
+        rival=(name, new_captioner(other, splits.train, seed)) if options.objective.compare else None,
+    )
+
+
+def new_captioner(config: CaptionerConfig, train: CaptionedPictures, seed: int) -> Captioner:
+    """For these pictures, before training."""
+    model = initialised(lambda: Captioner(config), seed)
+    model.standardize.fit(train.pictures)
+    return model
+
+
+def restore(facts: Mapping[str, Any], folder: Path) -> CaptionWriter:
+    model = Captioner(CaptionerConfig.from_dict(facts["model"]))
+    return CaptionWriter(model, Tokenizer.load(folder / TOKENIZER_FILE), facts["max_tokens"], facts["beam"], facts["columns"])
+
+
+RECIPE = Recipe(CaptionerOptions(), build, restore, own_data=OWN_DATA)

@@ -1,0 +1,57 @@
+"""A recurrent network that reads a text and names its class: the library of a docstring, or the label of the user's own texts."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from neuropil.config import Config
+from neuropil.data.labelled_texts import LabelledTextConfig, prepare_labelled_texts
+from neuropil.models.sequence import Sequence, SequenceConfig
+from neuropil.recipes.recipe import Recipe
+from neuropil.recipes.supervised import initialised
+from neuropil.recipes.text_classification import (
+    Reader,
+    ReadingConfig,
+    TextClassification,
+    TextClassifier,
+    TextObjective,
+    restore_classifier,
+)
+from neuropil.recipes.text_experiment import begin_alike
+from neuropil.training.loop import TrainingConfig, pick_device
+
+
+class TextClassifierOptions(Config):
+    data: LabelledTextConfig = LabelledTextConfig()
+    reading: ReadingConfig = ReadingConfig()
+    model: SequenceConfig = SequenceConfig(units=64, embedding=64, bidirectional=True, pooling="max", dropout=0.5)
+    objective: TextObjective = TextObjective()
+    training: TrainingConfig = TrainingConfig(updates=1_000, batch_size=64, learning_rate=3e-3, clip=1.0, patience=4)
+
+
+def build(options: TextClassifierOptions, seed: int) -> TextClassification:
+    splits = prepare_labelled_texts(options.data, seed)
+    reader = Reader.learn(splits.train.texts, options.reading)
+    config = dataclasses.replace(options.model, shape="many_to_one", tokens=len(reader.tokenizer), outputs=len(splits.train.classes))
+    model = initialised(lambda: Sequence(config), seed).to(pick_device(options.training.device))
+    begin_alike(model.embedding)
+    return TextClassification(
+        model,
+        config,
+        splits,
+        reader,
+        options.training,
+        seed=seed,
+        name="text_classifier",
+        objective=options.objective,
+        parameters=model.parameter_table(),
+        columns=options.data.columns,
+    )
+
+
+def restore(facts: Mapping[str, Any], folder: Path) -> TextClassifier:
+    return restore_classifier(Sequence(SequenceConfig.from_dict(facts["model"])), facts, folder)
+
+
+RECIPE = Recipe(TextClassifierOptions(), build, restore)
