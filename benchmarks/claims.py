@@ -115,7 +115,7 @@ def language_models() -> list[str]:
     rows = [
         row
         for name in ("rnn", "lstm", "gru", "mingru")
-        for row in results(name, {"bits": decimals}, range(1))[: None if name == "rnn" else 1]
+        for row in results(name, {"bits_per_character": decimals}, range(1))[: None if name == "rnn" else 1]
     ]
     return table(["model", "bits per character", "seconds of training"], rows)
 

@@ -323,6 +323,9 @@ PICTURES: dict[str, Callable[[], str]] = {
     "positions-likeness": from_report("positions", "inner products"),
     "positions-learning": from_report("positions", "validation accuracy"),
     "gaussian-process": from_report("gaussian_process", "four curves"),
+    "lstm": from_report("lstm", "gates of a recurrent cell"),
+    "recurrence": from_report("recurrence", "gradient norm of each cell", updates=10),
+    "recurrence-clipping": from_report("recurrence", "loss with and without clipping"),
     "seq2seq": from_report("seq2seq", "which tokens of the source"),
     "transformer": from_report("transformer", "which tokens of the source"),
 }

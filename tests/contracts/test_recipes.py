@@ -35,6 +35,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "transformer": {"width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "epochs": 1, "batch_size": 2000},
 }
 SHORTENED: dict[str, dict[str, Any]] = {
+    "recurrence": {"updates": 40},
+    **{name: {"updates": 60, "batch_size": 128, "units": 32} for name in ("rnn", "lstm", "gru", "mingru")},
     "mlp": {"epochs": 5},
     "cnn": {"epochs": 3},
     "attention": {"epochs": 3},

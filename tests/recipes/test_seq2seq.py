@@ -75,6 +75,17 @@ def test_without_attention_there_is_nothing_to_look_at(without_attention: Run, t
     assert not (tmp_path / "looked.html").exists()
 
 
+def test_the_gates_of_reader_and_writer_are_shown(without_attention: Run, run: Run, capsys: pytest.CaptureFixture[str]):
+    main(["inspect", str(without_attention.folder), "--gates", "5 November 2026"])
+    printed = capsys.readouterr().out
+    assert "encoder.backwards.0" in printed
+    assert "decoder.recurrence.forwards.0" in printed
+    page = (without_attention.folder / "gates.html").read_text(encoding="utf-8")
+    assert "forget" in page
+    main(["inspect", str(run.folder), "--gates", "5 November 2026"])  # Bahdanau's decoder goes step by step, and is not watched
+    assert "encoder.forwards.0" in capsys.readouterr().out
+
+
 def test_two_vocabularies_need_two_files(without_attention: Run):
     assert (without_attention.folder / "tokenizer-target.json").exists()
     assert neuropil.load(without_attention.folder).translate("5 Nov 2026") == without_attention.translate("5 Nov 2026")

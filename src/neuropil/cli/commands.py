@@ -233,11 +233,12 @@ def generate(words: list[str]) -> None:
         positional=["run", "prompt"],
         optional=["prompt"],
     )
-    from neuropil.recipes import generating, run
+    from neuropil.recipes import run
 
-    for piece in generating.generated(
-        run.load(arguments.run), arguments.prompt, length=arguments.length, temperature=arguments.temperature, seed=arguments.seed
-    ):
+    pieces = run.load(arguments.run).generate(
+        arguments.prompt, length=arguments.length, temperature=arguments.temperature, seed=arguments.seed
+    )
+    for piece in pieces:
         print(piece, end="", flush=True)
     print()
 

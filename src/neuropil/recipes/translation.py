@@ -19,6 +19,7 @@ from neuropil.data.text_lines import read_lines
 from neuropil.data.tokenizers import Tokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.alignment import Alignment, AttentionMap
+from neuropil.inspection.gates import Passage
 from neuropil.inspection.recording import record
 from neuropil.inspection.report import Section
 from neuropil.parts.objectives import Translation
@@ -142,9 +143,7 @@ class Translator:
     def align(self, text: str, translation: str | None = None) -> Alignment:
         """Where the model looked while it wrote the translation, its own if none is given."""
         translation = self.translate([text]).texts[0] if translation is None else translation
-        source, target = self.vocabulary.source.encode([text])[0], self.vocabulary.target.encode([translation])[0]
-        self._require_short(len(source))
-        read, written = [*source, END], [START, *target, END]
+        read, written = self._tokens(text, translation)
         with torch.no_grad(), record(self.model) as tape:
             cast(WritingModel, self.model).hidden(self._row(read), self._row(written[:-1]))
         names = {"read": labels(self.vocabulary.source, read), "known": labels(self.vocabulary.target, written[:-1])}
@@ -155,6 +154,19 @@ class Translator:
             maps.append(AttentionMap(name, weights[0].cpu(), names[rows], names[columns]))
         maps.sort(key=lambda each: "cross" in each.name)  # a viewer opens with the last one, and this is what people come for
         return Alignment(maps, title=f"{text} → {translation}")
+
+    def passage(self, text: str) -> Passage:
+        """The text, and the model's own translation of it, for whoever watches recurrent cells at work."""
+        read, written = self._tokens(text, self.translate([text]).texts[0])
+        model, known = cast(WritingModel, self.model), written[:-1]
+        names = {True: labels(self.vocabulary.source, read), False: labels(self.vocabulary.target, known)}
+        return Passage(lambda: model.hidden(self._row(read), self._row(known)), lambda cell: names[cell.startswith("encoder")])
+
+    def _tokens(self, text: str, translation: str) -> tuple[list[int], list[int]]:
+        """What is read, and what is written, from start to end."""
+        source, target = self.vocabulary.source.encode([text])[0], self.vocabulary.target.encode([translation])[0]
+        self._require_short(len(source))
+        return [*source, END], [START, *target, END]
 
     def _groups(self, texts: Sequence[str]) -> Iterator[list[int]]:
         """Texts of like length together; empty ones in none."""
