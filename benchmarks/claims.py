@@ -75,8 +75,8 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         "seq2seq": (f"{exact} seq2seq --attention NAME` reads exactly right, by the length of what is read.", seq2seq),
         "forecasts": (FORECASTS, forecasts),
         "language-models": ("Bits per character of held-out Python documentation after `neuropil train NAME`.", language_models),
-        "captions": ("Captions of unseen combinations of unseen digits after `neuropil train captioner`.", captions),
-        "tracks": ("Mean distance in pixels from the true place of an unseen digit after `neuropil train tracker`.", tracks),
+        "captioner": ("Captions of unseen combinations of unseen digits after `neuropil train captioner`.", captions),
+        "tracker": ("Mean distance in pixels from the true place of an unseen digit after `neuropil train tracker`.", tracks),
         "tags": ("Tags of the letters of unseen dates after `neuropil train tagger`.", tags),
         "docstrings": ("From which module an unseen docstring comes, after `neuropil train text_classifier`.", docstrings),
     }

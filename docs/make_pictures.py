@@ -326,6 +326,11 @@ PICTURES: dict[str, Callable[[], str]] = {
     "lstm": from_report("lstm", "gates of a recurrent cell"),
     "recurrence": from_report("recurrence", "gradient norm of each cell", updates=10),
     "recurrence-clipping": from_report("recurrence", "loss with and without clipping"),
+    "forecaster": from_report("forecaster", "forecasts from several origins"),
+    "text-classifier": from_report("text_classifier", "probabilities of classes after"),
+    "captioner": from_report("captioner", "pictures, lit where"),
+    "tracker": from_report("tracker", "film strips"),
+    "tracker-hidden": from_report("tracker", "error against the frames"),
     "seq2seq": from_report("seq2seq", "which tokens of the source"),
     "transformer": from_report("transformer", "which tokens of the source"),
 }

@@ -40,6 +40,7 @@ SHORTENED: dict[str, dict[str, Any]] = {
     "mlp": {"epochs": 5},
     "cnn": {"epochs": 3},
     "attention": {"epochs": 3},
+    "forecaster": {"updates": 60},
     "positions": {"updates": 60},
     "seq2seq": {"epochs": 1, "batch_size": 512},
     "transformer": {"epochs": 1, "batch_size": 512},

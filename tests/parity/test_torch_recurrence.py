@@ -23,9 +23,9 @@ class Problem(NamedTuple):
 
 
 @st.composite
-def problems(draw: st.DrawFn, dtype: torch.dtype = torch.float64) -> Problem:
+def problems(draw: st.DrawFn, kind: type[TorchRecurrence], dtype: torch.dtype = torch.float64) -> Problem:
     torch.manual_seed(draw(st.integers(0, 2**16)))
-    module = draw(st.sampled_from(MODULES))(
+    module = kind(
         draw(st.integers(1, 3)),
         draw(st.integers(1, 4)),
         num_layers=draw(st.integers(1, 3)),
@@ -40,6 +40,12 @@ def problems(draw: st.DrawFn, dtype: torch.dtype = torch.float64) -> Problem:
     count = module.num_layers * (2 if module.bidirectional else 1)
     first = [torch.randn(count, batch, module.hidden_size, dtype=dtype).requires_grad_() for _ in range(1 + isinstance(module, nn.LSTM))]
     return Problem(module, torch.randn(batch, time, module.input_size, dtype=dtype).requires_grad_(), tuple(first))
+
+
+def lengths_for(problem: Problem) -> st.SearchStrategy[Tensor]:
+    """A packed batch has no row without a step."""
+    batch, time, _ = problem.x.shape
+    return st.lists(st.integers(1, time), min_size=batch, max_size=batch).map(torch.tensor)
 
 
 def run_torchs(problem: Problem, lengths: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -97,31 +103,35 @@ def require_parity(problem: Problem, lengths: Tensor | None, *, tolerance: float
     assert compared == len(theirs)
 
 
-@settings(deadline=None, max_examples=60)
-@given(problem=problems())
-def test_outputs_states_and_gradients_equal_torchs(problem: Problem):
-    require_parity(problem, None, tolerance=1e-10)
+every_kind = pytest.mark.parametrize("kind", MODULES)
 
 
-@settings(deadline=None, max_examples=60)
-@given(problem=problems(), data=st.data())
-def test_with_lengths_they_equal_torchs_of_a_packed_batch(problem: Problem, data: st.DataObject):
-    batch, time, _ = problem.x.shape
-    lengths = torch.tensor(data.draw(st.lists(st.integers(1, time), min_size=batch, max_size=batch)))
-    require_parity(problem, lengths, tolerance=1e-10)
+@every_kind
+@settings(deadline=None, max_examples=20)
+@given(data=st.data())
+def test_outputs_states_and_gradients_equal_torchs(kind: type[TorchRecurrence], data: st.DataObject):
+    require_parity(data.draw(problems(kind)), None, tolerance=1e-10)
 
 
-@settings(deadline=None, max_examples=30)
-@given(problem=problems(torch.float32), data=st.data())
-def test_in_single_precision_they_equal_torchs_to_its_digits(problem: Problem, data: st.DataObject):
-    batch, time, _ = problem.x.shape
-    lengths = torch.tensor(data.draw(st.lists(st.integers(1, time), min_size=batch, max_size=batch)))
-    for given_lengths in (None, lengths):
-        require_parity(problem, given_lengths, tolerance=1e-5)
+@every_kind
+@settings(deadline=None, max_examples=20)
+@given(data=st.data())
+def test_with_lengths_they_equal_torchs_of_a_packed_batch(kind: type[TorchRecurrence], data: st.DataObject):
+    problem = data.draw(problems(kind))
+    require_parity(problem, data.draw(lengths_for(problem)), tolerance=1e-10)
+
+
+@every_kind
+@settings(deadline=None, max_examples=10)
+@given(data=st.data())
+def test_in_single_precision_they_equal_torchs_to_its_digits(kind: type[TorchRecurrence], data: st.DataObject):
+    problem = data.draw(problems(kind, torch.float32))
+    for lengths in (None, data.draw(lengths_for(problem))):
+        require_parity(problem, lengths, tolerance=1e-5)
 
 
 @pytest.mark.parametrize("way", ["loop", "fused"])
-@pytest.mark.parametrize("kind", MODULES)
+@every_kind
 def test_in_every_way_a_cell_is_one_direction_of_torchs(kind: type[TorchRecurrence], way: Way):
     torch.manual_seed(0)
     module, x = kind(3, 4, bidirectional=True, batch_first=True, dtype=torch.float64), torch.randn(2, 6, 3, dtype=torch.float64)
@@ -129,7 +139,7 @@ def test_in_every_way_a_cell_is_one_direction_of_torchs(kind: type[TorchRecurren
         torch.testing.assert_close(cell(x, backward=backward, way=way).outputs, expected)
 
 
-@pytest.mark.parametrize("kind", MODULES)
+@every_kind
 def test_a_stream_is_handed_over_between_theirs_and_ours(kind: type[TorchRecurrence]):
     """They read the first half, we the second."""
     torch.manual_seed(0)

@@ -5,7 +5,7 @@ import itertools
 import math
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -50,6 +50,9 @@ BUILDS: dict[str, Build] = {
 FASTER: dict[str, Way] = {"rnn": "fused", "lstm": "fused", "gru": "fused", "mingru": "scan", "positive_mingru": "scan"}
 SEEDS = st.integers(0, 2**16)
 
+every_cell = pytest.mark.parametrize("name", BUILDS)
+maybe_padded = pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
+
 
 def random_cell(name: str, inputs: int, units: int, dtype: torch.dtype = torch.float64) -> Cell:
     """With biases that are not the zeros they start as."""
@@ -72,15 +75,13 @@ class Problem(NamedTuple):
 
 
 @st.composite
-def problems(
-    draw: st.DrawFn, names: Sequence[str] = tuple(BUILDS), padded: bool | None = None, dtype: torch.dtype = torch.float64
-) -> Problem:
+def problems(draw: st.DrawFn, name: str, *, padded: bool, dtype: torch.dtype = torch.float64) -> Problem:
     torch.manual_seed(draw(SEEDS))
     batch, time = draw(st.integers(0, 4)), draw(st.one_of(st.integers(0, 6), st.sampled_from([11, 16])))
     inputs, units = draw(st.integers(1, 3)), draw(st.integers(1, 4))
-    cell = random_cell(draw(st.sampled_from(names)), inputs, units, dtype)
+    cell = random_cell(name, inputs, units, dtype)
     lengths = None
-    if padded or (padded is None and draw(st.booleans())):
+    if padded:
         lengths = torch.tensor(draw(st.lists(st.integers(0, time), min_size=batch, max_size=batch)), dtype=torch.int64)
     return Problem(cell, torch.randn(batch, time, inputs, dtype=dtype).requires_grad_(), random_state(cell, batch), lengths)
 
@@ -119,50 +120,60 @@ def row_by_row(problem: Problem, *, backward: bool = False) -> Ran:
 # --- one cell -------------------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
-@given(problem=problems(), backward=st.booleans())
-def test_a_loop_is_each_row_step_by_step(problem: Problem, backward: bool):
+@every_cell
+@maybe_padded
+@settings(deadline=None, max_examples=8)
+@given(data=st.data(), backward=st.booleans())
+def test_a_loop_is_each_row_step_by_step(name: str, padded: bool, data: st.DataObject, backward: bool):
+    problem = data.draw(problems(name, padded=padded))
     cell, x, state, lengths = problem
     ours = everything(problem, lambda _: cell(x, state, lengths, backward=backward, way="loop"))
     require_equal(ours, everything(problem, lambda problem: row_by_row(problem, backward=backward)))
 
 
-@settings(deadline=None, max_examples=80)
-@given(problem=problems(list(FASTER)), backward=st.booleans())
-def test_the_kernel_and_the_scan_equal_the_loop(problem: Problem, backward: bool):
+@pytest.mark.parametrize(("name", "way"), FASTER.items())
+@maybe_padded
+@settings(deadline=None, max_examples=12)
+@given(data=st.data(), backward=st.booleans())
+def test_the_kernel_and_the_scan_equal_the_loop(name: str, way: Way, padded: bool, data: st.DataObject, backward: bool):
+    problem = data.draw(problems(name, padded=padded))
     cell, x, state, lengths = problem
-    name = "mingru" if isinstance(cell, MinGRU) else type(cell).__name__.lower()
-    loop, faster = (
-        everything(problem, lambda _, way=way: cell(x, state, lengths, backward=backward, way=way)) for way in ("loop", FASTER[name])
-    )
-    require_equal(faster, loop)
+    loop = everything(problem, lambda _: cell(x, state, lengths, backward=backward, way="loop"))
+    require_equal(everything(problem, lambda _: cell(x, state, lengths, backward=backward, way=way)), loop)
 
 
-@settings(deadline=None, max_examples=30)
-@given(problem=problems(list(FASTER), dtype=torch.float32), backward=st.booleans())
-def test_in_single_precision_they_agree_to_its_digits(problem: Problem, backward: bool):
+@pytest.mark.parametrize("name", FASTER)
+@maybe_padded
+@settings(deadline=None, max_examples=6)
+@given(data=st.data(), backward=st.booleans())
+def test_in_single_precision_they_agree_to_its_digits(name: str, padded: bool, data: st.DataObject, backward: bool):
     """PyTorch has another kernel of the LSTM for single precision."""
+    problem = data.draw(problems(name, padded=padded, dtype=torch.float32))
     cell, x, state, lengths = problem
-    loop, chosen = (everything(problem, lambda _, way=way: cell(x, state, lengths, backward=backward, way=way)) for way in ("loop", None))
-    require_equal(chosen, loop, tolerance=3e-5)
+    loop = everything(problem, lambda _: cell(x, state, lengths, backward=backward, way="loop"))
+    require_equal(everything(problem, lambda _: cell(x, state, lengths, backward=backward)), loop, tolerance=3e-5)
 
 
-@settings(deadline=None, max_examples=60)
-@given(problem=problems(padded=True), backward=st.booleans(), garbage=st.sampled_from([math.nan, math.inf, 1e30]))
-def test_what_stands_in_the_padding_reaches_no_output_no_state_and_no_gradient(problem: Problem, backward: bool, garbage: float):
+@every_cell
+@settings(deadline=None, max_examples=8)
+@given(data=st.data(), backward=st.booleans(), garbage=st.sampled_from([math.nan, math.inf, 1e30]), way=st.sampled_from(["loop", None]))
+def test_what_stands_in_the_padding_reaches_no_output_no_state_and_no_gradient(
+    name: str, data: st.DataObject, backward: bool, garbage: float, way: Way | None
+):
+    problem = data.draw(problems(name, padded=True))
     cell, x, state, lengths = problem
     assert lengths is not None
     filled = x.detach().masked_fill(~there(lengths, x.shape[1]).unsqueeze(-1), garbage).requires_grad_()
-    ways: list[Way | None] = ["loop", None]
-    for way in ways:
-        clean = everything(problem, lambda _, way=way: cell(x, state, lengths, backward=backward, way=way))
-        dirty = everything(problem._replace(x=filled), lambda _, way=way: cell(filled, state, lengths, backward=backward, way=way))
-        assert all(map(torch.equal, clean, dirty))
+    clean = everything(problem, lambda _: cell(x, state, lengths, backward=backward, way=way))
+    dirty = everything(problem._replace(x=filled), lambda _: cell(filled, state, lengths, backward=backward, way=way))
+    assert all(map(torch.equal, clean, dirty))
 
 
-@settings(deadline=None, max_examples=40)
-@given(problem=problems(padded=False), cuts=st.lists(st.integers(0, 16), max_size=4))
-def test_a_stream_in_pieces_is_the_whole(problem: Problem, cuts: list[int]):
+@every_cell
+@settings(deadline=None, max_examples=6)
+@given(data=st.data(), cuts=st.lists(st.integers(0, 16), max_size=4))
+def test_a_stream_in_pieces_is_the_whole(name: str, data: st.DataObject, cuts: list[int]):
+    problem = data.draw(problems(name, padded=False))
     cell, x, first, _ = problem
     bounds = [0, *sorted(min(cut, x.shape[1]) for cut in cuts), x.shape[1]]
 
@@ -176,7 +187,7 @@ def test_a_stream_in_pieces_is_the_whole(problem: Problem, cuts: list[int]):
     require_equal(everything(problem, streamed), everything(problem, lambda _: cell(x, first)))
 
 
-@pytest.mark.parametrize("name", BUILDS)
+@every_cell
 def test_full_lengths_are_no_lengths_at_all(name: str):
     torch.manual_seed(0)
     cell, x = random_cell(name, 3, 4), torch.randn(3, 5, 3, dtype=torch.float64)
@@ -186,7 +197,7 @@ def test_full_lengths_are_no_lengths_at_all(name: str):
         assert all(map(torch.equal, whole.state, padded.state))
 
 
-@pytest.mark.parametrize("name", BUILDS)
+@every_cell
 def test_no_state_is_the_zero_state(name: str):
     torch.manual_seed(0)
     cell, x = random_cell(name, 3, 4), torch.randn(2, 5, 3, dtype=torch.float64)
@@ -204,7 +215,7 @@ def test_strided_inputs_are_read_as_what_they_hold(name: str):
         torch.testing.assert_close(cell(x, way=way).outputs, cell(x.contiguous(), way=way).outputs)
 
 
-@pytest.mark.parametrize("name", BUILDS)
+@every_cell
 def test_gates_can_be_had_for_all_steps_at_once(name: str):
     torch.manual_seed(0)
     cell, x = random_cell(name, 3, 4), torch.randn(2, 5, 3, dtype=torch.float64)
@@ -217,9 +228,9 @@ def test_gates_can_be_had_for_all_steps_at_once(name: str):
             torch.testing.assert_close(at_once[:, t], gate)
 
 
-@pytest.mark.parametrize("name", BUILDS)
+@every_cell
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["reads float32", "reads bfloat16"])
-@pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
+@maybe_padded
 def test_under_autocast_products_are_short_and_states_are_not(name: str, dtype: torch.dtype, padded: bool):
     """A state may come from a layer that answered in bfloat16."""
     torch.manual_seed(0)
@@ -250,8 +261,8 @@ def test_under_autocast_a_long_scan_adds_up_with_all_digits():
     torch.testing.assert_close(last, torch.tensor([[1 + 4 * 0.999**4096]]), rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize("name", BUILDS)
-@pytest.mark.parametrize("padded", [False, True])
+@every_cell
+@maybe_padded
 def test_on_the_meta_device_shapes_are_enough(name: str, padded: bool):
     cell, x = BUILDS[name](3, 4).to("meta"), torch.empty(2, 5, 3, device="meta")
     lengths = torch.ones(2, dtype=torch.int64, device="meta") if padded else None
@@ -327,7 +338,7 @@ def test_a_stack_is_its_cells_one_upon_the_other(name: str, layers: int, bidirec
     torch.testing.assert_close(after, tuple(expected))
 
 
-@pytest.mark.parametrize("name", BUILDS)
+@every_cell
 def test_a_stack_goes_on_in_pieces_and_step_by_step(name: str):
     torch.manual_seed(0)
     recurrence, x = Recurrence(BUILDS[name], 3, 4, layers=2).double(), torch.randn(2, 6, 3).double()

@@ -52,6 +52,15 @@ def test_padding_changes_nothing_and_is_zero(name: CellName, lengths: list[int])
                 torch.testing.assert_close(ours.h[row : row + 1], theirs.h, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_no_number_in_the_padding_reaches_no_gradient(name: CellName):
+    recurrence = blocks(name)
+    x = torch.randn(2, 6, 3)
+    x[1, 2:] = torch.nan
+    recurrence(x, lengths=torch.tensor([6, 2])).outputs.square().sum().backward()
+    assert all(torch.isfinite(parameter.grad).all() for parameter in recurrence.parameters() if parameter.grad is not None)
+
+
 def test_a_block_whose_nets_are_silent_only_hands_on_what_it_reads():
     recurrence = blocks("mingru")
     with torch.no_grad():

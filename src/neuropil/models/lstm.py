@@ -74,8 +74,8 @@ class LSTM(Cell):
         return LSTMState(o * torch.tanh(c), c)
 
     def kernel(self) -> Kernel:
-        keep = self.bias.new_tensor([-SHUT, SHUT, 0, 0]).repeat_interleave(self.units).unsqueeze(1)  # i = 0 and f = 1, so c' = c
-        return Kernel("lstm", (self.input_weight, self.state_weight, self.bias, torch.zeros_like(self.bias)), keep)
+        weights = (self.input_weight, self.state_weight, self.bias, torch.zeros_like(self.bias))
+        return Kernel("lstm", weights, keep=(-SHUT, SHUT, 0, 0))  # i = 0 and f = 1, so c' = c
 
     def parameter_table(self) -> list[ParameterRow]:
         return [ParameterRow("", "4*(n^2 + n*m + n)", {"n": self.units, "m": self.inputs})]

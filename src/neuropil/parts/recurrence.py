@@ -42,8 +42,8 @@ class Kernel(NamedTuple):
 
     name: Literal["lstm", "gru", "rnn_tanh"]
     weights: tuple[Tensor, Tensor, Tensor, Tensor]
-    keep: Float[Tensor, "drive 1"] | None = None
-    """Weights of one input more: where it is 1, the step leaves all of the state but h as it is."""
+    keep: tuple[float, ...] = ()
+    """What to add to the sums of each gate so that a step leaves all of the state but h as it is."""
 
 
 class Linear(NamedTuple):
@@ -195,10 +195,10 @@ def _fused(cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengt
     function = cast(Callable[..., tuple[Tensor, ...]], getattr(torch, kernel.name))
     reduced, weights = _autocasts(x), list(kernel.weights)
     x = x.to(cell.dtype) if reduced else x
-    if lengths is not None and kernel.keep is not None:
-        # The rest of the state at a row's end is in no output: it is carried through the padding instead.
+    if lengths is not None and kernel.keep:
+        # What else is in the state at a row's end is in no output. One more input, which is 1 in the padding, carries it through.
         x = torch.cat([x, (~there(lengths, x.shape[1])).unsqueeze(-1).to(x.dtype)], -1)
-        weights[0] = torch.cat([weights[0], kernel.keep], 1)
+        weights[0] = torch.cat([weights[0], x.new_tensor(kernel.keep).repeat_interleave(cell.units).unsqueeze(1)], 1)
     first = [part.unsqueeze(0) for part in state]
     with torch.autocast(x.device.type, enabled=reduced and _runs(kernel.name, x.device, precision(x))):
         outputs, *last = function(x, first if len(first) > 1 else first[0], weights, True, 1, 0.0, cell.training, False, True)

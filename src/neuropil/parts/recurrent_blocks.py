@@ -64,14 +64,17 @@ class RecurrentBlocks(nn.Module):
     ) -> Recurred:
         states = self.initial(x) if states is None else states
         require_states(states, len(self.blocks))
-        x, after = self.enter(x), []
+        padding = None if lengths is None else ~there(lengths, x.shape[1]).unsqueeze(-1)
+        # What stands in the padding must not even be multiplied by zero: it may be no number.
+        x, after = self.enter(x if padding is None else x.masked_fill(padding, 0)), []
         for block, state in zip(self._blocks, states, strict=True):
             x, state = block(x, state, lengths)
             after.append(state)
         x = self.norm(x)
-        return Recurred(x if lengths is None else x.masked_fill(~there(lengths, x.shape[1]).unsqueeze(-1), 0), tuple(after))
+        return Recurred(x if padding is None else x.masked_fill(padding, 0), tuple(after))
 
     def step(self, x: Float[Tensor, "batch input"], states: Sequence[State]) -> tuple[Float[Tensor, "batch unit"], tuple[State, ...]]:
+        require_states(states, len(self.blocks))
         x, after = self.enter(x), []
         for block, state in zip(self._blocks, states, strict=True):
             x, state = block.step(x, state)

@@ -56,13 +56,13 @@ def from_torch(module: nn.Transformer, *, source_vocabulary: int, target_vocabul
         source_vocabulary=source_vocabulary,
         target_vocabulary=target_vocabulary,
     )
-    ours = Transformer(config)
+    ours = Transformer(config).to(first.linear1.weight)
     state, names = module.state_dict(), names_of(config)
     if different := sorted(state.keys() ^ set(names.values())):
         raise InputError("from_torch takes an nn.Transformer with the parameters of ours", got=f"one that differs in {different[0]}")
     for name, theirs in names.items():
         ours.get_parameter(name).data.copy_(state[theirs])
-    return ours.to(first.linear1.weight).train(module.training)
+    return ours.train(module.training)
 
 
 def to_torch(model: Transformer) -> nn.Transformer:

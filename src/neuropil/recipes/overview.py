@@ -20,12 +20,17 @@ def metric_text(name: str, value: float) -> str:
     """A score as people say it: shares as per cent, BLEU and chrF with one decimal, everything else with four digits."""
     if name.endswith(("chrf", "bleu")):
         return f"{value:.1f}"
-    return f"{100 * value:.2f} %" if name.endswith(("accuracy", "share")) else f"{value:.4g}"
+    return f"{100 * value:.2f} %" if name.endswith(("accuracy", "share", "coverage")) else f"{value:.4g}"
 
 
 def rises(name: str) -> bool:
     """Whether more of a metric is better."""
-    return name.endswith(("accuracy", "chrf", "bleu"))
+    return name.endswith(("accuracy", "chrf", "bleu", "f1"))
+
+
+def falls(name: str) -> bool:
+    """Whether less of a metric is better."""
+    return name.endswith(("loss", "error", "mase", "bits_per_character", "perplexity"))
 
 
 def metric_names(results: Sequence[Result]) -> list[str]:
@@ -72,7 +77,7 @@ def _card(results: Sequence[Result], result: Result, name: str) -> Number:
     beaten = None
     if result is results[0] and len(results) > 1 and name in results[1].metrics:
         mine, other = result.metrics[name], results[1].metrics[name]
-        if rises(name) or name.endswith(("loss", "error")):
+        if rises(name) or falls(name):
             beaten = mine > other if rises(name) else mine < other
     return Number(f"{result.name}: {name.replace('_', ' ')}", metric_text(name, result.metrics[name]), good=beaten)
 
