@@ -177,7 +177,7 @@ def test_the_loss_of_tags_is_torchs_cross_entropy_with_padding_ignored(label_smo
     expected = nn.CrossEntropyLoss(label_smoothing=label_smoothing)(model(batch["input"]).mT, target)
     ours = Tagging(model, label_smoothing).loss(batch)
     torch.testing.assert_close(ours, expected)
-    for gradient, other in zip(*(torch.autograd.grad(loss, model.parameters()) for loss in (ours, expected)), strict=True):
+    for gradient, other in zip(*(torch.autograd.grad(loss, list(model.parameters())) for loss in (ours, expected)), strict=True):
         torch.testing.assert_close(gradient, other)
     assert isinstance(Tagging(model), Learner)
 
