@@ -52,6 +52,11 @@ class Sequences:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
+        """All that there is to it."""
+        return self.tokens, self.begins, self.lengths
+
     def padded(self, index: Int64[Tensor, " batch"]) -> Int64[Tensor, "batch time"]:
         lengths = self.lengths[index, None]
         time = torch.arange(int(lengths.max()))

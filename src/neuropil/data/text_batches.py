@@ -30,6 +30,11 @@ class EncodedTexts:
     def lengths(self) -> Int64[Tensor, "example 1"]:
         return self.inputs.lengths[:, None]
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All that there is to them."""
+        return (*self.inputs.tensors, *(self.targets.tensors if isinstance(self.targets, Sequences) else [self.targets]))
+
     def take(self, index: Int64[Tensor, " chosen"]) -> "EncodedTexts":
         targets = self.targets.take(index) if isinstance(self.targets, Sequences) else self.targets[index]
         return EncodedTexts(self.inputs.take(index), targets)

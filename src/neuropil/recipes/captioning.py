@@ -1,6 +1,5 @@
 """From a picture to a sentence: the experiment of every model that writes captions, and what it leaves behind."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.caption_batches import CaptionBatches, EncodedCaptions, encode_captions
+from neuropil.data.caption_batches import CaptionBatches, encode_captions
 from neuropil.data.caption_files import read_captions
 from neuropil.data.captions import CaptionSplits
 from neuropil.data.examples import Schema
@@ -30,6 +29,7 @@ from neuropil.parts.objectives import Translation
 from neuropil.protocols import END, START
 from neuropil.recipes import captioning_report
 from neuropil.recipes.captioning_scores import baselines, score_captions
+from neuropil.recipes.fingerprint import fingerprint
 from neuropil.recipes.recipe import Result
 from neuropil.sampling.search import beam, greedy
 from neuropil.training.evaluation import evaluate
@@ -186,7 +186,9 @@ class Captioning:
             "beam": self.words.beam,
             "columns": dict(self.columns),
             "notes": self.notes,
-            "fingerprint": fingerprint(self.encoded),
+            "fingerprint": fingerprint(
+                tensor for part in self.encoded.values() for tensor in (part.pictures, part.picture_of, *part.captions.tensors)
+            ),
         }
 
     @property
@@ -251,12 +253,3 @@ class Captioning:
 
     def _held_out(self, part: str) -> CaptionBatches:
         return CaptionBatches(self.encoded[part], PICTURES_AT_ONCE, seed=0, shuffle=False, device=self.device)
-
-
-def fingerprint(encoded: dict[str, EncodedCaptions]) -> str:
-    """Changes when any picture or token of any part does."""
-    digest = hashlib.sha256()
-    for part in encoded.values():
-        for tensor in (part.pictures, part.picture_of, part.captions.tokens, part.captions.lengths):
-            digest.update(tensor.contiguous().numpy().data)
-    return digest.hexdigest()[:16]

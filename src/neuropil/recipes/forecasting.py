@@ -1,6 +1,5 @@
 """From the history of series to quantiles of their future: the experiment, and the trained forecaster that comes out of it."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from neuropil.inspection.report import Section
 from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN, Forecaster, QuantileRegression
 from neuropil.parts.parameters import ParameterRow
 from neuropil.recipes import forecasting_report
+from neuropil.recipes.fingerprint import fingerprint
 from neuropil.recipes.forecasting_baselines import Autoregressions, persistence, seasonal_naive
 from neuropil.recipes.forecasting_scores import (
     UNSTRETCHED,
@@ -204,12 +204,13 @@ class Forecasting:
         }
 
     def facts(self) -> dict[str, Any]:
+        panel = self.splits.panel
         return {
             "model": self.model_config.to_dict(),
             "series": self._schema(self.forecaster.longest_gap),
             "source": self.splits.table.source,
             "notes": list(self.splits.table.notes),
-            "fingerprint": fingerprint(self.splits.panel),
+            "fingerprint": fingerprint((panel.between, panel.known_at, panel.features), text=str(panel.table.first)),
         }
 
     def train(self, folder: Path, *, show_progress: bool) -> None:
@@ -297,11 +298,3 @@ def load_factors(folder: Path) -> Sequence[float]:
     """Those that a run kept, or none where it was stopped before."""
     path = folder / CALIBRATION_FILE
     return json.loads(path.read_text(encoding="utf-8"))["factors"] if path.exists() else UNSTRETCHED
-
-
-def fingerprint(panel: Panel) -> str:
-    """Changes when any value, date or covariate does."""
-    digest = hashlib.sha256(str(panel.table.first).encode())
-    for tensor in (panel.between, panel.known_at, panel.features):
-        digest.update(tensor.contiguous().numpy().data)
-    return digest.hexdigest()[:16]

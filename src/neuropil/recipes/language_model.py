@@ -1,7 +1,6 @@
 """Language models: what the recipes of all recurrent cells have in common. A network reads a text and learns what comes next."""
 
 import dataclasses
-import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from neuropil.parts.next_token import NextToken
 from neuropil.protocols import END, PADDING, START, UNKNOWN
 from neuropil.randomness import seeded
 from neuropil.recipes import language_report
+from neuropil.recipes.fingerprint import fingerprint
 from neuropil.recipes.language_baselines import ORDERS, PACKERS, n_gram_losses, packed_nats
 from neuropil.recipes.recipe import Recipe, Result
 from neuropil.recipes.supervised import initialised
@@ -198,15 +198,12 @@ class LanguageModelling:
         require_monitor(training, evaluate(NextToken(self.model), one))  # before a folder is made
 
     def facts(self) -> dict[str, Any]:
-        digest = hashlib.sha256()
-        for tokens in self.tokens.values():
-            digest.update(tokens.numpy().data)
         return {
             "model": self.model_config.to_dict(),
             "source": self.corpus.source,
             "vocabulary": len(self.tokenizer),
             "notes": list(self.corpus.notes),
-            "fingerprint": digest.hexdigest()[:16],
+            "fingerprint": fingerprint(self.tokens.values()),
         }
 
     def train(self, folder: Path, *, show_progress: bool) -> None:

@@ -1,6 +1,5 @@
 """Learning from labelled examples: what the recipes of all classifiers and regressors have in common."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +23,7 @@ from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
 from neuropil.randomness import mix
 from neuropil.recipes.baselines import baselines
+from neuropil.recipes.fingerprint import fingerprint
 from neuropil.recipes.recipe import Predictions, Result
 from neuropil.recipes.supervised_report import data_section, inside_section, learning_section, mistakes_section, model_section
 from neuropil.training.evaluation import evaluate
@@ -133,7 +133,9 @@ class Supervised:
             "model": self.model_config.to_dict(),
             "schema": self.schema.to_dict(),
             "source": self.splits.train.source,
-            "fingerprint": fingerprint(self.splits),
+            "fingerprint": fingerprint(
+                tensor for part in (self.splits.train, self.splits.validation, self.splits.test) for tensor in (part.inputs, part.targets)
+            ),
         }
 
     @cached_property
@@ -179,12 +181,3 @@ class Supervised:
 
     def _held_out(self, examples: Examples) -> ExampleBatches:
         return ExampleBatches(examples, EVALUATION_BATCH, seed=0, shuffle=False, device=self.device)
-
-
-def fingerprint(splits: Splits) -> str:
-    """Changes when any example of any part does."""
-    digest = hashlib.sha256()
-    for part in (splits.train, splits.validation, splits.test):
-        for tensor in (part.inputs, part.targets):
-            digest.update(tensor.contiguous().numpy().data)
-    return digest.hexdigest()[:16]

@@ -24,9 +24,10 @@ from neuropil.inspection.report import Section
 from neuropil.parts.objectives import Tagging
 from neuropil.parts.parameters import ParameterRow
 from neuropil.recipes import tagging_report
+from neuropil.recipes.fingerprint import fingerprint
 from neuropil.recipes.recipe import Result
 from neuropil.recipes.tagging_scores import baselines, score_tags
-from neuropil.recipes.text_experiment import TextExperiment, fingerprint, held_out_batches
+from neuropil.recipes.text_experiment import TextExperiment, held_out_batches
 from neuropil.recipes.translating import texts_of
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
@@ -167,7 +168,7 @@ class TextTagging(TextExperiment):
             "source": self.splits.train.source,
             "vocabulary": len(self.tagger.vocabulary),
             "notes": self.notes,
-            "fingerprint": fingerprint(self.encoded),
+            "fingerprint": fingerprint(tensor for part in self.encoded.values() for tensor in part.tensors),
         }
 
     @property

@@ -23,9 +23,10 @@ from neuropil.inspection.report import Section
 from neuropil.parts.objectives import Classification
 from neuropil.parts.parameters import ParameterRow
 from neuropil.recipes import text_classification_report
+from neuropil.recipes.fingerprint import fingerprint
 from neuropil.recipes.recipe import Predictions, Result
 from neuropil.recipes.text_baselines import classifiers
-from neuropil.recipes.text_experiment import TextExperiment, fingerprint, held_out_batches
+from neuropil.recipes.text_experiment import TextExperiment, held_out_batches
 from neuropil.recipes.translating import texts_of
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
@@ -178,7 +179,7 @@ class TextClassification(TextExperiment):
             "source": self.splits.train.source,
             "vocabulary": len(self.reader.tokenizer),
             "notes": self.notes,
-            "fingerprint": fingerprint(self.encoded),
+            "fingerprint": fingerprint(tensor for part in self.encoded.values() for tensor in part.tensors),
         }
 
     @property

@@ -24,10 +24,19 @@ from neuropil.training.loop import TrainingConfig, pick_device
 
 class TextClassifierOptions(Config):
     data: LabelledTextConfig = LabelledTextConfig()
-    reading: ReadingConfig = ReadingConfig()
-    model: SequenceConfig = SequenceConfig(units=64, embedding=64, bidirectional=True, pooling="max", dropout=0.5)
-    objective: TextObjective = TextObjective()
-    training: TrainingConfig = TrainingConfig(updates=1_000, batch_size=64, learning_rate=3e-3, clip=1.0, patience=4)
+    reading: ReadingConfig = ReadingConfig(tokens="bpe", vocabulary=8_000)
+    model: SequenceConfig = SequenceConfig(cell="gru", units=128, embedding=128, bidirectional=True, pooling="max", dropout=0.5)
+    objective: TextObjective = TextObjective(label_smoothing=0.1, word_dropout=0.2)
+    training: TrainingConfig = TrainingConfig(epochs=10, batch_size=64, learning_rate=2e-3, clip=1.0)
+
+
+OWN_DATA = TextClassifierOptions(
+    reading=ReadingConfig(),
+    model=SequenceConfig(cell="gru", units=64, embedding=64, bidirectional=True, pooling="max", dropout=0.5),
+    objective=TextObjective(label_smoothing=0.1),
+    training=TrainingConfig(updates=1_000, batch_size=32, learning_rate=3e-3, clip=1.0),
+)
+"""Texts of a user's may be long, and have whole words to tell them apart."""
 
 
 def build(options: TextClassifierOptions, seed: int) -> TextClassification:
@@ -54,4 +63,4 @@ def restore(facts: Mapping[str, Any], folder: Path) -> TextClassifier:
     return restore_classifier(Sequence(SequenceConfig.from_dict(facts["model"])), facts, folder)
 
 
-RECIPE = Recipe(TextClassifierOptions(), build, restore)
+RECIPE = Recipe(TextClassifierOptions(), build, restore, own_data=OWN_DATA)

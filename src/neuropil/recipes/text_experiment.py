@@ -1,6 +1,5 @@
 """Learning from texts: what the recipes of all models that read texts, and answer without writing any, have in common."""
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ import torch
 from torch import nn
 
 from neuropil.config import Config
-from neuropil.data.length_batches import Change, LengthBatches, Sequences
+from neuropil.data.length_batches import Change, LengthBatches
 from neuropil.data.text_batches import EncodedTexts
 from neuropil.inspection.report import Section
 from neuropil.parts.parameters import ParameterRow
@@ -97,15 +96,3 @@ def begin_alike(embedding: nn.Embedding) -> None:
 
 def held_out_batches(encoded: EncodedTexts, device: torch.device) -> LengthBatches:
     return LengthBatches(encoded, EVALUATION_BATCH, seed=0, shuffle=False, device=device)
-
-
-def fingerprint(encoded: Mapping[str, EncodedTexts]) -> str:
-    """Changes when any token or target of any part does."""
-    digest = hashlib.sha256()
-    for part in encoded.values():
-        targets = part.targets
-        sequences = [part.inputs, targets] if isinstance(targets, Sequences) else [part.inputs]
-        tensors = [tensor for each in sequences for tensor in (each.tokens, each.begins, each.lengths)]
-        for tensor in tensors if isinstance(targets, Sequences) else [*tensors, targets]:
-            digest.update(tensor.contiguous().numpy().data)
-    return digest.hexdigest()[:16]

@@ -1,6 +1,5 @@
 """From a film to a path: the experiment of a tracker, and what it leaves behind."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +19,7 @@ from neuropil.errors import InputError
 from neuropil.inspection.report import Section
 from neuropil.models.tracker import Tracker, Tracking
 from neuropil.recipes import tracking_report
+from neuropil.recipes.fingerprint import fingerprint
 from neuropil.recipes.recipe import Result
 from neuropil.recipes.tracking_scores import carried_on, score_tracks
 from neuropil.training.evaluation import evaluate
@@ -140,7 +140,11 @@ class FollowingFilms:
             "source": self.splits.train.source,
             "size": list(self.splits.train.size),
             "notes": list(self.splits.notes),
-            "fingerprint": fingerprint(self.splits),
+            "fingerprint": fingerprint(
+                tensor
+                for part in (self.splits.train, self.splits.validation, self.splits.test)
+                for tensor in (part.frames, part.lengths, part.positions, part.hidden)
+            ),
         }
 
     def train(self, folder: Path, *, show_progress: bool) -> None:
@@ -192,12 +196,3 @@ class FollowingFilms:
 
     def _held_out(self, films: Films) -> FilmBatches:
         return FilmBatches(films, self.training.batch_size, seed=0, shuffle=False, device=self.device)
-
-
-def fingerprint(splits: FilmSplits) -> str:
-    """Changes when any frame or position of any part does."""
-    digest = hashlib.sha256()
-    for part in (splits.train, splits.validation, splits.test):
-        for tensor in (part.frames, part.lengths, part.positions, part.hidden):
-            digest.update(tensor.contiguous().numpy().data)
-    return digest.hexdigest()[:16]

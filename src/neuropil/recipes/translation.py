@@ -1,6 +1,5 @@
 """From one text to another: what the recipes of all models that translate have in common."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from neuropil.config import Config, option
-from neuropil.data.pair_batches import EncodedPairs, PairBatches, encode_pairs
+from neuropil.data.pair_batches import PairBatches, encode_pairs
 from neuropil.data.pair_files import read_pairs
 from neuropil.data.pair_sources import PairDataConfig
 from neuropil.data.pairs import Pairs, PairSplits
@@ -26,6 +25,7 @@ from neuropil.parts.objectives import Translation
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import END, START
 from neuropil.recipes import translation_report
+from neuropil.recipes.fingerprint import fingerprint
 from neuropil.recipes.recipe import Result
 from neuropil.recipes.translation_scores import nearest_pair, score_translations
 from neuropil.sampling.search import State, beam, greedy
@@ -272,7 +272,9 @@ class Translating:
             "vocabulary": {"source": len(self.vocabulary.source), "target": len(self.vocabulary.target)},
             "columns": dict(self.columns),
             "notes": self.notes,
-            "fingerprint": fingerprint(self.encoded),
+            "fingerprint": fingerprint(
+                tensor for part in self.encoded.values() for side in (part.sources, part.targets) for tensor in side.tensors
+            ),
         }
 
     @property
@@ -338,13 +340,3 @@ def baselines(splits: PairSplits) -> dict[str, list[str]]:
         "the most similar training pair": nearest_pair(splits.train, splits.test.sources),
         "the source unchanged": list(splits.test.sources),
     }
-
-
-def fingerprint(encoded: dict[str, EncodedPairs]) -> str:
-    """Changes when any token of any part does."""
-    digest = hashlib.sha256()
-    for part in encoded.values():
-        for side in (part.sources, part.targets):
-            for tensor in (side.tokens, side.begins, side.lengths):
-                digest.update(tensor.contiguous().numpy().data)
-    return digest.hexdigest()[:16]
