@@ -78,7 +78,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         "captioner": ("Captions of unseen combinations of unseen digits after `neuropil train captioner`.", captions),
         "tracker": ("Mean distance in pixels from the true place of an unseen digit after `neuropil train tracker`.", tracks),
         "tags": ("Tags of the letters of unseen dates after `neuropil train tagger`.", tags),
-        "docstrings": ("From which module an unseen docstring comes, after `neuropil train text_classifier`.", docstrings),
+        "docstrings": ("From which library an unseen docstring comes, after `neuropil train text_classifier`.", docstrings),
     }
     if (folder := arguments.mnist) is not None:
         about = f"Accuracy on MNIST's own 10,000 test pictures after `neuropil train NAME --data mnist --minutes {MINUTES}`."

@@ -1,3 +1,4 @@
+import itertools
 import re
 from collections import Counter
 from functools import cache
@@ -63,11 +64,20 @@ def test_captions_say_what_is_where(splits: CaptionSplits):
             if len(named) > 1:
                 along, across = (1, 0) if match["relation"] == "left of" else (0, 1)
                 assert places[1][along] >= places[0][along] + 8
-                assert abs(places[1][across] - places[0][across]) <= 2
+                assert abs(places[1][across] - places[0][across]) <= 1
                 if len(named) == 3:
                     after = match["side"] in ("below", "on the right")
                     assert match["side"] in SIDES[match["relation"]]
                     assert all((places[2][across] - place[across]) * (1 if after else -1) >= 8 for place in places[:2])
+
+
+def test_there_is_one_way_only_to_say_what_is_where(splits: CaptionSplits):
+    """Of three digits two are in line; if two pairs were, either could be named first."""
+    for scene, group in zip(splits.train.pictures[:, 0].numpy(), splits.train.groups, strict=True):
+        if group == "three digits":
+            places = [(row, column) for _, row, column in found_digits(scene)]
+            in_line = [min(abs(a[0] - b[0]), abs(a[1] - b[1])) <= 2 for a, b in itertools.combinations(places, 2)]
+            assert sum(in_line) == 1
 
 
 def test_no_two_parts_share_a_hand_written_digit(splits: CaptionSplits):

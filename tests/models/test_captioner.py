@@ -42,13 +42,13 @@ def test_it_is_its_equations():
     x, y = pictures(3), captions(3, 5)
     a = model.see(x)
     assert a.shape == (3, 36, 16)
-    h = model.writer.cells[0].step(model.first(a.mean(1)), Hidden(torch.zeros(3, 12, dtype=torch.float64)))
+    h = model.writer.cells[0].step(model.first(F.layer_norm(a.mean(1), (16,))), Hidden(torch.zeros(3, 12, dtype=torch.float64)))
     score = cast(Additive, model.attention.score)
     logits = []
     for word in y.unbind(1):
         h = model.writer.cells[0].step(model.words(word), h)
         e = torch.tanh(score.query(h.h)[:, None] + score.key(a)) @ score.weight
-        z = (e.softmax(-1)[..., None] * a).sum(1)
+        z = F.layer_norm((e.softmax(-1)[..., None] * a).sum(1), (16,))
         logits.append(model.output(torch.tanh(model.combine(torch.cat([z, h.h], -1)))))
     torch.testing.assert_close(model(x, y), torch.stack(logits, 1))
 

@@ -33,8 +33,9 @@ SIDE, DIGIT = 24, 8
 """Pixels a side, of a scene and of a digit."""
 STEP = DIGIT + 1
 """From a digit to one beside it, at least."""
-APART = 2
-"""Pixels by which two digits in a row may be out of line."""
+APART, CLEAR = 1, 4
+"""Pixels by which two digits of a pair may be out of line, at most, and by which a third is out of line with both of them, at least: so
+there is one way only to say what is where."""
 SINGLES, PAIRS = 0.1, 0.4
 """Shares of the scenes that have one digit and two; the others have three."""
 HELD_OUT = {"validation": 10, "test": 30}
@@ -150,7 +151,8 @@ def _hands(targets: Int64[Tensor, " digit"], classes: Int64[Tensor, " place"], s
 def _places(plans: Sequence[Plan], seed: int) -> tuple[Int64[Tensor, " place"], Int64[Tensor, " place"], Int64[Tensor, "place 2"]]:
     """Scene, class and upper left corner (row, column) of every digit.
 
-    A pair stands along one axis, in the order of its names; across, its digits are about in line, and leave room for a third.
+    A pair stands along one axis, in the order of its names; across, its digits are about in line. A third stands on one side of both, and
+    along the axis between them.
     """
     draw = torch.rand(len(plans), 6, generator=seeded(seed, "corners"))
     last = SIDE - DIGIT
@@ -158,7 +160,7 @@ def _places(plans: Sequence[Plan], seed: int) -> tuple[Int64[Tensor, " place"], 
     along = torch.empty(len(plans), 3, dtype=torch.int64)
     along[:, 0] = _between(0, torch.where(sizes == 1, last, last - STEP), draw[:, 0])
     along[:, 1] = _between(along[:, 0] + STEP, last, draw[:, 1])
-    along[:, 2] = _between(0, last, draw[:, 2])
+    along[:, 2] = _between(along[:, 0] + CLEAR, along[:, 1] - CLEAR, draw[:, 2])
     across = torch.empty_like(along)
     room = torch.where(sizes == 3, last - STEP, last)
     across[:, 0] = _between(0, room, draw[:, 3])

@@ -1,13 +1,14 @@
 """Captioner: a convolutional network looks at a picture, and a recurrent one says what is there, a word at a time.
 
-    a_1 … a_m = CNN(x), each told where it stands                    the places of the picture
-    h_0 = cell(W_a ā; 0),      ā = (1/m) Σ_i a_i                     the whole picture is the first word (Vinyals 2015)
-    h_t = cell(E y_t; h_{t−1})                                       y_1 is the start
-    α_t = softmax_i(vᵀ tanh(W h_t + U a_i)),   z_t = Σ_i α_ti a_i    where to look for the next word (Xu 2015)
+    a_i = BN(CNN(x)_i) + p_i                                             what is at place i of the picture, and where that is
+    h_0 = cell(W_a ā; 0),      ā = LN((1/m) Σ_i a_i)                     the whole picture is the first word (Vinyals 2015)
+    h_t = cell(E y_t; h_{t−1})                                           y_1 is the start
+    α_t = softmax_i(vᵀ tanh(W h_t + U a_i)),   z_t = LN(Σ_i α_ti a_i)    where to look for the next word (Xu 2015)
     p(y_{t+1}) = softmax(O tanh(W_c [z_t; h_t]))
 
 Without attention z_t = ā at every step: the same network, which cannot look closer. As in Luong's attention the look comes after the step,
-so that all steps of a caption that is known are computed at once.
+so that all steps of a caption that is known are computed at once. The norms are there for the beginning, when all places weigh alike: the
+empty ones, which are many, are brought near zero, and what is left of the few others is brought to the size of one.
 """
 
 from dataclasses import dataclass
@@ -64,7 +65,8 @@ class Captioner(nn.Module):
         (rows, columns), places = config.grid, config.stack.width
         self.standardize = Standardize(config.shape)
         self.cnn = ConvolutionStack(config.stack)
-        self.positions = Positions("learned", places, longest=rows * columns)
+        self.place_norm, self.look_norm = nn.BatchNorm2d(places), nn.LayerNorm(places)  # BN and LN
+        self.positions = Positions("learned", places, longest=rows * columns)  # p
         self.first = nn.Linear(places, config.embedding)  # W_a
         self.words = nn.Embedding(config.vocabulary, config.embedding)  # E
         self.writer = Recurrence(CELLS[config.cell], config.embedding, config.units, config.layers, dropout=config.dropout)
@@ -89,7 +91,7 @@ class Captioner(nn.Module):
 
     def see(self, picture: Num[Tensor, "batch channel height width"]) -> Float[Tensor, "batch place feature"]:
         """a_i, row by row."""
-        features = self.cnn(self.standardize(picture))
+        features = self.place_norm(self.cnn(self.standardize(picture)))
         return self.positions(rearrange(features, "batch feature row column -> batch (row column) feature"))
 
     @property
@@ -101,7 +103,7 @@ class Captioner(nn.Module):
     def begin(self, picture: Num[Tensor, "batch channel height width"]) -> "Writing":
         """Look at the picture once; `step` then writes."""
         places = self.see(picture)
-        whole = reduce(places, "batch place feature -> batch feature", "mean")
+        whole = self.look_norm(reduce(places, "batch place feature -> batch feature", "mean"))
         # h_0 = cell(W_a ā; 0)
         _, states = self.writer.step(self.first(whole), self.writer.initial(whole))
         return Writing(states, whole, self.attention.remember(places) if self.config.attention else None)
@@ -116,7 +118,7 @@ class Captioner(nn.Module):
         if state.memory is None:
             z = state.whole.unsqueeze(1).expand(-1, h.shape[1], -1)
         else:
-            z = self.attention(h, state.memory)
+            z = self.look_norm(self.attention(h, state.memory))
         # tanh(W_c [z_t; h_t])
         return self.dropout(torch.tanh(self.combine(torch.cat([z, h], -1))))
 
@@ -125,7 +127,8 @@ class Captioner(nn.Module):
     def parameter_table(self) -> list[ParameterRow]:
         config = self.config
         (rows, columns), a = config.grid, config.stack.width
-        table = [*self.cnn.parameter_rows("cnn"), ParameterRow("positions", "m*a", {"m": rows * columns, "a": a})]
+        table = [*self.cnn.parameter_rows("cnn"), *(ParameterRow(name, "2*a", {"a": a}) for name in ("place_norm", "look_norm"))]
+        table.append(ParameterRow("positions", "m*a", {"m": rows * columns, "a": a}))
         table += [linear_row("first", a, config.embedding)]
         table += [ParameterRow("words", "v*e", {"v": config.vocabulary, "e": config.embedding})]
         table += self.writer.parameter_rows("writer")

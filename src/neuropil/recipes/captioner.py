@@ -30,15 +30,15 @@ class CaptionerOptions(Config):
     words: WordsConfig = WordsConfig()
     model: CaptionerConfig = SIZES["base"]
     objective: CaptionObjective = CaptionObjective()
-    augment: Augment = Augment(shift=1, rotate=8, zoom=0.1)
-    training: TrainingConfig = TrainingConfig(epochs=8, batch_size=64, learning_rate=3e-3, warmup=0.1, clip=1.0, keep="last")
+    augment: Augment = Augment(rotate=5, zoom=0.05)  # more would push digits over the edge
+    training: TrainingConfig = TrainingConfig(epochs=5, batch_size=32, learning_rate=6e-3, warmup=0.03, clip=1.0, keep="last")
 
 
 OWN_DATA = CaptionerOptions(
-    model=dataclasses.replace(SIZES["large"], dropout=0.3),
+    model=CaptionerConfig(width=32, units=256, embedding=128, look=128, dropout=0.3),
     objective=CaptionObjective(label_smoothing=0.1, compare=False),
     augment=Augment(shift=2, zoom=0.1),
-    training=TrainingConfig(updates=5_000, batch_size=32, learning_rate=1e-3, warmup=0.1, clip=1.0),
+    training=TrainingConfig(updates=3_000, batch_size=32, learning_rate=2e-3, warmup=0.05, clip=1.0),
 )
 """What people say of photographs has more words, and few of them are certain."""
 

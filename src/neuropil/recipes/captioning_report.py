@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from neuropil.recipes.captioning import Captioning
 
 SHOWN, LOOKED_AT = 12, 6
+MOST_DRAWN = 22
+"""Words of a caption whose looks are drawn: two lines of them."""
 
 
 def sections(experiment: "Captioning", history: Sequence[Row]) -> list[Section]:
@@ -61,7 +63,9 @@ def looking_section(experiment: "Captioning") -> Section:
     if not chosen:
         return Section("Where it looks", [Text("No caption has a word.")])
     looks = experiment.writer.looks(test.pictures[chosen], [said[index] for index in chosen])
-    figure = caption_looks([pixels(test, index) for index in chosen], [weights for _, weights in looks], [named for named, _ in looks])
+    figure = caption_looks(
+        [pixels(test, index) for index in chosen], [each[:MOST_DRAWN] for _, each in looks], [named[:MOST_DRAWN] for named, _ in looks]
+    )
     rows, columns = experiment.model_config.grid
     text = (
         f"The picture is a grid of {rows} × {columns} places. For each word the captioner weighs them anew; the brighter a place is lit, "

@@ -20,7 +20,7 @@ def metric_text(name: str, value: float) -> str:
     """A score as people say it: shares as per cent, BLEU and chrF with one decimal, everything else with four digits."""
     if name.endswith(("chrf", "bleu")):
         return f"{value:.1f}"
-    return f"{100 * value:.2f} %" if name.endswith(("accuracy", "share", "coverage")) else f"{value:.4g}"
+    return f"{100 * value:.2f} %" if name.endswith(("accuracy", "share", "coverage", "f1")) else f"{value:.4g}"
 
 
 def rises(name: str) -> bool:

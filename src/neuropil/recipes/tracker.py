@@ -25,13 +25,13 @@ class TrackingConfig(Config):
 
 class TrackerOptions(Config):
     data: FilmDataConfig = FilmDataConfig()
-    model: TrackerConfig = SIZES["base"]
+    model: TrackerConfig = dataclasses.replace(SIZES["base"], width=8)
     tracking: TrackingConfig = TrackingConfig()
-    training: TrainingConfig = TrainingConfig(epochs=20, batch_size=32, learning_rate=3e-3, warmup=0.1, clip=1.0, keep="last")
+    training: TrainingConfig = TrainingConfig(epochs=8, batch_size=16, learning_rate=4e-3, warmup=0.05, clip=1.0, keep="last")
 
 
 OWN_DATA = TrackerOptions(
-    model=dataclasses.replace(SIZES["base"], width=32, dropout=0.1),
+    model=dataclasses.replace(SIZES["base"], dropout=0.1),
     tracking=TrackingConfig(compare=False),
     training=TrainingConfig(updates=2_000, batch_size=8, learning_rate=2e-3, warmup=0.1, clip=1.0),
 )
