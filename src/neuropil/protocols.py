@@ -67,3 +67,12 @@ class Batches(Protocol):
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of pass `number`, from batch `start` on."""
         ...
+
+
+@runtime_checkable
+class Shared(Protocol):
+    """A model whose weights are kept as another library keeps them, so that it can be opened there too."""
+
+    def published_state(self) -> Mapping[str, Tensor]:
+        """Every tensor under its name there, as a view: what is written into it is in the model."""
+        ...

@@ -14,9 +14,10 @@ import neuropil
 from neuropil.cli import main
 from neuropil.errors import InputError, RunError
 from neuropil.inspection.gates import record_gates
-from neuropil.recipes.language_model import LanguageModel, as_text
+from neuropil.recipes.language_model import LanguageModel
 from neuropil.recipes.run import Run
 from neuropil.recipes.table import recipe
+from neuropil.sampling.streaming import as_text
 
 TEXT = "".join(f'{number} is "{"odd" if number % 2 else "even"}" (see {number + 1}).\n' for number in range(400))
 SMALL = {"units": 24, "embedding": 8, "updates": 60, "batch_size": 8, "steps": 32}
@@ -99,7 +100,7 @@ def test_half_a_character_waits_for_the_rest(tmp_path: Path):
     run = neuropil.train("gru", data=path, tokens="bpe", vocabulary=270, out=tmp_path / "run", show_progress=False, **SMALL)
     model = model_of(run)
     ids = model.tokenizer.encode(["größer 日本"])[0]
-    pieces = list(as_text(model.tokenizer, iter(ids)))
+    pieces = list(as_text(ids, model.tokenizer.decode))
     assert "".join(pieces) == "größer 日本"
     assert not any("\N{REPLACEMENT CHARACTER}" in piece for piece in pieces)
     assert run.metrics["bits_per_character"] > 0

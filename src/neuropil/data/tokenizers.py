@@ -69,9 +69,7 @@ class Tokenizer:
         """Token numbers without start and end."""
         if self.kind == "characters":
             return [[self._ids.get(character, UNKNOWN) for character in text] for text in texts]
-        parts = [texts[begin : begin + TEXTS_PER_TASK] for begin in range(0, len(texts), TEXTS_PER_TASK)]
-        with _own_threads(), ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(chain.from_iterable(pool.map(self._encode, parts)))
+        return encode_all(self._tokenizer, texts)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text; padding, start and end say nothing. Words are joined by single spaces."""
@@ -81,12 +79,7 @@ class Tokenizer:
         """A label for each token. A character that several tokens make up stands at the last of them; the others have the label "…"."""
         if self.kind != "bpe":
             return [self._texts[number] for number in ids]
-        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        labels = [SPECIAL[number] if number <= UNKNOWN else decoder.decode(self._bytes(number)) or TO_BE_CONTINUED for number in ids]
-        if rest := decoder.decode(b"", final=True):
-            last = max(place for place, number in enumerate(ids) if number > UNKNOWN)
-            labels[last] = labels[last].removesuffix(TO_BE_CONTINUED) + rest
-        return labels
+        return byte_labels([SPECIAL[number] if number <= UNKNOWN else self._bytes(number) for number in ids])
 
     def save(self, path: Path) -> None:
         write_text(path, self._tokenizer.to_str(pretty=True))
@@ -106,14 +99,22 @@ class Tokenizer:
             raise RunError(rule, got="one with other special tokens", fix="train again or restore it")
         return cls(kind, tokenizer)
 
-    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
-
     def _bytes(self, number: int) -> bytes:
-        return bytes(map(byte_of_letter().__getitem__, self._texts[number]))
+        return bytes_of(self._texts[number])
 
 
 KIND_OF_SPLIT: dict[str, Kind] = {"ByteLevel": "bpe", "Split": "characters", "Whitespace": "words"}
+
+
+def encode_all(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Without tokens that no text has."""
+
+    def encode(part: Sequence[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in tokenizer.encode_batch_fast(list(part), add_special_tokens=False)]
+
+    parts = [texts[begin : begin + TEXTS_PER_TASK] for begin in range(0, len(texts), TEXTS_PER_TASK)]
+    with own_threads(), ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(chain.from_iterable(pool.map(encode, parts)))
 
 
 @cache
@@ -124,6 +125,20 @@ def byte_of_letter() -> dict[str, int]:
     return {chr(byte): byte for byte in visible} | {chr(0x100 + place): byte for place, byte in enumerate(hidden)}
 
 
+def bytes_of(token: str) -> bytes:
+    return bytes(map(byte_of_letter().__getitem__, token))
+
+
+def byte_labels(tokens: Sequence[bytes | str]) -> list[str]:
+    """A label for each token of bytes; texts are labels already. A character of several tokens stands at the last, "…" at the others."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    labels = [token if isinstance(token, str) else decoder.decode(token) or TO_BE_CONTINUED for token in tokens]
+    if rest := decoder.decode(b"", final=True):
+        last = max(place for place, token in enumerate(tokens) if isinstance(token, bytes))
+        labels[last] = labels[last].removesuffix(TO_BE_CONTINUED) + rest
+    return labels
+
+
 def _merge_bytes(texts: Iterator[str], vocabulary: int) -> tokenizers.Tokenizer:
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -131,7 +146,7 @@ def _merge_bytes(texts: Iterator[str], vocabulary: int) -> tokenizers.Tokenizer:
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary, special_tokens=list(SPECIAL), initial_alphabet=sorted(byte_of_letter()), show_progress=False
     )
-    with _own_threads():
+    with own_threads():
         tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
 
@@ -142,7 +157,7 @@ def _most_frequent(counts: Counter[str], vocabulary: int) -> dict[str, int]:
 
 
 @contextmanager
-def _own_threads() -> Iterator[None]:
+def own_threads() -> Iterator[None]:
     """Keep the library from starting threads, which would make it warn at every later fork of the process; ours do as well.
 
     What the user has set stays as it is.

@@ -4,14 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from neuropil.models.bert import BERT as BERT
+    from neuropil.models.bert import BERTConfig as BERTConfig
     from neuropil.models.captioner import Captioner as Captioner
     from neuropil.models.captioner import CaptionerConfig as CaptionerConfig
+    from neuropil.models.clip import CLIP as CLIP
+    from neuropil.models.clip import CLIPConfig as CLIPConfig
     from neuropil.models.cnn import CNN as CNN
     from neuropil.models.cnn import CNNConfig as CNNConfig
     from neuropil.models.forecaster import Forecaster as Forecaster
     from neuropil.models.forecaster import ForecasterConfig as ForecasterConfig
     from neuropil.models.gaussian_process import GaussianProcess as GaussianProcess
     from neuropil.models.gaussian_process import GaussianProcessConfig as GaussianProcessConfig
+    from neuropil.models.gpt2 import GPT2 as GPT2
+    from neuropil.models.gpt2 import GPT2Config as GPT2Config
     from neuropil.models.gru import GRU as GRU
     from neuropil.models.gru import GRUConfig as GRUConfig
     from neuropil.models.lstm import LSTM as LSTM
@@ -34,8 +40,14 @@ if TYPE_CHECKING:
     from neuropil.models.transformer import TransformerConfig as TransformerConfig
     from neuropil.models.universal_approximation import UniversalApproximator as UniversalApproximator
     from neuropil.models.universal_approximation import UniversalApproximatorConfig as UniversalApproximatorConfig
+    from neuropil.models.vit import ViT as ViT
+    from neuropil.models.vit import ViTConfig as ViTConfig
 
 MODELS = {
+    "BERT": "bert",
+    "CLIP": "clip",
+    "GPT2": "gpt2",
+    "ViT": "vit",
     "CNN": "cnn",
     "Captioner": "captioner",
     "Forecaster": "forecaster",

@@ -13,9 +13,9 @@ the sum of embedding and position. Nobody looks at padding.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import cast
 
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
@@ -23,6 +23,7 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
+from neuropil.parts.blocks import Block, FeedForward, NormName, Residual, block_row, heads_in_order, require_heads
 from neuropil.parts.multi_head import KeysValues, MultiHeadAttention
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.positions import PositionName, Positions
@@ -35,7 +36,7 @@ class TransformerConfig(Config):
     layers: int = option(6, "blocks of the encoder, and as many of the decoder", low=1)
     feed_forward: int = option(2048, "hidden units of each block's feed-forward net", low=1)
     dropout: float = option(0.1, "share of each sublayer's output that is silenced in a training step", low=0, high=0.95)
-    norm: Literal["post", "pre"] = option("post", "normalise after each sum, as published, or before each sublayer")
+    norm: NormName = option("post", "normalise after each sum, as published, or before each sublayer")
     final_norm: bool = option(False, "normalise the last block's output too, as nn.Transformer does; pre-norm always does")
     positions: PositionName = option("sinusoidal", "how a token is told where it stands")
     shared_embeddings: bool = option(True, "one matrix for source, target and output, where they share their vocabulary")
@@ -45,36 +46,25 @@ class TransformerConfig(Config):
     kept_heads: tuple[int, ...] = from_data((), "heads that each attention still has, in the order of the modules; all if empty")
 
     def validate(self) -> None:
-        if self.width % self.heads:
-            raise InputError("the heads must divide the width", got=f"{self.heads} heads for a width of {self.width}")
+        require_heads(self.width, self.heads, self.kept_heads, 3 * self.layers)
         if self.shared_embeddings and self.source_vocabulary != self.target_vocabulary:
             raise InputError(
                 "shared embeddings need one vocabulary for both sides",
                 got=f"{self.source_vocabulary} and {self.target_vocabulary} tokens",
                 fix="share the vocabulary or set shared_embeddings=False",
             )
-        if self.kept_heads and (len(self.kept_heads) != 3 * self.layers or not all(0 <= kept <= self.heads for kept in self.kept_heads)):
-            raise InputError(
-                f"kept_heads must be a number from 0 to {self.heads} for each of the {3 * self.layers} attention modules",
-                got=f"{self.kept_heads}",
-            )
-
-    @property
-    def heads_in_order(self) -> Iterator[int]:
-        """For each attention module of the model, in the order in which they are built."""
-        return iter(self.kept_heads or (self.heads,) * (3 * self.layers))
 
 
 class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.config = config
-        heads = config.heads_in_order
+        heads = heads_in_order(config.heads, config.kept_heads, 3 * config.layers)
         self.source = embedding(config.source_vocabulary, config.width)
         self.positions = Positions(config.positions, config.width, config.longest)
-        encoder = nn.ModuleList(EncoderBlock(config, next(heads)) for _ in range(config.layers))
+        encoder = nn.ModuleList(encoder_block(config, next(heads)) for _ in range(config.layers))
         decoder = nn.ModuleList(DecoderBlock(config, next(heads), next(heads)) for _ in range(config.layers))
-        self.encoder, self.decoder = cast(Sequence[EncoderBlock], encoder), cast(Sequence[DecoderBlock], decoder)
+        self.encoder, self.decoder = cast(Sequence[Block], encoder), cast(Sequence[DecoderBlock], decoder)
         ends = config.norm == "pre" or config.final_norm
         self.encoder_norm, self.decoder_norm = (nn.LayerNorm(config.width) if ends else nn.Identity() for _ in range(2))
         self.dropout = nn.Dropout(config.dropout)
@@ -97,7 +87,7 @@ class Transformer(nn.Module):
         self, x: Float[Tensor, "batch source width"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "batch source width"]:
         for block in self.encoder:
-            x = block(x, mask)
+            x = block(x, mask=mask)
         return self.encoder_norm(x)
 
     def decode(
@@ -157,26 +147,12 @@ class Transformer(nn.Module):
         return rows
 
 
-class EncoderBlock(nn.Module):
-    def __init__(self, config: TransformerConfig, heads: int):
-        super().__init__()
-        self.attention, self.attention_sum = attention(config, heads), Residual(config)
-        self.feed_forward, self.feed_forward_sum = FeedForward(config.width, config.feed_forward), Residual(config)
-
-    def forward(self, x: Float[Tensor, "batch time width"], mask: Bool[Tensor, "..."] | None) -> Float[Tensor, "batch time width"]:
-        x = self.attention_sum(x, self.attention(self.attention_sum.enter(x), mask=mask))
-        return self.feed_forward_sum(x, self.feed_forward(self.feed_forward_sum.enter(x)))
-
-    def parameter_row(self, name: str) -> ParameterRow:
-        return block_row(name, [self.attention], self.feed_forward)
-
-
 class DecoderBlock(nn.Module):
     def __init__(self, config: TransformerConfig, heads: int, cross_heads: int):
         super().__init__()
-        self.attention, self.attention_sum = attention(config, heads), Residual(config)
-        self.cross, self.cross_sum = attention(config, cross_heads), Residual(config)
-        self.feed_forward, self.feed_forward_sum = FeedForward(config.width, config.feed_forward), Residual(config)
+        self.attention, self.attention_sum = attention(config, heads), residual(config)
+        self.cross, self.cross_sum = attention(config, cross_heads), residual(config)
+        self.feed_forward, self.feed_forward_sum = FeedForward(config.width, config.feed_forward), residual(config)
 
     def forward(
         self,
@@ -203,35 +179,6 @@ class DecoderBlock(nn.Module):
         return block_row(name, [self.attention, self.cross], self.feed_forward)
 
 
-class FeedForward(nn.Module):
-    def __init__(self, width: int, hidden: int):
-        super().__init__()
-        self.inner, self.outer = nn.Linear(width, hidden), nn.Linear(hidden, width)
-        for linear in (self.inner, self.outer):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
-
-    def forward(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
-        # W₂ max(0, W₁ x + b₁) + b₂
-        return self.outer(F.relu(self.inner(x)))
-
-
-class Residual(nn.Module):
-    """The sum around a sublayer f: N(x + f(x)) as published, or x + f(N(x)); f is given `enter(x)`."""
-
-    def __init__(self, config: TransformerConfig):
-        super().__init__()
-        self.first = config.norm == "pre"
-        self.norm, self.dropout = nn.LayerNorm(config.width), nn.Dropout(config.dropout)
-
-    def enter(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
-        return self.norm(x) if self.first else x
-
-    def forward(self, x: Float[Tensor, "batch time width"], f: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
-        x = x + self.dropout(f)
-        return x if self.first else self.norm(x)
-
-
 @dataclass
 class Writing:
     """What a decoder knows while it writes: the source, as each layer's cross-attention sees it, and the tokens so far."""
@@ -254,8 +201,17 @@ def is_token(tokens: Int64[Tensor, "batch time"]) -> Bool[Tensor, "batch 1 1 tim
     return (tokens != PADDING)[:, None, None]
 
 
+def encoder_block(config: TransformerConfig, heads: int) -> Block:
+    head_width = config.width // config.heads
+    return Block(config.width, heads, config.feed_forward, head_width=head_width, norm=config.norm, dropout=config.dropout)
+
+
 def attention(config: TransformerConfig, heads: int) -> MultiHeadAttention:
     return MultiHeadAttention(config.width, heads, head_width=config.width // config.heads)
+
+
+def residual(config: TransformerConfig) -> Residual:
+    return Residual(config.width, config.norm, config.dropout)
 
 
 def embedding(vocabulary: int, width: int) -> nn.Embedding:
@@ -263,13 +219,6 @@ def embedding(vocabulary: int, width: int) -> nn.Embedding:
     table = nn.Embedding(vocabulary, width)
     nn.init.normal_(table.weight, std=width**-0.5)
     return table
-
-
-def block_row(name: str, attentions: list[MultiHeadAttention], feed_forward: FeedForward) -> ParameterRow:
-    """Four projections for h heads of w in each attention, two matrices in the feed-forward net, and a norm after each of them."""
-    h, f = sum(attention.heads for attention in attentions), feed_forward.inner.out_features
-    sizes = {"d": feed_forward.inner.in_features, "h": h, "w": attentions[0].head_width, "f": f, "a": len(attentions)}
-    return ParameterRow(name, "(4*d + 3)*h*w + a*d + 2*d*f + f + d + 2*d*(a + 1)", sizes)
 
 
 SIZES = {

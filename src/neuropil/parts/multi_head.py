@@ -23,10 +23,11 @@ from neuropil.parts.parameters import ParameterRow
 
 
 class KeysValues:
-    """Keys and values of the tokens so far, so that a decoder computes those of each new token only. Room is doubled when it is used up."""
+    """Keys and values of the tokens so far, so that a decoder computes those of each new token only. There is `room` for so many from the
+    first on, and twice as much when it is used up."""
 
-    def __init__(self) -> None:
-        self.length = 0
+    def __init__(self, room: int = 32) -> None:
+        self.length, self.room = 0, room
         self._keys = self._values = torch.empty(0)
 
     def extend(
@@ -46,7 +47,7 @@ class KeysValues:
 
     def _with_room(self, old: Tensor, new: Tensor, filled: int) -> Tensor:
         batch, heads, _, width = new.shape
-        room = new.new_empty(batch, heads, max(2 * self.length, 32), width)
+        room = new.new_empty(batch, heads, max(self.room, 2 * self.length if filled else self.length), width)
         if filled:
             room[:, :, :filled] = old[:, :, :filled]
         return room

@@ -25,9 +25,10 @@ class Standardize(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, shape: tuple[int, ...]):
+    def __init__(self, shape: tuple[int, ...], *, any_size: bool = False):
+        """With `any_size`, pictures may be larger or smaller than `shape` says."""
         super().__init__()
-        self.shape = shape
+        self.shape, self.any_size = shape, any_size
         statistics = (shape[0], *(1 for _ in shape[1:]))
         self.register_buffer("mean", torch.zeros(statistics))
         self.register_buffer("std", torch.ones(statistics))
@@ -59,6 +60,8 @@ class Standardize(nn.Module):
 
     def _require_shape(self, x: Tensor) -> None:
         """Every model begins here, so this is where inputs of another shape are refused."""
+        if self.any_size and x.ndim == 1 + len(self.shape) and x.shape[1] == self.shape[0]:
+            return
         if x.shape[1:] != self.shape:
             expected = ", ".join(map(str, ("batch", *self.shape)))
             raise InputError(f"inputs must have the shape [{expected}] that the model was made for", got=f"{list(x.shape)}")

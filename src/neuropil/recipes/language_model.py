@@ -4,7 +4,6 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -24,13 +23,15 @@ from neuropil.models.sequence import Sequence as SequenceModel
 from neuropil.parts.losses import categorical_cross_entropy
 from neuropil.parts.next_token import NextToken
 from neuropil.protocols import END, PADDING, START, UNKNOWN
-from neuropil.randomness import seeded
 from neuropil.recipes import language_report
 from neuropil.recipes.fingerprint import fingerprint
 from neuropil.recipes.language_baselines import ORDERS, PACKERS, n_gram_losses, packed_nats
 from neuropil.recipes.recipe import Recipe, Result
 from neuropil.recipes.supervised import initialised
-from neuropil.sampling.continuing import continued
+from neuropil.sampling.choosing import Choosing
+from neuropil.sampling.recurrent import Carried, step_of
+from neuropil.sampling.streaming import streamed
+from neuropil.sampling.writing import Writing
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig, fit, pick_device, require_monitor
@@ -38,8 +39,6 @@ from neuropil.training.loop import TrainingConfig, fit, pick_device, require_mon
 TOKENIZER_FILE = "tokenizer.json"
 NEVER_WRITTEN = (PADDING, START, END, UNKNOWN)
 EVALUATION_STREAMS = 8
-LONGEST_CHARACTER = 4
-"""Bytes of UTF-8 in one character: as many pieces of BPE it may come in."""
 
 
 class TokensConfig(Config):
@@ -139,14 +138,18 @@ class LanguageModel:
 
     def continued(self, prompt: str, *, length: int = 400, temperature: float = 0.8, seed: int = 0) -> Iterator[str]:
         """`length` more tokens after the prompt, as text and as soon as they are known; the same seed gives the same text."""
-        tokens = continued(
-            self.model.stream,
-            self._tokens(prompt),
-            temperature=temperature,
-            generator=seeded(seed, "continued"),
+        prompts = [self._tokens(prompt).tolist()]
+        writing = Writing(
+            step_of(self.model.stream),
+            Carried(),
+            prompts,
+            choosing=Choosing(temperature=temperature),
+            length=length,
             never=NEVER_WRITTEN,
+            seed=seed,
+            device=self._device,
         )
-        return as_text(self.tokenizer, islice(tokens, length))
+        return (piece.text for piece in streamed(writing, self.tokenizer.decode, prompts))
 
     def surprise(self, text: str) -> Surprise:
         tokens = self._tokens(text)
@@ -279,14 +282,3 @@ def baselines(corpus: Corpus, tokens: Mapping[str, Tensor], tokenizer: Tokenizer
         found |= {name: packed_nats(name, corpus.train, corpus.test) / len(test) for name in PACKERS}
     results = [Result(name, scores({"loss": loss}, corpus.test, tokenizer, len(test))) for name, loss in found.items()]
     return sorted(results, key=lambda result: result.metrics["loss"])
-
-
-def as_text(tokenizer: Tokenizer, tokens: Iterator[int]) -> Iterator[str]:
-    """A character may come in several tokens, and waits for the last of them."""
-    waiting: list[int] = []
-    for token in tokens:
-        waiting.append(token)
-        text = tokenizer.decode(waiting)
-        if not text.endswith("\N{REPLACEMENT CHARACTER}") or len(waiting) == LONGEST_CHARACTER:
-            yield f" {text}" if tokenizer.kind == "words" else text
-            waiting = []

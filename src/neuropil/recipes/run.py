@@ -22,6 +22,7 @@ from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
 from neuropil.inspection.report import write_report
 from neuropil.parts.multi_head import remove_heads
+from neuropil.parts.published import Published
 from neuropil.recipes import table
 from neuropil.recipes.environment import environment
 from neuropil.recipes.overview import overview
@@ -178,7 +179,8 @@ def train(name: str, *, out: str | Path | None = None, seed: int = 0, show_progr
         "environment": environment(),
         "created": datetime.now().astimezone().isoformat(timespec="seconds"),
     }
-    write_text(folder / "config.json", json.dumps({"neuropil": settings}, indent=2, ensure_ascii=False) + "\n")
+    for file, content in _files(experiment, settings).items():
+        write_text(folder / file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     return _complete(Run(folder, settings), experiment, show_progress)
 
 
@@ -234,6 +236,13 @@ def _complete(run: Run, experiment: Experiment, show_progress: bool) -> Run:
     except KeyboardInterrupt:  # outside the training loop, which saves first
         raise Interrupted(run.folder) from None
     return run
+
+
+def _files(experiment: Experiment, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """`config.json`; where another library has the architecture, with what it must find there, and its other files."""
+    model = experiment.model if isinstance(experiment, Teaching) else None
+    files = model.published_files() if isinstance(model, Published) else {}
+    return files | {"config.json": {**files.get("config.json", {}), "neuropil": settings}}
 
 
 def new_folder(usual: Path, out: str | Path | None) -> Path:

@@ -7,25 +7,12 @@
 The sum falls with every token, so without the denominator (α = 0) short outputs win; α = 0.6 is the Transformer's. A beam of one is greedy.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int64
-from torch import Tensor
 
-
-@runtime_checkable
-class State(Protocol):
-    """What a model remembers of the sequences so far, a row for each."""
-
-    def reorder(self, index: Int64[Tensor, " row"]) -> None: ...
-
-
-S = TypeVar("S", bound=State)
-Step = Callable[[Int64[Tensor, "row 1"], S], Float[Tensor, "row token"]]
-"""Reads the newest token of each row and returns the logits of the next."""
+from neuropil.sampling.prompts import Prompts, State, Step
 
 
 @dataclass(frozen=True)
@@ -47,7 +34,7 @@ def length_factor(length: int, penalty: float) -> float:
 
 
 @torch.no_grad()
-def greedy(step: Step[S], state: S, limits: Sequence[int], *, start: int, end: int, device: torch.device | str = "cpu") -> list[Written]:
+def greedy(step: Step, state: State, limits: Sequence[int], *, start: int, end: int, device: torch.device | str = "cpu") -> list[Written]:
     """The most probable next token, again and again, in each row until it ends or has `limits[row]` tokens; then it is computed no more."""
     tokens: list[list[int]] = [[] for _ in limits]
     totals = torch.zeros(len(limits), device=device)
@@ -77,24 +64,27 @@ def greedy(step: Step[S], state: S, limits: Sequence[int], *, start: int, end: i
 
 @torch.no_grad()
 def beam(
-    step: Step[S],
-    state: S,
+    step: Step,
+    state: State,
     limits: Sequence[int],
     *,
     width: int,
-    start: int,
-    end: int,
+    start: int | Prompts,
+    end: int | None,
     length_penalty: float = 0.6,
     device: torch.device | str = "cpu",
 ) -> list[list[Written]]:
-    """For each row up to `width` outputs, the best first. A row stops when it has `width` finished ones, or at its limit."""
+    """For each row up to `width` outputs, the best first. A row stops when it has `width` finished ones, or at its limit.
+
+    All rows begin with the same token, or each with its prompt.
+    """
     rows = [_Row(limit, width, length_penalty) for limit in limits]
     open_rows = [row for row in rows if row.limit > 0]
     keep = torch.tensor([index for index, row in enumerate(rows) if row.limit > 0], device=device, dtype=torch.int64)
     state.reorder(keep)
-    newest = torch.full((len(open_rows), 1), start, device=device)
+    newest = (start if isinstance(start, Prompts) else Prompts.start(start, len(rows), device)).select(keep)
     while open_rows:
-        log_probabilities = step(newest, state).float().log_softmax(-1)
+        log_probabilities = newest.read(step, state).float().log_softmax(-1)
         best = log_probabilities.topk(min(width + 1, log_probabilities.shape[-1]), dim=-1)  # the end may be among them, and makes room
         values, indices = best.values.tolist(), best.indices.tolist()
         parents: list[int] = []
@@ -113,7 +103,7 @@ def beam(
                 following.append(token)
         open_rows = [row for row in open_rows if row.open]
         state.reorder(torch.tensor(parents, device=device, dtype=torch.int64))
-        newest = torch.tensor(following, device=device, dtype=torch.int64)[:, None]
+        newest = Prompts(torch.tensor(following, device=device, dtype=torch.int64)[:, None])
     return [row.ranked() for row in rows]
 
 
@@ -131,7 +121,7 @@ class _Row:
         self.open = [_Prefix([], 0.0)] if limit > 0 else []
         self.finished: list[Written] = []
 
-    def advance(self, candidates: list[tuple[float, int, _Prefix, int]], end: int) -> list[tuple[int, int]]:
+    def advance(self, candidates: list[tuple[float, int, _Prefix, int]], end: int | None) -> list[tuple[int, int]]:
         """Take the best continuations: (the row of the state that each comes from, its token)."""
         candidates.sort(key=lambda candidate: -candidate[0])
         chosen: list[tuple[int, int]] = []

@@ -12,10 +12,14 @@ from torch import Tensor, nn
 
 from neuropil.errors import RunError
 from neuropil.files import replacing
+from neuropil.protocols import Shared
 
 
 def unique_state(model: nn.Module) -> dict[str, Tensor]:
-    """The state dict with each tensor once: a weight that two modules share is kept under its first name."""
+    """The state dict with each tensor once: a weight that two modules share is kept under its first name. What another library can open has
+    the names that it has there."""
+    if isinstance(model, Shared):
+        return dict(model.published_state())
     seen: dict[tuple[int, torch.Size], str] = {}
     state = {}
     for name, tensor in model.state_dict().items():

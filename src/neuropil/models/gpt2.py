@@ -1,0 +1,166 @@
+"""GPT-2 (Radford 2019): a stack of causal attention that reads a text and says what comes next.
+
+    x_t = E[token_t] + P[t]
+    x ← x + CausalSelfAttention(N(x))
+    x ← x + W₂ φ(W₁ N(x) + b₁) + b₂                     φ(z) = ½ z (1 + tanh(√(2/π) (z + 0.0447 z³)))
+    p(token_{t+1} | token_1 … token_t) = softmax(E N(x_t))
+
+Each block adds to a stream that runs from the embedding to the output, and the output uses the embedding once more (`tied`). The weights
+that end a block begin smaller by 1/√(2L), so that the sum of L blocks is as large as one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from neuropil.config import from_data, option
+from neuropil.errors import InputError
+from neuropil.parts.blocks import Block, HiddenName, StackConfig, initialise, stack
+from neuropil.parts.multi_head import KeysValues
+from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.published import Published
+
+STD = 0.02
+
+
+class GPT2Config(StackConfig):
+    context: int = option(1024, "tokens that can be seen at once", low=1)
+    activation: HiddenName = option("gelu_tanh", "what a hidden unit does to its input")
+    tied: bool = option(True, "one matrix for tokens that come in and tokens that go out")
+    vocabulary: int = from_data(50_257, "tokens to tell apart")
+
+
+class GPT2(Published):
+    family = "gpt2"
+
+    def __init__(self, config: GPT2Config):
+        super().__init__()
+        self.config = config
+        self.tokens = nn.Embedding(config.vocabulary, config.width)  # E
+        self.positions = nn.Embedding(config.context, config.width)  # P
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = cast(Sequence[Block], nn.ModuleList(stack(config)))
+        self.norm = nn.LayerNorm(config.width, config.epsilon)
+        if not config.tied:
+            self.output = nn.Linear(config.width, config.vocabulary, bias=False)
+        initialise(self, STD)
+        for block in self.blocks:
+            for linear in (block.attention.output, block.feed_forward.outer):
+                nn.init.normal_(linear.weight, std=STD / (2 * config.layers) ** 0.5)
+
+    def forward(
+        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None
+    ) -> Float[Tensor, "batch time token"]:
+        """Logits of the token after each; `mask` is true where there is a token."""
+        return F.linear(self.hidden(tokens, mask), self.output_weight)
+
+    def hidden(
+        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None
+    ) -> Float[Tensor, "batch time width"]:
+        """What the logits are made from, for a loss that need not hold all of them at once."""
+        self.require_room(tokens.shape[1])
+        x = self.embed(tokens, places(tokens, mask))
+        for block in self.blocks:
+            x = block(x, mask=None if mask is None else mask[:, None, None], causal=True)
+        return self.norm(x)
+
+    def embed(self, tokens: Int64[Tensor, "batch time"], place: Int64[Tensor, "*batch time"]) -> Float[Tensor, "batch time width"]:
+        # x_t = E[token_t] + P[t], where t counts tokens and not what fills up
+        return self.dropout(self.tokens(tokens) + self.positions(place))
+
+    @property
+    def output_weight(self) -> Float[Tensor, "token width"]:
+        return self.tokens.weight if self.config.tied else self.output.weight
+
+    # --- writing, a token at a time --------------------------------------------------------------------------------------------------
+
+    def begin(self, room: int | None = None) -> "Reading":
+        """Before the first token; `room` is how many there will be, where that is known."""
+        return Reading([KeysValues(room or self.config.context) for _ in self.blocks])
+
+    def step(
+        self, tokens: Int64[Tensor, "batch new"], state: "Reading", present: Bool[Tensor, "batch new"] | None = None
+    ) -> Float[Tensor, "batch token"]:
+        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards.
+
+        Texts of different lengths are filled up in front, where `present` is false.
+        """
+        place, mask = state.extend(tokens, present)
+        self.require_room(int(place.max()) + 1)
+        x = self.embed(tokens, place)
+        for block, cache in zip(self.blocks, state.caches, strict=True):
+            x = block(x, mask=mask, causal=True, cache=cache)
+        return F.linear(self.norm(x[:, -1]), self.output_weight)
+
+    def require_room(self, length: int) -> None:
+        if length > self.config.context:
+            raise InputError(f"this model sees {self.config.context} tokens at once", got=f"{length}", fix="shorten the text")
+
+    # --- sizes -----------------------------------------------------------------------------------------------------------------------
+
+    def parameter_table(self) -> list[ParameterRow]:
+        config = self.config
+        rows = [ParameterRow("tokens", "v*d", {"v": config.vocabulary, "d": config.width})]
+        rows.append(ParameterRow("positions", "n*d", {"n": config.context, "d": config.width}))
+        rows += [block.parameter_row(f"blocks.{number}") for number, block in enumerate(self.blocks)]
+        rows.append(ParameterRow("norm", "2*d", {"d": config.width}))
+        if not config.tied:
+            rows.append(ParameterRow("output", "v*d", {"v": config.vocabulary, "d": config.width}))
+        return rows
+
+
+@dataclass
+class Reading:
+    """What has been read so far, row by row."""
+
+    caches: list[KeysValues]
+    length: int = 0
+    """Of the rows, with what fills them up."""
+    present: Bool[Tensor, "batch time"] | None = None
+    """Where there are tokens; nothing, where they are everywhere."""
+
+    def extend(
+        self, tokens: Int64[Tensor, "batch new"], present: Bool[Tensor, "batch new"] | None
+    ) -> tuple[Int64[Tensor, "*batch new"], Bool[Tensor, "batch 1 1 time"] | None]:
+        """The places of new tokens, and who may be looked at."""
+        before, self.length = self.length, self.length + tokens.shape[1]
+        if present is None and self.present is None:
+            return torch.arange(before, self.length, device=tokens.device), None
+        everywhere = torch.ones_like(tokens, dtype=torch.bool)
+        old = everywhere.new_ones(len(tokens), before) if self.present is None else self.present
+        self.present = torch.cat([old, everywhere if present is None else present], 1)
+        return counted(self.present)[:, before:], self.present[:, None, None]
+
+    def reorder(self, index: Int64[Tensor, " row"]) -> None:
+        """Go on with these rows of the batch: some may be dropped, others repeated."""
+        self.present = None if self.present is None else self.present.index_select(0, index)
+        for cache in self.caches:
+            cache.reorder(index)
+
+
+def places(tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None) -> Int64[Tensor, "*batch time"]:
+    return torch.arange(tokens.shape[1], device=tokens.device) if mask is None else counted(mask)
+
+
+def counted(present: Bool[Tensor, "batch time"]) -> Int64[Tensor, "batch time"]:
+    """The number of tokens before each."""
+    return (present.long().cumsum(1) - 1).clamp(min=0)
+
+
+def size(width: int, heads: int, layers: int, **others: Any) -> GPT2Config:
+    return GPT2Config(width=width, heads=heads, layers=layers, feed_forward=4 * width, **others)
+
+
+SIZES = {
+    "tiny": size(128, 4, 4, context=256, vocabulary=2_000, dropout=0.0, attention_dropout=0.0),
+    "mini": size(384, 6, 6, context=256, vocabulary=8_000),
+    "small": size(768, 12, 12),
+    "medium": size(1024, 16, 24),
+    "large": size(1280, 20, 36),
+    "xl": size(1600, 25, 48),
+}

@@ -1,0 +1,118 @@
+"""Vision Transformer (Dosovitskiy 2021): a picture is a text of patches.
+
+    x_0 = c + P_0,    x_i = W patch_i + b + P_i           c is a vector that stands for the whole picture
+    x ← x + SelfAttention(N(x))
+    x ← x + W₂ φ(W₁ N(x) + b₁) + b₂                       φ is gelu
+    p(class) = softmax(V N(x_0) + d)
+
+A picture of another size than the model was made for has another number of patches; their positions are then interpolated.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Num
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from neuropil.config import from_data, option
+from neuropil.errors import InputError
+from neuropil.parts.blocks import Block, StackConfig, initialise, stack
+from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.published import Published
+from neuropil.parts.standardize import Standardize
+
+
+class ViTConfig(StackConfig):
+    patch: int = option(16, "height and width of a patch in pixels", low=1)
+    dropout: float = option(0.0, "share of embeddings and of each sublayer's output that is silenced in training", low=0, high=0.95)
+    attention_dropout: float = option(0.0, "share of the attention weights that is silenced in training", low=0, high=0.95)
+    epsilon: float = option(1e-12, "what a norm adds to the variance", low=0)
+    shape: tuple[int, ...] = from_data((3, 224, 224), "channels, height and width of one picture")
+    classes: int = from_data(1_000, "classes to tell apart")
+
+    def validate(self) -> None:
+        super().validate()
+        require_patches(self.shape, self.patch)
+
+
+class ViT(Published):
+    family = "vit"
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.config = config
+        self.standardize = Standardize(config.shape, any_size=True)
+        self.patches = Patches(config.shape, config.patch, config.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = cast(Sequence[Block], nn.ModuleList(stack(config)))
+        self.norm, self.output = nn.LayerNorm(config.width, config.epsilon), nn.Linear(config.width, config.classes)
+        initialise(self)
+
+    def forward(self, pictures: Num[Tensor, "batch channel height width"]) -> Float[Tensor, "batch class"]:
+        return self.output(self.hidden(pictures)[:, 0])
+
+    def hidden(self, pictures: Num[Tensor, "batch channel height width"]) -> Float[Tensor, "batch place feature"]:
+        """What stands for the whole picture, and for each of its patches, row by row."""
+        x = self.dropout(self.patches(self.standardize(pictures)))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def parameter_table(self) -> list[ParameterRow]:
+        rows = [self.patches.parameter_row("patches")]
+        rows += [block.parameter_row(f"blocks.{number}") for number, block in enumerate(self.blocks)]
+        rows.append(ParameterRow("norm", "2*d", {"d": self.config.width}))
+        return [*rows, linear_row("output", self.config.width, self.config.classes)]
+
+
+class Patches(nn.Module):
+    """From a picture to a vector for each patch, before them one for the whole."""
+
+    def __init__(self, shape: tuple[int, ...], patch: int, width: int, *, bias: bool = True):
+        super().__init__()
+        channels, height, breadth = shape
+        self.grid = (height // patch, breadth // patch)
+        self.projection = nn.Conv2d(channels, width, patch, stride=patch, bias=bias)  # W
+        self.whole = nn.Parameter(0.02 * torch.randn(width))  # c
+        self.positions = nn.Parameter(0.02 * torch.randn(1 + self.grid[0] * self.grid[1], width))  # P
+
+    def forward(self, pictures: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch place feature"]:
+        require_patches(tuple(pictures.shape[1:]), self.projection.kernel_size[0])
+        x = self.projection(pictures)
+        positions = self.positions_for(x.shape[2], x.shape[3])
+        x = rearrange(x, "batch width row column -> batch (row column) width")
+        return torch.cat([self.whole.expand(len(x), 1, -1).to(x.dtype), x], 1) + positions
+
+    def positions_for(self, rows: int, columns: int) -> Float[Tensor, "place feature"]:
+        if (rows, columns) == self.grid:
+            return self.positions
+        known = rearrange(self.positions[1:], "(row column) width -> 1 width row column", row=self.grid[0])
+        other = F.interpolate(known, size=(rows, columns), mode="bicubic", align_corners=False)
+        return torch.cat([self.positions[:1], rearrange(other, "1 width row column -> (row column) width")])
+
+    def parameter_row(self, name: str) -> ParameterRow:
+        channels, patch = self.projection.in_channels, self.projection.kernel_size[0]
+        sizes = {"c": channels, "p": patch, "d": len(self.whole), "n": len(self.positions)}
+        return ParameterRow(name, f"c*p^2*d{' + d' if self.projection.bias is not None else ''} + d + n*d", sizes)
+
+
+def require_patches(shape: tuple[int, ...], patch: int) -> None:
+    if len(shape) != 3 or shape[1] % patch or shape[2] % patch or 0 in shape:
+        raise InputError(
+            f"pictures must be channels of rows and columns that patches of {patch} pixels fill", got=f"the shape {list(shape)}"
+        )
+
+
+def size(width: int, heads: int, layers: int, **others: Any) -> ViTConfig:
+    return ViTConfig(width=width, heads=heads, layers=layers, feed_forward=4 * width, **others)
+
+
+SIZES = {
+    "tiny": size(64, 4, 4, patch=2, shape=(1, 8, 8), classes=10),
+    "small": size(128, 4, 6, patch=4, shape=(1, 28, 28), classes=10),
+    "base_16": size(768, 12, 12),
+    "large_16": size(1024, 16, 24),
+}

@@ -1,0 +1,96 @@
+"""Folders in which Hugging Face's libraries keep a model: `config.json`, and weights as safetensors in one file or in several.
+
+Weights are mapped into memory, and not read: a model that is filled from them holds no second copy, and what is never used is never loaded.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from neuropil.errors import InputError, RunError
+
+WEIGHTS, INDEX, SETTINGS, PROCESSOR = "model.safetensors", "model.safetensors.index.json", "config.json", "preprocessor_config.json"
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+WANTED = (SETTINGS, "*.safetensors", INDEX, "tokenizer*", "vocab.*", "merges.txt", "special_tokens_map.json", PROCESSOR)
+
+
+@dataclass(frozen=True)
+class Folder:
+    path: Path
+    settings: Mapping[str, Any]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor by its name, mapped and not yet read."""
+        return {name: tensor for file in self._weight_files() for name, tensor in _mapped(file)}
+
+    def _weight_files(self) -> list[Path]:
+        if (self.path / WEIGHTS).exists():
+            return [self.path / WEIGHTS]
+        if (self.path / INDEX).exists():
+            names = sorted(set(read_json(self.path / INDEX).get("weight_map", {}).values()))
+            if missing := [name for name in names if not (self.path / name).exists()]:
+                raise RunError(f"{self.path} must hold every file that {INDEX} names", got=f"none called {', '.join(missing)}")
+            return [self.path / name for name in names]
+        if pickles := sorted(file.name for pattern in PICKLES for file in self.path.glob(pattern)):
+            raise InputError(
+                "weights are read from safetensors, since a pickle can run any program",
+                got=f"{pickles[0]} in {str(self.path)!r}",
+                fix='convert it where you trust it: python -c "from transformers import AutoModel; '
+                f"AutoModel.from_pretrained('{self.path}').save_pretrained('converted')\"",
+            )
+        raise InputError(f"a model's folder must hold {WEIGHTS}", got=f"none in {str(self.path)!r}")
+
+
+def open_folder(source: str | Path, model_type: str, kind: str) -> Folder:
+    """A folder, or a name on the hub, which is downloaded; it must hold a model of `model_type`, since a `kind` is asked for."""
+    path = Path(source)
+    if not path.is_dir():
+        path = _downloaded(str(source), kind)
+    if not (path / SETTINGS).exists():
+        raise InputError(f"a model's folder must hold {SETTINGS}", got=f"none in {str(path)!r}")
+    settings = read_json(path / SETTINGS)
+    found = settings.get("model_type")
+    if found != model_type:
+        got = f"{found!r}" if found else "a config.json without model_type"
+        raise InputError(f"{kind} is made from a model of type {model_type!r}", got=f"{got} in {str(path)!r}")
+    return Folder(path, settings)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} must be JSON", got=f"a file that cannot be read ({error})") from error
+    if not isinstance(content, dict):
+        raise RunError(f"{path} must be JSON with names and values", got=f"a {type(content).__name__}")
+    return content
+
+
+def _downloaded(name: str, kind: str) -> Path:
+    rule = f"{kind} is made from a folder, or from a name on the Hugging Face hub such as openai/name"
+    if name.count("/") > 1 or name.startswith((".", "/", "~")) or not name:
+        raise InputError(rule, got=f"{name!r}, which is no folder here")
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    except ImportError as error:
+        raise InputError(rule, got=f"{name!r}, which is no folder here", fix="to download it: pip install huggingface_hub") from error
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(WANTED)))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(rule, got=f"{name!r}, which is no folder here and could not be downloaded ({reason})") from error
+
+
+def _mapped(path: Path) -> Iterator[tuple[str, Tensor]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118 (a safe_open file is no mapping)
+                yield name, file.get_tensor(name)
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"{path} must be a whole safetensors file", got=f"one that cannot be read ({error})") from error

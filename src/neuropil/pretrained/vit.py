@@ -1,0 +1,92 @@
+"""The Vision Transformer as Hugging Face keeps it: `ViTForImageClassification`.
+
+Theirs is given pictures that are standardised already, and `preprocessor_config.json` says how; ours takes them as they are.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from neuropil.errors import InputError
+from neuropil.models.vit import ViT, ViTConfig
+from neuropil.pretrained.names import THEIR_ACTIVATIONS, Family, Place, activation, linear_places
+
+
+def config(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], kind: type[nn.Module]) -> ViTConfig:
+    if not settings.get("qkv_bias", True):
+        raise InputError("ViT has biases in its attention, as it was published", got="qkv_bias=False")
+    height, width = size_of(settings["image_size"])
+    return ViTConfig(
+        width=settings["hidden_size"],
+        heads=settings["num_attention_heads"],
+        layers=settings["num_hidden_layers"],
+        feed_forward=settings["intermediate_size"],
+        patch=settings["patch_size"],
+        shape=(settings.get("num_channels", 3), height, width),
+        classes=tensors["classifier.weight"].shape[0] if "classifier.weight" in tensors else len(settings.get("id2label", "..")),
+        activation=activation(settings.get("hidden_act", "gelu")),
+        dropout=float(settings.get("hidden_dropout_prob", 0.0)),
+        attention_dropout=float(settings.get("attention_probs_dropout_prob", 0.0)),
+        epsilon=settings.get("layer_norm_eps", 1e-12),
+    )
+
+
+def settings_of(model: ViT) -> dict[str, Any]:
+    own = model.config
+    channels, height, width = own.shape
+    return {
+        "architectures": ["ViTForImageClassification"],
+        "hidden_size": own.width,
+        "num_attention_heads": own.heads,
+        "num_hidden_layers": own.layers,
+        "intermediate_size": own.feed_forward,
+        "patch_size": own.patch,
+        "image_size": height if height == width else [height, width],
+        "num_channels": channels,
+        "hidden_act": THEIR_ACTIVATIONS[own.activation],
+        "hidden_dropout_prob": own.dropout,
+        "attention_probs_dropout_prob": own.attention_dropout,
+        "layer_norm_eps": own.epsilon,
+        "qkv_bias": True,
+        "id2label": {str(number): str(number) for number in range(own.classes)},
+    }
+
+
+def places(model: ViT) -> dict[str, Place]:
+    positions, width = model.patches.positions.shape
+    found = {
+        "vit.embeddings.cls_token": Place("patches.whole", shape=(1, 1, width)),
+        "vit.embeddings.position_embeddings": Place("patches.positions", shape=(1, positions, width)),
+        "standardize.mean": Place("standardize.mean"),
+        "standardize.std": Place("standardize.std"),
+    }
+    pairs: dict[str, str | tuple[str, ...]] = {"patches.projection": "vit.embeddings.patch_embeddings.projection"}
+    pairs |= {"norm": "vit.layernorm", "output": "classifier"}
+    for number in range(model.config.layers):
+        own, other = f"blocks.{number}", f"vit.encoder.layer.{number}"
+        pairs |= {
+            f"{own}.attention.projection": tuple(f"{other}.attention.attention.{part}" for part in ("query", "key", "value")),
+            f"{own}.attention.output": f"{other}.attention.output.dense",
+            f"{own}.attention_sum.norm": f"{other}.layernorm_before",
+            f"{own}.feed_forward.inner": f"{other}.intermediate.dense",
+            f"{own}.feed_forward.outer": f"{other}.output.dense",
+            f"{own}.feed_forward_sum.norm": f"{other}.layernorm_after",
+        }
+    return found | linear_places(pairs)
+
+
+def size_of(value: int | list[int]) -> tuple[int, int]:
+    height, width = (value, value) if isinstance(value, int) else value
+    return height, width
+
+
+FAMILY = Family(
+    "vit",
+    "vit.",
+    config,
+    settings_of,
+    places,
+    known=("classifier.", "standardize.", "vit.pooler."),
+    new=("classifier.", "standardize."),
+)

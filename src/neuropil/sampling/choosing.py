@@ -1,0 +1,114 @@
+"""From the logits of the next token to the token.
+
+    z_x ← z_x / ρ if z_x > 0 else ρ z_x       for every x that the text has already    (repetition penalty ρ)
+    z_x ← −∞                                  for tokens that are never drawn
+    p = softmax(z / τ)                        τ → 0 the likeliest token only, τ = 1 as the model believes, above it more daring
+    keep the k largest p                      (top-k; what ties with the last of them stays)
+    keep the fewest whose sum exceeds P       (top-p, the nucleus)
+    keep p_x ≥ m · max p                      (min-p)
+
+in this order, each on what the one before it has left, as in Hugging Face's `generate`. Then one number from [0, 1) chooses a token: the
+first at which the sum of the probabilities is larger. It is drawn on the processor, so that a seed means the same on every device.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from neuropil.config import Config, option
+from neuropil.errors import InputError
+
+
+class Choosing(Config):
+    temperature: float = option(
+        0.8, "0 for the likeliest token each time, 1 for each as often as it is expected, above 1 for daring", low=0
+    )
+    top_k: int = option(0, "draw from this many of the likeliest tokens only; 0 for all", low=0)
+    top_p: float = option(1.0, "draw from the fewest tokens that together are at least this probable", low=0, high=1)
+    min_p: float = option(0.0, "leave out tokens with less than this share of the likeliest one's probability", low=0, high=1)
+    repetition_penalty: float = option(1.0, "above 1, what the text has already becomes less likely", low=0.01)
+
+    @property
+    def greedy(self) -> bool:
+        """Nothing but the likeliest token is left this close to 0, and the quotients would be too large for numbers."""
+        return self.temperature < 1e-5
+
+
+def choose(
+    logits: Float[Tensor, "row token"],
+    choosing: Choosing,
+    generators: Sequence[torch.Generator],
+    *,
+    seen: Bool[Tensor, "row token"] | None = None,
+    never: Sequence[int] = (),
+) -> Int64[Tensor, " row"]:
+    """A token for each row, from its own generator; `seen` are the tokens that its text has already. The answer is on the processor."""
+    z = left(logits.detach().float().cpu(), choosing, seen=seen, never=never)
+    require_choice(z)
+    if choosing.greedy:
+        return torch.from_numpy(z.numpy().argmax(-1))  # several times as fast as PyTorch's
+    return draw(z, generators)
+
+
+def left(
+    z: Float[Tensor, "row token"], choosing: Choosing, *, seen: Bool[Tensor, "row token"] | None = None, never: Sequence[int] = ()
+) -> Float[Tensor, "row token"]:
+    """The logits that a token is drawn from: those of tokens that are left out are −∞."""
+    if seen is not None and choosing.repetition_penalty != 1:
+        z = penalise(z, seen, choosing.repetition_penalty)
+    if never:
+        z = z.index_fill(-1, torch.tensor(never), -torch.inf)
+    if choosing.greedy:
+        return z
+    if choosing.temperature != 1:
+        z = z / choosing.temperature
+    if choosing.top_k > 0:
+        z = keep_top_k(z, choosing.top_k)
+    if choosing.top_p < 1:
+        z = keep_top_p(z, choosing.top_p)
+    if choosing.min_p > 0:
+        z = keep_min_p(z, choosing.min_p)
+    return z
+
+
+def penalise(z: Float[Tensor, "row token"], seen: Bool[Tensor, "row token"], penalty: float) -> Float[Tensor, "row token"]:
+    return torch.where(seen, torch.where(z < 0, z * penalty, z / penalty), z)
+
+
+def keep_top_k(z: Float[Tensor, "row token"], k: int) -> Float[Tensor, "row token"]:
+    last = z.topk(min(k, z.shape[-1])).values[:, -1:]
+    return z.masked_fill(z < last, -torch.inf)
+
+
+def keep_top_p(z: Float[Tensor, "row token"], share: float) -> Float[Tensor, "row token"]:
+    """The likeliest token always stays. Of equally likely tokens at the border, those with larger numbers do."""
+    # NumPy sorts fifty thousand numbers ten times as fast as PyTorch, as long as it need not say where they were.
+    rising = torch.from_numpy(np.sort(z.numpy()))
+    dropped = rising.softmax(-1).cumsum(-1) <= 1 - share
+    dropped[:, -1] = False
+    count = dropped.sum(-1, keepdim=True)
+    border = rising.gather(-1, count)
+    tied = z == border
+    too_many = count - (rising < border).sum(-1, keepdim=True)
+    return z.masked_fill((z < border) | (tied & (tied.cumsum(-1) <= too_many)), -torch.inf)
+
+
+def keep_min_p(z: Float[Tensor, "row token"], share: float) -> Float[Tensor, "row token"]:
+    p = z.softmax(-1)
+    return z.masked_fill(p < share * p.amax(-1, keepdim=True), -torch.inf)
+
+
+def draw(z: Float[Tensor, "row token"], generators: Sequence[torch.Generator]) -> Int64[Tensor, " row"]:
+    sums = z.double().softmax(-1).cumsum(-1)
+    sums /= sums[:, -1:].clone()
+    chance = torch.cat([torch.rand(1, 1, generator=generator, dtype=torch.float64) for generator in generators])
+    # The first sum that is larger: tokens without any probability add nothing to it, and are never the first.
+    return torch.searchsorted(sums, chance, right=True)[:, 0]
+
+
+def require_choice(z: Float[Tensor, "row token"]) -> None:
+    if not z.amax(-1).isfinite().all():
+        raise InputError("the model must expect some token next", got="logits that are no numbers, or none that may be drawn")

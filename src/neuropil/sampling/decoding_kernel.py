@@ -1,0 +1,216 @@
+"""One token through GPT-2, compiled: every weight is read once, in the order in which it lies in memory.
+
+    x ← x + W_O Attention(W_QKV N(x))
+    x ← x + W₂ φ(W₁ N(x))                              for every layer
+    logits = E N(x)
+
+For one token every product is one of a matrix and a vector, which takes as long as it takes to read the matrix. So its rows are dealt out
+to a team of threads, each of which streams through its own, and a weight is widened to single precision in the register where it is used.
+All members run the same function and meet after each product. An output is computed by one member, in one order: the number of threads
+changes no bit.
+
+This file needs Numba, and is imported only where it is used. Compilations are kept in `__pycache__` beside it or, where that cannot be
+written, in Numba's directory of the user (NUMBA_CACHE_DIR); where neither can be, every process compiles anew.
+"""
+
+import inspect
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic, overload
+from numba.typed.typedlist import List
+
+from neuropil.parts.blocks import HiddenName
+
+FREE_ORDER = {"reassoc", "contract", "nsz"}
+"""Sums in any order, so that eight numbers are added at once; what is no number stays what it is."""
+
+NOTHING, GELU_TANH, GELU, RELU, QUICK_GELU = range(5)
+ACTIVATIONS: dict[HiddenName, int] = {"gelu_tanh": GELU_TANH, "gelu": GELU, "relu": RELU, "quick_gelu": QUICK_GELU}
+
+LOOKS = 10_000
+"""How often a member looks whether the others have come before it lets another thread have its core: for some microseconds."""
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    plain = inspect.unwrap(function)  # tests wrap every function of the package with a check of its types
+    try:
+        return njit(plain, fastmath=FREE_ORDER, nogil=True, cache=True)
+    except RuntimeError:  # there is no directory to keep it in
+        return njit(plain, fastmath=FREE_ORDER, nogil=True)
+
+
+# --- a team of threads ---------------------------------------------------------------------------------------------------------------
+
+
+def counter_in(context, builder, signature, arguments):
+    return context.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+
+def count_up(typing, counter):
+    """The number in the array, which is one more afterwards; no two threads get the same."""
+
+    def code(context, builder, signature, arguments):
+        one = context.get_constant(types.int64, 1)
+        return builder.atomic_rmw("add", counter_in(context, builder, signature, arguments), one, "seq_cst")
+
+    return types.int64(counter), inspect.unwrap(code)
+
+
+def look_at(typing, counter):
+    """The number in the array now, whichever thread has written it."""
+
+    def code(context, builder, signature, arguments):
+        return builder.load_atomic(counter_in(context, builder, signature, arguments), "acquire", 8)
+
+    return types.int64(counter), inspect.unwrap(code)
+
+
+counted_up: Any = intrinsic(inspect.unwrap(count_up))
+looked_at: Any = intrinsic(inspect.unwrap(look_at))
+let_others_run = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32())
+
+
+@compiled
+def meet(team):
+    """Nobody goes on before all have come. Every meeting adds as many to the counter as there are members."""
+    if team.members > 1:
+        full = (counted_up(team.arrived) // team.members + 1) * team.members
+        looks = 0
+        while looked_at(team.arrived) < full:
+            looks += 1
+            if looks > LOOKS:
+                let_others_run()
+
+
+@compiled
+def share(number, team):
+    return range(number * team.member // team.members, number * (team.member + 1) // team.members)
+
+
+# --- the pieces of the model ---------------------------------------------------------------------------------------------------------
+
+
+def widened(number):
+    """A weight in single precision; bfloat16, which Numba does not know, comes as the upper half of the bits of one."""
+    raise NotImplementedError
+
+
+@overload(widened)
+def widened_by_type(number):
+    if number == types.uint16:
+        return lambda number: np.uint32(np.uint32(number) << np.uint32(16)).view(np.float32)
+    return lambda number: np.float32(number)
+
+
+@compiled
+def dot(weights, x):
+    total = np.float32(0)
+    for column in range(weights.shape[0]):
+        total += widened(weights[column]) * x[column]
+    return total
+
+
+@compiled
+def output(matrix, row, x):
+    # y_i = s_i Σ_j W_ij x_j + b_i
+    return dot(matrix.weights[row], x) * matrix.scale[row] + matrix.bias[row]
+
+
+@compiled
+def activated(z, activation):
+    if activation == GELU_TANH:
+        # ½ z (1 + tanh u) = z σ(2u),   u = √(2/π) (z + 0.044715 z³)
+        return z / (1 + math.exp(np.float32(-1.5957691216057308) * (z + np.float32(0.044715) * z * z * z)))
+    if activation == GELU:
+        # z Φ(z)
+        return z * np.float32(0.5) * (1 + math.erf(z * np.float32(math.sqrt(0.5))))
+    if activation == RELU:
+        return max(z, np.float32(0))
+    if activation == QUICK_GELU:
+        # z σ(1.702 z)
+        return z / (1 + math.exp(np.float32(-1.702) * z))
+    return z
+
+
+@compiled
+def linear(y, matrix, x, activation, team):
+    for row in share(matrix.weights.shape[0], team):
+        y[row] = activated(output(matrix, row, x), activation)
+    meet(team)
+
+
+@compiled
+def add_linear(y, matrix, x, team):
+    for row in share(matrix.weights.shape[0], team):
+        y[row] += output(matrix, row, x)
+    meet(team)
+
+
+@compiled
+def normalised(x, norm):
+    # N(x) = g ∘ (x − μ) / √(σ² + ε) + b
+    width = np.float32(x.shape[0])
+    centred = x - x.sum() / width
+    return norm.weight * centred / np.sqrt(dot(centred, centred) / width + norm.epsilon) + norm.bias
+
+
+@compiled
+def attend(mixed, projected, cache, length, team):
+    """What each head takes from the `length` tokens before this one and from itself, whose key and value are added to the cache."""
+    keys, values = cache
+    heads, _, width = keys.shape
+    queries_keys_values = projected[: 3 * heads * width].reshape((3, heads, width))
+    for head in share(heads, team):
+        query = queries_keys_values[0, head]
+        keys[head, length], values[head, length] = queries_keys_values[1, head], queries_keys_values[2, head]
+        # a_t ∝ exp(q·k_t / √d)
+        weights = np.empty(length + 1, np.float32)
+        for time in range(length + 1):
+            weights[time] = dot(keys[head, time], query) / np.float32(math.sqrt(width))
+        weights = np.exp(weights - weights.max())
+        weights /= weights.sum()
+        # o = Σ_t a_t v_t
+        out = mixed[head * width : (head + 1) * width]
+        out[:] = 0
+        for time in range(length + 1):
+            for column in range(width):
+                out[column] += weights[time] * values[head, time, column]
+    meet(team)
+
+
+@compiled
+def step(x, layers, caches, norm, embedding, room, length, activation, team):
+    """From the embedding x of a token, which becomes the end of the last block, to `room.logits`."""
+    for number in range(len(layers)):
+        layer = layers[number]
+        linear(room.projected, layer.projection, normalised(x, layer.attention_norm), NOTHING, team)
+        attend(room.mixed, room.projected, caches[number], length, team)
+        add_linear(x, layer.output, room.mixed, team)
+        linear(room.hidden, layer.inner, normalised(x, layer.feed_forward_norm), activation, team)
+        add_linear(x, layer.outer, room.hidden, team)
+    linear(room.logits, embedding, normalised(x, norm), NOTHING, team)
+
+
+# --- lists for compiled functions, made by compiled functions, because Numba's own are compiled anew in every process ----------------
+
+
+@compiled
+def list_of_one(item):
+    return List([item])
+
+
+@compiled
+def append(items, item):
+    items.append(item)
+
+
+def listed(items: Sequence[Any]) -> Any:
+    made = list_of_one(items[0])
+    for item in items[1:]:
+        append(made, item)
+    return made
