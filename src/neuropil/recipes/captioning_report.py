@@ -39,7 +39,7 @@ def saying_section(experiment: "Captioning") -> Section:
         blocks.append(group_table(test.groups, right))
     good = [index for index in range(len(test)) if right[index]]
     if good:
-        blocks.append(Text(f"{len(good):,} of {len(test):,} captions are, word for word, what a person said; some of them:"))
+        blocks.append(Text(f"{len(good):,} of {len(test):,} captions are, word for word, those of the data; some of them:"))
         blocks.append(Gallery([Thumbnail(pixels(test, index), said[index]) for index in spread(good, SHOWN)]))
     wrong = [index for index in range(len(test)) if not right[index]]
     if wrong:

@@ -1,4 +1,4 @@
-"""How good captions are: the share that is exactly what a person said, and sacrebleu's BLEU."""
+"""How good captions are: the share that is exactly that of the data, and sacrebleu's BLEU."""
 
 import re
 from collections.abc import Sequence
