@@ -14,7 +14,7 @@ import neuropil
 from neuropil.cli import main
 from neuropil.errors import InputError, RunError
 from neuropil.inspection.gates import record_gates
-from neuropil.recipes.language_model import LanguageModel
+from neuropil.recipes.language_model import RecurrentLanguageModel
 from neuropil.recipes.run import Run
 from neuropil.recipes.table import recipe
 from neuropil.sampling.streaming import as_text
@@ -35,8 +35,8 @@ def run(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return neuropil.train("lstm", data=book, out=tmp_path_factory.mktemp("lstm") / "run", show_progress=False, **SMALL)
 
 
-def model_of(run: Run) -> LanguageModel:
-    assert isinstance(run.trained, LanguageModel)
+def model_of(run: Run) -> RecurrentLanguageModel:
+    assert isinstance(run.trained, RecurrentLanguageModel)
     return run.trained
 
 
@@ -177,7 +177,7 @@ def test_explain_says_how_cells_run_and_trains_nothing(book: Path, tmp_path: Pat
 def test_runs_of_other_kinds_are_refused_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     run = neuropil.train("mlp", hidden=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
     assert said(capsys, "generate", str(run.folder), "a", code=2) == (
-        f"neuropil: {run.folder} must hold a model that goes on with texts, but got a run of mlp: train an lstm."
+        f"neuropil: {run.folder} must hold a model that goes on with texts, but got a run of mlp: train a gpt2."
     )
     assert said(capsys, "inspect", str(run.folder), "--gates", "a", code=2) == (
         f"neuropil: {run.folder} must hold a recurrent model that reads texts, but got a run of mlp: train an lstm."

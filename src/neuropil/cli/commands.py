@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from neuropil import __version__
 from neuropil.cli.arguments import parse
@@ -215,32 +215,58 @@ def translate(words: list[str]) -> None:
 
 
 class _GenerateArguments(Config):
-    run: Path = option(Path(), "a run folder")
-    prompt: str = option("", "the beginning of the text; without one, a new line")
-    length: int = option(400, "tokens to write", low=0)
-    temperature: float = option(
-        0.8, "0 for the likeliest token each time, 1 for each as often as it is expected, above 1 for daring", low=0
-    )
-    seed: int = option(0, "the same seed gives the same text", low=0)
+    run: str = option("", "a run folder, a folder of Hugging Face's with GPT-2 in it, or its name on the hub")
+    prompt: str = option("", "the beginning of the text; without one, what the model takes for a beginning")
+    generating: Config
 
 
 def generate(words: list[str]) -> None:
+    from neuropil.recipes import generating, opening
+
     arguments = parse(
-        _GenerateArguments(),
+        _GenerateArguments(generating=generating.GeneratingConfig()),
         words,
         command="generate",
         about="Go on with a text.",
         positional=["run", "prompt"],
         optional=["prompt"],
     )
-    from neuropil.recipes import run
-
-    pieces = run.load(arguments.run).generate(
-        arguments.prompt, length=arguments.length, temperature=arguments.temperature, seed=arguments.seed
-    )
-    for piece in pieces:
+    config = cast("generating.GeneratingConfig", arguments.generating)
+    for piece in generating.generated(opening.writer(arguments.run), arguments.prompt, config, _tell):
         print(piece, end="", flush=True)
-    print()
+
+
+def _tell(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
+
+
+class _SearchArguments(Config):
+    run: Path = option(Path(), "a run folder of clip, or a folder or name of a CLIP that Hugging Face's library reads")
+    queries: tuple[str, ...] = option((), "texts, or files of pictures to which similar ones are wanted")
+    images: tuple[Path, ...] = option((), "pictures to search: folders or files")
+    top: int = option(5, "how many to show for each text", low=1)
+    classify: bool = option(False, "for each picture, say which of the texts fits it best")
+    out: Path | None = option(None, "also write a page with the pictures that were found")
+
+
+def search(words: list[str]) -> None:
+    arguments = parse(
+        _SearchArguments(), words, command="search", about="Find pictures by what is on them.", positional=["run", "queries"]
+    )
+    from neuropil.recipes import searching
+
+    found = searching.PictureSearch(searching.open_matcher(arguments.run), arguments.images)
+    if arguments.classify:
+        for file, cells in zip(found.files, found.classify(arguments.queries).lines(), strict=True):
+            print("\t".join([str(file), *cells]))
+        return
+    rankings = [found.rank(query, arguments.top) for query in arguments.queries]
+    for ranking in rankings:
+        rows = [[f"{score:.3f}", str(file)] for file, score in zip(ranking.files, ranking.scores, strict=True)]
+        _print_table(["similarity", ranking.query], rows)
+    if arguments.out is not None:
+        searching.write_page(arguments.out, rankings, len(found.files))
+        print(arguments.out, file=sys.stderr)
 
 
 class _PruneArguments(Config):
@@ -267,7 +293,8 @@ COMMANDS = {
     "predict": Command("predict RUN INPUT...", "answers for new inputs", predict),
     "evaluate": Command("evaluate RUN [--data PATH]", "scores on held-out or your own labelled data", evaluate),
     "translate": Command('translate RUN ["TEXT" | FILE ...] [--beam N]', "translate texts, files or standard input", translate),
-    "generate": Command('generate RUN ["BEGINNING"] [--temperature 0.8]', "go on with a text", generate),
+    "generate": Command('generate RUN | FOLDER ["BEGINNING"] [--temperature 0.8] [--precision int8]', "go on with a text", generate),
+    "search": Command('search RUN --images DIR "TEXT"', "find pictures by what is on them, or like another", search),
     "prune": Command("prune RUN --heads 50%", "remove the attention heads that are worth least", prune),
     "report": Command("report RUN", "evaluate again and rewrite the report", report),
     "compare": Command("compare RUN RUN...", "runs side by side", compare),

@@ -3,7 +3,7 @@
 A picture that is named in several rows has several captions. Paths are relative to the table, or to a folder that the user names.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from neuropil.data.captions import CaptionedPictures
@@ -14,6 +14,7 @@ from neuropil.data.wording import describe_inputs, did_you_mean, listed
 from neuropil.errors import InputError
 
 PICTURE_WORDS = ("picture", "image", "file", "filename", "file_name", "path", "photo", "img")
+ELSEWHERE = "paths are relative to the table, or to the folder given by --pictures"
 CAPTION_WORDS = ("caption", "captions", "text", "description", "sentence", "comment", "label")
 
 
@@ -69,15 +70,17 @@ def choose_columns(table: DelimitedFile, picture: str | None, caption: str | Non
 def collect(table: DelimitedFile, columns: tuple[str, str], folder: Path) -> dict[Path, list[str]]:
     """All captions of each picture."""
     found: dict[Path, list[str]] = {}
+    missing: dict[Path, InputError] = {}
     for block in table.blocks():
         pictures, captions = (block[name] for name in columns)
         for index, (name, text) in enumerate(zip(pictures.texts, captions.texts, strict=True)):
             if not text.strip():
                 raise InputError(f"{captions.where(index)} must say something", got="an empty cell", fix="fill it in or remove the row")
             path = folder / name.strip()
-            if path not in found:
-                _require_picture(path, pictures, index, folder)
+            if path not in found and not path.is_file():
+                missing.setdefault(path, _no_picture(path, pictures, index, folder))
             found.setdefault(path, []).append(" ".join(text.split()))
+    _require_none_missing(table, missing, len(found), folder)
     return found
 
 
@@ -97,12 +100,25 @@ def _only(names: Sequence[str], words: Sequence[str]) -> str | None:
     return next((lowered[word] for word in words if word in lowered), None)
 
 
-def _require_picture(path: Path, cells: Cells, index: int, folder: Path) -> None:
-    if path.is_file():
-        return
+def _no_picture(path: Path, cells: Cells, index: int, folder: Path) -> InputError:
     name = cells.texts[index].strip()
     if not name:
         raise InputError(f"{cells.where(index)} must name a picture", got="an empty cell", fix="fill it in or remove the row")
     beside = [inner.name for inner in path.parent.iterdir()] if path.parent.is_dir() else []
-    fix = did_you_mean(path.name, beside) or "paths are relative to the table, or to the folder given by --pictures"
-    raise InputError(f"{cells.where(index)} must name a picture in {folder.as_posix()}", got=repr(name), fix=fix)
+    fix = did_you_mean(path.name, beside) or ELSEWHERE
+    return InputError(f"{cells.where(index)} must name a picture in {folder.as_posix()}", got=repr(name), fix=fix)
+
+
+def _require_none_missing(table: DelimitedFile, missing: Mapping[Path, InputError], total: int, folder: Path) -> None:
+    """All are listed, so that they can be mended at once; but where there are none at all, the folder is the mistake."""
+    if len(missing) == 1:
+        raise next(iter(missing.values()))
+    names = [path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix() for path in missing]
+    if names and len(names) == total:
+        rule = f"{table.path.name} must name pictures in {folder.as_posix()}"
+        raise InputError(rule, got=f"{total:,} names of which none is there, such as {names[0]!r}", fix=ELSEWHERE)
+    if names:
+        rule = f"{table.path.name} must name pictures in {folder.as_posix()}"
+        raise InputError(
+            rule, got=f"{len(names):,} of {total:,} that are not there: {', '.join(names)}", fix="add them or remove their rows"
+        )

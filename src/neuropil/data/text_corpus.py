@@ -7,6 +7,7 @@ once, for otherwise a third of the test part would have been read in training.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from neuropil.config import Config, option
@@ -22,7 +23,7 @@ BETWEEN_TOPICS = "\n\n\n"
 
 class TextDataConfig(Config):
     data: tuple[Path, ...] = option(
-        (), "your own text files in UTF-8, plain or gzip, read one after the other; without it, Python's own docs"
+        (), "your own text files in UTF-8, plain or gzip, or folders of them, read one after the other; without it, Python's own docs"
     )
     validation: float = option(0.05, "share before the test part that picks the best weights", low=0, high=0.5)
     test: float = option(0.05, "share at the end of the text that is held out for the final score", low=0.01, high=0.5)
@@ -59,7 +60,17 @@ def _next_line(text: str, place: int) -> int:
 
 
 def read_text(paths: Sequence[Path]) -> str:
-    return BETWEEN_FILES.join("\n".join(read_lines(path, progress=True)) for path in paths)
+    """Of files, and of all files in folders, in the order of their names; hidden ones are left out."""
+    files = chain.from_iterable(_files_in(path) if path.is_dir() else [path] for path in paths)
+    return BETWEEN_FILES.join("\n".join(read_lines(path, progress=True)) for path in files)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    inside = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    files = sorted(path for path in inside if not any(part.startswith(".") for part in path.parts))
+    if not files:
+        raise InputError("a folder of texts must hold files", got=f"{folder.as_posix()!r} without any")
+    return [folder / path for path in files]
 
 
 def python_documentation() -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
     x_t = E[token_t] + P[t]
     x ← x + CausalSelfAttention(N(x))
-    x ← x + W₂ φ(W₁ N(x) + b₁) + b₂                     φ(z) = ½ z (1 + tanh(√(2/π) (z + 0.0447 z³)))
+    x ← x + W₂ φ(W₁ N(x) + b₁) + b₂                     φ(z) = ½ z (1 + tanh(√(2/π) (z + 0.044715 z³)))
     p(token_{t+1} | token_1 … token_t) = softmax(E N(x_t))
 
 Each block adds to a stream that runs from the embedding to the output, and the output uses the embedding once more (`tied`). The weights

@@ -17,7 +17,7 @@ There are two conventions for each gate, and all of them can be had:
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -63,9 +63,6 @@ class GRU(Cell):
         for u, w in zip(self.input_weight.chunk(parts), self.state_weight.chunk(parts), strict=True):
             nn.init.xavier_uniform_(u)
             nn.init.orthogonal_(w)
-
-    def initial(self, x: Num[Tensor, "batch *any"]) -> Hidden:
-        return Hidden(self.bias.new_zeros(len(x), self.units))
 
     def drive(self, x: Float[Tensor, "*any input"]) -> Float[Tensor, "*any drive"]:
         return F.linear(x, self.input_weight, self.bias)  # U x + b

@@ -15,7 +15,7 @@ steps ago. The weights of the four gates stand below one another in PyTorch's or
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -46,6 +46,8 @@ class LSTMGates(NamedTuple):
 
 
 class LSTM(Cell):
+    begins = LSTMState
+
     def __init__(self, config: LSTMConfig):
         super().__init__()
         self.config, self.inputs, self.units = config, config.inputs, config.units
@@ -57,9 +59,6 @@ class LSTM(Cell):
             nn.init.xavier_uniform_(u)
             nn.init.orthogonal_(w)
         nn.init.constant_(self.bias[n : 2 * n], config.forget_bias)
-
-    def initial(self, x: Num[Tensor, "batch *any"]) -> LSTMState:
-        return LSTMState(*(self.bias.new_zeros(len(x), self.units) for _ in range(2)))
 
     def drive(self, x: Float[Tensor, "*any input"]) -> Float[Tensor, "*any drive"]:
         return F.linear(x, self.input_weight, self.bias)  # U x + b

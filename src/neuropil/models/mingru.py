@@ -15,7 +15,7 @@ used here neither divides nor overflows, and needs none.
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -46,9 +46,6 @@ class MinGRU(Cell):
         self.bias = nn.Parameter(torch.zeros(2 * n))
         for u in self.input_weight.chunk(2):
             nn.init.xavier_uniform_(u)
-
-    def initial(self, x: Num[Tensor, "batch *any"]) -> Hidden:
-        return Hidden(self.bias.new_zeros(len(x), self.units))
 
     def drive(self, x: Float[Tensor, "*any input"]) -> Float[Tensor, "*any drive"]:
         return F.linear(x, self.input_weight, self.bias)  # U x + b

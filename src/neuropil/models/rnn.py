@@ -19,7 +19,7 @@ A gradient that travels n steps back is multiplied n times by Wᵀ diag(1 − h�
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -47,9 +47,6 @@ class RNN(Cell):
         self.bias = nn.Parameter(torch.zeros(n))  # b
         nn.init.xavier_uniform_(self.input_weight)
         nn.init.orthogonal_(self.state_weight)  # keeps the length of h, and so the gradient's
-
-    def initial(self, x: Num[Tensor, "batch *any"]) -> Hidden:
-        return Hidden(self.bias.new_zeros(len(x), self.units))
 
     def drive(self, x: Float[Tensor, "*any input"]) -> Float[Tensor, "*any unit"]:
         return F.linear(x, self.input_weight, self.bias)  # U x + b
@@ -88,11 +85,11 @@ def gradients_by_hand(
     first: Hidden | None = None,
 ) -> RNNGradients:
     """Back-propagation through time, written out: the gradients of a loss whose gradient at the outputs o_t is `do`."""
-    first = cell.initial(x) if first is None else first
-    h = cell(x, first).outputs
-    before = torch.cat([first.h.unsqueeze(1), h], 1)[:, :-1]  # h_{t−1}
+    begin: Hidden = cell.initial(x) if first is None else first
+    h = cell(x, begin).outputs
+    before = torch.cat([begin.h.unsqueeze(1), h], 1)[:, :-1]  # h_{t−1}
     dh, da = torch.zeros_like(h), torch.zeros_like(h)
-    later = torch.zeros_like(first.h)  # Wᵀ ∂a_{t+1}
+    later = torch.zeros_like(begin.h)  # Wᵀ ∂a_{t+1}
     for t in reversed(range(x.shape[1])):
         # ∂h_t = Vᵀ ∂o_t + Wᵀ ∂a_{t+1},   ∂a_t = (1 − h_t²) ⊙ ∂h_t
         dh[:, t] = do[:, t] @ V + later

@@ -6,6 +6,8 @@ A text is read in pieces. The gradient goes back to the beginning of its piece a
 on: what one piece ends with, the next begins with. So the network can use what lies further back than it is ever corrected for.
 
 The carried state is part of where a run stands: it is saved with every checkpoint, and a run that was killed goes on to the same weights.
+
+A model of attention sees a window of the text at once, and nothing of what comes before it (`NextTokenInWindow`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +17,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from neuropil.parts.losses import categorical_cross_entropy
+from neuropil.parts.losses import LOGITS_AT_ONCE, categorical_cross_entropy, projected_cross_entropy
 from neuropil.parts.recurrence import Recurred, State, detach, map_states
 from neuropil.protocols import PADDING, Batch, Phase
 
@@ -80,3 +82,46 @@ class NextToken:
         if before is None or bool(begins.all()):
             return None
         return map_states(lambda part: part.masked_fill(begins, 0), before)
+
+
+@runtime_checkable
+class Projecting(Protocol):
+    """A model whose logits are W h: `hidden` gives h for each token that is read."""
+
+    def hidden(self, tokens: Int64[Tensor, "batch time"]) -> Float[Tensor, "batch time width"]: ...
+
+    @property
+    def output_weight(self) -> Float[Tensor, "token width"]: ...
+
+
+class NextTokenInWindow:
+    """A batch is ``{"input": …, "target": …}``, and may have `scored`, true where a target counts. The logits of a whole batch never stand in
+    memory."""
+
+    def __init__(self, model: nn.Module):
+        self.model, self.reader = model, cast(Projecting, model)
+
+    def phases(self) -> Sequence[Phase]:
+        return [Phase("next token", dict(self.model.named_parameters()), self.loss)]
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        hidden, target = self._scored(batch)
+        return projected_cross_entropy(hidden, self.reader.output_weight, target)
+
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " token"]]:
+        """One value for each token, so that all of them weigh the same."""
+        hidden, target = self._scored(batch)
+        weight = self.reader.output_weight
+        at_once = max(1, LOGITS_AT_ONCE // len(weight))
+        losses, right = [], []
+        for h, t in zip(hidden.split(at_once), target.split(at_once), strict=True):
+            logits = h @ weight.mT
+            losses.append(categorical_cross_entropy(logits, t))
+            right.append((logits.argmax(-1) == t).float())
+        return {"loss": torch.cat(losses), "accuracy": torch.cat(right)}
+
+    def _scored(self, batch: Batch) -> tuple[Float[Tensor, "token width"], Int64[Tensor, " token"]]:
+        hidden, target = self.reader.hidden(batch["input"]), batch["target"]
+        if "scored" in batch:
+            return hidden[batch["scored"]], target[batch["scored"]]
+        return hidden.flatten(0, 1), target.flatten()

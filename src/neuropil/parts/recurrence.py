@@ -12,7 +12,7 @@ the new state is linear in the old one, a parallel scan.
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import torch
 from jaxtyping import Bool, Float, Int64, Num
@@ -68,10 +68,13 @@ class Ran(NamedTuple):
 class Cell(nn.Module, ABC):
     inputs: int
     units: int
+    begins: ClassVar[Any] = Hidden
+    """The NamedTuple that its state is."""
 
-    @abstractmethod
     def initial(self, x: Num[Tensor, "batch *any"]) -> State:
-        """The state before the first step of as many rows as `x` has."""
+        """The state before the first step of as many rows as `x` has: zero."""
+        nothing = next(self.parameters()).new_zeros(len(x), self.units)
+        return self.begins(*(nothing for _ in self.begins._fields))
 
     @abstractmethod
     def drive(self, x: Float[Tensor, "*any input"]) -> Float[Tensor, "*any drive"]:

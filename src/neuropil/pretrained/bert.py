@@ -3,31 +3,41 @@
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from neuropil.errors import InputError
 from neuropil.models.bert import BERT, BERTClassifier, BERTConfig, MaskedBERT
-from neuropil.pretrained.names import THEIR_ACTIVATIONS, Family, Place, activation, linear_places
+from neuropil.pretrained.folders import Stored
+from neuropil.pretrained.names import THEIR_ACTIVATIONS, Family, Place, activation, linear_places, translated
 
 ARCHITECTURES = {BERT: "BertModel", MaskedBERT: "BertForMaskedLM", BERTClassifier: "BertForSequenceClassification"}
 
 
-def config(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], kind: type[nn.Module]) -> BERTConfig:
-    if (positions := settings.get("position_embedding_type", "absolute")) != "absolute":
-        raise InputError("BERT has absolute positions, as it was published", got=f"{positions}")
+NAMES = {
+    "width": "hidden_size",
+    "heads": "num_attention_heads",
+    "layers": "num_hidden_layers",
+    "feed_forward": "intermediate_size",
+    "context": "max_position_embeddings",
+    "vocabulary": "vocab_size",
+    "segments": "type_vocab_size",
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+    "epsilon": "layer_norm_eps",
+}
+"""Of settings, ours and theirs."""
+AS_PUBLISHED = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
+
+
+def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> BERTConfig:
+    usual = AS_PUBLISHED | ({"tie_word_embeddings": True} if kind is MaskedBERT else {})
+    for name, value in usual.items():
+        if settings.get(name, value) != value:
+            raise InputError(f"{kind.__name__} is BERT as it was published, with {name}={value}", got=f"{settings[name]}")
     pooler = any(name.startswith("bert.pooler.") for name in tensors)
     return BERTConfig(
-        width=settings["hidden_size"],
-        heads=settings["num_attention_heads"],
-        layers=settings["num_hidden_layers"],
-        feed_forward=settings["intermediate_size"],
-        context=settings["max_position_embeddings"],
-        vocabulary=settings["vocab_size"],
-        segments=settings.get("type_vocab_size", 2),
+        **translated(settings, NAMES),
         activation=activation(settings.get("hidden_act", "gelu")),
-        dropout=float(settings.get("hidden_dropout_prob", 0.1)),
-        attention_dropout=float(settings.get("attention_probs_dropout_prob", 0.1)),
-        epsilon=settings.get("layer_norm_eps", 1e-12),
         pooler=kind is BERTClassifier or (kind is BERT and pooler),
         classes=tensors["classifier.weight"].shape[0] if "classifier.weight" in tensors else len(settings.get("id2label", "..")),
     )
@@ -37,17 +47,8 @@ def settings_of(model: BERT | MaskedBERT | BERTClassifier) -> dict[str, Any]:
     own = model.config
     settings: dict[str, Any] = {
         "architectures": [ARCHITECTURES[type(model)]],
-        "hidden_size": own.width,
-        "num_attention_heads": own.heads,
-        "num_hidden_layers": own.layers,
-        "intermediate_size": own.feed_forward,
-        "max_position_embeddings": own.context,
-        "vocab_size": own.vocabulary,
-        "type_vocab_size": own.segments,
+        **{theirs: getattr(own, ours) for ours, theirs in NAMES.items()},
         "hidden_act": THEIR_ACTIVATIONS[own.activation],
-        "hidden_dropout_prob": own.dropout,
-        "attention_probs_dropout_prob": own.attention_dropout,
-        "layer_norm_eps": own.epsilon,
         "pad_token_id": 0,
     }
     if isinstance(model, BERTClassifier):
@@ -92,4 +93,5 @@ FAMILY = Family(
     known=("cls.", "classifier.", "bert.pooler."),
     ignored=(".position_ids",),
     new=("classifier.", "bert.pooler."),
+    old={"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"},
 )

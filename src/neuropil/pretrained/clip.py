@@ -3,41 +3,51 @@
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from neuropil.errors import InputError
 from neuropil.models.clip import CLIP, CLIPConfig
-from neuropil.pretrained.names import THEIR_ACTIVATIONS, Family, Place, activation, linear_places
-from neuropil.pretrained.vit import size_of
+from neuropil.pretrained.folders import Stored
+from neuropil.pretrained.names import THEIR_ACTIVATIONS, Family, Place, activation, linear_places, translated
+from neuropil.pretrained.vit import shape_of
 
 OLD_END = 2
-"""What the first configurations say of the end token; the models mean the last of the vocabulary."""
+"""What the first configurations say of the end token; the models mean the largest of a caption, which is the last of the vocabulary."""
+SEEING = {
+    "width": "hidden_size",
+    "heads": "num_attention_heads",
+    "layers": "num_hidden_layers",
+    "feed_forward": "intermediate_size",
+    "patch": "patch_size",
+    "epsilon": "layer_norm_eps",
+}
+READING = {
+    "text_width": "hidden_size",
+    "text_heads": "num_attention_heads",
+    "text_layers": "num_hidden_layers",
+    "text_feed_forward": "intermediate_size",
+    "context": "max_position_embeddings",
+    "vocabulary": "vocab_size",
+    "end": "eos_token_id",
+}
+"""Of the settings of each tower, ours and theirs."""
+ALIKE = {"hidden_act": "quick_gelu", "layer_norm_eps": 1e-5}
+"""What the towers have in common here, and how it was published."""
 
 
-def config(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], kind: type[nn.Module]) -> CLIPConfig:
-    see, read = settings["vision_config"], settings["text_config"]
-    height, width = size_of(see.get("image_size", 224))
-    if see.get("hidden_act", "quick_gelu") != read.get("hidden_act", "quick_gelu"):
-        raise InputError("CLIP has the same hidden units in both towers", got=f"{see['hidden_act']} and {read['hidden_act']}")
-    vocabulary, end = read.get("vocab_size", 49_408), read.get("eos_token_id", 49_407)
+def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> CLIPConfig:
+    see, read = settings.get("vision_config") or {}, settings.get("text_config") or {}
+    for name, usual in ALIKE.items():
+        if see.get(name, usual) != read.get(name, usual):
+            raise InputError(f"the towers of CLIP have the same {name}", got=f"{see.get(name, usual)} and {read.get(name, usual)}")
+    found = translated(see, SEEING) | translated(read, READING)
+    if found.get("end") == OLD_END:
+        found["end"] = found.get("vocabulary", CLIPConfig.vocabulary) - 1
     return CLIPConfig(
-        shared=settings.get("projection_dim", 512),
-        width=see["hidden_size"],
-        heads=see["num_attention_heads"],
-        layers=see["num_hidden_layers"],
-        feed_forward=see["intermediate_size"],
-        patch=see.get("patch_size", 32),
-        shape=(see.get("num_channels", 3), height, width),
-        text_width=read["hidden_size"],
-        text_heads=read["num_attention_heads"],
-        text_layers=read["num_hidden_layers"],
-        text_feed_forward=read["intermediate_size"],
-        context=read.get("max_position_embeddings", 77),
-        vocabulary=vocabulary,
-        end=vocabulary - 1 if end == OLD_END else end,
+        **found,
+        shared=settings.get("projection_dim", CLIPConfig.shared),
+        shape=shape_of(see),
         activation=activation(see.get("hidden_act", "quick_gelu")),
-        dropout=0.0,
-        epsilon=see.get("layer_norm_eps", 1e-5),
     )
 
 
@@ -45,28 +55,17 @@ def settings_of(model: CLIP) -> dict[str, Any]:
     own = model.config
     channels, height, width = own.shape
     both = {"hidden_act": THEIR_ACTIVATIONS[own.activation], "layer_norm_eps": own.epsilon, "projection_dim": own.shared}
+    pictures = {"image_size": height if height == width else [height, width], "num_channels": channels}
     return {
         "architectures": ["CLIPModel"],
         "projection_dim": own.shared,
-        "vision_config": {
-            "hidden_size": own.width,
-            "num_attention_heads": own.heads,
-            "num_hidden_layers": own.layers,
-            "intermediate_size": own.feed_forward,
-            "patch_size": own.patch,
-            "image_size": height if height == width else [height, width],
-            "num_channels": channels,
-            **both,
-        },
+        "vision_config": {**{theirs: getattr(own, ours) for ours, theirs in SEEING.items()}, **pictures, **both},
+        # Theirs would otherwise be CLIP's own tokens, which a smaller vocabulary does not have.
         "text_config": {
-            "hidden_size": own.text_width,
-            "num_attention_heads": own.text_heads,
-            "num_hidden_layers": own.text_layers,
-            "intermediate_size": own.text_feed_forward,
-            "max_position_embeddings": own.context,
-            "vocab_size": own.vocabulary,
-            "eos_token_id": own.end,
+            **{theirs: getattr(own, ours) for ours, theirs in READING.items()},
             **both,
+            "bos_token_id": None,
+            "pad_token_id": None,
         },
     }
 

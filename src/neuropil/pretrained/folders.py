@@ -1,10 +1,11 @@
 """Folders in which Hugging Face's libraries keep a model: `config.json`, and weights as safetensors in one file or in several.
 
-Weights are mapped into memory, and not read: a model that is filled from them holds no second copy, and what is never used is never loaded.
+Weights are mapped into memory, and not read: what is never used is never loaded. Each tensor is mapped by itself, so that the memory of one
+that must be changed on its way into a model (turned, joined to others, widened) is free again before the next is looked at.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,19 +21,37 @@ WANTED = (SETTINGS, "*.safetensors", INDEX, "tokenizer*", "vocab.*", "merges.txt
 
 
 @dataclass(frozen=True)
+class Stored:
+    """A tensor in a file, of which only the shape and the kind of its numbers are known yet."""
+
+    file: Path
+    name: str
+    shape: tuple[int, ...]
+    kind: str
+    """As safetensors calls it: F32, BF16, I8 …"""
+
+    def mapped(self) -> Tensor:
+        """In the pages of the file, until the last view of it is gone. What is written into it never reaches the file."""
+        with safe_open(self.file, framework="pt") as file:
+            return file.get_tensor(self.name)
+
+
+@dataclass(frozen=True)
 class Folder:
     path: Path
     settings: Mapping[str, Any]
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Every tensor by its name, mapped and not yet read."""
-        return {name: tensor for file in self._weight_files() for name, tensor in _mapped(file)}
+    def tensors(self) -> dict[str, Stored]:
+        return {tensor.name: tensor for file in self._weight_files() for tensor in _stored(file)}
 
     def _weight_files(self) -> list[Path]:
         if (self.path / WEIGHTS).exists():
             return [self.path / WEIGHTS]
         if (self.path / INDEX).exists():
-            names = sorted(set(read_json(self.path / INDEX).get("weight_map", {}).values()))
+            files = read_json(self.path / INDEX).get("weight_map")
+            if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+                raise RunError(f"{self.path / INDEX} must say in weight_map which file holds which tensor", got="none that does")
+            names = sorted(set(files.values()))
             if missing := [name for name in names if not (self.path / name).exists()]:
                 raise RunError(f"{self.path} must hold every file that {INDEX} names", got=f"none called {', '.join(missing)}")
             return [self.path / name for name in names]
@@ -48,9 +67,7 @@ class Folder:
 
 def open_folder(source: str | Path, model_type: str, kind: str) -> Folder:
     """A folder, or a name on the hub, which is downloaded; it must hold a model of `model_type`, since a `kind` is asked for."""
-    path = Path(source)
-    if not path.is_dir():
-        path = _downloaded(str(source), kind)
+    path = located(source, kind)
     if not (path / SETTINGS).exists():
         raise InputError(f"a model's folder must hold {SETTINGS}", got=f"none in {str(path)!r}")
     settings = read_json(path / SETTINGS)
@@ -59,6 +76,14 @@ def open_folder(source: str | Path, model_type: str, kind: str) -> Folder:
         got = f"{found!r}" if found else "a config.json without model_type"
         raise InputError(f"{kind} is made from a model of type {model_type!r}", got=f"{got} in {str(path)!r}")
     return Folder(path, settings)
+
+
+def located(source: str | Path, kind: str) -> Path:
+    """The folder; of a name on the hub, where it was downloaded to."""
+    path = Path(source)
+    if path.is_file():
+        raise InputError(f"{kind} is made from a whole folder", got=f"the file {str(path)!r}", fix=f"give {str(path.parent)!r}")
+    return path if path.is_dir() else _downloaded(str(source), kind)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -87,10 +112,10 @@ def _downloaded(name: str, kind: str) -> Path:
         raise InputError(rule, got=f"{name!r}, which is no folder here and could not be downloaded ({reason})") from error
 
 
-def _mapped(path: Path) -> Iterator[tuple[str, Tensor]]:
+def _stored(path: Path) -> list[Stored]:
     try:
         with safe_open(path, framework="pt") as file:
-            for name in file.keys():  # noqa: SIM118 (a safe_open file is no mapping)
-                yield name, file.get_tensor(name)
+            found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (a safe_open file is no mapping)
+            return [Stored(path, name, tuple(slice.get_shape()), slice.get_dtype()) for name, slice in found.items()]
     except (SafetensorError, OSError) as error:
         raise RunError(f"{path} must be a whole safetensors file", got=f"one that cannot be read ({error})") from error

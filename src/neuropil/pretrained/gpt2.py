@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from neuropil.errors import InputError
 from neuropil.models.gpt2 import GPT2, GPT2Config
-from neuropil.pretrained.names import THEIR_ACTIVATIONS, Family, Place, activation, linear_places
+from neuropil.pretrained.folders import Stored
+from neuropil.pretrained.names import THEIR_ACTIVATIONS, Family, Place, activation, linear_places, translated
 
 AS_PUBLISHED = {
     "scale_attn_weights": True,
@@ -17,41 +18,40 @@ AS_PUBLISHED = {
 }
 
 
-def config(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], kind: type[nn.Module]) -> GPT2Config:
+NAMES = {
+    "width": "n_embd",
+    "heads": "n_head",
+    "layers": "n_layer",
+    "feed_forward": "n_inner",
+    "context": "n_positions",
+    "vocabulary": "vocab_size",
+    "dropout": "resid_pdrop",
+    "attention_dropout": "attn_pdrop",
+    "tied": "tie_word_embeddings",
+    "epsilon": "layer_norm_epsilon",
+}
+"""Of settings, ours and theirs."""
+
+
+def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> GPT2Config:
     for name, usual in AS_PUBLISHED.items():
         if settings.get(name, usual) != usual:
             raise InputError(f"GPT2 is GPT-2 as it was published, with {name}={usual}", got=f"{settings[name]}")
-    return GPT2Config(
-        width=settings["n_embd"],
-        heads=settings["n_head"],
-        layers=settings["n_layer"],
-        feed_forward=settings.get("n_inner") or 4 * settings["n_embd"],
-        context=settings["n_positions"],
-        vocabulary=settings["vocab_size"],
-        activation=activation(settings.get("activation_function", "gelu_new")),
-        dropout=float(settings.get("resid_pdrop", 0.1)),
-        attention_dropout=float(settings.get("attn_pdrop", 0.1)),
-        tied=settings.get("tie_word_embeddings", True),
-        epsilon=settings.get("layer_norm_epsilon", 1e-5),
-    )
+    found = translated(settings, NAMES)
+    found.setdefault("feed_forward", 4 * settings.get("n_embd", GPT2Config.width))
+    return GPT2Config(**found, activation=activation(settings.get("activation_function", "gelu_new")))
 
 
 def settings_of(model: GPT2) -> dict[str, Any]:
     own = model.config
     return {
         "architectures": ["GPT2LMHeadModel"],
-        "n_embd": own.width,
-        "n_head": own.heads,
-        "n_layer": own.layers,
-        "n_inner": own.feed_forward,
-        "n_positions": own.context,
-        "vocab_size": own.vocabulary,
-        "activation_function": THEIR_ACTIVATIONS[own.activation],
-        "resid_pdrop": own.dropout,
+        **{theirs: getattr(own, ours) for ours, theirs in NAMES.items()},
         "embd_pdrop": own.dropout,
-        "attn_pdrop": own.attention_dropout,
-        "tie_word_embeddings": own.tied,
-        "layer_norm_epsilon": own.epsilon,
+        "activation_function": THEIR_ACTIVATIONS[own.activation],
+        # Theirs would otherwise be GPT-2's own 50256, which a smaller vocabulary does not have.
+        "bos_token_id": None,
+        "eos_token_id": None,
     }
 
 

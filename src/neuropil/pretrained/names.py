@@ -8,7 +8,7 @@ encoder.layer.0.attention.self.key       blocks.0.attention.projection, the seco
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,15 @@ import torch
 from torch import Tensor, nn
 
 from neuropil.config import Config
-from neuropil.errors import InputError
+from neuropil.errors import InputError, nearest
 from neuropil.files import write_text
 from neuropil.parts.blocks import HiddenName
 from neuropil.parts.standardize import Standardize
-from neuropil.pretrained.folders import PROCESSOR, SETTINGS, WEIGHTS, Folder, open_folder, read_json
+from neuropil.pretrained.folders import PROCESSOR, SETTINGS, WEIGHTS, Folder, Stored, open_folder, read_json
 from neuropil.training.weights import save_model
 
 MOST_LISTED = 8
+FLOATING = ("F64", "F32", "F16", "BF16")
 ACTIVATIONS: dict[str, HiddenName] = {
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
@@ -50,10 +51,11 @@ class Place:
         piece = piece.mT if self.transposed else piece
         return piece if self.shape is None else piece.view(self.shape)
 
-    def back(self, theirs: Tensor, ours: Tensor) -> Tensor:
-        """As we see it, without a copy; `ours` has the shape."""
-        theirs = theirs.mT if self.transposed else theirs
-        return theirs if self.shape is None else theirs.reshape(ours.shape)
+    def back(self, theirs: Tensor, shape: torch.Size) -> Tensor:
+        """As we see it, row after row: without a copy, unless theirs stands the other way round. A transposed view would do for a matrix
+        product, but a decoder that reads rows would have to copy it, while the pages of the file stayed in memory beside the copy."""
+        theirs = theirs.mT.contiguous() if self.transposed else theirs
+        return theirs if self.shape is None else theirs.reshape(shape)
 
 
 Places = Mapping[str, Place]
@@ -65,7 +67,7 @@ class Family:
 
     model_type: str
     prefix: str
-    config: Callable[[Mapping[str, Any], Mapping[str, Tensor], type[nn.Module]], Config]
+    config: Callable[[Mapping[str, Any], Mapping[str, Stored], type[nn.Module]], Config]
     """From their settings and the tensors that there are."""
     settings_of: Callable[[Any], dict[str, Any]]
     places: Callable[[Any], dict[str, Place]]
@@ -76,14 +78,21 @@ class Family:
     """How names end that are no weights."""
     new: Sequence[str] = ()
     """How names begin that a model may have and a folder not, all of them or none: a head that is still to be learned."""
+    old: Mapping[str, str] = field(default_factory=dict)
+    """How names end in older files, and how they end now."""
 
     def load(self, kind: type[nn.Module], source: str | Path, changes: Mapping[str, Any]) -> nn.Module:
         folder = open_folder(source, self.model_type, kind.__name__)
-        theirs = self._with_prefix(folder.tensors())
+        theirs = self._by_whole_names(folder.tensors())
         published: Any = self.config(folder.settings, theirs, kind)
-        config = dataclasses.replace(published, **changes)
+        options = [option.name for option in dataclasses.fields(published)]
+        for name in changes:
+            if name not in options:
+                raise InputError(
+                    f"what is set differently must be an option of {kind.__name__}", got=f"{name!r}", fix=nearest(name, options)
+                )
         with torch.device("meta"):
-            model = kind(config)
+            model = kind(dataclasses.replace(published, **changes))
         self._fill(model, theirs, folder)
         return model.eval()
 
@@ -96,7 +105,8 @@ class Family:
         config: Any = model.config
         if config.kept_heads:
             return {}
-        found = {SETTINGS: {"model_type": self.model_type, "dtype": "float32", **self.settings_of(model)}}
+        dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
+        found = {SETTINGS: {"model_type": self.model_type, "dtype": dtype, **self.settings_of(model)}}
         pictures = processor_of(model)
         return found if pictures is None else found | {PROCESSOR: pictures}
 
@@ -109,38 +119,52 @@ class Family:
         for name, content in files.items():
             write_text(folder / name, json.dumps(content, indent=2) + "\n")
 
-    def _with_prefix(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith(tuple(self.ignored))}
-        if not self.prefix or any(name.startswith(self.prefix) for name in tensors):
-            return dict(tensors)
-        return {name if name.startswith(tuple(self.known)) else self.prefix + name: tensor for name, tensor in tensors.items()}
+    def _by_whole_names(self, tensors: Mapping[str, Stored]) -> dict[str, Stored]:
+        """With the prefix, and as names end today; each still knows what it is called in its file."""
+        whole = {self._today(name): tensor for name, tensor in tensors.items() if not name.endswith(tuple(self.ignored))}
+        if not self.prefix or any(name.startswith(self.prefix) for name in whole):
+            return whole
+        return {self._full(name): tensor for name, tensor in whole.items()}
 
-    def _fill(self, model: nn.Module, theirs: Mapping[str, Tensor], folder: Folder) -> None:
-        places = {self._full(name): place for name, place in self.places(model).items()}
-        new = {name for name in places for start in self.new if name.startswith(start) and not any(has.startswith(start) for has in theirs)}
-        ours = dict(model.named_parameters()) | dict(model.named_buffers())
-        self._require_fitting(places, ours, theirs, new, folder)
-        pieces: dict[str, list[Tensor]] = {}
-        for name, place in places.items():
-            tensor = begun(place.name, ours[place.name].shape, folder) if name in new else theirs[name].float()
-            pieces.setdefault(place.name, []).append(place.back(tensor, ours[place.name]))
-        for name, parts in pieces.items():
-            _put(model, name, parts[0] if len(parts) == 1 else torch.cat(parts))
-
-    def _require_fitting(
-        self, places: Places, ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], new: set[str], folder: Folder
-    ) -> None:
-        problems = [f"{name} is missing" for name in places if name not in theirs and name not in new]
-        problems += [f"{name} is unknown" for name in theirs if name not in places and not name.startswith(tuple(self.known))]
-        for name, place in places.items():
-            if name in theirs and theirs[name].shape != (wanted := place.view(ours[place.name]).shape):
-                problems.append(f"{name} has shape {list(theirs[name].shape)}, not {list(wanted)}")
-        if problems:
-            more = f"; and {len(problems) - MOST_LISTED} more" if len(problems) > MOST_LISTED else ""
-            raise InputError(f"{folder.path} must hold weights that fit its {SETTINGS}", got="; ".join(problems[:MOST_LISTED]) + more)
+    def _today(self, name: str) -> str:
+        return next((name.removesuffix(end) + now for end, now in self.old.items() if name.endswith(end)), name)
 
     def _full(self, name: str) -> str:
         return name if name.startswith((self.prefix, *self.known)) else self.prefix + name
+
+    def _fill(self, model: nn.Module, theirs: Mapping[str, Stored], folder: Folder) -> None:
+        """One tensor of ours after the other. One that is kept as it came lies in the file's own pages, where it is read when it is needed;
+        of the others, no more than one is in memory twice."""
+        places = {self._full(name): place for name, place in self.places(model).items()}
+        new = {name for name in places for start in self.new if name.startswith(start) and not any(has.startswith(start) for has in theirs)}
+        shapes = {name: tensor.shape for name, tensor in (*model.named_parameters(), *model.named_buffers())}
+        self._require_fitting(places, model, theirs, new, folder)
+        sources: dict[str, list[tuple[str, Place]]] = {}
+        for name, place in places.items():
+            sources.setdefault(place.name, []).append((name, place))
+        for ours, pieces in sources.items():
+            if pieces[0][0] in new:
+                _put(model, ours, begun(ours, shapes[ours], folder))
+            else:
+                parts = [place.back(theirs[name].mapped().float(), shapes[ours]) for name, place in pieces]
+                _put(model, ours, parts[0] if len(parts) == 1 else torch.cat(parts))
+
+    def _require_fitting(self, places: Places, model: nn.Module, theirs: Mapping[str, Stored], new: set[str], folder: Folder) -> None:
+        bare = not any(tensor.name.startswith(self.prefix) for tensor in theirs.values())
+        wanted = {self._full(name): tuple(view.shape) for name, view in self.layout(model).items()}
+        missing = [name for name in places if name not in theirs and name not in new]
+        problems = [f"{name.removeprefix(self.prefix) if bare else name} is missing" for name in missing]
+        problems += [
+            f"{it.name} is unknown" for name, it in theirs.items() if name not in places and not name.startswith(tuple(self.known))
+        ]
+        for name, tensor in theirs.items():
+            if name in places and tensor.shape != wanted[name]:
+                problems.append(f"{tensor.name} has shape {list(tensor.shape)}, not {list(wanted[name])}")
+            elif name in places and tensor.kind not in FLOATING:
+                problems.append(f"{tensor.name} is of type {tensor.kind}, not one of {', '.join(FLOATING)}")
+        if problems:
+            more = f"; and {len(problems) - MOST_LISTED} more" if len(problems) > MOST_LISTED else ""
+            raise InputError(f"{folder.path} must hold weights that fit its {SETTINGS}", got="; ".join(problems[:MOST_LISTED]) + more)
 
 
 def _put(model: nn.Module, name: str, tensor: Tensor) -> None:
@@ -202,3 +226,8 @@ def activation(name: str) -> HiddenName:
     if name not in ACTIVATIONS:
         raise InputError(f"hidden units are one of {', '.join(ACTIVATIONS)}", got=f"{name!r}")
     return ACTIVATIONS[name]
+
+
+def translated(settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Their settings by our names, ours → theirs; what they do not say is as it was published, which is our default."""
+    return {ours: settings[theirs] for ours, theirs in names.items() if settings.get(theirs) is not None}

@@ -6,29 +6,34 @@ Theirs is given pictures that are standardised already, and `preprocessor_config
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from neuropil.errors import InputError
 from neuropil.models.vit import ViT, ViTConfig
-from neuropil.pretrained.names import THEIR_ACTIVATIONS, Family, Place, activation, linear_places
+from neuropil.pretrained.folders import Stored
+from neuropil.pretrained.names import THEIR_ACTIVATIONS, Family, Place, activation, linear_places, translated
+
+NAMES = {
+    "width": "hidden_size",
+    "heads": "num_attention_heads",
+    "layers": "num_hidden_layers",
+    "feed_forward": "intermediate_size",
+    "patch": "patch_size",
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+    "epsilon": "layer_norm_eps",
+}
+"""Of settings, ours and theirs."""
 
 
-def config(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], kind: type[nn.Module]) -> ViTConfig:
+def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> ViTConfig:
     if not settings.get("qkv_bias", True):
         raise InputError("ViT has biases in its attention, as it was published", got="qkv_bias=False")
-    height, width = size_of(settings["image_size"])
     return ViTConfig(
-        width=settings["hidden_size"],
-        heads=settings["num_attention_heads"],
-        layers=settings["num_hidden_layers"],
-        feed_forward=settings["intermediate_size"],
-        patch=settings["patch_size"],
-        shape=(settings.get("num_channels", 3), height, width),
+        **translated(settings, NAMES),
+        shape=shape_of(settings),
         classes=tensors["classifier.weight"].shape[0] if "classifier.weight" in tensors else len(settings.get("id2label", "..")),
         activation=activation(settings.get("hidden_act", "gelu")),
-        dropout=float(settings.get("hidden_dropout_prob", 0.0)),
-        attention_dropout=float(settings.get("attention_probs_dropout_prob", 0.0)),
-        epsilon=settings.get("layer_norm_eps", 1e-12),
     )
 
 
@@ -37,17 +42,10 @@ def settings_of(model: ViT) -> dict[str, Any]:
     channels, height, width = own.shape
     return {
         "architectures": ["ViTForImageClassification"],
-        "hidden_size": own.width,
-        "num_attention_heads": own.heads,
-        "num_hidden_layers": own.layers,
-        "intermediate_size": own.feed_forward,
-        "patch_size": own.patch,
+        **{theirs: getattr(own, ours) for ours, theirs in NAMES.items()},
         "image_size": height if height == width else [height, width],
         "num_channels": channels,
         "hidden_act": THEIR_ACTIVATIONS[own.activation],
-        "hidden_dropout_prob": own.dropout,
-        "attention_probs_dropout_prob": own.attention_dropout,
-        "layer_norm_eps": own.epsilon,
         "qkv_bias": True,
         "id2label": {str(number): str(number) for number in range(own.classes)},
     }
@@ -76,9 +74,10 @@ def places(model: ViT) -> dict[str, Place]:
     return found | linear_places(pairs)
 
 
-def size_of(value: int | list[int]) -> tuple[int, int]:
-    height, width = (value, value) if isinstance(value, int) else value
-    return height, width
+def shape_of(settings: Mapping[str, Any]) -> tuple[int, ...]:
+    """Channels, height and width of a picture; theirs may be one number for both sides."""
+    size = settings.get("image_size", 224)
+    return (settings.get("num_channels", 3), *((size, size) if isinstance(size, int) else size))
 
 
 FAMILY = Family(
@@ -87,6 +86,6 @@ FAMILY = Family(
     config,
     settings_of,
     places,
-    known=("classifier.", "standardize.", "vit.pooler."),
+    known=("classifier.", "standardize.", "vit.pooler.", "vit.embeddings.mask_token"),
     new=("classifier.", "standardize."),
 )

@@ -1,9 +1,11 @@
-"""What a report shows of a language model: how it learned, what it writes, what surprised it, its gates, what is inside it."""
+"""What a report shows of a language model: how it learned, what it writes, what surprised it, what is inside it."""
 
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from neuropil.data.published_tokenizers import AnyTokenizer
+from neuropil.data.tokenizers import Tokenizer
 from neuropil.inspection.coloured_text import coloured_text
 from neuropil.inspection.gates import ties
 from neuropil.inspection.report import Block, Code, Html, Section, Table, Text
@@ -13,7 +15,7 @@ from neuropil.recipes.supervised_report import learning_section, model_section
 from neuropil.training.history import Row
 
 if TYPE_CHECKING:
-    from neuropil.recipes.language_model import LanguageModelling
+    from neuropil.recipes.language_modelling import LanguageModelling
 
 TEMPERATURES = (0.0, 0.5, 0.8, 1.0)
 PROMPT, WRITTEN, READ = 60, 300, 1_200
@@ -27,14 +29,14 @@ def sections(experiment: "LanguageModelling", history: Sequence[Row]) -> list[Se
         learning_section(history, experiment.training),
         writing_section(experiment),
         surprise_section(experiment),
-        gates_section(experiment),
-        model_section(experiment.model.parameter_table(), experiment.model),
+        *experiment.inside(experiment),
+        model_section(experiment.parameters, experiment.model),
         data_section(experiment),
     ]
 
 
 def writing_section(experiment: "LanguageModelling") -> Section:
-    prompt = experiment.held_out_text(PROMPT)
+    prompt = beginning(experiment)
     blocks: list[Block] = [
         Text(
             f"The model goes on with the first {len(prompt)} characters of the test part. The temperature divides the logits: at 0 the "
@@ -45,6 +47,12 @@ def writing_section(experiment: "LanguageModelling") -> Section:
         written = "".join(experiment.language_model.continued(prompt, length=WRITTEN, temperature=temperature, seed=experiment.seed))
         blocks += [Text(f"Temperature {temperature:g}:"), Code(f"{prompt}▷{written}")]
     return Section("What it writes", blocks)
+
+
+def beginning(experiment: "LanguageModelling") -> str:
+    """Of the test part; no more than a quarter of what the model can see, so that there is room to go on."""
+    model, text = experiment.language_model, experiment.held_out_text(PROMPT)
+    return text if model.context is None else model.tokenizer.decode(model.tokens_of(text)[: max(model.context // 4, 1)].tolist())
 
 
 def surprise_section(experiment: "LanguageModelling") -> Section:
@@ -59,7 +67,7 @@ def surprise_section(experiment: "LanguageModelling") -> Section:
 
 
 def gates_section(experiment: "LanguageModelling") -> Section:
-    """Of the last layer, over the beginning of the test part."""
+    """Of a recurrent model's last layer, over the beginning of the test part."""
     last = gate_report.watch(experiment.language_model, experiment.held_out_text(gate_report.MOST_FOR_TIES))[-1]
     tied = ties(last.gates, properties_of(last.tokens))
     beginning = gate_report.Watched(last.name, last.tokens[:READ], {gate: values[:READ] for gate, values in last.gates.items()})
@@ -70,5 +78,9 @@ def gates_section(experiment: "LanguageModelling") -> Section:
 def data_section(experiment: "LanguageModelling") -> Section:
     corpus, tokenizer = experiment.corpus, experiment.tokenizer
     rows = [[part, len(getattr(corpus, part)), len(tokens)] for part, tokens in experiment.tokens.items()]
-    words = f"{corpus.source}; {len(tokenizer):,} different tokens ({tokenizer.kind}). The parts follow one another in the text."
+    words = f"{corpus.source}; {len(tokenizer):,} different tokens ({kind_of(tokenizer)}). The parts follow one another in the text."
     return Section("Data", [Text(words), Table(["part", "characters", "tokens"], rows), *map(Text, corpus.notes)])
+
+
+def kind_of(tokenizer: AnyTokenizer) -> str:
+    return tokenizer.kind if isinstance(tokenizer, Tokenizer) else "byte-level BPE"

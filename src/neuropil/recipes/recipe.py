@@ -1,6 +1,6 @@
 """What a recipe is: the one place where data, model, training, evaluation and pictures are joined into a complete run."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -119,13 +119,6 @@ class Trained(Protocol):
     def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
         """Scores on files with the right answers."""
         ...
-
-
-@runtime_checkable
-class Continuing(Trained, Protocol):
-    """A trained model that goes on with texts."""
-
-    def continued(self, prompt: str, *, length: int, temperature: float, seed: int) -> Iterator[str]: ...
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from neuropil.config import Config, option
+from neuropil.data.encoded_text import encode_text
 from neuropil.data.text_corpus import TextDataConfig, prepare_text
 from neuropil.data.text_streams import TextStreams
 from neuropil.data.tokenizers import Tokenizer
@@ -32,7 +33,6 @@ from neuropil.parts.next_token import NextToken
 from neuropil.parts.parameters import count_parameters
 from neuropil.parts.recurrence import WAYS, Cell, Way, choose
 from neuropil.randomness import seeded
-from neuropil.recipes.language_model import encode
 from neuropil.recipes.recipe import Recipe, Result
 from neuropil.recipes.study import Findings, Study
 from neuropil.recipes.supervised import initialised
@@ -113,10 +113,10 @@ def build(options: RecurrenceOptions, seed: int) -> Study:
 
 def read(train: str, test: str, steps: int, seed: int) -> Reading:
     tokenizer = Tokenizer.train([train], "characters")
-    tokens = encode(tokenizer, train)
+    tokens = encode_text(tokenizer, train)
     batch = next(TextStreams(tokens, BATCH, steps, seed=seed).epoch(0))
     embedding = torch.randn(len(tokenizer), EMBEDDING, generator=seeded(seed, "vectors of characters"))
-    return Reading(tokens, encode(tokenizer, test), len(tokenizer), embedding[batch["input"]], batch["target"])
+    return Reading(tokens, encode_text(tokenizer, test), len(tokenizer), embedding[batch["input"]], batch["target"])
 
 
 def results(differences: Sequence["Difference"], profiles: Mapping[str, TimeProfile], outcomes: Mapping[str, Outcome]) -> list[Result]:

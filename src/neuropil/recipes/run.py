@@ -25,8 +25,9 @@ from neuropil.parts.multi_head import remove_heads
 from neuropil.parts.published import Published
 from neuropil.recipes import table
 from neuropil.recipes.environment import environment
+from neuropil.recipes.language import LanguageModel
 from neuropil.recipes.overview import overview
-from neuropil.recipes.recipe import Continuing, Experiment, Recipe, Result, Teaching, Trained
+from neuropil.recipes.recipe import Experiment, Recipe, Result, Teaching, Trained
 from neuropil.recipes.translation import Translator
 from neuropil.training.history import Row, read_history
 from neuropil.training.interruption import Interrupted
@@ -119,16 +120,28 @@ class Run:
             raise RunError(f"{self.folder} must hold a model that translates", got=f"a run of {self.name}", fix="train a transformer")
         return self.trained
 
-    def generate(self, prompt: str = "", *, length: int = 400, temperature: float = 0.8, seed: int = 0) -> Iterator[str]:
-        """The prompt, then `length` more tokens, each as soon as it is drawn; the same seed gives the same text."""
-        if not isinstance(self.trained, Continuing):
-            raise RunError(f"{self.folder} must hold a model that goes on with texts", got=f"a run of {self.name}", fix="train an lstm")
-        try:
-            prompt.encode("utf-8")
-        except UnicodeEncodeError as cause:  # bytes that are no text come from the command line as halves of characters
-            raise InputError("a prompt must be UTF-8", got=f"{prompt!r}") from cause
-        continuation = self.trained.continued(prompt or "\n", length=length, temperature=temperature, seed=seed)
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        length: int | None = 400,
+        stop: Sequence[str] = (),
+        seed: int = 0,
+        precision: str = "float32",
+        **choosing: Any,
+    ) -> Iterator[str]:
+        """The prompt, then up to `length` more tokens, each as soon as it is drawn; the same seed gives the same text. `choosing` are
+        `temperature`, `top_k`, `top_p`, `min_p` and `repetition_penalty`."""
+        continuation = self.writer.continued(
+            prompt or self.writer.opening, length=length, stop=stop, seed=seed, precision=precision, **choosing
+        )
         return itertools.chain([prompt], continuation)
+
+    @property
+    def writer(self) -> LanguageModel[Any]:
+        if not isinstance(self.trained, LanguageModel):
+            raise RunError(f"{self.folder} must hold a model that goes on with texts", got=f"a run of {self.name}", fix="train a gpt2")
+        return self.trained
 
     def evaluate(self, data: str | Path | Sequence[str | Path] | None = None) -> dict[str, float]:
         """Scores on labelled files of the user's, or on the held-out part of the run's own data."""

@@ -47,6 +47,9 @@ SYSTEMS = (
     System(
         "transformer", "attention", "an encoder that reads and a decoder that writes: translation by attention alone", "models.transformer"
     ),
+    System("gpt2", "attention", "a stack of causal attention that learns a text and goes on with it", "models.gpt2"),
+    System("vit", "attention", "Vision Transformer: a picture is a text of patches", "models.vit"),
+    System("clip", "attention", "a network that sees and one that reads, which meet in one space", "models.clip"),
 )
 
 

@@ -29,10 +29,10 @@ def unique_state(model: nn.Module) -> dict[str, Tensor]:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """One file, written whole or not at all; `facts` travel as JSON in its header."""
+    """One file, written whole or not at all; `facts` travel as JSON in its header, and `format`, which other libraries ask for."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as part:
-        save_file(plain, part, metadata={"neuropil": json.dumps(facts)})
+        save_file(plain, part, metadata={"format": "pt", "neuropil": json.dumps(facts)})
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
