@@ -333,6 +333,8 @@ PICTURES: dict[str, Callable[[], str]] = {
     "tracker-hidden": from_report("tracker", "error against the frames"),
     "seq2seq": from_report("seq2seq", "which tokens of the source"),
     "transformer": from_report("transformer", "which tokens of the source"),
+    "vit": from_report("vit", "pictures, and beside each"),
+    "clip": from_report("clip", "similarities"),
 }
 
 if __name__ == "__main__":

@@ -33,6 +33,19 @@ SMALL: dict[str, dict[str, Any]] = {
     "gaussian_process": {"updates": 2, "waves": 4},
     "seq2seq": {"units": 8, "embedding": 4, "epochs": 1, "batch_size": 2000},
     "transformer": {"width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "epochs": 1, "batch_size": 2000},
+    "gpt2": {"width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "context": 64, "vocabulary": 400, "updates": 10},
+    "bert": {"width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "context": 64, "vocabulary": 400, "updates": 10},
+    "bert_classifier": {
+        "width": 16,
+        "heads": 2,
+        "layers": 1,
+        "feed_forward": 16,
+        "vocabulary": 1000,
+        "epochs": 1,
+        "batch_size": 512,
+    },
+    "vit": {"width": 16, "heads": 2, "layers": 1, "epochs": 1},
+    "clip": {"scenes": 120, "width": 16, "heads": 2, "layers": 1, "text_width": 16, "text_heads": 2, "text_layers": 1, "epochs": 1},
 }
 SHORTENED: dict[str, dict[str, Any]] = {
     "recurrence": {"updates": 40},
@@ -46,6 +59,11 @@ SHORTENED: dict[str, dict[str, Any]] = {
     "positions": {"updates": 60},
     "seq2seq": {"epochs": 1, "batch_size": 512},
     "transformer": {"epochs": 1, "batch_size": 512},
+    "gpt2": {"width": 32, "layers": 1, "updates": 30},
+    "bert": {"width": 32, "layers": 1, "updates": 30},
+    "bert_classifier": {"width": 32, "layers": 1, "epochs": 1, "batch_size": 256},
+    "vit": {"epochs": 3},
+    "clip": {"scenes": 1_000, "epochs": 2},
 }
 """Systems whose defaults train for longer than a test should."""
 

@@ -85,6 +85,19 @@ def test_what_is_wrong_is_said_with_its_row(folder: Path):
     )
 
 
+def test_all_pictures_that_are_missing_are_listed(folder: Path):
+    path = write_text(folder / "c.csv", "image,caption", "no.png,x", "cat.png,a cat", "sub/none.jpg,y", "no.png,again")
+    assert refusal(read_captions, path) == (
+        f"c.csv must name pictures in {folder.as_posix()}, but got 2 of 3 that are not there: no.png, sub/none.jpg: "
+        "add them or remove their rows."
+    )
+    path = write_text(folder / "c.csv", "image,caption", *(f"{index}.png,x" for index in range(500)))
+    assert refusal(read_captions, path) == (
+        f"c.csv must name pictures in {folder.as_posix()}, but got 500 names of which none is there, such as '0.png': "
+        "paths are relative to the table, or to the folder given by --pictures."
+    )
+
+
 def test_columns_that_cannot_be_are_refused(folder: Path):
     path = write_text(folder / "c.csv", "image,caption", "cat.png,a cat")
     assert refusal(lambda: read_captions(path, picture_column="imag")) == (

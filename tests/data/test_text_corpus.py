@@ -6,7 +6,7 @@ from pydoc_data.topics import topics
 
 import pytest
 
-from neuropil.data.text_corpus import LEAST, TextDataConfig, prepare_text, python_documentation
+from neuropil.data.text_corpus import LEAST, TextDataConfig, prepare_text, python_documentation, read_text
 from neuropil.errors import InputError
 
 LINES = "".join(f"line {number}\n" for number in range(1_000))
@@ -62,3 +62,18 @@ def test_no_paragraph_of_the_documentation_stands_in_it_twice():
     assert 0.6 * sum(map(len, topics.values())) < len(text) < sum(map(len, topics.values()))
     assert note.endswith("characters stand in paragraphs that occur twice, and are left out.")
     assert python_documentation()[0] == text
+
+
+def test_a_folder_is_all_its_files_in_the_order_of_their_names(tmp_path: Path):
+    folder = tmp_path / "texts"
+    (folder / "inner").mkdir(parents=True)
+    (folder / ".git").mkdir()
+    written(folder, "b.txt", b"second\n")
+    written(folder, "a.txt.gz", gzip.compress(b"first\n"))
+    written(folder, "inner/c.txt", b"third\n")
+    written(folder, ".git/d.txt", b"hidden\n")
+    assert read_text([folder]) == "first\n\nsecond\n\nthird"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError) as error:
+        read_text([tmp_path / "empty"])
+    assert str(error.value) == f"a folder of texts must hold files, but got {(tmp_path / 'empty').as_posix()!r} without any."

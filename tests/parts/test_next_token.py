@@ -10,8 +10,10 @@ import torch
 from torch.nn import functional as F
 
 from neuropil.data.text_streams import TextStreams
+from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.sequence import CellName, Sequence, SequenceConfig
-from neuropil.parts.next_token import NextToken
+from neuropil.parts import next_token
+from neuropil.parts.next_token import NextToken, NextTokenInWindow
 from neuropil.protocols import Remembering
 from neuropil.training.evaluation import evaluate
 from neuropil.training.interruption import Interrupted
@@ -114,3 +116,23 @@ def test_what_is_carried_can_be_saved_and_recalled():
     assert set(learner.memory()) == {"0.h", "0.c"}
     other.recall(learner.memory())
     assert torch.equal(learner.loss(second), other.loss(second))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("at_once", [1, 70, 2**22])
+def test_windows_have_the_losses_of_all_logits_at_once(tied: bool, at_once: int, monkeypatch: pytest.MonkeyPatch):
+    torch.manual_seed(0)
+    network = GPT2(GPT2Config(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary=VOCABULARY, tied=tied)).eval()
+    monkeypatch.setattr(next_token, "LOGITS_AT_ONCE", at_once)
+    learner = NextTokenInWindow(network)
+    batch = {"input": torch.randint(VOCABULARY, (3, 9)), "target": torch.randint(VOCABULARY, (3, 9))}
+    scored = torch.rand(3, 9) < 0.5
+    logits = network(batch["input"])
+    expected = F.cross_entropy(logits.flatten(0, 1), batch["target"].flatten())
+    torch.testing.assert_close(learner.loss(batch), expected)
+    ours = torch.autograd.grad(learner.loss(batch), list(network.parameters()))
+    for gradient, wanted in zip(ours, torch.autograd.grad(expected, list(network.parameters())), strict=True):
+        torch.testing.assert_close(gradient, wanted)
+    metrics = learner.metrics(batch | {"scored": scored})
+    torch.testing.assert_close(metrics["loss"], F.cross_entropy(logits[scored], batch["target"][scored], reduction="none"))
+    assert torch.equal(metrics["accuracy"], (logits[scored].argmax(-1) == batch["target"][scored]).float())

@@ -1,12 +1,14 @@
 """`neuropil prune`: heads go, what is left is a run like any other."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import neuropil
 from neuropil.cli import main
 from neuropil.errors import InputError, RunError
+from neuropil.parts.multi_head import heads_of
 from neuropil.recipes.pruning import parse_share, prune
 from neuropil.recipes.run import Run, rewrite_report
 from recipes.translated_dates import train_small
@@ -28,6 +30,28 @@ def test_a_pruned_run_is_smaller_and_works_like_any_other(run: Run, tmp_path: Pa
     assert "What each head is worth" in pruned.report.read_text()
     assert [result.name for result in again.results] == ["transformer, 3 heads removed", "transformer, all heads"]
     assert dict(again.results[1].metrics) == run.metrics
+
+
+SMALL: dict[str, dict[str, Any]] = {
+    "gpt2": {"width": 16, "heads": 2, "layers": 2, "feed_forward": 16, "context": 32, "vocabulary": 300, "updates": 2},
+    "bert": {"width": 16, "heads": 2, "layers": 2, "feed_forward": 16, "context": 32, "vocabulary": 300, "updates": 2},
+    "vit": {"width": 16, "heads": 2, "layers": 2, "updates": 2},
+    "clip": {"width": 16, "heads": 2, "layers": 2, "text_width": 16, "text_heads": 2, "text_layers": 2, "scenes": 300, "updates": 2},
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_model_that_attends_can_be_pruned_as_a_run(name: str, tmp_path: Path):
+    given: dict[str, Any] = {}
+    if name in ("gpt2", "bert"):
+        (tmp_path / "book.txt").write_text("The cat sat on the mat, and the dog sat on the log. " * 80)
+        given = {"data": tmp_path / "book.txt"}
+    run = neuropil.train(name, out=tmp_path / "run", show_progress=False, **(SMALL[name] | given))
+    pruned = prune(run, "50%", out=tmp_path / "pruned", show_progress=False)
+    again = neuropil.load(pruned.folder)
+    heads = sum(attention.heads for attention in heads_of(run.model).values())
+    assert sum(attention.heads for attention in heads_of(again.model).values()) == heads // 2
+    assert again.evaluate() == pytest.approx(again.metrics)
 
 
 def test_a_pruned_run_can_be_pruned_again_until_no_head_is_left(run: Run, tmp_path: Path):

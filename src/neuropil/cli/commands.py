@@ -167,19 +167,29 @@ class _InspectArguments(Config):
     run: Path = option(Path(), "a run folder")
     gradients: bool = option(False, "gradient norm per layer on a batch of training data, and what it means")
     gates: str | None = option(None, "a text, or a file: what the gates of recurrent cells do while it is read")
+    attention: str | None = option(None, "a text, or a file: which token looks at which, for every head of gpt2 or bert")
+    lens: str | None = option(None, "a text, or a file: what gpt2 would say next after each of its blocks")
+    neighbours: str | None = option(None, "tokens, such as a word: those that the model takes for most alike")
 
 
 def inspect(words: list[str]) -> None:
     arguments = parse(_InspectArguments(), words, command="inspect", about="Look inside a trained model.", positional=["run"])
-    if not arguments.gradients and arguments.gates is None:
-        raise InputError("neuropil inspect needs to know what to look at", got="nothing", fix='add --gradients or --gates "a text"')
-    from neuropil.recipes import gate_report, inspecting, run
+    if not arguments.gradients and {arguments.gates, arguments.attention, arguments.lens, arguments.neighbours} == {None}:
+        ways = '--gradients, --gates "a text", --attention "a text", --lens "a text" or --neighbours "a word"'
+        raise InputError("neuropil inspect needs to know what to look at", got="nothing", fix=f"add {ways}")
+    from neuropil.recipes import attention_report, gate_report, inspecting, run
 
     opened, pages = run.load(arguments.run), []
     if arguments.gradients:
         pages.append(inspecting.write_gradients(opened))
     if arguments.gates is not None:
         pages.append(gate_report.write_gates(opened, gate_report.text_of(arguments.gates)))
+    if arguments.attention is not None:
+        pages.append(attention_report.write_attention(opened, gate_report.text_of(arguments.attention)))
+    if arguments.lens is not None:
+        pages.append(attention_report.write_lens(opened, gate_report.text_of(arguments.lens)))
+    if arguments.neighbours is not None:
+        pages.append(attention_report.write_neighbours(opened, arguments.neighbours))
     for path, sentences in pages:
         print("\n".join([*sentences, str(path)]))
 
@@ -240,6 +250,60 @@ def _tell(sentence: str) -> None:
     print(sentence, file=sys.stderr)
 
 
+class _FillArguments(Config):
+    run: str = option("", "a run folder of bert, a folder of Hugging Face's with a BERT in it that fills, or its name on the hub")
+    texts: tuple[str, ...] = option((), "texts in which [MASK] stands for each hidden word")
+    top: int = option(5, "how many words to show for each place", low=1)
+
+
+def fill(words: list[str]) -> None:
+    arguments = parse(_FillArguments(), words, command="fill", about="Find hidden words.", positional=["run", "texts"])
+    from neuropil.recipes import opening
+
+    filler = opening.filler(arguments.run)
+    for text in arguments.texts:
+        rows = [[f"{each.place}", each.word, f"{100 * each.share:.1f} %", each.text] for each in filler.fill(text, arguments.top)]
+        _print_table(["place", "word", "share", "text"], rows)
+
+
+class _ClassifyArguments(Config):
+    run: str = option("", "a run folder of a text classifier, a folder of Hugging Face's with such a BERT, or its name on the hub")
+    texts: tuple[str, ...] = option((), "texts, or files with a text on each line; without any, lines of standard input")
+
+
+def classify(words: list[str]) -> None:
+    arguments = parse(
+        _ClassifyArguments(), words, command="classify", about="The classes of texts.", positional=["run", "texts"], optional=["texts"]
+    )
+    from neuropil.recipes import opening, translating
+
+    classifier = opening.classifier(arguments.run)
+    for texts in translating.texts_of(arguments.texts, sys.stdin):
+        for text, cells in zip(texts, classifier.predict(texts).lines(), strict=True):
+            print("\t".join([text, *cells]), flush=True)
+
+
+class _EmbedArguments(Config):
+    run: str = option("", "a run folder of bert, a folder of Hugging Face's with a BERT in it, or its name on the hub")
+    texts: tuple[str, ...] = option((), "texts, or files with a text on each line; without any, lines of standard input")
+    out: Path | None = option(None, "write the vectors to this .npy file, a row for each text")
+
+
+def embed(words: list[str]) -> None:
+    arguments = parse(
+        _EmbedArguments(), words, command="embed", about="A vector for each text.", positional=["run", "texts"], optional=["texts"]
+    )
+    from neuropil.recipes import embedding, opening
+
+    texts = embedding.texts_of(arguments.texts, sys.stdin)
+    vectors = opening.embedder(arguments.run).embed(texts)
+    if arguments.out is not None:
+        embedding.write_vectors(arguments.out, vectors)
+        print(arguments.out)
+    else:
+        _print_table(*embedding.similarities(texts, vectors))
+
+
 class _SearchArguments(Config):
     run: Path = option(Path(), "a run folder of clip, or a folder or name of a CLIP that Hugging Face's library reads")
     queries: tuple[str, ...] = option((), "texts, or files of pictures to which similar ones are wanted")
@@ -250,9 +314,7 @@ class _SearchArguments(Config):
 
 
 def search(words: list[str]) -> None:
-    arguments = parse(
-        _SearchArguments(), words, command="search", about="Find pictures by what is on them.", positional=["run", "queries"]
-    )
+    arguments = parse(_SearchArguments(), words, command="search", about="Find pictures by what is on them.", positional=["run", "queries"])
     from neuropil.recipes import searching
 
     found = searching.PictureSearch(searching.open_matcher(arguments.run), arguments.images)
@@ -294,11 +356,14 @@ COMMANDS = {
     "evaluate": Command("evaluate RUN [--data PATH]", "scores on held-out or your own labelled data", evaluate),
     "translate": Command('translate RUN ["TEXT" | FILE ...] [--beam N]', "translate texts, files or standard input", translate),
     "generate": Command('generate RUN | FOLDER ["BEGINNING"] [--temperature 0.8] [--precision int8]', "go on with a text", generate),
+    "fill": Command('fill RUN | FOLDER "Paris is the [MASK] of France"', "find hidden words", fill),
+    "classify": Command('classify RUN | FOLDER ["TEXT" | FILE ...]', "the classes of texts", classify),
+    "embed": Command('embed RUN | FOLDER ["TEXT" | FILE ...] [--out vectors.npy]', "a vector for each text, and how alike they are", embed),
     "search": Command('search RUN --images DIR "TEXT"', "find pictures by what is on them, or like another", search),
     "prune": Command("prune RUN --heads 50%", "remove the attention heads that are worth least", prune),
     "report": Command("report RUN", "evaluate again and rewrite the report", report),
     "compare": Command("compare RUN RUN...", "runs side by side", compare),
-    "inspect": Command('inspect RUN [--gradients] [--gates "TEXT"]', "look inside a trained model", inspect),
+    "inspect": Command('inspect RUN [--gradients] [--attention "TEXT"] ...', "look inside a trained model", inspect),
 }
 
 

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Int32, Int64
 from torch import Tensor
 
+from neuropil.data.encoded_text import Encoding
 from neuropil.data.reading import tracked
-from neuropil.data.tokenizers import Tokenizer
 from neuropil.protocols import PADDING, Batch
 from neuropil.randomness import seeded
 
@@ -34,7 +34,7 @@ class Sequences:
         return cls._joined([np.fromiter(chain.from_iterable(sequences), dtype=np.int32)], list(map(len, sequences)))
 
     @classmethod
-    def of_texts(cls, texts: Sequence[str], tokenizer: Tokenizer, change: Callable[[list[int]], list[int]]) -> "Sequences":
+    def of_texts(cls, texts: Sequence[str], tokenizer: Encoding, change: Callable[[list[int]], list[int]]) -> "Sequences":
         """What `change` makes of each text's tokens, some thousands of texts at a time."""
         tokens, lengths = [], []
         for begin in tracked(range(0, len(texts), TEXTS_PER_STEP), "Splitting texts into tokens"):

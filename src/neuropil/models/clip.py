@@ -91,7 +91,7 @@ class CLIP(Published):
         self.picture_projection = nn.Linear(config.width, config.shared, bias=False)  # W_u
         self.text_projection = nn.Linear(config.text_width, config.shared, bias=False)  # W_v
         self.scale = nn.Parameter(torch.tensor(math.log(1 / 0.07)))  # s
-        initialise(self)
+        begin(self)
 
     def forward(
         self, pictures: Num[Tensor, "picture channel height width"], captions: Int64[Tensor, "caption time"]
@@ -164,6 +164,26 @@ class Reading(nn.Module):
         return [*rows, ParameterRow(f"{name}.norm", "2*d", {"d": self.tokens.weight.shape[1]})]
 
 
+def begin(model: CLIP) -> None:
+    """First weights as CLIP's: their spread follows from the width, so that a narrow model learns from the start too."""
+    initialise(model)
+    config, patches = model.config, model.seeing.patches
+    for tower, width, layers in ((model.seeing, config.width, config.layers), (model.reading, config.text_width, config.text_layers)):
+        for block in tower.blocks:
+            nn.init.normal_(block.attention.projection.weight, std=width**-0.5)
+            nn.init.normal_(block.feed_forward.inner.weight, std=(2 * width) ** -0.5)
+            for back in (block.attention.output, block.feed_forward.outer):  # what is added to the sum, 2 · layers times
+                nn.init.normal_(back.weight, std=(2 * layers * width) ** -0.5)
+    nn.init.normal_(patches.projection.weight, std=patches.projection.weight[0].numel() ** -0.5)
+    for weight, width in (
+        (patches.whole, config.width),
+        (patches.positions, config.width),
+        (model.picture_projection.weight, config.width),
+        (model.text_projection.weight, config.text_width),
+    ):
+        nn.init.normal_(weight, std=width**-0.5)
+
+
 class Matching:
     """The objective: a batch is ``{"picture": …, "caption": …, "group": …}``. Pictures whose captions say the same have the same group
     number, and each of their captions is right for all of them."""
@@ -198,7 +218,7 @@ def size(width: int, text_width: int, **others: Any) -> CLIPConfig:
 
 SIZES = {
     "tiny": size(
-        64, 64, shared=64, heads=4, layers=4, patch=4, text_heads=4, text_layers=2, context=32, shape=(1, 24, 24), vocabulary=64, end=2
+        64, 64, shared=64, heads=4, layers=4, patch=4, text_heads=4, text_layers=2, context=32, shape=(1, 24, 24), vocabulary=64, end=63
     ),
     "base_32": CLIPConfig(),
     "large_14": size(1024, 768, shared=768, heads=16, layers=24, patch=14, text_heads=12),

@@ -90,8 +90,10 @@ class GPT2(Published):
 
         Texts of different lengths are filled up in front, where `present` is false.
         """
-        place, mask = state.extend(tokens, present)
+        place, seen = state.follow(tokens, present)
         self.require_room(int(place.max()) + 1)
+        state.length, state.present = state.length + tokens.shape[1], seen
+        mask = None if seen is None else seen[:, None, None]
         x = self.embed(tokens, place)
         for block, cache in zip(self.blocks, state.caches, strict=True):
             x = block(x, mask=mask, causal=True, cache=cache)
@@ -124,17 +126,16 @@ class Reading:
     present: Bool[Tensor, "batch time"] | None = None
     """Where there are tokens; nothing, where they are everywhere."""
 
-    def extend(
+    def follow(
         self, tokens: Int64[Tensor, "batch new"], present: Bool[Tensor, "batch new"] | None
-    ) -> tuple[Int64[Tensor, "*batch new"], Bool[Tensor, "batch 1 1 time"] | None]:
-        """The places of new tokens, and who may be looked at."""
-        before, self.length = self.length, self.length + tokens.shape[1]
+    ) -> tuple[Int64[Tensor, "*batch new"], Bool[Tensor, "batch time"] | None]:
+        """The places of new tokens, and where there are tokens with them."""
         if present is None and self.present is None:
-            return torch.arange(before, self.length, device=tokens.device), None
+            return torch.arange(self.length, self.length + tokens.shape[1], device=tokens.device), None
         everywhere = torch.ones_like(tokens, dtype=torch.bool)
-        old = everywhere.new_ones(len(tokens), before) if self.present is None else self.present
-        self.present = torch.cat([old, everywhere if present is None else present], 1)
-        return counted(self.present)[:, before:], self.present[:, None, None]
+        old = everywhere.new_ones(len(tokens), self.length) if self.present is None else self.present
+        seen = torch.cat([old, everywhere if present is None else present], 1)
+        return counted(seen)[:, self.length :], seen
 
     def reorder(self, index: Int64[Tensor, " row"]) -> None:
         """Go on with these rows of the batch: some may be dropped, others repeated."""

@@ -76,8 +76,10 @@ class Patches(nn.Module):
         channels, height, breadth = shape
         self.grid = (height // patch, breadth // patch)
         self.projection = nn.Conv2d(channels, width, patch, stride=patch, bias=bias)  # W
-        self.whole = nn.Parameter(0.02 * torch.randn(width))  # c
-        self.positions = nn.Parameter(0.02 * torch.randn(1 + self.grid[0] * self.grid[1], width))  # P
+        self.whole = nn.Parameter(torch.empty(width))  # c
+        self.positions = nn.Parameter(torch.empty(1 + self.grid[0] * self.grid[1], width))  # P
+        for vectors in (self.whole, self.positions):
+            nn.init.normal_(vectors, std=0.02)
 
     def forward(self, pictures: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch place feature"]:
         require_patches(tuple(pictures.shape[1:]), self.projection.kernel_size[0])

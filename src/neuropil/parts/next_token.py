@@ -95,8 +95,8 @@ class Projecting(Protocol):
 
 
 class NextTokenInWindow:
-    """A batch is ``{"input": …, "target": …}``, and may have `scored`, true where a target counts. The logits of a whole batch never stand in
-    memory."""
+    """A batch is ``{"input": …, "target": …}``, and may have `scored`, true where a target counts. The logits of a whole batch never stand
+    in memory."""
 
     def __init__(self, model: nn.Module):
         self.model, self.reader = model, cast(Projecting, model)

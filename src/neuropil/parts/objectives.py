@@ -10,7 +10,7 @@ measured: label smoothing and λ ‖W‖₁ belong to the phase's loss alone, so
 is the optimiser's.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, cast, runtime_checkable
 
 import torch
@@ -23,19 +23,22 @@ from neuropil.protocols import PADDING, Batch, Phase
 
 
 class Classification:
-    def __init__(self, model: nn.Module, label_smoothing: float = 0.0, l1: float = 0.0):
+    """`answer` makes the logits from an input, where that is not simply the model."""
+
+    def __init__(self, model: nn.Module, label_smoothing: float = 0.0, l1: float = 0.0, answer: Callable[[Tensor], Tensor] | None = None):
         self.model, self.label_smoothing, self.l1 = model, label_smoothing, l1
+        self.answer = answer or model
 
     def phases(self) -> Sequence[Phase]:
         return [Phase("classification", dict(self.model.named_parameters()), self.loss)]
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        logits = self.model(batch["input"])
+        logits = self.answer(batch["input"])
         loss = categorical_cross_entropy(logits, batch["target"], self.label_smoothing).mean()
         return loss + self.l1 * l1_penalty(matrices(self.model)) if self.l1 else loss
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        logits, target = self.model(batch["input"]), batch["target"]
+        logits, target = self.answer(batch["input"]), batch["target"]
         return {
             "loss": categorical_cross_entropy(logits, target),
             "accuracy": (logits.argmax(-1) == target).float(),

@@ -53,6 +53,11 @@ def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: typ
 
 def settings_of(model: CLIP) -> dict[str, Any]:
     own = model.config
+    if own.end == OLD_END != own.vocabulary - 1:
+        raise InputError(
+            "a CLIP that others can open ends its captions with another token than 2, which means the largest of a caption there",
+            got=f"end=2 of {own.vocabulary} tokens",
+        )
     channels, height, width = own.shape
     both = {"hidden_act": THEIR_ACTIVATIONS[own.activation], "layer_norm_eps": own.epsilon, "projection_dim": own.shared}
     pictures = {"image_size": height if height == width else [height, width], "num_channels": channels}

@@ -1,7 +1,8 @@
 """Folders in which Hugging Face's libraries keep a model: `config.json`, and weights as safetensors in one file or in several.
 
-Weights are mapped into memory, and not read: what is never used is never loaded. Each tensor is mapped by itself, so that the memory of one
-that must be changed on its way into a model (turned, joined to others, widened) is free again before the next is looked at.
+Weights are mapped into memory, and not read: loading takes no time, and what is never used is never in memory. Each tensor is mapped by
+itself, so that the pages of one that must be changed (joined to others, widened, turned by a decoder that wants rows) are free again before
+the next is looked at, and no tensor is in memory twice but that one.
 """
 
 import json

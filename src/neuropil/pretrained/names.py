@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
@@ -52,9 +53,10 @@ class Place:
         return piece if self.shape is None else piece.view(self.shape)
 
     def back(self, theirs: Tensor, shape: torch.Size) -> Tensor:
-        """As we see it, row after row: without a copy, unless theirs stands the other way round. A transposed view would do for a matrix
-        product, but a decoder that reads rows would have to copy it, while the pages of the file stayed in memory beside the copy."""
-        theirs = theirs.mT.contiguous() if self.transposed else theirs
+        """As we see it, without a copy; `shape` is that of ours. A matrix that stands the other way round there is left in the pages of its
+        file, which are read when it is first needed: products are as fast from either side. Whoever must have it row after row makes
+        `weight.data` contiguous, and the pages are free again, since no other tensor shares their mapping."""
+        theirs = theirs.mT if self.transposed else theirs
         return theirs if self.shape is None else theirs.reshape(shape)
 
 
@@ -91,7 +93,7 @@ class Family:
                 raise InputError(
                     f"what is set differently must be an option of {kind.__name__}", got=f"{name!r}", fix=nearest(name, options)
                 )
-        with torch.device("meta"):
+        with torch.device("meta"), Unfilled():
             model = kind(dataclasses.replace(published, **changes))
         self._fill(model, theirs, folder)
         return model.eval()
@@ -165,6 +167,17 @@ class Family:
         if problems:
             more = f"; and {len(problems) - MOST_LISTED} more" if len(problems) > MOST_LISTED else ""
             raise InputError(f"{folder.path} must hold weights that fit its {SETTINGS}", got="; ".join(problems[:MOST_LISTED]) + more)
+
+
+class Unfilled(TorchFunctionMode):
+    """No random numbers for weights that are about to come from a file. On the meta device, where there are no numbers, PyTorch would
+    import 800 of its modules to draw none: seconds, and 75 MB."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in (nn.init.normal_, torch.Tensor.normal_):
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
 
 
 def _put(model: nn.Module, name: str, tensor: Tensor) -> None:

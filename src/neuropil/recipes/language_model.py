@@ -81,8 +81,9 @@ def build(options: LanguageOptions, seed: int) -> LanguageModelling:
     tokenizer = Tokenizer.train([corpus.train], options.cut.tokens, options.cut.vocabulary)
     config = options.model.of(len(tokenizer))
     model = initialised(lambda: SequenceModel(config), seed).to(pick_device(options.training.device))
+    language_model = RecurrentLanguageModel(model, tokenizer)
     return LanguageModelling(
-        RecurrentLanguageModel(model, tokenizer),
+        language_model,
         config,
         corpus,
         options.streams,
@@ -93,7 +94,7 @@ def build(options: LanguageOptions, seed: int) -> LanguageModelling:
         judge=NextToken(model),
         parameters=model.parameter_table(),
         save=lambda folder: tokenizer.save(folder / TOKENIZER_FILE),
-        inside=lambda experiment: [language_report.gates_section(experiment)],
+        inside=lambda experiment: [language_report.gates_section(experiment, language_model)],
     )
 
 

@@ -66,9 +66,9 @@ def surprise_section(experiment: "LanguageModelling") -> Section:
     return Section("What surprised it", [Text(words), Html(coloured_text(surprise.tokens, bits, high=MOST_BITS, unit=" bits"))])
 
 
-def gates_section(experiment: "LanguageModelling") -> Section:
+def gates_section(experiment: "LanguageModelling", readable: gate_report.Readable) -> Section:
     """Of a recurrent model's last layer, over the beginning of the test part."""
-    last = gate_report.watch(experiment.language_model, experiment.held_out_text(gate_report.MOST_FOR_TIES))[-1]
+    last = gate_report.watch(readable, experiment.held_out_text(gate_report.MOST_FOR_TIES))[-1]
     tied = ties(last.gates, properties_of(last.tokens))
     beginning = gate_report.Watched(last.name, last.tokens[:READ], {gate: values[:READ] for gate, values in last.gates.items()})
     blocks = [gate_report.gate_picture(beginning, tied), *gate_report.tie_blocks(beginning, tied, len(last.tokens))]

@@ -48,6 +48,8 @@ SYSTEMS = (
         "transformer", "attention", "an encoder that reads and a decoder that writes: translation by attention alone", "models.transformer"
     ),
     System("gpt2", "attention", "a stack of causal attention that learns a text and goes on with it", "models.gpt2"),
+    System("bert", "attention", "a stack of attention that sees a text from both sides, and finds hidden words again", "models.bert"),
+    System("bert_classifier", "attention", "BERT that names the class of a text, from scratch or from published weights", "models.bert"),
     System("vit", "attention", "Vision Transformer: a picture is a text of patches", "models.vit"),
     System("clip", "attention", "a network that sees and one that reads, which meet in one space", "models.clip"),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from neuropil.config import Config, option
 from neuropil.data.labelled_files import TextColumns
 from neuropil.data.labelled_texts import LabelledTexts, LabelledTextSplits, read_labelled_texts
+from neuropil.data.published_tokenizers import AnyTokenizer
 from neuropil.data.text_batches import EncodedTexts, Side, encode_texts, hide_tokens
 from neuropil.data.tokenizers import Kind, Tokenizer
 from neuropil.errors import InputError
@@ -22,6 +23,7 @@ from neuropil.inspection.gates import Passage
 from neuropil.inspection.report import Section
 from neuropil.parts.objectives import Classification
 from neuropil.parts.parameters import ParameterRow
+from neuropil.protocols import PADDING
 from neuropil.recipes import text_classification_report
 from neuropil.recipes.fingerprint import fingerprint
 from neuropil.recipes.recipe import Predictions, Result
@@ -49,9 +51,38 @@ class TextObjective(Config):
     word_dropout: float = option(0.1, "share of the tokens of a training text that are made unknown at random", low=0, high=0.9)
 
 
+@runtime_checkable
+class TextReader(Protocol):
+    """How texts become tokens."""
+
+    @property
+    def tokenizer(self) -> AnyTokenizer: ...
+
+    @property
+    def config(self) -> Config: ...
+
+    @property
+    def words(self) -> Kind:
+        """What simpler models should count."""
+        ...
+
+    @property
+    def limit(self) -> tuple[int, Side]:
+        """Tokens of a longer text that are read, and from which side."""
+        ...
+
+    def encode(self, texts: Sequence[str], targets: Int64[Tensor, " text"]) -> EncodedTexts: ...
+
+    def read(self, text: str) -> tuple[Int64[Tensor, " time"], list[str]]:
+        """The tokens that a model reads of a text, and their labels."""
+        ...
+
+    def save(self, folder: Path) -> None: ...
+
+
 @dataclass(frozen=True)
 class Reader:
-    """How texts become tokens."""
+    """With a tokenizer of ours, learned from the texts."""
 
     tokenizer: Tokenizer
     config: ReadingConfig
@@ -64,8 +95,18 @@ class Reader:
         cased = [_cased(text, self.config) for text in texts]
         return encode_texts(cased, targets, self.tokenizer, self.config.max_tokens, self.config.read_from)
 
+    @property
+    def words(self) -> Kind:
+        return self.config.tokens
+
+    @property
+    def limit(self) -> tuple[int, Side]:
+        return self.config.max_tokens, self.config.read_from
+
+    def save(self, folder: Path) -> None:
+        self.tokenizer.save(folder / TOKENIZER_FILE)
+
     def read(self, text: str) -> tuple[Int64[Tensor, " time"], list[str]]:
-        """The tokens that a model reads of a text, and their labels."""
         tokens = self.encode([text], torch.zeros(1, dtype=torch.int64)).inputs.padded(torch.zeros(1, dtype=torch.int64))[0]
         return tokens, self.tokenizer.tokens(tokens.tolist())
 
@@ -79,15 +120,20 @@ class TextClassifier:
     """A trained model with what it needs to read: from texts to classes."""
 
     model: nn.Module
-    reader: Reader
+    reader: TextReader
     classes: tuple[str, ...]
     columns: TextColumns
+    masked: bool = False
+    """Whether the model must be told where there are tokens, and does not know padding by itself."""
+
+    def logits(self, tokens: Int64[Tensor, "text time"]) -> Float[Tensor, "text class"]:
+        return self.model(tokens, tokens != PADDING) if self.masked else self.model(tokens)
 
     def predict(self, inputs: str | Sequence[str]) -> Predictions:
         """Of a text, or of several."""
         texts = [inputs] if isinstance(inputs, str) else list(inputs)
         numbered = self.reader.encode(texts, torch.arange(len(texts)))
-        return Predictions(scores_of(self.model, numbered, len(self.classes)), self.classes)
+        return Predictions(self.scores_of(numbered), self.classes)
 
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
         """Texts of files, a line each; what is no file is a text itself."""
@@ -103,14 +149,22 @@ class TextClassifier:
             raise InputError("labelled texts are one file", got=f"{len(paths)}")
         found, _ = read_labelled_texts(paths[0], self.columns, self.classes)
         encoded = self.reader.encode(found.texts, found.targets)
-        return evaluate(Classification(self.model), held_out_batches(encoded, self._device))
+        return evaluate(Classification(self.model, answer=self.logits), held_out_batches(encoded, self._device))
+
+    @torch.no_grad()
+    def scores_of(self, encoded: EncodedTexts) -> Float[Tensor, "text class"]:
+        """Probabilities in the order of the texts, whose targets are their numbers."""
+        scores = torch.zeros(len(encoded), len(self.classes))
+        for batch in held_out_batches(encoded, self._device).epoch(0):
+            scores[batch["target"].cpu()] = self.logits(batch["input"]).softmax(-1).float().cpu()
+        return scores
 
     @torch.no_grad()
     def develop(self, text: str) -> tuple[list[str], Float[Tensor, "time class"]]:
         """The tokens of a text, and what the model thinks of its class after each of them."""
         tokens, labels = self.reader.read(text)
         beginnings = tokens.expand(len(tokens), len(tokens)).tril()  # the rest is padding
-        return labels, self.model(beginnings.to(self._device)).softmax(-1).cpu()
+        return labels, self.logits(beginnings.to(self._device)).softmax(-1).cpu()
 
     @torch.no_grad()
     def judge_tokens(self, tokens: Int64[Tensor, " token"]) -> Float[Tensor, "token class"]:
@@ -126,15 +180,6 @@ class TextClassifier:
         return next(self.model.parameters()).device
 
 
-@torch.no_grad()
-def scores_of(model: nn.Module, encoded: EncodedTexts, num_classes: int) -> Float[Tensor, "text class"]:
-    """Probabilities in the order of the texts, whose targets are their numbers."""
-    scores = torch.zeros(len(encoded), num_classes)
-    for batch in held_out_batches(encoded, next(model.parameters()).device).epoch(0):
-        scores[batch["target"].cpu()] = model(batch["input"]).softmax(-1).float().cpu()
-    return scores
-
-
 class TextClassification(TextExperiment):
     """The experiment: a model that reads a text and names its class."""
 
@@ -143,7 +188,7 @@ class TextClassification(TextExperiment):
         model: nn.Module,
         model_config: Config,
         splits: LabelledTextSplits,
-        reader: Reader,
+        reader: TextReader,
         training: TrainingConfig,
         *,
         seed: int,
@@ -151,13 +196,15 @@ class TextClassification(TextExperiment):
         objective: TextObjective,
         parameters: Sequence[ParameterRow],
         columns: TextColumns,
+        masked: bool = False,
     ):
+        """`masked` is as in `TextClassifier`."""
         self.splits, self.reader, self.columns = splits, reader, columns
-        self.classifier = TextClassifier(model, reader, splits.train.classes, columns)
+        self.classifier = TextClassifier(model, reader, splits.train.classes, columns, masked)
         super().__init__(
             model,
             model_config,
-            Classification(model, objective.label_smoothing),
+            Classification(model, objective.label_smoothing, answer=self.classifier.logits),
             {part: reader.encode(texts.texts, texts.targets) for part, texts in self.parts.items()},
             training,
             seed=seed,
@@ -184,26 +231,26 @@ class TextClassification(TextExperiment):
 
     @property
     def notes(self) -> list[str]:
-        config, count = self.reader.config, self.encoded["train"].too_long
-        have, side = "text has" if count == 1 else "texts have", "last" if config.read_from == "end" else "first"
-        limit = f"more than {config.max_tokens:,} tokens, of which only the {side} {config.max_tokens:,} are read"
+        (most, side), count = self.reader.limit, self.encoded["train"].too_long
+        have = "text has" if count == 1 else "texts have"
+        limit = f"more than {most:,} tokens, of which only the {'last' if side == 'end' else 'first'} {most:,} are read"
         cut = f"{count:,} of {len(self.splits.train):,} training {have} {limit}."
         return [*self.splits.notes, *([cut] if count else [])]
 
     def save(self, folder: Path) -> None:
-        self.reader.tokenizer.save(folder / TOKENIZER_FILE)
+        self.reader.save(folder)
 
     def own_result(self) -> Result:
         return Result(self.name, evaluate(self.learner, held_out_batches(self.encoded["test"], self.device)))
 
     def baselines(self) -> list[Result]:
-        return classifiers(self.splits, self.reader.config.tokens)
+        return classifiers(self.splits, self.reader.words)
 
     @cached_property
     def test_scores(self) -> Float[Tensor, "text class"]:
         """Probabilities of the classes for each text of the test part, by the trained model."""
         numbered = dataclasses.replace(self.encoded["test"], targets=torch.arange(len(self.splits.test)))
-        return scores_of(self.model, numbered, len(self.classifier.classes))
+        return self.classifier.scores_of(numbered)
 
     def sections(self, history: Sequence[Row]) -> list[Section]:
         return text_classification_report.sections(self, history)

@@ -22,16 +22,17 @@ STEP = 0.5
 """Of a probability, that has the full colour."""
 FOLLOWED_TOKENS = (6, 40)
 """Texts of so many are followed word by word, where there are any."""
+SHOWN_CHARACTERS = 400
 OFTEN = 5
 """A token must occur so often in training to tell anything."""
 
 
 def sections(experiment: "TextClassification", history: Sequence[Row]) -> list[Section]:
+    followed = [] if experiment.classifier.masked else [reading_section(experiment), words_section(experiment)]
     return [
         learning_section(history, experiment.training),
         mistakes_section(experiment),
-        reading_section(experiment),
-        words_section(experiment),
+        *followed,
         model_section(experiment.parameters, experiment.model),
         data_section(experiment),
     ]
@@ -56,6 +57,8 @@ def worst_blocks(experiment: "TextClassification") -> list[Block]:
     worst: list[int] = mistakes.worst_mistakes(scores, test.targets, WORST).tolist()
     if not worst:
         return [Text("No mistake was made on the test part.")]
+    if experiment.classifier.masked:  # it sees all at once, and no token did anything by itself
+        return [Text("The most confident mistakes:"), mistakes_table(experiment, worst)]
     words = (
         "The most confident mistakes, as they are read: a token is red where it raised the probability of what was said in the end, "
         "and blue where it lowered it."
@@ -71,9 +74,19 @@ def worst_blocks(experiment: "TextClassification") -> list[Block]:
     return blocks
 
 
+def mistakes_table(experiment: "TextClassification", worst: Sequence[int]) -> Table:
+    test, scores = experiment.splits.test, experiment.test_scores
+    rows = []
+    for index in worst:
+        share, guess = scores[index].max(-1)
+        said = f"{test.classes[int(guess)]} ({100 * float(share):.0f} %)"
+        rows.append([said, test.classes[int(test.targets[index])], test.texts[index][:SHOWN_CHARACTERS]])
+    return Table(["said", "in the data", "text"], rows)
+
+
 def spaced(experiment: "TextClassification", tokens: Sequence[str]) -> list[str]:
     """Words with the spaces that others have within them."""
-    return [f"{token} " for token in tokens] if experiment.reader.tokenizer.kind == "words" else list(tokens)
+    return [f"{token} " for token in tokens] if experiment.reader.words == "words" else list(tokens)
 
 
 def reading_section(experiment: "TextClassification") -> Section:
@@ -119,5 +132,5 @@ def data_section(experiment: "TextClassification") -> Section:
     rows = [[name, *(int(count[number]) for count in counts.values())] for number, name in enumerate(splits.train.classes)]
     rows.append(["all", *map(len, experiment.parts.values())])
     reader = experiment.reader
-    words = f"{splits.train.source}; {len(reader.tokenizer):,} tokens ({reader.tokenizer.kind})."
+    words = f"{splits.train.source}; {len(reader.tokenizer):,} tokens ({reader.words})."
     return Section("Data", [Text(words), Table(["class", *counts], rows), *map(Text, experiment.notes)])

@@ -1,0 +1,81 @@
+"""A long text in windows of one length, for a model that sees so much at once: packed end to end, so that nothing is padding.
+
+learning    |window 3|window 1|window 2|…              in another order and cut at other places in each pass
+scoring     |read and scored    |
+                  |read   |scored |                    each token has at least half a window before it, the first ones apart
+                          |read   |scored |
+"""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Int64, Integer
+from torch import Tensor
+
+from neuropil.errors import InputError
+from neuropil.protocols import Batch
+from neuropil.randomness import seeded
+
+
+class TextWindows:
+    """Passes over one sequence of tokens as ``{"input": …, "target": …}``, with the token that follows each as its target.
+
+    The sequence may be mapped from a file: of it only the windows of one batch are read at a time.
+    """
+
+    def __init__(self, tokens: Integer[Tensor, " token"], size: int, context: int, *, seed: int, device: torch.device | str = "cpu"):
+        require_two(tokens)
+        self.tokens, self.size, self.seed, self.device = tokens, size, seed, torch.device(device)
+        self.context = min(context, len(tokens) - 1)
+        predicted = len(tokens) - 1
+        # Another place to begin costs up to a window, which a short text has not got to spare.
+        self.most_skipped = min(self.context - 1, predicted - self.context, predicted // 10)
+        self.windows = (predicted - self.most_skipped) // self.context
+
+    def __len__(self) -> int:
+        return -(-self.windows // self.size)
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        generator = seeded(self.seed, number)
+        skipped = torch.randint(self.most_skipped + 1, (), generator=generator)
+        begins = skipped + self.context * torch.randperm(self.windows, generator=generator)
+        for part in begins.split(self.size)[start:]:
+            rows = windows(self.tokens, part, self.context + 1)
+            yield {name: values.to(self.device) for name, values in (("input", rows[:, :-1]), ("target", rows[:, 1:]))}
+
+
+class SlidingWindows:
+    """Every token of a sequence but the first is scored once, in order, as ``{"input": …, "target": …, "scored": …}``.
+
+    Windows overlap by half, and of each only the tokens are scored that the one before it has not reached.
+    """
+
+    def __init__(self, tokens: Integer[Tensor, " token"], size: int, context: int, *, device: torch.device | str = "cpu"):
+        require_two(tokens)
+        self.tokens, self.size, self.device = tokens, size, torch.device(device)
+        self.context = min(context, len(tokens) - 1)
+        stride = max(self.context // 2, 1)
+        last = len(tokens) - 1 - self.context
+        self.begins = torch.cat([torch.arange(0, last, stride), torch.tensor([last])])
+        """The last window ends with the text."""
+
+    def __len__(self) -> int:
+        return -(-len(self.begins) // self.size)
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        ends = self.begins + self.context
+        reached = torch.cat([torch.zeros(1, dtype=torch.int64), ends[:-1]])
+        for part, known in list(zip(self.begins.split(self.size), reached.split(self.size), strict=True))[start:]:
+            rows = windows(self.tokens, part, self.context + 1)
+            scored = part[:, None] + torch.arange(self.context) >= known[:, None]
+            batch = {"input": rows[:, :-1], "target": rows[:, 1:], "scored": scored}
+            yield {name: values.to(self.device) for name, values in batch.items()}
+
+
+def windows(tokens: Integer[Tensor, " token"], begins: Int64[Tensor, " window"], length: int) -> Int64[Tensor, "window length"]:
+    return torch.stack([tokens[begin : begin + length].long() for begin in begins.tolist()])
+
+
+def require_two(tokens: Integer[Tensor, " token"]) -> None:
+    if len(tokens) < 2:
+        raise InputError("a text to read must have two tokens or more", got=f"{len(tokens)}", fix="give more text")

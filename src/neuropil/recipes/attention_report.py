@@ -1,0 +1,172 @@
+"""Pages on the inside of models that read texts by attention: who looks at whom, what they would say after each layer, and which tokens
+they take for alike."""
+
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from neuropil.data.published_tokenizers import AnyTokenizer, PublishedTokenizer
+from neuropil.errors import InputError, RunError
+from neuropil.inspection.alignment import Alignment, AttentionMap, shown, write_alignments
+from neuropil.inspection.logit_lens import Lens, logit_lens
+from neuropil.inspection.neighbours import neighbours
+from neuropil.inspection.pictures.logit_lens import logit_lens as draw_lens
+from neuropil.inspection.recording import record
+from neuropil.inspection.report import Picture, Report, Section, Table, Text, write_report
+from neuropil.models.bert import BERT, BERTClassifier, MaskedBERT
+from neuropil.models.gpt2 import GPT2
+from neuropil.recipes.run import Run
+
+READS_TEXTS = "train a gpt2 or a bert"
+COLUMNS = 10
+"""Tokens side by side in one picture of layers."""
+MOST_PICTURES = 8
+ALTERNATIVES = 3
+NEIGHBOURS = 10
+
+
+@runtime_checkable
+class Tokenized(Protocol):
+    """A trained model with its tokenizer."""
+
+    @property
+    def model(self) -> nn.Module: ...
+
+    @property
+    def tokenizer(self) -> AnyTokenizer: ...
+
+
+# --- who looks at whom -------------------------------------------------------------------------------------------------------------
+
+
+def write_attention(run: Run, text: str) -> tuple[Path, list[str]]:
+    """A page with the attention of every layer and head of a run's model over `text`: its path, and what it says in words."""
+    trained = _require_reader(run)
+    maps = self_attention(trained, text)
+    path = run.folder / "attention.html"
+    write_alignments(path, [Alignment(maps, text if len(text) <= 80 else f"{text[:79]}…")], f"neuropil · attention of {run.folder.name}")
+    heads = sum(len(attention.weights) for attention in maps)
+    return path, [f"{len(maps)} layers with {heads} heads over {len(maps[0].keys)} tokens."]
+
+
+def self_attention(trained: Tokenized, text: str) -> list[AttentionMap]:
+    """Of every layer that still has heads, in the order in which they run."""
+    tokens = tokens_of(trained, text)
+    labels = trained.tokenizer.tokens(tokens.tolist())
+    with torch.no_grad(), record(trained.model) as tape:
+        trained.model(tokens[None])
+    found = [(name, weights[0].cpu()) for name, weights in tape.attention.items() if weights.shape[1]]
+    if not found:
+        raise InputError("attention is shown of models with heads", got="one whose heads were all removed")
+    return [AttentionMap(name, weights, labels, labels) for name, weights in found]
+
+
+# --- what it would say after each layer --------------------------------------------------------------------------------------------
+
+
+def write_lens(run: Run, text: str) -> tuple[Path, list[str]]:
+    """A page on what a GPT-2 would say after each of its blocks: its path, and what it says in words."""
+    trained = run.trained
+    if not isinstance(trained, Tokenized) or not isinstance(trained.model, GPT2):
+        raise RunError(f"{run.folder} must hold a GPT-2", got=f"a run of {run.name}", fix="train a gpt2")
+    tokens = tokens_of(trained, text)
+    lens = logit_lens(trained.model, tokens)
+    words = (
+        "The state after each block, read by what reads the last. A column belongs to a token of the text, a row to a block; a cell "
+        "holds the token that would come next, bold where it is the one that the model ends with. Early blocks were never taught to be "
+        "read like this."
+    )
+    sections = [Section("Layer by layer", [Text(words), *_lens_pictures(trained.tokenizer, lens, tokens)])]
+    sections.append(Section("What the model ends with", [_lens_table(trained.tokenizer, lens, tokens)]))
+    path = run.folder / "lens.html"
+    summary = f"What {run.folder.name} would say next, after each of its {trained.model.config.layers} blocks."
+    write_report(path, Report(f"neuropil · layers of {run.folder.name}", summary, sections))
+    return path, [lens_sentence(trained.tokenizer, lens)]
+
+
+def _lens_pictures(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " time"]) -> list[Picture]:
+    """The end of a long text, in pieces."""
+    labels = tokenizer.tokens(tokens.tolist())
+    first = max(0, len(labels) - COLUMNS * MOST_PICTURES)
+    pictures = []
+    for start in range(first, len(labels), COLUMNS):
+        part = slice(start, start + COLUMNS)
+        likeliest = [tokenizer.tokens(row) for row in lens.tokens[:, part, 0].tolist()]
+        figure = draw_lens(lens.shares[:, part, 0], likeliest, labels[part])
+        pictures.append(Picture.of(figure, alt=f"likeliest next token after each block, for the tokens from number {start + 1} on"))
+    return pictures
+
+
+def _lens_table(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " time"]) -> Table:
+    rows = []
+    for token, numbers, shares, settled in zip(
+        tokenizer.tokens(tokens.tolist()), lens.tokens[-1].tolist(), lens.shares[-1].tolist(), lens.settled().tolist(), strict=True
+    ):
+        best = zip(tokenizer.tokens(numbers)[:ALTERNATIVES], shares, strict=False)
+        rows.append([shown(token), *(f"{shown(name)} {100 * share:.1f} %" for name, share in best), str(settled or "embedding")])
+    places = ("likeliest", "second", "third")[: len(rows[0]) - 2]
+    return Table(["after", *places, "the likeliest leads from block"], rows)
+
+
+def lens_sentence(tokenizer: AnyTokenizer, lens: Lens) -> str:
+    token, share, settled = lens.tokens[-1, -1, 0], float(lens.shares[-1, -1, 0]), int(lens.settled()[-1])
+    since = "already in the embedding" if settled == 0 else f"since block {settled} of {len(lens.tokens) - 1}"
+    return f"After the last token: {shown(tokenizer.tokens([int(token)])[0])} ({100 * share:.1f} %), {since}."
+
+
+# --- which tokens are alike --------------------------------------------------------------------------------------------------------
+
+
+def write_neighbours(run: Run, text: str) -> tuple[Path, list[str]]:
+    """A page on the tokens of `text`, each with those whose vectors are nearest to its own: its path, and what it says in words."""
+    trained = run.trained
+    embedding = embedding_of(trained.model)
+    if not isinstance(trained, Tokenized) or embedding is None:
+        raise RunError(f"{run.folder} must hold a model with an embedding of tokens", got=f"a run of {run.name}", fix=READS_TEXTS)
+    tokens = list(dict.fromkeys(trained.tokenizer.encode([text])[0]))
+    if not tokens:
+        raise InputError("neighbours are looked for of one token or more", got=f"{text!r}")
+    rows, sentences = [], []
+    for token in tokens:
+        found = neighbours(embedding, token, NEIGHBOURS)
+        names = [shown(name) for name in trained.tokenizer.tokens([token, *(other.token for other in found)])]
+        rows += [
+            [names[0] if place == 0 else "", name, other.cosine] for place, (name, other) in enumerate(zip(names[1:], found, strict=True))
+        ]
+        sentences.append(f"{names[0]}: {', '.join(f'{name} {other.cosine:.2f}' for name, other in zip(names[1:], found, strict=True))}")
+    words = (
+        "Tokens whose learned vectors point the same way: 1 is the same direction, 0 a right angle. What comes in alike is treated alike."
+    )
+    path = run.folder / "neighbours.html"
+    sections = [Section("Nearest tokens", [Text(words), Table(["token", "neighbour", "cosine"], rows)])]
+    write_report(path, Report(f"neuropil · neighbours in {run.folder.name}", "Which tokens the embedding takes for alike.", sections))
+    return path, sentences
+
+
+def embedding_of(model: nn.Module) -> Float[Tensor, "token width"] | None:
+    """What stands for each token when it comes in."""
+    found = (module.weight for name, module in model.named_modules() if isinstance(module, nn.Embedding) and name.endswith("tokens"))
+    return next(found, None)
+
+
+# --- texts -------------------------------------------------------------------------------------------------------------------------
+
+
+def tokens_of(trained: Tokenized, text: str) -> Int64[Tensor, " time"]:
+    """As the model was taught to see a text: BERT's begins and ends with a token of its own."""
+    tokenizer = trained.tokenizer
+    whole = isinstance(tokenizer, PublishedTokenizer) and tokenizer.family == "bert"
+    ids = tokenizer.encode([text], special=True)[0] if isinstance(tokenizer, PublishedTokenizer) and whole else tokenizer.encode([text])[0]
+    if not text or not ids:
+        raise InputError("a text to look at must have one token or more", got=f"{text!r}")
+    return torch.tensor(ids, device=next(trained.model.parameters()).device)
+
+
+def _require_reader(run: Run) -> Tokenized:
+    trained = run.trained
+    if not isinstance(trained, Tokenized) or not isinstance(trained.model, GPT2 | BERT | MaskedBERT | BERTClassifier):
+        raise RunError(f"{run.folder} must hold a model that reads a text by attention", got=f"a run of {run.name}", fix=READS_TEXTS)
+    return trained

@@ -1,0 +1,92 @@
+"""BERT that names the class of a text: a published one or one of your own goes on learning (`--start`), or a small one from scratch."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from neuropil.config import Config, option
+from neuropil.data.labelled_files import TextColumns
+from neuropil.data.labelled_texts import LabelledTextConfig, prepare_labelled_texts
+from neuropil.data.learned_tokenizers import learn_word_pieces
+from neuropil.data.published_tokenizers import PublishedTokenizer
+from neuropil.errors import InputError
+from neuropil.models.bert import SIZES, BERTClassifier, BERTConfig
+from neuropil.recipes.opening import fitting_tokenizer, found
+from neuropil.recipes.piece_reader import PieceConfig, PieceReader
+from neuropil.recipes.recipe import Recipe
+from neuropil.recipes.supervised import initialised
+from neuropil.recipes.text_classification import TextClassification, TextClassifier, TextObjective
+from neuropil.training.loop import TrainingConfig, pick_device
+
+ADJUSTABLE = ("dropout", "attention_dropout")
+"""What a model to start from may have differently."""
+
+
+class StartConfig(Config):
+    start: Path | None = option(None, "a folder with a BERT to start from, as Hugging Face or neuropil wrote it; without it, from scratch")
+    vocabulary: int = option(4_000, "tokens to tell apart, at most, where it starts from scratch", low=100)
+
+
+class SmoothingConfig(Config):
+    label_smoothing: float = option(0.0, "share of the target's probability that is spread over all classes", low=0, high=0.9)
+
+
+class BERTClassifierOptions(Config):
+    data: LabelledTextConfig = LabelledTextConfig()
+    begin: StartConfig = StartConfig()
+    reading: PieceConfig = PieceConfig()
+    model: BERTConfig = dataclasses.replace(SIZES["tiny"], context=256)
+    objective: SmoothingConfig = SmoothingConfig()
+    training: TrainingConfig = TrainingConfig(epochs=4, batch_size=32, learning_rate=2e-4, warmup=0.1, clip=1.0)
+
+
+def build(options: BERTClassifierOptions, seed: int) -> TextClassification:
+    splits = prepare_labelled_texts(options.data, seed)
+    model, tokenizer = begun(options, splits.train.texts, len(splits.train.classes), seed)
+    if options.reading.max_tokens > model.config.context:
+        rule = f"max_tokens must fit into the model's context of {model.config.context} tokens"
+        raise InputError(rule, got=f"{options.reading.max_tokens}")
+    return TextClassification(
+        model.to(pick_device(options.training.device)),
+        model.config,
+        splits,
+        PieceReader(tokenizer, options.reading),
+        options.training,
+        seed=seed,
+        name="bert_classifier",
+        objective=TextObjective(label_smoothing=options.objective.label_smoothing, word_dropout=0.0),
+        parameters=model.parameter_table(),
+        columns=options.data.columns,
+        masked=True,
+    )
+
+
+def begun(options: BERTClassifierOptions, texts: Sequence[str], classes: int, seed: int) -> tuple[BERTClassifier, PublishedTokenizer]:
+    """From a folder with a new last layer, or from scratch."""
+    start = options.begin.start
+    if start is None:
+        tokenizer = learn_word_pieces(texts, options.begin.vocabulary)
+        config = dataclasses.replace(options.model, vocabulary=len(tokenizer), classes=classes)
+        return initialised(lambda: BERTClassifier(config), seed), tokenizer
+    require_own_sizes(options)
+    folder, _ = found(start)
+    changes = {name: getattr(options.model, name) for name in ADJUSTABLE} | {"classes": classes}
+    model = initialised(lambda: BERTClassifier.from_pretrained(folder, **changes), seed)
+    return model.train(), fitting_tokenizer(folder, model.config.vocabulary)
+
+
+def require_own_sizes(options: BERTClassifierOptions) -> None:
+    pairs = zip(BERTClassifierOptions().model.options(), options.model.options(), strict=True)
+    changed = [given.name for usual, given in pairs if given.default != usual.default and given.name not in ADJUSTABLE]
+    if changed:
+        raise InputError("a model to start from has sizes of its own", got=f"--{changed[0].replace('_', '-')} too", fix="leave it out")
+
+
+def restore(facts: Mapping[str, Any], folder: Path) -> TextClassifier:
+    reader = PieceReader(PublishedTokenizer.load(folder), PieceConfig.from_dict(facts["reading"]))
+    model = BERTClassifier(BERTConfig.from_dict(facts["model"]))
+    return TextClassifier(model, reader, tuple(facts["classes"]), TextColumns(*facts["columns"]), masked=True)
+
+
+RECIPE = Recipe(BERTClassifierOptions(), build, restore)

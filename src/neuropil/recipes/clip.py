@@ -1,0 +1,96 @@
+"""CLIP learns which caption belongs to which picture: scenes of hand-written digits, or the user's own pictures and captions.
+
+What is scored is whether the right one is found among a hundred unseen pairs, from the picture and from the caption. Beside it stand a
+search for the words that were said of the nearest training picture, and a guess. The run's folder opens in Hugging Face's library.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from neuropil.config import Config, option
+from neuropil.data.augmentation import Augment
+from neuropil.data.caption_sources import CaptionDataConfig, prepare_captions
+from neuropil.data.clip_vocabulary import learn_clip_vocabulary
+from neuropil.data.patch_sizes import choose_patch, filled_shape, resized_captioned, usual_patch
+from neuropil.data.published_tokenizers import PublishedTokenizer
+from neuropil.models.clip import CLIP, CLIPConfig
+from neuropil.recipes.captioning import Columns
+from neuropil.recipes.matching import CaptionsConfig, Matcher, PictureMatching
+from neuropil.recipes.recipe import Recipe
+from neuropil.recipes.supervised import initialised
+from neuropil.training.loop import TrainingConfig
+
+
+class TowersConfig(Config):
+    shared: int = option(64, "numbers in the space where pictures and captions meet", low=1)
+    patch: int | None = option(
+        4, "height and width of a patch in pixels; without it the smallest that fills a picture with at most 8 a side", low=1
+    )
+    width: int = option(64, "numbers that stand for a patch", low=2)
+    heads: int = option(4, "attention heads in each layer that sees; they divide the width", low=1)
+    layers: int = option(3, "blocks that see", low=1)
+    text_width: int = option(64, "numbers that stand for a token", low=2)
+    text_heads: int = option(4, "attention heads in each layer that reads; they divide its width", low=1)
+    text_layers: int = option(2, "blocks that read", low=1)
+    context: int = option(32, "tokens that can be read at once, start and end among them; a longer caption loses its end", low=3)
+    dropout: float = option(0.0, "share of each sublayer's output that is silenced in training", low=0, high=0.95)
+
+    def of(self, shape: tuple[int, ...], patch: int, tokenizer: PublishedTokenizer) -> CLIPConfig:
+        return CLIPConfig(
+            **{name: value for name, value in self.to_dict().items() if name != "patch"},
+            patch=patch,
+            feed_forward=4 * self.width,
+            text_feed_forward=4 * self.text_width,
+            shape=shape,
+            vocabulary=len(tokenizer),
+            end=len(tokenizer) - 1,  # as in the vocabulary that was published
+        )
+
+
+class CLIPOptions(Config):
+    data: CaptionDataConfig = CaptionDataConfig()
+    captions: CaptionsConfig = CaptionsConfig()
+    model: TowersConfig = TowersConfig()
+    augment: Augment = Augment(rotate=5, zoom=0.05)  # more would push digits over the edge
+    training: TrainingConfig = TrainingConfig(
+        epochs=12, batch_size=64, learning_rate=2e-3, weight_decay=0.05, warmup=0.02, clip=1.0, keep="last"
+    )
+
+
+OWN_DATA = CLIPOptions(
+    captions=CaptionsConfig(short_first=()),
+    model=TowersConfig(shared=128, patch=None, width=128, layers=4, text_width=128, context=77, dropout=0.1),
+    augment=Augment(shift=2, zoom=0.1),
+    training=TrainingConfig(updates=3_000, batch_size=128, learning_rate=1e-3, warmup=0.1, clip=1.0),
+)
+"""What people say of photographs has more words, and is longer."""
+
+
+def build(options: CLIPOptions, seed: int) -> PictureMatching:
+    splits = prepare_captions(options.data, seed)
+    shape = splits.train.shape
+    patch = options.model.patch or choose_patch(shape) or usual_patch(shape)
+    splits = resized_captioned(splits, filled_shape(shape, patch)) if filled_shape(shape, patch) != shape else splits
+    tokenizer = learn_clip_vocabulary(splits.train.texts, options.captions.words)
+    config = options.model.of(splits.train.shape, patch, tokenizer)
+    model = initialised(lambda: CLIP(config), seed)
+    model.seeing.standardize.fit(splits.train.pictures)
+    return PictureMatching(
+        model,
+        splits,
+        tokenizer,
+        options.training,
+        seed=seed,
+        name="clip",
+        augment=options.augment,
+        short_first=options.captions.short_first,
+        columns=Columns(picture_column=options.data.picture_column, caption_column=options.data.caption_column),
+    )
+
+
+def restore(facts: Mapping[str, Any], folder: Path) -> Matcher:
+    return Matcher(CLIP(CLIPConfig.from_dict(facts["model"])), PublishedTokenizer.load(folder), facts["columns"])
+
+
+RECIPE = Recipe(CLIPOptions(), build, restore, own_data=OWN_DATA)

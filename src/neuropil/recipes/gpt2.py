@@ -1,0 +1,80 @@
+"""GPT-2 that learns a text, Python's own documentation or the user's files, and goes on with it; its folder opens in Hugging Face too."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Integer
+from torch import Tensor
+
+from neuropil.config import Config, option
+from neuropil.data.learned_tokenizers import learn_merges
+from neuropil.data.published_tokenizers import PublishedTokenizer
+from neuropil.data.text_corpus import TextDataConfig, prepare_text
+from neuropil.data.text_windows import SlidingWindows, TextWindows
+from neuropil.models.gpt2 import GPT2, SIZES, GPT2Config
+from neuropil.parts.next_token import NextTokenInWindow
+from neuropil.recipes.attentive_language import EVALUATION_WINDOWS, GPT2LanguageModel
+from neuropil.recipes.language_modelling import LanguageModelling
+from neuropil.recipes.recipe import Recipe
+from neuropil.recipes.supervised import initialised
+from neuropil.training.loop import TrainingConfig, pick_device
+
+
+class MergesConfig(Config):
+    vocabulary: int = option(2_000, "tokens to tell apart, at most: 256 bytes, and frequent neighbours that were merged", low=257)
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """As many tokens at a time as the model can see."""
+
+    context: int
+
+    def learned(self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device) -> TextWindows:
+        return TextWindows(tokens, batch_size, self.context, seed=seed, device=device)
+
+    def scored(self, tokens: Integer[Tensor, " token"], device: torch.device) -> SlidingWindows:
+        return SlidingWindows(tokens, EVALUATION_WINDOWS, self.context, device=device)
+
+
+class GPT2Options(Config):
+    data: TextDataConfig = TextDataConfig()
+    cut: MergesConfig = MergesConfig()
+    model: GPT2Config = SIZES["tiny"]
+    training: TrainingConfig = TrainingConfig(batch_size=8, updates=1_500, learning_rate=3e-3, weight_decay=0.1, clip=1.0)
+
+
+OWN_DATA = GPT2Options(cut=MergesConfig(vocabulary=4_000), training=dataclasses.replace(GPT2Options().training, updates=3_000))
+"""A user's text is mostly longer."""
+
+
+def build(options: GPT2Options, seed: int) -> LanguageModelling:
+    corpus = prepare_text(options.data)
+    tokenizer = learn_merges([corpus.train], options.cut.vocabulary)
+    config = dataclasses.replace(options.model, vocabulary=len(tokenizer))
+    model = initialised(lambda: GPT2(config), seed).to(pick_device(options.training.device))
+    learner = NextTokenInWindow(model)
+    return LanguageModelling(
+        GPT2LanguageModel(model, tokenizer),
+        config,
+        corpus,
+        Windows(config.context),
+        options.training,
+        seed=seed,
+        name="gpt2",
+        learner=learner,
+        judge=learner,
+        parameters=model.parameter_table(),
+        save=tokenizer.save,
+        inside=lambda _: [],
+    )
+
+
+def restore(facts: Mapping[str, Any], folder: Path) -> GPT2LanguageModel:
+    return GPT2LanguageModel(GPT2(GPT2Config.from_dict(facts["model"])), PublishedTokenizer.load(folder))
+
+
+RECIPE = Recipe(GPT2Options(), build, restore, own_data=OWN_DATA)
