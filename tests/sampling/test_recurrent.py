@@ -37,7 +37,7 @@ def written(model: Sequence, texts: list[list[int]], choosing: Choosing, samples
     return rows
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(cell=st.sampled_from(CELLS), texts=st.lists(prompts, min_size=1, max_size=4))
 def test_the_likeliest_tokens_are_those_of_reading_everything_again_in_any_batch(cell: CellName, texts: list[list[int]]):
     model, expected = MODELS[cell], []
@@ -50,7 +50,7 @@ def test_the_likeliest_tokens_are_those_of_reading_everything_again_in_any_batch
     assert written(model, texts, Choosing(temperature=0)) == expected
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(cell=st.sampled_from(CELLS), texts=st.lists(prompts, min_size=1, max_size=3), samples=st.integers(1, 3))
 def test_drawn_rows_depend_on_no_other(cell: CellName, texts: list[list[int]], samples: int):
     together = written(MODELS[cell], texts, Choosing(temperature=1), samples)

@@ -79,7 +79,7 @@ def read_again(prompt: Sequence[int], length: int) -> list[int]:
 # --- the same tokens, however they are computed ----------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(texts=batches)
 def test_cached_uncached_batched_and_unbatched_greedy_writing_give_the_same_tokens(texts: list[list[int]]):
     together = write(texts, 12, choosing=GREEDY)
@@ -87,7 +87,13 @@ def test_cached_uncached_batched_and_unbatched_greedy_writing_give_the_same_toke
     assert together == [read_again(text, 12) for text in texts]
 
 
-@settings(deadline=None, max_examples=40)
+def test_a_short_prompt_beside_a_long_one_has_its_whole_context():
+    long, short = [1] * (CONTEXT - 2), [2]
+    writing = Writing(MODEL.step, MODEL.begin(), [long, short], context=CONTEXT, choosing=GREEDY)
+    assert written(writing) == [read_again(long, 3), read_again(short, CONTEXT)]
+
+
+@settings(deadline=None, max_examples=15)
 @given(texts=batches, choosing=choosings, seed=st.integers(0, 5), samples=st.integers(1, 3))
 def test_what_a_row_gets_depends_on_no_other_row(texts: list[list[int]], choosing: Choosing, seed: int, samples: int):
     together = write(texts, 8, choosing=choosing, seed=seed, samples=samples)
