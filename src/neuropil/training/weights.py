@@ -29,8 +29,8 @@ def unique_state(model: nn.Module) -> dict[str, Tensor]:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """One file, written whole or not at all; `facts` travel as JSON in its header. Without any, other libraries find the `format` there that
-    they ask for: of two entries, the order would differ from run to run."""
+    """One file, written whole or not at all; `facts` travel as JSON in its header. Without any, other libraries find the `format` there
+    that they ask for: of two entries, the order would differ from run to run."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as part:
         save_file(plain, part, metadata={"neuropil": json.dumps(facts)} if facts else {"format": "pt"})
