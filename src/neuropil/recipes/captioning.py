@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-import numpy as np
 import torch
 from einops import rearrange
 from jaxtyping import Float, UInt8
@@ -17,9 +16,7 @@ from neuropil.data.augmentation import Augment
 from neuropil.data.caption_batches import CaptionBatches, encode_captions
 from neuropil.data.caption_files import read_captions
 from neuropil.data.captions import CaptionSplits
-from neuropil.data.examples import Schema
 from neuropil.data.reading import tracked
-from neuropil.data.sources import read_inputs
 from neuropil.data.tokenizers import Tokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.recording import record
@@ -30,6 +27,7 @@ from neuropil.protocols import END, START
 from neuropil.recipes import captioning_report
 from neuropil.recipes.captioning_scores import baselines, score_captions
 from neuropil.recipes.fingerprint import fingerprint
+from neuropil.recipes.picture_inputs import pictures_of, read_pictures
 from neuropil.recipes.recipe import Result
 from neuropil.sampling.search import beam, greedy
 from neuropil.training.evaluation import evaluate
@@ -79,12 +77,10 @@ class CaptionWriter:
 
     def predict(self, inputs: Any) -> Captions:
         """`inputs` are pictures as bytes, one or several, as a tensor or an array; or the path or paths of picture files."""
-        if isinstance(inputs, str | Path) or (isinstance(inputs, list | tuple) and all(isinstance(item, str | Path) for item in inputs)):
-            inputs, _ = self.read([Path(path) for path in ([inputs] if isinstance(inputs, str | Path) else inputs)])
-        return self.describe(self._as_pictures(inputs))
+        return self.describe(pictures_of(inputs, self.model.config.shape))
 
     def read(self, paths: Sequence[Path]) -> tuple[Tensor, list[str]]:
-        return read_inputs(paths, Schema(kind="image", shape=self.model.config.shape, classes=()))
+        return read_pictures(paths, self.model.config.shape)
 
     def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
         if len(paths) != 1:
@@ -125,15 +121,6 @@ class CaptionWriter:
             ranked = beam(model.step, state, limits, width=beam_width, start=START, end=END, device=self._device)
             written = [each[0] for each in ranked]
         return [(self.tokenizer.decode(each.tokens), each.log_probability) for each in written]
-
-    def _as_pictures(self, inputs: Any) -> UInt8[Tensor, "picture channel height width"]:
-        tensor = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.ascontiguousarray(inputs))
-        shape = self.model.config.shape
-        for whole in (tuple(tensor.shape), (1, *tensor.shape), (1, 1, *tensor.shape), (len(tensor), 1, *tensor.shape[1:])):
-            if whole[1:] == shape and tensor.dtype == torch.uint8:
-                return tensor.reshape(whole)
-        expected = ", ".join(["picture", *map(str, shape)])
-        raise InputError(f"pictures must be bytes of the shape ({expected})", got=f"{tuple(tensor.shape)} of {tensor.dtype}")
 
     @property
     def _device(self) -> torch.device:

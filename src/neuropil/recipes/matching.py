@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
@@ -15,11 +14,9 @@ from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.caption_files import read_captions
 from neuropil.data.captions import CaptionSplits
-from neuropil.data.examples import Schema
 from neuropil.data.matching_batches import Matches, MatchingBatches, encode_matches, padded_captions
 from neuropil.data.published_tokenizers import PublishedTokenizer
 from neuropil.data.reading import tracked
-from neuropil.data.sources import read_inputs
 from neuropil.errors import InputError
 from neuropil.inspection.report import Section
 from neuropil.models.clip import CLIP, Matching
@@ -27,6 +24,7 @@ from neuropil.recipes import matching_report
 from neuropil.recipes.captioning import Columns
 from neuropil.recipes.fingerprint import fingerprint
 from neuropil.recipes.matching_scores import POOL, baselines
+from neuropil.recipes.picture_inputs import pictures_of, read_pictures
 from neuropil.recipes.recipe import Predictions, Result
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
@@ -65,12 +63,10 @@ class Matcher:
 
     def predict(self, inputs: Any) -> Embeddings:
         """Vectors of pictures: bytes as a tensor or an array, one or several, or the path or paths of files."""
-        if isinstance(inputs, str | Path) or (isinstance(inputs, list | tuple) and all(isinstance(item, str | Path) for item in inputs)):
-            inputs, _ = self.read([Path(path) for path in ([inputs] if isinstance(inputs, str | Path) else inputs)])
-        return Embeddings(self.see(self._as_pictures(inputs)))
+        return Embeddings(self.see(pictures_of(inputs, self.model.config.shape)))
 
     def read(self, paths: Sequence[Path]) -> tuple[Tensor, list[str]]:
-        return read_inputs(paths, Schema(kind="image", shape=self.model.config.shape, classes=()))
+        return read_pictures(paths, self.model.config.shape)
 
     def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
         if len(paths) != 1:
@@ -101,15 +97,6 @@ class Matcher:
         u, v = pictures.to(self._device), self.understand(texts).to(self._device)
         # p(text j | picture i) = softmax_j(z_ij)
         return Predictions(self.model.compare(u, v).softmax(-1).cpu(), tuple(texts))
-
-    def _as_pictures(self, inputs: Any) -> UInt8[Tensor, "picture channel height width"]:
-        tensor = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.ascontiguousarray(inputs))
-        shape = self.model.config.shape
-        for whole in (tuple(tensor.shape), (1, *tensor.shape), (1, 1, *tensor.shape), (len(tensor), 1, *tensor.shape[1:])):
-            if whole[1:] == shape and tensor.dtype == torch.uint8:
-                return tensor.reshape(whole)
-        expected = ", ".join(["picture", *map(str, shape)])
-        raise InputError(f"pictures must be bytes of the shape ({expected})", got=f"{tuple(tensor.shape)} of {tensor.dtype}")
 
     @property
     def _device(self) -> torch.device:
