@@ -37,7 +37,7 @@ bench: .venv/bench ## speed beside other libraries, in one run
 	$(BIN)/python -m benchmarks
 
 claims: .venv/bench ## recompute every figure that the docs quote
-	$(BIN)/python -m benchmarks.claims $(if $(MNIST),--mnist $(MNIST)) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(TEXTS),--texts $(TEXTS))
+	$(BIN)/python -m benchmarks.claims $(if $(MNIST),--mnist $(MNIST)) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(TEXTS),--texts $(TEXTS)) $(if $(BOOK),--book $(BOOK))
 
 docs: .venv/docs ## build the site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

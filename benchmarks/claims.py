@@ -4,6 +4,7 @@ make claims                             the figures on embedded data
 make claims MNIST=path/to/mnist         also those on a folder of MNIST's four IDX files
 make claims PAIRS=path/to/pairs.tsv.gz  also those on a file of sentence pairs
 make claims TEXTS=path/to/texts.tsv.gz  also those on a file of labelled texts
+make claims BOOK=path/to/book.txt.gz    also those on one long text
 """
 
 import statistics
@@ -15,20 +16,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
+import torch
 from sklearn.neural_network import MLPClassifier
+from torch import Tensor
 
 import neuropil
+from benchmarks.gpt2_learning import compare as compare_gpt2
+from benchmarks.sentence_embeddings import mini_lm
 from benchmarks.translation import HELD_OUT, compare
 from neuropil.cli.arguments import parse
 from neuropil.config import Config, option
 from neuropil.data.pair_sources import PairDataConfig, prepare_pairs
 from neuropil.data.sources import DataConfig, prepare
 from neuropil.files import write_text
+from neuropil.recipes.attentive_language import GPT2LanguageModel
 from neuropil.recipes.environment import environment
+from neuropil.recipes.language_modelling import LanguageModelling
+from neuropil.recipes.matching_scores import POOL
 from neuropil.recipes.run import Run
 from neuropil.recipes.translation_report import by_length
+from neuropil.sampling.fast_decoding import FastDecoder, Precision
 
 PAGES = Path(__file__).parents[1] / "docs" / "claims"
 SEEDS = range(5)
@@ -36,6 +45,14 @@ MINUTES, TRANSLATION_MINUTES = 4.5, 20.0
 ATTENTIONS = ("bahdanau", "general", "none")
 DATE_SEEDS, NUM_DATES = range(1), 2_000
 FORECAST_SEEDS, CAPTION_SEEDS, TRACK_SEEDS = range(3), range(1), range(1)
+GPT2_MINUTES, VIT_MINUTES = (3, 20), 10.0
+ROUNDED_CHARACTERS = 12_000
+REVIEWED: dict[str, Any] = {"max_tokens": 128, "epochs": 2}
+"""Of reviews that are longer, the first tokens are read."""
+ROUNDING = (
+    f"What rounded weights cost: GPT-2 after `neuropil train gpt2 --minutes {GPT2_MINUTES[0]}`, on {ROUNDED_CHARACTERS:,} characters that "
+    "it has not seen."
+)
 FORECASTS = (
     "Forecasts of eleven years of sunspots and of one year of carbon dioxide from every origin in the last part of the series, means over "
     "three seeds; MASE is the error in units of the seasonal-naive forecast's on the training part."
@@ -53,6 +70,7 @@ class Arguments(Config):
     mnist: Path | None = option(None, "a folder of MNIST's four IDX files")
     pairs: Path | None = option(None, "a file of sentence pairs")
     texts: Path | None = option(None, "a file of labelled texts")
+    book: Path | None = option(None, "one long text")
     only: tuple[str, ...] = option((), "recompute these figures alone, by their files in docs/claims")
 
 
@@ -79,16 +97,30 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         "tracker": ("Mean distance in pixels from the true place of an unseen digit after `neuropil train tracker`.", tracks),
         "tags": ("Tags of the letters of unseen dates after `neuropil train tagger`.", tags),
         "docstrings": ("From which library an unseen docstring comes, after `neuropil train text_classifier`.", docstrings),
+        "gpt2": ("Bits per byte of held-out Python documentation after `neuropil train gpt2 --minutes N`.", gpt2),
+        "rounding": (ROUNDING, rounding),
+        "bert": ("Hidden tokens of held-out Python documentation that are found after `neuropil train bert`.", bert),
+        "vit": ("Accuracy on the 20 % of the embedded digits that are held out, another split for each of five seeds.", vit),
+        "clip": (f"The right one of {POOL} unseen scenes or captions, after `neuropil train clip`.", clip),
     }
     if (folder := arguments.mnist) is not None:
         about = f"Accuracy on MNIST's own 10,000 test pictures after `neuropil train NAME --data mnist --minutes {MINUTES}`."
         figures["mnist"] = (about, lambda: mnist(folder))
+        about = f"Accuracy on MNIST's own 10,000 test pictures after `neuropil train vit --data mnist --minutes {VIT_MINUTES:g}`."
+        figures["vit-mnist"] = (about, lambda: vit_mnist(folder))
     if (pairs := arguments.pairs) is not None:
         about = f"Scores on {HELD_OUT:,} held-out pairs after {TRANSLATION_MINUTES:g} minutes, both at the same time on a thread each."
         figures["translation"] = (about, lambda: translation(pairs))
     if (path := arguments.texts) is not None:
         about = "Accuracy on the held-out fifth of 5,000 film reviews after `neuropil train text_classifier --data reviews --cell NAME`."
         figures["reviews"] = (about, lambda: reviews(path))
+        figures["mini-lm"] = (
+            "Accuracy on the same reviews after `neuropil train bert_classifier --start MiniLM`.",
+            lambda: mini_lm_reviews(path),
+        )
+    if (book := arguments.book) is not None:
+        about = "Bits per byte of the held-out end of a text, ours beside Hugging Face's, both at the same time on a thread each."
+        figures["gpt2-beside"] = (about, lambda: gpt2_beside(book))
     return figures
 
 
@@ -118,6 +150,78 @@ def language_models() -> list[str]:
         for row in results(name, {"bits_per_character": decimals}, range(1))[: None if name == "rnn" else 1]
     ]
     return table(["model", "bits per character", "seconds of training"], rows)
+
+
+def gpt2() -> list[str]:
+    rows = [
+        [f"{row[0]}, {minutes} minutes" if place == 0 else row[0], *row[1:]]
+        for number, minutes in enumerate(GPT2_MINUTES)
+        for place, row in enumerate(results("gpt2", {"bits_per_byte": decimals}, range(1), minutes=minutes)[: None if number else 1])
+    ]
+    return table(["model", "bits per byte", "seconds of training"], rows)
+
+
+def rounding() -> list[str]:
+    """Of the same tokens by the kernel that writes texts, in each precision."""
+    with trained("gpt2", minutes=GPT2_MINUTES[0]) as run:
+        model = cast(GPT2LanguageModel, run.trained)
+        tokens = model.tokens_of(cast(LanguageModelling, run.experiment()).held_out_text(ROUNDED_CHARACTERS))
+        windows = tokens[: len(tokens) // model.model.config.context * model.model.config.context].view(-1, model.model.config.context)
+        found = {precision: expected(FastDecoder(model.model, precision), windows) for precision in get_args(Precision)}
+    exact = found["float32"]
+    right = windows[:, 1:, None]
+    rows = [
+        [precision, f"{(-logs.gather(-1, right).mean()).exp():.3f}", f"{(exact.exp() * (exact - logs)).sum(-1).mean():.1e}"]
+        for precision, logs in found.items()
+    ]
+    return table(["weights", "perplexity", "KL from float32 in nats a token"], rows)
+
+
+def expected(decoder: FastDecoder, windows: Tensor) -> Tensor:
+    """ln p of every token at every place of the windows but the last, as if they were being written."""
+    logs = []
+    for window in windows:
+        state = decoder.begin()
+        logs.append(torch.cat([decoder.step(token.view(1, 1), state) for token in window[:-1]]))
+    return torch.stack(logs).log_softmax(-1)
+
+
+def gpt2_beside(path: Path) -> list[str]:
+    rows = [
+        [each.name, decimals(each.bits_per_byte), f"{each.tokens / each.seconds:,.0f}", f"{each.seconds:,.0f}"]
+        for each in compare_gpt2(path)
+    ]
+    return table(["model", "bits per byte", "training tokens a second", "seconds"], rows)
+
+
+def bert() -> list[str]:
+    metrics = {"accuracy": percent, "loss": decimals}
+    return table(["model", "found", "nats a token", "seconds of training"], results("bert", metrics, range(1)))
+
+
+def vit() -> list[str]:
+    scores = [train("vit", seed=seed) for seed in SEEDS]
+    rows = [["neuropil vit", *spread([score.accuracy for score in scores]), seconds(scores)]]
+    rows.append(["logistic regression", *spread([score.baseline for score in scores]), ""])
+    return table(["model", "mean accuracy", "lowest", "highest", "seconds of training"], rows)
+
+
+def vit_mnist(path: Path) -> list[str]:
+    score = train("vit", data=path, minutes=VIT_MINUTES)
+    rows = [["neuropil vit", percent(score.accuracy), seconds([score])], ["logistic regression", percent(score.baseline), ""]]
+    return table(["model", "accuracy", "seconds of training"], rows)
+
+
+def clip() -> list[str]:
+    metrics = {"caption_accuracy": percent, "picture_accuracy": percent}
+    return table(["model", "caption of a scene", "scene of a caption", "seconds of training"], results("clip", metrics, CAPTION_SEEDS))
+
+
+def mini_lm_reviews(path: Path) -> list[str]:
+    rows = results(
+        "bert_classifier", {"accuracy": percent}, range(1), named="MiniLM, taught further", data=path, start=mini_lm(), **REVIEWED
+    )
+    return table(["classifier", "accuracy", "seconds of training"], rows)
 
 
 def captions() -> list[str]:

@@ -74,13 +74,13 @@ class _nothing:  # noqa: N801 (it stands where a context manager of pytest's doe
 
 
 def test_gpt2_looks_back_only_and_bert_both_ways():
-    back = self_attention(gpt2(), "the cat sat on the log")
+    back = self_attention(pair := gpt2(), tokens_of(pair, "the cat sat on the log"))
     assert [attention.name for attention in back] == [f"blocks.{number}.attention" for number in range(3)]
     for attention in back:
         weights = torch.as_tensor(attention.weights)
         assert torch.equal(weights, weights.tril())
         assert torch.allclose(weights.sum(-1), torch.ones(weights.shape[:2]), atol=1e-5)
-    both = self_attention(bert(), "the cat sat")
+    both = self_attention(pair := bert(), tokens_of(pair, "the cat sat"))
     assert both[0].queries[0] == both[0].keys[0] == "[CLS]"
     assert both[0].queries[-1] == "[SEP]"
     assert torch.as_tensor(both[0].weights).triu(1).any()
@@ -89,13 +89,13 @@ def test_gpt2_looks_back_only_and_bert_both_ways():
 def test_a_layer_whose_heads_are_gone_is_passed_over():
     pair = gpt2()
     remove_heads(pair.model, {"blocks.1.attention": [0, 1], "blocks.2.attention": [1]})
-    assert [(attention.name, len(attention.weights)) for attention in self_attention(pair, "the cat")] == [
+    assert [(attention.name, len(attention.weights)) for attention in self_attention(pair, tokens_of(pair, "the cat"))] == [
         ("blocks.0.attention", 2),
         ("blocks.2.attention", 1),
     ]
     remove_heads(pair.model, {"blocks.0.attention": [0, 1], "blocks.2.attention": [0]})
     with pytest.raises(InputError) as error:
-        self_attention(pair, "the cat")
+        self_attention(pair, tokens_of(pair, "the cat"))
     assert str(error.value) == "attention is shown of models with heads, but got one whose heads were all removed."
 
 

@@ -53,7 +53,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
 def test_bits_perplexity_and_loss_say_the_same(run: Run):
     own = run.metrics
     assert own["perplexity"] == pytest.approx(math.exp(own["loss"]))
-    assert own["bits_per_character"] == pytest.approx(own["loss"] / math.log(2))
+    assert own["bits_per_byte"] == own["bits_per_character"] == pytest.approx(own["loss"] / math.log(2))
     named = {result.name: result.metrics for result in run.results}
     assert own["loss"] < named["how often each token occurs"]["loss"]
     assert set(named) >= {"5-gram", "3-gram", "gzip"}
@@ -103,12 +103,12 @@ def test_half_a_character_waits_for_the_rest(tmp_path: Path):
     pieces = list(as_text(ids, model.tokenizer.decode))
     assert "".join(pieces) == "größer 日本"
     assert not any("\N{REPLACEMENT CHARACTER}" in piece for piece in pieces)
-    assert run.metrics["bits_per_character"] > 0
+    assert run.metrics["bits_per_character"] > run.metrics["bits_per_byte"] > 0
 
 
 def test_words_have_a_perplexity_and_no_bits(book: Path, tmp_path: Path):
     run = neuropil.train("rnn", data=book, tokens="words", out=tmp_path / "run", show_progress=False, **SMALL)
-    assert "bits_per_character" not in run.metrics
+    assert not {"bits_per_character", "bits_per_byte"} & set(run.metrics)
     assert run.metrics["perplexity"] > 1
     assert "".join(model_of(run).continued("1 is", length=3)).count(" ") == 3
 

@@ -13,7 +13,7 @@ from neuropil.data.sources import DataConfig
 from neuropil.errors import InputError
 from neuropil.parts.objectives import Classification
 from neuropil.protocols import Batch, Phase
-from neuropil.recipes.trial import in_order, new_mlp, one_thread, prepare_classes, prepare_parts, score, shuffled, train_trial
+from neuropil.recipes.trial import alone, in_order, new_mlp, prepare_classes, prepare_parts, score, shuffled, train_trial
 from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig
 
@@ -63,7 +63,7 @@ def test_first_weights_depend_on_the_seed_alone():
 
 def test_threads_are_given_back():
     before = torch.get_num_threads()
-    with one_thread():
+    with alone():
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before
 

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-LOGITS_AT_ONCE = 2**22
-"""Of `projected_cross_entropy`: 16 MB in single precision."""
+LOGITS_AT_ONCE = 2**23
+"""Of `projected_cross_entropy`: 32 MB in single precision. With half of it GPT-2's takes a sixth longer, with twice of it no less."""
 
 
 def squared_error(y: Float[Tensor, "*batch output"], target: Float[Tensor, "*batch output"]) -> Float[Tensor, "*batch"]:
@@ -66,7 +66,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         at_once = max(1, LOGITS_AT_ONCE // len(weight))
         needs_hidden, needs_weight = ctx.needs_input_grad[:2]
         hidden_gradient = torch.empty_like(hidden) if needs_hidden else None
-        weight_gradient = torch.zeros_like(weight) if needs_weight else None
+        weight_gradient = torch.empty_like(weight) if needs_weight else None
         total = at_least_single(hidden.new_zeros(()))
         for start in range(0, num_tokens, at_once):
             h, t = hidden[start : start + at_once], target[start : start + at_once, None].long()
@@ -84,7 +84,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             if hidden_gradient is not None:
                 torch.mm(error, weight, out=hidden_gradient[start : start + at_once])
             if weight_gradient is not None:
-                weight_gradient.addmm_(error.mT, h)
+                torch.addmm(weight_gradient, error.mT, h, beta=min(start, 1), out=weight_gradient)  # the first is added to nothing
         ctx.save_for_backward(hidden_gradient, weight_gradient)
         return total / num_tokens
 

@@ -15,12 +15,14 @@ from neuropil.inspection.logit_lens import Lens, logit_lens
 from neuropil.inspection.neighbours import neighbours
 from neuropil.inspection.pictures.logit_lens import logit_lens as draw_lens
 from neuropil.inspection.recording import record
-from neuropil.inspection.report import Picture, Report, Section, Table, Text, write_report
+from neuropil.inspection.report import Html, Picture, Report, Section, Table, Text, write_report
 from neuropil.models.bert import BERT, BERTClassifier, MaskedBERT
 from neuropil.models.gpt2 import GPT2
 from neuropil.recipes.run import Run
 
 READS_TEXTS = "train a gpt2 or a bert"
+LOOKED_AT = 48
+"""Tokens whose attention a report shows."""
 COLUMNS = 10
 """Tokens side by side in one picture of layers."""
 MOST_PICTURES = 8
@@ -45,16 +47,15 @@ class Tokenized(Protocol):
 def write_attention(run: Run, text: str) -> tuple[Path, list[str]]:
     """A page with the attention of every layer and head of a run's model over `text`: its path, and what it says in words."""
     trained = _require_reader(run)
-    maps = self_attention(trained, text)
+    maps = self_attention(trained, tokens_of(trained, text))
     path = run.folder / "attention.html"
     write_alignments(path, [Alignment(maps, text if len(text) <= 80 else f"{text[:79]}…")], f"neuropil · attention of {run.folder.name}")
     heads = sum(len(attention.weights) for attention in maps)
     return path, [f"{len(maps)} layers with {heads} heads over {len(maps[0].keys)} tokens."]
 
 
-def self_attention(trained: Tokenized, text: str) -> list[AttentionMap]:
+def self_attention(trained: Tokenized, tokens: Int64[Tensor, " time"]) -> list[AttentionMap]:
     """Of every layer that still has heads, in the order in which they run."""
-    tokens = tokens_of(trained, text)
     labels = trained.tokenizer.tokens(tokens.tolist())
     with torch.no_grad(), record(trained.model) as tape:
         trained.model(tokens[None])
@@ -62,6 +63,13 @@ def self_attention(trained: Tokenized, text: str) -> list[AttentionMap]:
     if not found:
         raise InputError("attention is shown of models with heads", got="one whose heads were all removed")
     return [AttentionMap(name, weights, labels, labels) for name, weights in found]
+
+
+def attention_section(trained: Tokenized, text: str) -> Section:
+    """For a report: the beginning of a text, as far as it can be looked at in one picture."""
+    maps = self_attention(trained, tokens_of(trained, text)[:LOOKED_AT])
+    words = "Every token of the beginning of the test part, and what it takes from which other, in every layer and head."
+    return Section("Where it looks", [Text(words), Html(Alignment(maps).html())])
 
 
 # --- what it would say after each layer --------------------------------------------------------------------------------------------
@@ -74,17 +82,27 @@ def write_lens(run: Run, text: str) -> tuple[Path, list[str]]:
         raise RunError(f"{run.folder} must hold a GPT-2", got=f"a run of {run.name}", fix="train a gpt2")
     tokens = tokens_of(trained, text)
     lens = logit_lens(trained.model, tokens)
-    words = (
-        "The state after each block, read by what reads the last. A column belongs to a token of the text, a row to a block; a cell "
-        "holds the token that would come next, bold where it is the one that the model ends with. Early blocks were never taught to be "
-        "read like this."
-    )
-    sections = [Section("Layer by layer", [Text(words), *_lens_pictures(trained.tokenizer, lens, tokens)])]
+    sections = [_lens_section(trained.tokenizer, lens, tokens)]
     sections.append(Section("What the model ends with", [_lens_table(trained.tokenizer, lens, tokens)]))
     path = run.folder / "lens.html"
     summary = f"What {run.folder.name} would say next, after each of its {trained.model.config.layers} blocks."
     write_report(path, Report(f"neuropil · layers of {run.folder.name}", summary, sections))
     return path, [lens_sentence(trained.tokenizer, lens)]
+
+
+def lens_section(trained: Tokenized, model: GPT2, text: str) -> Section:
+    """For a report: the beginning of a text, in one picture."""
+    tokens = tokens_of(trained, text)[:COLUMNS]
+    return _lens_section(trained.tokenizer, logit_lens(model, tokens), tokens)
+
+
+def _lens_section(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " time"]) -> Section:
+    words = (
+        "The state after each block, read by what reads the last. A column belongs to a token of the text, a row to a block; a cell "
+        "holds the token that would come next, bold where it is the one that the model ends with. Early blocks were never taught to be "
+        "read like this."
+    )
+    return Section("Layer by layer", [Text(words), *_lens_pictures(tokenizer, lens, tokens)])
 
 
 def _lens_pictures(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " time"]) -> list[Picture]:

@@ -26,7 +26,7 @@ from neuropil.inspection.report import Html, Picture, Section, Table, Text
 from neuropil.recipes.baselines import baselines
 from neuropil.recipes.recipe import Recipe, Result
 from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.trial import one_thread
+from neuropil.recipes.trial import alone
 from neuropil.training.history import Row
 from neuropil.training.progress import Display
 
@@ -56,7 +56,7 @@ def build(options: AutodiffOptions, seed: int) -> Study:
     def compute(folder: Path, display: Display) -> Findings:
         trained = {name: _new_network(kind, splits.train, seed) for name, kind in NETWORKS.items()}
         histories: dict[str, list[Row]] = {}
-        with one_thread():
+        with alone():
             for index, (name, network) in enumerate(trained.items()):
                 histories[name] = []
                 for row in _learn(network, options, splits, seed):

@@ -18,6 +18,7 @@ from neuropil.data.text_corpus import TextDataConfig, prepare_text, read_text
 from neuropil.inspection.report import Block, Section, Table, Text
 from neuropil.models.bert import SIZES, BERTConfig, MaskedBERT
 from neuropil.parts.masked_token import MaskedToken
+from neuropil.recipes.attention_report import attention_section
 from neuropil.recipes.language_modelling import TextModelling
 from neuropil.recipes.reading import TextFiller
 from neuropil.recipes.recipe import Recipe, Result
@@ -28,7 +29,7 @@ from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig, pick_device
 
 EVALUATION_WINDOWS = 16
-SHOWN_TEXTS, SHOWN_WORDS = 12, 3
+SHOWN_TEXTS, SHOWN_WORDS, SHOWN_CHARACTERS = 12, 3, 400
 
 
 class HidingConfig(Config):
@@ -126,13 +127,18 @@ class MaskedModelling(TextModelling):
         return [
             learning_section(history, self.training),
             self.filling_section(),
+            attention_section(self.filler, self.held_out_text(SHOWN_CHARACTERS)),
             model_section(self.parameters, self.model),
             self.data_section(),
         ]
 
+    @property
+    def filler(self) -> TextFiller:
+        return TextFiller(cast(MaskedBERT, self.model), cast(PublishedTokenizer, self.tokenizer))
+
     def filling_section(self) -> Section:
         """Some words of the test part, hidden one at a time in the line where they stand."""
-        filler = TextFiller(cast(MaskedBERT, self.model), cast(PublishedTokenizer, self.tokenizer))
+        filler = self.filler
         rows: list[list[str]] = []
         for line in self.corpus.test.splitlines():
             words = line.split()

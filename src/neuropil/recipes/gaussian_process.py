@@ -36,7 +36,7 @@ from neuropil.protocols import Batch, Phase
 from neuropil.randomness import seeded
 from neuropil.recipes.recipe import Recipe, Result
 from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.trial import one_thread, train_trial
+from neuropil.recipes.trial import alone, train_trial
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 
@@ -116,7 +116,7 @@ def build(options: GaussianProcessOptions, seed: int) -> Study:
     _require_spread(series)
 
     def compute(folder: Path, display: Display) -> Findings:
-        with one_thread():
+        with alone():
             found = _find(options, config, series, seed, folder, display)
             return Findings(_results(found, series), _sections(found, series, seed))
 

@@ -14,13 +14,17 @@ from neuropil.data.learned_tokenizers import learn_merges
 from neuropil.data.published_tokenizers import PublishedTokenizer
 from neuropil.data.text_corpus import TextDataConfig, prepare_text
 from neuropil.data.text_windows import SlidingWindows, TextWindows
+from neuropil.inspection.report import Section
 from neuropil.models.gpt2 import GPT2, SIZES, GPT2Config
 from neuropil.parts.next_token import NextTokenInWindow
+from neuropil.recipes.attention_report import attention_section, lens_section
 from neuropil.recipes.attentive_language import EVALUATION_WINDOWS, GPT2LanguageModel
 from neuropil.recipes.language_modelling import LanguageModelling
 from neuropil.recipes.recipe import Recipe
 from neuropil.recipes.supervised import initialised
 from neuropil.training.loop import TrainingConfig, pick_device
+
+SHOWN_CHARACTERS = 400
 
 
 class MergesConfig(Config):
@@ -69,8 +73,13 @@ def build(options: GPT2Options, seed: int) -> LanguageModelling:
         judge=learner,
         parameters=model.parameter_table(),
         save=tokenizer.save,
-        inside=lambda _: [],
+        inside=inside,
     )
+
+
+def inside(experiment: LanguageModelling) -> list[Section]:
+    language_model, text = experiment.language_model, experiment.held_out_text(SHOWN_CHARACTERS)
+    return [attention_section(language_model, text), lens_section(language_model, language_model.model, text)]
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> GPT2LanguageModel:

@@ -201,7 +201,10 @@ def scores(metrics: Mapping[str, float], text: str, tokenizer: AnyTokenizer, tok
     tokens = len(encode_text(tokenizer, text)) if tokens is None else tokens
     loss = metrics["loss"]
     found = dict(metrics) | {"perplexity": math.exp(min(loss, 700.0))}
-    return {"bits_per_character": loss * tokens / len(text) / math.log(2)} | found if gives_back(tokenizer) else found
+    if not gives_back(tokenizer):
+        return found
+    bits = loss * tokens / math.log(2)
+    return {"bits_per_character": bits / len(text), "bits_per_byte": bits / len(text.encode())} | found
 
 
 def baselines(corpus: Corpus, tokens: Mapping[str, Tensor], tokenizer: AnyTokenizer) -> list[Result]:

@@ -27,7 +27,7 @@ from neuropil.inspection.report import Picture, Section, Table, Text
 from neuropil.randomness import seeded
 from neuropil.recipes.recipe import Recipe, Result
 from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.trial import one_thread
+from neuropil.recipes.trial import alone
 from neuropil.training.optimizers import OptimizerName, build_optimizer
 from neuropil.training.progress import Display
 
@@ -113,7 +113,7 @@ def _compute(options: OptimizersOptions, seed: int, display: Display) -> Finding
     surface = diabetes_surface() if options.surface == "diabetes" else rosenbrock_surface()
     racers = [racer for racer in RACERS if surface.num_examples or racer.name != "sgd"]
     races: dict[str, list[Race]] = {}
-    with one_thread():
+    with alone():
         for index, racer in enumerate(racers):
             races[racer.name] = [race(racer, rate, surface, options, seed) for rate in RATES]
             best = min(races[racer.name], key=lambda race: race.final)

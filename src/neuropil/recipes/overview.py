@@ -30,7 +30,7 @@ def rises(name: str) -> bool:
 
 def falls(name: str) -> bool:
     """Whether less of a metric is better."""
-    return name.endswith(("loss", "error", "mase", "bits_per_character", "perplexity"))
+    return name.endswith(("loss", "error", "mase", "bits_per_character", "bits_per_byte", "perplexity"))
 
 
 def metric_names(results: Sequence[Result]) -> list[str]:

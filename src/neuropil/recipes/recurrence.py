@@ -36,7 +36,7 @@ from neuropil.randomness import seeded
 from neuropil.recipes.recipe import Recipe, Result
 from neuropil.recipes.study import Findings, Study
 from neuropil.recipes.supervised import initialised
-from neuropil.recipes.trial import one_thread, train_trial
+from neuropil.recipes.trial import alone, train_trial
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
@@ -90,7 +90,7 @@ def build(options: RecurrenceOptions, seed: int) -> Study:
     reading = read(corpus.train, corpus.test, options.steps, seed)
 
     def compute(folder: Path, display: Display) -> Findings:
-        with one_thread():
+        with alone():
             differences = compare_by_hand(reading, options.units, seed)
             display.update(0.1, f"by hand and by autograd: {max(row.difference for row in differences):.0e} apart")
             profiles = profile_cells(reading, options, seed)

@@ -6,14 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from neuropil.data.augmentation import Augment
 from neuropil.data.batches import ExampleBatches
 from neuropil.data.examples import Examples, Splits
 from neuropil.data.sources import DataConfig, prepare
 from neuropil.errors import InputError
 from neuropil.models.mlp import MLP, MLPConfig
+from neuropil.parts.threads import one_thread
 from neuropil.protocols import Batches, Learner
 from neuropil.recipes.supervised import EVALUATION_BATCH, initialised
 from neuropil.training.evaluation import evaluate
@@ -28,24 +27,19 @@ def train_trial(
     """Train in a folder of the trial's own inside the run's, so that a study that is stopped goes on with the trials that are left."""
     folder = run_folder / "trials" / re.sub(r"\W+", "-", name)
     try:
-        with one_thread():
+        with alone():
             return fit(learner, train, validation, config, seed=seed, folder=folder, title=name, show_progress=False)
     except Interrupted as stop:  # it is the whole study that can be resumed
         raise Interrupted(run_folder) from stop
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Networks this small gain nothing from a second thread, and lose ten times over where another program wants the other core."""
-    from threadpoolctl import threadpool_limits  # it comes with scikit-learn, and reaches NumPy, which torch's setting does not
+def alone() -> Iterator[None]:
+    """On one thread, NumPy too, which PyTorch's setting does not reach."""
+    from threadpoolctl import threadpool_limits  # it comes with scikit-learn
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(limits=1):
-            yield
-    finally:
-        torch.set_num_threads(before)
+    with one_thread(), threadpool_limits(limits=1):
+        yield
 
 
 def prepare_parts(data: DataConfig, seed: int) -> Splits:

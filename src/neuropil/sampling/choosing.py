@@ -20,6 +20,7 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
+from neuropil.parts.threads import one_thread
 
 
 class Choosing(Config):
@@ -46,11 +47,12 @@ def choose(
     never: Sequence[int] = (),
 ) -> Int64[Tensor, " row"]:
     """A token for each row, from its own generator; `seen` are the tokens that its text has already. The answer is on the processor."""
-    z = left(logits.detach().float().cpu(), choosing, seen=seen, never=never)
-    require_choice(z)
-    if choosing.greedy:
-        return torch.from_numpy(z.numpy().argmax(-1))  # several times as fast as PyTorch's
-    return draw(z, generators)
+    with one_thread():
+        z = left(logits.detach().float().cpu(), choosing, seen=seen, never=never)
+        require_choice(z)
+        if choosing.greedy:
+            return torch.from_numpy(z.numpy().argmax(-1))  # several times as fast as PyTorch's
+        return draw(z, generators)
 
 
 def left(

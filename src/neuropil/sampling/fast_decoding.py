@@ -53,8 +53,15 @@ class Matrix(NamedTuple):
             return weights.float() * torch.from_numpy(self.scale)[rows, None]
         return weights if weights.dtype == torch.float32 else weights.view(torch.bfloat16).float()
 
-    def __call__(self, x: Float[Tensor, "time input"]) -> Float[Tensor, "time output"]:
-        return F.linear(x, self.widened(), torch.from_numpy(self.bias))
+    def times(self, x: Float[Tensor, "time input"], room: Float[Tensor, " number"]) -> Float[Tensor, "time output"]:
+        """y of several x. Weights that were rounded are widened into `room`: used again and again, it stays in the processor's cache."""
+        weights, bias = torch.from_numpy(self.weights), torch.from_numpy(self.bias)
+        if weights.dtype == torch.float32:
+            return F.linear(x, weights, bias)
+        wide = room[: weights.numel()].view(weights.shape)
+        if weights.dtype == torch.int8:
+            return torch.addcmul(bias, F.linear(x, wide.copy_(weights)), torch.from_numpy(self.scale))
+        return F.linear(x, wide.copy_(weights.view(torch.bfloat16)), bias)
 
 
 class Norm(NamedTuple):
@@ -73,6 +80,10 @@ class Layer(NamedTuple):
     feed_forward_norm: Norm
     inner: Matrix
     outer: Matrix
+
+    @property
+    def matrices(self) -> tuple[Matrix, ...]:
+        return self.projection, self.output, self.inner, self.outer
 
 
 class Room(NamedTuple):
@@ -113,6 +124,8 @@ class FastDecoder:
         self.layers = [packed_layer(block, precision) for block in model.blocks]
         self.norm = packed_norm(model.norm)
         self.output = self.tokens if model.config.tied else packed(model.output, precision)
+        widest = 0 if precision == "float32" else max(matrix.weights.size for layer in self.layers for matrix in layer.matrices)
+        self._wide = torch.empty(widest)
         self._kernel: ModuleType | None = None
         try:
             self._kernel = import_module("neuropil.sampling.decoding_kernel")
@@ -135,7 +148,7 @@ class FastDecoder:
         """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards."""
         self._require(tokens, state, present)
         if self._kernel is None:
-            return self.output(self.norm(self._read(tokens[0], state)[-1:]))
+            return self.output.times(self.norm(self._read(tokens[0], state)[-1:]), self._wide)
         if tokens.shape[1] > 1:
             self._read(tokens[0, :-1], state)
         return self._read_one(int(tokens[0, -1]), state, torch.get_num_threads())
@@ -147,10 +160,15 @@ class FastDecoder:
         for layer, cached in zip(self.layers, state.caches, strict=True):
             keys, values = (torch.from_numpy(array)[:, : state.length] for array in cached)
             query, keys[:, start:], values[:, start:] = rearrange(
-                layer.projection(layer.attention_norm(x)), "time (part head width) -> part head time width", part=3, width=keys.shape[2]
+                layer.projection.times(layer.attention_norm(x), self._wide),
+                "time (part head width) -> part head time width",
+                part=3,
+                width=keys.shape[2],
             )
-            x = x + layer.output(rearrange(attend(query, keys, values, causal=True), "head time width -> time (head width)"))
-            x = x + layer.outer(HIDDEN[self.config.activation](layer.inner(layer.feed_forward_norm(x))))
+            mixed = rearrange(attend(query, keys, values, causal=True), "head time width -> time (head width)")
+            x = x + layer.output.times(mixed, self._wide)
+            hidden = HIDDEN[self.config.activation](layer.inner.times(layer.feed_forward_norm(x), self._wide))
+            x = x + layer.outer.times(hidden, self._wide)
         return x
 
     def _read_one(self, token: int, state: FastReading, threads: int) -> Float[Tensor, "1 token"]:
