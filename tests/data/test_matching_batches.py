@@ -45,11 +45,11 @@ def test_a_caption_that_is_too_long_loses_its_end_and_is_counted():
     assert (matches.captions[:, -1] == TOKENIZER.end).all()
 
 
-@given(st.integers(1, 40), st.integers(1, 12))
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 4))
 @settings(deadline=None, max_examples=30)
-def test_each_pair_comes_once_and_no_batch_is_small(count: int, size: int):
+def test_each_pair_comes_once_and_no_batch_is_small(count: int, size: int, alike: int):
     matches = encode_matches(data([[f"{index}"] for index in range(count)]), TOKENIZER, 9)
-    batches = MatchingBatches(matches, size, 3, shuffle=True)
+    batches = MatchingBatches(matches, size, 3, shuffle=True, alike=alike)
     found = list(batches.epoch(1))
     assert len(found) == len(batches)
     assert sorted(torch.cat([batch["picture"][:, 0, 0, 0] for batch in found]).tolist()) == list(range(count))
@@ -62,6 +62,19 @@ def test_a_pass_is_the_same_from_whatever_batch_on():
     whole, rest = list(batches.epoch(2)), list(batches.epoch(2, start=3))
     for early, late in zip(whole[3:], rest, strict=True):
         assert all(torch.equal(early[name], late[name]) for name in early)
+
+
+def test_captions_with_the_same_words_come_into_one_batch():
+    texts = [f"{first} {last}" for first in "abcdef" for last in "abcdef" if first != last]
+    matches = encode_matches(data([[text] for text in texts]), TOKENIZER, 9)
+    alone, together = (MatchingBatches(matches, 10, 3, shuffle=True, alike=alike) for alike in (1, 3))
+    drawn = set()
+    for number in range(8):
+        batches = [[TOKENIZER.decode(row.tolist()).split() for row in batch["caption"]] for batch in together.epoch(number)]
+        (shared,) = [set.intersection(*map(set, batch)) for batch in batches if set.intersection(*map(set, batch))]
+        drawn |= shared  # all ten captions with the word that counts most are in one batch, and so with each its mirror image
+    assert len(drawn) > 1
+    assert not any(set.intersection(*(set(TOKENIZER.decode(row.tolist()).split()) for row in batch["caption"])) for batch in alone.epoch(0))
 
 
 def test_short_captions_come_first_and_each_as_often():

@@ -17,9 +17,15 @@ CAPTION = re.compile(
 )
 
 
-@pytest.fixture(scope="module")
-def splits() -> CaptionSplits:
-    return make_scenes(300, 60, 120, seed=5)
+@pytest.fixture(scope="module", params=[1, 4], ids=["anywhere", "on a raster"])
+def splits(request: pytest.FixtureRequest) -> CaptionSplits:
+    return make_scenes(300, 60, 120, seed=5, raster=request.param)
+
+
+def test_digits_stand_on_the_raster_that_was_asked_for():
+    scenes = make_scenes(60, 0, 30, seed=1, raster=3)
+    places = {place for scene in scenes.train.pictures[:, 0].numpy() for _, *corner in found_digits(scene) for place in corner}
+    assert places == {0, 3, 6, 9, 12, 15}
 
 
 def parts(splits: CaptionSplits) -> dict[str, CaptionedPictures]:

@@ -11,7 +11,7 @@ from neuropil.config import Config, option
 from neuropil.data.caption_files import read_captions
 from neuropil.data.captions import CaptionSplits
 from neuropil.data.pair_sources import MOST_HELD_OUT, TEST, TRAIN, VALIDATION, assign_parts, held_out_of
-from neuropil.data.scenes import make_scenes
+from neuropil.data.scenes import MOST_RASTER, make_scenes
 from neuropil.errors import InputError
 
 
@@ -20,6 +20,7 @@ class CaptionDataConfig(Config):
         None, "your own captions: a CSV or TSV with the file of a picture and a caption in each row; without it, scenes of digits"
     )
     scenes: int = option(23_000, "scenes of digits to make where no data is given", low=20)
+    raster: int = option(1, f"digits of these scenes stand at multiples of so many pixels, at most {MOST_RASTER}", low=1, high=MOST_RASTER)
     picture_column: str | None = option(None, "the column that names the pictures")
     caption_column: str | None = option(None, "the column that says what is on them")
     pictures: Path | None = option(None, "the folder that the names of the pictures are relative to; without it, that of the table")
@@ -48,4 +49,4 @@ def _embedded(config: CaptionDataConfig, seed: int) -> CaptionSplits:
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} belongs to captions of your own", got="the embedded scenes", fix="leave it out or give --data")
     num_validation, num_test = held_out_of(config.scenes, config.validation), held_out_of(config.scenes, config.test)
-    return make_scenes(config.scenes - num_validation - num_test, num_validation, num_test, seed)
+    return make_scenes(config.scenes - num_validation - num_test, num_validation, num_test, seed, raster=config.raster)

@@ -80,6 +80,9 @@ class MatchingBatches:
 
     With `short_first`, the first passes are made of the shortest captions alone, of such a share of all, again and again: what little they
     name is learned first, and among many that differ in much it would not be, since whatever else differs is enough to tell them apart.
+
+    With `alike`, every so many batches of a pass are dealt out anew, so that captions with the same words come into one batch: then it
+    takes their order to tell them apart, which a bag of words would not. Which words count most is drawn each time.
     """
 
     def __init__(
@@ -90,10 +93,11 @@ class MatchingBatches:
         *,
         shuffle: bool,
         short_first: Sequence[float] = (),
+        alike: int = 1,
         augment: Augment | None = None,
         device: torch.device | str = "cpu",
     ):
-        self.matches, self.size, self.seed, self.short_first = matches, size, seed, short_first
+        self.matches, self.size, self.seed, self.short_first, self.alike = matches, size, seed, short_first, alike
         self.shuffle, self.augment, self.device = shuffle, augment, torch.device(device)
 
     def __len__(self) -> int:
@@ -111,7 +115,28 @@ class MatchingBatches:
     def _order(self, number: int) -> Int64[Tensor, " caption"]:
         count, generator = len(self.matches), seeded(self.seed, number)
         if number >= len(self.short_first):
-            return torch.randperm(count, generator=generator)
+            return self._dealt(torch.randperm(count, generator=generator), generator)
         shortest = self.matches.lengths.argsort(stable=True)[: math.ceil(self.short_first[number] * count)]
         rounds = math.ceil(count / len(shortest))
         return torch.cat([shortest[torch.randperm(len(shortest), generator=generator)] for _ in range(rounds)])[:count]
+
+    def _dealt(self, order: Int64[Tensor, " caption"], generator: torch.Generator) -> Int64[Tensor, " caption"]:
+        """What is left over after the last whole batch stays at the end."""
+        whole = len(order) // self.size * self.size
+        parts = []
+        for part in order[:whole].split(self.size * max(self.alike, 1)):
+            if self.alike > 1:
+                weight = torch.randperm(int(self.matches.captions.max()) + 1, generator=generator)
+                part = part[_sorted(weight[self.matches.captions[part].long()].sort(1).values)]
+                batches = part.view(-1, self.size)
+                part = batches[torch.randperm(len(batches), generator=generator)].flatten()
+            parts.append(part)
+        return torch.cat([*parts, order[whole:]])
+
+
+def _sorted(rows: Int64[Tensor, "row column"]) -> Int64[Tensor, " row"]:
+    """Their order in a dictionary."""
+    order = torch.arange(len(rows))
+    for column in reversed(range(rows.shape[1])):
+        order = order[rows[order, column].argsort(stable=True)]
+    return order

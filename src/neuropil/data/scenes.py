@@ -33,6 +33,8 @@ SIDE, DIGIT = 24, 8
 """Pixels a side, of a scene and of a digit."""
 STEP = DIGIT + 1
 """From a digit to one beside it, at least."""
+MOST_RASTER = 4
+"""Pixels; with more, three digits would not find room."""
 APART, CLEAR = 1, 4
 """Pixels by which two digits of a pair may be out of line, at most, and by which a third is out of line with both of them, at least: so
 there is one way only to say what is where."""
@@ -66,8 +68,10 @@ class Plan:
         return words if len(named) < 3 else f"{words} and {named[2]} {self.side}"
 
 
-def make_scenes(num_train: int = 20_000, num_validation: int = 1_000, num_test: int = 2_000, seed: int = 0) -> CaptionSplits:
-    """Single digits, which are no combination, occur in the training part alone."""
+def make_scenes(
+    num_train: int = 20_000, num_validation: int = 1_000, num_test: int = 2_000, seed: int = 0, *, raster: int = 1
+) -> CaptionSplits:
+    """Single digits, which are no combination, occur in the training part alone. Every digit stands at multiples of `raster` pixels."""
     if min(num_train, num_test) < 1:
         raise InputError("scenes are needed to learn from and to score", got=f"{num_train:,} and {num_test:,}")
     combinations, digits = divide_combinations(seed), divide_digits(seed)
@@ -76,7 +80,7 @@ def make_scenes(num_train: int = 20_000, num_validation: int = 1_000, num_test: 
     parts = {}
     for part, count in counts.items():
         plans = make_plans(combinations[part], count, mix(seed, part, "plans"), singles=SINGLES if part == "train" else 0.0)
-        pictures = compose(plans, digits[part], mix(seed, part, "pictures"))
+        pictures = compose(plans, digits[part], mix(seed, part, "pictures"), raster)
         groups = [GROUPS[len(plan.classes) - 1] for plan in plans]
         parts[part] = CaptionedPictures(pictures, [[plan.caption] for plan in plans], groups, total)
     notes = (
@@ -129,11 +133,11 @@ def make_plans(combinations: Sequence[Combination], count: int, seed: int, *, si
     return plans
 
 
-def compose(plans: Sequence[Plan], digits: Int64[Tensor, " digit"], seed: int) -> UInt8[Tensor, "scene 1 side side"]:
+def compose(plans: Sequence[Plan], digits: Int64[Tensor, " digit"], seed: int, raster: int = 1) -> UInt8[Tensor, "scene 1 side side"]:
     """Draw the plans with some of the hand-written digits, anywhere where the caption holds; no two of them touch."""
     examples = hand_written().take(digits)
     canvas = torch.zeros(len(plans), SIDE, SIDE, dtype=torch.uint8)
-    scene, classes, corners = _places(plans, seed)
+    scene, classes, corners = _places(plans, seed, raster)
     ink = examples.inputs[_hands(examples.targets, classes, seed), 0]
     within = torch.arange(DIGIT)
     rows, columns = (corners[:, axis, None] + within for axis in range(2))
@@ -148,31 +152,33 @@ def _hands(targets: Int64[Tensor, " digit"], classes: Int64[Tensor, " place"], s
     return by_class[(sizes.cumsum(0) - sizes)[classes] + pick]
 
 
-def _places(plans: Sequence[Plan], seed: int) -> tuple[Int64[Tensor, " place"], Int64[Tensor, " place"], Int64[Tensor, "place 2"]]:
+def _places(
+    plans: Sequence[Plan], seed: int, raster: int
+) -> tuple[Int64[Tensor, " place"], Int64[Tensor, " place"], Int64[Tensor, "place 2"]]:
     """Scene, class and upper left corner (row, column) of every digit.
 
     A pair stands along one axis, in the order of its names; across, its digits are about in line. A third stands on one side of both, and
-    along the axis between them.
+    along the axis between them. All of it is reckoned in steps of `raster` pixels.
     """
     draw = torch.rand(len(plans), 6, generator=seeded(seed, "corners"))
-    last = SIDE - DIGIT
+    last, step, clear, apart = (SIDE - DIGIT) // raster, -(-STEP // raster), -(-CLEAR // raster), APART // raster
     sizes = torch.tensor([len(plan.classes) for plan in plans], dtype=torch.int64)
     along = torch.empty(len(plans), 3, dtype=torch.int64)
-    along[:, 0] = _between(0, torch.where(sizes == 1, last, last - STEP), draw[:, 0])
-    along[:, 1] = _between(along[:, 0] + STEP, last, draw[:, 1])
-    along[:, 2] = _between(along[:, 0] + CLEAR, along[:, 1] - CLEAR, draw[:, 2])
+    along[:, 0] = _between(0, torch.where(sizes == 1, last, last - step), draw[:, 0])
+    along[:, 1] = _between(along[:, 0] + step, last, draw[:, 1])
+    along[:, 2] = _between(along[:, 0] + clear, along[:, 1] - clear, draw[:, 2])
     across = torch.empty_like(along)
-    room = torch.where(sizes == 3, last - STEP, last)
+    room = torch.where(sizes == 3, last - step, last)
     across[:, 0] = _between(0, room, draw[:, 3])
-    across[:, 1] = _between((across[:, 0] - APART).clamp(min=0), torch.minimum(across[:, 0] + APART, room), draw[:, 4])
-    across[:, 2] = _between(across[:, :2].amax(1) + STEP, last, draw[:, 5])
+    across[:, 1] = _between((across[:, 0] - apart).clamp(min=0), torch.minimum(across[:, 0] + apart, room), draw[:, 4])
+    across[:, 2] = _between(across[:, :2].amax(1) + step, last, draw[:, 5])
     before = torch.tensor([plan.side in ("above", "on the left") for plan in plans], dtype=torch.bool)
     across = torch.where(before[:, None], last - across, across)
     in_a_row = torch.tensor([plan.relation != "above" for plan in plans], dtype=torch.bool)
     corners = torch.stack([torch.where(in_a_row[:, None], across, along), torch.where(in_a_row[:, None], along, across)], dim=-1)
     there = torch.arange(3) < sizes[:, None]
     classes = torch.tensor([number for plan in plans for number in plan.classes], dtype=torch.int64)
-    return there.nonzero()[:, 0], classes, corners[there]
+    return there.nonzero()[:, 0], classes, raster * corners[there]
 
 
 def _between(low: int | Tensor, high: int | Tensor, draw: Tensor) -> Int64[Tensor, " scene"]:

@@ -49,16 +49,17 @@ class TowersConfig(Config):
 
 
 class CLIPOptions(Config):
-    data: CaptionDataConfig = CaptionDataConfig()
-    captions: CaptionsConfig = CaptionsConfig()
+    data: CaptionDataConfig = CaptionDataConfig(scenes=43_000, raster=4)
+    captions: CaptionsConfig = CaptionsConfig(short_first=(0.1,), alike=16)
     model: TowersConfig = TowersConfig()
     augment: Augment = Augment(rotate=5, zoom=0.05)  # more would push digits over the edge
     training: TrainingConfig = TrainingConfig(
-        epochs=12, batch_size=64, learning_rate=2e-3, weight_decay=0.05, warmup=0.02, clip=1.0, keep="last"
+        epochs=5, batch_size=64, learning_rate=2e-3, weight_decay=0.05, warmup=0.02, clip=1.0, keep="last"
     )
 
 
 OWN_DATA = CLIPOptions(
+    data=CaptionDataConfig(),
     captions=CaptionsConfig(short_first=()),
     model=TowersConfig(shared=128, patch=None, width=128, layers=4, text_width=128, context=77, dropout=0.1),
     augment=Augment(shift=2, zoom=0.1),
@@ -84,7 +85,7 @@ def build(options: CLIPOptions, seed: int) -> PictureMatching:
         seed=seed,
         name="clip",
         augment=options.augment,
-        short_first=options.captions.short_first,
+        captions=options.captions,
         columns=Columns(picture_column=options.data.picture_column, caption_column=options.data.caption_column),
     )
 

@@ -28,7 +28,7 @@ SHOWN_CHARACTERS = 400
 
 
 class MergesConfig(Config):
-    vocabulary: int = option(2_000, "tokens to tell apart, at most: 256 bytes, and frequent neighbours that were merged", low=257)
+    vocabulary: int = option(1_000, "tokens to tell apart, at most: 256 bytes, and frequent neighbours that were merged", low=257)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,11 +47,16 @@ class Windows:
 class GPT2Options(Config):
     data: TextDataConfig = TextDataConfig()
     cut: MergesConfig = MergesConfig()
-    model: GPT2Config = SIZES["tiny"]
-    training: TrainingConfig = TrainingConfig(batch_size=8, updates=1_500, learning_rate=3e-3, weight_decay=0.1, clip=1.0)
+    model: GPT2Config = dataclasses.replace(SIZES["tiny"], context=128, dropout=0.15)
+    training: TrainingConfig = TrainingConfig(batch_size=4, updates=2_500, learning_rate=2e-3, weight_decay=0.1, clip=1.0)
+    """The embedded text is short: it is passed over often, in small steps, and what was learned by heart must be forgotten again."""
 
 
-OWN_DATA = GPT2Options(cut=MergesConfig(vocabulary=4_000), training=dataclasses.replace(GPT2Options().training, updates=3_000))
+OWN_DATA = GPT2Options(
+    cut=MergesConfig(vocabulary=4_000),
+    model=SIZES["tiny"],
+    training=dataclasses.replace(GPT2Options().training, batch_size=8, updates=3_000, learning_rate=3e-3),
+)
 """A user's text is mostly longer."""
 
 

@@ -39,6 +39,7 @@ class CaptionsConfig(Config):
     short_first: tuple[float, ...] = option(
         (0.1, 0.5), "the first passes are made of the shortest captions alone, of such shares of all", low=0.001, high=1
     )
+    alike: int = option(1, "of every so many batches, captions with the same words come into one, harder to tell apart; 1 for none", low=1)
 
 
 @dataclass(frozen=True)
@@ -116,13 +117,13 @@ class PictureMatching:
         seed: int,
         name: str,
         augment: Augment,
-        short_first: Sequence[float],
+        captions: CaptionsConfig,
         columns: Columns,
     ):
         self.device = pick_device(training.device)
         self.model, self.model_config, self.splits, self.tokenizer = model.to(self.device), model.config, splits, tokenizer
         self.training, self.seed, self.name, self.columns = training, seed, name, columns
-        self.augment, self.short_first = augment, short_first
+        self.augment, self.captions = augment, captions
         self.learner, self.matcher = Matching(self.model), Matcher(self.model, tokenizer, columns)
         self.matches: dict[str, Matches] = {part: encode_matches(getattr(splits, part), tokenizer, model.config.context) for part in PARTS}
         require_monitor(training, evaluate(self.learner, self._held_out("test")))  # before a run folder is made
@@ -165,7 +166,8 @@ class PictureMatching:
             self.training.batch_size,
             self.seed,
             shuffle=True,
-            short_first=self.short_first,
+            short_first=self.captions.short_first,
+            alike=self.captions.alike,
             augment=self.augment,
             device=self.device,
         )
