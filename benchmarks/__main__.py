@@ -1,7 +1,29 @@
 """`make bench`: every benchmark, one after the other."""
 
-from benchmarks import import_time, loop_overhead, mlp_beside_sklearn, recording_cost, recurrence_speed, transformer_step
+from benchmarks import (
+    decoding,
+    gpt2_step,
+    hodgkin_huxley,
+    import_time,
+    loop_overhead,
+    mlp_beside_sklearn,
+    recording_cost,
+    recurrence_speed,
+    sentence_embeddings,
+    transformer_step,
+)
 
-for benchmark in (import_time, loop_overhead, mlp_beside_sklearn, transformer_step, recording_cost, recurrence_speed):
+for benchmark in (
+    import_time,
+    loop_overhead,
+    mlp_beside_sklearn,
+    transformer_step,
+    recording_cost,
+    recurrence_speed,
+    decoding,
+    gpt2_step,
+    sentence_embeddings,
+    hodgkin_huxley,
+):
     print(f"\n{(benchmark.__doc__ or '').strip()}")
     benchmark.main()

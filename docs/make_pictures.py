@@ -335,6 +335,13 @@ PICTURES: dict[str, Callable[[], str]] = {
     "transformer": from_report("transformer", "which tokens of the source"),
     "vit": from_report("vit", "pictures, and beside each"),
     "clip": from_report("clip", "similarities"),
+    "lif": from_report("lif", "voltages over time"),
+    "lif-synapses": from_report("lif", "synaptic filters"),
+    "lif-tuning": from_report("lif", "tuning curve"),
+    "hodgkin-huxley": from_report("hodgkin_huxley", "an action potential"),
+    "hodgkin-huxley-gates": from_report("hodgkin_huxley", "steady states"),
+    "hodgkin-huxley-refractory": from_report("hodgkin_huxley", "answers to two pulses"),
+    "hodgkin-huxley-steps": from_report("hodgkin_huxley", "errors of spike times"),
 }
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     run = neuropil.train("cnn", epochs=5)
     run.predict(images)
+    neuropil.simulate("lif", duration=500)
     neuropil.load("runs/…").model
 
 Nothing heavy is imported until it is used.
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from neuropil.recipes.run import Run as Run
     from neuropil.recipes.run import load as load
+    from neuropil.recipes.run import simulate as simulate
     from neuropil.recipes.run import train as train
 
 __version__ = "0.1.0"
-__all__ = ["Run", "load", "train"]
+__all__ = ["Run", "load", "simulate", "train"]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ import copy
 import importlib
 import inspect
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from neuropil import models
 from neuropil.config import Config
 from neuropil.parts.parameters import count_parameters
 from neuropil.protocols import PADDING
+from neuropil.recipes.table import SYSTEMS
 
 Inputs = tuple[Tensor, ...]
 
@@ -57,6 +59,7 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "Forecaster": lambda count: (torch.randn(count, 15), torch.randn(count, 15 + 12, 4)),
     "GaussianProcess": lambda count: (torch.rand(count, 1),),
     "GRU": vectors,
+    "HodgkinHuxley": lambda count: (20 * torch.rand(count, 7),),
     "LSTM": vectors,
     "MinGRU": vectors,
     "MLP": pictures,
@@ -119,9 +122,22 @@ def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 
 
+def pieces_of(listed: set[str]) -> set[str]:
+    """Files of the same folder that these files import, and those that they import in turn."""
+    found, new = set(listed), set(listed)
+    while new:
+        source = "".join(Path(models.__file__).with_name(f"{name}.py").read_text(encoding="utf-8") for name in new)
+        new = set(re.findall(r"from neuropil\.models(?:\.| import )(\w+)", source)) - found
+        found |= new
+    return found
+
+
 def test_every_model_is_listed_with_inputs():
     files = {path.stem for path in Path(models.__file__).parent.glob("*.py")} - {"__init__"}
-    assert files == set(models.MODELS.values())
+    explained = {system.about.removeprefix("models.") for system in SYSTEMS if system.about.startswith("models.")}
+    listed = {*models.MODELS.values(), *models.SIMULATORS.values(), *explained}
+    assert listed <= files
+    assert files - listed <= pieces_of(listed), "a file without a model of its own is a piece of one that is listed"
     assert {name.split("-")[0] for name in INPUTS} == set(models.MODELS)
 
 

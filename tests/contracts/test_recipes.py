@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -55,6 +56,8 @@ SMALL: dict[str, dict[str, Any]] = {
     },
     "vit": {"width": 16, "heads": 2, "layers": 1, "epochs": 1},
     "clip": {"scenes": 120, "width": 16, "heads": 2, "layers": 1, "text_width": 16, "text_heads": 2, "text_layers": 1, "epochs": 1},
+    "lif": {"duration": 30.0, "dt": 0.5, "orders": (0, 1)},
+    "hodgkin_huxley": {"dt": 0.05, "duration": 40.0},
 }
 SHORTENED: dict[str, dict[str, Any]] = {
     "recurrence": {"updates": 40},
@@ -77,12 +80,14 @@ SHORTENED: dict[str, dict[str, Any]] = {
 """Systems whose defaults train for longer than a test should."""
 
 NAMES = [system.name for system in table.SYSTEMS]
+START: dict[str, Callable[..., Run]] = {"train": neuropil.train, "simulate": neuropil.simulate}
 
 
 @pytest.fixture(scope="module", params=NAMES)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     name = request.param
-    return neuropil.train(name, out=tmp_path_factory.mktemp(name) / "run", seed=3, show_progress=False, **SMALL[name])
+    folder = tmp_path_factory.mktemp(name) / "run"
+    return START[table.find(name).verb](name, out=folder, seed=3, show_progress=False, **SMALL[name])
 
 
 def test_every_system_is_covered_here():
@@ -94,6 +99,7 @@ def test_a_system_explains_itself(system: table.System):
     about = importlib.import_module(f"neuropil.{system.about}").__doc__ or ""
     assert len(about) > 200
     assert len(importlib.import_module(f"neuropil.recipes.{system.name}").__doc__ or "") > 60
+    assert table.recipe(system.name).verb == system.verb
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -107,7 +113,7 @@ def test_options_have_one_name_each_and_say_what_they_do(name: str):
     options = table.recipe(name).options.options()
     names = [option.name for option in options]
     assert len(set(names)) == len(names)
-    assert not {"out", "seed", "show_progress"} & set(names), "neuropil.train has arguments of these names"
+    assert not {"out", "seed", "show_progress"} & set(names), "neuropil.train and simulate have arguments of these names"
     assert all(len(option.help) > 5 for option in options)
 
 
@@ -122,7 +128,7 @@ def test_a_run_ends_with_results_of_its_own_and_of_what_it_is_compared_with(run:
 def test_the_folder_says_how_it_was_made(run: Run):
     settings = json.loads((run.folder / "config.json").read_text())["neuropil"]
     assert settings["format"] == FORMAT
-    assert settings["command"].startswith(f"neuropil train {run.name} ")
+    assert settings["command"].startswith(f"neuropil {run.recipe.verb} {run.name} ")
     assert neuropil.load(run.folder).options == table.recipe(run.name).options.override(**SMALL[run.name])
     assert [row["name"] for row in run.history if row["kind"] == "result"] == [result.name for result in run.results]
 
@@ -138,7 +144,7 @@ def test_the_report_has_pictures_and_tables_and_the_command(run: Run):
     page = run.report.read_text()
     assert page.count("<svg") + page.count("<img") >= 1
     assert page.count("<table") >= 2
-    assert f"neuropil train {run.name} " in page
+    assert f"neuropil {run.recipe.verb} {run.name} " in page
 
 
 def test_a_finished_run_is_reported_again_with_the_same_results(run: Run):
@@ -146,10 +152,16 @@ def test_a_finished_run_is_reported_again_with_the_same_results(run: Run):
     assert rewrite_report(run.folder, show_progress=False).results == before
 
 
+def test_a_simulation_leaves_what_it_recorded(run: Run):
+    if run.recipe.verb == "simulate":
+        assert (run.folder / "spikes.npz").exists() or (run.folder / "traces.npz").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_seed_gives_the_same_results(name: str, tmp_path_factory: pytest.TempPathFactory):
     folders = [tmp_path_factory.mktemp(name) / "run" for _ in range(2)]
-    first, second = (neuropil.train(name, out=folder, seed=1, show_progress=False, **SHORTENED.get(name, {})) for folder in folders)
+    start = START[table.find(name).verb]
+    first, second = (start(name, out=folder, seed=1, show_progress=False, **SHORTENED.get(name, {})) for folder in folders)
     assert first.results == second.results
     assert first.results[0].metrics

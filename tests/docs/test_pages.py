@@ -153,7 +153,7 @@ def test_every_source_and_test_that_a_page_names_is_there(page: Path):
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
 def test_every_system_has_a_page_and_is_listed(system: System):
     page = f"systems/{system.name.replace('_', '-')}.md"
-    assert f"neuropil train {system.name}" in (DOCS / page).read_text(encoding="utf-8")
+    assert f"neuropil {system.verb} {system.name}" in (DOCS / page).read_text(encoding="utf-8")
     assert f"(docs/{page})" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"({page})" in (DOCS / "index.md").read_text(encoding="utf-8")
     assert f"{page}\n" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from neuropil import __version__
 from neuropil.cli.arguments import parse
@@ -57,45 +57,70 @@ def show(words: list[str]) -> None:
     system = table.find(arguments.name)
     about = importlib.import_module(f"neuropil.{system.about}")
     print(f"{system.name} ({system.family}): {system.summary}\n\n{(about.__doc__ or '').strip()}\n")
-    print(f"Options of neuropil train {system.name}:")
-    options = table.recipe(system.name).options.options()
+    recipe = table.recipe(system.name)
+    print(f"Options of neuropil {recipe.verb} {system.name}:")
+    options = recipe.options.options()
     _print_table(
         ["option", "type", "default", "meaning"],
         [[f"--{o.name.replace('_', '-')}", describe_type(o.type), _default(o.default), o.help] for o in options],
     )
 
 
-class _TrainArguments(Config):
+class _StartArguments(Config):
     recipe: Config
     out: Path | None = option(None, "folder to write; without it, a new one under runs/")
-    seed: int = option(0, "the same seed gives the same weights", low=0)
+    seed: int = option(0, "the same seed gives the same results", low=0)
+
+
+class _TrainArguments(_StartArguments):
     explain: bool = option(False, "say how each recurrent cell is going to be run, and do not train")
 
 
 def train(words: list[str]) -> None:
+    if not words or words[0] in ("-h", "--help"):
+        _print_names("train", "NAME")
+        return
     from neuropil.recipes import table
 
-    if not words or words[0] in ("-h", "--help"):
-        names = ", ".join(system.name for system in table.SYSTEMS)
-        print(
-            f"usage: neuropil train NAME [options]\n\nNAME is one of {names}.\nneuropil train NAME --help lists the options of that system."
-        )
-        return
-    system = table.find(words[0])
+    system, recipe = table.find(words[0]), table.recipe_for("train", words[0])
     own_data = any(word.partition("=")[0] == "--data" for word in words)
-    defaults = table.recipe(system.name).defaults(own_data=own_data)
+    defaults = recipe.defaults(own_data=own_data)
     arguments = parse(_TrainArguments(recipe=defaults), words[1:], command=f"train {system.name}", about=f"Train: {system.summary}.")
-    chosen = {
-        given.name: given.default
-        for default, given in zip(defaults.options(), arguments.recipe.options(), strict=True)
-        if given.default != default.default
-    }
+    chosen = _changes(defaults, arguments.recipe)
     from neuropil.recipes import inspecting, run
 
     if arguments.explain:
         _print_table(*inspecting.execution_table(system.name, arguments.seed, chosen))
         return
     _print_outcome(run.train(system.name, out=arguments.out, seed=arguments.seed, **chosen))
+
+
+def simulate(words: list[str]) -> None:
+    if not words or words[0] in ("-h", "--help"):
+        _print_names("simulate", "NAME | network.toml", "network.toml describes a spiking network of your own.")
+        return
+    from neuropil.recipes import table
+
+    system, _ = table.find_simulation(words[0])
+    recipe, about = table.recipe_for("simulate", system.name), f"Simulate: {system.summary}."
+    arguments = parse(_StartArguments(recipe=recipe.options), words[1:], command=f"simulate {words[0]}", about=about)
+    from neuropil.recipes import run
+
+    _print_outcome(run.simulate(words[0], out=arguments.out, seed=arguments.seed, **_changes(recipe.options, arguments.recipe)))
+
+
+def _print_names(verb: str, usage: str, more: str = "") -> None:
+    from neuropil.recipes.table import SYSTEMS
+
+    names = ", ".join(system.name for system in SYSTEMS if system.verb == verb)
+    print(f"usage: neuropil {verb} {usage} [options]\n\nNAME is one of {names}.", more, sep="\n" if more else "")
+    print(f"neuropil {verb} NAME --help lists the options of that system.")
+
+
+def _changes(defaults: Config, given: Config) -> dict[str, Any]:
+    """What was chosen otherwise than by default."""
+    pairs = zip(defaults.options(), given.options(), strict=True)
+    return {chosen.name: chosen.default for default, chosen in pairs if chosen.default != default.default}
 
 
 class _RunArguments(Config):
@@ -351,6 +376,7 @@ COMMANDS = {
     "list": Command("list", "every system with its family and one line", list_systems),
     "show": Command("show NAME", "a system's equations, options and data", show),
     "train": Command("train NAME [--data PATH] [--epochs N | --minutes M] ...", "train, evaluate and write a report", train),
+    "simulate": Command("simulate NAME | network.toml [--duration MS] ...", "run neurons in time and write a report", simulate),
     "resume": Command("resume RUN", "go on with a run that was stopped or killed", resume),
     "predict": Command("predict RUN INPUT...", "answers for new inputs", predict),
     "evaluate": Command("evaluate RUN [--data PATH]", "scores on held-out or your own labelled data", evaluate),

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from neuropil.models.gpt2 import GPT2Config as GPT2Config
     from neuropil.models.gru import GRU as GRU
     from neuropil.models.gru import GRUConfig as GRUConfig
+    from neuropil.models.hodgkin_huxley import HodgkinHuxley as HodgkinHuxley
+    from neuropil.models.hodgkin_huxley import HodgkinHuxleyConfig as HodgkinHuxleyConfig
+    from neuropil.models.lif import LIF as LIF
+    from neuropil.models.lif import LIFConfig as LIFConfig
     from neuropil.models.lstm import LSTM as LSTM
     from neuropil.models.lstm import LSTMConfig as LSTMConfig
     from neuropil.models.mingru import MinGRU as MinGRU
@@ -53,6 +57,7 @@ MODELS = {
     "Forecaster": "forecaster",
     "GRU": "gru",
     "GaussianProcess": "gaussian_process",
+    "HodgkinHuxley": "hodgkin_huxley",
     "LSTM": "lstm",
     "MLP": "mlp",
     "MinGRU": "mingru",
@@ -66,13 +71,18 @@ MODELS = {
 }
 """Each model's class and the file that holds it, with its Config beside it; tests/contracts covers all that are listed."""
 
+SIMULATORS = {
+    "LIF": "lif",
+}
+"""What runs in time and learns no weights, with the file that holds it."""
+
 
 def __getattr__(name: str) -> Any:
-    file = MODELS.get(name.removesuffix("Config"))
+    file = (MODELS | SIMULATORS).get(name.removesuffix("Config"))
     if file is None:
         raise AttributeError(f"module 'neuropil.models' has no attribute {name!r}")
     return getattr(import_module(f"neuropil.models.{file}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *MODELS, *(f"{model}Config" for model in MODELS)])
+    return sorted([*globals(), *SIMULATORS, *MODELS, *(f"{model}Config" for model in MODELS)])

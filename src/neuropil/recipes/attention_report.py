@@ -2,7 +2,7 @@
 they take for alike."""
 
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
@@ -67,7 +67,8 @@ def self_attention(trained: Tokenized, tokens: Int64[Tensor, " time"]) -> list[A
 
 def attention_section(trained: Tokenized, text: str) -> Section:
     """For a report: the beginning of a text, as far as it can be looked at in one picture."""
-    maps = self_attention(trained, tokens_of(trained, text)[:LOOKED_AT])
+    config: Any = trained.model.config
+    maps = self_attention(trained, tokens_of(trained, text)[: min(LOOKED_AT, config.context)])
     words = "Every token of the beginning of the test part, and what it takes from which other, in every layer and head."
     return Section("Where it looks", [Text(words), Html(Alignment(maps).html())])
 
@@ -92,7 +93,7 @@ def write_lens(run: Run, text: str) -> tuple[Path, list[str]]:
 
 def lens_section(trained: Tokenized, model: GPT2, text: str) -> Section:
     """For a report: the beginning of a text, in one picture."""
-    tokens = tokens_of(trained, text)[:COLUMNS]
+    tokens = tokens_of(trained, text)[: min(COLUMNS, model.config.context)]
     return _lens_section(trained.tokenizer, logit_lens(model, tokens), tokens)
 
 

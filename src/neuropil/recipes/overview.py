@@ -57,6 +57,8 @@ def margin(results: Sequence[Result]) -> str:
         words = f"{100 * abs(mine - other):.2f} points {'above' if mine >= other else 'BELOW'}"
     elif rises(name):
         words = f"{abs(mine - other):.1f} points {'above' if mine >= other else 'BELOW'}"
+    elif not falls(name) and other:  # a rate is neither good nor bad, but near what theory says or not
+        words = f"{100 * abs(mine / other - 1):.2g} % away from"
     else:
         words = f"{100 * abs(mine / other - 1):.1f} % {'below' if mine <= other else 'ABOVE'}" if other else f"{mine:.4g} against 0, as"
     return f"{own.name}: {name.replace('_', ' ')} {metric_text(name, mine)}, {words} {baseline.name} ({metric_text(name, other)})."

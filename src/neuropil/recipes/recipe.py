@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -12,6 +12,8 @@ from neuropil.config import Config
 from neuropil.inspection.report import Section
 from neuropil.protocols import Batches, Learner
 from neuropil.training.history import Row
+
+Verb: TypeAlias = Literal["train", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -124,12 +126,14 @@ class Trained(Protocol):
 @dataclass(frozen=True)
 class Recipe:
     """`options` are the defaults, and `own_data` those for a user's data, where they differ; `build` joins everything; `restore` makes a
-    usable model from a run's facts and folder, where there is one."""
+    usable model from a run's facts and folder, where there is one. `verb` is the command that starts it; what is simulated learns
+    nothing."""
 
     options: Config
     build: Callable[[Any, int], Experiment]
     restore: Callable[[Mapping[str, Any], Path], Trained] | None = None
     own_data: Config | None = None
+    verb: Verb = "train"
 
     def defaults(self, *, own_data: bool) -> Config:
         return self.own_data if own_data and self.own_data is not None else self.options

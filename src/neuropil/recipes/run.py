@@ -1,6 +1,7 @@
 """A run is a folder: `config.json`, `model.safetensors`, `metrics.jsonl`, `checkpoint.safetensors` and `report.html`.
 
 run = train("cnn", epochs=5)          a new folder under runs/, trained, evaluated and reported
+run = simulate("lif", duration=500)   the same for what runs in time and learns nothing; without weights
 run = load("runs/cnn-2026-11-15")     the same object again, in another process
 resume("runs/cnn-2026-11-15")         goes on where a killed run stopped
 """
@@ -27,7 +28,7 @@ from neuropil.recipes import table
 from neuropil.recipes.environment import environment
 from neuropil.recipes.language import LanguageModel
 from neuropil.recipes.overview import overview
-from neuropil.recipes.recipe import Experiment, Recipe, Result, Teaching, Trained
+from neuropil.recipes.recipe import Experiment, Recipe, Result, Teaching, Trained, Verb
 from neuropil.recipes.translation import Translator
 from neuropil.training.history import Row, read_history
 from neuropil.training.interruption import Interrupted
@@ -173,9 +174,21 @@ class Run:
 
 def train(name: str, *, out: str | Path | None = None, seed: int = 0, show_progress: bool = True, **options: Any) -> Run:
     """Train a system by its name in `neuropil list`; `options` are those that `neuropil show NAME` lists."""
-    recipe = table.recipe(name)
     if options.get("minutes") is not None and options.get("epochs") is not None:
         raise InputError("a run ends after epochs or after minutes", got="both", fix="give one of them")
+    return _start("train", name, out, seed, show_progress, options)
+
+
+def simulate(name: str | Path, *, out: str | Path | None = None, seed: int = 0, show_progress: bool = True, **options: Any) -> Run:
+    """Simulate a system by its name in `neuropil list`, or the network that a TOML file describes; `options` as for `train`."""
+    system, network = table.find_simulation(name)
+    if network and options.get("network"):
+        raise InputError("a simulation is of one network", got=f"{str(name)!r} and {str(options['network'])!r}", fix="leave one out")
+    return _start("simulate", system.name, out, seed, show_progress, options | network)
+
+
+def _start(verb: Verb, name: str, out: str | Path | None, seed: int, show_progress: bool, options: dict[str, Any]) -> Run:
+    name, recipe = table.find(name).name, table.recipe_for(verb, name)
     defaults = recipe.defaults(own_data=bool(options.get("data")))
     chosen = defaults.override(**options)
     experiment = recipe.build(chosen, seed)
@@ -188,7 +201,7 @@ def train(name: str, *, out: str | Path | None = None, seed: int = 0, show_progr
         "seed": seed,
         "options": chosen.to_dict(),
         "facts": experiment.facts(),
-        "command": _command(name, out, seed, defaults, chosen),
+        "command": _command(verb, name, out, seed, defaults, chosen),
         "environment": environment(),
         "created": datetime.now().astimezone().isoformat(timespec="seconds"),
     }
@@ -255,7 +268,10 @@ def _files(experiment: Experiment, settings: dict[str, Any]) -> dict[str, dict[s
     """`config.json`; where another library has the architecture, with what it must find there, and its other files."""
     model = experiment.model if isinstance(experiment, Teaching) else None
     files = model.published_files() if isinstance(model, Published) else {}
-    return files | {"config.json": {**files.get("config.json", {}), "neuropil": settings}}
+    theirs, facts = dict(files.get("config.json", {})), settings["facts"]
+    if "id2label" in theirs:
+        theirs["id2label"] = dict(zip(theirs["id2label"], facts.get("classes") or facts["schema"]["classes"], strict=True))
+    return files | {"config.json": {**theirs, "neuropil": settings}}
 
 
 def new_folder(usual: Path, out: str | Path | None) -> Path:
@@ -288,9 +304,9 @@ def _with_whole_paths(options: Config) -> Config:
     return options.override(**whole)
 
 
-def _command(name: str, out: str | Path | None, seed: int, defaults: Config, chosen: Config) -> str:
+def _command(verb: Verb, name: str, out: str | Path | None, seed: int, defaults: Config, chosen: Config) -> str:
     """The command that repeats the run: only what differs from the defaults."""
-    words = ["neuropil", "train", name]
+    words = ["neuropil", verb, name]
     for default, option in zip(defaults.options(), chosen.options(), strict=True):
         if option.default != default.default:
             words += _flag(option.name, option.default)

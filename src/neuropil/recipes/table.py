@@ -2,22 +2,25 @@
 
 import importlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuropil.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from neuropil.recipes.recipe import Recipe
+    from neuropil.recipes.recipe import Recipe, Verb
 
 
 @dataclass(frozen=True)
 class System:
-    """`about` is the module whose docstring has the equations; the recipe is `neuropil.recipes.<name>`."""
+    """`about` is the module whose docstring has the equations; the recipe is `neuropil.recipes.<name>`, whose verb stands
+    here too, so that a list by verbs imports none of them."""
 
     name: str
     family: str
     summary: str
     about: str
+    verb: str = "train"
 
 
 SYSTEMS = (
@@ -52,15 +55,44 @@ SYSTEMS = (
     System("bert_classifier", "attention", "BERT that names the class of a text, from scratch or from published weights", "models.bert"),
     System("vit", "attention", "Vision Transformer: a picture is a text of patches", "models.vit"),
     System("clip", "attention", "a network that sees and one that reads, which meet in one space", "models.clip"),
+    System("lif", "neurons", "leaky integrate-and-fire: a membrane that charges, leaks and fires", "models.lif", "simulate"),
+    System("hodgkin_huxley", "neurons", "why a nerve fires, from the currents through its membrane", "models.hodgkin_huxley", "simulate"),
 )
+
+NETWORK_SYSTEM = "spiking_network"
+"""What a TOML file is simulated with."""
 
 
 def find(name: str) -> System:
+    """By its name; hyphens may stand for the underscores in it."""
     for system in SYSTEMS:
-        if system.name == name:
+        if system.name == name.replace("-", "_"):
             return system
     raise InputError("a system must be one that `neuropil list` shows", got=f"{name!r}", fix=nearest(name, [s.name for s in SYSTEMS]))
 
 
 def recipe(name: str) -> "Recipe":
     return importlib.import_module(f"neuropil.recipes.{find(name).name}").RECIPE
+
+
+def recipe_for(verb: "Verb", name: str) -> "Recipe":
+    """The system's recipe, if this is the verb that starts it."""
+    found = recipe(name)
+    if found.verb != verb:
+        kind = "learns" if verb == "train" else "runs in time and learns nothing"
+        raise InputError(
+            f"neuropil {verb} is for a system that {kind}", got=f"{name!r}", fix=f"use neuropil {found.verb} {find(name).name}"
+        )
+    return found
+
+
+def find_simulation(word: str | Path) -> tuple[System, dict[str, Path]]:
+    """A system by its name or, for a TOML file, the one that simulates the network in it, with the option that says which."""
+    path = Path(word)
+    if path.suffix.lower() != ".toml":
+        return find(str(word)), {}
+    if not path.is_file():
+        nearby = sorted(str(other) for other in path.parent.glob("*.toml"))
+        fix = nearest(str(path), nearby) if nearby else f"neuropil show {NETWORK_SYSTEM} tells how to write one"
+        raise InputError("a network must be described in a TOML file that exists", got=f"{str(path)!r}", fix=fix)
+    return find(NETWORK_SYSTEM), {"network": path}

@@ -1,0 +1,400 @@
+"""Hodgkin–Huxley neuron: why a nerve fires, from the currents through its membrane.
+
+    C dV/dt = I − ḡ_Na m³h (V − E_Na) − ḡ_K n⁴ (V − E_K) − ḡ_L (V − E_L)
+    da/dt   = α_a(V) (1 − a) − β_a(V) a = (a_∞(V) − a) / τ_a(V)              a = n, m, h
+
+    α_n = φ 0.1 B(−(V + 55) / 10)        β_n = φ 0.125 exp(−(V + 65) / 80)       B(x) = x / (eˣ − 1)
+    α_m = φ B(−(V + 40) / 10)            β_m = φ 4 exp(−(V + 65) / 18)           φ = 3^((T − 6.3 °C) / 10)
+    α_h = φ 0.07 exp(−(V + 65) / 20)     β_h = φ / (1 + exp(−(V + 35) / 10))
+
+V in mV, time in ms, I in µA/cm², conductances in mS/cm², C in µF/cm², rates in 1/ms: these units fit together without a factor.
+
+While the gates are held, V goes to V_∞ with the time constant τ_V = C / Σg; while V is held, each gate goes to a_∞ with τ_a. So one rule
+serves all four, and the ways to take a step differ in what is held when:
+
+    exponential Euler    x(t + dt) = x_∞ + (x(t) − x_∞) exp(−dt / τ)         all from V(t) and the gates at t: the error falls as dt
+    staggered            the same, but V from gates half a step later, and those from V(t) (Hines): as dt², for the same work
+    rk4                  Runge and Kutta's: as dt⁴, but it blows up where dt is too long for the fastest current
+
+Equations and steps are written once. Numba compiles them for `simulate`: many neurons, no Python in the loop. PyTorch runs the same lines
+in `forward`, for gradients. Only exp and B differ. Tests compare both ways step by step, and gradients with differences of simulations.
+"""
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from neuropil.config import Config, option
+from neuropil.errors import InputError
+from neuropil.parts.compilation import compiled
+from neuropil.parts.exponential import bernoulli, both, exp
+from neuropil.parts.parameters import ParameterRow
+
+Method = Literal["staggered", "exponential_euler", "rk4"]
+Time: TypeAlias = float | Float[Tensor, " neuron"]
+IONS = ("sodium", "potassium", "leak")
+
+RK4_LIMIT = 2.785
+"""Runge and Kutta's step is stable for dx/dt = −λx while λ dt is below this."""
+NEURONS_AT_ONCE = 128
+"""As many as stay in the nearest cache. The number of threads changes neither this nor any bit of a result."""
+MOST_STEPS = 100_000_000
+
+
+class HodgkinHuxleyConfig(Config):
+    capacitance: float = option(1.0, "C of the membrane (µF/cm²)", low=1e-3)
+    sodium: float = option(120.0, "conductance of sodium when all gates are open (mS/cm²)", low=0)
+    potassium: float = option(36.0, "conductance of potassium when all gates are open (mS/cm²)", low=0)
+    leak: float = option(0.3, "conductance of the leak (mS/cm²)", low=1e-6)
+    sodium_reversal: float = option(50.0, "voltage at which no sodium flows (mV)", low=-200, high=200)
+    potassium_reversal: float = option(-77.0, "voltage at which no potassium flows (mV)", low=-200, high=200)
+    leak_reversal: float = option(-54.387, "voltage at which nothing leaks (mV)", low=-200, high=200)
+    temperature: float = option(6.3, "gates are three times as fast for every ten degrees more (°C)", low=0, high=40)
+    fires_at: float = option(0.0, "a spike is where the voltage rises through this (mV)", low=-60, high=60)
+
+    @property
+    def speed(self) -> float:
+        """φ"""
+        return 3.0 ** ((self.temperature - 6.3) / 10)
+
+
+class Membrane(NamedTuple):
+    """C, ḡ, E and φ: tensors for PyTorch, numbers for Numba."""
+
+    capacitance: Any
+    sodium: Any
+    potassium: Any
+    leak: Any
+    sodium_reversal: Any
+    potassium_reversal: Any
+    leak_reversal: Any
+    speed: float
+
+
+class State(NamedTuple):
+    v: Any
+    n: Any
+    m: Any
+    h: Any
+
+
+# --- the equations, for PyTorch and for Numba ------------------------------------------------------------------------------------------
+
+
+@both
+def rates(v, speed):
+    """α and β of n, m and h, in 1/ms."""
+    return (
+        (speed * 0.1 * bernoulli(-(v + 55) / 10), speed * 0.125 * exp(-(v + 65) / 80)),
+        (speed * bernoulli(-(v + 40) / 10), speed * 4 * exp(-(v + 65) / 18)),
+        (speed * 0.07 * exp(-(v + 65) / 20), speed / (1 + exp(-(v + 35) / 10))),
+    )
+
+
+@both
+def conductances(state, membrane):
+    """Of sodium, potassium and the leak, in mS/cm²."""
+    n2 = state.n * state.n
+    # ḡ_Na m³h,  ḡ_K n⁴,  ḡ_L
+    return membrane.sodium * (state.m * state.m * state.m * state.h), membrane.potassium * (n2 * n2), membrane.leak
+
+
+@both
+def pull(state, current, membrane):
+    """Σg E + I and Σg, with which C dV/dt = (Σg E + I) − Σg V."""
+    sodium, potassium, leak = conductances(state, membrane)
+    flow = sodium * membrane.sodium_reversal + potassium * membrane.potassium_reversal + leak * membrane.leak_reversal
+    return flow + current, sodium + potassium + leak
+
+
+@both
+def derivative(state, current, membrane):
+    """dV/dt in mV/ms and that of the gates in 1/ms."""
+    drive, conductance = pull(state, current, membrane)
+    (alpha_n, beta_n), (alpha_m, beta_m), (alpha_h, beta_h) = rates(state.v, membrane.speed)
+    return State(
+        (drive - conductance * state.v) / membrane.capacitance,
+        alpha_n * (1 - state.n) - beta_n * state.n,
+        alpha_m * (1 - state.m) - beta_m * state.m,
+        alpha_h * (1 - state.h) - beta_h * state.h,
+    )
+
+
+@both
+def relax(x, gain, loss, dt):
+    """Solves dx/dt = gain − loss x for a time dt: x_∞ = gain / loss and τ = 1 / loss."""
+    target = gain / loss
+    return target + (x - target) * exp(-dt * loss)
+
+
+@both
+def relax_voltage(state, current, dt, membrane):
+    drive, conductance = pull(state, current, membrane)
+    return relax(state.v, drive, conductance, dt / membrane.capacitance)
+
+
+@both
+def relax_gates(state, dt, speed):
+    (alpha_n, beta_n), (alpha_m, beta_m), (alpha_h, beta_h) = rates(state.v, speed)
+    n = relax(state.n, alpha_n, alpha_n + beta_n, dt)
+    m = relax(state.m, alpha_m, alpha_m + beta_m, dt)
+    return State(state.v, n, m, relax(state.h, alpha_h, alpha_h + beta_h, dt))
+
+
+@both
+def exponential_euler(state, current, dt, membrane):
+    later = relax_gates(state, dt, membrane.speed)
+    return State(relax_voltage(state, current, dt, membrane), later.n, later.m, later.h)
+
+
+@both
+def staggered(state, current, dt, membrane):
+    """Gates are half a step behind the voltage, before and after. At rest, where all begins, that makes no difference."""
+    later = relax_gates(state, dt, membrane.speed)
+    return State(relax_voltage(later, current, dt, membrane), later.n, later.m, later.h)
+
+
+@both
+def moved(state, slope, dt):
+    return State(state.v + dt * slope.v, state.n + dt * slope.n, state.m + dt * slope.m, state.h + dt * slope.h)
+
+
+@both
+def rk4(state, current, dt, membrane):
+    first = derivative(state, current, membrane)
+    second = derivative(moved(state, first, dt / 2), current, membrane)
+    third = derivative(moved(state, second, dt / 2), current, membrane)
+    fourth = derivative(moved(state, third, dt), current, membrane)
+    # x(t + dt) = x(t) + dt/6 (k₁ + 2k₂ + 2k₃ + k₄)
+    return moved(moved(moved(moved(state, first, dt / 6), second, dt / 3), third, dt / 3), fourth, dt / 6)
+
+
+@both
+def march(take_step, state, currents, first, last, num_steps, dt, membrane, fires_at, watched, traces):
+    """Neurons from `first` to before `last` through all steps: times and neurons of their spikes. `state` becomes what it is at the end."""
+    size, changing = last - first, currents.shape[0] > 1
+    v, n, m, h = state[0, first:last].copy(), state[1, first:last].copy(), state[2, first:last].copy(), state[3, first:last].copy()
+    before, times, neurons = np.empty(size), [0.0 for _ in range(0)], [0 for _ in range(0)]  # Numba sees of what kind they will be
+    for step in range(num_steps):
+        current, crossed = currents[step if changing else 0, first:last], 0
+        for i in range(size):
+            before[i] = v[i]
+            v[i], n[i], m[i], h[i] = take_step(State(v[i], n[i], m[i], h[i]), current[i], dt, membrane)
+        for i in range(size):
+            crossed += (before[i] < fires_at) & (v[i] >= fires_at)
+        for i in range(size if crossed else 0):
+            if before[i] < fires_at <= v[i]:
+                # on a straight line from one voltage to the next
+                times.append((step + (fires_at - before[i]) / (v[i] - before[i])) * dt)
+                neurons.append(first + i)
+        for place in range(len(watched)):
+            i = watched[place] - first
+            if 0 <= i < size:
+                traces[0, step, place], traces[1, step, place], traces[2, step, place], traces[3, step, place] = v[i], n[i], m[i], h[i]
+    for i in range(size):
+        state[0, first + i], state[1, first + i], state[2, first + i], state[3, first + i] = v[i], n[i], m[i], h[i]
+    return np.array(times), np.array(neurons)
+
+
+# Each has a name of its own, by which Numba keeps it. It is compiled when it is first called.
+@compiled
+def march_staggered(*arguments):
+    return march(staggered, *arguments)
+
+
+@compiled
+def march_exponential_euler(*arguments):
+    return march(exponential_euler, *arguments)
+
+
+@compiled
+def march_rk4(*arguments):
+    return march(rk4, *arguments)
+
+
+STEPS: dict[Method, Callable[..., State]] = {"staggered": staggered, "exponential_euler": exponential_euler, "rk4": rk4}
+MARCHES = {"staggered": march_staggered, "exponential_euler": march_exponential_euler, "rk4": march_rk4}
+
+
+def steady_state(v: Float[Tensor, "*shape"], speed: float = 1.0) -> State:
+    """The gates of a membrane that has long been at this voltage: a_∞ = α / (α + β)."""
+    return State(v, *(alpha / (alpha + beta) for alpha, beta in rates(v, speed)))
+
+
+def time_constants(v: Float[Tensor, "*shape"], speed: float = 1.0) -> tuple[Float[Tensor, "*shape"], ...]:
+    """τ = 1 / (α + β) of n, m and h, in ms."""
+    return tuple(1 / (alpha + beta) for alpha, beta in rates(v, speed))
+
+
+# --- many neurons over time ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recording:
+    """`times` (ms) and `neurons` of all spikes, by time; of the neurons that were watched `voltages` (mV) and the gates `n`, `m` and `h`
+    at the end of every step, staggered gates half a step before it."""
+
+    times: Float[Tensor, " spike"]
+    neurons: Int[Tensor, " spike"]
+    voltages: Float[Tensor, "step watched"]
+    n: Float[Tensor, "step watched"]
+    m: Float[Tensor, "step watched"]
+    h: Float[Tensor, "step watched"]
+    num_neurons: int
+    duration: float
+
+    def rates(self, after: float = 0.0) -> Float[Tensor, " neuron"]:
+        """Hz, from the intervals between a neuron's spikes later than `after` ms; 0 for fewer than two."""
+        times, neurons, none = self.times[self.times > after], self.neurons[self.times > after], self.times.new_zeros(self.num_neurons)
+        counts = torch.bincount(neurons, minlength=self.num_neurons)
+        last, first = (none.scatter_reduce(0, neurons, times, end, include_self=False) for end in ("amax", "amin"))
+        return torch.where(counts > 1, 1000 * (counts - 1) / (last - first), 0.0)
+
+
+class HodgkinHuxley(nn.Module):
+    """A membrane whose capacitance, conductances and reversal potentials can be learned. It starts at `rest` (mV), where a membrane of its
+    configuration comes to rest."""
+
+    def __init__(self, config: HodgkinHuxleyConfig):
+        super().__init__()
+        self.config = config
+        conductance, reversal = ([getattr(config, ion + ending) for ion in IONS] for ending in ("", "_reversal"))
+        constants = (torch.tensor(numbers, dtype=torch.double) for numbers in ([config.capacitance], conductance, reversal))
+        self.capacitance, self.conductance, self.reversal = map(nn.Parameter, constants)
+        self.rest = resting_voltage(self.membrane())
+
+    def membrane(self) -> Membrane:
+        return Membrane._make((self.capacitance, *self.conductance, *self.reversal, self.config.speed))
+
+    def forward(self, current: Float[Tensor, "batch step"], dt: float = 0.01, method: Method = "staggered") -> Float[Tensor, "batch step"]:
+        """The voltage (mV) at the end of each step of `dt` ms for currents in µA/cm², with its gradient; `simulate` is far faster."""
+        require_dt(self.config, dt, method)
+        given, membrane = current.to(self.capacitance.dtype), self.membrane()
+        state, voltages = steady_state(torch.full_like(given[:, 0], self.rest), membrane.speed), []
+        for now in given.unbind(1):
+            state = STEPS[method](state, now, dt, membrane)
+            voltages.append(state.v)
+        return torch.stack(voltages, 1).to(current.dtype)
+
+    def simulate(
+        self,
+        current: Float[Tensor, " neuron"] | Float[Tensor, "step neuron"],
+        *,
+        duration: float,
+        dt: float = 0.01,
+        method: Method = "staggered",
+        start: float | None = None,
+        watch: Int[Tensor, " watched"] | None = None,
+    ) -> Recording:
+        """Run for `duration` ms in steps of `dt` ms. The current (µA/cm²) of each neuron is constant, or given for every step. `start` is
+        the voltage (mV) of a membrane that has long been there (at rest without it); `watch` are the neurons whose voltages and gates are
+        wanted (none without it)."""
+        currents = _checked_currents(current)
+        num_steps = self.num_steps(duration, dt, method, currents.min().item())
+        if current.ndim == 2 and len(current) != num_steps:
+            raise InputError(f"a current that changes must have a value for each of the {num_steps:,} steps", got=f"{len(current):,}")
+        watched = torch.empty(0, dtype=torch.long) if watch is None else _checked_watch(watch, currents.shape[1])
+        membrane = Membrane._make((self.capacitance.item(), *self.conductance.tolist(), *self.reversal.tolist(), self.config.speed))
+        first_state = steady_state(torch.full_like(currents[0], self.rest if start is None else start), membrane.speed)
+        state, traces = torch.stack(first_state).numpy(), np.empty((4, num_steps, len(watched)))
+        size, how = currents.shape[1], (num_steps, dt, membrane, self.config.fires_at, watched.numpy(), traces)
+
+        def run(first: int) -> tuple[np.ndarray, np.ndarray]:
+            return MARCHES[method](state, currents.numpy(), first, min(first + NEURONS_AT_ONCE, size), *how)
+
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            times, neurons = map(np.concatenate, zip(*pool.map(run, range(0, size, NEURONS_AT_ONCE)), strict=True))
+        if not np.isfinite(state).all():
+            raise InputError("voltages must stay finite", got=f"currents too strong for steps of {dt:g} ms", fix="take shorter steps")
+        order = np.argsort(times, kind="stable")
+        found = (torch.from_numpy(part) for part in (times[order], neurons[order], *traces))
+        return Recording(*found, num_neurons=size, duration=num_steps * dt)
+
+    def ionic_currents(self, recording: Recording) -> dict[str, Float[Tensor, "step watched"]]:
+        """What flows out through the membranes that were watched, in µA/cm², by the ion that carries it."""
+        state = State(recording.voltages, recording.n, recording.m, recording.h)
+        with torch.no_grad():
+            each = zip(IONS, conductances(state, self.membrane()), self.reversal, strict=True)
+            return {ion: conductance * (state.v - reversal) for ion, conductance, reversal in each}
+
+    def num_steps(self, duration: float, dt: float, method: Method, lowest_current: float = 0.0) -> int:
+        require_dt(self.config, dt, method, lowest_current)
+        if not dt <= duration <= MOST_STEPS * dt:
+            raise InputError(f"a simulation must last for 1 to {MOST_STEPS:,} steps", got=f"{duration:g} ms in steps of {dt:g} ms")
+        return round(duration / dt)
+
+    def parameter_table(self) -> list[ParameterRow]:
+        return [ParameterRow(name, "n", {"n": parameter.numel()}) for name, parameter in self.named_parameters()]
+
+
+def pulse(
+    amplitude: Float[Tensor, " neuron"], *, start: Time, stop: Time = math.inf, duration: float, dt: float
+) -> Float[Tensor, "step neuron"]:
+    """A current of `amplitude` µA/cm² from `start` to `stop` ms, none before and after. Pulses can be added."""
+    begins = dt * torch.arange(round(duration / dt), dtype=torch.double, device=amplitude.device)[:, None]
+    return ((begins > start - dt / 2) & (begins < stop - dt / 2)) * amplitude
+
+
+@torch.no_grad()
+def resting_voltage(membrane: Membrane) -> float:
+    """The lowest voltage (mV) at which nothing flows on balance. It lies between the reversal potentials, and is closed in on."""
+    reversal = torch.stack([membrane.sodium_reversal, membrane.potassium_reversal, membrane.leak_reversal])
+    low, high = reversal.min(), reversal.max()
+    for _ in range(6):
+        v = low + (high - low) * torch.linspace(0, 1, 1001, dtype=torch.double)
+        falling = derivative(steady_state(v, membrane.speed), 0.0, membrane).v <= 0
+        first = max(1, int(falling.int().argmax()))
+        low, high = v[first - 1], v[first]
+    return high.item()
+
+
+@lru_cache
+@torch.no_grad()
+def largest_dt(config: HodgkinHuxleyConfig, method: Method, lowest_current: float = 0.0) -> float:
+    """ms. Nothing is faster than a membrane that leaps from rest to the highest reversal potential, or whose m gates close because a
+    negative current takes the voltage far down. Runge and Kutta's step must be stable for the largest conductance and rate on the way. An
+    exponential step is always stable, but must not skip the opening of a gate."""
+    model = HodgkinHuxley(config)
+    leapt = steady_state(torch.tensor([model.rest], dtype=torch.double), config.speed)._replace(v=model.reversal.max()[None])
+    fastest = min(constant.item() for constant in time_constants(leapt.v, config.speed))
+    if method == "rk4":
+        after = relax_gates(leapt, fastest * torch.linspace(0, 100, 10_001, dtype=torch.double), config.speed)
+        charging = config.capacitance / pull(after, 0.0, model.membrane())[1].max().item()
+        lowest = torch.tensor(min(model.rest, config.leak_reversal + lowest_current / config.leak), dtype=torch.double)
+        fastest = RK4_LIMIT * min(fastest, charging, *(constant.item() for constant in time_constants(lowest, config.speed)))
+    digits = 1 - math.floor(math.log10(fastest))
+    return math.floor(fastest * 10**digits) / 10**digits
+
+
+def require_dt(config: HodgkinHuxleyConfig, dt: float, method: Method, lowest_current: float = 0.0) -> None:
+    if not dt > 0:
+        raise InputError("dt must be a time above 0 ms", got=f"{dt:g}")
+    largest = largest_dt(config, method, lowest_current)
+    if dt > largest:
+        rule = "a step of rk4 must be stable" if method == "rk4" else f"a step of {method} must not skip the opening of a gate"
+        raise InputError(rule, got=f"dt = {dt:g} ms", fix=f"the largest that works is {largest:g} ms")
+
+
+def _checked_currents(current: Tensor) -> Float[Tensor, "row neuron"]:
+    if not (current.numel() and torch.isfinite(current).all()):
+        raise InputError("currents must be finite, and of one neuron at least", got="some that are not" if current.numel() else "none")
+    return current.detach().to("cpu", torch.double).reshape(-1, current.shape[-1]).contiguous()
+
+
+def _checked_watch(watch: Tensor, num_neurons: int) -> Int[Tensor, " watched"]:
+    outside = watch[(watch < 0) | (watch >= num_neurons)]
+    if len(outside):
+        raise InputError(f"neurons to watch must be of 0 to {num_neurons - 1}", got=f"{int(outside[0])}")
+    return watch.to("cpu", torch.long)
+
+
+SIZES = {"squid": HodgkinHuxleyConfig(), "warm_squid": HodgkinHuxleyConfig(temperature=18.5)}
+"""The giant axon as it was measured, and at the temperature at which its travelling impulse was computed."""

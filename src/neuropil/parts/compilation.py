@@ -1,0 +1,25 @@
+"""Loops over time that Python would be too slow for, compiled by Numba.
+
+    @compiled
+    def leak(v, target, decay):
+        return target + (v - target) * decay
+
+Arithmetic keeps its order, so that a result does not depend on the machine. The compiled code is kept in `__pycache__` beside the file or,
+where that cannot be written, in Numba's directory of the user (NUMBA_CACHE_DIR); where neither can be, every process compiles anew. What is
+kept is thrown away when its own file changes, but not when a function changes that it calls from another file: after such an edit, touch
+the files that call it.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    plain = inspect.unwrap(function)  # tests wrap every function of the package with a check of its types
+    try:
+        return njit(plain, error_model="numpy", nogil=True, cache=True)
+    except RuntimeError:  # there is no directory to keep it in
+        return njit(plain, error_model="numpy", nogil=True)

@@ -1,0 +1,320 @@
+"""A leaky integrate-and-fire neuron, its synapses, and how well a simulation of it agrees with the formula.
+
+Neurons with constant inputs show how the membrane charges, fires and forgets. A sweep of inputs gives the tuning curve, counted in the
+simulation and computed by the formula, with spike times that are exact and with spike times on the grid of steps. Then an input that
+changes, yours if you give a file, and the filters of synapses that turn spikes back into something smooth.
+
+Inputs are counted in units of the smallest that makes the neuron fire, which is 1 for the neuron of the textbook.
+"""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from neuropil.config import Config, option
+from neuropil.data.traces import Traces, read_traces
+from neuropil.errors import InputError
+from neuropil.inspection.pictures import spikes as pictures
+from neuropil.inspection.report import Picture, Section, Table, Text
+from neuropil.models.lif import LIF, LIFConfig, Recording, SpikeTimes, rate
+from neuropil.parts.synapses import Synapse
+from neuropil.recipes.recipe import Recipe, Result
+from neuropil.recipes.recordings import SPIKES, TRACES, write_arrays
+from neuropil.recipes.study import Findings, Study
+from neuropil.training.progress import Display
+
+MOST_STEPS = 2_000_000
+SHOWN = 500.0
+"""ms: what pictures show of a longer simulation."""
+CURVE_POINTS, CURVE_TOP = 60, 6.0
+REFRACTORY_PERIODS = (0.0, 2.0, 5.0)
+OTHER_MODE: dict[SpikeTimes, SpikeTimes] = {"exact": "grid", "grid": "exact"}
+MODE_NAMES: dict[SpikeTimes, str] = {"exact": "exact spike times", "grid": "spikes on the grid"}
+
+
+class LIFOptions(Config):
+    neuron: LIFConfig = LIFConfig()
+    inputs: tuple[float, ...] = option((0.95, 1.05, 1.3, 2.0, 4.0), "constant inputs, a neuron for each; 1 is the least that makes it fire")
+    drive: Path | None = option(None, "CSV of inputs that change: a column for each neuron and, if you like, one called time (ms)")
+    duration: float = option(200.0, "how long to simulate (ms)")
+    dt: float = option(0.1, "step (ms)")
+    spike_times: SpikeTimes = option("exact", "when a spike happens: within the step, or on the grid of steps")
+    tau_s: float = option(5.0, "time constant of the synapses (ms)")
+    orders: tuple[int, ...] = option((0, 1, 2, 3), "orders of the synapses' filters", low=0)
+    delay: float = option(0.0, "delay of the synapses (ms)", low=0)
+
+    def validate(self) -> None:
+        for name, values in (("inputs", self.inputs), ("orders", self.orders)):
+            if not values:
+                raise InputError(f"--{name} needs at least one number", got="none")
+        if self.neuron.threshold <= self.neuron.rest:
+            got = f"rest={self.neuron.rest:g} and threshold={self.neuron.threshold:g}"
+            raise InputError("a neuron whose input is counted from the least that makes it fire must rest below its threshold", got=got)
+        for order in self.orders:
+            Synapse(self.tau_s, order, self.delay)
+        num_steps = LIF(self.neuron, self.spike_times).num_steps(self.duration, self.dt)
+        if num_steps > MOST_STEPS:
+            fix = "make --duration shorter or --dt longer"
+            raise InputError(f"a simulation may have up to {MOST_STEPS:,} steps", got=f"{num_steps:,}", fix=fix)
+        if not self.dt <= self.tau_s:
+            raise InputError(
+                "dt must be no longer than the synapses last", got=f"{self.dt:g}", fix=f"the largest that works is {self.tau_s:g}"
+            )
+
+    @property
+    def least(self) -> float:
+        """The input above which the neuron fires, in its own unit."""
+        return self.neuron.threshold - self.neuron.rest
+
+    @property
+    def long(self) -> float:
+        """ms: enough for many spikes of the slowest neuron of the curve."""
+        return 100 * (self.neuron.tau_m + self.neuron.tau_ref)
+
+
+def build(options: LIFOptions, seed: int) -> Study:
+    drive = None if options.drive is None else read_traces(options.drive)
+    facts = {} if options.drive is None else {"source": f"inputs of {options.drive.name}"}
+    return Study("lif", lambda folder, display: _compute(options, drive, folder, display), facts)
+
+
+def _compute(options: LIFOptions, drive: Traces | None, folder: Path, display: Display) -> Findings:
+    simulator = LIF(options.neuron, options.spike_times)
+    num_steps = simulator.num_steps(options.duration, options.dt)
+    times = options.dt * torch.arange(1, num_steps + 1, dtype=torch.double)
+
+    inputs = options.least * torch.tensor(options.inputs, dtype=torch.double)
+    constant = simulator.simulate(inputs, duration=options.duration, dt=options.dt, watch=torch.arange(len(inputs)))
+    _tell(display, 0.2, "constant inputs")
+    curve = options.least * CURVE_TOP * torch.arange(1, CURVE_POINTS + 1, dtype=torch.double) / CURVE_POINTS
+    modes: list[SpikeTimes] = [options.spike_times, OTHER_MODE[options.spike_times]]
+    step = min(max(options.dt, options.long / MOST_STEPS), *(LIF(options.neuron, mode).largest_dt() for mode in modes))
+    counted: dict[SpikeTimes, Recording] = {
+        mode: LIF(options.neuron, mode).simulate(curve, duration=options.long, dt=step) for mode in modes
+    }
+    _tell(display, 0.6, "tuning curve")
+    names, changing = _changing(options, drive, times, num_steps)
+    driven = simulator.simulate(changing, duration=options.duration, dt=options.dt, watch=torch.arange(changing.shape[1]))
+    _tell(display, 0.8, "changing input")
+
+    write_arrays(folder / SPIKES, times=constant.times, neurons=constant.neurons, driven_times=driven.times, driven_neurons=driven.neurons)
+    write_arrays(
+        folder / TRACES, times=times, inputs=inputs, voltages=constant.voltages, driven_inputs=changing, driven_voltages=driven.voltages
+    )
+    shown = times[: max(round(SHOWN / options.dt), 1)]
+    constant, driven = beginning(constant, len(shown)), beginning(driven, len(shown))
+    return Findings(
+        _results(options, curve, counted),
+        [
+            _membrane_section(options, inputs, shown, constant),
+            _tuning_section(options, inputs, curve, counted, step),
+            _raster_section(options, curve),
+            _refractory_section(options),
+            _driven_section(options, names, changing[: len(shown)], shown, driven, drive is not None),
+            _synapse_section(options, shown, constant),
+        ],
+    )
+
+
+def _tell(display: Display, share: float, words: str) -> None:
+    if display.due():
+        display.update(share, words)
+
+
+def beginning(recording: Recording, num_steps: int) -> Recording:
+    """The first steps of a recording."""
+    duration = recording.duration * num_steps / max(len(recording.voltages), 1)
+    early = recording.times <= duration
+    return replace(
+        recording,
+        times=recording.times[early],
+        neurons=recording.neurons[early],
+        voltages=recording.voltages[:num_steps],
+        duration=duration,
+    )
+
+
+def _results(options: LIFOptions, curve: Float[Tensor, " point"], counted: dict[SpikeTimes, Recording]) -> list[Result]:
+    """The run's own way, the formula, and the other way."""
+    formula = rate(curve, options.neuron)
+    own, other = (
+        Result(
+            MODE_NAMES[mode], {"mean_rate_hz": _mean(recording.rates()), "largest_rate_error": _largest_error(recording.rates(), formula)}
+        )
+        for mode, recording in counted.items()
+    )
+    return [own, Result("the formula", {"mean_rate_hz": _mean(formula)}), other]
+
+
+def _mean(rates: Float[Tensor, " point"]) -> float:
+    return round(rates.mean().item(), 9)  # beyond that, rounding decides which of two is larger
+
+
+def _largest_error(rates: Float[Tensor, " point"], formula: Float[Tensor, " point"]) -> float:
+    """As a share of the rate, where the neuron fires."""
+    fires = formula > 0
+    return (rates[fires] / formula[fires] - 1).abs().max().item()
+
+
+def _membrane_section(
+    options: LIFOptions, inputs: Float[Tensor, " neuron"], times: Float[Tensor, " step"], recording: Recording
+) -> Section:
+    neuron = options.neuron
+    words = (
+        "Each neuron has a constant input. Its voltage goes towards rest + v_in with the time constant "
+        f"τ_m = {neuron.tau_m:g} ms. Where that lies above the threshold (dashed) it gets there: a spike, marked in orange, then "
+        f"{neuron.tau_ref:g} ms at the reset voltage. An input below the threshold is never enough, however long it lasts. The shape of "
+        "a spike is always the same, so the model has only its time."
+    )
+    names = [f"v_in = {_written(value, neuron.unit)}" for value in inputs.tolist()]
+    trains = [recording.times[recording.neurons == index] for index in range(len(names))]
+    figure = pictures.membranes(times, recording.voltages, trains, names, threshold=neuron.threshold, reset=neuron.reset, unit=neuron.unit)
+    return Section("A membrane that charges, fires and forgets", [Text(words), Picture.of(figure, alt="voltages over time, with spikes")])
+
+
+def _tuning_section(
+    options: LIFOptions, inputs: Float[Tensor, " neuron"], curve: Float[Tensor, " point"], counted: dict[SpikeTimes, Recording], step: float
+) -> Section:
+    neuron, formula = options.neuron, rate(curve, options.neuron)
+    errors = {mode: _largest_error(recording.rates(), formula) for mode, recording in counted.items()}
+    words = (
+        "For a constant input the equation can be solved for the time from one spike to the next, which gives the rate: the line. "
+        f"The marks are counted in a simulation of {options.long / 1000:g} s in steps of {step:g} ms. Where spikes happen within a "
+        f"step, they differ by up to {100 * errors['exact']:.2g} %, which is rounding; where each waits for the end of its step, by up "
+        f"to {100 * errors['grid']:.2g} %, the more the faster the neuron fires and the longer the step is."
+    )
+    own = LIF(neuron, options.spike_times).simulate(inputs, duration=options.long, dt=step)
+    rows = [
+        [_written(value, neuron.unit), f"{expected:.3f}", f"{found:.3f}", str(count)]
+        for value, expected, found, count in zip(
+            inputs.tolist(), rate(inputs, neuron).tolist(), own.rates().tolist(), own.counts().tolist(), strict=True
+        )
+    ]
+    dense = curve[-1] * torch.linspace(0, 1, 601, dtype=torch.double)
+    rates = {MODE_NAMES[mode]: recording.rates() for mode, recording in counted.items()}
+    figure = pictures.tuning_curve(curve, rates, formula, (dense, rate(dense, neuron)), unit=neuron.unit)
+    header = ["v_in", "rate by the formula (Hz)", "rate in the simulation (Hz)", f"spikes in {options.long / 1000:g} s"]
+    caption = "The rate in the simulation is one over the mean interval between spikes."
+    return Section(
+        "How fast it fires", [Text(words), Picture.of(figure, alt="tuning curve, counted and by the formula"), Table(header, rows, caption)]
+    )
+
+
+def _raster_section(options: LIFOptions, curve: Float[Tensor, " point"]) -> Section:
+    duration = min(options.duration, SHOWN)
+    recording = LIF(options.neuron, options.spike_times).simulate(curve, duration=duration, dt=options.dt)
+    words = (
+        f"The same sweep as a raster: {CURVE_POINTS} neurons that start together, each with more input than the one below it, every "
+        f"spike a tick. The lowest {int((curve <= options.least).sum())} never fire."
+    )
+    spikes = {"all": (recording.times, recording.neurons)}
+    figure = pictures.raster(spikes, {"all": CURVE_POINTS}, duration=duration, ylabel="neuron, by its input")
+    return Section("A raster", [Text(words), Picture.of(figure, alt="spikes of neurons with growing inputs over time")])
+
+
+def _refractory_section(options: LIFOptions) -> Section:
+    neuron = options.neuron
+    v_in = options.least * torch.linspace(0, 20, 401, dtype=torch.double)
+    periods = sorted({*REFRACTORY_PERIODS, float(neuron.tau_ref)})
+    curves = {f"τ_ref = {period:g} ms": rate(v_in, neuron.override(tau_ref=period)) for period in periods}
+    words = (
+        "After a spike the neuron is deaf for τ_ref. It can never fire faster than 1/τ_ref (dotted), so the curve bends over; without a "
+        "refractory period it would grow with the input for ever."
+    )
+    ceilings = [1000 / period if period else None for period in periods]
+    figure = pictures.rate_curves(v_in, curves, ceilings, unit=neuron.unit)
+    return Section("What the refractory period costs", [Text(words), Picture.of(figure, alt="rates for several refractory periods")])
+
+
+def _changing(
+    options: LIFOptions, drive: Traces | None, times: Float[Tensor, " step"], num_steps: int
+) -> tuple[tuple[str, ...], Float[Tensor, "step neuron"]]:
+    """The user's inputs, or one that rises, swings and falls silent."""
+    if drive is not None:
+        return drive.names, options.least * drive.at_steps(num_steps, options.dt)
+    share = times / options.duration
+    swinging = 2.2 + 1.4 * torch.sin(2 * math.pi * 2.5 * share)
+    return ("input that changes",), options.least * torch.where(share < 0.8, swinging, 0.0).unsqueeze(1)
+
+
+def _driven_section(
+    options: LIFOptions,
+    names: tuple[str, ...],
+    v_in: Float[Tensor, "step neuron"],
+    times: Float[Tensor, " step"],
+    recording: Recording,
+    own: bool,
+) -> Section:
+    neuron, synapse = options.neuron, Synapse(2 * options.tau_s, 1)
+    words = (
+        "An input that changes is held during each step, and the solution goes on from there. The rate that the formula gives for the "
+        "input of the moment is what the neuron would do if it had time. Its spikes, filtered by a slow synapse "
+        f"(τ = {synapse.tau:g} ms, n = {synapse.order}), follow it later and less smoothly: with few spikes there is little to count."
+    )
+    blocks: list[Text | Picture] = [Text(words)]
+    for index, name in enumerate(names[:6]):
+        train = recording.times[recording.neurons == index]
+        rates = {
+            "formula for the input of the moment": rate(v_in[:, index], neuron),
+            "spikes, filtered": 1000 * synapse.filter_times(train, len(times), options.dt),
+        }
+        figure = pictures.driven(
+            times,
+            v_in[:, index],
+            recording.voltages[:, index],
+            train,
+            rates,
+            threshold=neuron.threshold,
+            reset=neuron.reset,
+            unit=neuron.unit,
+        )
+        caption = name if own else ""
+        blocks.append(Picture.of(figure, alt="an input that changes, the voltage with spikes, and rates", caption=caption))
+    return Section("An input that changes", blocks)
+
+
+def _synapse_section(options: LIFOptions, times: Float[Tensor, " step"], recording: Recording) -> Section:
+    synapses = {f"n = {order}": Synapse(options.tau_s, order, options.delay) for order in options.orders}
+    firing = recording.neurons.unique().tolist() or [0]
+    watched = firing[len(firing) // 2]  # of middling rate: fast enough for filtered spikes to overlap, slow enough to tell them apart
+    train = recording.times[recording.neurons == watched]
+    t = torch.linspace(0, options.delay + options.tau_s * (max(options.orders) + 6), 400, dtype=torch.double)
+    filtered = {name: synapse.filter_times(train, len(times), options.dt) for name, synapse in synapses.items()}
+    rows = [
+        [name, f"{_area(synapse):.6f}", f"{synapse.delay + synapse.order * synapse.tau:g}", f"{difference:.1g}"]
+        for name, synapse in synapses.items()
+        for difference in [(_summed(synapse, times, train) - filtered[name]).abs().max().item()]
+    ]
+    after = f" after {options.delay:g} ms" if options.delay else ""
+    words = (
+        "A spike lets transmitter into the cleft, and the neuron behind it receives a current that rises and fades: "
+        f"h(t) = tⁿ e^(−t/τ) / (n! τⁿ⁺¹), here with τ = {options.tau_s:g} ms{after}. Whatever n, its area is one, so that a higher order "
+        "comes later and lasts longer but weighs the same. A chain of n + 1 leaks computes it step by step, without remembering any "
+        "spike; the last column says how far that is from adding up h for every spike."
+    )
+    header = ["order", "area", "peak after (ms)", "largest difference (1/ms)"]
+    figure = pictures.synaptic_filters(t, {name: synapse.response(t) for name, synapse in synapses.items()}, times, filtered, train)
+    picture = Picture.of(figure, alt="synaptic filters, and a train of spikes through them")
+    return Section("Synapses", [Text(words), picture, Table(header, rows)])
+
+
+def _area(synapse: Synapse) -> float:
+    """∫ h dt by the trapezoidal rule."""
+    t = torch.linspace(synapse.delay, synapse.delay + synapse.tau * (synapse.order + 40), 40_001, dtype=torch.double)
+    return torch.trapezoid(synapse.response(t), t).item()
+
+
+def _summed(synapse: Synapse, times: Float[Tensor, " step"], train: Float[Tensor, " spike"]) -> Float[Tensor, " step"]:
+    # s(t) = Σ_p h(t − t_p); a spike at the very end of a step, up to rounding, belongs to it
+    return synapse.response(times.unsqueeze(1) + 1e-9 - train).sum(1)
+
+
+def _written(value: float, unit: str) -> str:
+    return f"{value:.4g} {unit}".strip()
+
+
+RECIPE = Recipe(LIFOptions(), build, verb="simulate")

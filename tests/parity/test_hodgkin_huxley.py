@@ -1,0 +1,121 @@
+"""Hodgkin–Huxley neurons against SciPy's adaptive solver, and against Brian2 with the same steps, as recorded by
+tests/parity/references/hodgkin_huxley_brian.py."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import solve_ivp
+
+from neuropil.models.hodgkin_huxley import HodgkinHuxley, HodgkinHuxleyConfig, Method, Recording
+
+START = -65.0
+MODEL = HodgkinHuxley(HodgkinHuxleyConfig())
+
+
+@cache
+def reference() -> dict[str, Any]:
+    with np.load(Path(__file__).parent / "references" / "hodgkin_huxley_brian.npz", allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+@cache
+def ours(method: Method) -> Recording:
+    """With the currents of the reference, which change every millisecond."""
+    brian = reference()
+    dt, duration = float(brian["dt"]), float(brian["duration"])
+    each_step = torch.from_numpy(brian["currents"]).repeat_interleave(round(1 / dt), 0)
+    return MODEL.simulate(each_step, duration=duration, dt=dt, method=method, start=START, watch=torch.arange(each_step.shape[1]))
+
+
+def trains(times: Any, neurons: Any) -> list[np.ndarray]:
+    return [np.sort(np.asarray(times)[np.asarray(neurons) == neuron]) for neuron in range(10)]
+
+
+def largest_difference(ones: list[np.ndarray], others: list[np.ndarray]) -> float:
+    assert [len(train) for train in ones] == [len(train) for train in others]
+    return max(float(np.abs(one - other).max(initial=0)) for one, other in zip(ones, others, strict=True))
+
+
+def test_the_reference_was_made_by_brian():
+    assert str(reference()["versions"]).startswith("Brian2 2.9")
+    assert len(reference()["rk4_times"]) > 30
+
+
+def test_exponential_euler_is_brians_step_for_step():
+    brian, recording = reference(), ours("exponential_euler")
+    sampled = int(brian["sampled"])
+    np.testing.assert_allclose(recording.voltages[sampled - 1 :: sampled], brian["exponential_euler_voltages"], atol=1e-6)
+    theirs = trains(brian["exponential_euler_times"], brian["exponential_euler_neurons"])
+    assert largest_difference(trains(recording.times, recording.neurons), theirs) < 1e-6
+
+
+def test_rk4_is_brians_wherever_the_current_is_constant_and_near_it_elsewhere():
+    """Theirs looks up a current within a step, so that it hears of a change a sixth of a step earlier."""
+    brian, recording = reference(), ours("rk4")
+    sampled = int(brian["sampled"])
+    constant = slice(0, 5)
+    np.testing.assert_allclose(recording.voltages[sampled - 1 :: sampled, constant], brian["rk4_voltages"][:, constant], atol=1e-6)
+    theirs = trains(brian["rk4_times"], brian["rk4_neurons"])
+    assert largest_difference(trains(recording.times, recording.neurons), theirs) < 0.02
+
+
+# --- SciPy -------------------------------------------------------------------------------------------------------------------------------
+
+
+def slopes(_: float, state: np.ndarray, current: np.ndarray) -> np.ndarray:
+    """The equations as textbooks print them."""
+    v, n, m, h = state.reshape(4, -1)
+    alpha_n, beta_n = 0.01 * (v + 55) / (1 - np.exp(-(v + 55) / 10)), 0.125 * np.exp(-(v + 65) / 80)
+    alpha_m, beta_m = 0.1 * (v + 40) / (1 - np.exp(-(v + 40) / 10)), 4 * np.exp(-(v + 65) / 18)
+    alpha_h, beta_h = 0.07 * np.exp(-(v + 65) / 20), 1 / (1 + np.exp(-(v + 35) / 10))
+    flow = 120 * m**3 * h * (v - 50) + 36 * n**4 * (v + 77) + 0.3 * (v + 54.387)
+    gates = [alpha_n * (1 - n) - beta_n * n, alpha_m * (1 - m) - beta_m * m, alpha_h * (1 - h) - beta_h * h]
+    return np.concatenate([current - flow, *gates])
+
+
+def crossing(neuron: int) -> Any:
+    def rises(_: float, state: np.ndarray, __: np.ndarray) -> float:
+        return state[neuron]
+
+    rises.direction = 1  # type: ignore[attr-defined]  # solve_ivp looks for it there
+    return rises
+
+
+@cache
+def by_scipy() -> list[np.ndarray]:
+    """Spike times by an adaptive method of the eighth order, with errors below 1e-9, a millisecond of constant current at a time."""
+    v = np.full(10, START)
+    state = np.concatenate([v, *(np.full(10, gate) for gate in resting_gates())])
+    found: list[list[float]] = [[] for _ in v]
+    for begin, current in enumerate(reference()["currents"]):
+        solved = solve_ivp(
+            slopes, (begin, begin + 1), state, "DOP853", args=(current,), rtol=1e-9, atol=1e-9, events=[crossing(k) for k in range(10)]
+        )
+        state = solved.y[:, -1]
+        for train, times in zip(found, solved.t_events, strict=True):
+            train += times.tolist()
+    return [np.array(train) for train in found]
+
+
+def resting_gates() -> tuple[float, float, float]:
+    """At −65 mV."""
+    alpha_n, alpha_m, beta_h = 0.1 / np.expm1(1), 2.5 / np.expm1(2.5), 1 / (np.exp(3) + 1)
+    return alpha_n / (alpha_n + 0.125), alpha_m / (alpha_m + 4), 0.07 / (0.07 + beta_h)
+
+
+@pytest.mark.parametrize(("method", "tolerance"), [("staggered", 0.02), ("rk4", 0.001)])
+def test_spikes_come_when_an_adaptive_solver_says(method: Method, tolerance: float):
+    recording = ours(method)
+    assert sum(map(len, by_scipy())) > 30
+    assert largest_difference(trains(recording.times, recording.neurons), by_scipy()) < tolerance
+
+
+def test_exponential_euler_is_late_by_the_error_of_its_step():
+    """Brian2's step is of the first order: half a millisecond after a hundred, and the reason for the staggered one."""
+    recording = ours("exponential_euler")
+    difference = largest_difference(trains(recording.times, recording.neurons), by_scipy())
+    assert 0.02 < difference < 2

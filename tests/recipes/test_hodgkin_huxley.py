@@ -1,0 +1,185 @@
+"""What is done to an axon, what comes out of it, and what a run leaves in its folder."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from neuropil.errors import InputError
+from neuropil.inspection.report import Number, Numbers, Picture, Table, Text
+from neuropil.recipes.hodgkin_huxley import PULSE_AT, RECIPE, Axon, HodgkinHuxleyOptions, least, phases_of
+from neuropil.recipes.study import Study
+
+
+def options_with(**values: Any) -> HodgkinHuxleyOptions:
+    return HodgkinHuxleyOptions().override(**({"dt": 0.05, "duration": 40.0} | values))
+
+
+def study_in(folder: Path, **values: Any) -> Study:
+    study = RECIPE.build(options_with(**values), 0)
+    assert isinstance(study, Study)
+    study.train(folder, show_progress=False)
+    return study
+
+
+def words_of(study: Study, title: str) -> str:
+    (section,) = (section for section in study.findings.sections if section.title == title)
+    return " ".join(block.text for block in section.blocks if isinstance(block, Text))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("axon")
+
+
+@pytest.fixture(scope="module")
+def study(folder: Path) -> Study:
+    return study_in(folder)
+
+
+def test_the_staggered_step_is_better_than_euler_for_the_same_work(study: Study):
+    own, euler, rk4, truth = study.evaluate()
+    assert [own.name, euler.name] == ["staggered, steps of 0.05 ms", "exponential Euler, steps of 0.05 ms"]
+    assert own.metrics["ms_of_spike_time_error"] < 0.1 * euler.metrics["ms_of_spike_time_error"]
+    assert rk4.metrics["ms_of_spike_time_error"] < 0.01
+    assert truth.metrics == {"ms_of_spike_time_error": 0.0, "spikes": 7.0}
+
+
+def test_every_part_of_the_report_has_its_picture(study: Study):
+    sections = study.findings.sections
+    assert [section.title for section in sections] == [
+        "An action potential",
+        "What the gates want",
+        "The threshold",
+        "The refractory period",
+        "How fast it fires",
+        "Given currents",
+        "How good the steps are",
+    ]
+    assert all(any(isinstance(block, Picture) for block in section.blocks) for section in sections)
+
+
+def test_an_action_potential_lies_between_the_reversal_potentials(study: Study):
+    (facts,) = (block for block in study.findings.sections[0].blocks if isinstance(block, Numbers))
+    values = {fact.label: float(fact.value.removesuffix(" mV").replace("−", "-")) for fact in facts.items if isinstance(fact, Number)}
+    assert -77 < values["lowest"] < values["rest"] < values["takes off at"] < 0 < values["peak"] < 50
+
+
+def test_spikes_and_traces_are_there_for_other_programs(study: Study, folder: Path):
+    with np.load(folder / "spikes.npz") as spikes, np.load(folder / "traces.npz") as traces:
+        assert set(spikes["neurons"].tolist()) == {0, 1, 2, 3}
+        assert traces["times"][[0, -1]].tolist() == pytest.approx([0.05, 40])
+        assert traces["currents"].shape == traces["voltages"].shape == traces["h"].shape == (800, 4)
+        first = spikes["times"][0]
+        step = int(first / 0.05)
+        assert traces["voltages"][step - 1, spikes["neurons"][0]] < 0 <= traces["voltages"][step, spikes["neurons"][0]]
+
+
+def test_one_per_cent_decides_between_nothing_and_a_whole_spike():
+    axon = Axon(options_with())
+    threshold = axon.threshold()
+    assert threshold is not None
+    strengths = torch.tensor([0.99, 1.01], dtype=torch.double) * threshold
+    recording = axon.run(axon.pulse(strengths, 30), 30, watch=True)
+    below, above = recording.voltages.max(0).values.tolist()
+    assert below < -50
+    assert above > 20
+
+
+def test_a_short_pulse_needs_a_strength_that_goes_as_one_over_its_width():
+    short, shorter = Axon(options_with(dt=0.01)).least_strength(torch.tensor([0.1, 0.2], dtype=torch.double)).tolist()
+    assert short / shorter == pytest.approx(2, rel=0.05)
+
+
+def test_a_second_pulse_is_refused_at_first_then_must_be_stronger_then_need_not_be():
+    axon = Axon(options_with())
+    threshold = axon.threshold()
+    assert threshold is not None
+    ratios = (axon.least_second_strength(torch.tensor([4.0, 11.0, 15.0, 19.0], dtype=torch.double), threshold) / threshold).tolist()
+    assert math.isnan(ratios[0])
+    assert ratios[1] > ratios[2] > 1 > ratios[3]
+
+
+def test_the_least_that_is_enough_is_found_for_every_case_at_once():
+    needed = torch.tensor([0.0, 1.0, 3.7, 200.0], dtype=torch.double)
+    found = least(lambda strength: strength >= needed, torch.full_like(needed, 10.0))
+    assert found.tolist() == pytest.approx([0, 1, 3.7, math.nan], abs=1e-3, nan_ok=True)
+
+
+def test_phases_follow_each_other_and_turn_where_the_voltage_does():
+    axon = Axon(options_with())
+    recording = axon.run(axon.pulse(torch.tensor([12.0], dtype=torch.double), 30), 30, watch=True)
+    times, voltage = axon.times(recording), recording.voltages[:, 0]
+    outward = torch.stack(list(axon.model.ionic_currents(recording).values())).sum(0)[:, 0]
+    phases = phases_of(times, voltage, outward, axon.model.rest, PULSE_AT)
+    names, begins, ends = zip(*phases, strict=True)
+    assert len(names) == 6
+    assert begins[1:] == ends[:-1]
+    assert begins[3] == times[voltage.argmax()]
+    assert begins[1] == PULSE_AT
+    rising = (times > begins[2]) & (times < ends[2])
+    assert (outward[rising] < 0).all()
+    undershoot = (times > begins[4]) & (times < ends[4])
+    assert (voltage[undershoot] < axon.model.rest).all()
+
+
+def test_a_membrane_without_sodium_has_no_threshold_and_the_report_says_so(tmp_path: Path):
+    study = study_in(tmp_path, sodium=0.0)
+    assert "It answers no pulse of 1 ms up to 59 µA/cm² with a spike" in words_of(study, "No threshold")
+    assert words_of(study, "How fast it fires") == "No constant current up to 100 µA/cm² makes this membrane fire on and on."
+    assert study.evaluate()[0].metrics == {"ms_of_spike_time_error": 0.0, "spikes": 0.0}
+
+
+@pytest.mark.parametrize("values", [{"leak_reversal": -20.0}, {"temperature": 18.5, "dt": 0.02}, {"fires_at": -60.0}])
+def test_other_membranes_get_a_report_too(values: dict[str, Any], tmp_path: Path):
+    study = study_in(tmp_path, currents=(10.0,), **values)
+    assert len(study.findings.sections) >= 5
+    assert all(math.isfinite(value) for result in study.evaluate() for value in result.metrics.values())
+
+
+def test_currents_of_a_file_are_used_step_by_step(tmp_path: Path):
+    path = tmp_path / "currents.csv"
+    path.write_text("time,weak,late\n0,2,0\n20,2,15\n", encoding="utf-8")
+    study = study_in(tmp_path, drive=path)
+    (section,) = (section for section in study.findings.sections if section.title == "Given currents")
+    (table,) = (block for block in section.blocks if isinstance(block, Table))
+    assert [row[0] for row in table.rows] == ["weak", "late"]
+    with np.load(tmp_path / "spikes.npz") as spikes, np.load(tmp_path / "traces.npz") as traces:
+        assert (spikes["times"][spikes["neurons"] == 1] > 20).all()
+        assert traces["currents"][[399, 400], 1].tolist() == [0, 15]
+    assert study.facts() == {"source": "currents of currents.csv"}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"dt": 0.2}, "a step of staggered must not skip the opening of a gate, but got dt = 0.2 ms: the largest that works is 0.11 ms."),
+        (
+            {"dt": 0.05, "method": "rk4", "currents": (-20.0,)},
+            "a step of rk4 must be stable, but got dt = 0.05 ms: the largest that works is 0.03 ms.",
+        ),
+        ({"currents": ()}, "--currents needs at least one number, but got none."),
+        ({"currents": (math.inf,)}, "currents must be finite, but got inf."),
+    ],
+)
+def test_options_that_do_not_fit_get_their_sentence(values: dict[str, Any], message: str):
+    with pytest.raises(InputError) as error:
+        options_with(**values)
+    assert str(error.value) == message
+
+
+def test_a_file_with_a_current_too_negative_for_the_step_is_refused_before_anything_is_written(tmp_path: Path):
+    path = tmp_path / "currents.csv"
+    path.write_text("a\n-30\n", encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        RECIPE.build(options_with(method="rk4", drive=path), 0)
+    assert str(error.value).startswith("a step of rk4 must be stable, but got dt = 0.05 ms: the largest that works is ")
+
+
+def test_a_run_that_would_not_fit_into_memory_is_refused():
+    with pytest.raises(InputError) as error:
+        RECIPE.build(options_with(duration=1e6), 0)
+    assert str(error.value) == "a run keeps up to 20,000,000 voltages, but got 80,000,000: make it shorter, or its steps longer."
