@@ -59,16 +59,17 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "Forecaster": lambda count: (torch.randn(count, 15), torch.randn(count, 15 + 12, 4)),
     "GaussianProcess": lambda count: (torch.rand(count, 1),),
     "GRU": vectors,
-    "HodgkinHuxley": lambda count: (20 * torch.rand(count, 7),),
     "LSTM": vectors,
     "MinGRU": vectors,
     "MLP": pictures,
     "PatchAttention": pictures,
+    "PredictiveCoding": pictures,
     "RNN": vectors,
     "Seq2Seq": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
     "Sequence": few_tokens,
     "Sequence-encoder_decoder": lambda count: (*few_tokens(count), padded_tokens(count, 5, 20)),
     "Sequence-one_to_many": lambda count: (torch.randn(count, 6), padded_tokens(count, 5, 20)),
+    "SpikingClassifier": pictures,
     "Tracker": lambda count: (torch.randint(0, 256, (count, 5, 1, 28, 28), dtype=torch.uint8),),
     "Transformer": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
     "UniversalApproximator": lambda count: (torch.rand(count),),
@@ -78,7 +79,10 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
 TOO_LARGE = {("Seq2Seq", "luong"), ("Transformer", "base"), ("Transformer", "big")}
 TOO_LARGE |= {("GPT2", size) for size in ("small", "medium", "large", "xl")} | {("BERT", "base"), ("BERT", "large")}
 TOO_LARGE |= {("ViT", "base_16"), ("ViT", "large_16"), ("CLIP", "base_32"), ("CLIP", "large_14")}
-UNUSED = {"BERT": {"pooler.weight", "pooler.bias"}}
+UNUSED = {
+    "BERT": {"pooler.weight", "pooler.bias"},
+    "PredictiveCoding": {f"down.{layer}.{name}" for layer in range(3) for name in ("weight", "bias")},
+}
 """What an answer does not depend on: a second answer does."""
 
 

@@ -58,6 +58,12 @@ SMALL: dict[str, dict[str, Any]] = {
     "clip": {"scenes": 120, "width": 16, "heads": 2, "layers": 1, "text_width": 16, "text_heads": 2, "text_layers": 1, "epochs": 1},
     "lif": {"duration": 30.0, "dt": 0.5, "orders": (0, 1)},
     "hodgkin_huxley": {"dt": 0.05, "duration": 40.0},
+    "spiking_network": {"duration": 200.0, "settle": 20.0, "dt": 0.5},
+    "balanced_network": {"neurons": 500, "duration": 60.0, "settle": 10.0},
+    "population": {"duration": 200.0, "repeats": 1},
+    "dynamics": {"equations": ("4*y", "-4*x"), "start": (3.0, 0.0), "neurons": 200, "duration": 500.0, "hold": 1500.0},
+    "spiking_classifier": {"hidden": (32, 16), "steps": 10, "epochs": 1},
+    "predictive_coding": {"hidden": (16, 16), "epochs": 1},
 }
 SHORTENED: dict[str, dict[str, Any]] = {
     "recurrence": {"updates": 40},

@@ -32,12 +32,17 @@ if TYPE_CHECKING:
     from neuropil.models.mlp import MLPConfig as MLPConfig
     from neuropil.models.patch_attention import PatchAttention as PatchAttention
     from neuropil.models.patch_attention import PatchAttentionConfig as PatchAttentionConfig
+    from neuropil.models.population import Population as Population
+    from neuropil.models.predictive_coding import PredictiveCoding as PredictiveCoding
+    from neuropil.models.predictive_coding import PredictiveCodingConfig as PredictiveCodingConfig
     from neuropil.models.rnn import RNN as RNN
     from neuropil.models.rnn import RNNConfig as RNNConfig
     from neuropil.models.seq2seq import Seq2Seq as Seq2Seq
     from neuropil.models.seq2seq import Seq2SeqConfig as Seq2SeqConfig
     from neuropil.models.sequence import Sequence as Sequence
     from neuropil.models.sequence import SequenceConfig as SequenceConfig
+    from neuropil.models.spiking_classifier import SpikingClassifier as SpikingClassifier
+    from neuropil.models.spiking_classifier import SpikingClassifierConfig as SpikingClassifierConfig
     from neuropil.models.tracker import Tracker as Tracker
     from neuropil.models.tracker import TrackerConfig as TrackerConfig
     from neuropil.models.transformer import Transformer as Transformer
@@ -57,14 +62,15 @@ MODELS = {
     "Forecaster": "forecaster",
     "GRU": "gru",
     "GaussianProcess": "gaussian_process",
-    "HodgkinHuxley": "hodgkin_huxley",
     "LSTM": "lstm",
     "MLP": "mlp",
     "MinGRU": "mingru",
     "PatchAttention": "patch_attention",
+    "PredictiveCoding": "predictive_coding",
     "RNN": "rnn",
     "Seq2Seq": "seq2seq",
     "Sequence": "sequence",
+    "SpikingClassifier": "spiking_classifier",
     "Tracker": "tracker",
     "Transformer": "transformer",
     "UniversalApproximator": "universal_approximation",
@@ -72,7 +78,9 @@ MODELS = {
 """Each model's class and the file that holds it, with its Config beside it; tests/contracts covers all that are listed."""
 
 SIMULATORS = {
+    "HodgkinHuxley": "hodgkin_huxley",
     "LIF": "lif",
+    "Population": "population",
 }
 """What runs in time and learns no weights, with the file that holds it."""
 

@@ -57,6 +57,35 @@ SYSTEMS = (
     System("clip", "attention", "a network that sees and one that reads, which meet in one space", "models.clip"),
     System("lif", "neurons", "leaky integrate-and-fire: a membrane that charges, leaks and fires", "models.lif", "simulate"),
     System("hodgkin_huxley", "neurons", "why a nerve fires, from the currents through its membrane", "models.hodgkin_huxley", "simulate"),
+    System(
+        "spiking_network",
+        "neurons",
+        "groups of spiking neurons, wired as you like, from a small file of your own",
+        "models.spiking_network",
+        "simulate",
+    ),
+    System(
+        "balanced_network",
+        "neurons",
+        "Brunel's network of 12,500 neurons, in which excitation and inhibition cancel",
+        "models.balanced_network",
+        "simulate",
+    ),
+    System("population", "neurons", "what a population of neurons stands for, and how to read it back", "models.population", "simulate"),
+    System(
+        "dynamics",
+        "neurons",
+        "populations that follow a differential equation: integrator, oscillator, Lorenz",
+        "models.neural_dynamics",
+        "simulate",
+    ),
+    System(
+        "spiking_classifier",
+        "neurons",
+        "spiking neurons that learn to tell pictures apart, by a surrogate gradient",
+        "models.spiking_classifier",
+    ),
+    System("predictive_coding", "neurons", "value and error nodes that settle, and learn by local rules alone", "models.predictive_coding"),
 )
 
 NETWORK_SYSTEM = "spiking_network"

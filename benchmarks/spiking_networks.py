@@ -1,0 +1,229 @@
+"""Spiking networks beside Brian2 (cython) and Nengo: 1,000 LIF neurons with dense recurrent weights in steps of 1 ms, Brunel's balanced
+network of 12,500 neurons and 15.6 million synapses for one second, and what a neuron costs as the network grows at a fixed fan-in.
+Floors: 15 times as fast as Brian2 on the first (goal 25) and 5 times on the second (goal: faster than real time); cost linear within 1.3
+from 1,000 to 100,000 neurons.
+
+Brian2 needs numpy < 2 and so an environment of its own: BRIAN_PYTHON=path/to/python python -m benchmarks.spiking_networks. It simulates
+the same weights and input in a process that stays, so that what it compiles and builds is not counted; ours neither.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.timing import alternate, ratio
+from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balanced_network
+from neuropil.models.lif import LIFConfig
+from neuropil.models.spiking_network import Connection, Current, Group, Network, Poisson, Simulator
+
+NEURONS, DENSE_STEPS, ROUNDS = 1_000, 2_000, 5
+BALANCED_ROUNDS = 3
+GROWTH, FAN_IN = (1_000, 10_000, 100_000), 100
+SPIKES_APART = 0.02
+"""Rates of two simulations of one network may differ by as much and still be the same work."""
+
+BRIAN_DENSE = """
+import sys, time
+import numpy as np
+import brian2
+from brian2 import ms
+with np.load(sys.argv[1]) as file:
+    weights, inputs, start = file["weights"], file["inputs"], file["start"]
+brian2.prefs.codegen.target = "cython"
+brian2.defaultclock.dt = 1 * ms
+tau = 20 * ms
+neurons = brian2.NeuronGroup(
+    len(inputs), "dv/dt = (drive - v) / tau : 1 (unless refractory)\\ndrive : 1",
+    threshold="v > 1", reset="v = 0", refractory=3 * ms, method="exact",
+)
+neurons.v, neurons.drive = start, inputs
+synapses = brian2.Synapses(neurons, neurons, "w : 1", on_pre="v_post += w")
+synapses.connect()
+synapses.w = weights.reshape(-1)
+monitor = brian2.SpikeMonitor(neurons)
+network = brian2.Network(neurons, synapses, monitor)
+def work(steps):
+    network.run(steps * ms)
+work(100)
+"""
+BRIAN_BALANCED = """
+import sys, time
+import numpy as np
+import brian2
+from brian2 import mV, ms, Hz
+neurons_e, neurons_i, from_e, from_i = map(int, sys.argv[1:5])
+jump, g, outside = map(float, sys.argv[5:8])
+brian2.prefs.codegen.target = "cython"
+brian2.defaultclock.dt = 0.1 * ms
+brian2.seed(0)
+tau = 20 * ms
+size = neurons_e + neurons_i
+neurons = brian2.NeuronGroup(
+    size, "dv/dt = -v / tau : volt (unless refractory)", threshold="v > 20*mV", reset="v = 10*mV", refractory=2.1 * ms, method="exact"
+)
+random = np.random.default_rng(0)
+def fan_in(number, first, count):
+    sources = np.concatenate([random.choice(number, count, replace=False) for _ in range(size)]) + first
+    return sources, np.repeat(np.arange(size), count)
+excite = brian2.Synapses(neurons, neurons, on_pre="v_post += jump", delay=1.5 * ms, namespace={"jump": jump * mV})
+i, j = fan_in(neurons_e, 0, from_e)
+excite.connect(i=i, j=j)
+inhibit = brian2.Synapses(neurons, neurons, on_pre="v_post -= g * jump", delay=1.5 * ms, namespace={"jump": jump * mV, "g": g})
+i, j = fan_in(neurons_i, neurons_e, from_i)
+inhibit.connect(i=i, j=j)
+outside = brian2.PoissonInput(neurons, "v", from_e, outside / from_e * Hz, weight=jump * mV)
+monitor = brian2.SpikeMonitor(neurons)
+network = brian2.Network(neurons, excite, inhibit, outside, monitor)
+def work(steps):
+    network.run(steps * 0.1 * ms)
+work(10)
+"""
+BRIAN_ANSWERS = """
+print("ready", flush=True)
+for line in sys.stdin:
+    before = monitor.num_spikes
+    work(int(line))
+    print(monitor.num_spikes - before, flush=True)
+"""
+
+
+class Brian:
+    """A process of Brian2 that has built its network and waits for a number of steps."""
+
+    def __init__(self, python: str, script: str, *arguments: object):
+        command = [python, "-c", script + BRIAN_ANSWERS, *map(str, arguments)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.spikes = 0
+        if self._line() != "ready":
+            raise RuntimeError(f"Brian2 did not start with {python}")
+
+    def run(self, steps: int) -> None:
+        if self.process.stdin is None:
+            raise RuntimeError("Brian2 does not listen")
+        self.process.stdin.write(f"{steps}\n")
+        self.process.stdin.flush()
+        self.spikes = int(self._line())
+
+    def _line(self) -> str:
+        return self.process.stdout.readline().strip() if self.process.stdout is not None else ""
+
+    def close(self) -> None:
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        self.process.wait()
+
+
+class Ours:
+    def __init__(self, network: Network, dt: float, **options: int):
+        self.simulator, self.spikes = Simulator(network, dt=dt, **options), 0
+        self.run(10)
+
+    def run(self, steps: int) -> None:
+        recording = self.simulator.run(steps * self.simulator.dt)
+        self.spikes = sum(len(train.times) for train in recording.spikes.values())
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--small", action="store_true", help="a moment of each, to see that it runs")
+    small = parser.parse_args([] if words is None else words).small
+    python = os.environ.get("BRIAN_PYTHON")
+    print_dense(python, *((100, 20, 1) if small else (NEURONS, DENSE_STEPS, ROUNDS)))
+    print_balanced(python, *((SIZES["AI"].override(neurons=500), 100, 1) if small else (SIZES["AI"], 10_000, BALANCED_ROUNDS)))
+    print_growth((1_000, 2_000) if small else GROWTH, 50 if small else 100_000)
+
+
+def print_dense(python: str | None, neurons: int, steps: int, rounds: int) -> None:
+    random = np.random.default_rng(0)
+    weights = random.normal(0, 0.02, (neurons, neurons)).astype(np.float32)
+    inputs, start = random.uniform(0.9, 1.3, neurons), random.uniform(0, 1, neurons)
+    network = Network([Group("all", neurons, LIFConfig(), start)], [Connection("all", "all", weights)], [Current("all", inputs)])
+    ours = Ours(network, 1.0)
+    work: dict[str, Callable[[], object]] = {"neuropil": lambda: ours.run(steps)}
+    if nengo_is_there():
+        work["Nengo"] = nengo_dense(weights, inputs, steps)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "network.npz"
+        np.savez(file, weights=weights, inputs=inputs, start=start)
+        brian = Brian(python, BRIAN_DENSE, file) if python else None
+        if brian is not None:
+            work["Brian2"] = lambda: brian.run(steps)
+        seconds = alternate(work, rounds)
+        if brian is not None:
+            brian.close()
+            print(f"spikes in the last round: neuropil {ours.spikes:,}, Brian2 {brian.spikes:,}")
+    for name, values in seconds.items():
+        print(f"{neurons:,} neurons, dense, {name}: {1e6 * statistics.median(values) / steps:.1f} µs a step")
+    for name in ("Brian2", "Nengo"):
+        if name in seconds:
+            print(f"{name} / neuropil: {ratio(seconds[name], seconds['neuropil'])}")
+
+
+def nengo_is_there() -> bool:
+    return find_spec("nengo") is not None
+
+
+def nengo_dense(weights: np.ndarray, inputs: np.ndarray, steps: int) -> Callable[[], object]:
+    """The same neurons and weights; Nengo's synapse filters a spike over one step, which is a delta synapse there."""
+    nengo: Any = import_module("nengo")
+    with nengo.Network(seed=0) as model:
+        ensemble = nengo.Ensemble(len(inputs), 1, neuron_type=nengo.LIF(tau_rc=0.02, tau_ref=0.002), gain=np.ones(len(inputs)), bias=inputs)
+        # a spike is 1/dt for one step: w τ_m of it moves the voltage by w
+        nengo.Connection(ensemble.neurons, ensemble.neurons, transform=weights.T * 0.02, synapse=0)
+    simulator = nengo.Simulator(model, dt=0.001, progress_bar=False, optimize=True)
+    return lambda: simulator.run_steps(steps, progress_bar=False)
+
+
+def print_balanced(python: str | None, config: BalancedNetworkConfig, steps: int, rounds: int) -> None:
+    ours = {f"neuropil, {threads} thread{'s' * (threads > 1)}": Ours(balanced_network(config), 0.1, threads=threads) for threads in (1, 2)}
+    work: dict[str, Callable[[], object]] = {name: (lambda each=each: each.run(steps)) for name, each in ours.items()}
+    arguments = (config.num_excitatory, config.num_inhibitory, *config.fan_in, config.jump, config.g, config.external_rate)
+    brian = Brian(python, BRIAN_BALANCED, *arguments) if python else None
+    if brian is not None:
+        work["Brian2"] = lambda: brian.run(steps)
+    seconds = alternate(work, rounds)
+    first, last = ours.values()
+    if brian is not None:
+        brian.close()
+        print(f"spikes in the last round: neuropil {last.spikes:,}, Brian2 {brian.spikes:,}")
+        if abs(last.spikes / brian.spikes - 1) > SPIKES_APART:
+            print("the two do not simulate the same network")
+    print(f"{config.neurons:,} neurons, {first.simulator.num_synapses:,} synapses, {steps * 0.1:g} ms:")
+    for name, values in seconds.items():
+        print(f"{name}: {statistics.median(values):.2f} s, {statistics.median(values) / (steps * 1e-4):.2f} of real time")
+    if brian is not None:
+        for name in ours:
+            print(f"Brian2 / {name}: {ratio(seconds['Brian2'], seconds[name])}")
+
+
+def print_growth(sizes: tuple[int, ...], steps: int) -> None:
+    """Every neuron hears FAN_IN others, fires at the same rate, and the work of all networks is the same number of neurons times steps."""
+    costs = []
+    for size in sizes:
+        config = LIFConfig()
+        network = Network(
+            [Group("all", size, config, (0.0, 1.0))],
+            [Connection("all", "all", -0.01, fan_in=FAN_IN, delay=1.5)],
+            [Poisson("all", 2_000.0, 0.03)],
+        )
+        ours, number = Ours(network, 0.1, threads=1), max(1, steps * sizes[0] // size)
+        taken = min(alternate({"ours": lambda ours=ours, number=number: ours.run(number)}, 3)["ours"])
+        costs.append(taken / (number * size))
+        rate = ours.spikes / (number * size) * 10_000
+        print(
+            f"{size:,} neurons: {1e9 * costs[-1]:.2f} ns for a neuron's step at {rate:.1f} Hz, {costs[-1] / costs[0]:.2f} of the smallest"
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

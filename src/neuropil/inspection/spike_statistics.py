@@ -1,0 +1,102 @@
+"""What trains of spikes have in common: how often, how regularly and how much together the neurons of a group fire.
+
+    rate          spikes per second of each neuron
+    CV            standard deviation / mean of the intervals between its spikes: 0 like a clock, 1 like a Poisson process
+    Fano factor   variance / mean of its spikes in windows of equal length: 0 like a clock, 1 like a Poisson process
+    synchrony     χ = √(Var_t⟨n⟩ / ⟨Var_t n_i⟩), where n_i are the spikes of neuron i in short bins, and ⟨…⟩ is the mean over neurons:
+                  1 if all fire together, about 1/√N if each fires on its own (Golomb and Rinzel)
+
+Times are in ms, counted from the beginning of what was recorded; rates are in Hz.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from neuropil.errors import InputError
+
+
+@dataclass(frozen=True)
+class SpikeTrains:
+    """The spikes of `num_neurons` from 0 to `duration` (ms), each with its time and its neuron."""
+
+    times: Float[Tensor, " spike"]
+    neurons: Int[Tensor, " spike"]
+    num_neurons: int
+    duration: float
+
+    def __post_init__(self) -> None:
+        if not (self.num_neurons > 0 and self.duration > 0):
+            raise InputError("trains of spikes need neurons and time", got=f"{self.num_neurons} neurons and {self.duration:g} ms")
+
+    def after(self, start: float) -> "SpikeTrains":
+        """Without the first `start` ms, in which a simulation settles."""
+        kept = self.times > start
+        return SpikeTrains(self.times[kept] - start, self.neurons[kept], self.num_neurons, self.duration - start)
+
+
+def rates(trains: SpikeTrains) -> Float[Tensor, " neuron"]:
+    return 1000 * torch.bincount(trains.neurons, minlength=trains.num_neurons).double() / trains.duration
+
+
+def interval_cv(trains: SpikeTrains) -> Float[Tensor, " neuron"]:
+    """Of each neuron; not a number where there are fewer than two intervals."""
+    order = torch.argsort(trains.times, stable=True)
+    order = order[torch.argsort(trains.neurons[order], stable=True)]
+    times, neurons = trains.times[order].double(), trains.neurons[order]
+    same = neurons[1:] == neurons[:-1]
+    intervals, owners = (times[1:] - times[:-1])[same], neurons[1:][same]
+    count = torch.bincount(owners, minlength=trains.num_neurons).double()
+    mean = torch.bincount(owners, intervals, minlength=trains.num_neurons) / count
+    variance = torch.bincount(owners, (intervals - mean[owners]) ** 2, minlength=trains.num_neurons) / count
+    return torch.where(count >= 2, variance.sqrt() / mean, math.nan)
+
+
+def fano_factor(trains: SpikeTrains, window: float = 100.0) -> Float[Tensor, " neuron"]:
+    """Of each neuron, over whole windows (ms); not a number where there is no spike."""
+    counts = binned(trains, window)
+    if counts.shape[1] < 2:
+        raise InputError(f"a Fano factor needs at least two windows of {window:g} ms", got=f"{trains.duration:g} ms")
+    return counts.var(1) / counts.mean(1)
+
+
+def population_rate(trains: SpikeTrains, bin: float = 1.0) -> Float[Tensor, " time"]:
+    """Hz, the mean over neurons in each whole bin (ms)."""
+    index, num_bins = _bins(trains, bin)
+    return 1000 * torch.bincount(index[index < num_bins], minlength=num_bins).double() / (trains.num_neurons * bin)
+
+
+def synchrony(trains: SpikeTrains, bin: float = 2.0) -> float:
+    """χ from 0 to 1; not a number without spikes."""
+    counts = binned(trains, bin)
+    together, alone = counts.mean(0).var(correction=0), counts.var(1, correction=0).mean()
+    return math.sqrt(together / alone) if alone > 0 else math.nan
+
+
+def oscillation(trains: SpikeTrains, bin: float = 0.5, *, slowest: float = 5.0) -> float:
+    """Frequency (Hz) at which the rate of the population swings most, of those above `slowest`; not a number without spikes."""
+    rate = population_rate(trains, bin)
+    # windows smear a peak over two neighbours, so that one between two frequencies is found too
+    spectrum = torch.fft.rfft((rate - rate.mean()) * torch.hann_window(len(rate), periodic=False, dtype=rate.dtype)).abs()
+    frequencies = torch.fft.rfftfreq(len(rate), bin / 1000)
+    spectrum = torch.where(frequencies >= slowest, spectrum, 0)
+    return float(frequencies[spectrum.argmax()]) if spectrum.max() > 0 else math.nan
+
+
+def binned(trains: SpikeTrains, bin: float) -> Float[Tensor, "neuron time"]:
+    """Spikes of each neuron in each whole bin (ms)."""
+    index, num_bins = _bins(trains, bin)
+    kept = index < num_bins
+    places = trains.neurons[kept] * num_bins + index[kept]
+    return torch.bincount(places, minlength=trains.num_neurons * num_bins).float().reshape(trains.num_neurons, num_bins)
+
+
+def _bins(trains: SpikeTrains, bin: float) -> tuple[Int[Tensor, " spike"], int]:
+    """The bin of each spike; a spike at the end of a bin, where steps end, is of that bin."""
+    num_bins = math.floor(trains.duration / bin + 1e-9)
+    if num_bins < 1:
+        raise InputError("a bin must not be longer than what was recorded", got=f"{bin:g} ms of {trains.duration:g} ms")
+    return torch.clamp(torch.ceil(trains.times / bin - 1e-6).long() - 1, min=0), num_bins

@@ -1,0 +1,124 @@
+"""Balanced network: excitation and inhibition that cancel, so that a neuron fires when chance lets it (Brunel 2000, model A).
+
+    τ dv_i/dt = −v_i + τ Σ_j J_ij Σ_k δ(t − t_j^k − D)         θ = 20 mV, v_reset = 10 mV, τ = 20 ms, τ_ref = 2 ms, D = 1.5 ms
+
+Every neuron hears C_E = 1000 of 10,000 excitatory neurons with J = 0.1 mV, C_I = 250 of 2,500 inhibitory ones with −g J, and from outside
+C_E Poisson processes of rate ν_ext with J. Two numbers decide what it does: g, how much stronger inhibition is, and ν_ext in units of
+
+    ν_thr = θ / (C_E J τ)                                      the rate from outside that just reaches the threshold
+
+If all fire on their own, what a neuron hears is noise with a mean and a standard deviation that follow from the rate ν that all share,
+
+    μ = C_E J τ (ν_ext + ν (1 − g γ)),   σ² = C_E J² τ (ν_ext + ν (1 + g² γ))          γ = C_I / C_E
+    1/ν = τ_ref + τ √π ∫ e^{u²} (1 + erf u) du                 from (v_reset − μ)/σ to (θ − μ)/σ
+
+and ν is where both agree. Smaller networks here have stronger synapses, with the same C_E J.
+"""
+
+import math
+from functools import cache
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from neuropil.config import Config, option
+from neuropil.models.lif import LIFConfig
+from neuropil.models.spiking_network import Connection, Group, Network, Poisson
+
+NEURON = LIFConfig(tau_m=20.0, tau_ref=2.0, rest=0.0, threshold=20.0, reset=10.0)
+STRENGTH = 100.0
+"""C_E J in mV."""
+NODES, HALVINGS = 200, 60
+
+
+class BalancedNetworkConfig(Config):
+    g: float = option(5.0, "strength of an inhibitory synapse in units of an excitatory one", low=0)
+    external: float = option(2.0, "rate from outside ν_ext in units of ν_thr, which just reaches the threshold", low=0)
+    neurons: int = option(12_500, "neurons; four of five excite", low=50)
+    connectivity: float = option(0.1, "share of each group that a neuron hears", low=0, high=1)
+    delay: float = option(1.5, "delay D (ms)", low=0)
+
+    @property
+    def num_inhibitory(self) -> int:
+        return self.neurons // 5
+
+    @property
+    def num_excitatory(self) -> int:
+        return self.neurons - self.num_inhibitory
+
+    @property
+    def fan_in(self) -> tuple[int, int]:
+        """C_E and C_I."""
+        return max(1, round(self.connectivity * self.num_excitatory)), max(1, round(self.connectivity * self.num_inhibitory))
+
+    @property
+    def jump(self) -> float:
+        """J in mV."""
+        return STRENGTH / self.fan_in[0]
+
+    @property
+    def external_rate(self) -> float:
+        """C_E ν_ext in Hz: all that a neuron hears from outside."""
+        # ν_ext = (ν_ext/ν_thr) θ / (C_E J τ)
+        return 1000 * self.external * NEURON.threshold / (self.jump * NEURON.tau_m)
+
+
+def balanced_network(config: BalancedNetworkConfig) -> Network:
+    from_excitatory, from_inhibitory = config.fan_in
+    groups = [Group("excitatory", config.num_excitatory, NEURON), Group("inhibitory", config.num_inhibitory, NEURON)]
+    connections = [
+        Connection(source, group.name, weight, fan_in=fan_in, delay=config.delay)
+        for source, weight, fan_in in (
+            ("excitatory", config.jump, from_excitatory),
+            ("inhibitory", -config.g * config.jump, from_inhibitory),
+        )
+        for group in groups
+    ]
+    return Network(groups, connections, inputs=[Poisson(group.name, config.external_rate, config.jump) for group in groups])
+
+
+def stationary_rate(config: BalancedNetworkConfig) -> float:
+    """Hz: the rate ν of all if each fires on its own, by halving an interval."""
+    low, high = 0.0, 1 / NEURON.tau_ref
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if noisy_rate(*heard(middle, config)) > middle else (low, middle)
+    return 1000 * (low + high) / 2
+
+
+def heard(rate: float, config: BalancedNetworkConfig) -> tuple[float, float]:
+    """μ and σ in mV, for a rate per ms."""
+    gamma, outside = config.fan_in[1] / config.fan_in[0], config.external_rate / config.fan_in[0] / 1000
+    mean = STRENGTH * NEURON.tau_m * (outside + rate * (1 - config.g * gamma))
+    variance = STRENGTH * config.jump * NEURON.tau_m * (outside + rate * (1 + config.g**2 * gamma))
+    return mean, math.sqrt(variance)
+
+
+def noisy_rate(mean: float, deviation: float) -> float:
+    """Spikes per ms of a neuron that hears white noise."""
+    if deviation == 0:
+        return 0.0
+    low, high = (NEURON.reset - mean) / deviation, (NEURON.threshold - mean) / deviation
+    nodes, weights = quadrature()
+    u = (high - low) / 2 * nodes + (high + low) / 2
+    # e^{u²} (1 + erf u) = erfcx(−u), which does not overflow where u is negative
+    integral = (high - low) / 2 * float(torch.special.erfcx(-u) @ weights)
+    return 1 / (NEURON.tau_ref + NEURON.tau_m * math.sqrt(math.pi) * integral)
+
+
+@cache
+def quadrature() -> tuple[Float64[Tensor, " point"], Float64[Tensor, " point"]]:
+    """Where to look at a function from −1 to 1, and what each look counts for its integral (Gauss and Legendre)."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    return torch.from_numpy(nodes), torch.from_numpy(weights)
+
+
+SIZES = {
+    "SR": BalancedNetworkConfig(g=3.0, external=2.0),
+    "SI, fast": BalancedNetworkConfig(g=6.0, external=4.0),
+    "AI": BalancedNetworkConfig(g=5.0, external=2.0),
+    "SI, slow": BalancedNetworkConfig(g=4.5, external=0.9),
+}
+"""The four regimes of the paper's figure 8: synchronous or asynchronous, with neurons that fire regularly or irregularly."""

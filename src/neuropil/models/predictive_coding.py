@@ -1,0 +1,397 @@
+"""Predictive coding: layers that predict their neighbours, settle, and learn from what the predictions missed.
+
+    μ = σ(x) M + β                          what one layer predicts of its neighbour, above or below
+    ε = (x' − μ) / ν                        error nodes of the neighbour x', in units of the spread ν
+    F = ½ Σ ‖ε‖²                            the energy: −ln p of all states, if each is normal around its predictions
+
+    states     dx  = −∂F/∂x = −ε_x / ν + σ'(x) ⊙ (ε / ν) W       errors of x itself, and those that x causes, heard through W = Mᵀ
+    weights    dM  = −∂F/∂M = σ(x)ᵀ ε / ν,    dβ = ε / ν,    and for a W of its own    dW = (ε / ν)ᵀ σ(x)
+
+Every change uses what the two layers at hand know, and nothing else: there is no backward pass. x⁰ is the input, x^L the target. To learn,
+both are held, the states between settle, and the weights take a step. To infer, the input alone is held; to generate, the target alone; to
+complete, the pixels that are known. The layer at either end is read as it is, σ only between.
+
+Predictions may go up, as in a classifier (Whittington and Bogacz, 2017: settled with a small error, the weights change as by
+back-propagation), down, as in a generative model, or both ways at once (Oliviers, Tang and Bogacz, 2025).
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias, cast
+
+import torch
+from jaxtyping import Bool, Float, Num
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from neuropil.config import Config, from_data, option
+from neuropil.errors import InputError
+from neuropil.parts.activations import ACTIVATIONS
+from neuropil.parts.objectives import Classification, Regression
+from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.standardize import Standardize
+from neuropil.protocols import Batch, Phase
+
+SlopedName = Literal["tanh", "logistic", "relu", "softplus", "arctan", "gelu", "identity"]
+States: TypeAlias = list[Tensor]
+"""x⁰ … x^L, each [batch unit]."""
+Free: TypeAlias = Sequence[bool | Tensor]
+"""For each layer whether it may move: all of it, nothing of it, or the units of a mask."""
+
+SLOPES: dict[SlopedName, Any] = {
+    "tanh": lambda x, a: torch.addcmul(a.new_ones(1), a, a, value=-1),
+    "logistic": lambda x, a: torch.addcmul(a, a, a, value=-1),
+    "relu": lambda x, a: a.sign(),
+    "softplus": lambda x, a: torch.sigmoid(x),
+    "arctan": lambda x, a: 1 / (1 + x * x),
+    "gelu": lambda x, a: 0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * torch.exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
+    "identity": lambda x, a: torch.ones_like(x),
+}
+"""σ'(x), from x and a = σ(x), whichever is cheaper."""
+
+RECTIFIERS = ("relu", "gelu", "softplus")
+LEAST_PROBABILITY = 1e-3
+ANSWERING, LONG = 100, 1000
+"""Steps in which an answer settles, and a whole input: there is no hurry, as there is in training."""
+
+
+class PredictiveCodingConfig(Config):
+    hidden: tuple[int, ...] = option((256, 256), "units of each layer between input and target", low=1)
+    activation: SlopedName = option("relu", "σ: what the neighbours see of a state")
+    direction: Literal["up", "down", "both"] = option("both", "predictions go from the input up, from the target down, or both ways")
+    feedback: Literal["tied", "separate"] = option(
+        "tied", "errors come back through the same weights, or through some that are learned too"
+    )
+    steps: int = option(10, "steps of settling in each update", low=1)
+    rate: float = option(0.1, "how far a state moves in one step of settling", low=0)
+    nu_up: float = option(1.0, "spread of the errors of upward predictions", low=0.001)
+    nu_down: float | None = option(
+        None, "spread of the errors of downward predictions; by default 1, and √n beside upward ones, for n numbers in an input", low=0.001
+    )
+    nu_target: float = option(1.0, "spread of the errors at the target; a larger one comes closer to back-propagation", low=0.001)
+    shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
+    outputs: int = from_data(10, "classes, or target columns")
+    answers: Literal["classes", "numbers"] = from_data("classes", "what a target is")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Units of the layers x⁰ … x^L."""
+        return (math.prod(self.shape), *self.hidden, self.outputs)
+
+    def spread(self, source: int, target: int) -> float:
+        """ν of a connection from layer to layer."""
+        if target < source:  # by default all of an input weighs no more than one unit above
+            return self.nu_down or (math.sqrt(self.sizes[0]) if self.direction == "both" else 1.0)
+        return self.nu_target if target == len(self.sizes) - 1 else self.nu_up
+
+
+class Connection(nn.Module):
+    """One layer's prediction of its neighbour, and the way back for the error of it."""
+
+    feedback: nn.Parameter | None
+
+    def __init__(self, source: int, target: int, config: PredictiveCodingConfig):
+        super().__init__()
+        self.source, self.target, self.nu = source, target, config.spread(source, target)
+        n, m = config.sizes[source], config.sizes[target]
+        # Var M = 1/n keeps the variance from layer to layer; 2/n where a rectifier halves it.
+        halved = config.activation in RECTIFIERS and 0 < source < len(config.sizes) - 1
+        scale = math.sqrt((2 if halved else 1) / n)
+        self.weight = nn.Parameter(scale * torch.randn(n, m))
+        self.bias = nn.Parameter(torch.zeros(m))
+        self.feedback = nn.Parameter(scale * torch.randn(m, n)) if config.feedback == "separate" else None
+
+    def forward(self, a: Float[Tensor, "batch source"]) -> Float[Tensor, "batch target"]:
+        # μ = σ(x) M + β
+        return torch.addmm(self.bias, a, self.weight)
+
+    @property
+    def back(self) -> Float[Tensor, "target source"]:
+        return self.weight.mT if self.feedback is None else self.feedback
+
+    def rules(self, a: Float[Tensor, "batch source"], error: Float[Tensor, "batch target"]) -> dict[str, Tensor]:
+        """What `weight`, `bias` and `feedback` descend along, as means over the batch."""
+        pull = error / (self.nu * len(a))
+        # dM = σ(x)ᵀ ε / ν,   dβ = ε / ν,   dW = (ε / ν)ᵀ σ(x); an optimiser steps against what it is given
+        found = {"weight": -(a.mT @ pull), "bias": -pull.sum(0)}
+        return found if self.feedback is None else found | {"feedback": -(pull.mT @ a)}
+
+    def row(self, name: str) -> ParameterRow:
+        n, m = self.weight.shape
+        return ParameterRow(name, "n*m + m" if self.feedback is None else "2*n*m + m", {"n": n, "m": m})
+
+
+class _Line:
+    """A connection while states settle: its error over ν, in memory of its own."""
+
+    def __init__(self, c: Connection, states: States, mean: Tensor | None):
+        """`mean` is the prediction where it does not change."""
+        self.source, self.target, self.mean, self.precision = c.source, c.target, mean, c.nu**-2
+        self.weight, self.bias, self.back = c.weight.detach(), c.bias.detach(), c.back.detach()
+        self.pull = torch.empty_like(states[c.target])
+
+    def look(self, x: Tensor, a: Tensor) -> None:
+        # ε / ν = (x' − μ) / ν²
+        if self.mean is None:
+            torch.sub(x, self.bias, out=self.pull).addmm_(a, self.weight, beta=self.precision, alpha=-self.precision)
+        elif self.precision == 1:
+            torch.sub(x, self.mean, out=self.pull)
+        else:
+            torch.sub(x, self.mean, out=self.pull).mul_(self.precision)
+
+
+class PredictiveCoding(nn.Module):
+    def __init__(self, config: PredictiveCodingConfig):
+        super().__init__()
+        self.config = config
+        self.activation, self.slope = ACTIVATIONS[config.activation], SLOPES[config.activation]
+        self.standardize = Standardize(config.shape)
+        self.target_scale = Standardize((config.outputs,))
+        self.top = len(config.sizes) - 1
+        pairs = list(pairwise(range(self.top + 1)))
+        rising, falling = (pairs if config.direction in (way, "both") else [] for way in ("up", "down"))
+        self.up = nn.ModuleList(Connection(i, j, config) for i, j in rising)
+        self.down = nn.ModuleList(Connection(j, i, config) for i, j in reversed(falling))
+
+    # --- states --------------------------------------------------------------------------------------------------------------
+
+    @property
+    def connections(self) -> list[Connection]:
+        return cast(list[Connection], [*self.up, *self.down])
+
+    @property
+    def expecting(self) -> list[Connection]:
+        """Predictions from above, or all where there are none."""
+        return cast(list[Connection], list(self.down)) or self.connections
+
+    def read(self, layer: int, x: Float[Tensor, "batch unit"]) -> Float[Tensor, "batch unit"]:
+        """What the neighbours of a layer see of it."""
+        return x if layer in (0, self.top) else self.activation(x)
+
+    def encode(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch unit"]:
+        """An input as the state x⁰."""
+        return self.standardize(x).flatten(1)
+
+    def encode_target(self, target: Num[Tensor, "batch *output"]) -> Float[Tensor, "batch output"]:
+        """A target as the state x^L: one unit for each class, or numbers in units of their spread."""
+        if self.config.answers == "classes":
+            return F.one_hot(target.long(), self.config.outputs).to(self.standardize.mean.dtype)
+        return self.target_scale(target if target.ndim == 2 else target[:, None])
+
+    def begin(self, x: Float[Tensor, "batch input"] | None, target: Float[Tensor, "batch output"] | None) -> States:
+        """States to settle from: those that are given, and a sweep of predictions for the others."""
+        given = {layer: state for layer, state in ((0, x), (self.top, target)) if state is not None}
+        upward = bool(self.up) and (x is not None or not self.down)
+        start = 0 if upward else self.top
+        if start not in given:
+            batch = len(next(iter(given.values())))
+            given[start] = self._usual(start).expand(batch, -1)
+        states = dict(given)
+        for c in self.connections:
+            if (c.target > c.source) == upward:
+                states[c.target] = c(self.read(c.source, states[c.source]))
+        return [{**states, **given}[layer] for layer in range(self.top + 1)]
+
+    def _usual(self, layer: int) -> Float[Tensor, " unit"]:
+        """The mean of the input, which is standardised, or of a target."""
+        share = 1 / self.config.outputs if layer == self.top and self.config.answers == "classes" else 0.0
+        return self.standardize.mean.new_full((self.config.sizes[layer],), share)
+
+    def errors(self, states: States, connections: Sequence[Connection] | None = None) -> list[Tensor]:
+        """ε = (x' − μ) / ν of each connection, or of these."""
+        connections = self.connections if connections is None else connections
+        return [(states[c.target] - c(self.read(c.source, states[c.source]))) / c.nu for c in connections]
+
+    def energy(self, states: States) -> Float[Tensor, " batch"]:
+        return _energy(self.errors(states))
+
+    # --- settling ------------------------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def settle(
+        self,
+        states: States,
+        free: Free,
+        steps: int | None = None,
+        *,
+        rates: Sequence[float] | None = None,
+        connections: Sequence[Connection] | None = None,
+    ) -> States:
+        """The states after so many steps down the energy of these connections, each layer at its rate; by default as in training."""
+        # This is where the time goes: nothing is computed twice, and memory is taken once.
+        rates = [self.config.rate] * len(states) if rates is None else rates
+        connections = self.connections if connections is None else connections
+        moving = [layer for layer, is_free in enumerate(free) if is_free is not False]
+        x = [state.clone() if layer in moving else state for layer, state in enumerate(states)]
+        seen = [state if layer in moving else self.read(layer, state) for layer, state in enumerate(x)]
+        # What is predicted from a layer that is held stays as it is: mostly from the input, the widest of all.
+        lines = [
+            _Line(c, x, None if c.source in moving else c(seen[c.source])) for c in connections if c.source in moving or c.target in moving
+        ]
+        own = {layer: [line.pull for line in lines if line.target == layer] for layer in moving}
+        caused = {layer: [line for line in lines if line.source == layer] for layer in moving}
+        echoes = {layer: torch.empty_like(x[layer]) for layer in moving}
+        inner = [layer for layer in moving if 0 < layer < self.top]
+        for _ in range(self.config.steps if steps is None else steps):
+            for layer in inner:
+                seen[layer] = self.activation(x[layer])
+            for line in lines:
+                line.look(x[line.target], seen[line.source])
+            for layer in moving:
+                self._move(layer, x[layer], seen[layer], own[layer], caused[layer], echoes[layer], rates[layer])
+            for layer, is_free in enumerate(free):
+                if isinstance(is_free, Tensor):
+                    torch.where(is_free, x[layer], states[layer], out=x[layer])
+        return x
+
+    def _move(self, layer: int, x: Tensor, a: Tensor, own: Sequence[Tensor], caused: Sequence[_Line], echo: Tensor, rate: float) -> None:
+        """One layer takes its step, by its own errors, and by those that it causes at its neighbours as they come back to it."""
+        for number, line in enumerate(caused):
+            echo.addmm_(line.pull, line.back) if number else torch.mm(line.pull, line.back, out=echo)
+        # dx = −ε_x / ν + σ'(x) ⊙ (ε / ν) W
+        if caused and 0 < layer < self.top:
+            x.addcmul_(echo, self.slope(x, a), value=rate)
+        elif caused:
+            x.add_(echo, alpha=rate)
+        for pull in own:
+            x.add_(pull, alpha=-rate)
+
+    def settling(self, states: States, free: Free, steps: int | None = None, **how: Any) -> Iterator[States]:
+        """The states after each step, for those who want to watch."""
+        for _ in range(self.config.steps if steps is None else steps):
+            states = self.settle(states, free, 1, **how)
+            yield states
+
+    def stable_rates(self, connections: Sequence[Connection] | None = None) -> list[float]:
+        """For each layer a rate at which all come to rest, as fast as can be promised. With J_cx = ∂ε_c/∂x, near rest the energy bends by
+
+        dᵀJᵀJd = Σ_c ‖Σ_x J_cx d_x‖² ≤ Σ_x ‖d_x‖² Σ_c ‖J_cx‖ s_c,    s_c = Σ_x ‖J_cx‖ ≤ (1 + ‖M_c‖) / ν_c
+        """
+        bends = [0.0] * (self.top + 1)
+        for c in self.connections if connections is None else connections:
+            norm = float(torch.linalg.matrix_norm(c.weight.detach(), 2))
+            bends[c.target] += (1 + norm) / c.nu**2
+            bends[c.source] += norm * (1 + norm) / c.nu**2
+        return [1 / bend for bend in bends]
+
+    # --- what it is for ------------------------------------------------------------------------------------------------------
+
+    def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch output"]:
+        """ln p of each class, or numbers in the targets' units: by an upward sweep where there is one, else settled."""
+        y = (self.begin(self.encode(x), None) if self.up else self.infer(x))[self.top]
+        if self.config.answers == "numbers":
+            return self.target_scale.inverse(y)
+        # The mean of targets of 0 and 1 is a probability, and to the mean the squared error draws y.
+        share = y.clamp(min=LEAST_PROBABILITY)
+        return (share / share.sum(-1, keepdim=True)).log()
+
+    def infer(self, x: Num[Tensor, "batch *shape"], steps: int = ANSWERING) -> States:
+        """Hold an input and let the rest settle. Where predictions only go up, the sweep leaves no error, and nothing moves."""
+        return self.settle(self.begin(self.encode(x), None), [False, *[True] * self.top], steps)
+
+    def generate(self, target: Num[Tensor, "batch *output"], steps: int = LONG) -> Float[Tensor, "batch *shape"]:
+        """Hold a target and let the rest settle: inputs that the network expects for it."""
+        if self.config.answers == "classes" and not ((target >= 0) & (target < self.config.outputs)).all():
+            wrong = next(each for each in target.tolist() if not 0 <= each < self.config.outputs)
+            raise InputError(f"a class must be a number from 0 to {self.config.outputs - 1}", got=f"{wrong:g}")
+        states = self.begin(None, self.encode_target(target))
+        return self.decode(self.settle(states, [*[True] * self.top, False], steps, rates=self.stable_rates())[0])
+
+    def complete(self, x: Num[Tensor, "batch *shape"], known: Bool[Tensor, "*unit"], steps: int = LONG) -> Float[Tensor, "batch *shape"]:
+        """Hold the known part of an input and let the rest of it settle with all other layers, by what they expect from above."""
+        if known.shape != self.config.shape:
+            rule = f"known must say of each unit of one input, {list(self.config.shape)}, whether it is known"
+            raise InputError(rule, got=f"{list(known.shape)}")
+        visible = self.encode(x) * known.flatten()  # what is not known begins at the mean
+        # An upward prediction from half an input would be as wrong as it is sure.
+        how = {"rates": self.stable_rates(self.expecting), "connections": self.expecting}
+        return self.decode(self.settle(self.begin(visible, None), [~known.flatten(), *[True] * self.top], steps, **how)[0])
+
+    def decode(self, state: Float[Tensor, "batch unit"]) -> Float[Tensor, "batch *shape"]:
+        """The state x⁰ as an input."""
+        return self.standardize.inverse(state.unflatten(1, self.config.shape))
+
+    # --- learning ------------------------------------------------------------------------------------------------------------
+
+    def local_rules(self, states: States, errors: Sequence[Tensor]) -> list[Tensor]:
+        """For each parameter, in the order of `parameters()`, the slope of the mean energy with the states as they are."""
+        found = [c.rules(self.read(c.source, states[c.source]), error) for c, error in zip(self.connections, errors, strict=True)]
+        return [rule[name] for c, rule in zip(self.connections, found, strict=True) for name, _ in c.named_parameters()]
+
+    def parameter_table(self) -> list[ParameterRow]:
+        named = [(f"{way}.{number}", c) for way in ("up", "down") for number, c in enumerate(getattr(self, way))]
+        return [connection.row(name) for name, connection in named]
+
+
+class _LocalRules(torch.autograd.Function):
+    """The energy as a loss whose gradients are given: every connection has worked out its own."""
+
+    @staticmethod
+    def forward(ctx: Any, energy: Tensor, rules: Sequence[Tensor], *parameters: Tensor) -> Tensor:
+        ctx.rules = rules
+        return energy.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *(rule * gradients[0] for rule in ctx.rules)
+
+
+class SettledEnergy:
+    """Learning: input and target are held, the states between settle, and each connection follows its local rule.
+
+    In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them (incremental
+    predictive coding); they are kept from one visit to the next.
+    """
+
+    def __init__(self, model: PredictiveCoding):
+        self.model = model
+        self.scores = Classification(model) if model.config.answers == "classes" else Regression(model, scale=model.target_scale.std)
+        self.kept: States = []
+
+    def phases(self) -> Sequence[Phase]:
+        return [Phase("settled energy", dict(self.model.named_parameters()), self.loss)]
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        with torch.no_grad():
+            states = self.settled(batch)
+            errors = self.model.errors(states)
+            rules = self.model.local_rules(states, errors)
+            energy = _energy(errors).mean()
+        return _LocalRules.apply(energy, rules, *self.model.parameters())
+
+    def settled(self, batch: Batch) -> States:
+        model, visit = self.model, batch.get("visit")
+        free = [False, *[True] * (model.top - 1), False]
+        if visit is None:
+            return model.settle(self._beginning(batch), free)
+        states = self.kept if visit[0] > 0 else self._beginning(batch)
+        self.kept = model.settle(states, free, steps=1)
+        return self.kept
+
+    def _beginning(self, batch: Batch) -> States:
+        return self.model.begin(self.model.encode(batch["input"]), self.model.encode_target(batch["target"]))
+
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
+        """The loss is the settled energy, as in training; the others are those of any classifier or regressor."""
+        examples = {"input": batch["input"], "target": batch["target"]}
+        return {**self.scores.metrics(examples), "loss": self.model.energy(self.settled(examples))}
+
+    def memory(self) -> Mapping[str, Tensor]:
+        return {f"state.{layer}": state for layer, state in enumerate(self.kept)}
+
+    def recall(self, memory: Mapping[str, Tensor]) -> None:
+        device = self.model.standardize.mean.device
+        self.kept = [memory[f"state.{layer}"].to(device) for layer in range(len(memory))]
+
+
+def _energy(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:
+    # F = ½ Σ ‖ε‖²
+    return 0.5 * reduce(torch.add, [error.square().sum(-1) for error in errors])
+
+
+SIZES = {
+    "small": PredictiveCodingConfig(hidden=(64, 64)),
+    "base": PredictiveCodingConfig(),
+}

@@ -1,0 +1,335 @@
+"""Predictive coding settles down its energy, by what neighbours know alone, and learns from where it ends."""
+
+from typing import Any, Literal
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor, nn
+
+from neuropil.errors import InputError
+from neuropil.models.predictive_coding import (
+    SLOPES,
+    Free,
+    PredictiveCoding,
+    PredictiveCodingConfig,
+    SettledEnergy,
+    SlopedName,
+    States,
+)
+from neuropil.parts.activations import ACTIVATIONS, derivative
+from real_data import digits
+
+DIRECTIONS = ("up", "down", "both")
+
+
+def network(seed: int = 0, **options: Any) -> PredictiveCoding:
+    torch.manual_seed(seed)
+    return PredictiveCoding(PredictiveCodingConfig(**{"hidden": (7, 6), "shape": (5,), "outputs": 4, **options})).double()
+
+
+def random_states(model: PredictiveCoding, batch: int = 3) -> States:
+    return [torch.randn(batch, size, dtype=torch.double) for size in model.config.sizes]
+
+
+def between(model: PredictiveCoding) -> Free:
+    """Both ends held."""
+    return [False, *[True] * (model.top - 1), False]
+
+
+def example_batch(model: PredictiveCoding, count: int = 6) -> dict[str, Tensor]:
+    shape = model.config.shape
+    return {"input": torch.randn(count, *shape, dtype=torch.double), "target": torch.randint(0, model.config.outputs, (count,))}
+
+
+# --- settling --------------------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    hidden=st.lists(st.integers(1, 9), max_size=4).map(tuple),
+    direction=st.sampled_from(DIRECTIONS),
+    activation=st.sampled_from(["tanh", "logistic", "softplus", "arctan", "gelu", "identity"]),
+    spreads=st.tuples(*[st.floats(0.5, 3.0)] * 3),
+    held=st.lists(st.sampled_from(["all", "none", "some"]), min_size=6, max_size=6),
+)
+def test_no_step_of_settling_raises_the_energy(
+    seed: int,
+    hidden: tuple[int, ...],
+    direction: Literal["up", "down", "both"],
+    activation: SlopedName,
+    spreads: tuple[float, float, float],
+    held: list[str],
+):
+    options: dict[str, Any] = dict(zip(("nu_up", "nu_down", "nu_target"), spreads, strict=True))
+    model = network(seed, hidden=hidden, direction=direction, activation=activation, **options)
+    states, rates = random_states(model), [0.3 * rate for rate in model.stable_rates()]  # a curved activation bends the energy too
+    kinds: dict[str, Any] = {"all": False, "none": True}
+    free = [kinds.get(kind, torch.rand(size) < 0.5) for kind, size in zip(held, model.config.sizes, strict=False)]
+    with torch.no_grad():
+        energies = torch.stack([model.energy(each) for each in [states, *model.settling(states, free, 12, rates=rates)]])
+    assert (energies[1:] <= energies[:-1] * (1 + 1e-12)).all()
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 10_000),
+    hidden=st.lists(st.integers(1, 9), max_size=4).map(tuple),
+    direction=st.sampled_from(DIRECTIONS),
+    spreads=st.tuples(*[st.floats(0.5, 3.0)] * 3),
+)
+def test_stable_rates_are_below_the_limit_that_the_curvature_sets(
+    seed: int, hidden: tuple[int, ...], direction: Literal["up", "down", "both"], spreads: tuple[float, float, float]
+):
+    options: dict[str, Any] = dict(zip(("nu_up", "nu_down", "nu_target"), spreads, strict=True))
+    model = network(seed, hidden=hidden, direction=direction, activation="identity", **options)
+    sizes = model.config.sizes
+
+    def energy(flat: Tensor) -> Tensor:
+        return model.energy(list(flat[None].split(sizes, dim=1))).sum()
+
+    curvature = torch.autograd.functional.hessian(energy, torch.randn(sum(sizes), dtype=torch.double))
+    roots = torch.tensor(model.stable_rates(), dtype=torch.double).sqrt().repeat_interleave(torch.tensor(sizes))
+    assert torch.linalg.eigvalsh(roots[:, None] * curvature * roots).max() <= 1 + 1e-9
+
+
+def test_it_comes_to_rest_where_no_force_is_left():
+    model = network(direction="both", activation="tanh", nu_down=1.0)
+    states, rates = random_states(model), model.stable_rates()
+    with torch.no_grad():
+        rest = model.settle(states, between(model), 1_000, rates=rates)
+        after = model.settle(rest, between(model), 1, rates=rates)
+    assert all(torch.allclose(a, b, atol=1e-9) for a, b in zip(rest, after, strict=True))
+    assert (model.energy(rest) < model.energy(states)).all()
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_what_is_held_stays_to_the_last_bit(direction: Literal["up", "down", "both"]):
+    model = network(direction=direction)
+    states = random_states(model)
+    known = torch.tensor([True, False, True, False, False])
+    with torch.no_grad():
+        settled = model.settle(states, [~known, True, False, True], 5)
+    assert torch.equal(settled[0][:, known], states[0][:, known])
+    assert not torch.isclose(settled[0][:, ~known], states[0][:, ~known]).any()
+    assert torch.equal(settled[2], states[2])
+    assert not torch.isclose(settled[1], states[1]).any()
+
+
+def test_no_steps_leave_the_states_as_they_are():
+    model = network()
+    states = random_states(model)
+    assert all(torch.equal(a, b) for a, b in zip(model.settle(states, between(model), 0), states, strict=True))
+
+
+@pytest.mark.parametrize("activation", SLOPES)
+def test_slopes_by_hand_are_those_of_automatic_differentiation(activation: SlopedName):
+    x = torch.randn(1000, dtype=torch.double)
+    function = ACTIVATIONS[activation]
+    torch.testing.assert_close(SLOPES[activation](x, function(x)), derivative(function, x))
+
+
+def test_an_upward_sweep_is_at_rest_until_a_target_is_held():
+    model = network(direction="up")
+    x, target = torch.randn(3, 5, dtype=torch.double), torch.randn(3, 4, dtype=torch.double)
+    with torch.no_grad():
+        free_states = model.begin(x, None)
+        assert model.energy(free_states).abs().max() < 1e-20
+        assert torch.allclose(model.settle(free_states, [False, True, True, True], 50)[3], free_states[3])
+        assert (model.energy(model.begin(x, target)) > 0.1).all()
+
+
+def test_an_upward_network_answers_as_a_plain_stack_of_layers_does():
+    model = network(direction="up", activation="relu", answers="numbers")
+    x = torch.randn(6, 5, dtype=torch.double)
+    first, second, third = model.connections
+    plain = nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 6), nn.ReLU(), nn.Linear(6, 4)).double()
+    with torch.no_grad():
+        for layer, connection in zip(plain[::2], (first, second, third), strict=True):  # type: ignore[index]  # a slice is a Sequential
+            layer.get_parameter("weight").copy_(connection.weight.T)
+            layer.get_parameter("bias").copy_(connection.bias)
+    # The network reads the sum of each layer, and its neighbours what the activation makes of it.
+    torch.testing.assert_close(model(x), plain(x))
+
+
+def test_probabilities_of_classes_sum_to_one():
+    model = network()
+    shares = model(torch.randn(9, 5, dtype=torch.double)).exp()
+    torch.testing.assert_close(shares.sum(-1), torch.ones(9, dtype=torch.double))
+    assert (shares > 0).all()
+
+
+# --- what is local ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("feedback", ["tied", "separate"])
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_no_change_of_weights_reads_the_weights_of_another_connection(
+    direction: Literal["up", "down", "both"], feedback: Literal["tied", "separate"]
+):
+    model = network(direction=direction, feedback=feedback, hidden=(7, 6, 8))
+    states = random_states(model)
+    names = [name for name, _ in model.named_parameters()]
+    before = dict(zip(names, model.local_rules(states, model.errors(states)), strict=True))
+    for own in model.connections:
+        lost = network(direction=direction, feedback=feedback, hidden=(7, 6, 8))
+        fill_with_nothing(lost, keep=lambda c, own=own: (c.source, c.target) == (own.source, own.target))
+        after = dict(zip(names, lost.local_rules(states, lost.errors(states)), strict=True))
+        kept = [name for name in names if not after[name].isnan().any()]
+        assert len(kept) == len(list(own.parameters()))
+        assert all(torch.equal(after[name], before[name]) for name in kept)
+
+
+@pytest.mark.parametrize("feedback", ["tied", "separate"])
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_no_change_of_a_layer_reads_beyond_its_neighbours(direction: Literal["up", "down", "both"], feedback: Literal["tied", "separate"]):
+    options: dict[str, Any] = {"direction": direction, "feedback": feedback, "hidden": (7, 6, 8, 5)}
+    model = network(**options)
+    states = random_states(model)
+    free = [True] * len(states)
+    with torch.no_grad():
+        moved = model.settle(states, free, 1)
+        for layer in range(len(states)):
+            lost = network(**options)
+            fill_with_nothing(lost, keep=lambda c, layer=layer: layer in (c.source, c.target))
+            known = [x if abs(other - layer) <= 1 else x * torch.nan for other, x in enumerate(states)]
+            assert torch.equal(lost.settle(known, free, 1)[layer], moved[layer])
+
+
+def fill_with_nothing(model: PredictiveCoding, keep: Any) -> None:
+    with torch.no_grad():
+        for connection in model.connections:
+            if not keep(connection):
+                for parameter in connection.parameters():
+                    parameter.fill_(torch.nan)
+
+
+# --- learning --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("feedback", ["tied", "separate"])
+def test_the_gradient_of_the_loss_is_the_local_rule(direction: Literal["up", "down", "both"], feedback: Literal["tied", "separate"]):
+    model = network(direction=direction, feedback=feedback)
+    learner, batch = SettledEnergy(model), example_batch(model)
+    loss = learner.loss(batch)
+    (3 * loss).backward()
+    with torch.no_grad():
+        states = learner.settled(batch)
+        rules = model.local_rules(states, model.errors(states))
+    torch.testing.assert_close(loss.detach(), model.energy(states).mean().detach())
+    for parameter, rule in zip(model.parameters(), rules, strict=True):
+        torch.testing.assert_close(parameter.grad, 3 * rule)
+
+
+def test_separate_feedback_weights_become_the_transposed_ones_as_fast_as_both_decay():
+    model = network(direction="both", feedback="separate")
+    learner, batch = SettledEnergy(model), example_batch(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.5)
+
+    def differences() -> list[Tensor]:
+        return [(c.feedback - c.weight.T).detach() for c in model.connections if c.feedback is not None]
+
+    before = differences()
+    for _ in range(20):
+        optimizer.zero_grad()
+        learner.loss(batch).backward()
+        optimizer.step()
+    # Both change alike, so that only the decay is left of the difference.
+    for first, last in zip(before, differences(), strict=True):
+        torch.testing.assert_close(last, (1 - 0.1 * 0.5) ** 20 * first)
+
+
+def test_incremental_visits_settle_by_one_step_each_from_where_they_were():
+    model = network()
+    learner, batch = SettledEnergy(model), example_batch(model)
+    with torch.no_grad():
+        beginning = model.begin(model.encode(batch["input"]), model.encode_target(batch["target"]))
+        expected = list(model.settling(beginning, between(model), 3))
+        for visit, states in enumerate(expected):
+            learner.loss({**batch, "visit": torch.full((6,), visit)})
+            assert all(torch.equal(a, b) for a, b in zip(learner.kept, states, strict=True))
+
+
+def test_a_learner_goes_on_from_its_memory():
+    model = network()
+    first, second, batch = SettledEnergy(model), SettledEnergy(model), example_batch(model)
+    first.loss({**batch, "visit": torch.zeros(6, dtype=torch.int64)})
+    second.recall(first.memory())
+    visit = {**batch, "visit": torch.ones(6, dtype=torch.int64)}
+    assert torch.equal(first.loss(visit), second.loss(visit))
+
+
+def test_the_measured_loss_is_the_settled_energy_and_looking_keeps_no_states():
+    model = network()
+    learner, batch = SettledEnergy(model), example_batch(model)
+    with torch.no_grad():
+        metrics = learner.metrics(batch)
+        assert set(metrics) == {"loss", "accuracy"}
+        torch.testing.assert_close(metrics["loss"].mean(), learner.loss(batch))
+    assert learner.memory() == {}
+
+
+# --- digits ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained() -> PredictiveCoding:
+    """On the first 1,200 digits, in a plain loop."""
+    images, labels = (torch.from_numpy(array) for array in digits())
+    torch.manual_seed(0)
+    model = PredictiveCoding(PredictiveCodingConfig(hidden=(48,)))
+    model.standardize.fit(images[:1200, None])
+    learner = SettledEnergy(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    for _ in range(10):
+        for x, t in zip(images[:1200, None].split(60), labels[:1200].split(60), strict=True):
+            optimizer.zero_grad()
+            learner.loss({"input": x, "target": t}).backward()
+            optimizer.step()
+    return model.eval()
+
+
+def test_one_network_tells_unseen_digits_apart(trained: PredictiveCoding):
+    images, labels = (torch.from_numpy(array) for array in digits())
+    with torch.no_grad():
+        assert (trained(images[1200:, None]).argmax(-1) == labels[1200:]).double().mean() > 0.9
+
+
+def test_what_it_generates_for_a_class_is_taken_for_that_class_by_another_classifier(trained: PredictiveCoding):
+    images, labels = digits()
+    judge = LogisticRegression(max_iter=300, tol=1e-3).fit(images.reshape(len(images), -1) / 255, labels)
+    with torch.no_grad():
+        pictures = trained.generate(torch.arange(10))
+    assert pictures.shape == (10, 1, 8, 8)
+    assert judge.predict(pictures.flatten(1).clamp(0, 255).numpy() / 255).tolist() == list(range(10))
+
+
+def test_covered_halves_are_completed_better_than_by_the_mean(trained: PredictiveCoding):
+    images = torch.from_numpy(digits()[0])
+    unseen, known = images[1200:, None].float(), torch.zeros(1, 8, 8, dtype=torch.bool)
+    known[:, :4] = True
+    with torch.no_grad():
+        whole = trained.complete(unseen, known, steps=300)
+    assert torch.allclose(whole[:, known], unseen[:, known], atol=1e-3)
+    mean = images[:1200].float().mean(0)[4:]
+    wrong, usual = (whole - unseen)[:, 0, 4:], mean - unseen[:, 0, 4:]
+    assert wrong.square().mean() < 0.95 * usual.square().mean()
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_class_that_there_is_not_is_refused():
+    with pytest.raises(InputError) as error:
+        network().generate(torch.tensor([1, 4]))
+    assert str(error.value) == "a class must be a number from 0 to 3, but got 4."
+
+
+def test_a_mask_of_another_shape_is_refused():
+    with pytest.raises(InputError) as error:
+        network().complete(torch.randn(2, 5, dtype=torch.double), torch.ones(2, 5, dtype=torch.bool))
+    assert str(error.value) == "known must say of each unit of one input, [5], whether it is known, but got [2, 5]."

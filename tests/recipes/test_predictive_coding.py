@@ -1,0 +1,152 @@
+"""Predictive coding as a user meets it: one network that classifies, generates and completes, beside back-propagation."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import neuropil
+from neuropil.data.batches import ExampleBatches
+from neuropil.data.digits import load_digits
+from neuropil.errors import InputError
+from neuropil.inspection.report import Picture, Table
+from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
+from neuropil.protocols import Batch
+from neuropil.recipes.inspecting import write_gradients
+from neuropil.recipes.predictive_coding import Lingering, PredictiveCodingOptions, build
+from neuropil.recipes.run import Run
+from neuropil.training.history import read_history
+from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.weights import read_tensors
+from real_data import diabetes
+
+SMALL: dict[str, Any] = {"hidden": (16, 16), "epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return neuropil.train("predictive_coding", out=tmp_path_factory.mktemp("pc") / "run", show_progress=False, **SMALL)
+
+
+def test_it_stands_beside_logistic_regression_and_backpropagation_on_the_same_layers(run: Run):
+    names = [result.name for result in run.results]
+    assert names == ["predictive_coding", "logistic regression", "back-propagation, the same layers", "always the most frequent class"]
+
+
+def test_it_comes_back_and_its_held_out_score_is_that_of_the_run(run: Run):
+    pictures = load_digits().inputs[:5]
+    assert torch.equal(neuropil.load(run.folder).predict(pictures).scores, run.predict(pictures).scores)
+    assert run.evaluate() == run.metrics
+    assert len(run.predict(pictures).labels) == 5
+
+
+def test_its_gradients_can_be_inspected(run: Run):
+    path, sentences = write_gradients(run)
+    assert path.exists()
+    assert sentences
+    assert "up.0" in path.read_text()
+
+
+def test_the_report_shows_what_it_settles_generates_and_completes(tmp_path: Path):
+    experiment = build(PredictiveCodingOptions().override(**SMALL), seed=0)
+    experiment.train(tmp_path, show_progress=False)
+    sections = {section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))}
+    drawn = [block.alt for blocks in sections.values() for block in blocks if isinstance(block, Picture)]
+    assert drawn == [
+        "loss and metrics against training steps",
+        "confusion matrix of the test part",
+        "energy while the network settles",
+        "cosine between the changes of weights of each layer",
+        "a generated picture for each class",
+        "covered pictures, completed, and as they were",
+    ]
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_predictions_may_go_one_way_only(tmp_path: Path, direction: str):
+    run = neuropil.train("predictive_coding", out=tmp_path / "run", show_progress=False, direction=direction, **SMALL)
+    model = run.model
+    assert isinstance(model, PredictiveCoding)
+    assert (len(model.up), len(model.down)) == ((3, 0) if direction == "up" else (0, 3))
+    assert run.report.exists()
+
+
+def test_a_table_of_numbers_is_learned_and_generated(tmp_path: Path):
+    names, features, target = diabetes()
+    rows = np.column_stack([features, target])
+    np.savetxt(tmp_path / "d.csv", rows, delimiter=",", header=",".join([*names, "progress"]), comments="")
+    options = PredictiveCodingOptions().override(data=tmp_path / "d.csv", target="progress", hidden=(16,), epochs=2)
+    experiment = build(options, seed=0)
+    experiment.train(tmp_path / "run", show_progress=False)
+    own, linear, *_ = experiment.evaluate()
+    assert set(own.metrics) == {"loss", "squared_error", "absolute_error"}
+    assert linear.name == "linear regression"
+    sections = {section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "run" / "metrics.jsonl"))}
+    (table,) = (block for block in sections["What it generates"] if isinstance(block, Table))
+    assert [row[0] for row in table.rows] == names
+    assert len(table.header) == 6
+
+
+def test_another_number_format_is_refused():
+    with pytest.raises(InputError) as error:
+        build(PredictiveCodingOptions().override(precision="bfloat16"), seed=0)
+    assert str(error.value) == "predictive coding settles in float32, but got precision='bfloat16': leave it out."
+
+
+# --- incremental -----------------------------------------------------------------------------------------------------------------
+
+
+def test_each_batch_lingers_for_its_visits_from_wherever_an_epoch_goes_on():
+    batches = Lingering(ExampleBatches(load_digits(), 400, seed=0, shuffle=True), 3)
+    whole = list(batches.epoch(1))
+    assert len(whole) == len(batches) == 15
+    assert [int(batch["visit"][0]) for batch in whole] == [0, 1, 2] * 5
+    assert torch.equal(whole[3]["input"], whole[5]["input"])
+    assert not torch.equal(whole[2]["input"], whole[3]["input"])
+    for start in (0, 4, 6, 14):
+        rest = list(batches.epoch(1, start))
+        assert len(rest) == 15 - start
+        assert all(torch.equal(a[name], b[name]) for a, b in zip(rest, whole[start:], strict=True) for name in a)
+
+
+class Breaking(Lingering):
+    """Ends in the middle of a batch's visits, as a power cut would."""
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        yield from itertools.islice(super().epoch(number, start), 5)
+        raise RuntimeError("the power is cut")
+
+
+def test_incremental_learning_goes_on_between_two_visits_of_a_batch(tmp_path: Path):
+    training = TrainingConfig(epochs=1, checkpoint_seconds=0.0)
+    examples = ExampleBatches(load_digits(), 400, seed=0, shuffle=True)
+
+    def learner() -> SettledEnergy:
+        torch.manual_seed(0)
+        return SettledEnergy(PredictiveCoding(PredictiveCodingConfig(hidden=(8,))))
+
+    fit(learner(), Lingering(examples, 3), None, training, seed=0, folder=tmp_path / "whole", show_progress=False)
+    with pytest.raises(RuntimeError, match="the power is cut"):
+        fit(learner(), Breaking(examples, 3), None, training, seed=0, folder=tmp_path / "cut", show_progress=False)
+    fit(learner(), Lingering(examples, 3), None, training, seed=0, folder=tmp_path / "cut", show_progress=False)
+    first, second = (read_tensors(tmp_path / name / "model.safetensors")[0] for name in ("whole", "cut"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_incremental_learning_is_an_option(tmp_path: Path):
+    run = neuropil.train("predictive_coding", out=tmp_path / "run", show_progress=False, incremental=True, steps=3, **SMALL)
+    updates = max(row["step"] for row in run.history)
+    assert updates == 3 * len(run.experiment().own.training_batches)  # type: ignore[attr-defined]  # the experiment of this recipe
+
+
+# --- what it learns --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_it_reads_digits(tmp_path: Path):
+    run = neuropil.train("predictive_coding", out=tmp_path / "run", show_progress=False)
+    assert run.metrics["accuracy"] >= 0.96
