@@ -7,9 +7,13 @@ from benchmarks import (
     import_time,
     loop_overhead,
     mlp_beside_sklearn,
+    populations,
+    predictive_coding,
     recording_cost,
     recurrence_speed,
     sentence_embeddings,
+    spiking_classifier,
+    spiking_networks,
     transformer_step,
 )
 
@@ -24,6 +28,10 @@ for benchmark in (
     gpt2_step,
     sentence_embeddings,
     hodgkin_huxley,
+    spiking_networks,
+    populations,
+    predictive_coding,
+    spiking_classifier,
 ):
     print(f"\n{(benchmark.__doc__ or '').strip()}")
     benchmark.main()

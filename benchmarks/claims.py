@@ -42,6 +42,7 @@ from neuropil.sampling.fast_decoding import FastDecoder, Precision
 PAGES = Path(__file__).parents[1] / "docs" / "claims"
 SEEDS = range(5)
 MINUTES, TRANSLATION_MINUTES = 4.5, 20.0
+CLASSIFIERS = ("cnn", "mlp", "spiking_classifier", "predictive_coding")
 ATTENTIONS = ("bahdanau", "general", "none")
 DATE_SEEDS, NUM_DATES = range(1), 2_000
 FORECAST_SEEDS, CAPTION_SEEDS, TRACK_SEEDS = range(3), range(1), range(1)
@@ -311,15 +312,15 @@ def translation(path: Path) -> list[str]:
 
 
 def digits() -> list[str]:
-    cnn, mlp = ([train(name, seed=seed) for seed in SEEDS] for name in ("cnn", "mlp"))
-    rows = [[f"neuropil {name}", *spread([s.accuracy for s in scores]), seconds(scores)] for name, scores in (("cnn", cnn), ("mlp", mlp))]
+    scores = {name: [train(name, seed=seed) for seed in SEEDS] for name in CLASSIFIERS}
+    rows = [[f"neuropil {name}", *spread([each.accuracy for each in own]), seconds(own)] for name, own in scores.items()]
     rows.append(["scikit-learn MLPClassifier", *spread([sklearn_mlp(seed) for seed in SEEDS]), ""])
-    rows.append(["scikit-learn LogisticRegression", *spread([score.baseline for score in mlp]), ""])
+    rows.append(["scikit-learn LogisticRegression", *spread([score.baseline for score in scores["mlp"]]), ""])
     return table(["model", "mean accuracy", "lowest", "highest", "seconds of training"], rows)
 
 
 def mnist(path: Path) -> list[str]:
-    scores = {name: train(name, data=path, minutes=MINUTES) for name in ("cnn", "mlp")}
+    scores = {name: train(name, data=path, minutes=MINUTES) for name in CLASSIFIERS}
     rows = [[f"neuropil {name}", percent(score.accuracy), seconds([score])] for name, score in scores.items()]
     rows.append(["logistic regression on 10,000 pictures", percent(scores["mlp"].baseline), ""])
     return table(["model", "accuracy", "seconds of training"], rows)

@@ -342,6 +342,21 @@ PICTURES: dict[str, Callable[[], str]] = {
     "hodgkin-huxley-gates": from_report("hodgkin_huxley", "steady states"),
     "hodgkin-huxley-refractory": from_report("hodgkin_huxley", "answers to two pulses"),
     "hodgkin-huxley-steps": from_report("hodgkin_huxley", "errors of spike times"),
+    "spiking-network": from_report("spiking_network", "raster", duration=600.0),
+    "balanced-network": from_report("balanced_network", "rasters and rates"),
+    "population": from_report("population", "rates of the neurons"),
+    "population-error": from_report("population", "error against"),
+    "population-spikes": from_report("population", "spikes, and the value"),
+    "dynamics-memory": from_report("dynamics", "values that two memories"),
+    "dynamics-lorenz": from_report("dynamics", "the path of the network"),
+    "dynamics-clocks": from_report("dynamics", "the oscillator with both clocks"),
+    "predictive-coding": from_report("predictive_coding", "energy while"),
+    "predictive-coding-cosines": from_report("predictive_coding", "cosine between"),
+    "predictive-coding-generated": from_report("predictive_coding", "a generated picture"),
+    "predictive-coding-completed": from_report("predictive_coding", "covered pictures"),
+    "spiking-classifier": from_report("spiking_classifier", "spikes of one input"),
+    "spiking-classifier-rates": from_report("spiking_classifier", "firing rates"),
+    "spiking-classifier-time": from_report("spiking_classifier", "accuracy against"),
 }
 
 if __name__ == "__main__":

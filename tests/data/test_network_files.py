@@ -142,7 +142,8 @@ def test_a_file_must_be_there_and_be_text(tmp_path: Path):
     with pytest.raises(InputError) as error:
         read_network(tmp_path / "network.toml")
     assert str(error.value) == (
-        f"a network is described by a TOML file, but got '{tmp_path}/network.toml', which is none: see docs/systems/spiking-network.md."
+        f"a network is described by a TOML file, but got '{tmp_path}/network.toml', which is none: "
+        "`neuropil show spiking_network` has an example."
     )
     path = tmp_path / "latin.toml"
     path.write_bytes(b"# \xe9")

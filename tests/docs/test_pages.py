@@ -95,7 +95,8 @@ def understood(monkeypatch: pytest.MonkeyPatch):
 def test_the_examples_of_a_page_do_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], understood
 ):
-    """The blocks of one page run in order, in one empty folder. A `text` block right after a `python` block is what that prints."""
+    """The blocks of one page run in order, in a folder with the examples alone. A `text` block after a `python` block is its output."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")  # what a person has who reads the page
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     printed = None

@@ -1,12 +1,11 @@
 """Members of a team see what all others did before the last meeting."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 
 from neuropil.parts.compilation import compiled
-from neuropil.parts.teams import Member, meet, share
+from neuropil.parts.meeting import meet, share
+from neuropil.parts.teams import Team
 
 
 @compiled
@@ -25,11 +24,9 @@ def sum_in_turns(values, totals, rounds, team):
 
 def outcome(members: int, rounds: int = 2_000) -> np.ndarray:
     values, totals = np.arange(14).reshape(2, 7), np.zeros(rounds, np.int64)
-    arrived = np.zeros(1, np.int64)
-    with ThreadPoolExecutor(members) as pool:
-        for future in [pool.submit(sum_in_turns, values, totals, rounds, Member(member, members, arrived)) for member in range(members)]:
-            future.result()
-    assert arrived[0] == (rounds * members if members > 1 else 0)
+    team = Team(members)
+    team.run(sum_in_turns, values, totals, rounds)
+    assert team.members[0].arrived[0] == (rounds * members if members > 1 else 0)
     return totals
 
 

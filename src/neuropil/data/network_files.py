@@ -124,7 +124,9 @@ def parse_network(text: str, name: str) -> NetworkFile:
 def _text(path: Path) -> str:
     if not path.is_file():
         raise InputError(
-            "a network is described by a TOML file", got=f"{str(path)!r}, which is none", fix="see docs/systems/spiking-network.md"
+            "a network is described by a TOML file",
+            got=f"{str(path)!r}, which is none",
+            fix="`neuropil show spiking_network` has an example",
         )
     try:
         return path.read_text(encoding="utf-8")

@@ -37,6 +37,7 @@ from neuropil.errors import InputError
 from neuropil.parts.compilation import compiled
 from neuropil.parts.exponential import bernoulli, both, exp
 from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.spike_trains import interval_rates
 
 Method = Literal["staggered", "exponential_euler", "rk4"]
 Time: TypeAlias = float | Float[Tensor, " neuron"]
@@ -253,10 +254,8 @@ class Recording:
 
     def rates(self, after: float = 0.0) -> Float[Tensor, " neuron"]:
         """Hz, from the intervals between a neuron's spikes later than `after` ms; 0 for fewer than two."""
-        times, neurons, none = self.times[self.times > after], self.neurons[self.times > after], self.times.new_zeros(self.num_neurons)
-        counts = torch.bincount(neurons, minlength=self.num_neurons)
-        last, first = (none.scatter_reduce(0, neurons, times, end, include_self=False) for end in ("amax", "amin"))
-        return torch.where(counts > 1, 1000 * (counts - 1) / (last - first), 0.0)
+        late = self.times > after
+        return interval_rates(self.times[late], self.neurons[late], self.num_neurons)
 
 
 class HodgkinHuxley(nn.Module):

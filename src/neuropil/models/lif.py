@@ -28,6 +28,7 @@ from torch import Tensor
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.parts.compilation import compiled
+from neuropil.parts.spike_trains import interval_rates
 
 SpikeTimes = Literal["exact", "grid"]
 
@@ -130,10 +131,7 @@ class Recording:
 
     def rates(self) -> Float[Tensor, " neuron"]:
         """Hz, from the intervals between the first spike of a neuron and its last; 0 for fewer than two."""
-        counts = self.counts()
-        last = self.times.new_zeros(self.num_neurons).scatter_reduce(0, self.neurons, self.times, "amax", include_self=False)
-        first = self.times.new_zeros(self.num_neurons).scatter_reduce(0, self.neurons, self.times, "amin", include_self=False)
-        return torch.where(counts > 1, 1000 * (counts - 1) / (last - first), 0.0)
+        return interval_rates(self.times, self.neurons, self.num_neurons)
 
 
 class LIF:

@@ -20,7 +20,7 @@ import numpy as np
 from neuropil.models.lif import leak
 from neuropil.models.spiking_plasticity import TINY, depress, fade, potentiate, remember_arrivals
 from neuropil.parts.compilation import compiled
-from neuropil.parts.teams import begins, looked_at, meet
+from neuropil.parts.meeting import begins, looked_at, meet
 
 LIF, POISSON, GIVEN = range(3)
 DENSE, SPARSE, SAME = range(3)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neuropil.parts.compilation import compiled
-from neuropil.parts.teams import begins
+from neuropil.parts.meeting import begins
 
 TINY = 1e-200
 """Below it a decaying number becomes zero; the smallest ones would make the processor slow."""

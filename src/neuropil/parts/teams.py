@@ -1,25 +1,12 @@
-"""Threads that run one compiled function together: each does its share, and all meet where one needs what another has done.
+"""Threads that run one function together, each as one member of the team; `neuropil.parts.meeting` is what they do inside it."""
 
-    for step in range(num_steps):
-        work(share(number, team))         each its own part
-        meet(team)                        nobody goes on before all have come
-
-Every member is a thread of its own and calls the same function with its own `Member` last. A meeting takes some tenths of a microsecond
-while every member has a core of its own.
-"""
-
-import inspect
-import sys
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
-
-from neuropil.parts.compilation import compiled
-
-LOOKS = 10_000
-"""How often a member looks whether the others have come before it lets another thread have its core: for some microseconds."""
 
 
 class Member(NamedTuple):
@@ -29,52 +16,32 @@ class Member(NamedTuple):
     """How often a member has come to a meeting, counted by all of them."""
 
 
-def counter_in(context, builder, signature, arguments):
-    return context.make_array(signature.args[0])(context, builder, arguments[0]).data
+class Team:
+    """Threads that run the same function at the same time. The caller's is none of them: an interrupt from the keyboard can end it at any
+    point, and the others would wait for it in vain."""
+
+    def __init__(self, members: int):
+        arrived = np.zeros(1, np.int64)
+        self.members = [Member(member, members, arrived) for member in range(members)]
+        self.leader, self.others = ThreadPoolExecutor(1), ThreadPoolExecutor(max(members - 1, 1))
+
+    def run(self, function: Callable[..., None], *arguments: Any) -> None:
+        if len(self.members) == 1:
+            function(*arguments, self.members[0])
+        else:
+            self.leader.submit(self._lead, function, *arguments).result()
+
+    def _lead(self, function: Callable[..., None], *arguments: Any) -> None:
+        others = [self.others.submit(function, *arguments, member) for member in self.members[1:]]
+        function(*arguments, self.members[0])
+        for other in others:
+            other.result()
 
 
-def count_up(typing, counter):
-    """The number in the array, which is one more afterwards; no two threads get the same."""
-
-    def code(context, builder, signature, arguments):
-        one = context.get_constant(types.int64, 1)
-        return builder.atomic_rmw("add", counter_in(context, builder, signature, arguments), one, "seq_cst")
-
-    return types.int64(counter), inspect.unwrap(code)
+@cache
+def team_of(threads: int) -> Team:
+    return Team(threads)
 
 
-def look_at(typing, counter):
-    """The number in the array now, whichever thread has written it."""
-
-    def code(context, builder, signature, arguments):
-        return builder.load_atomic(counter_in(context, builder, signature, arguments), "acquire", 8)
-
-    return types.int64(counter), inspect.unwrap(code)
-
-
-counted_up: Any = intrinsic(inspect.unwrap(count_up))
-looked_at: Any = intrinsic(inspect.unwrap(look_at))
-let_others_run = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32())
-
-
-@compiled
-def meet(team):
-    """Nobody goes on before all have come. Every meeting adds as many to the counter as there are members."""
-    if team.members > 1:
-        full = (counted_up(team.arrived) // team.members + 1) * team.members
-        looks = 0
-        while looked_at(team.arrived) < full:
-            looks += 1
-            if looks > LOOKS:
-                let_others_run()
-
-
-@compiled
-def begins(number, member, team):
-    """Where this member's share of `number` things begins, and the share before it ends."""
-    return number * member // team.members
-
-
-@compiled
-def share(number, team):
-    return range(begins(number, team.member, team), begins(number, team.member + 1, team))
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=team_of.cache_clear)  # threads do not live on in a forked process

@@ -50,11 +50,11 @@ class TowersConfig(Config):
 
 class CLIPOptions(Config):
     data: CaptionDataConfig = CaptionDataConfig(scenes=43_000, raster=4)
-    captions: CaptionsConfig = CaptionsConfig(short_first=(0.1,), alike=16)
+    captions: CaptionsConfig = CaptionsConfig(short_first=(0.1,), alike=32)
     model: TowersConfig = TowersConfig()
     augment: Augment = Augment(rotate=5, zoom=0.05)  # more would push digits over the edge
     training: TrainingConfig = TrainingConfig(
-        epochs=5, batch_size=64, learning_rate=2e-3, weight_decay=0.05, warmup=0.02, clip=1.0, keep="last"
+        epochs=15, batch_size=64, learning_rate=2e-3, weight_decay=0.05, warmup=0.02, clip=1.0, keep="last"
     )
 
 

@@ -9,90 +9,27 @@ to a team of threads, each of which streams through its own, and a weight is wid
 All members run the same function and meet after each product. An output is computed by one member, in one order: the number of threads
 changes no bit.
 
-This file needs Numba, and is imported only where it is used. Compilations are kept in `__pycache__` beside it or, where that cannot be
-written, in Numba's directory of the user (NUMBA_CACHE_DIR); where neither can be, every process compiles anew.
+This file needs Numba, and is imported only where it is used.
 """
 
-import inspect
 import math
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic, overload
+from numba import types
+from numba.extending import overload
 from numba.typed.typedlist import List
 
 from neuropil.parts.blocks import HiddenName
-
-FREE_ORDER = {"reassoc", "contract", "nsz"}
-"""Sums in any order, so that eight numbers are added at once; what is no number stays what it is."""
+from neuropil.parts.compilation import compiled_in_any_order
+from neuropil.parts.meeting import meet, share
 
 NOTHING, ADDED, GELU_TANH, GELU, RELU, QUICK_GELU = range(6)
 ACTIVATIONS: dict[HiddenName, int] = {"gelu_tanh": GELU_TANH, "gelu": GELU, "relu": RELU, "quick_gelu": QUICK_GELU}
 
 STREAMS = 4
 """Places of a matrix that a member reads at the same time: one alone leaves the memory waiting wherever a page ends."""
-
-LOOKS = 10_000
-"""How often a member looks whether the others have come before it lets another thread have its core: for some microseconds."""
-
-
-def compiled(function: Callable[..., Any]) -> Any:
-    plain = inspect.unwrap(function)  # tests wrap every function of the package with a check of its types
-    try:
-        return njit(plain, fastmath=FREE_ORDER, nogil=True, cache=True)
-    except RuntimeError:  # there is no directory to keep it in
-        return njit(plain, fastmath=FREE_ORDER, nogil=True)
-
-
-# --- a team of threads ---------------------------------------------------------------------------------------------------------------
-
-
-def counter_in(context, builder, signature, arguments):
-    return context.make_array(signature.args[0])(context, builder, arguments[0]).data
-
-
-def count_up(typing, counter):
-    """The number in the array, which is one more afterwards; no two threads get the same."""
-
-    def code(context, builder, signature, arguments):
-        one = context.get_constant(types.int64, 1)
-        return builder.atomic_rmw("add", counter_in(context, builder, signature, arguments), one, "seq_cst")
-
-    return types.int64(counter), inspect.unwrap(code)
-
-
-def look_at(typing, counter):
-    """The number in the array now, whichever thread has written it."""
-
-    def code(context, builder, signature, arguments):
-        return builder.load_atomic(counter_in(context, builder, signature, arguments), "acquire", 8)
-
-    return types.int64(counter), inspect.unwrap(code)
-
-
-counted_up: Any = intrinsic(inspect.unwrap(count_up))
-looked_at: Any = intrinsic(inspect.unwrap(look_at))
-let_others_run = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32())
-
-
-@compiled
-def meet(team):
-    """Nobody goes on before all have come. Every meeting adds as many to the counter as there are members."""
-    if team.members > 1:
-        full = (counted_up(team.arrived) // team.members + 1) * team.members
-        looks = 0
-        while looked_at(team.arrived) < full:
-            looks += 1
-            if looks > LOOKS:
-                let_others_run()
-
-
-@compiled
-def share(number, team):
-    return range(number * team.member // team.members, number * (team.member + 1) // team.members)
 
 
 # --- the pieces of the model ---------------------------------------------------------------------------------------------------------
@@ -110,7 +47,7 @@ def widened_by_type(number):
     return lambda number: np.float32(number)
 
 
-@compiled
+@compiled_in_any_order
 def dot(weights, x):
     total = np.float32(0)
     for column in range(weights.shape[0]):
@@ -118,7 +55,7 @@ def dot(weights, x):
     return total
 
 
-@compiled
+@compiled_in_any_order
 def activated(z, activation):
     if activation == GELU_TANH:
         # ½ z (1 + tanh u) = z σ(2u),   u = √(2/π) (z + 0.044715 z³)
@@ -134,7 +71,7 @@ def activated(z, activation):
     return z
 
 
-@compiled
+@compiled_in_any_order
 def dots(weights, rows, x):
     """Of four rows at once, each from its own place in memory."""
     a, b, c, d = weights[rows[0]], weights[rows[1]], weights[rows[2]], weights[rows[3]]
@@ -147,7 +84,7 @@ def dots(weights, rows, x):
     return of_a, of_b, of_c, of_d
 
 
-@compiled
+@compiled_in_any_order
 def linear(y, matrix, x, activation, team):
     mine = share(matrix.weights.shape[0], team)
     apart = (len(mine) + STREAMS - 1) // STREAMS
@@ -164,7 +101,7 @@ def linear(y, matrix, x, activation, team):
     meet(team)
 
 
-@compiled
+@compiled_in_any_order
 def normalised(x, norm):
     # N(x) = g ∘ (x − μ) / √(σ² + ε) + b
     width = np.float32(x.shape[0])
@@ -172,7 +109,7 @@ def normalised(x, norm):
     return norm.weight * centred / np.sqrt(dot(centred, centred) / width + norm.epsilon) + norm.bias
 
 
-@compiled
+@compiled_in_any_order
 def attend(mixed, projected, cache, length, team):
     """What each head takes from the `length` tokens before this one and from itself, whose key and value are added to the cache."""
     keys, values = cache
@@ -196,7 +133,7 @@ def attend(mixed, projected, cache, length, team):
     meet(team)
 
 
-@compiled
+@compiled_in_any_order
 def step(x, layers, caches, norm, embedding, room, length, activation, team):
     """From the embedding x of a token, which becomes the end of the last block, to `room.logits`."""
     for number in range(len(layers)):
@@ -212,12 +149,12 @@ def step(x, layers, caches, norm, embedding, room, length, activation, team):
 # --- lists for compiled functions, made by compiled functions, because Numba's own are compiled anew in every process ----------------
 
 
-@compiled
+@compiled_in_any_order
 def list_of_one(item):
     return List([item])
 
 
-@compiled
+@compiled_in_any_order
 def append(items, item):
     items.append(item)
 

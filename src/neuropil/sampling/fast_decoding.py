@@ -12,12 +12,9 @@ and everything else (activations, sums, norms, biases, the keys and values of at
 matrix products, all but its last token, and for them one matrix at a time is widened. Where there is no Numba, every token does.
 """
 
-import os
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, NamedTuple, cast, get_args
@@ -33,6 +30,7 @@ from neuropil.errors import InputError, nearest
 from neuropil.models.gpt2 import GPT2
 from neuropil.parts.attention import attend
 from neuropil.parts.blocks import HIDDEN, Block
+from neuropil.parts.teams import team_of
 
 Precision = Literal["float32", "bfloat16", "int8"]
 ROWS_AT_ONCE = 4096
@@ -205,44 +203,6 @@ class FastDecoder:
         length = state.length + tokens.shape[1]
         if length > self.config.context:
             raise InputError(f"this model sees {self.config.context} tokens at once", got=f"{length}", fix="shorten the text")
-
-
-class Member(NamedTuple):
-    member: int
-    members: int
-    arrived: np.ndarray
-    """How often a member has come to a meeting, counted by all of them."""
-
-
-class Team:
-    """Threads that run the same function at the same time. The caller's is none of them: an interrupt from the keyboard can end it at any
-    point, and the others would wait for it in vain."""
-
-    def __init__(self, members: int):
-        arrived = np.zeros(1, np.int64)
-        self.members = [Member(member, members, arrived) for member in range(members)]
-        self.leader, self.others = ThreadPoolExecutor(1), ThreadPoolExecutor(max(members - 1, 1))
-
-    def run(self, function: Callable[..., None], *arguments: Any) -> None:
-        if len(self.members) == 1:
-            function(*arguments, self.members[0])
-        else:
-            self.leader.submit(self._lead, function, *arguments).result()
-
-    def _lead(self, function: Callable[..., None], *arguments: Any) -> None:
-        others = [self.others.submit(function, *arguments, member) for member in self.members[1:]]
-        function(*arguments, self.members[0])
-        for other in others:
-            other.result()
-
-
-@cache
-def team_of(threads: int) -> Team:
-    return Team(threads)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=team_of.cache_clear)  # threads do not live on in a forked process
 
 
 def packed(module: nn.Linear | nn.Embedding, precision: str) -> Matrix:

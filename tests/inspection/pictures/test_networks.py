@@ -10,7 +10,7 @@ from neuropil.inspection.svg import figure_svg
 
 
 def heights(axes: Axes) -> list[np.ndarray]:
-    return [np.asarray(patch.get_data().values) for patch in axes.patches if isinstance(patch, StepPatch)]
+    return [np.asarray(patch.get_data()[0]) for patch in axes.patches if isinstance(patch, StepPatch)]
 
 
 def activity(start: float) -> Activity:

@@ -30,7 +30,7 @@ def settling(
         values = numbers(energy)
         falling.plot(values / values[0], label=name, **line(index))
     falling.set(xlabel="settling step", ylabel="energy, as a share of the first", title="Energy falls", ylim=(0, 1.05))
-    falling.legend(fontsize=8)
+    falling.legend(fontsize=8, loc="center right", bbox_to_anchor=(1, 0.36))
     heights = np.stack([numbers(part) for part in parts.values()])
     drawn = layers.stackplot(np.arange(heights.shape[1]), heights, colors=_ramp(len(parts)), linewidth=0.4, edgecolor="white")
     layers.legend(drawn[::-1], [short(name, 26) for name in parts][::-1], loc="center left", bbox_to_anchor=(1, 0.5), handlelength=1)
