@@ -1,5 +1,6 @@
 """One epoch of predictive coding on MNIST, beside a plain PyTorch implementation that leaves states and weights to autograd: the same first
-weights, batches, settling steps and optimiser, so that both end at the same weights. Floor 2 times as fast, goal 4.
+weights, batches, settling steps and optimiser. Their gradients differ by rounding alone, which a thousand steps of Adam make larger.
+Floor 2 times as fast, goal 4.
 
 python -m benchmarks.predictive_coding                      random pictures of MNIST's size
 python -m benchmarks.predictive_coding --mnist path/to/mnist [--examples 60000] [--rounds 3]

@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from neuropil.models.lif import leak
-from neuropil.models.spiking_plasticity import TINY, depress, fade, potentiate, remember_arrivals
+from neuropil.models.spiking_delivery import deliver
+from neuropil.models.spiking_plasticity import TINY
 from neuropil.parts.compilation import compiled
 from neuropil.parts.meeting import begins, looked_at, meet
 
 LIF, POISSON, GIVEN = range(3)
-DENSE, SPARSE, SAME = range(3)
 BLOCK = 1024
 """Neurons that go on together: all that is known of them stays in the fastest cache meanwhile."""
 
@@ -144,6 +144,7 @@ def run(first_step, num_steps, groups, neurons, ports, wires, plastic, drives, w
     """Steps and numbers of the spikes of this member's neurons."""
     spike_steps, spike_neurons, count = np.empty(4096, np.int32), np.empty(4096, np.int32), 0
     drawn, events = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
+    tally = np.zeros(groups.size.max(), np.uint32)
     num_slots = len(neurons.recent)
     for step in range(first_step, first_step + num_steps):
         slot = step % num_slots
@@ -167,7 +168,7 @@ def run(first_step, num_steps, groups, neurons, ports, wires, plastic, drives, w
             control.verdict[step % 2] = looked_at(control.stop)
         meet(team)
         for connection in range(len(wires.kind)):
-            deliver(connection, step, groups, neurons, ports, wires, plastic, team)
+            deliver(connection, step, groups, neurons, ports, wires, plastic, tally, team)
         if control.verdict[step % 2] != 0:
             break
     return spike_steps[:count], spike_neurons[:count]
@@ -310,72 +311,3 @@ def draw(a, b, drawn):
         drawn[i] = x * np.uint32(0x9E3779BB)
         a[i] = ((x << np.uint32(26)) | (x >> np.uint32(6))) ^ y ^ (y << np.uint32(9))
         b[i] = (y << np.uint32(13)) | (y >> np.uint32(19))
-
-
-# --- synapses --------------------------------------------------------------------------------------------------------------------------
-
-
-@compiled
-def deliver(connection, step, groups, neurons, ports, wires, plastic, team):
-    """The spikes that come out of this connection now, at the neurons that this member owns."""
-    source, port, rule = wires.source[connection], wires.port[connection], wires.plastic[connection]
-    if rule >= 0:
-        fade(rule, connection, groups, wires, plastic, team)
-    size, then = groups.size[wires.target[connection]], step - wires.delay[connection]
-    slot = then % len(neurons.recent)
-    arriving = ports.arriving[ports.first[port] : ports.first[port] + size]
-    rows = wires.rows[wires.row_first[connection] + team.member :]
-    targets = wires.targets[wires.target_first[connection] :]
-    for member in range(team.members if then >= 0 else 0):
-        begin = groups.first[source] + begins(groups.size[source], member, team)
-        fired = neurons.recent[slot, begin : begin + neurons.counts[slot, source, member]]
-        if rule >= 0:
-            depress(rule, fired, arriving, rows, targets, wires.scale[connection], plastic, team.members)
-        elif len(fired) > 0:
-            weights = wires.weights[wires.weight_first[connection] :]
-            if wires.kind[connection] == SAME:
-                send_same(arriving, fired, rows, targets, wires.scale[connection], team.members)
-            elif wires.kind[connection] == SPARSE:
-                send_sparse(arriving, fired, rows, targets, weights, wires.scale[connection], team.members)
-            else:
-                own = arriving[begins(size, team.member, team) : begins(size, team.member + 1, team)]
-                send_dense(own, fired, rows, weights, wires.scale[connection], team.members)
-    if rule >= 0:
-        potentiate(rule, connection, step, groups, neurons, wires, plastic, team)
-        if then >= 0:
-            remember_arrivals(rule, source, slot, groups, neurons, plastic, team)
-
-
-@compiled
-def send_same(arriving, fired, rows, targets, scale, members):
-    for index in range(len(fired)):
-        row = fired[index] * members
-        own = targets[rows[row] : rows[row + 1]]
-        # Σ_i w/τ
-        for k in range(len(own)):
-            arriving[own[k]] += scale
-
-
-@compiled
-def send_sparse(arriving, fired, rows, targets, weights, scale, members):
-    for index in range(len(fired)):
-        row = fired[index] * members
-        own, own_weights = targets[rows[row] : rows[row + 1]], weights[rows[row] : rows[row + 1]]
-        # Σ_i w_ij/τ
-        for k in range(len(own)):
-            arriving[own[k]] += scale * own_weights[k]
-
-
-@compiled
-def send_dense(arriving, fired, rows, weights, scale, members):
-    """Four rows at a time, added up in the order in which they would come one by one."""
-    four = len(fired) // 4 * 4
-    for index in range(0, four, 4):
-        a, b = weights[rows[fired[index] * members] :], weights[rows[fired[index + 1] * members] :]
-        c, d = weights[rows[fired[index + 2] * members] :], weights[rows[fired[index + 3] * members] :]
-        for k in range(len(arriving)):
-            arriving[k] = arriving[k] + scale * a[k] + scale * b[k] + scale * c[k] + scale * d[k]
-    for index in range(four, len(fired)):
-        a = weights[rows[fired[index] * members] :]
-        for k in range(len(arriving)):
-            arriving[k] += scale * a[k]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int64, UInt32
 
-from neuropil.models.spiking_kernel import DENSE, SAME, SPARSE, doubled
+from neuropil.models.spiking_delivery import DENSE, SAME, SPARSE
+from neuropil.models.spiking_kernel import doubled
 from neuropil.parts.compilation import compiled
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
