@@ -25,7 +25,7 @@ from neuropil.recipes.language_modelling import LanguageModelling
 from neuropil.training.optimizers import build_optimizer
 from neuropil.training.schedules import rate_share
 
-SEED, PASSES = 0, 2
+SEED, PASSES = 0, 1
 
 
 class Learned(NamedTuple):
