@@ -345,7 +345,8 @@ def sklearn_mlp(seed: int) -> float:
 
 def publish(name: str, about: str, lines: Sequence[str]) -> None:
     machine = environment()
-    where = f"{machine['processor']}, {machine['threads']} threads, torch {machine['torch']}"
+    threads = f"{machine['threads']} thread{'s' * (machine['threads'] != 1)}"
+    where = f"{machine['processor']}, {threads}, torch {machine['torch']}"
     made = f"Made by `make claims` on {date.today().isoformat()}: {where}."
     text = "\n".join([about, "", *lines, "", made])
     write_text(PAGES / f"{name}.md", f"{text}\n")
