@@ -345,7 +345,7 @@ def sklearn_mlp(seed: int) -> float:
 
 def publish(name: str, about: str, lines: Sequence[str]) -> None:
     machine = environment()
-    threads = f"{machine['threads']} thread{'s' * (machine['threads'] != 1)}"
+    threads = f"{machine['threads']} thread{'s' * (machine['threads'] != '1')}"
     where = f"{machine['processor']}, {threads}, torch {machine['torch']}"
     made = f"Made by `make claims` on {date.today().isoformat()}: {where}."
     text = "\n".join([about, "", *lines, "", made])
