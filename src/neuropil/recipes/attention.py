@@ -48,14 +48,12 @@ def build(options: AttentionOptions, seed: int) -> Supervised:
     model = new_patch_attention(options.model, splits.train, seed)
     return Supervised(
         model,
-        model.config,
         splits,
         options.training,
         seed=seed,
         name="attention",
         augment=options.augment,
         objective=options.objective,
-        parameters=model.parameter_table(),
         inside=lambda: [_looking_section(model, splits.test), _spread_section(model, splits.test)],
     )
 

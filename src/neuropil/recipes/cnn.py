@@ -33,17 +33,7 @@ def build(options: CNNOptions, seed: int) -> Supervised:
     config = dataclasses.replace(options.model, shape=schema.shape, classes=schema.num_outputs)
     model = initialised(lambda: CNN(config), seed)
     model.standardize.fit(splits.train.inputs)
-    return Supervised(
-        model,
-        config,
-        splits,
-        options.training,
-        seed=seed,
-        name="cnn",
-        augment=options.augment,
-        objective=options.objective,
-        parameters=model.parameter_table(),
-    )
+    return Supervised(model, splits, options.training, seed=seed, name="cnn", augment=options.augment, objective=options.objective)
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:

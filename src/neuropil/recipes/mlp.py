@@ -31,18 +31,7 @@ def build(options: MLPOptions, seed: int) -> Supervised:
     model.standardize.fit(splits.train.inputs)
     if not schema.classes:
         model.target_scale.fit(splits.train.targets)
-    augment = options.augment if schema.kind == "image" else None
-    return Supervised(
-        model,
-        config,
-        splits,
-        options.training,
-        seed=seed,
-        name="mlp",
-        augment=augment,
-        objective=options.objective,
-        parameters=model.parameter_table(),
-    )
+    return Supervised(model, splits, options.training, seed=seed, name="mlp", augment=options.augment, objective=options.objective)
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:

@@ -65,7 +65,7 @@ class Settling:
 
     def __init__(self, model: PredictiveCoding, splits: Splits, options: PredictiveCodingOptions, seed: int):
         self.options, self.seed, self.splits = options, seed, splits
-        self.own = self._supervised(model, model.config, options.training, NAME, lambda: inside_sections(model, splits.test))
+        self.own = self._supervised(model, options.training, NAME, lambda: inside_sections(model, splits.test))
         self.model, self.model_config = model, model.config
         self.learner = SettledEnergy(model)
         self.peer: Supervised | None = None
@@ -73,7 +73,6 @@ class Settling:
     def _supervised(
         self,
         model: MLP | PredictiveCoding,
-        config: Config,
         training: TrainingConfig,
         name: str,
         inside: Callable[[], Sequence[Section]] | None = None,
@@ -81,14 +80,12 @@ class Settling:
         """All that does not depend on the learning rule: data, batches, scores."""
         return Supervised(
             model,
-            config,
             self.splits,
             training,
             seed=self.seed,
             name=name,
-            augment=self.options.augment if self.splits.train.schema.kind == "image" else None,
+            augment=self.options.augment,
             objective=ObjectiveConfig(),
-            parameters=model.parameter_table(),
             inside=inside,
         )
 
@@ -128,7 +125,7 @@ class Settling:
         model.standardize.fit(self.splits.train.inputs)
         if not self.splits.train.schema.classes:
             model.target_scale.fit(self.splits.train.targets)
-        return self._supervised(model, config, training, f"{PEER}, the same layers")
+        return self._supervised(model, training, f"{PEER}, the same layers")
 
     def own_result(self) -> Result:
         return self.own.own_result()

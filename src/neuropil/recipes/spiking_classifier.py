@@ -55,14 +55,12 @@ def build(options: SpikingClassifierOptions, seed: int) -> Supervised:
     model.encode.fit(splits.train.inputs)
     return Supervised(
         model,
-        config,
         splits,
         options.training,
         seed=seed,
         name="spiking_classifier",
-        augment=options.augment if schema.kind == "image" else None,
+        augment=options.augment,
         objective=options.objective,
-        parameters=model.parameter_table(),
         inside=lambda: [*spiking_sections(model, splits.test), inside_section(model, splits.test)],
     )
 

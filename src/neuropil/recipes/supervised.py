@@ -19,7 +19,6 @@ from neuropil.data.sources import read_inputs, read_labelled
 from neuropil.errors import InputError
 from neuropil.inspection.report import Section
 from neuropil.parts.objectives import Classification, Regression
-from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
 from neuropil.randomness import mix
 from neuropil.recipes.baselines import baselines
@@ -104,21 +103,21 @@ class Supervised:
     def __init__(
         self,
         model: nn.Module,
-        model_config: Config,
         splits: Splits,
         training: TrainingConfig,
         *,
         seed: int,
         name: str,
         objective: ObjectiveConfig,
-        parameters: Sequence[ParameterRow],
-        augment: Augment | None = None,
+        augment: Augment,
         inside: Callable[[], Sequence[Section]] | None = None,
     ):
-        """`inside` makes the report's sections on what is inside the model; without it, its first weights are drawn as pictures."""
+        """The model has a `config` and a `parameter_table`. Only pictures are augmented. `inside` makes the report's sections on what is in
+        the model; without it, its first weights are drawn as pictures."""
         self.device = pick_device(training.device)
-        self.model, self.model_config, self.splits, self.training = model.to(self.device), model_config, splits, training
-        self.seed, self.name, self.augment, self.parameters = seed, name, augment, parameters
+        self.model, self.model_config = model.to(self.device), cast(Config, model.config)
+        self.splits, self.training, self.seed, self.name = splits, training, seed, name
+        self.augment = augment if splits.train.schema.kind == "image" else None
         self.inside = inside or (lambda: [inside_section(self.model, self.splits.test)])
         self.learner = learner_for(self.model, splits.train.schema, objective)
         one = splits.test.take(torch.zeros(1, dtype=torch.int64))
@@ -175,7 +174,7 @@ class Supervised:
             learning_section(history, self.training),
             mistakes_section(self.splits.test, self.test_scores),
             *self.inside(),
-            model_section(self.parameters, self.model),
+            model_section(cast(Any, self.model).parameter_table(), self.model),
             data_section(self.splits, self.augment),
         ]
 

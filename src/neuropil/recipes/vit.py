@@ -77,14 +77,12 @@ def build(options: ViTOptions, seed: int) -> Supervised:
     model.standardize.fit(splits.train.inputs)
     return Supervised(
         model,
-        config,
         splits,
         options.training,
         seed=seed,
         name="vit",
         augment=options.augment,
         objective=options.objective,
-        parameters=model.parameter_table(),
         inside=lambda: [looking_section(model, splits.test)],
     )
 
