@@ -7,21 +7,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from command_line import said
 from neuropil.cli import main
 from neuropil.recipes.table import SYSTEMS
 from real_data import digits
-
-
-def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
-    """What a command prints; its exit code must be `code`."""
-    try:
-        main(words)
-        exit_code = 0
-    except SystemExit as exit:
-        exit_code = exit.code or 0  # None means that all is well
-    captured = capsys.readouterr()
-    assert exit_code == code, captured
-    return captured.err.strip() if code else captured.out
 
 
 @pytest.fixture(scope="module")

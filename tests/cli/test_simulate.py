@@ -6,20 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from neuropil.cli import main
+from command_line import said
 from neuropil.recipes.table import SYSTEMS
-
-
-def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
-    """What a command prints; its exit code must be `code`."""
-    try:
-        main(words)
-        exit_code = 0
-    except SystemExit as exit:
-        exit_code = exit.code or 0  # None means that all is well
-    captured = capsys.readouterr()
-    assert exit_code == code, captured
-    return captured.err.strip() if code else captured.out
 
 
 def test_a_simulation_prints_its_rates_beside_the_formula_and_the_report(capsys: pytest.CaptureFixture[str], tmp_path: Path):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.cli import main
+from command_line import said
 from neuropil.data.learned_tokenizers import learn_merges, learn_word_pieces
 from neuropil.errors import InputError
 from neuropil.models.bert import BERTConfig, MaskedBERT
@@ -57,22 +57,6 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return neuropil.train("mlp", epochs=1, out=tmp_path_factory.mktemp("mlp") / "run", show_progress=False)
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> tuple[str, str]:
-    with pytest.raises(SystemExit) if code else _nothing() as caught:
-        main(list(words))
-    if code:
-        assert caught.value.code == code
-    return capsys.readouterr()
-
-
-class _nothing:  # noqa: N801 (it stands where a context manager of pytest's does)
-    def __enter__(self) -> Any:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
 def test_gpt2_looks_back_only_and_bert_both_ways():
     back = self_attention(pair := gpt2(), tokens_of(pair, "the cat sat on the log"))
     assert [attention.name for attention in back] == [f"blocks.{number}.attention" for number in range(3)]
@@ -109,8 +93,7 @@ def test_a_text_of_nothing_is_refused(pair: Pair):
 
 def test_pages_are_written_beside_the_report(run: Run, capsys: pytest.CaptureFixture[str]):
     words = ["--attention", "the cat sat", "--lens", "the cat sat", "--neighbours", "cat"]
-    out, _ = said(capsys, "inspect", str(run.folder), *words)
-    lines = out.splitlines()
+    lines = said(capsys, "inspect", str(run.folder), *words).splitlines()
     assert re.fullmatch(r"3 layers with 6 heads over \d+ tokens\.", lines[0])
     assert lines[1] == str(run.folder / "attention.html")
     assert re.fullmatch(r"After the last token: .+ \(\d+\.\d %\), (already in the embedding|since block \d of 3)\.", lines[2])
@@ -128,7 +111,7 @@ def test_a_text_may_be_a_file(run: Run, tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_a_text_longer_than_the_context_is_refused(run: Run, capsys: pytest.CaptureFixture[str]):
-    _, error = said(capsys, "inspect", str(run.folder), "--attention", "xyz " * 24, code=2)
+    error = said(capsys, "inspect", str(run.folder), "--attention", "xyz " * 24, code=2)
     assert re.search(r"this model sees 24 tokens at once, but got \d+: shorten the text\.", error)
 
 
@@ -141,11 +124,11 @@ def test_a_text_longer_than_the_context_is_refused(run: Run, capsys: pytest.Capt
     ],
 )
 def test_a_run_that_reads_no_texts_is_refused(pictures: Run, words: list[str], rule: str, capsys: pytest.CaptureFixture[str]):
-    _, error = said(capsys, "inspect", str(pictures.folder), *words, code=2)
+    error = said(capsys, "inspect", str(pictures.folder), *words, code=2)
     assert f"{pictures.folder} {rule}" in error
 
 
 def test_something_must_be_asked_for(run: Run, capsys: pytest.CaptureFixture[str]):
-    _, error = said(capsys, "inspect", str(run.folder), code=2)
+    error = said(capsys, "inspect", str(run.folder), code=2)
     ways = '--gradients, --gates "a text", --attention "a text", --lens "a text" or --neighbours "a word"'
     assert f"neuropil inspect needs to know what to look at, but got nothing: add {ways}." in error

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.cli import main
+from command_line import said
 from neuropil.errors import InputError
 from neuropil.models.bert import BERT, MaskedBERT, mean_of
 from neuropil.recipes import opening
@@ -45,17 +45,6 @@ def classifier(run: Run, labelled: Path, tmp_path_factory: pytest.TempPathFactor
     out = tmp_path_factory.mktemp("classifier") / "run"
     options: dict[str, Any] = {"max_tokens": 20, "epochs": 12, "learning_rate": 3e-3, "batch_size": 8}
     return neuropil.train("bert_classifier", data=labelled, start=run.folder, out=out, show_progress=False, **options)
-
-
-def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
-    try:
-        main(list(words))
-        exit_code = 0
-    except SystemExit as exit:
-        exit_code = int(exit.code or 0)
-    captured = capsys.readouterr()
-    assert exit_code == code, captured
-    return captured.err if code else captured.out
 
 
 def filler_of(run: Run) -> TextFiller:
@@ -100,7 +89,7 @@ def test_a_piece_of_a_word_follows_without_a_space():
 
 def test_a_text_without_a_hidden_word_is_refused(run: Run, capsys: pytest.CaptureFixture[str]):
     assert said(capsys, "fill", str(run.folder), "nothing", code=2) == (
-        "neuropil: a text to fill must say [MASK], but got 'nothing': write [MASK] where a word is missing.\n"
+        "neuropil: a text to fill must say [MASK], but got 'nothing': write [MASK] where a word is missing."
     )
     with pytest.raises(InputError) as error:
         filler_of(run).fill("[MASK] " * 40)
@@ -148,10 +137,10 @@ def test_embed_prints_how_alike_texts_are_or_writes_vectors(run: Run, tmp_path: 
     assert vectors.shape == (40, 32)
     np.testing.assert_allclose(vectors[0], vectors[38], atol=1e-6)
     assert said(capsys, "embed", str(run.folder), str(tmp_path / "texts.txt"), code=2) == (
-        "neuropil: how alike texts are is shown for up to 12, but got 40: write the vectors with --out vectors.npy.\n"
+        "neuropil: how alike texts are is shown for up to 12, but got 40: write the vectors with --out vectors.npy."
     )
     assert said(capsys, "embed", str(run.folder), "a", "--out", "vectors.txt", code=2) == (
-        "neuropil: vectors are written to a .npy file, but got 'vectors.txt'.\n"
+        "neuropil: vectors are written to a .npy file, but got 'vectors.txt'."
     )
 
 

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 import neuropil
-from neuropil.cli import main
+from command_line import printed_and_complained
 from neuropil.errors import InputError, RunError
 from neuropil.models.gpt2 import GPT2
 from neuropil.recipes.attentive_language import GPT2LanguageModel
@@ -39,17 +39,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def model_of(run: Run) -> GPT2LanguageModel:
     assert isinstance(run.trained, GPT2LanguageModel)
     return run.trained
-
-
-def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> tuple[str, str]:
-    try:
-        main(list(words))
-        exit_code = 0
-    except SystemExit as exit:
-        exit_code = int(exit.code or 0)
-    captured = capsys.readouterr()
-    assert exit_code == code, captured
-    return captured.out, captured.err
 
 
 def test_it_learns_more_than_how_often_tokens_occur(run: Run):
@@ -112,27 +101,27 @@ def test_rounded_weights_write_on_too(run: Run, precision: str):
 def test_the_command_writes_streams_stops_samples_and_searches(run: Run, capsys: pytest.CaptureFixture[str]):
     folder, model = str(run.folder), model_of(run)
     greedy = "".join(model.continued("12 is", length=12, temperature=0))
-    assert said(capsys, "generate", folder, "12 is", "--length", "12", "--temperature", "0") == (f"12 is{greedy}\n", "")
-    assert said(capsys, "generate", folder, "12 is", "--length", "12", "--temperature", "0", "--stop", "q", "see")[0] == (
+    assert printed_and_complained(capsys, "generate", folder, "12 is", "--length", "12", "--temperature", "0") == (f"12 is{greedy}\n", "")
+    assert printed_and_complained(capsys, "generate", folder, "12 is", "--length", "12", "--temperature", "0", "--stop", "q", "see")[0] == (
         f"12 is{greedy.split('see')[0]}\n"
     )
-    several = said(capsys, "generate", folder, "12 is", "--length", "4", "--samples", "3", "--top-p", "0.9")[0]
+    several = printed_and_complained(capsys, "generate", folder, "12 is", "--length", "4", "--samples", "3", "--top-p", "0.9")[0]
     assert several.count("\n---\n12 is") == 2
     searched = model.searched("12 is", beam=3, length=6)[0].text
-    assert said(capsys, "generate", folder, "12 is", "--length", "6", "--beam", "3")[0] == f"12 is{searched}\n"
+    assert printed_and_complained(capsys, "generate", folder, "12 is", "--length", "6", "--beam", "3")[0] == f"12 is{searched}\n"
 
 
 def test_what_happens_at_the_borders_is_said(run: Run, capsys: pytest.CaptureFixture[str]):
     folder = str(run.folder)
-    text, told = said(capsys, "generate", folder, "--length", "3")
+    text, told = printed_and_complained(capsys, "generate", folder, "--length", "3")
     assert text
     assert told == "Without a prompt, the text goes on from '\\n'.\n"
     full = "The text ends because the model sees 32 tokens at once, and they are full.\n"
-    assert said(capsys, "generate", folder, "12", "--length", "99")[1] == full
-    assert said(capsys, "generate", folder, "12", "--length", "99", "--beam", "2")[1] == full
+    assert printed_and_complained(capsys, "generate", folder, "12", "--length", "99")[1] == full
+    assert printed_and_complained(capsys, "generate", folder, "12", "--length", "99", "--beam", "2")[1] == full
     long = TEXT[:400]
     count = len(model_of(run).tokenizer.encode([long])[0])
-    assert said(capsys, "generate", folder, long, code=2) == (
+    assert printed_and_complained(capsys, "generate", folder, long, code=2) == (
         "",
         f"neuropil: a prompt must fit into the model's context of 32 tokens, but got one of {count}: "
         "shorten it, or give its last 32 tokens only.\n",
@@ -152,7 +141,7 @@ def test_what_happens_at_the_borders_is_said(run: Run, capsys: pytest.CaptureFix
     ],
 )
 def test_bad_options_are_refused(run: Run, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):
-    assert said(capsys, "generate", str(run.folder), "12", *words, code=2)[1] == f"neuropil: {sentence}\n"
+    assert printed_and_complained(capsys, "generate", str(run.folder), "12", *words, code=2)[1] == f"neuropil: {sentence}\n"
 
 
 def test_a_folder_of_texts_is_read(tmp_path: Path):

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional as F
 
 import neuropil
-from neuropil.cli import main
+from command_line import said
 from neuropil.errors import InputError, RunError
 from neuropil.inspection.gates import record_gates
 from neuropil.recipes.language_model import RecurrentLanguageModel
@@ -38,16 +38,6 @@ def run(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 def model_of(run: Run) -> RecurrentLanguageModel:
     assert isinstance(run.trained, RecurrentLanguageModel)
     return run.trained
-
-
-def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
-    if code:
-        with pytest.raises(SystemExit) as exit:
-            main(list(words))
-        assert exit.value.code == code
-        return capsys.readouterr().err.strip()
-    main(list(words))
-    return capsys.readouterr().out
 
 
 def test_bits_perplexity_and_loss_say_the_same(run: Run):
