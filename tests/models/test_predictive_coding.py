@@ -189,14 +189,23 @@ def test_no_change_of_a_layer_reads_beyond_its_neighbours(direction: Literal["up
     options: dict[str, Any] = {"direction": direction, "feedback": feedback, "hidden": (7, 6, 8, 5)}
     model = network(**options)
     states = random_states(model)
-    free = [True] * len(states)
+    free, rates = [True] * len(states), [0.1] * len(states)
     with torch.no_grad():
-        moved = model.settle(states, free, 1)
+        moved = model.settle(states, free, 1, rates=rates)
         for layer in range(len(states)):
             lost = network(**options)
             fill_with_nothing(lost, keep=lambda c, layer=layer: layer in (c.source, c.target))
             known = [x if abs(other - layer) <= 1 else x * torch.nan for other, x in enumerate(states)]
-            assert torch.equal(lost.settle(known, free, 1)[layer], moved[layer])
+            assert torch.equal(lost.settle(known, free, 1, rates=rates)[layer], moved[layer])
+
+
+def test_how_far_a_layer_moves_depends_on_its_own_connections_alone():
+    model = network(hidden=(7, 6, 8, 5))
+    norms = [1.0 + number for number, _ in enumerate(model.connections)]
+    rates = model.stable_rates(norms=norms)
+    for layer, rate in enumerate(rates):
+        known = [norm if layer in (c.source, c.target) else torch.nan for c, norm in zip(model.connections, norms, strict=True)]
+        assert model.stable_rates(norms=known)[layer] == rate
 
 
 def fill_with_nothing(model: PredictiveCoding, keep: Any) -> None:
@@ -249,28 +258,51 @@ def test_incremental_visits_settle_by_one_step_each_from_where_they_were():
     with torch.no_grad():
         beginning = model.begin(model.encode(batch["input"]), model.encode_target(batch["target"]))
         expected = list(model.settling(beginning, between(model), 3))
+        assert model.rates() != [0.1] * 4  # some of the steps are as long as is stable
         for visit, states in enumerate(expected):
             learner.loss({**batch, "visit": torch.full((6,), visit)})
-            assert all(torch.equal(a, b) for a, b in zip(learner.kept, states, strict=True))
+            for kept, state in zip(learner.kept, states, strict=True):
+                torch.testing.assert_close(kept, state)
 
 
 def test_a_learner_goes_on_from_its_memory():
     model = network()
     first, second, batch = SettledEnergy(model), SettledEnergy(model), example_batch(model)
     first.loss({**batch, "visit": torch.zeros(6, dtype=torch.int64)})
+    assert len(first.memory()) == 4 + 6  # states, and a direction for each connection
     second.recall(first.memory())
     visit = {**batch, "visit": torch.ones(6, dtype=torch.int64)}
     assert torch.equal(first.loss(visit), second.loss(visit))
 
 
-def test_the_measured_loss_is_the_settled_energy_and_looking_keeps_no_states():
+def test_steps_become_shorter_as_the_weights_grow():
+    model = network(hidden=(30, 20))
+    learner, batch = SettledEnergy(model), example_batch(model)
+    generator = torch.Generator().manual_seed(0)
+    for update in range(300):
+        with torch.no_grad():
+            for c in model.connections:  # one direction outgrows the others
+                c.weight *= 0.99
+                c.weight[0] += 0.05 * torch.rand(c.weight.shape[1], generator=generator)
+        learner.loss(batch)
+        followed = learner.memory()
+        for number, c in enumerate(model.connections):
+            estimate, norm = (followed[f"stretched.{number}"] @ c.weight).norm(), torch.linalg.matrix_norm(c.weight, 2)
+            assert 0.9 * norm < estimate < (1 + 1e-12) * norm, update
+    with torch.no_grad():
+        energies = [model.energy(states).mean() for states in model.settling(random_states(model), between(model), 50)]
+    assert energies == sorted(energies, reverse=True)
+
+
+def test_the_measured_loss_is_the_settled_energy_and_looking_changes_nothing():
     model = network()
     learner, batch = SettledEnergy(model), example_batch(model)
+    before = learner.memory()
     with torch.no_grad():
         metrics = learner.metrics(batch)
         assert set(metrics) == {"loss", "accuracy"}
+        assert all(torch.equal(value, before[name]) for name, value in learner.memory().items())
         torch.testing.assert_close(metrics["loss"].mean(), learner.loss(batch))
-    assert learner.memory() == {}
 
 
 # --- digits ----------------------------------------------------------------------------------------------------------------------

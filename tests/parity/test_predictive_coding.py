@@ -38,7 +38,6 @@ def test_states_and_weights_move_along_autograds_gradients_of_the_energy(
         nu_up=nu_up,
         nu_down=nu_down,
         nu_target=nu_target,
-        rate=0.1,
         shape=(5,),
         outputs=4,
     )
@@ -53,7 +52,7 @@ def test_states_and_weights_move_along_autograds_gradients_of_the_energy(
     energy = reference_energy(model, states)
     slopes = torch.autograd.grad(energy, [*states, *model.parameters()], allow_unused=True)
     with torch.no_grad():
-        moved = model.settle([state.detach() for state in states], free, 1)
+        moved = model.settle([state.detach() for state in states], free, 1, rates=[0.1] * len(states))
         rules = model.local_rules(states, model.errors(states))
     for state, mask, slope, after in zip(states, masks, slopes, moved, strict=False):
         torch.testing.assert_close(after, (state - 0.1 * mask * (0 if slope is None else slope)).detach())

@@ -65,10 +65,12 @@ class PredictiveCodingConfig(Config):
         "tied", "errors come back through the same weights, or through some that are learned too"
     )
     steps: int = option(10, "steps of settling in each update", low=1)
-    rate: float = option(0.1, "how far a state moves in one step of settling", low=0)
+    rate: float = option(0.1, "how far a state moves in one step of settling; less where the weights have become too large for it", low=0)
     nu_up: float = option(1.0, "spread of the errors of upward predictions", low=0.001)
     nu_down: float | None = option(
-        None, "spread of the errors of downward predictions; by default 1, and √n beside upward ones, for n numbers in an input", low=0.001
+        None,
+        "spread of the errors of downward predictions; 1 by itself, and √10n beside upward ones, for n numbers in an input",
+        low=0.001,
     )
     nu_target: float = option(1.0, "spread of the errors at the target; a larger one comes closer to back-propagation", low=0.001)
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
@@ -82,8 +84,8 @@ class PredictiveCodingConfig(Config):
 
     def spread(self, source: int, target: int) -> float:
         """ν of a connection from layer to layer."""
-        if target < source:  # by default all of an input weighs no more than one unit above
-            return self.nu_down or (math.sqrt(self.sizes[0]) if self.direction == "both" else 1.0)
+        if target < source:  # by default all of an input weighs a tenth of one unit above: most of it no class can tell
+            return self.nu_down or (math.sqrt(10 * self.sizes[0]) if self.direction == "both" else 1.0)
         return self.nu_target if target == len(self.sizes) - 1 else self.nu_up
 
 
@@ -221,7 +223,7 @@ class PredictiveCoding(nn.Module):
     ) -> States:
         """The states after so many steps down the energy of these connections, each layer at its rate; by default as in training."""
         # This is where the time goes: nothing is computed twice, and memory is taken once.
-        rates = [self.config.rate] * len(states) if rates is None else rates
+        rates = self.rates(connections) if rates is None else rates
         connections = self.connections if connections is None else connections
         moving = [layer for layer, is_free in enumerate(free) if is_free is not False]
         x = [state.clone() if layer in moving else state for layer, state in enumerate(states)]
@@ -258,20 +260,36 @@ class PredictiveCoding(nn.Module):
         for pull in own:
             x.add_(pull, alpha=-rate)
 
-    def settling(self, states: States, free: Free, steps: int | None = None, **how: Any) -> Iterator[States]:
+    def settling(
+        self,
+        states: States,
+        free: Free,
+        steps: int | None = None,
+        *,
+        rates: Sequence[float] | None = None,
+        connections: Sequence[Connection] | None = None,
+    ) -> Iterator[States]:
         """The states after each step, for those who want to watch."""
+        rates = self.rates(connections) if rates is None else rates
         for _ in range(self.config.steps if steps is None else steps):
-            states = self.settle(states, free, 1, **how)
+            states = self.settle(states, free, 1, rates=rates, connections=connections)
             yield states
 
-    def stable_rates(self, connections: Sequence[Connection] | None = None) -> list[float]:
+    def rates(self, connections: Sequence[Connection] | None = None, norms: Sequence[float] | None = None) -> list[float]:
+        """How far each layer moves in a step: as far as it is told to, or as far as is stable."""
+        return [min(self.config.rate, stable) for stable in self.stable_rates(connections, norms)]
+
+    def stable_rates(self, connections: Sequence[Connection] | None = None, norms: Sequence[float] | None = None) -> list[float]:
         """For each layer a rate at which all come to rest, as fast as can be promised. With J_cx = ∂ε_c/∂x, near rest the energy bends by
 
         dᵀJᵀJd = Σ_c ‖Σ_x J_cx d_x‖² ≤ Σ_x ‖d_x‖² Σ_c ‖J_cx‖ s_c,    s_c = Σ_x ‖J_cx‖ ≤ (1 + ‖M_c‖) / ν_c
+
+        A layer needs to know the norms ‖M_c‖ of its own connections for that, and no others.
         """
+        connections = self.connections if connections is None else connections
+        norms = [float(torch.linalg.matrix_norm(c.weight.detach(), 2)) for c in connections] if norms is None else norms
         bends = [0.0] * (self.top + 1)
-        for c in self.connections if connections is None else connections:
-            norm = float(torch.linalg.matrix_norm(c.weight.detach(), 2))
+        for c, norm in zip(connections, norms, strict=True):
             bends[c.target] += (1 + norm) / c.nu**2
             bends[c.source] += norm * (1 + norm) / c.nu**2
         return [1 / bend for bend in bends]
@@ -343,18 +361,25 @@ class SettledEnergy:
 
     In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them (incremental
     predictive coding); they are kept from one visit to the next.
+
+    As weights grow, states must settle in shorter steps. Each connection knows its norm ‖M‖ by the direction v that it stretches most,
+    which follows the weights by one step v ← M Mᵀ v in each update.
     """
 
     def __init__(self, model: PredictiveCoding):
         self.model = model
         self.scores = Classification(model) if model.config.answers == "classes" else Regression(model, scale=model.target_scale.std)
         self.kept: States = []
+        self.stretched = [torch.linalg.svd(c.weight.detach(), full_matrices=False).U[:, 0] for c in model.connections]
 
     def phases(self) -> Sequence[Phase]:
         return [Phase("settled energy", dict(self.model.named_parameters()), self.loss)]
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         with torch.no_grad():
+            self.stretched = [
+                F.normalize(c.weight @ (v @ c.weight), dim=0) for c, v in zip(self.model.connections, self.stretched, strict=True)
+            ]
             states = self.settled(batch)
             errors = self.model.errors(states)
             rules = self.model.local_rules(states, errors)
@@ -363,12 +388,15 @@ class SettledEnergy:
 
     def settled(self, batch: Batch) -> States:
         model, visit = self.model, batch.get("visit")
-        free = [False, *[True] * (model.top - 1), False]
+        free, rates = [False, *[True] * (model.top - 1), False], model.rates(norms=self._norms())
         if visit is None:
-            return model.settle(self._beginning(batch), free)
+            return model.settle(self._beginning(batch), free, rates=rates)
         states = self.kept if visit[0] > 0 else self._beginning(batch)
-        self.kept = model.settle(states, free, steps=1)
+        self.kept = model.settle(states, free, steps=1, rates=rates)
         return self.kept
+
+    def _norms(self) -> list[float]:
+        return torch.stack([(v @ c.weight).norm() for c, v in zip(self.model.connections, self.stretched, strict=True)]).tolist()
 
     def _beginning(self, batch: Batch) -> States:
         return self.model.begin(self.model.encode(batch["input"]), self.model.encode_target(batch["target"]))
@@ -379,11 +407,13 @@ class SettledEnergy:
         return {**self.scores.metrics(examples), "loss": self.model.energy(self.settled(examples))}
 
     def memory(self) -> Mapping[str, Tensor]:
-        return {f"state.{layer}": state for layer, state in enumerate(self.kept)}
+        states = {f"state.{layer}": state for layer, state in enumerate(self.kept)}
+        return states | {f"stretched.{number}": v for number, v in enumerate(self.stretched)}
 
     def recall(self, memory: Mapping[str, Tensor]) -> None:
         device = self.model.standardize.mean.device
-        self.kept = [memory[f"state.{layer}"].to(device) for layer in range(len(memory))]
+        self.stretched = [memory[f"stretched.{number}"].to(device) for number in range(len(self.stretched))]
+        self.kept = [memory[f"state.{layer}"].to(device) for layer in range(len(memory) - len(self.stretched))]
 
 
 def _energy(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:
