@@ -235,7 +235,7 @@ def gains_and_biases(
 
 def sobol(count: int, width: int, seed: int) -> Float[Array, "count width"]:
     """Random numbers from 0 to 1 that fill their cube more evenly than independent ones would."""
-    return torch.quasirandom.SobolEngine(width, scramble=True, seed=seed).draw(count, dtype=torch.double).numpy()
+    return torch.quasirandom.SobolEngine(width, scramble=True, seed=seed % 2**31).draw(count, dtype=torch.double).numpy()
 
 
 def unit_vectors(

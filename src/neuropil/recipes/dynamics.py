@@ -125,7 +125,7 @@ class Memory(NamedTuple):
 
 
 def _remember(options: DynamicsOptions, neurons: int, seed: int) -> Memory:
-    population, network = Population(neurons, seed=_seed(seed, "memory")), Network()
+    population, network = Population(neurons, seed=mix(seed, "memory")), Network()
     network.follow(population, tau=options.tau)
     # a pulse of 100 ms that, integrated, is the value
     pulse = np.zeros((round(options.hold / options.dt), 1))
@@ -137,10 +137,6 @@ def _remember(options: DynamicsOptions, neurons: int, seed: int) -> Memory:
         pulsed.connect(Input(value * pulse), population, change=True, tau=options.tau)
         held.append(pulsed.simulate(options.hold, options.dt, seed=seed)[seen][:, 0])
     return Memory(neurons, options.dt * np.arange(1, len(pulse) + 1), np.stack(held, 1))
-
-
-def _seed(seed: int, name: str) -> int:
-    return mix(seed, name) % 2**31
 
 
 def _memory_section(options: DynamicsOptions, memory: Memory, small: Memory) -> Section:
@@ -175,7 +171,7 @@ def turning(x: Array) -> list[float]:
 
 
 def _oscillator_section(options: DynamicsOptions, seed: int) -> tuple[dict[str, float], Section]:
-    network, population = Network(), Population(2 * options.neurons, 2, radius=1.3, seed=_seed(seed, "oscillator"))
+    network, population = Network(), Population(2 * options.neurons, 2, radius=1.3, seed=mix(seed, "oscillator"))
     network.follow(population, turning, tau=options.tau, start=[0.3, 0.0])
     seen = network.probe(population, tau=10.0)
     simulation = network.simulate(options.hold, options.dt, seed=seed)
@@ -212,7 +208,7 @@ def _follow(
     scaled = (solution.values - middle) / reach
     count = len(equations.texts)
     radius = ROOM * float(np.linalg.norm(scaled, axis=1).max())
-    population = Population(count * options.neurons, count, radius=radius, noise=0.05, seed=_seed(seed, "equations"))
+    population = Population(count * options.neurons, count, radius=radius, noise=0.05, seed=mix(seed, "equations"))
     network = Network()
     start = (np.asarray(options.start) - middle) / reach
     network.follow(population, lambda x: np.asarray(equations(middle + reach * x)) / reach, tau=options.tau, start=start)
@@ -295,7 +291,7 @@ def _limits_section(options: DynamicsOptions, seed: int) -> Section:
 def _two_clocks(options: DynamicsOptions, tau_s: float, tau_m: float, seed: int) -> tuple[Array, Array]:
     """An oscillator of rates with these clocks, made for the longer one; 0 stands for a clock that is gone."""
     longer, dt = max(tau_s, tau_m), min(options.dt, options.tau * RATIOS[-1])
-    population = Population(200, 2, radius=1.3, mode="rate", lag=tau_m, seed=_seed(seed, "clocks"))
+    population = Population(200, 2, radius=1.3, mode="rate", lag=tau_m, seed=mix(seed, "clocks"))
     network, tau = Network(), tau_s or None
     network.connect(population, population, function=lambda x: x + longer / 1000 * np.asarray(turning(x)), tau=tau)
     steps = round(CLOCKS / dt)
@@ -315,7 +311,7 @@ def _rms(values: Array) -> float:
 
 
 def _weights_section(options: DynamicsOptions, seed: int) -> Section:
-    a, b = (Population(options.neurons, seed=_seed(seed, name)) for name in ("weights a", "weights b"))
+    a, b = (Population(options.neurons, seed=mix(seed, name)) for name in ("weights a", "weights b"))
     network, duration = Network(), 500.0
     network.connect(Input(lambda t: math.sin(2 * math.pi * t / duration)), a)
     network.connect(a, b, function=lambda x: x**2)
@@ -336,7 +332,7 @@ def _weights_section(options: DynamicsOptions, seed: int) -> Section:
 
 def _learning_section(options: DynamicsOptions, seed: int) -> Section:
     neurons = max(options.neurons // 5, 10)
-    a, b, wrong = (Population(neurons, seed=_seed(seed, name)) for name in ("learner", "learned", "error"))
+    a, b, wrong = (Population(neurons, seed=mix(seed, name)) for name in ("learner", "learned", "error"))
     duration, network = max(5 * options.hold, SHORTEST_LEARNING), Network()
     wave = Input(lambda t: math.sin(2 * math.pi * t / WAVE))
     network.connect(wave, a)

@@ -75,7 +75,7 @@ class Spoken(NamedTuple):
 
 def build(options: PopulationOptions, seed: int) -> Study:
     function = function_of(Expression(options.function))
-    population = options.population(options.neurons, mix(seed, "population") % 2**31)
+    population = options.population(options.neurons, mix(seed, "population"))
     values_of(function, population.points)  # a function that is not finite somewhere is refused here, before a folder is made
     _network(options, population, function).require_times(options.duration, options.dt)
     return Study("population", lambda folder, display: _compute(options, population, function, seed, folder, display))
@@ -147,7 +147,7 @@ def _rms(values: Array) -> float:
 
 def _errors_of(options: PopulationOptions, size: int, seed: int) -> dict[float, DecodingError]:
     """For each noise, the root of the mean squares over several populations."""
-    populations = [options.population(size, mix(seed, size, repeat) % 2**31) for repeat in range(options.repeats)]
+    populations = [options.population(size, mix(seed, size, repeat)) for repeat in range(options.repeats)]
     found = {}
     for noise in (*NOISES, HARDLY_ANY):
         errors = np.array([population.error(noise=noise) for population in populations])
@@ -278,7 +278,7 @@ def _by_synapse(options: PopulationOptions, population: Population, tau: float, 
 
 
 def _vector_section(options: PopulationOptions, seed: int) -> Section:
-    population = options.population(4 * options.neurons, mix(seed, "vector") % 2**31, dimensions=2)
+    population = options.population(4 * options.neurons, mix(seed, "vector"), dimensions=2)
     network = Network()
     circling = Input(lambda t: _knot(t, options.duration))
     network.connect(circling, population, tau=None)
