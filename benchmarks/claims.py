@@ -43,7 +43,7 @@ PAGES = Path(__file__).parents[1] / "docs" / "claims"
 SEEDS = range(5)
 MINUTES, TRANSLATION_MINUTES = 4.5, 20.0
 CLASSIFIERS = {"cnn": MINUTES, "mlp": MINUTES}
-NEURONS = {"spiking_classifier": MINUTES, "predictive_coding": MINUTES}
+NEURONS = {"spiking_classifier": MINUTES, "predictive_coding": 10.0}
 """Minutes for which each learns MNIST."""
 ATTENTIONS = ("bahdanau", "general", "none")
 DATE_SEEDS, NUM_DATES = range(1), 2_000

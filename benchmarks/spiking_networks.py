@@ -26,7 +26,7 @@ from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balan
 from neuropil.models.lif import LIFConfig
 from neuropil.models.spiking_network import Connection, Current, Group, Network, Poisson, Simulator
 
-NEURONS, DENSE_STEPS, ROUNDS = 1_000, 2_000, 5
+NEURONS, DENSE_STEPS, ROUNDS = 1_000, 20_000, 5
 BALANCED_ROUNDS = 3
 GROWTH, FAN_IN = (1_000, 10_000, 100_000), 100
 

@@ -4,14 +4,14 @@ A sum at a target is made by one member of the team, in the order of connections
 """
 
 from neuropil.models.spiking_plasticity import depress, fade, potentiate, remember_arrivals
-from neuropil.parts.compilation import compiled
+from neuropil.parts.compilation import compiled_inside
 from neuropil.parts.meeting import begins
 
 DENSE, SPARSE, SAME = range(3)
 """Connections with a weight for every pair, for some pairs, and with one weight for all."""
 
 
-@compiled
+@compiled_inside
 def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, team):
     """The spikes that come out of this connection now, at the neurons that this member owns."""
     source, port, rule = wires.source[connection], wires.port[connection], wires.plastic[connection]
@@ -47,7 +47,7 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
             remember_arrivals(rule, source, slot, groups, neurons, plastic, team)
 
 
-@compiled
+@compiled_inside
 def many_arrive(connection, slot, groups, neurons, wires, team):
     """A spike at every fourth target or more, so that it is worth while to count them first."""
     source = wires.source[connection]
@@ -56,7 +56,7 @@ def many_arrive(connection, slot, groups, neurons, wires, team):
     return 4 * neurons.counts[slot, source].sum() * num_synapses > groups.size[source] * groups.size[wires.target[connection]]
 
 
-@compiled
+@compiled_inside
 def count(tally, fired, rows, targets, members):
     """Whole numbers take less room in the nearest cache than sums."""
     for index in range(len(fired)):
@@ -66,7 +66,7 @@ def count(tally, fired, rows, targets, members):
             tally[own[k]] += 1
 
 
-@compiled
+@compiled_inside
 def send_counted(arriving, tally, scale):
     for k in range(len(arriving)):
         # Σ_i w/τ
@@ -74,7 +74,7 @@ def send_counted(arriving, tally, scale):
         tally[k] = 0
 
 
-@compiled
+@compiled_inside
 def send_same(arriving, fired, rows, targets, scale, members):
     for index in range(len(fired)):
         row = fired[index] * members
@@ -83,7 +83,7 @@ def send_same(arriving, fired, rows, targets, scale, members):
             arriving[own[k]] += scale
 
 
-@compiled
+@compiled_inside
 def send_sparse(arriving, fired, rows, targets, weights, scale, members):
     for index in range(len(fired)):
         row = fired[index] * members
@@ -93,15 +93,19 @@ def send_sparse(arriving, fired, rows, targets, weights, scale, members):
             arriving[own[k]] += scale * own_weights[k]
 
 
-@compiled
+@compiled_inside
 def send_dense(arriving, fired, rows, weights, scale, members):
     """Four rows at a time, added up in the order in which they would come one by one."""
     four = len(fired) // 4 * 4
     for index in range(0, four, 4):
         a, b = weights[rows[fired[index] * members] :], weights[rows[fired[index + 1] * members] :]
         c, d = weights[rows[fired[index + 2] * members] :], weights[rows[fired[index + 3] * members] :]
-        for k in range(len(arriving)):
-            arriving[k] = arriving[k] + scale * a[k] + scale * b[k] + scale * c[k] + scale * d[k]
+        if scale == 1.0:
+            for k in range(len(arriving)):
+                arriving[k] = arriving[k] + a[k] + b[k] + c[k] + d[k]
+        else:
+            for k in range(len(arriving)):
+                arriving[k] = arriving[k] + scale * a[k] + scale * b[k] + scale * c[k] + scale * d[k]
     for index in range(four, len(fired)):
         a = weights[rows[fired[index] * members] :]
         for k in range(len(arriving)):

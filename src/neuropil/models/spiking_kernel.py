@@ -20,10 +20,12 @@ import numpy as np
 from neuropil.models.lif import leak
 from neuropil.models.spiking_delivery import deliver
 from neuropil.models.spiking_plasticity import TINY
-from neuropil.parts.compilation import compiled
+from neuropil.parts.compilation import compiled, compiled_inside
 from neuropil.parts.meeting import begins, looked_at, meet
 
 LIF, POISSON, GIVEN = range(3)
+FEW = 100
+"""One neuron of so many."""
 BLOCK = 1024
 """Neurons that go on together: all that is known of them stays in the fastest cache meanwhile."""
 
@@ -184,7 +186,7 @@ def doubled(array):
 # --- neurons ---------------------------------------------------------------------------------------------------------------------------
 
 
-@compiled
+@compiled_inside
 def advance(fired, group, low, high, step, groups, neurons, ports, drives, drawn, events):
     """One step of the neurons from `low` to `high` of a group, one block of them; how many fired, and in `fired` which."""
     if groups.kind[group] == POISSON:
@@ -205,17 +207,17 @@ def advance(fired, group, low, high, step, groups, neurons, ports, drives, drawn
                 take_kicks(v, arriving, release, step)
             else:
                 take_current(push, ports.current[place], arriving, ports.decay[port], ports.gain[port])
-    target = neurons.target[own]
     width = groups.signal_width[group]
     if width > 0:
         at = groups.signal_first[group] + step * width
         signal = neurons.signal[at + low : at + high] if width > 1 else neurons.signal[at : at + 1]
-        target = target + signal
-    integrate(v, target, push, release, step, groups.decay[group], groups.reset[group])
-    return fire(fired, v, release, low, step, groups.threshold[group], groups.reset[group], groups.refractory_steps[group])
+        take_signal(push, signal, groups.decay[group])
+    threshold, reset = groups.threshold[group], groups.reset[group]
+    above = integrate(v, neurons.target[own], push, release, step, groups.decay[group], threshold, reset)
+    return fire(fired, v, release, low, above, step, threshold, reset, groups.refractory_steps[group])
 
 
-@compiled
+@compiled_inside
 def rain(arriving, drive, low, high, neurons, drives, drawn, events):
     """Poisson spikes from outside, for each neuron its own."""
     stream = slice(drives.stream[drive] + low, drives.stream[drive] + high)
@@ -225,7 +227,7 @@ def rain(arriving, drive, low, high, neurons, drives, drawn, events):
         arriving[i] += drives.kick[drive] * events[i]
 
 
-@compiled
+@compiled_inside
 def take_kicks(v, arriving, release, step):
     for i in range(len(v)):
         # v ← v + Σ w, unless it was refractory when they came, at the end of the last step
@@ -233,7 +235,7 @@ def take_kicks(v, arriving, release, step):
         arriving[i] = 0.0
 
 
-@compiled
+@compiled_inside
 def take_current(push, current, arriving, decay, gain):
     for i in range(len(push)):
         # s ← s + Σ w/τ,   then s e^{−dt/τ}
@@ -244,28 +246,46 @@ def take_current(push, current, arriving, decay, gain):
         current[i] = s if abs(s) > TINY else 0.0
 
 
-@compiled
-def integrate(v, target, push, release, step, decay, reset):
+@compiled_inside
+def take_signal(push, signal, decay):
+    """An input that changes moves the voltage that a neuron goes to: the same for all, or one for each."""
+    for i in range(len(push)):
+        push[i] += signal[i if len(signal) > 1 else 0] * (1.0 - decay)
+
+
+@compiled_inside
+def integrate(v, target, push, release, step, decay, threshold, reset):
+    """How many are above their threshold now."""
+    above = 0
     for i in range(len(v)):
         # v ← v_∞ + (v − v_∞) e^{−dt/τ_m} + Σ_τ gain_τ s_τ
         after = leak(v[i], target[i], decay) + push[i]
         push[i] = 0.0
         v[i] = after if step >= release[i] else reset
+        above += v[i] > threshold
+    return above
 
 
-@compiled
-def fire(fired, v, release, low, step, threshold, reset, refractory_steps):
+@compiled_inside
+def fire(fired, v, release, low, above, step, threshold, reset, refractory_steps):
+    """Those that are above: looked for one by one where they are few, otherwise without a branch that nobody can foresee."""
     count = 0
-    for i in range(len(v)):
-        if v[i] > threshold:
-            v[i] = reset
-            release[i] = step + 1 + refractory_steps
+    if above * FEW > len(v):
+        for i in range(len(v)):
             fired[count] = low + i
-            count += 1
+            count += v[i] > threshold
+    elif above > 0:
+        for i in range(len(v)):
+            if v[i] > threshold:
+                fired[count] = low + i
+                count += 1
+    for index in range(count):
+        i = fired[index] - low
+        v[i], release[i] = reset, step + 1 + refractory_steps
     return count
 
 
-@compiled
+@compiled_inside
 def fire_at_random(fired, low, high, group, groups, neurons, drawn):
     stream, count = slice(groups.stream[group] + low, groups.stream[group] + high), 0
     draw(neurons.random[0, stream], neurons.random[1, stream], drawn)
@@ -276,7 +296,7 @@ def fire_at_random(fired, low, high, group, groups, neurons, drawn):
     return count
 
 
-@compiled
+@compiled_inside
 def fire_as_given(fired, low, high, step, group, groups, neurons):
     first, last, count = groups.given_first[group], groups.given_first[group + 1], 0
     at = first + np.searchsorted(neurons.given_steps[first:last], step)
@@ -291,7 +311,7 @@ def fire_as_given(fired, low, high, step, group, groups, neurons):
 # --- chance --------------------------------------------------------------------------------------------------------------------------
 
 
-@compiled
+@compiled_inside
 def count_events(events, drawn, table):
     """The smallest k with u < P(at most k): inverting the distribution, for all neurons at once."""
     events[:] = 0
@@ -302,7 +322,7 @@ def count_events(events, drawn, table):
             events[i] += np.uint32(u >= a) + np.uint32(u >= b) + np.uint32(u >= c) + np.uint32(u >= d)
 
 
-@compiled
+@compiled_inside
 def draw(a, b, drawn):
     """32 random bits for each generator: xoroshiro64* of Blackman and Vigna."""
     for i in range(len(a)):

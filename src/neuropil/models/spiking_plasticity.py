@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuropil.parts.compilation import compiled
+from neuropil.parts.compilation import compiled_inside
 from neuropil.parts.meeting import begins
 
 TINY = 1e-200
@@ -44,7 +44,7 @@ class Plastic(NamedTuple):
     sources: np.ndarray
 
 
-@compiled
+@compiled_inside
 def fade(rule, connection, groups, wires, plastic, team):
     num_sources, num_targets = groups.size[wires.source[connection]], groups.size[wires.target[connection]]
     before = plastic.before[team.member, plastic.before_first[rule] : plastic.before_first[rule] + num_sources]
@@ -57,7 +57,7 @@ def fade(rule, connection, groups, wires, plastic, team):
         after[i] = after[i] * plastic.decay_minus[rule] if after[i] > TINY else 0.0
 
 
-@compiled
+@compiled_inside
 def depress(rule, fired, arriving, rows, targets, scale, plastic, members):
     """A spike arrives: it has the effect that its synapse had until now, then w ← w − A₋ y."""
     all_weights, after = plastic.weights[plastic.synapse_first[rule] :], plastic.after[plastic.after_first[rule] :]
@@ -69,7 +69,7 @@ def depress(rule, fired, arriving, rows, targets, scale, plastic, members):
             weights[k] = max(weights[k] - plastic.depression[rule] * after[own[k]], plastic.low[rule])
 
 
-@compiled
+@compiled_inside
 def potentiate(rule, connection, step, groups, neurons, wires, plastic, team):
     """The targets that fired in this step: w ← w + A₊ x for each synapse that ends there, then y ← y + 1."""
     target, slot = wires.target[connection], step % len(neurons.recent)
@@ -85,7 +85,7 @@ def potentiate(rule, connection, step, groups, neurons, wires, plastic, team):
         plastic.after[plastic.after_first[rule] + neuron] += 1.0
 
 
-@compiled
+@compiled_inside
 def remember_arrivals(rule, source, slot, groups, neurons, plastic, team):
     """x ← x + 1, after the targets have learned: spikes that come together are no pair."""
     for member in range(team.members):

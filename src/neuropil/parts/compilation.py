@@ -24,6 +24,12 @@ def compiled(function: Callable[..., Any]) -> Any:
     return _kept(function)
 
 
+def compiled_inside(function: Callable[..., Any]) -> Any:
+    """For what a compiled function calls in every step: it holds on to no array, so that their references are not counted. It cannot make
+    any either."""
+    return _kept(function, _nrt=False)
+
+
 def compiled_in_any_order(function: Callable[..., Any]) -> Any:
     """Sums may be made in any order, so that eight numbers are added at once."""
     return _kept(function, fastmath=FREE_ORDER)
