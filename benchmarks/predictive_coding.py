@@ -26,6 +26,8 @@ from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCoding
 from neuropil.training.loop import TrainingConfig, fit
 
 LEARNING_RATE = 1e-3
+RATE = 0.02
+"""Of settling: so short that it is stable for the whole epoch, and both take the same steps."""
 
 
 class Arguments(Config):
@@ -39,7 +41,7 @@ class Arguments(Config):
 
 def main(words: Sequence[str] = ()) -> None:
     arguments = parse(Arguments(), list(words), command="predictive_coding", about="Predictive coding beside autograd.")
-    config = PredictiveCodingConfig(hidden=arguments.hidden, direction="up", steps=arguments.steps, shape=(1, 28, 28))
+    config = PredictiveCodingConfig(hidden=arguments.hidden, direction="up", steps=arguments.steps, rate=RATE, shape=(1, 28, 28))
     first = PredictiveCoding(config)
     examples = mnist(arguments)
     first.standardize.fit(examples.inputs)

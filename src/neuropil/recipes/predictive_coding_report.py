@@ -25,6 +25,8 @@ INFERENCE_STEPS = (0, 1, 5, 20, 100)
 DEPTHS, WIDTH, COMPARED = (2, 4, 8), 32, 64
 SPREADS = (1.0, 10.0)
 COSINE_STEPS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+ROUNDING = 1e-13
+"""Of double precision: a smaller share of a change is none."""
 
 
 @torch.no_grad()
@@ -160,8 +162,8 @@ def backpropagated(model: PredictiveCoding, x: Float[Tensor, "batch input"], tar
 
 
 def _cosine(a: Tensor, b: Tensor) -> Tensor:
-    """No number where nothing changes."""
-    return (a * b).sum() / (a.norm() * b.norm())
+    """No number where nothing changes but by rounding."""
+    return torch.where(a.norm() > ROUNDING * b.norm(), (a * b).sum() / (a.norm() * b.norm()), torch.nan)
 
 
 # --- what it expects -------------------------------------------------------------------------------------------------------------
