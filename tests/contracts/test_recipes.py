@@ -86,10 +86,12 @@ SHORTENED: dict[str, dict[str, Any]] = {
 """Systems whose defaults train for longer than a test should."""
 
 NAMES = [system.name for system in table.SYSTEMS]
+SIBLINGS = {"rnn", "gru", "seq2seq"}
+"""Nothing but the model differs from lstm, mingru or transformer, and tests of their own train them."""
 START: dict[str, Callable[..., Run]] = {"train": neuropil.train, "simulate": neuropil.simulate}
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.slow) if name in SIBLINGS else name for name in NAMES])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     name = request.param
     folder = tmp_path_factory.mktemp(name) / "run"

@@ -87,7 +87,9 @@ def test_the_command_writes_the_prompt_and_what_follows(run: Run, capsys: pytest
 def test_half_a_character_waits_for_the_rest(tmp_path: Path):
     path = tmp_path / "a.txt"
     path.write_text("größer 日本 " * 60, encoding="utf-8")
-    run = neuropil.train("gru", data=path, tokens="bpe", vocabulary=270, out=tmp_path / "run", show_progress=False, **SMALL)
+    run = neuropil.train(
+        "gru", data=path, tokens="bpe", vocabulary=270, out=tmp_path / "run", show_progress=False, **SMALL | {"updates": 2}
+    )
     model = model_of(run)
     ids = model.tokenizer.encode(["größer 日本"])[0]
     pieces = list(as_text(ids, model.tokenizer.decode))
@@ -120,7 +122,7 @@ def test_a_short_run_of_a_long_text_is_a_part_of_ten_passes(book: Path):
 
 
 def test_the_state_can_be_left_behind(book: Path, tmp_path: Path):
-    run = neuropil.train("mingru", data=book, carry_state=False, out=tmp_path / "run", show_progress=False, **SMALL)
+    run = neuropil.train("rnn", data=book, carry_state=False, out=tmp_path / "run", show_progress=False, **SMALL | {"updates": 2})
     assert "--no-carry-state" in run.settings["command"]
 
 
