@@ -282,7 +282,7 @@ def test_steps_become_shorter_as_the_weights_grow():
     for update in range(300):
         with torch.no_grad():
             for c in model.connections:  # one direction outgrows the others
-                c.weight *= 0.99
+                c.weight.mul_(0.99)
                 c.weight[0] += 0.05 * torch.rand(c.weight.shape[1], generator=generator)
         learner.loss(batch)
         followed = learner.memory()
