@@ -22,8 +22,7 @@ from neuropil.config import Config, option
 from neuropil.data.batches import ExampleBatches
 from neuropil.data.examples import Examples, Schema
 from neuropil.data.sources import DataConfig, prepare
-from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig
-from neuropil.models.settled_energy import SettledEnergy
+from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.training.loop import TrainingConfig, fit
 
 LEARNING_RATE = 1e-3

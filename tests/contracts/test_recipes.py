@@ -85,6 +85,22 @@ SHORTENED: dict[str, dict[str, Any]] = {
 }
 """Systems whose defaults train for longer than a test should."""
 
+KINDS = {
+    "optimizers",
+    "mlp",
+    "lstm",
+    "text_classifier",
+    "forecaster",
+    "captioner",
+    "tracker",
+    "transformer",
+    "gpt2",
+    "bert",
+    "clip",
+    "lif",
+    "dynamics",
+}
+"""One of each kind of experiment."""
 NAMES = [system.name for system in table.SYSTEMS]
 SIBLINGS = {"rnn", "gru", "seq2seq"}
 """Nothing but the model differs from lstm, mingru or transformer, and tests of their own train them."""
@@ -155,6 +171,7 @@ def test_the_report_has_pictures_and_tables_and_the_command(run: Run):
     assert f"neuropil {run.recipe.verb} {run.name} " in page
 
 
+@pytest.mark.parametrize("run", [pytest.param(name, marks=[] if name in KINDS else pytest.mark.slow) for name in NAMES], indirect=True)
 def test_a_finished_run_is_reported_again_with_the_same_results(run: Run):
     before = run.results
     assert rewrite_report(run.folder, show_progress=False).results == before

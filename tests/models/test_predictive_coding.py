@@ -15,10 +15,10 @@ from neuropil.models.predictive_coding import (
     Free,
     PredictiveCoding,
     PredictiveCodingConfig,
+    SettledEnergy,
     SlopedName,
     States,
 )
-from neuropil.models.settled_energy import SettledEnergy
 from neuropil.parts.activations import ACTIVATIONS, derivative
 from real_data import digits
 

@@ -15,8 +15,7 @@ from neuropil.data.batches import ExampleBatches
 from neuropil.data.digits import load_digits
 from neuropil.errors import InputError
 from neuropil.inspection.report import Table
-from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig
-from neuropil.models.settled_energy import SettledEnergy
+from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.protocols import Batch
 from neuropil.recipes.inspecting import write_gradients
 from neuropil.recipes.predictive_coding import Lingering, PredictiveCodingOptions, build

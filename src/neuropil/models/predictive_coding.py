@@ -16,7 +16,7 @@ back-propagation), down, as in a generative model, or both ways at once (Olivier
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
@@ -28,26 +28,17 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
+from neuropil.models.predictive_coding_connection import SLOPES, Connection, Line, SlopedName
 from neuropil.parts.activations import ACTIVATIONS
+from neuropil.parts.objectives import Classification, Regression
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
+from neuropil.protocols import Batch, Phase
 
-SlopedName = Literal["tanh", "logistic", "relu", "softplus", "arctan", "gelu", "identity"]
 States: TypeAlias = list[Tensor]
 """x⁰ … x^L, each [batch unit]."""
 Free: TypeAlias = Sequence[bool | Tensor]
 """For each layer whether it may move: all of it, nothing of it, or the units of a mask."""
-
-SLOPES: dict[SlopedName, Any] = {
-    "tanh": lambda x, a: torch.addcmul(a.new_ones(1), a, a, value=-1),
-    "logistic": lambda x, a: torch.addcmul(a, a, a, value=-1),
-    "relu": lambda x, a: a.sign(),
-    "softplus": lambda x, a: torch.sigmoid(x),
-    "arctan": lambda x, a: 1 / (1 + x * x),
-    "gelu": lambda x, a: 0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * torch.exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
-    "identity": lambda x, a: torch.ones_like(x),
-}
-"""σ'(x), from x and a = σ(x), whichever is cheaper."""
 
 RECTIFIERS = ("relu", "gelu", "softplus")
 LEAST_PROBABILITY = 1e-3
@@ -87,61 +78,6 @@ class PredictiveCodingConfig(Config):
         return self.nu_target if target == len(self.sizes) - 1 else self.nu_up
 
 
-class Connection(nn.Module):
-    """One layer's prediction of its neighbour, and the way back for the error of it."""
-
-    feedback: nn.Parameter | None
-
-    def __init__(self, source: int, target: int, config: PredictiveCodingConfig):
-        super().__init__()
-        self.source, self.target, self.nu = source, target, config.spread(source, target)
-        n, m = config.sizes[source], config.sizes[target]
-        # Var M = 1/n keeps the variance from layer to layer; 2/n where a rectifier halves it.
-        halved = config.activation in RECTIFIERS and 0 < source < len(config.sizes) - 1
-        scale = math.sqrt((2 if halved else 1) / n)
-        self.weight = nn.Parameter(scale * torch.randn(n, m))
-        self.bias = nn.Parameter(torch.zeros(m))
-        self.feedback = nn.Parameter(scale * torch.randn(m, n)) if config.feedback == "separate" else None
-
-    def forward(self, a: Float[Tensor, "batch source"]) -> Float[Tensor, "batch target"]:
-        # μ = σ(x) M + β
-        return torch.addmm(self.bias, a, self.weight)
-
-    @property
-    def back(self) -> Float[Tensor, "target source"]:
-        return self.weight.mT if self.feedback is None else self.feedback
-
-    def rules(self, a: Float[Tensor, "batch source"], error: Float[Tensor, "batch target"]) -> dict[str, Tensor]:
-        """What `weight`, `bias` and `feedback` descend along, as means over the batch."""
-        pull = error / (self.nu * len(a))
-        # dM = σ(x)ᵀ ε / ν,   dβ = ε / ν,   dW = (ε / ν)ᵀ σ(x); an optimiser steps against what it is given
-        found = {"weight": -(a.mT @ pull), "bias": -pull.sum(0)}
-        return found if self.feedback is None else found | {"feedback": -(pull.mT @ a)}
-
-    def row(self, name: str) -> ParameterRow:
-        n, m = self.weight.shape
-        return ParameterRow(name, "n*m + m" if self.feedback is None else "2*n*m + m", {"n": n, "m": m})
-
-
-class _Line:
-    """A connection while states settle: its error over ν, in memory of its own."""
-
-    def __init__(self, c: Connection, states: States, mean: Tensor | None):
-        """`mean` is the prediction where it does not change."""
-        self.source, self.target, self.mean, self.precision = c.source, c.target, mean, c.nu**-2
-        self.weight, self.bias, self.back = c.weight.detach(), c.bias.detach(), c.back.detach()
-        self.pull = torch.empty_like(states[c.target])
-
-    def look(self, x: Tensor, a: Tensor) -> None:
-        # ε / ν = (x' − μ) / ν²
-        if self.mean is None:
-            torch.sub(x, self.bias, out=self.pull).addmm_(a, self.weight, beta=self.precision, alpha=-self.precision)
-        elif self.precision == 1:
-            torch.sub(x, self.mean, out=self.pull)
-        else:
-            torch.sub(x, self.mean, out=self.pull).mul_(self.precision)
-
-
 class PredictiveCoding(nn.Module):
     def __init__(self, config: PredictiveCodingConfig):
         super().__init__()
@@ -152,8 +88,21 @@ class PredictiveCoding(nn.Module):
         self.top = len(config.sizes) - 1
         pairs = list(pairwise(range(self.top + 1)))
         rising, falling = (pairs if config.direction in (way, "both") else [] for way in ("up", "down"))
-        self.up = nn.ModuleList(Connection(i, j, config) for i, j in rising)
-        self.down = nn.ModuleList(Connection(j, i, config) for i, j in reversed(falling))
+        self.up = nn.ModuleList(self._connection(i, j) for i, j in rising)
+        self.down = nn.ModuleList(self._connection(j, i) for i, j in reversed(falling))
+
+    def _connection(self, source: int, target: int) -> Connection:
+        config = self.config
+        # Var M = 1/n keeps the variance from layer to layer; 2/n where a rectifier halves it.
+        halved = config.activation in RECTIFIERS and 0 < source < self.top
+        return Connection(
+            source,
+            target,
+            (config.sizes[source], config.sizes[target]),
+            nu=config.spread(source, target),
+            variance=2 if halved else 1,
+            separate=config.feedback == "separate",
+        )
 
     # --- states --------------------------------------------------------------------------------------------------------------
 
@@ -205,7 +154,7 @@ class PredictiveCoding(nn.Module):
         return [(states[c.target] - c(self.read(c.source, states[c.source]))) / c.nu for c in connections]
 
     def energy(self, states: States) -> Float[Tensor, " batch"]:
-        return energy_of(self.errors(states))
+        return _energy(self.errors(states))
 
     # --- settling ------------------------------------------------------------------------------------------------------------
 
@@ -228,7 +177,9 @@ class PredictiveCoding(nn.Module):
         seen = [state if layer in moving else self.read(layer, state) for layer, state in enumerate(x)]
         # What is predicted from a layer that is held stays as it is: mostly from the input, the widest of all.
         lines = [
-            _Line(c, x, None if c.source in moving else c(seen[c.source])) for c in connections if c.source in moving or c.target in moving
+            Line(c, x[c.target], None if c.source in moving else c(seen[c.source]))
+            for c in connections
+            if c.source in moving or c.target in moving
         ]
         own = {layer: [line.pull for line in lines if line.target == layer] for layer in moving}
         caused = {layer: [line for line in lines if line.source == layer] for layer in moving}
@@ -246,7 +197,7 @@ class PredictiveCoding(nn.Module):
                     torch.where(is_free, x[layer], states[layer], out=x[layer])
         return x
 
-    def _move(self, layer: int, x: Tensor, a: Tensor, own: Sequence[Tensor], caused: Sequence[_Line], echo: Tensor, rate: float) -> None:
+    def _move(self, layer: int, x: Tensor, a: Tensor, own: Sequence[Tensor], caused: Sequence[Line], echo: Tensor, rate: float) -> None:
         """One layer takes its step, by its own errors, and by those that it causes at its neighbours as they come back to it."""
         for number, line in enumerate(caused):
             echo.addmm_(line.pull, line.back) if number else torch.mm(line.pull, line.back, out=echo)
@@ -341,7 +292,80 @@ class PredictiveCoding(nn.Module):
         return [connection.row(name) for name, connection in named]
 
 
-def energy_of(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:
+class _LocalRules(torch.autograd.Function):
+    """The energy as a loss whose gradients are given: every connection has worked out its own."""
+
+    @staticmethod
+    def forward(ctx: Any, energy: Tensor, rules: Sequence[Tensor], *parameters: Tensor) -> Tensor:
+        ctx.rules = rules
+        return energy.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *(rule * gradients[0] for rule in ctx.rules)
+
+
+class SettledEnergy:
+    """Learning: input and target are held, the states between settle, and each connection follows its local rule.
+
+    In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them (incremental
+    predictive coding); they are kept from one visit to the next.
+
+    As weights grow, states must settle in shorter steps. Each connection knows its norm ‖M‖ by the direction v that it stretches most,
+    which follows the weights by one step v ← M Mᵀ v in each update.
+    """
+
+    def __init__(self, model: PredictiveCoding):
+        self.model = model
+        self.scores = Classification(model) if model.config.answers == "classes" else Regression(model, scale=model.target_scale.std)
+        self.kept: States = []
+        self.stretched = [torch.linalg.svd(c.weight.detach(), full_matrices=False).U[:, 0] for c in model.connections]
+
+    def phases(self) -> Sequence[Phase]:
+        return [Phase("settled energy", dict(self.model.named_parameters()), self.loss)]
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        with torch.no_grad():
+            self.stretched = [
+                F.normalize(c.weight @ (v @ c.weight), dim=0) for c, v in zip(self.model.connections, self.stretched, strict=True)
+            ]
+            states = self.settled(batch)
+            errors = self.model.errors(states)
+            rules = self.model.local_rules(states, errors)
+            energy = _energy(errors).mean()
+        return _LocalRules.apply(energy, rules, *self.model.parameters())
+
+    def settled(self, batch: Batch) -> States:
+        model, visit = self.model, batch.get("visit")
+        free, rates = [False, *[True] * (model.top - 1), False], model.rates(norms=self._norms())
+        if visit is None:
+            return model.settle(self._beginning(batch), free, rates=rates)
+        states = self.kept if visit[0] > 0 else self._beginning(batch)
+        self.kept = model.settle(states, free, steps=1, rates=rates)
+        return self.kept
+
+    def _norms(self) -> list[float]:
+        return torch.stack([(v @ c.weight).norm() for c, v in zip(self.model.connections, self.stretched, strict=True)]).tolist()
+
+    def _beginning(self, batch: Batch) -> States:
+        return self.model.begin(self.model.encode(batch["input"]), self.model.encode_target(batch["target"]))
+
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
+        """The loss is the settled energy, as in training; the others are those of any classifier or regressor."""
+        examples = {"input": batch["input"], "target": batch["target"]}
+        return {**self.scores.metrics(examples), "loss": self.model.energy(self.settled(examples))}
+
+    def memory(self) -> Mapping[str, Tensor]:
+        states = {f"state.{layer}": state for layer, state in enumerate(self.kept)}
+        return states | {f"stretched.{number}": v for number, v in enumerate(self.stretched)}
+
+    def recall(self, memory: Mapping[str, Tensor]) -> None:
+        device = self.model.standardize.mean.device
+        self.stretched = [memory[f"stretched.{number}"].to(device) for number in range(len(self.stretched))]
+        self.kept = [memory[f"state.{layer}"].to(device) for layer in range(len(memory) - len(self.stretched))]
+
+
+def _energy(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:
     # F = ½ Σ ‖ε‖²
     return 0.5 * reduce(torch.add, [error.square().sum(-1) for error in errors])
 

@@ -169,7 +169,9 @@ def diabetes_surface() -> Surface:
         # E = (1/N) Σ ½ (w · x − t)²
         return 0.5 * (inputs @ w[0] - target).square().mean()
 
-    first, second = torch.linalg.lstsq(x, t[:, None]).solution.flatten().tolist()
+    # (xᵀx) w = xᵀt, by plain sums: a library's least squares may end on another last bit when it is called again
+    gram, pull = (x[:, :, None] * x[:, None]).sum(0), (x * t[:, None]).sum(0)
+    first, second = torch.linalg.solve(gram, pull).tolist()
     spread = x.std(0)
     words = (
         f"The surface is real: {len(x)} patients (scikit-learn's diabetes data), the progress of the disease within a year, and a "

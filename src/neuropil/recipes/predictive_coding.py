@@ -19,8 +19,7 @@ from neuropil.data.sources import DataConfig, prepare
 from neuropil.errors import InputError
 from neuropil.inspection.report import Section
 from neuropil.models.mlp import MLP, MLPConfig
-from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig
-from neuropil.models.settled_energy import SettledEnergy
+from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.protocols import Batch, Batches
 from neuropil.recipes.baselines import baselines
 from neuropil.recipes.predictive_coding_report import inside_sections
