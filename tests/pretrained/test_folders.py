@@ -278,7 +278,9 @@ def test_loading_draws_no_random_numbers(kind: Any, config: Any, tmp_path: Path)
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("model", ["gpt2:GPT2", "bert:BERT", "vit:ViT", "clip:CLIP"])
+@pytest.mark.parametrize(
+    "model", ["gpt2:GPT2", pytest.param("bert:BERT", marks=pytest.mark.slow), pytest.param("vit:ViT", marks=pytest.mark.slow), "clip:CLIP"]
+)
 def test_loading_imports_none_of_the_compiler(model: str, tmp_path: Path):
     """Which a random number on the meta device would, for seconds and 75 MB."""
     module, kind = model.split(":")

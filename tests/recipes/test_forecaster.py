@@ -169,7 +169,7 @@ def test_a_share_that_no_band_holds_is_refused(run: Run, tmp_path: Path):
     assert str(error.value) == "a band must hold one of the shares 0.5, 0.8, 0.9, but got 0.7."
 
 
-@pytest.mark.parametrize("cell", ["rnn", "lstm", "mingru"])
+@pytest.mark.parametrize("cell", [pytest.param("rnn", marks=pytest.mark.slow), "lstm", "mingru"])
 def test_every_cell_trains_and_comes_back(tmp_path: Path, cell: str):
     run = neuropil.train("forecaster", cell=cell, out=tmp_path / "run", show_progress=False, units=4, members=1, epochs=1)
     again = neuropil.load(run.folder)

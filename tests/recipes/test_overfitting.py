@@ -85,6 +85,7 @@ def test_tables_cannot_be_augmented_and_are_not():
     assert all(cure.augment is None for cure in cures(OverfittingOptions(), "table"))
 
 
+@pytest.mark.slow
 def test_own_numbers_can_be_learned_by_heart_too(tmp_path: Path):
     options = {
         "data": table_of_numbers(tmp_path),

@@ -65,7 +65,7 @@ def test_the_report_shows_what_it_settles_generates_and_completes(run: Run):
     assert [alt for alt in re.findall(r'(?:alt|aria-label)="([^"]*)"', page) if alt in drawn] == drawn
 
 
-@pytest.mark.parametrize("direction", ["up", "down"])
+@pytest.mark.parametrize("direction", [pytest.param("up", marks=pytest.mark.slow), "down"])
 def test_predictions_may_go_one_way_only(tmp_path: Path, direction: str):
     run = neuropil.train("predictive_coding", out=tmp_path / "run", show_progress=False, direction=direction, **SMALL)
     model = run.model

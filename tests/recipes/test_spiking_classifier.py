@@ -79,7 +79,9 @@ def test_what_is_measured_is_what_the_model_does():
 # --- data of the user's ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("coding", ["current", "poisson", "latency"])
+@pytest.mark.parametrize(
+    "coding", ["current", pytest.param("poisson", marks=pytest.mark.slow), pytest.param("latency", marks=pytest.mark.slow)]
+)
 def test_rows_of_a_table_are_told_apart(coding: str, tmp_path: Path):
     generator = np.random.default_rng(0)
     rows = [f"{x:.3f},{y:.3f},{'in' if x * x + y * y < 1 else 'out'}" for x, y in generator.uniform(-1.5, 1.5, (600, 2))]

@@ -64,7 +64,9 @@ def test_tags_do_not_depend_on_the_other_texts(run: Run):
     assert run.predict(texts).tags == [run.predict(text).tags[0] for text in texts]
 
 
-@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "mingru"])
+@pytest.mark.parametrize(
+    "cell", [pytest.param("rnn", marks=pytest.mark.slow), "lstm", pytest.param("gru", marks=pytest.mark.slow), "mingru"]
+)
 def test_every_cell_learns(tmp_path: Path, cell: str):
     run = train_small(tmp_path, cell=cell)
     assert run.metrics["token_accuracy"] > run.results[2].metrics["token_accuracy"]

@@ -56,7 +56,9 @@ def test_an_answer_does_not_depend_on_the_other_texts(tmp_path: Path, pooling: s
     torch.testing.assert_close(together, torch.cat([run.predict(text).scores for text in TEXTS]), atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "mingru"])
+@pytest.mark.parametrize(
+    "cell", [pytest.param("rnn", marks=pytest.mark.slow), "lstm", pytest.param("gru", marks=pytest.mark.slow), "mingru"]
+)
 def test_every_cell_learns(tmp_path: Path, cell: str):
     run = train_small(tmp_path, cell=cell, epochs=8, word_dropout=0.0, dropout=0.2)
     assert run.metrics["accuracy"] > 0.75
