@@ -90,6 +90,7 @@ KINDS = {
     "mlp",
     "lstm",
     "text_classifier",
+    "tagger",
     "forecaster",
     "captioner",
     "tracker",
@@ -98,9 +99,9 @@ KINDS = {
     "bert",
     "clip",
     "lif",
-    "dynamics",
+    "predictive_coding",
 }
-"""One of each kind of experiment."""
+"""One of each kind of experiment: what is done again is written once for each."""
 NAMES = [system.name for system in table.SYSTEMS]
 SIBLINGS = {"rnn", "gru", "seq2seq"}
 """Nothing but the model differs from lstm, mingru or transformer, and tests of their own train them."""

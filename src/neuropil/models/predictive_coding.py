@@ -362,7 +362,8 @@ class SettledEnergy:
     def recall(self, memory: Mapping[str, Tensor]) -> None:
         device = self.model.standardize.mean.device
         self.stretched = [memory[f"stretched.{number}"].to(device) for number in range(len(self.stretched))]
-        self.kept = [memory[f"state.{layer}"].to(device) for layer in range(len(memory) - len(self.stretched))]
+        names = (f"state.{layer}" for layer in range(self.model.top + 1))
+        self.kept = [memory[name].to(device) for name in names if name in memory]
 
 
 def _energy(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:

@@ -24,8 +24,8 @@ from neuropil.parts.compilation import compiled, compiled_inside
 from neuropil.parts.meeting import begins, looked_at, meet
 
 LIF, POISSON, GIVEN = range(3)
-FEW = 100
-"""One neuron of so many."""
+RARE = 100
+"""Spikes are rare where at most one neuron of so many fires in a step."""
 BLOCK = 1024
 """Neurons that go on together: all that is known of them stays in the fastest cache meanwhile."""
 
@@ -268,9 +268,9 @@ def integrate(v, target, push, release, step, decay, threshold, reset):
 
 @compiled_inside
 def fire(fired, v, release, low, above, step, threshold, reset, refractory_steps):
-    """Those that are above: looked for one by one where they are few, otherwise without a branch that nobody can foresee."""
+    """Those that are above: with a branch that is hardly ever taken where spikes are rare, otherwise without one."""
     count = 0
-    if above * FEW > len(v):
+    if above * RARE > len(v):
         for i in range(len(v)):
             fired[count] = low + i
             count += v[i] > threshold
