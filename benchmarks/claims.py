@@ -28,16 +28,16 @@ from benchmarks.sentence_embeddings import mini_lm
 from benchmarks.translation import HELD_OUT, compare
 from neuropil.cli.arguments import parse
 from neuropil.config import Config, option
-from neuropil.data.pair_sources import PairDataConfig, prepare_pairs
-from neuropil.data.sources import DataConfig, prepare
+from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.pairs.sources import PairDataConfig, prepare_pairs
 from neuropil.files import write_text
-from neuropil.recipes.attentive_language import GPT2LanguageModel
-from neuropil.recipes.environment import environment
-from neuropil.recipes.language_modelling import LanguageModelling
-from neuropil.recipes.matching_scores import POOL
-from neuropil.recipes.run import Run
-from neuropil.recipes.translation_report import by_length
-from neuropil.sampling.fast_decoding import FastDecoder, Precision
+from neuropil.runs.environment import environment
+from neuropil.runs.run import Run
+from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, Precision
+from neuropil.tasks.language_modelling.experiment import LanguageModelling
+from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
+from neuropil.tasks.retrieval.scores import POOL
+from neuropil.tasks.translation.report import by_length
 
 PAGES = Path(__file__).parents[1] / "docs" / "claims"
 SEEDS = range(5)

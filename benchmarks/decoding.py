@@ -19,7 +19,7 @@ from numba import njit
 
 from benchmarks.timing import alternate, ratio
 from neuropil.models.gpt2 import GPT2
-from neuropil.sampling.fast_decoding import FastDecoder
+from neuropil.sampling.gpt2_cpu.decoder import FastDecoder
 
 PROMPT, NEW, ROUNDS, STARTS = list(range(100, 132)), 64, 3, 3
 SPECIAL = {"unk_token": "t0", "bos_token": "t50256", "eos_token": "t50256"}
@@ -27,7 +27,7 @@ SPECIAL = {"unk_token": "t0", "bos_token": "t50256", "eos_token": "t50256"}
 START = {
     "neuropil": """
 from neuropil.models.gpt2 import GPT2
-from neuropil.sampling.fast_decoding import FastDecoder
+from neuropil.sampling.gpt2_cpu.decoder import FastDecoder
 decoder = FastDecoder(GPT2.from_pretrained(sys.argv[1]))
 decoder.step(tokens, decoder.begin()).argmax()
 """,

@@ -18,10 +18,10 @@ import torch
 from torch import nn
 
 import neuropil
-from neuropil.data.text_windows import TextWindows
+from neuropil.data.corpus.windows import TextWindows
 from neuropil.models.gpt2 import GPT2
 from neuropil.recipes.gpt2 import OWN_DATA, build
-from neuropil.recipes.language_modelling import LanguageModelling
+from neuropil.tasks.language_modelling.experiment import LanguageModelling
 from neuropil.training.optimizers import build_optimizer
 from neuropil.training.schedules import rate_share
 

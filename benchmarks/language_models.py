@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import torch
 from torch.nn.utils import clip_grad_norm_
 
+from neuropil import recipes
 from neuropil.parts.next_token import NextToken
 from neuropil.parts.parameters import count_parameters
-from neuropil.recipes import table
-from neuropil.recipes.language_model import LanguageModelling
+from neuropil.tasks.language_modelling.recurrent import LanguageModelling
 from neuropil.training.evaluation import evaluate
 from neuropil.training.optimizers import build_optimizer
 from neuropil.training.schedules import rate_share
@@ -24,7 +24,7 @@ NAMES = ("gru", "mingru")
 
 class Contestant:
     def __init__(self, name: str, updates: int, seed: int):
-        recipe = table.recipe(name)
+        recipe = recipes.recipe(name)
         experiment = recipe.build(recipe.options.override(updates=updates), seed)
         if not isinstance(experiment, LanguageModelling):
             raise TypeError(f"{name} must be a language model")

@@ -8,12 +8,13 @@ import torch
 from torch import nn
 
 from benchmarks.timing import alternate, ratio
-from neuropil.data.batches import ExampleBatches
-from neuropil.data.sources import prepare
+from neuropil.data.examples.batches import ExampleBatches
+from neuropil.data.examples.files import prepare
 from neuropil.models.cnn import CNN
 from neuropil.parts.losses import categorical_cross_entropy
+from neuropil.randomness import initialised
 from neuropil.recipes.cnn import CNNOptions
-from neuropil.recipes.supervised import initialised, learner_for
+from neuropil.tasks.classification.experiment import learner_for
 from neuropil.training.loop import fit
 
 EPOCHS, ROUNDS, SEED = 5, 9, 0

@@ -10,10 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 from benchmarks.timing import alternate, ratio
-from neuropil.data.batches import ExampleBatches
-from neuropil.data.sources import DataConfig, prepare
+from neuropil.data.examples.batches import ExampleBatches
+from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.models.mlp import MLP, MLPConfig
-from neuropil.recipes.supervised import ObjectiveConfig, initialised, learner_for
+from neuropil.randomness import initialised
+from neuropil.tasks.classification.experiment import ObjectiveConfig, learner_for
 from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig, fit
 

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.timing import alternate, ratio
 from neuropil.cli.arguments import parse
 from neuropil.config import Config, option
-from neuropil.models.neural_dynamics import Connection, Input, Network, Simulator
+from neuropil.models.dynamics.network import Connection, Input, Network, Simulator
 from neuropil.models.population import Population
 
 with warnings.catch_warnings():

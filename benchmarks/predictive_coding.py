@@ -19,9 +19,9 @@ from torch.nn import functional as F
 from benchmarks.timing import alternate, ratio
 from neuropil.cli.arguments import parse
 from neuropil.config import Config, option
-from neuropil.data.batches import ExampleBatches
-from neuropil.data.examples import Examples, Schema
-from neuropil.data.sources import DataConfig, prepare
+from neuropil.data.examples.batches import ExampleBatches
+from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.training.loop import TrainingConfig, fit
 

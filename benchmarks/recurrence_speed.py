@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from benchmarks.timing import alternate, ratio
 from neuropil.models.mingru import MinGRU, MinGRUConfig
-from neuropil.models.sequence import CellName, Sequence, SequenceConfig
+from neuropil.models.recurrent import CellName, Sequence, SequenceConfig
 
 TOKENS, WIDTH, BATCH, TIME, ROUNDS = 96, 256, 32, 128, 9
 LENGTHS = (128, 512, 2_048, 8_192)

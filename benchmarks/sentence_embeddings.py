@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from benchmarks.timing import alternate, ratio
-from neuropil.data.text_corpus import python_documentation
-from neuropil.recipes import opening
+from neuropil.data.corpus.dataset import python_documentation
+from neuropil.runs import open as opening
 
 TEXTS, ROUNDS = 1_000, 5
 

@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from benchmarks.timing import alternate, ratio
-from neuropil.models import spiking_classifier
 from neuropil.models.lif import constants
-from neuropil.models.spiking_classifier import SpikingClassifier, SpikingClassifierConfig
-from neuropil.models.spiking_layer import Firing, fire, in_steps
+from neuropil.models.spiking import classifier as spiking_classifier
+from neuropil.models.spiking.classifier import SpikingClassifier, SpikingClassifierConfig
+from neuropil.models.spiking.layer import Firing, fire, in_steps
 
 ROUNDS = 5
 NETWORKS = {

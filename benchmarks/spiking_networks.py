@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.timing import alternate, ratio
 from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balanced_network
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking_network import Connection, Current, Group, Network, Poisson, Simulator
+from neuropil.models.spiking.network import Connection, Current, Group, Network, Poisson, Simulator
 
 NEURONS, DENSE_STEPS, ROUNDS = 1_000, 20_000, 5
 BALANCED_ROUNDS = 3

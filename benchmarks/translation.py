@@ -18,13 +18,13 @@ from torch import nn
 
 import neuropil
 from benchmarks.transformer_step import PlainTransformer
-from neuropil.data.pair_files import read_pairs
+from neuropil.data.pairs.files import read_pairs
 from neuropil.pretrained.torch_transformer import from_torch
 from neuropil.protocols import PADDING, Batch
-from neuropil.recipes.supervised import initialised
+from neuropil.randomness import initialised
 from neuropil.recipes.transformer import OWN_DATA, build
-from neuropil.recipes.translation import Translating, Translator
-from neuropil.recipes.translation_scores import score_translations
+from neuropil.tasks.translation.experiment import Translating, Translator
+from neuropil.tasks.translation.scores import score_translations
 from neuropil.training.optimizers import build_optimizer
 from neuropil.training.schedules import rate_share
 

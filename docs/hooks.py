@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from neuropil import recipes
 from neuropil.config import Config, Option, describe_type
-from neuropil.recipes import table
 from neuropil.training.loop import TrainingConfig
 
 DECISIONS = Path(__file__).parent / "decisions"
@@ -22,7 +22,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def options_table(name: str) -> str:
     """Of a system, or of `training` for what all that train have in common."""
-    config: Config = TrainingConfig() if name == "training" else table.recipe(name).options
+    config: Config = TrainingConfig() if name == "training" else recipes.recipe(name).options
     rows = [f"| `--{option.name.replace('_', '-')}` | {_default(option)} | {option.help} |" for option in config.options()]
     return "\n".join(["| option | default | what it does |", "|---|---|---|", *rows])
 

@@ -20,20 +20,21 @@ from einops import rearrange
 from torch import Tensor
 from torch.nn import Parameter
 
+from neuropil import recipes
 from neuropil.autodiff import Var, graph, ops
-from neuropil.data.digits import load_digits
+from neuropil.data.examples.embedded import load_digits
 from neuropil.files import write_text
 from neuropil.inspection import pictures
 from neuropil.inspection.gradients import GradientProfile, profile_gradients
 from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, house_style, line, make_logarithmic, new_figure
-from neuropil.inspection.report import Picture
-from neuropil.inspection.svg import figure_svg
+from neuropil.inspection.report.page import Picture
+from neuropil.inspection.report.svg import figure_svg
 from neuropil.models import MLP, MLPConfig, UniversalApproximator, UniversalApproximatorConfig
 from neuropil.parts.expression import Expression
 from neuropil.parts.objectives import Classification
-from neuropil.recipes import table
-from neuropil.recipes.recipe import Experiment
-from neuropil.recipes.supervised import Supervised, initialised
+from neuropil.randomness import initialised
+from neuropil.tasks.classification.experiment import Supervised
+from neuropil.tasks.recipe import Experiment
 from neuropil.training.history import read_history
 from neuropil.training.optimizers import OptimizerName, build_optimizer
 
@@ -83,7 +84,7 @@ def svg_file(width: float, height: float, inside: str, unit: str = "") -> str:
 @cache
 def finished(name: str, **options: Any) -> tuple[Experiment, list[Picture]]:
     """A system, trained with seed 0, and the pictures of its report."""
-    recipe = table.recipe(name)
+    recipe = recipes.recipe(name)
     experiment = recipe.build(recipe.options.override(**options), 0)
     with tempfile.TemporaryDirectory() as folder:
         experiment.train(Path(folder), show_progress=False)

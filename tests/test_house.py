@@ -13,8 +13,10 @@ ROWS = (
     {"autodiff", "parts", "data", "training"},
     {"models"},
     {"sampling", "adversarial", "pretrained", "inspection"},
+    {"tasks"},
     {"recipes"},
-    {"cli", "lab"},
+    {"runs"},
+    {"cli", "lab", "server"},
 )
 ROW_OF = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
 MODULES = sorted(SOURCE.rglob("*.py"))

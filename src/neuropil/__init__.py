@@ -11,10 +11,10 @@ Nothing heavy is imported until it is used.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from neuropil.recipes.run import Run as Run
-    from neuropil.recipes.run import load as load
-    from neuropil.recipes.run import simulate as simulate
-    from neuropil.recipes.run import train as train
+    from neuropil.runs.run import Run as Run
+    from neuropil.runs.run import load as load
+    from neuropil.runs.run import simulate as simulate
+    from neuropil.runs.run import train as train
 
 __version__ = "0.1.0"
 __all__ = ["Run", "load", "simulate", "train"]
@@ -22,7 +22,7 @@ __all__ = ["Run", "load", "simulate", "train"]
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from neuropil.recipes import run
+        from neuropil.runs import run
 
         return getattr(run, name)
     raise AttributeError(f"module 'neuropil' has no attribute {name!r}")

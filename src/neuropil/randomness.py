@@ -1,8 +1,13 @@
 """Random numbers that depend on a key only, so that a resumed run draws what the unbroken run drew."""
 
 import hashlib
+from collections.abc import Callable
+from typing import TypeVar
 
 import torch
+from torch import nn
+
+M = TypeVar("M", bound=nn.Module)
 
 
 def mix(*key: int | str) -> int:
@@ -13,3 +18,10 @@ def mix(*key: int | str) -> int:
 
 def seeded(*key: int | str) -> torch.Generator:
     return torch.Generator().manual_seed(mix(*key))
+
+
+def initialised(build: Callable[[], M], seed: int) -> M:
+    """Build with first weights that depend on `seed` alone, and leave the caller's random numbers as they were."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(mix(seed, "first weights"))
+        return build()

@@ -9,7 +9,7 @@ from PIL import Image
 
 from command_line import said
 from neuropil.cli import main
-from neuropil.recipes.table import SYSTEMS
+from neuropil.recipes import SYSTEMS
 from real_data import digits
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from command_line import said
-from neuropil.recipes.table import SYSTEMS
+from neuropil.recipes import SYSTEMS
 
 
 def test_a_simulation_prints_its_rates_beside_the_formula_and_the_report(capsys: pytest.CaptureFixture[str], tmp_path: Path):

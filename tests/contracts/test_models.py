@@ -20,7 +20,7 @@ from neuropil import models
 from neuropil.config import Config
 from neuropil.parts.parameters import count_parameters
 from neuropil.protocols import PADDING
-from neuropil.recipes.table import SYSTEMS
+from neuropil.recipes import SYSTEMS
 
 Inputs = tuple[Tensor, ...]
 

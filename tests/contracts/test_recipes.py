@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import neuropil
-from neuropil.recipes import table
-from neuropil.recipes.run import FORMAT, Run, rewrite_report
+from neuropil import recipes
+from neuropil.runs.run import FORMAT, Run, rewrite_report
 
 SMALL: dict[str, dict[str, Any]] = {
     "autodiff": {"epochs": 1, "pixels": 24},
@@ -102,7 +102,7 @@ KINDS = {
     "predictive_coding",
 }
 """One of each kind of experiment: what is done again is written once for each."""
-NAMES = [system.name for system in table.SYSTEMS]
+NAMES = [system.name for system in recipes.SYSTEMS]
 SIBLINGS = {"rnn", "gru", "seq2seq"}
 """Nothing but the model differs from lstm, mingru or transformer, and tests of their own train them."""
 START: dict[str, Callable[..., Run]] = {"train": neuropil.train, "simulate": neuropil.simulate}
@@ -112,30 +112,30 @@ START: dict[str, Callable[..., Run]] = {"train": neuropil.train, "simulate": neu
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     name = request.param
     folder = tmp_path_factory.mktemp(name) / "run"
-    return START[table.find(name).verb](name, out=folder, seed=3, show_progress=False, **SMALL[name])
+    return START[recipes.find(name).verb](name, out=folder, seed=3, show_progress=False, **SMALL[name])
 
 
 def test_every_system_is_covered_here():
     assert set(SMALL) == set(NAMES)
 
 
-@pytest.mark.parametrize("system", table.SYSTEMS, ids=NAMES)
-def test_a_system_explains_itself(system: table.System):
+@pytest.mark.parametrize("system", recipes.SYSTEMS, ids=NAMES)
+def test_a_system_explains_itself(system: recipes.System):
     about = importlib.import_module(f"neuropil.{system.about}").__doc__ or ""
     assert len(about) > 200
     assert len(importlib.import_module(f"neuropil.recipes.{system.name}").__doc__ or "") > 60
-    assert table.recipe(system.name).verb == system.verb
+    assert recipes.recipe(system.name).verb == system.verb
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_options_survive_config_json(name: str):
-    options = table.recipe(name).options
+    options = recipes.recipe(name).options
     assert type(options).from_dict(json.loads(json.dumps(options.to_dict()))) == options
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_options_have_one_name_each_and_say_what_they_do(name: str):
-    options = table.recipe(name).options.options()
+    options = recipes.recipe(name).options.options()
     names = [option.name for option in options]
     assert len(set(names)) == len(names)
     assert not {"out", "seed", "show_progress"} & set(names), "neuropil.train and simulate have arguments of these names"
@@ -154,7 +154,7 @@ def test_the_folder_says_how_it_was_made(run: Run):
     settings = json.loads((run.folder / "config.json").read_text())["neuropil"]
     assert settings["format"] == FORMAT
     assert settings["command"].startswith(f"neuropil {run.recipe.verb} {run.name} ")
-    assert neuropil.load(run.folder).options == table.recipe(run.name).options.override(**SMALL[run.name])
+    assert neuropil.load(run.folder).options == recipes.recipe(run.name).options.override(**SMALL[run.name])
     assert [row["name"] for row in run.history if row["kind"] == "result"] == [result.name for result in run.results]
 
 
@@ -187,7 +187,7 @@ def test_a_simulation_leaves_what_it_recorded(run: Run):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_seed_gives_the_same_results(name: str, tmp_path_factory: pytest.TempPathFactory):
     folders = [tmp_path_factory.mktemp(name) / "run" for _ in range(2)]
-    start = START[table.find(name).verb]
+    start = START[recipes.find(name).verb]
     first, second = (start(name, out=folder, seed=1, show_progress=False, **SHORTENED.get(name, {})) for folder in folders)
     assert first.results == second.results
     assert first.results[0].metrics

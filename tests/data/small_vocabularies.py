@@ -48,7 +48,7 @@ def write_bert(folder: Path, **config: object) -> Path:
 
 
 def _train(tokenizer: tokenizers.Tokenizer, trainer: trainers.Trainer) -> None:
-    from neuropil.data.tokenizers import own_threads
+    from neuropil.data.tokenizers.learned import own_threads
 
     with own_threads():
         tokenizer.train_from_iterator(TEXTS, trainer)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from data.written_files import idx_bytes, noise
-from neuropil.data.examples import Schema
-from neuropil.data.sources import DataConfig, prepare, read_inputs
+from neuropil.data.examples.dataset import Schema
+from neuropil.data.examples.files import DataConfig, prepare, read_inputs
 from neuropil.errors import InputError
 
 SCHEMA = Schema(kind="image", shape=(1, 6, 6), classes=("a", "b"))

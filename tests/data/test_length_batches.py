@@ -9,7 +9,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from neuropil.data.length_batches import LengthBatches, Sequences, arrange
-from neuropil.data.tokenizers import Tokenizer
+from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.protocols import Batch, Batches
 
 sequences = st.lists(st.lists(st.integers(1, 99), min_size=1, max_size=40), min_size=1, max_size=60)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from neuropil.data.length_batches import Sequences
 from neuropil.data.text_batches import EncodedTexts, encode_texts, hide_tokens, shorten
-from neuropil.data.tokenizers import Tokenizer
+from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.protocols import PADDING, UNKNOWN
 
 TOKENIZER = Tokenizer.train(["a b c d e f g h"], "words")

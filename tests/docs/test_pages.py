@@ -11,7 +11,7 @@ import pytest
 
 from neuropil.cli import commands, main
 from neuropil.config import Config
-from neuropil.recipes.table import SYSTEMS, System
+from neuropil.recipes import SYSTEMS, System
 from neuropil.training.loop import TrainingConfig
 
 ROOT = Path(__file__).parents[2]

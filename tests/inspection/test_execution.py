@@ -7,7 +7,7 @@ from torch import nn
 from neuropil.errors import InputError
 from neuropil.inspection.execution import Execution, explain
 from neuropil.models.gru import GRU, GRUConfig
-from neuropil.models.sequence import Sequence, SequenceConfig
+from neuropil.models.recurrent import Sequence, SequenceConfig
 from neuropil.parts.recurrence import Recurrence
 
 TOKENS = torch.randint(1, 20, (2, 7))

@@ -8,7 +8,7 @@ from torch import nn
 
 from neuropil.errors import InputError
 from neuropil.inspection.gates import correlation, gates_of, record_gates, ties
-from neuropil.models.sequence import CELLS, CellName, Sequence, SequenceConfig
+from neuropil.models.recurrent import CELLS, CellName, Sequence, SequenceConfig
 from neuropil.parts.recurrence import Cell, Recurrence
 
 NAMES: list[CellName] = ["rnn", "lstm", "gru", "mingru"]

@@ -19,7 +19,7 @@ from neuropil.parts.multi_head import heads_of, remove_heads
 from neuropil.parts.objectives import Translation
 from neuropil.parts.parameters import count_parameters
 from neuropil.protocols import Batch
-from neuropil.sampling.search import greedy
+from neuropil.sampling.text.beam_search import greedy
 from neuropil.training.weights import load_model, save_model
 
 HEADS = 3

@@ -20,7 +20,7 @@ from inspection.torch_warnings import without_prototype_warnings
 from neuropil.errors import InputError
 from neuropil.inspection import recording
 from neuropil.inspection.recording import Tape, attention_modules, record
-from neuropil.models.patch_attention import PatchAttention, PatchAttentionConfig, ScoreName
+from neuropil.models.attention import PatchAttention, PatchAttentionConfig, ScoreName
 from neuropil.models.transformer import Transformer, TransformerConfig
 from neuropil.parts.multi_head import MultiHeadAttention
 from neuropil.parts.objectives import Translation

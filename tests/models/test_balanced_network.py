@@ -8,7 +8,7 @@ from scipy import integrate, special
 
 from neuropil.models.balanced_network import NEURON, SIZES, BalancedNetworkConfig, balanced_network, heard, noisy_rate, stationary_rate
 from neuropil.models.lif import rate
-from neuropil.models.spiking_network import simulate
+from neuropil.models.spiking.network import simulate
 
 
 @pytest.mark.parametrize(("regime", "hz"), [("SI, fast", 55.8), ("AI", 38.0), ("SI, slow", 6.5)])

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from neuropil.data.scenes import make_scenes
-from neuropil.data.tokenizers import Tokenizer
+from neuropil.data.captions.embedded import make_scenes
+from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.errors import InputError
 from neuropil.inspection import record
 from neuropil.models.captioner import Captioner, CaptionerConfig
-from neuropil.models.sequence import CellName
+from neuropil.models.recurrent import CellName
 from neuropil.parts.attention import Additive
 from neuropil.parts.recurrence import Hidden
 from neuropil.protocols import END, PADDING, START
-from neuropil.sampling.search import beam, greedy
+from neuropil.sampling.text.beam_search import beam, greedy
 
 SMALL = CaptionerConfig(width=4, units=12, embedding=6, look=5, dropout=0.3)
 CELLS: list[CellName] = ["rnn", "lstm", "gru", "mingru"]

@@ -18,7 +18,7 @@ from neuropil.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from neuropil.parts.objectives import Translation
 from neuropil.parts.parameters import count_parameters
 from neuropil.protocols import END, PADDING, START
-from neuropil.sampling.search import beam, greedy
+from neuropil.sampling.text.beam_search import beam, greedy
 
 TINY = Seq2SeqConfig(embedding=5, units=6, dropout=0.1, source_vocabulary=13, target_vocabulary=11)
 LOOKS = [("none", False), ("bahdanau", False), *product(("dot", "general", "concat"), (False, True))]

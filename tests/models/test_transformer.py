@@ -18,7 +18,7 @@ from neuropil.models.transformer import SIZES, Transformer, TransformerConfig, i
 from neuropil.parts.parameters import count_parameters
 from neuropil.parts.positions import PositionName
 from neuropil.protocols import END, PADDING, START
-from neuropil.sampling.search import beam, greedy
+from neuropil.sampling.text.beam_search import beam, greedy
 
 TINY = TransformerConfig(width=12, heads=3, layers=2, feed_forward=16, longest=40, source_vocabulary=15, target_vocabulary=15)
 

@@ -20,7 +20,7 @@ import torch
 
 from neuropil.pretrained.g2p import G2P, MOST_PHONEMES, THEIR_LETTERS, THEIR_PHONEMES, from_g2p
 from neuropil.protocols import END, START
-from neuropil.sampling.search import beam, greedy
+from neuropil.sampling.text.beam_search import beam, greedy
 
 SPEC = importlib.util.find_spec("g2p_en")
 pytestmark = pytest.mark.skipif(SPEC is None, reason="g2p-en is not installed")

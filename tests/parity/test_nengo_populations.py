@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from neuropil.models.dynamics.network import PES, Input, Network, Simulation
 from neuropil.models.lif import LIFConfig
-from neuropil.models.neural_dynamics import PES, Input, Network, Simulation
 from neuropil.models.population import Population, gains_and_biases
 
 with warnings.catch_warnings():

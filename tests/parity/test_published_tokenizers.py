@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.small_vocabularies import write_bert, write_clip, write_gpt2
-from neuropil.data.published_tokenizers import PublishedTokenizer
+from neuropil.data.tokenizers.published import PublishedTokenizer
 
 transformers = pytest.importorskip("transformers")
 

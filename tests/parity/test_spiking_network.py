@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking_network import Connection, Current, Group, Network, simulate
+from neuropil.models.spiking.network import Connection, Current, Group, Network, simulate
 from parity.references.spiking_network_brian import (
     DT,
     FILE,

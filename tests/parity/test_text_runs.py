@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.data.text_corpus import python_documentation
-from neuropil.recipes import opening
+from neuropil.data.corpus.dataset import python_documentation
+from neuropil.runs import open as opening
 
 transformers = pytest.importorskip("transformers")
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from neuropil.models.gru import GRU, GRUConfig
 from neuropil.models.mingru import MinGRU, MinGRUConfig
-from neuropil.models.sequence import CELLS
+from neuropil.models.recurrent import CELLS
 from neuropil.parts.recurrence import (
     Cell,
     Ran,

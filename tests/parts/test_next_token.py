@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from neuropil.data.text_streams import TextStreams
+from neuropil.data.corpus.streams import TextStreams
 from neuropil.models.gpt2 import GPT2, GPT2Config
-from neuropil.models.sequence import CellName, Sequence, SequenceConfig
+from neuropil.models.recurrent import CellName, Sequence, SequenceConfig
 from neuropil.parts import next_token
 from neuropil.parts.next_token import NextToken, NextTokenInWindow
 from neuropil.protocols import Remembering

@@ -13,7 +13,7 @@ from torch import nn
 from neuropil.errors import InputError
 from neuropil.models.lstm import LSTMState
 from neuropil.models.mingru import MinGRU, MinGRUConfig
-from neuropil.models.sequence import CELLS
+from neuropil.models.recurrent import CELLS
 from neuropil.parts.recurrence import (
     Choice,
     Hidden,

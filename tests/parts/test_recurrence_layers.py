@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from neuropil.models.lstm import LSTMState
-from neuropil.models.sequence import CELLS
+from neuropil.models.recurrent import CELLS
 from neuropil.parts.parameters import ParameterRow, count_parameters
 from neuropil.parts.recurrence import (
     Recurrence,
@@ -107,7 +107,7 @@ def test_a_deep_copy_and_a_state_dict_carry_everything():
 
 COMPILED = """
 import torch
-from neuropil.models.sequence import CELLS
+from neuropil.models.recurrent import CELLS
 from neuropil.parts.recurrence import Recurrence
 
 for name in ("lstm", "mingru"):

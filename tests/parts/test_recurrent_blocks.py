@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuropil.errors import InputError
-from neuropil.models.sequence import CELLS, CellName, SequenceConfig
+from neuropil.models.recurrent import CELLS, CellName, SequenceConfig
 from neuropil.parts.recurrent_blocks import RecurrentBlocks
 
 NAMES: list[CellName] = ["rnn", "lstm", "gru", "mingru"]

@@ -15,7 +15,7 @@ from neuropil.models.clip import CLIP, CLIPConfig
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.vit import ViT, ViTConfig
 from neuropil.parts.multi_head import heads_of, remove_heads
-from neuropil.parts.published import Published
+from neuropil.parts.pretrained_model import Published
 from neuropil.pretrained.names import Place, linear_places
 from neuropil.training.weights import load_model, save_model
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from neuropil.errors import InputError
 from neuropil.models.gru import GRU, Gate, GRUConfig, Reset
-from neuropil.models.sequence import CELLS
+from neuropil.models.recurrent import CELLS
 from neuropil.parts.parameters import count_parameters
 from neuropil.parts.recurrence import Cell, Recurrence
 from neuropil.pretrained.torch_recurrence import TorchRecurrence, from_torch, to_torch

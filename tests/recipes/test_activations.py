@@ -7,10 +7,10 @@ import torch
 
 import neuropil
 from neuropil.errors import InputError
-from neuropil.inspection.report import Table
+from neuropil.inspection.report.page import Table
 from neuropil.parts.activations import ACTIVATIONS
 from neuropil.recipes.activations import ActivationsOptions, build
-from neuropil.recipes.study import Study
+from neuropil.tasks.study import Study
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.data.sources import DataConfig
+from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
-from neuropil.inspection.report import Picture, Section, Table
-from neuropil.models.patch_attention import Layer, PatchAttention, PatchAttentionConfig
+from neuropil.inspection.report.page import Picture, Section, Table
+from neuropil.models.attention import Layer, PatchAttention, PatchAttentionConfig
 from neuropil.parts.attention import weigh
 from neuropil.recipes.attention import AttentionOptions, build, weights_of
-from neuropil.recipes.supervised import Supervised
+from neuropil.tasks.classification.experiment import Supervised
 from neuropil.training.history import read_history
 from neuropil.training.loop import TrainingConfig
 

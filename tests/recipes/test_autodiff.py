@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import neuropil
-from neuropil.inspection.report import Html, Table
+from neuropil.inspection.report.page import Html, Table
 from neuropil.recipes.autodiff import AutodiffOptions, build
-from neuropil.recipes.run import Run
-from neuropil.recipes.study import Study
+from neuropil.runs.run import Run
+from neuropil.tasks.study import Study
 
 
 @pytest.fixture(scope="module")

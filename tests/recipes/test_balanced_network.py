@@ -7,7 +7,7 @@ import pytest
 
 from neuropil.errors import InputError
 from neuropil.recipes.balanced_network import BalancedNetworkOptions, build
-from neuropil.recipes.study import Study
+from neuropil.tasks.study import Study
 
 
 @pytest.fixture(scope="module")

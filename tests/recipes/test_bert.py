@@ -11,9 +11,9 @@ import neuropil
 from command_line import said
 from neuropil.errors import InputError
 from neuropil.models.bert import BERT, MaskedBERT, mean_of
-from neuropil.recipes import opening
-from neuropil.recipes.reading import TextFiller, alike, written
-from neuropil.recipes.run import Run
+from neuropil.runs import open as opening
+from neuropil.runs.run import Run
+from neuropil.tasks.masked_language_modelling.predictor import TextFiller, alike, written
 
 TEXT = "\n".join(f"the {word} {word} {word} and {word} {word} are {word} {word} " * 8 for word in ("cat", "dog", "fish", "bird") * 30)
 """Paragraphs on one thing each, so that a hidden word can be told from those around it."""

@@ -11,14 +11,14 @@ from PIL import Image
 
 import neuropil
 from neuropil.cli import main
-from neuropil.data.caption_sources import CaptionDataConfig, prepare_captions
+from neuropil.data.captions.sources import CaptionDataConfig, prepare_captions
 from neuropil.errors import InputError
-from neuropil.inspection.report import Gallery, Picture, Table
+from neuropil.inspection.report.page import Gallery, Picture, Table
+from neuropil.recipes import recipe
 from neuropil.recipes.captioner import CaptionerOptions, build
-from neuropil.recipes.captioning import Captioning
-from neuropil.recipes.captioning_scores import score_captions
-from neuropil.recipes.run import Run
-from neuropil.recipes.table import recipe
+from neuropil.runs.run import Run
+from neuropil.tasks.captioning.experiment import Captioning
+from neuropil.tasks.captioning.scores import score_captions
 from neuropil.training.history import read_history
 
 SMALL: dict[str, Any] = {"width": 4, "units": 16, "embedding": 8, "look": 8, "epochs": 1, "batch_size": 32, "max_tokens": 16}

@@ -12,16 +12,17 @@ from transformers import AutoTokenizer, CLIPModel
 
 import neuropil
 from neuropil.cli import main
-from neuropil.data.caption_sources import CaptionDataConfig, prepare_captions
-from neuropil.data.scenes import make_scenes
+from neuropil.data.captions.embedded import make_scenes
+from neuropil.data.captions.sources import CaptionDataConfig, prepare_captions
 from neuropil.errors import InputError, RunError
-from neuropil.inspection.report import Gallery, Picture, Table
+from neuropil.inspection.report.page import Gallery, Picture, Table
 from neuropil.models import CLIP
 from neuropil.recipes.clip import CLIPOptions, build
-from neuropil.recipes.matching import Matcher
-from neuropil.recipes.matching_scores import likeness, picked
-from neuropil.recipes.run import Run
-from neuropil.recipes.searching import PictureSearch, open_matcher, picture_files
+from neuropil.runs.open import open_matcher
+from neuropil.runs.run import Run
+from neuropil.tasks.retrieval.experiment import Matcher
+from neuropil.tasks.retrieval.scores import likeness, picked
+from neuropil.tasks.retrieval.search import PictureSearch, picture_files
 from neuropil.training.history import read_history
 
 SMALL: dict[str, Any] = {

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from neuropil.errors import InputError
-from neuropil.inspection.report import Table, Text
+from neuropil.inspection.report.page import Table, Text
 from neuropil.recipes.dynamics import DynamicsOptions, build
-from neuropil.recipes.study import Study
+from neuropil.tasks.study import Study
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import torch
 import neuropil
 from neuropil.cli import main
 from neuropil.errors import InputError
-from neuropil.recipes.run import Run
-from neuropil.recipes.table import recipe
+from neuropil.recipes import recipe
+from neuropil.runs.run import Run
 
 SMALL = {"units": 8, "members": 2, "epochs": 2, "batch_size": 64}
 

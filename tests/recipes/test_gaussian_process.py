@@ -10,7 +10,7 @@ import torch
 
 import neuropil
 from neuropil.errors import InputError
-from neuropil.inspection.report import Picture, Table
+from neuropil.inspection.report.page import Picture, Table
 from neuropil.models.gaussian_process import LearnedAttention
 from neuropil.recipes.gaussian_process import (
     MOST_POINTS,
@@ -20,7 +20,7 @@ from neuropil.recipes.gaussian_process import (
     build,
     rule_of_thumb,
 )
-from neuropil.recipes.study import Study
+from neuropil.tasks.study import Study
 
 
 def study_of(folder: Path, **options: Any) -> Study:

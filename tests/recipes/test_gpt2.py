@@ -13,8 +13,8 @@ import neuropil
 from command_line import printed_and_complained
 from neuropil.errors import InputError, RunError
 from neuropil.models.gpt2 import GPT2
-from neuropil.recipes.attentive_language import GPT2LanguageModel
-from neuropil.recipes.run import Run
+from neuropil.runs.run import Run
+from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
 
 TEXT = "".join(f'{number} is "{"odd" if number % 2 else "even"}" (see {number + 1}).\n' for number in range(600))
 SMALL: dict[str, Any] = {
@@ -81,7 +81,7 @@ def test_the_folder_holds_what_a_model_of_ours_is_loaded_from(run: Run):
 @pytest.mark.parametrize("choosing", [{"temperature": 0}, {"temperature": 1.0, "top_k": 5}, {"top_p": 0.8, "repetition_penalty": 1.3}])
 def test_a_text_alone_is_written_as_among_others(run: Run, choosing: dict[str, Any]):
     """Alone by the decoder that reads every weight once, among others by the model."""
-    from neuropil.sampling.choosing import Choosing
+    from neuropil.sampling.text.filters import Choosing
 
     model = model_of(run)
     alone = "".join(model.continued("12 is", length=20, **choosing))

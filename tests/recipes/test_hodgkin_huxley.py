@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from neuropil.errors import InputError
-from neuropil.inspection.report import Number, Numbers, Picture, Table, Text
+from neuropil.inspection.report.page import Number, Numbers, Picture, Table, Text
 from neuropil.recipes.hodgkin_huxley import PULSE_AT, RECIPE, Axon, HodgkinHuxleyOptions, least, phases_of
-from neuropil.recipes.study import Study
+from neuropil.tasks.study import Study
 
 
 def options_with(**values: Any) -> HodgkinHuxleyOptions:

@@ -8,7 +8,7 @@ import pytest
 
 import neuropil
 from neuropil.errors import InputError
-from neuropil.recipes.run import Run
+from neuropil.runs.run import Run
 
 
 def simulated(tmp_path: Path, **options: Any) -> Run:

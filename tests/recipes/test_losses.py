@@ -8,11 +8,11 @@ import torch
 from torch.nn import functional as F
 
 import neuropil
-from neuropil.inspection.report import Table
+from neuropil.inspection.report.page import Table
 from neuropil.parts.losses import frobenius_penalty, l1_penalty
 from neuropil.recipes.losses import Choice, LossesOptions, Penalised, bernoulli_of_classes, build, squared_error_of_shares
-from neuropil.recipes.study import Study
-from neuropil.recipes.trial import new_mlp
+from neuropil.tasks.study import Study
+from neuropil.tasks.trial import new_mlp
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_the_l1_penalty_leaves_weights_at_zero_and_the_frobenius_penalty_does_no
 
 @pytest.mark.parametrize(("penalty", "norm"), [(l1_penalty, 1), (frobenius_penalty, 2)])
 def test_what_is_minimised_is_the_loss_and_the_penalty_on_weights_but_not_on_biases(penalty, norm: int):
-    from neuropil.data.digits import load_digits
+    from neuropil.data.examples.embedded import load_digits
 
     train = load_digits()
     model = new_mlp(train, 0, hidden=(4,), dropout=0.0)

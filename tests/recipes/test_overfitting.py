@@ -7,13 +7,13 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.data.digits import load_digits
-from neuropil.data.sources import DataConfig
+from neuropil.data.examples.embedded import load_digits
+from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.parts.objectives import Classification
 from neuropil.recipes.overfitting import BothParts, MeasuredOnBoth, OverfittingOptions, build, cures, mislabel
-from neuropil.recipes.study import Study
-from neuropil.recipes.trial import new_mlp, prepare_parts, score
+from neuropil.tasks.study import Study
+from neuropil.tasks.trial import new_mlp, prepare_parts, score
 from neuropil.training.evaluation import evaluate
 from real_data import diabetes
 

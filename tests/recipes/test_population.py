@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from neuropil.errors import InputError
-from neuropil.inspection.report import Table
+from neuropil.inspection.report.page import Table
 from neuropil.recipes.population import SIZES, PopulationOptions, build
-from neuropil.recipes.study import Study
+from neuropil.tasks.study import Study
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neuropil
-from neuropil.data.digits import load_digits
-from neuropil.inspection.report import Gallery, Picture, Table
-from neuropil.models.patch_attention import PatchAttention, PatchAttentionConfig
+from neuropil.data.examples.embedded import load_digits
+from neuropil.inspection.report.page import Gallery, Picture, Table
+from neuropil.models.attention import PatchAttention, PatchAttentionConfig
 from neuropil.parts.positions import sinusoidal
 from neuropil.recipes.positions import PositionsOptions, build, likeness_by_distance, picture_of, shuffle_patches
-from neuropil.recipes.study import Study
+from neuropil.tasks.study import Study
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,15 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.data.batches import ExampleBatches
-from neuropil.data.digits import load_digits
+from neuropil.data.examples.batches import ExampleBatches
+from neuropil.data.examples.embedded import load_digits
 from neuropil.errors import InputError
-from neuropil.inspection.report import Table
+from neuropil.inspection.report.page import Table
 from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.protocols import Batch
-from neuropil.recipes.inspecting import write_gradients
 from neuropil.recipes.predictive_coding import Lingering, PredictiveCodingOptions, build
-from neuropil.recipes.run import Run
+from neuropil.runs.pages.gradients import write_gradients
+from neuropil.runs.run import Run
 from neuropil.training.history import read_history
 from neuropil.training.loop import TrainingConfig, fit
 from neuropil.training.weights import read_tensors

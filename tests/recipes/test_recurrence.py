@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.data.text_corpus import TextDataConfig, python_documentation
+from neuropil.data.corpus.dataset import TextDataConfig, python_documentation
 from neuropil.inspection.gradients import profile_time
-from neuropil.inspection.report import Table
+from neuropil.inspection.report.page import Table
 from neuropil.recipes.recurrence import (
     CLIPPED,
     EMBEDDING,
@@ -23,7 +23,7 @@ from neuropil.recipes.recurrence import (
     read,
     rotating,
 )
-from neuropil.recipes.study import Study
+from neuropil.tasks.study import Study
 
 STEPS, UNITS = 60, 64
 SENTENCES = 'It was the "best" of times, it was the (worst) of times.\n' * 60

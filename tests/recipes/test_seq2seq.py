@@ -7,10 +7,10 @@ import torch
 
 import neuropil
 from neuropil.cli import main
-from neuropil.recipes.run import Run
-from neuropil.recipes.table import recipe
-from neuropil.recipes.translation_report import by_length
-from recipes.translated_dates import write_pairs
+from neuropil.recipes import recipe
+from neuropil.runs.run import Run
+from neuropil.tasks.translation.report import by_length
+from tasks.translated_dates import write_pairs
 
 SMALL = {"units": 16, "embedding": 8, "layers": 1, "epochs": 2, "batch_size": 64, "tokens": "characters", "dropout": 0.0}
 

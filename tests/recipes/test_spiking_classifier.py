@@ -8,13 +8,13 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.data.digits import load_digits
+from neuropil.data.examples.embedded import load_digits
 from neuropil.errors import InputError
-from neuropil.inspection.report import Picture
-from neuropil.models.spiking_classifier import SpikingClassifier, SpikingClassifierConfig
-from neuropil.recipes.inspecting import write_gradients
-from neuropil.recipes.run import Run
+from neuropil.inspection.report.page import Picture
+from neuropil.models.spiking.classifier import SpikingClassifier, SpikingClassifierConfig
 from neuropil.recipes.spiking_classifier import RECIPE, SpikingClassifierOptions, build, measure
+from neuropil.runs.pages.gradients import write_gradients
+from neuropil.runs.run import Run
 from neuropil.training.history import read_history
 
 SMALL: dict[str, Any] = {"hidden": (32, 16), "steps": 15, "epochs": 2}

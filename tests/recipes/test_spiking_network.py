@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from neuropil.data.network_files import parse_network
+from neuropil.data.networks.files import parse_network
 from neuropil.errors import InputError
-from neuropil.inspection.report import Picture, Table
+from neuropil.inspection.report.page import Picture, Table
+from neuropil.inspection.report.spiking import at_random, firing, trains_of
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking_network import STDP, Connection, Current, Group, Poisson, Probe, Source
+from neuropil.models.spiking.network import STDP, Connection, Current, Group, Poisson, Probe, Source
 from neuropil.recipes.spiking_network import EMBEDDED, SpikingNetworkOptions, build, network_of
-from neuropil.recipes.spiking_report import at_random, firing, trains_of
-from neuropil.recipes.study import Study
+from neuropil.tasks.study import Study
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -118,7 +118,7 @@ def test_steps_that_are_too_long_and_files_that_are_wrong_are_refused_before_any
 
 
 def test_a_random_twin_fires_as_often_and_keeps_its_neurons():
-    from neuropil.models.spiking_network import Network, simulate
+    from neuropil.models.spiking.network import Network, simulate
 
     network = Network([Group("a", 5), Group("b", 3)], inputs=[Current("a", 1.5), Current("b", 2.0)])
     recording = simulate(network, 300.0)

@@ -8,9 +8,9 @@ import torch
 import neuropil
 from data.written_files import refusal, write_text
 from neuropil.cli import main
-from neuropil.data.date_fields import make_date_fields
-from neuropil.recipes.run import Run
-from neuropil.recipes.table import recipe
+from neuropil.data.tagged_texts.embedded import make_date_fields
+from neuropil.recipes import recipe
+from neuropil.runs.run import Run
 
 SMALL = {"units": 12, "embedding": 12, "epochs": 6, "learning_rate": 0.03, "batch_size": 16}
 NAMES, VERBS = ("Ada", "Grace", "Emmy", "Alan", "Kurt", "John"), ("sings", "writes", "counts", "proves")

@@ -11,12 +11,12 @@ import torch
 import neuropil
 from data.written_files import refusal, write_text
 from neuropil.cli import main
-from neuropil.data.docstrings import read_docstrings
-from neuropil.data.labelled_texts import LabelledTextConfig, LabelledTextSplits, prepare_labelled_texts
-from neuropil.recipes.run import Run
-from neuropil.recipes.table import recipe
-from neuropil.recipes.text_baselines import classifiers, count_words
-from neuropil.recipes.text_classification import Reader, ReadingConfig, TextClassifier
+from neuropil.data.labelled_texts.dataset import LabelledTextConfig, LabelledTextSplits, prepare_labelled_texts
+from neuropil.data.labelled_texts.embedded import read_docstrings
+from neuropil.recipes import recipe
+from neuropil.runs.run import Run
+from neuropil.tasks.text_classification.experiment import Reader, ReadingConfig, TextClassifier
+from neuropil.tasks.text_classification.scores import classifiers, count_words
 
 SMALL = {"units": 8, "embedding": 8, "epochs": 3, "learning_rate": 0.02, "batch_size": 16}
 

@@ -10,14 +10,14 @@ from PIL import Image
 
 import neuropil
 from neuropil.cli import main
-from neuropil.data.frame_sources import FilmDataConfig, prepare_films
-from neuropil.data.frames import Films
+from neuropil.data.films.dataset import Films
+from neuropil.data.films.sources import FilmDataConfig, prepare_films
 from neuropil.errors import InputError
-from neuropil.inspection.report import Picture, Table
-from neuropil.recipes.run import Run
+from neuropil.inspection.report.page import Picture, Table
 from neuropil.recipes.tracker import TrackerOptions, build
-from neuropil.recipes.tracking import FollowingFilms
-from neuropil.recipes.tracking_scores import score_tracks
+from neuropil.runs.run import Run
+from neuropil.tasks.tracking.experiment import FollowingFilms
+from neuropil.tasks.tracking.scores import score_tracks
 from neuropil.training.history import read_history
 
 SMALL: dict[str, Any] = {"width": 4, "features": 16, "units": 16, "epochs": 1, "batch_size": 8}
@@ -96,7 +96,7 @@ def test_the_report_shows_films_and_how_long_it_remembers(tmp_path: Path):
 def test_long_films_go_through_in_pieces_without_a_change(run: Run, monkeypatch: pytest.MonkeyPatch):
     frames = some_films(2).frames.reshape(1, 48, 1, 28, 28)
     whole = run.predict(frames).positions
-    monkeypatch.setattr("neuropil.recipes.tracking.FRAMES_AT_ONCE", 7)
+    monkeypatch.setattr("neuropil.tasks.tracking.experiment.FRAMES_AT_ONCE", 7)
     torch.testing.assert_close(run.predict(frames).positions, whole, atol=1e-4, rtol=1e-4)
 
 

@@ -13,12 +13,12 @@ import torch
 
 import neuropil
 from neuropil.cli import main
-from neuropil.data.pair_sources import PairDataConfig, prepare_pairs
+from neuropil.data.pairs.sources import PairDataConfig, prepare_pairs
 from neuropil.errors import InputError, RunError
-from neuropil.recipes.run import Run
-from neuropil.recipes.table import recipe
-from neuropil.recipes.translation_scores import nearest_pair, score_translations
-from recipes.translated_dates import SMALL, train_small, write_pairs
+from neuropil.recipes import recipe
+from neuropil.runs.run import Run
+from neuropil.tasks.translation.scores import nearest_pair, score_translations
+from tasks.translated_dates import SMALL, train_small, write_pairs
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,11 +6,11 @@ import pytest
 
 import neuropil
 from neuropil.errors import InputError
-from neuropil.inspection.report import Table, Text
+from neuropil.inspection.report.page import Table, Text
 from neuropil.models.universal_approximation import UniversalApproximator, UniversalApproximatorConfig
 from neuropil.parts.expression import Expression
-from neuropil.recipes.study import Study
 from neuropil.recipes.universal_approximation import UniversalApproximationOptions, build, polynomial_error
+from neuropil.tasks.study import Study
 
 
 def study_of(function: str, folder: Path, **net: float) -> Study:

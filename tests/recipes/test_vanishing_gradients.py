@@ -6,11 +6,11 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.data.digits import load_digits
+from neuropil.data.examples.embedded import load_digits
 from neuropil.inspection.gradients import profile_time
-from neuropil.inspection.report import Table
-from neuropil.recipes.study import Study
+from neuropil.inspection.report.page import Table
 from neuropil.recipes.vanishing_gradients import OPEN, VanishingGradientsOptions, build, in_time, open_lstm, rotating_rnn
+from neuropil.tasks.study import Study
 
 DEPTH = 8
 

@@ -11,12 +11,12 @@ from PIL import Image
 from transformers import AutoImageProcessor, AutoModelForImageClassification
 
 import neuropil
-from neuropil.data.digits import load_digits
+from neuropil.data.examples.embedded import load_digits
 from neuropil.errors import InputError
-from neuropil.inspection.report import Picture
+from neuropil.inspection.report.page import Picture
 from neuropil.models import ViT
-from neuropil.recipes.run import Run
 from neuropil.recipes.vit import ViTOptions, build
+from neuropil.runs.run import Run
 from neuropil.training.history import read_history
 
 SMALL: dict[str, Any] = {"width": 16, "heads": 2, "layers": 2, "epochs": 1}

@@ -12,7 +12,7 @@ from neuropil.config import Config, describe_type, option
 from neuropil.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from neuropil.recipes.run import Run
+    from neuropil.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def run_command(words: list[str]) -> None:
 
 def list_systems(words: list[str]) -> None:
     parse(_NoArguments(), words, command="list", about="Every system with its family and one line.")
-    from neuropil.recipes.table import SYSTEMS
+    from neuropil.recipes import SYSTEMS
 
     _print_table(["system", "family", "what it is"], [[system.name, system.family, system.summary] for system in SYSTEMS])
 
@@ -52,12 +52,12 @@ def show(words: list[str]) -> None:
     arguments = parse(_ShowArguments(), words, command="show", about="A system's equations, options and data.", positional=["name"])
     import importlib
 
-    from neuropil.recipes import table
+    from neuropil import recipes
 
-    system = table.find(arguments.name)
+    system = recipes.find(arguments.name)
     about = importlib.import_module(f"neuropil.{system.about}")
     print(f"{system.name} ({system.family}): {system.summary}\n\n{(about.__doc__ or '').strip()}\n")
-    recipe = table.recipe(system.name)
+    recipe = recipes.recipe(system.name)
     print(f"Options of neuropil {recipe.verb} {system.name}:")
     options = recipe.options.options()
     _print_table(
@@ -80,14 +80,15 @@ def train(words: list[str]) -> None:
     if not words or words[0] in ("-h", "--help"):
         _print_names("train", "NAME")
         return
-    from neuropil.recipes import table
+    from neuropil import recipes
 
-    system, recipe = table.find(words[0]), table.recipe_for("train", words[0])
+    system, recipe = recipes.find(words[0]), recipes.recipe_for("train", words[0])
     own_data = any(word.partition("=")[0] == "--data" for word in words)
     defaults = recipe.defaults(own_data=own_data)
     arguments = parse(_TrainArguments(recipe=defaults), words[1:], command=f"train {system.name}", about=f"Train: {system.summary}.")
     chosen = _changes(defaults, arguments.recipe)
-    from neuropil.recipes import inspecting, run
+    from neuropil.runs import run
+    from neuropil.runs.pages import gradients as inspecting
 
     if arguments.explain:
         _print_table(*inspecting.execution_table(system.name, arguments.seed, chosen))
@@ -99,18 +100,18 @@ def simulate(words: list[str]) -> None:
     if not words or words[0] in ("-h", "--help"):
         _print_names("simulate", "NAME | network.toml", "network.toml describes a spiking network of your own.")
         return
-    from neuropil.recipes import table
+    from neuropil import recipes
 
-    system, _ = table.find_simulation(words[0])
-    recipe, about = table.recipe_for("simulate", system.name), f"Simulate: {system.summary}."
+    system, _ = recipes.find_simulation(words[0])
+    recipe, about = recipes.recipe_for("simulate", system.name), f"Simulate: {system.summary}."
     arguments = parse(_StartArguments(recipe=recipe.options), words[1:], command=f"simulate {words[0]}", about=about)
-    from neuropil.recipes import run
+    from neuropil.runs import run
 
     _print_outcome(run.simulate(words[0], out=arguments.out, seed=arguments.seed, **_changes(recipe.options, arguments.recipe)))
 
 
 def _print_names(verb: str, usage: str, more: str = "") -> None:
-    from neuropil.recipes.table import SYSTEMS
+    from neuropil.recipes import SYSTEMS
 
     names = ", ".join(system.name for system in SYSTEMS if system.verb == verb)
     print(f"usage: neuropil {verb} {usage} [options]\n\nNAME is one of {names}.", more, sep="\n" if more else "")
@@ -129,14 +130,14 @@ class _RunArguments(Config):
 
 def resume(words: list[str]) -> None:
     arguments = parse(_RunArguments(), words, command="resume", about="Go on with a run that was stopped or killed.", positional=["run"])
-    from neuropil.recipes import run
+    from neuropil.runs import run
 
     _print_outcome(run.resume(arguments.run))
 
 
 def report(words: list[str]) -> None:
     arguments = parse(_RunArguments(), words, command="report", about="Evaluate a run again and rewrite its report.", positional=["run"])
-    from neuropil.recipes import run
+    from neuropil.runs import run
 
     print(run.rewrite_report(arguments.run).report)
 
@@ -150,7 +151,7 @@ def predict(words: list[str]) -> None:
     arguments = parse(
         _PredictArguments(), words, command="predict", about="Answers for new inputs, one line each.", positional=["run", "inputs"]
     )
-    from neuropil.recipes import run
+    from neuropil.runs import run
 
     trained = run.load(arguments.run).trained
     if not arguments.inputs:
@@ -167,7 +168,7 @@ class _EvaluateArguments(Config):
 
 def evaluate(words: list[str]) -> None:
     arguments = parse(_EvaluateArguments(), words, command="evaluate", about="Scores of a trained model.", positional=["run"])
-    from neuropil.recipes import overview, run
+    from neuropil.runs import overview, run
 
     metrics = run.load(arguments.run).evaluate(arguments.data or None)
     _print_table(["metric", "value"], [[name, overview.metric_text(name, value)] for name, value in metrics.items()])
@@ -181,7 +182,7 @@ def compare(words: list[str]) -> None:
     arguments = parse(
         _CompareArguments(), words, command="compare", about="Runs side by side: scores, and options that differ.", positional=["runs"]
     )
-    from neuropil.recipes import comparison, run
+    from neuropil.runs import comparison, run
 
     if len(arguments.runs) < 2:
         raise InputError("neuropil compare needs two or more runs", got=f"{len(arguments.runs)}")
@@ -202,7 +203,10 @@ def inspect(words: list[str]) -> None:
     if not arguments.gradients and {arguments.gates, arguments.attention, arguments.lens, arguments.neighbours} == {None}:
         ways = '--gradients, --gates "a text", --attention "a text", --lens "a text" or --neighbours "a word"'
         raise InputError("neuropil inspect needs to know what to look at", got="nothing", fix=f"add {ways}")
-    from neuropil.recipes import attention_report, gate_report, inspecting, run
+    from neuropil.runs import run
+    from neuropil.runs.pages import attention as attention_report
+    from neuropil.runs.pages import gates as gate_report
+    from neuropil.runs.pages import gradients as inspecting
 
     opened, pages = run.load(arguments.run), []
     if arguments.gradients:
@@ -236,7 +240,8 @@ def translate(words: list[str]) -> None:
         positional=["run", "texts"],
         optional=["texts"],
     )
-    from neuropil.recipes import run, translating
+    from neuropil.runs import run
+    from neuropil.tasks.translation import translating
 
     translator = run.load(arguments.run).translator
     texts = translating.texts_of(arguments.texts, sys.stdin)
@@ -256,7 +261,8 @@ class _GenerateArguments(Config):
 
 
 def generate(words: list[str]) -> None:
-    from neuropil.recipes import generating, opening
+    from neuropil.runs import open as opening
+    from neuropil.tasks.language_modelling import generation as generating
 
     arguments = parse(
         _GenerateArguments(generating=generating.GeneratingConfig()),
@@ -283,7 +289,7 @@ class _FillArguments(Config):
 
 def fill(words: list[str]) -> None:
     arguments = parse(_FillArguments(), words, command="fill", about="Find hidden words.", positional=["run", "texts"])
-    from neuropil.recipes import opening
+    from neuropil.runs import open as opening
 
     filler = opening.filler(arguments.run)
     for text in arguments.texts:
@@ -300,7 +306,8 @@ def classify(words: list[str]) -> None:
     arguments = parse(
         _ClassifyArguments(), words, command="classify", about="The classes of texts.", positional=["run", "texts"], optional=["texts"]
     )
-    from neuropil.recipes import opening, translating
+    from neuropil.runs import open as opening
+    from neuropil.tasks.translation import translating
 
     classifier = opening.classifier(arguments.run)
     for texts in translating.texts_of(arguments.texts, sys.stdin):
@@ -318,7 +325,8 @@ def embed(words: list[str]) -> None:
     arguments = parse(
         _EmbedArguments(), words, command="embed", about="A vector for each text.", positional=["run", "texts"], optional=["texts"]
     )
-    from neuropil.recipes import embedding, opening
+    from neuropil.runs import open as opening
+    from neuropil.tasks import embedding
 
     texts = embedding.texts_of(arguments.texts, sys.stdin)
     vectors = opening.embedder(arguments.run).embed(texts)
@@ -340,9 +348,10 @@ class _SearchArguments(Config):
 
 def search(words: list[str]) -> None:
     arguments = parse(_SearchArguments(), words, command="search", about="Find pictures by what is on them.", positional=["run", "queries"])
-    from neuropil.recipes import searching
+    from neuropil.runs import open as opening
+    from neuropil.tasks.retrieval import search as searching
 
-    found = searching.PictureSearch(searching.open_matcher(arguments.run), arguments.images)
+    found = searching.PictureSearch(opening.open_matcher(arguments.run), arguments.images)
     if arguments.classify:
         for file, cells in zip(found.files, found.classify(arguments.queries).lines(), strict=True):
             print("\t".join([str(file), *cells]))
@@ -367,7 +376,7 @@ def prune(words: list[str]) -> None:
     arguments = parse(
         _PruneArguments(), words, command="prune", about="Remove the attention heads that are worth least.", positional=["run"]
     )
-    from neuropil.recipes import pruning, run
+    from neuropil.runs import pruning, run
 
     _print_outcome(pruning.prune(run.load(arguments.run), arguments.heads, by=arguments.by, out=arguments.out))
 
@@ -402,7 +411,7 @@ def _print_help() -> None:
 
 
 def _print_outcome(run: "Run") -> None:
-    from neuropil.recipes import overview
+    from neuropil.runs import overview
 
     results = run.results
     if results:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from neuropil.data.splitting import choose
+from neuropil.data.splits import choose
 from neuropil.randomness import seeded
 
 TRAIN, VALIDATION, TEST = range(3)

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Int32, Int64
 from torch import Tensor
 
-from neuropil.data.encoded_text import Encoding
-from neuropil.data.reading import tracked
+from neuropil.data.formats.contents import tracked
+from neuropil.data.tokenizers.encoding import Encoding
 from neuropil.protocols import PADDING, Batch
 from neuropil.randomness import seeded
 

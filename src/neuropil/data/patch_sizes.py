@@ -8,8 +8,8 @@ from jaxtyping import UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-from neuropil.data.captions import CaptionedPictures, CaptionSplits
-from neuropil.data.examples import Examples, Splits
+from neuropil.data.captions.dataset import CaptionedPictures, CaptionSplits
+from neuropil.data.examples.dataset import Examples, Splits
 
 MOST_PATCHES_A_SIDE = 8
 PICTURES_AT_ONCE = 1024

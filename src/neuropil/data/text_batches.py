@@ -9,7 +9,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from neuropil.data.length_batches import Change, Sequences
-from neuropil.data.tokenizers import Tokenizer
+from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.protocols import PADDING, UNKNOWN, Batch
 
 Side = Literal["beginning", "end"]

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from neuropil.errors import InputError
-from neuropil.inspection.report import Table
+from neuropil.inspection.report.page import Table
 
 
 def worst_mistakes(probabilities: Float[Tensor, "example class"], targets: Int[Tensor, " example"], k: int) -> Int[Tensor, " mistake"]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from neuropil.inspection.report import Table
+from neuropil.inspection.report.page import Table
 from neuropil.parts.parameters import ParameterRow, count_parameters
 
 

@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from neuropil.models.attention import PatchAttention as PatchAttention
+    from neuropil.models.attention import PatchAttentionConfig as PatchAttentionConfig
     from neuropil.models.bert import BERT as BERT
     from neuropil.models.bert import BERTConfig as BERTConfig
     from neuropil.models.captioner import Captioner as Captioner
@@ -30,19 +32,17 @@ if TYPE_CHECKING:
     from neuropil.models.mingru import MinGRUConfig as MinGRUConfig
     from neuropil.models.mlp import MLP as MLP
     from neuropil.models.mlp import MLPConfig as MLPConfig
-    from neuropil.models.patch_attention import PatchAttention as PatchAttention
-    from neuropil.models.patch_attention import PatchAttentionConfig as PatchAttentionConfig
     from neuropil.models.population import Population as Population
     from neuropil.models.predictive_coding import PredictiveCoding as PredictiveCoding
     from neuropil.models.predictive_coding import PredictiveCodingConfig as PredictiveCodingConfig
+    from neuropil.models.recurrent import Sequence as Sequence
+    from neuropil.models.recurrent import SequenceConfig as SequenceConfig
     from neuropil.models.rnn import RNN as RNN
     from neuropil.models.rnn import RNNConfig as RNNConfig
     from neuropil.models.seq2seq import Seq2Seq as Seq2Seq
     from neuropil.models.seq2seq import Seq2SeqConfig as Seq2SeqConfig
-    from neuropil.models.sequence import Sequence as Sequence
-    from neuropil.models.sequence import SequenceConfig as SequenceConfig
-    from neuropil.models.spiking_classifier import SpikingClassifier as SpikingClassifier
-    from neuropil.models.spiking_classifier import SpikingClassifierConfig as SpikingClassifierConfig
+    from neuropil.models.spiking.classifier import SpikingClassifier as SpikingClassifier
+    from neuropil.models.spiking.classifier import SpikingClassifierConfig as SpikingClassifierConfig
     from neuropil.models.tracker import Tracker as Tracker
     from neuropil.models.tracker import TrackerConfig as TrackerConfig
     from neuropil.models.transformer import Transformer as Transformer
@@ -65,12 +65,12 @@ MODELS = {
     "LSTM": "lstm",
     "MLP": "mlp",
     "MinGRU": "mingru",
-    "PatchAttention": "patch_attention",
+    "PatchAttention": "attention",
     "PredictiveCoding": "predictive_coding",
     "RNN": "rnn",
     "Seq2Seq": "seq2seq",
-    "Sequence": "sequence",
-    "SpikingClassifier": "spiking_classifier",
+    "Sequence": "recurrent",
+    "SpikingClassifier": "spiking.classifier",
     "Tracker": "tracker",
     "Transformer": "transformer",
     "UniversalApproximator": "universal_approximation",

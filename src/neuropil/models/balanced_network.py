@@ -25,7 +25,7 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking_network import Connection, Group, Network, Poisson
+from neuropil.models.spiking.network import Connection, Group, Network, Poisson
 
 NEURON = LIFConfig(tau_m=20.0, tau_ref=2.0, rest=0.0, threshold=20.0, reset=10.0)
 STRENGTH = 100.0

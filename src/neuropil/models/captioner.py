@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.models.sequence import CELLS, CellName
+from neuropil.models.recurrent import CELLS, CellName
 from neuropil.parts.attention import Additive
 from neuropil.parts.convolution import ConvolutionStack, Stack, stack_for
 from neuropil.parts.parameters import ParameterRow, linear_row

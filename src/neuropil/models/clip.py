@@ -23,7 +23,7 @@ from neuropil.models.vit import Patches, require_patches
 from neuropil.parts.blocks import Block, HiddenName, StackConfig, initialise, stack
 from neuropil.parts.losses import categorical_cross_entropy
 from neuropil.parts.parameters import ParameterRow
-from neuropil.parts.published import Published
+from neuropil.parts.pretrained_model import Published
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch, Phase
 

@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.models.sequence import CELLS, CellName
+from neuropil.models.recurrent import CELLS, CellName
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.recurrence import Recurrence
 from neuropil.parts.standardize import Standardize

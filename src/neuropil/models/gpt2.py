@@ -23,7 +23,7 @@ from neuropil.errors import InputError
 from neuropil.parts.blocks import Block, HiddenName, StackConfig, initialise, stack
 from neuropil.parts.multi_head import KeysValues
 from neuropil.parts.parameters import ParameterRow
-from neuropil.parts.published import Published
+from neuropil.parts.pretrained_model import Published
 
 STD = 0.02
 

@@ -36,11 +36,11 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.models.sequence import CELLS, CellName
+from neuropil.models.recurrent import CELLS, CellName
 from neuropil.parts.attention import Additive, Concat, Dot, General, Score
-from neuropil.parts.feeding import write_fed
 from neuropil.parts.parameters import ParameterRow, linear_row
 from neuropil.parts.recurrence import Recurrence, State, reorder
+from neuropil.parts.scheduled_sampling import write_fed
 from neuropil.parts.soft_select import Memory, SoftSelect
 from neuropil.protocols import PADDING
 

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.models.sequence import CELLS
+from neuropil.models.recurrent import CELLS
 from neuropil.parts.convolution import ConvolutionStack, Stack, stack_for
 from neuropil.parts.losses import at_least_single, squared_error
 from neuropil.parts.parameters import ParameterRow, linear_row

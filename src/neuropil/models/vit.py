@@ -21,7 +21,7 @@ from neuropil.config import from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.blocks import Block, StackConfig, initialise, stack
 from neuropil.parts.parameters import ParameterRow, linear_row
-from neuropil.parts.published import Published
+from neuropil.parts.pretrained_model import Published
 from neuropil.parts.standardize import Standardize
 
 

@@ -1,4 +1,4 @@
-"""Threads that run one function together, each as one member of the team; `neuropil.parts.meeting` is what they do inside it."""
+"""Threads that run one function together, each as one member of the team; `neuropil.parts.barrier` is what they do inside it."""
 
 import os
 from collections.abc import Callable

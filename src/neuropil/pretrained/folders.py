@@ -99,7 +99,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def _downloaded(name: str, kind: str) -> Path:
     rule = f"{kind} is made from a folder, or from a name on the Hugging Face hub such as openai/name"
-    if name.count("/") > 1 or name.startswith((".", "/", "~")) or not name:
+    if not _is_hub_name(name):
         raise InputError(rule, got=f"{name!r}, which is no folder here")
     try:
         from huggingface_hub import snapshot_download
@@ -111,6 +111,12 @@ def _downloaded(name: str, kind: str) -> Path:
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(rule, got=f"{name!r}, which is no folder here and could not be downloaded ({reason})") from error
+
+
+def _is_hub_name(name: str) -> bool:
+    """`owner/model` or `model`. A word before the slash that is a folder here is a path with a slip in it, and nothing is fetched."""
+    owner, slash, model = name.partition("/")
+    return bool(name) and not name.startswith((".", "/", "~")) and "/" not in model and not (slash and Path(owner).is_dir())
 
 
 def _stored(path: Path) -> list[Stored]:

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from neuropil.data.arrays import open_npz
+from neuropil.data.formats.npz import open_npz
 from neuropil.errors import InputError
 from neuropil.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from neuropil.protocols import PADDING, UNKNOWN

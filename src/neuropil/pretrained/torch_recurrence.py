@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from neuropil.errors import InputError
 from neuropil.models.gru import GRU, convert
 from neuropil.models.lstm import LSTM
+from neuropil.models.recurrent import CELLS, CellName
 from neuropil.models.rnn import RNN
-from neuropil.models.sequence import CELLS, CellName
 from neuropil.parts.recurrence import Cell, Recurrence
 
 TorchRecurrence: TypeAlias = nn.RNN | nn.LSTM | nn.GRU

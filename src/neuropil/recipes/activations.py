@@ -15,19 +15,19 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples import Examples, Splits
-from neuropil.data.sources import DataConfig
+from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.inspection import pictures
-from neuropil.inspection.report import Block, Gallery, Picture, Section, Table, Text, Thumbnail
+from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.models.mlp import MLP
 from neuropil.parts.activations import ACTIVATIONS, Activation, ActivationName, argmax, derivative, softmax
 from neuropil.parts.objectives import Classification
-from neuropil.recipes.baselines import baselines
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.supervised_report import pixels
-from neuropil.recipes.trial import in_order, new_mlp, prepare_classes, score, shuffled, train_trial
+from neuropil.tasks.classification.report import pixels
+from neuropil.tasks.classification.scores import baselines
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.trial import in_order, new_mlp, prepare_classes, score, shuffled, train_trial
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display

@@ -17,16 +17,17 @@ from torch import Tensor
 
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples import Examples, Schema, Splits
-from neuropil.data.sources import DataConfig, prepare
+from neuropil.data.examples.dataset import Examples, Schema, Splits
+from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.attention import patch_attention, patch_averages, patch_looks
 from neuropil.inspection.recording import record
-from neuropil.inspection.report import Picture, Section, Table, Text
-from neuropil.models.patch_attention import PatchAttention, PatchAttentionConfig
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import ObjectiveConfig, Supervised, SupervisedModel, initialised
-from neuropil.recipes.supervised_report import pixels
+from neuropil.inspection.report.page import Picture, Section, Table, Text
+from neuropil.models.attention import PatchAttention, PatchAttentionConfig
+from neuropil.randomness import initialised
+from neuropil.tasks.classification.experiment import ObjectiveConfig, Supervised, SupervisedModel
+from neuropil.tasks.classification.report import pixels
+from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
 SHOWN = 4

@@ -19,14 +19,14 @@ from jaxtyping import Float, Int
 from neuropil.autodiff import Graph, Var, graph, networks, ops
 from neuropil.autodiff.modules import Module
 from neuropil.config import Config, option
-from neuropil.data.examples import Examples, Splits
-from neuropil.data.sources import DataConfig, prepare
+from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.inspection import pictures
-from neuropil.inspection.report import Html, Picture, Section, Table, Text
-from neuropil.recipes.baselines import baselines
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.trial import alone
+from neuropil.inspection.report.page import Html, Picture, Section, Table, Text
+from neuropil.tasks.classification.scores import baselines
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.trial import alone
 from neuropil.training.history import Row
 from neuropil.training.progress import Display
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import torch
 
 from neuropil.config import Config, option
-from neuropil.inspection.pictures.networks import Activity, evenly, regimes
-from neuropil.inspection.report import Picture, Section, Table, Text
+from neuropil.inspection.pictures.spiking.networks import Activity, evenly, regimes
+from neuropil.inspection.report.page import Picture, Section, Table, Text
+from neuropil.inspection.report.spiking import at_random, firing, record, trains_of
 from neuropil.inspection.spike_statistics import SpikeTrains, oscillation, population_rate
 from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balanced_network, stationary_rate
-from neuropil.models.spiking_network import Simulator
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.recordings import SPIKES, write_arrays
-from neuropil.recipes.spiking_report import at_random, firing, record, trains_of
-from neuropil.recipes.study import Findings, Study
+from neuropil.models.spiking.network import Simulator
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.recordings import SPIKES, write_arrays
+from neuropil.tasks.study import Findings, Study
 from neuropil.training.progress import Display
 
 FIRST = "AI"

@@ -10,20 +10,20 @@ from jaxtyping import Integer
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.encoded_text import encode_text
-from neuropil.data.learned_tokenizers import learn_word_pieces
-from neuropil.data.masking import Alphabet, MaskedWindows
-from neuropil.data.published_tokenizers import PublishedTokenizer
-from neuropil.data.text_corpus import TextDataConfig, prepare_text, read_text
-from neuropil.inspection.report import Block, Section, Table, Text
+from neuropil.data.corpus.dataset import TextDataConfig, prepare_text, read_text
+from neuropil.data.corpus.masking import Alphabet, MaskedWindows
+from neuropil.data.tokenizers.encoding import encode_text
+from neuropil.data.tokenizers.published import PublishedTokenizer
+from neuropil.data.tokenizers.training import learn_word_pieces
+from neuropil.inspection.report.attention import attention_section
+from neuropil.inspection.report.page import Block, Section, Table, Text
 from neuropil.models.bert import SIZES, BERTConfig, MaskedBERT
 from neuropil.parts.masked_token import MaskedToken
-from neuropil.recipes.attention_report import attention_section
-from neuropil.recipes.language_modelling import TextModelling
-from neuropil.recipes.reading import TextFiller
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.supervised import initialised
-from neuropil.recipes.supervised_report import learning_section, model_section
+from neuropil.randomness import initialised
+from neuropil.tasks.classification.report import learning_section, model_section
+from neuropil.tasks.language_modelling.experiment import TextModelling
+from neuropil.tasks.masked_language_modelling.predictor import TextFiller
+from neuropil.tasks.recipe import Recipe, Result
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig, pick_device

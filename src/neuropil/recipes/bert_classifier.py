@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from neuropil.config import Config, option
-from neuropil.data.labelled_files import TextColumns
-from neuropil.data.labelled_texts import LabelledTextConfig, prepare_labelled_texts
-from neuropil.data.learned_tokenizers import learn_word_pieces
-from neuropil.data.published_tokenizers import PublishedTokenizer
+from neuropil.data.labelled_texts.dataset import LabelledTextConfig, prepare_labelled_texts
+from neuropil.data.labelled_texts.files import TextColumns
+from neuropil.data.tokenizers.published import PublishedTokenizer, fitting_tokenizer
+from neuropil.data.tokenizers.training import learn_word_pieces
 from neuropil.errors import InputError
 from neuropil.models.bert import SIZES, BERTClassifier, BERTConfig
-from neuropil.recipes.opening import fitting_tokenizer, found
-from neuropil.recipes.piece_reader import PieceConfig, PieceReader
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import initialised
-from neuropil.recipes.text_classification import TextClassification, TextClassifier, TextObjective
+from neuropil.pretrained.folders import located
+from neuropil.randomness import initialised
+from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.text_classification.experiment import TextClassification, TextClassifier, TextObjective
+from neuropil.tasks.text_classification.piece_reader import PieceConfig, PieceReader
 from neuropil.training.loop import TrainingConfig, pick_device
 
 ADJUSTABLE = ("dropout", "attention_dropout")
@@ -70,7 +70,7 @@ def begun(options: BERTClassifierOptions, texts: Sequence[str], classes: int, se
         config = dataclasses.replace(options.model, vocabulary=len(tokenizer), classes=classes)
         return initialised(lambda: BERTClassifier(config), seed), tokenizer
     require_own_sizes(options)
-    folder, _ = found(start)
+    folder = located(start, "a classifier")
     changes = {name: getattr(options.model, name) for name in ADJUSTABLE} | {"classes": classes}
     model = initialised(lambda: BERTClassifier.from_pretrained(folder, **changes), seed)
     return model.train(), fitting_tokenizer(folder, model.config.vocabulary)

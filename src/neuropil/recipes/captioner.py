@@ -10,13 +10,13 @@ from typing import Any
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.caption_sources import CaptionDataConfig, prepare_captions
-from neuropil.data.captions import CaptionedPictures
-from neuropil.data.tokenizers import Tokenizer
+from neuropil.data.captions.dataset import CaptionedPictures
+from neuropil.data.captions.sources import CaptionDataConfig, prepare_captions
+from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.models.captioner import SIZES, Captioner, CaptionerConfig
-from neuropil.recipes.captioning import TOKENIZER_FILE, Captioning, CaptionWriter, Columns, WordsConfig
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import initialised
+from neuropil.randomness import initialised
+from neuropil.tasks.captioning.experiment import TOKENIZER_FILE, Captioning, CaptionWriter, Columns, WordsConfig
+from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
 

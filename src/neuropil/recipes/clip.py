@@ -10,15 +10,15 @@ from typing import Any
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.caption_sources import CaptionDataConfig, prepare_captions
-from neuropil.data.clip_vocabulary import learn_clip_vocabulary
+from neuropil.data.captions.sources import CaptionDataConfig, prepare_captions
 from neuropil.data.patch_sizes import choose_patch, filled_shape, resized_captioned, usual_patch
-from neuropil.data.published_tokenizers import PublishedTokenizer
+from neuropil.data.tokenizers.clip import learn_clip_vocabulary
+from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.models.clip import CLIP, CLIPConfig
-from neuropil.recipes.captioning import Columns
-from neuropil.recipes.matching import CaptionsConfig, Matcher, PictureMatching
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import initialised
+from neuropil.randomness import initialised
+from neuropil.tasks.captioning.experiment import Columns
+from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.retrieval.experiment import CaptionsConfig, Matcher, PictureMatching
 from neuropil.training.loop import TrainingConfig
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples import Schema
-from neuropil.data.sources import DataConfig, prepare
+from neuropil.data.examples.dataset import Schema
+from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.errors import InputError
 from neuropil.models.cnn import CNN, CNNConfig
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import ObjectiveConfig, Supervised, SupervisedModel, initialised
+from neuropil.randomness import initialised
+from neuropil.tasks.classification.experiment import ObjectiveConfig, Supervised, SupervisedModel
+from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
 

@@ -18,15 +18,15 @@ from jaxtyping import Float
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
-from neuropil.inspection.pictures import populations as pictures
-from neuropil.inspection.report import Block, Picture, Section, Table, Text
-from neuropil.models.neural_dynamics import PES, Input, Network
+from neuropil.inspection.pictures.spiking import populations as pictures
+from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
+from neuropil.models.dynamics.equations import NAMES, Equations, Solution
+from neuropil.models.dynamics.network import PES, Input, Network
 from neuropil.models.population import Array, Population
 from neuropil.randomness import mix
-from neuropil.recipes.equations import NAMES, Equations, Solution
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.recordings import SPIKES, TRACES, write_arrays
-from neuropil.recipes.study import Findings, Study
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
+from neuropil.tasks.study import Findings, Study
 from neuropil.training.progress import Display
 
 LORENZ = ("10*(y - x)", "x*(28 - z) - y", "x*y - 8/3*z")

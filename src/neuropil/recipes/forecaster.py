@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from neuropil.config import Config
-from neuropil.data.series_sources import SeriesDataConfig, prepare_series
+from neuropil.data.series.sources import SeriesDataConfig, prepare_series
 from neuropil.models.forecaster import Forecaster, ForecasterConfig, choose_lags
-from neuropil.recipes.forecasting import Forecasting, TrainedForecaster, load_factors, trained_forecaster
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import initialised
+from neuropil.randomness import initialised
+from neuropil.tasks.forecasting.experiment import Forecasting, TrainedForecaster, load_factors, trained_forecaster
+from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
 MOST_FOR_LEAST_SQUARES = 5_000

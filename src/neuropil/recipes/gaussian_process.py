@@ -23,20 +23,20 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.sources import DataConfig, prepare
+from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.errors import InputError
-from neuropil.inspection.pictures import smoothing
-from neuropil.inspection.pictures.smoothing import BAND, Curve, Points
-from neuropil.inspection.report import Block, Gallery, Picture, Section, Table, Text, Thumbnail
+from neuropil.inspection.pictures import kernels as smoothing
+from neuropil.inspection.pictures.kernels import BAND, Curve, Points
+from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.models.gaussian_process import GaussianProcess, GaussianProcessConfig, LearnedAttention, fit_length, reach_of, smooth
 from neuropil.parts.attention import Smoothing, weigh
 from neuropil.parts.kernels import Kernel, KernelName, build_kernel
 from neuropil.parts.losses import squared_error
 from neuropil.protocols import Batch, Phase
 from neuropil.randomness import seeded
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.trial import alone, train_trial
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.trial import alone, train_trial
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 

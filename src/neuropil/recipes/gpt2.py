@@ -10,18 +10,18 @@ from jaxtyping import Integer
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.learned_tokenizers import learn_merges
-from neuropil.data.published_tokenizers import PublishedTokenizer
-from neuropil.data.text_corpus import TextDataConfig, prepare_text
-from neuropil.data.text_windows import SlidingWindows, TextWindows
-from neuropil.inspection.report import Section
+from neuropil.data.corpus.dataset import TextDataConfig, prepare_text
+from neuropil.data.corpus.windows import SlidingWindows, TextWindows
+from neuropil.data.tokenizers.published import PublishedTokenizer
+from neuropil.data.tokenizers.training import learn_merges
+from neuropil.inspection.report.attention import attention_section, lens_section
+from neuropil.inspection.report.page import Section
 from neuropil.models.gpt2 import GPT2, SIZES, GPT2Config
 from neuropil.parts.next_token import NextTokenInWindow
-from neuropil.recipes.attention_report import attention_section, lens_section
-from neuropil.recipes.attentive_language import EVALUATION_WINDOWS, GPT2LanguageModel
-from neuropil.recipes.language_modelling import LanguageModelling
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import initialised
+from neuropil.randomness import initialised
+from neuropil.tasks.language_modelling.experiment import LanguageModelling
+from neuropil.tasks.language_modelling.gpt2 import EVALUATION_WINDOWS, GPT2LanguageModel
+from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig, pick_device
 
 SHOWN_CHARACTERS = 400

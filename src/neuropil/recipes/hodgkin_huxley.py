@@ -17,10 +17,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.traces import Traces, read_traces
+from neuropil.data.formats.traces import Traces, read_traces
 from neuropil.errors import InputError
-from neuropil.inspection.pictures import neurons as pictures
-from neuropil.inspection.report import Block, Number, Numbers, Picture, Section, Table, Text
+from neuropil.inspection.pictures.spiking import neurons as pictures
+from neuropil.inspection.report.page import Block, Number, Numbers, Picture, Section, Table, Text
 from neuropil.models.hodgkin_huxley import (
     STEPS,
     HodgkinHuxley,
@@ -33,9 +33,9 @@ from neuropil.models.hodgkin_huxley import (
     steady_state,
     time_constants,
 )
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.recordings import SPIKES, TRACES, write_arrays
-from neuropil.recipes.study import Findings, Study
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
+from neuropil.tasks.study import Findings, Study
 from neuropil.training.progress import Display
 
 PULSE, PULSE_AT, ANSWER = 1.0, 2.0, 25.0

@@ -16,15 +16,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.traces import Traces, read_traces
+from neuropil.data.formats.traces import Traces, read_traces
 from neuropil.errors import InputError
-from neuropil.inspection.pictures import spikes as pictures
-from neuropil.inspection.report import Picture, Section, Table, Text
+from neuropil.inspection.pictures.spiking import spikes as pictures
+from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.models.lif import LIF, LIFConfig, Recording, SpikeTimes, rate
 from neuropil.parts.synapses import Synapse
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.recordings import SPIKES, TRACES, write_arrays
-from neuropil.recipes.study import Findings, Study
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
+from neuropil.tasks.study import Findings, Study
 from neuropil.training.progress import Display
 
 MOST_STEPS = 2_000_000

@@ -23,18 +23,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from neuropil.config import Config, option
-from neuropil.data.examples import Schema, Splits
-from neuropil.data.sources import DataConfig
+from neuropil.data.examples.dataset import Schema, Splits
+from neuropil.data.examples.files import DataConfig
 from neuropil.inspection import pictures
-from neuropil.inspection.report import Block, Picture, Section, Table, Text
+from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.models.mlp import MLP
 from neuropil.parts.losses import bernoulli_cross_entropy, categorical_cross_entropy, frobenius_penalty, l1_penalty, squared_error
 from neuropil.parts.objectives import Classification, matrices
 from neuropil.protocols import Batch, Phase
-from neuropil.recipes.baselines import baselines
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.trial import in_order, new_mlp, prepare_classes, score, shuffled, train_trial
+from neuropil.tasks.classification.scores import baselines
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.trial import in_order, new_mlp, prepare_classes, score, shuffled, train_trial
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display

@@ -23,11 +23,11 @@ from torch.nn import Parameter
 
 from neuropil.config import Config, option
 from neuropil.inspection import pictures
-from neuropil.inspection.report import Picture, Section, Table, Text
+from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.randomness import seeded
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.trial import alone
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.trial import alone
 from neuropil.training.optimizers import OptimizerName, build_optimizer
 from neuropil.training.progress import Display
 

@@ -25,21 +25,21 @@ from torch import Tensor, nn
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples import Examples, Splits
-from neuropil.data.sources import DataConfig
-from neuropil.data.splitting import choose
+from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.files import DataConfig
+from neuropil.data.splits import choose
 from neuropil.errors import InputError
 from neuropil.inspection import pictures
-from neuropil.inspection.report import Block, Gallery, Picture, Section, Table, Text, Thumbnail
+from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.parts.objectives import Classification, Regression
 from neuropil.protocols import Batch, Phase
 from neuropil.randomness import seeded
-from neuropil.recipes.baselines import baselines
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.supervised import ObjectiveConfig, learner_for
-from neuropil.recipes.supervised_report import pixels
-from neuropil.recipes.trial import in_order, new_mlp, prepare_parts, score, shuffled, train_trial
+from neuropil.tasks.classification.experiment import ObjectiveConfig, learner_for
+from neuropil.tasks.classification.report import pixels
+from neuropil.tasks.classification.scores import baselines
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.trial import in_order, new_mlp, prepare_parts, score, shuffled, train_trial
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display

@@ -17,16 +17,16 @@ from jaxtyping import Float
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
-from neuropil.inspection.pictures import populations as pictures
-from neuropil.inspection.report import Picture, Section, Table, Text
+from neuropil.inspection.pictures.spiking import populations as pictures
+from neuropil.inspection.report.page import Picture, Section, Table, Text
+from neuropil.models.dynamics.network import Input, Network
 from neuropil.models.lif import LIFConfig
-from neuropil.models.neural_dynamics import Input, Network
 from neuropil.models.population import Array, DecodingError, Function, Population, decoding_error, solve_decoders, values_of
 from neuropil.parts.expression import Expression
 from neuropil.randomness import mix
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.recordings import SPIKES, TRACES, write_arrays
-from neuropil.recipes.study import Findings, Study
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
+from neuropil.tasks.study import Findings, Study
 from neuropil.training.progress import Display
 
 SIZES = (10, 20, 40, 80, 160, 320, 640)

@@ -18,22 +18,22 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples import Examples, Splits
-from neuropil.data.sources import DataConfig
+from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.files import DataConfig
 from neuropil.inspection.pictures.attention import position_encodings, position_likeness, position_maps
 from neuropil.inspection.pictures.comparisons import learning_curves
-from neuropil.inspection.report import Gallery, Picture, Section, Table, Text, Thumbnail
-from neuropil.models.patch_attention import PatchAttention, PatchAttentionConfig
+from neuropil.inspection.report.page import Gallery, Picture, Section, Table, Text, Thumbnail
+from neuropil.models.attention import PatchAttention, PatchAttentionConfig
 from neuropil.parts.objectives import Classification
 from neuropil.parts.positions import PositionName, sinusoidal
 from neuropil.randomness import seeded
 from neuropil.recipes.attention import new_patch_attention, require_pictures
-from neuropil.recipes.baselines import baselines
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.supervised import EVALUATION_BATCH
-from neuropil.recipes.supervised_report import pixels
-from neuropil.recipes.trial import in_order, prepare_classes, score, shuffled, train_trial
+from neuropil.tasks.classification.experiment import EVALUATION_BATCH
+from neuropil.tasks.classification.report import pixels
+from neuropil.tasks.classification.scores import baselines
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.trial import in_order, prepare_classes, score, shuffled, train_trial
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display

@@ -14,17 +14,18 @@ import torch
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples import Schema, Splits
-from neuropil.data.sources import DataConfig, prepare
+from neuropil.data.examples.dataset import Schema, Splits
+from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.errors import InputError
-from neuropil.inspection.report import Section
+from neuropil.inspection.report.page import Section
+from neuropil.inspection.report.predictive_coding import inside_sections
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.protocols import Batch, Batches
-from neuropil.recipes.baselines import baselines
-from neuropil.recipes.predictive_coding_report import inside_sections
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.supervised import ObjectiveConfig, Supervised, SupervisedModel, initialised
+from neuropil.randomness import initialised
+from neuropil.tasks.classification.experiment import ObjectiveConfig, Supervised, SupervisedModel
+from neuropil.tasks.classification.scores import baselines
+from neuropil.tasks.recipe import Recipe, Result
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig, fit
 

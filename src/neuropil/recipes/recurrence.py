@@ -17,26 +17,25 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from neuropil.config import Config, option
-from neuropil.data.encoded_text import encode_text
-from neuropil.data.text_corpus import TextDataConfig, prepare_text
-from neuropil.data.text_streams import TextStreams
-from neuropil.data.tokenizers import Tokenizer
+from neuropil.data.corpus.dataset import TextDataConfig, prepare_text
+from neuropil.data.corpus.streams import TextStreams
+from neuropil.data.tokenizers.encoding import encode_text
+from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.errors import DivergedError
 from neuropil.inspection import pictures
 from neuropil.inspection.gradients import TimeProfile, diagnose, profile_time
 from neuropil.inspection.pictures.style import power_of_ten
-from neuropil.inspection.report import Picture, Section, Table, Text
+from neuropil.inspection.report.page import Picture, Section, Table, Text
+from neuropil.models.recurrent import CELLS, CellName, SequenceConfig
+from neuropil.models.recurrent import Sequence as SequenceModel
 from neuropil.models.rnn import RNN, RNNConfig, gradients_by_hand
-from neuropil.models.sequence import CELLS, CellName, SequenceConfig
-from neuropil.models.sequence import Sequence as SequenceModel
 from neuropil.parts.next_token import NextToken
 from neuropil.parts.parameters import count_parameters
 from neuropil.parts.recurrence import WAYS, Cell, Way, choose
-from neuropil.randomness import seeded
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.supervised import initialised
-from neuropil.recipes.trial import alone, train_trial
+from neuropil.randomness import initialised, seeded
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.trial import alone, train_trial
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig

@@ -1,5 +1,5 @@
 """A recurrent network that learns to write: the plain one, which has nothing but its state and a matrix that turns it."""
 
-from neuropil.recipes.language_model import recipe_for
+from neuropil.tasks.language_modelling.recurrent import recipe_for
 
 RECIPE = recipe_for("rnn", units=444)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from neuropil.config import Config
-from neuropil.data.pair_sources import PairDataConfig, prepare_pairs
+from neuropil.data.pairs.sources import PairDataConfig, prepare_pairs
 from neuropil.models.seq2seq import SIZES, Seq2Seq, Seq2SeqConfig
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import initialised
-from neuropil.recipes.translation import Translating, TranslationObjective, Translator, Vocabulary, VocabularyConfig, columns_of
+from neuropil.randomness import initialised
+from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.translation.experiment import Translating, TranslationObjective, Translator, Vocabulary, VocabularyConfig, columns_of
 from neuropil.training.loop import TrainingConfig
 
 

@@ -14,15 +14,16 @@ from torch import Tensor
 
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples import Examples, Schema
-from neuropil.data.sources import DataConfig, prepare
+from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.spiking_classifier import accuracy_by_time, rates_by_class, spikes_through_layers, voltage_traces
-from neuropil.inspection.report import Block, Picture, Section, Table, Text
-from neuropil.models.spiking_classifier import Activity, SpikingClassifier, SpikingClassifierConfig
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import ObjectiveConfig, Supervised, SupervisedModel, initialised
-from neuropil.recipes.supervised_report import inside_section, pixels
+from neuropil.inspection.pictures.spiking.classifier import accuracy_by_time, rates_by_class, spikes_through_layers, voltage_traces
+from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
+from neuropil.models.spiking.classifier import Activity, SpikingClassifier, SpikingClassifierConfig
+from neuropil.randomness import initialised
+from neuropil.tasks.classification.experiment import ObjectiveConfig, Supervised, SupervisedModel
+from neuropil.tasks.classification.report import inside_section, pixels
+from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
 AT_ONCE, MOST_MEASURED = 256, 5_000

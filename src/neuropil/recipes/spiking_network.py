@@ -11,17 +11,17 @@ from typing import Any
 import torch
 
 from neuropil.config import Config, option
-from neuropil.data.network_files import NetworkFile, parse_network, read_network
-from neuropil.inspection.pictures import networks as network_pictures
-from neuropil.inspection.pictures import spikes as spike_pictures
-from neuropil.inspection.report import Block, Picture, Section, Table, Text
+from neuropil.data.networks.files import NetworkFile, parse_network, read_network
+from neuropil.inspection.pictures.spiking import networks as network_pictures
+from neuropil.inspection.pictures.spiking import spikes as spike_pictures
+from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
+from neuropil.inspection.report.spiking import FANO_WINDOW, at_random, firing, record, trains_of
 from neuropil.inspection.spike_statistics import SpikeTrains, fano_factor, interval_cv, rates
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking_network import STDP, Connection, Current, Group, Network, Poisson, Probe, Recording, Simulator, Source
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.recordings import SPIKES, TRACES, write_arrays
-from neuropil.recipes.spiking_report import FANO_WINDOW, at_random, firing, record, trains_of
-from neuropil.recipes.study import Findings, Study
+from neuropil.models.spiking.network import STDP, Connection, Current, Group, Network, Poisson, Probe, Recording, Simulator, Source
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
+from neuropil.tasks.study import Findings, Study
 from neuropil.training.progress import Display
 
 EMBEDDED = """\

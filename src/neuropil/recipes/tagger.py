@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from neuropil.config import Config
-from neuropil.data.tag_vocabulary import TagVocabulary
-from neuropil.data.tagged_sources import TaggedTextConfig, prepare_tagged_texts
-from neuropil.models.sequence import Sequence, SequenceConfig
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import initialised
-from neuropil.recipes.tagging import Tagger, TaggingObjective, TagReadingConfig, TextTagging, restore_tagger
-from neuropil.recipes.text_experiment import begin_alike
+from neuropil.data.tagged_texts.sources import TaggedTextConfig, prepare_tagged_texts
+from neuropil.data.tokenizers.tags import TagVocabulary
+from neuropil.models.recurrent import Sequence, SequenceConfig
+from neuropil.randomness import initialised
+from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.tagging.experiment import Tagger, TaggingObjective, TagReadingConfig, TextTagging, restore_tagger
+from neuropil.tasks.text_experiment import begin_alike
 from neuropil.training.loop import TrainingConfig, pick_device
 
 

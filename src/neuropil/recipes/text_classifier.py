@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from neuropil.config import Config
-from neuropil.data.labelled_texts import LabelledTextConfig, prepare_labelled_texts
-from neuropil.models.sequence import Sequence, SequenceConfig
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import initialised
-from neuropil.recipes.text_classification import (
+from neuropil.data.labelled_texts.dataset import LabelledTextConfig, prepare_labelled_texts
+from neuropil.models.recurrent import Sequence, SequenceConfig
+from neuropil.randomness import initialised
+from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.text_classification.experiment import (
     Reader,
     ReadingConfig,
     TextClassification,
@@ -18,7 +18,7 @@ from neuropil.recipes.text_classification import (
     TextObjective,
     restore_classifier,
 )
-from neuropil.recipes.text_experiment import begin_alike
+from neuropil.tasks.text_experiment import begin_alike
 from neuropil.training.loop import TrainingConfig, pick_device
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from neuropil.config import Config, option
-from neuropil.data.frame_sources import FilmDataConfig, prepare_films
-from neuropil.data.frames import Films
+from neuropil.data.films.dataset import Films
+from neuropil.data.films.sources import FilmDataConfig, prepare_films
 from neuropil.models.tracker import SIZES, Tracker, TrackerConfig
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import initialised
-from neuropil.recipes.tracking import FilmTracker, FollowingFilms
+from neuropil.randomness import initialised
+from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.tracking.experiment import FilmTracker, FollowingFilms
 from neuropil.training.loop import TrainingConfig
 
 

@@ -19,16 +19,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.examples import Examples, Schema
+from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.errors import InputError
 from neuropil.inspection import pictures
-from neuropil.inspection.report import Picture, Section, Table, Text
+from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.models.universal_approximation import UniversalApproximator, UniversalApproximatorConfig, approximate, finite_values
 from neuropil.parts.expression import Expression
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.supervised import ObjectiveConfig, learner_for
-from neuropil.recipes.trial import new_mlp, shuffled, train_trial
+from neuropil.tasks.classification.experiment import ObjectiveConfig, learner_for
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.trial import new_mlp, shuffled, train_trial
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 

@@ -20,19 +20,19 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from neuropil.config import Config, option
-from neuropil.data.examples import Examples, Splits
-from neuropil.data.sources import DataConfig
+from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.files import DataConfig
 from neuropil.errors import DivergedError
 from neuropil.inspection import pictures
 from neuropil.inspection.gradients import GradientProfile, TimeProfile, diagnose, profile_gradients, profile_time
-from neuropil.inspection.report import Picture, Section, Table, Text
+from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.models.mlp import MLP
 from neuropil.parts.objectives import Classification
 from neuropil.randomness import seeded
-from neuropil.recipes.baselines import baselines
-from neuropil.recipes.recipe import Recipe, Result
-from neuropil.recipes.study import Findings, Study
-from neuropil.recipes.trial import in_order, new_mlp, prepare_classes, score, shuffled, train_trial
+from neuropil.tasks.classification.scores import baselines
+from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.trial import in_order, new_mlp, prepare_classes, score, shuffled, train_trial
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display

@@ -12,17 +12,18 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples import Examples, Schema, Splits
+from neuropil.data.examples.dataset import Examples, Schema, Splits
+from neuropil.data.examples.files import DataConfig, format_of, prepare
 from neuropil.data.patch_sizes import choose_patch, filled_shape, resized_examples, usual_patch
-from neuropil.data.sources import DataConfig, format_of, prepare
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.rollout import head_looks, rollouts
-from neuropil.inspection.report import Picture, Section, Text
+from neuropil.inspection.report.page import Picture, Section, Text
 from neuropil.inspection.rollout import PatchLooks, patch_looks
 from neuropil.models.vit import ViT, ViTConfig
-from neuropil.recipes.recipe import Recipe
-from neuropil.recipes.supervised import ObjectiveConfig, Supervised, SupervisedModel, initialised
-from neuropil.recipes.supervised_report import pixels
+from neuropil.randomness import initialised
+from neuropil.tasks.classification.experiment import ObjectiveConfig, Supervised, SupervisedModel
+from neuropil.tasks.classification.report import pixels
+from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
 SHOWN = 15

@@ -14,7 +14,7 @@ from neuropil.inspection.pictures.attention import (
     position_likeness,
     position_maps,
 )
-from neuropil.inspection.svg import figure_svg
+from neuropil.inspection.report.svg import figure_svg
 from neuropil.parts.positions import sinusoidal
 
 GRID = (2, 3)

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from neuropil.data.scenes import make_scenes
+from neuropil.data.captions.embedded import make_scenes
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.attention import LIGHT
 from neuropil.inspection.pictures.captions import MOST_WORDS, caption_looks, lit, shade
-from neuropil.inspection.svg import figure_svg
+from neuropil.inspection.report.svg import figure_svg
 
 
 def test_light_lies_where_it_was_looked():

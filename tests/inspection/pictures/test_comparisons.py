@@ -6,7 +6,7 @@ from matplotlib.patches import Rectangle
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures import learning_curves, loss_curves, softening, weight_spread
-from neuropil.inspection.svg import figure_svg
+from neuropil.inspection.report.svg import figure_svg
 
 
 def history(*losses: float) -> list[dict]:

@@ -3,7 +3,7 @@ import pytest
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.forecasts import Forecast, coverage_by_step, error_by_step, forecasts
-from neuropil.inspection.svg import figure_svg
+from neuropil.inspection.report.svg import figure_svg
 
 HISTORY, MEDIAN = np.array([1.0, np.nan, 3.0, 2.0]), np.array([4.0, 5.0])
 BANDS = {"50 %": (MEDIAN - 1, MEDIAN + 1), "80 %": (MEDIAN - 2, MEDIAN + 3)}

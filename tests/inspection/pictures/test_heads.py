@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.heads import head_importance, loss_by_heads
-from neuropil.inspection.svg import figure_svg
+from neuropil.inspection.report.svg import figure_svg
 
 IMPORTANCE = {"encoder": torch.tensor([3.0, 4.0, 0.0]), "decoder": np.array([2.0, -1.0]), "idle": np.zeros(1)}
 

@@ -6,7 +6,7 @@ from sklearn.metrics import r2_score, root_mean_squared_error
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.predictions import confusion_matrix, image_grid, predicted_against_actual
-from neuropil.inspection.svg import figure_svg
+from neuropil.inspection.report.svg import figure_svg
 
 
 def written(axes: Axes) -> dict[tuple[int, int], str]:

@@ -4,7 +4,7 @@ import torch
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.predictive_coding import completed, cosines_over_settling, generated, settling
-from neuropil.inspection.svg import figure_svg
+from neuropil.inspection.report.svg import figure_svg
 
 
 def drawn(axes: object) -> np.ndarray:

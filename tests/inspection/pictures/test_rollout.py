@@ -5,7 +5,7 @@ import torch
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.attention import LIGHT
 from neuropil.inspection.pictures.rollout import LARGEST_SIDE, head_looks, rollouts, thinned
-from neuropil.inspection.svg import figure_svg
+from neuropil.inspection.report.svg import figure_svg
 
 
 def drawn(axes: object) -> np.ndarray:

@@ -4,7 +4,7 @@ import torch
 from data.written_files import refusal
 from neuropil.inspection import pictures
 from neuropil.inspection.pictures.texts import Development
-from neuropil.inspection.svg import figure_svg
+from neuropil.inspection.report.svg import figure_svg
 
 
 def test_accuracy_is_drawn_for_groups_of_like_length_that_are_equally_large():

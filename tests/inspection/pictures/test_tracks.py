@@ -5,7 +5,7 @@ from matplotlib.patches import Rectangle
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.tracks import FRAMES, Track, error_since_hidden, film_paths, film_strips
-from neuropil.inspection.svg import figure_svg
+from neuropil.inspection.report.svg import figure_svg
 
 
 def track(length: int, seed: int = 0) -> Track:

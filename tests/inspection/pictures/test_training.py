@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.training import cures, learning_curve, metric_names, race
-from neuropil.inspection.svg import figure_svg
+from neuropil.inspection.report.svg import figure_svg
 
 
 def history(steps: int = 20, *, overfits: float = 0.0, floor: float = 0.1) -> list[dict]:

@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Float
 
 from neuropil.errors import InputError
-from neuropil.inspection.alignment import shown
 from neuropil.inspection.gates import GATES_BETWEEN_0_AND_1
 from neuropil.inspection.pictures.style import WIDTH, Array, house_style, new_figure, numbers
+from neuropil.inspection.report.alignment import shown
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from jaxtyping import Float
 
 from neuropil.errors import InputError
-from neuropil.inspection.alignment import shown
 from neuropil.inspection.pictures.style import INK, WIDTH, Array, house_style, new_figure, numbers, short
+from neuropil.inspection.report.alignment import shown
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuropil.errors import InputError
-from neuropil.inspection.alignment import shown
 from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, WIDTH, Array, house_style, line, new_figure, numbers, short
+from neuropil.inspection.report.alignment import shown
 
 if TYPE_CHECKING:
     import matplotlib.axes

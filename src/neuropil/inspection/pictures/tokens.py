@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from jaxtyping import Float
 
-from neuropil.inspection.alignment import shown
 from neuropil.inspection.pictures.style import WIDTH, Array, house_style, new_figure, numbers
+from neuropil.inspection.report.alignment import shown
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -1,0 +1,88 @@
+"""Tokens hidden for a model to find again, by BERT's rule.
+
+Of each row 15 % of the tokens are chosen, one at the least. Of the chosen
+
+    80 %   become [MASK]
+    10 %   become any token, so that no token can be trusted
+    10 %   stay as they are, since a text that is read later has no [MASK]
+
+and the model must tell what stood there. Special tokens and padding are never chosen.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Int64, Integer
+from torch import Tensor
+from torch.nn import functional as F
+
+from neuropil.data.corpus.windows import TextWindows
+from neuropil.protocols import Batch
+from neuropil.randomness import seeded
+
+MASKED, REPLACED = 0.8, 0.1
+
+
+class Masked(NamedTuple):
+    tokens: Int64[Tensor, "batch time"]
+    chosen: Bool[Tensor, "batch time"]
+    """Where something must be found again, be it hidden or not."""
+
+
+class Alphabet(NamedTuple):
+    """The token numbers that hiding needs: ordinary ones are `first`, `first` + 1 … `size` − 1."""
+
+    mask: int
+    first: int
+    size: int
+
+
+def hide(
+    tokens: Int64[Tensor, "batch time"],
+    ordinary: Bool[Tensor, "batch time"],
+    alphabet: Alphabet,
+    generator: torch.Generator,
+    share: float = 0.15,
+) -> Masked:
+    """`ordinary` is true where a token may be chosen; a row without any such place stays as it is."""
+    counts = ordinary.sum(1, keepdim=True)
+    wanted = torch.where(counts > 0, (share * counts).round().clamp(min=1), 0)
+    # As many as are wanted, at random: those with the smallest of random numbers.
+    rank = torch.rand(tokens.shape, generator=generator).masked_fill(~ordinary, 2.0).argsort(1).argsort(1)
+    chosen = rank < wanted
+    fate = torch.rand(tokens.shape, generator=generator)
+    others = torch.randint(alphabet.first, alphabet.size, tokens.shape, generator=generator)
+    hidden = tokens.masked_fill(chosen & (fate < MASKED), alphabet.mask)
+    return Masked(torch.where(chosen & (fate >= MASKED) & (fate < MASKED + REPLACED), others, hidden), chosen)
+
+
+class MaskedWindows:
+    """Windows of a long text, each between a start and an end token, as ``{"input": …, "target": …, "scored": …}``: what the model reads,
+    what stood there, and where that is asked for. Other tokens are hidden in each pass."""
+
+    def __init__(
+        self,
+        tokens: Integer[Tensor, " token"],
+        size: int,
+        context: int,
+        *,
+        alphabet: Alphabet,
+        around: tuple[int, int],
+        share: float,
+        seed: int,
+        device: torch.device | str = "cpu",
+    ):
+        self.windows = TextWindows(tokens, size, max(context - len(around), 1), seed=seed)
+        self.alphabet, self.around, self.share, self.seed, self.device = alphabet, around, share, seed, torch.device(device)
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        before, after = self.around
+        for index, batch in enumerate(self.windows.epoch(number, start), start):
+            whole = F.pad(F.pad(batch["input"], (1, 0), value=before), (0, 1), value=after)
+            generator = seeded(self.seed, number, index)
+            tokens, chosen = hide(whole, whole >= self.alphabet.first, self.alphabet, generator, self.share)
+            yield {name: values.to(self.device) for name, values in (("input", tokens), ("target", whole), ("scored", chosen))}

@@ -1,0 +1,192 @@
+"""From a path to examples: the embedded digits, or the user's own files, told apart by what they are."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Literal
+
+import torch
+from jaxtyping import Float32, UInt8
+from torch import Tensor
+
+from neuropil.config import Config, option
+from neuropil.data.examples.dataset import Column, Examples, Schema, Splits, Task
+from neuropil.data.examples.embedded import load_digits
+from neuropil.data.examples.labels import decide_task, encode_classes, encode_numbers
+from neuropil.data.examples.table import read_labelled_rows, read_rows, read_table
+from neuropil.data.formats.contents import Inputs, Part, PartName, Reading
+from neuropil.data.formats.delimited import DelimitedFile, is_delimited
+from neuropil.data.formats.idx import is_idx, is_idx_name, read_idx, read_idx_inputs
+from neuropil.data.formats.images import images_below, is_image, read_image_folder, read_pictures
+from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
+from neuropil.data.messages import describe_inputs
+from neuropil.data.splits import hold_out
+from neuropil.errors import InputError, closest
+from neuropil.randomness import seeded
+
+Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
+
+
+class DataConfig(Config):
+    data: Path | None = option(None, "your own data: IDX, a folder of images per class, NPZ, CSV or TSV; without it, the embedded digits")
+    target: str | None = option(None, "the column of a CSV or TSV to predict")
+    task: Literal["auto", "classification", "regression"] = option("auto", "predict classes or numbers; auto decides by the labels")
+    validation: float = option(0.1, "share of the training part held out for early stopping, unless the data has its own", low=0, high=0.5)
+    test: float = option(0.2, "share held out for the final score, unless the data has its own", low=0.01, high=0.9)
+
+
+def prepare(config: DataConfig, seed: int) -> Splits:
+    """The data in three disjoint parts, the same for the same seed. Parts that the data brings along are kept as they are."""
+    parts = _embedded(config) if config.data is None else _own(config.data, config)
+    train, validation, test = parts["train"], parts.get("validation"), parts.get("test")
+    if test is None:
+        train, test = hold_out(train, config.test, seeded(seed, "test"))
+    if validation is None:
+        train, validation = hold_out(train, config.validation, seeded(seed, "validation"))
+    return Splits(train, validation, test)
+
+
+def read_labelled(path: Path, schema: Schema) -> Examples:
+    """Examples to score a trained model on: the test part if the data has one, otherwise all. Image files are resized to fit."""
+    path = _existing(path)
+    kind = format_of(path)
+    _require_kind(path, kind, schema)
+    if kind == "table":
+        answer = Column(name=schema.target, kind="category" if schema.classes else "number")
+        part = read_labelled_rows(DelimitedFile(path), schema.columns, answer)
+    else:
+        part = _read_parts(path, kind, schema.shape).held_out
+    return _as_examples(part, schema, path.name, _source(schema, len(part.inputs), path.name))
+
+
+def read_inputs(
+    paths: Sequence[Path], schema: Schema
+) -> tuple[UInt8[Tensor, "example channel height width"] | Float32[Tensor, "example feature"], list[str]]:
+    """Inputs for a trained model and a name for each, from images or folders of them (resized to fit), IDX, NPZ, or tables.
+
+    Names tell where an input stands: "cat.png", "digits.npz[0]" as in Python, "rows.csv row 2" as in a spreadsheet below its header.
+    """
+    if not paths:
+        raise InputError("a prediction needs at least one file", got="none")
+    found: list[Inputs] = []
+    for kind, group in groupby(map(_existing, paths), format_of):
+        files = list(group)
+        for path in files:
+            _require_kind(path, kind, schema)
+        found += [read_pictures(files, schema.shape)] if kind == "image" else [_read_unlabelled(path, kind, schema) for path in files]
+    names = [inputs.name(index) for inputs in found for index in range(len(inputs))]
+    return torch.cat([inputs.values for inputs in found]), names
+
+
+def format_of(path: Path) -> Format:
+    if path.is_dir():
+        return "IDX" if any(is_idx_name(file) and file.is_file() for file in path.iterdir()) else "image folder"
+    if is_npz(path):
+        return "NPZ"
+    if is_delimited(path):
+        return "table"
+    if is_image(path):
+        return "image"
+    if is_idx(path):
+        return "IDX"
+    raise InputError("the data must be IDX, NPZ, CSV, TSV or images", got=path.name, fix="rename it if it is one of these")
+
+
+def _embedded(config: DataConfig) -> Mapping[PartName, Examples]:
+    if config.target is not None:
+        raise InputError("a target is a column of a CSV or TSV", got=f"{config.target!r} for the embedded digits", fix="leave it out")
+    if config.task == "regression":
+        raise InputError("the embedded digits are classes", got="task 'regression'", fix="give data of your own")
+    return {"train": load_digits()}
+
+
+def _own(path: Path, config: DataConfig) -> Mapping[PartName, Examples]:
+    path = _existing(path)
+    kind = format_of(path)
+    if config.target is not None and kind != "table":
+        raise InputError("a target is a column of a CSV or TSV", got=f"{config.target!r} for {path.name}", fix="leave it out")
+    reading = read_table(path, config.target) if kind == "table" else _read_parts(path, kind)
+    schema = _learn_schema(reading, config.task, path.name)
+    source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), path.name, reading.note)
+    parts = {name: _as_examples(part, schema, f"the {name} part of {path.name}", source) for name, part in reading.parts.items()}
+    _require_enough(parts["train"], path.name)
+    return parts
+
+
+def _read_parts(path: Path, kind: Format, shape: tuple[int, ...] | None = None) -> Reading:
+    if kind == "image":
+        raise InputError("labelled images must come in one folder for each class", got=f"the single image {path.name}")
+    if kind == "image folder":
+        return read_image_folder(path, shape)
+    return read_arrays(path) if kind == "NPZ" else read_idx(path)
+
+
+def _read_unlabelled(path: Path, kind: Format, schema: Schema) -> Inputs:
+    if kind == "table":
+        return read_rows(DelimitedFile(path), schema.columns)
+    if kind == "image folder":
+        files = images_below(path)
+        if not files:
+            raise InputError(f"the folder {path.name} must hold images", got="none")
+        return read_pictures(files, schema.shape, path.parent)
+    inputs = read_array_inputs(path) if kind == "NPZ" else read_idx_inputs(path)
+    _require_shape(inputs, schema, path.name)
+    return inputs
+
+
+def _learn_schema(reading: Reading, wanted: Literal["auto"] | Task, name: str) -> Schema:
+    if "train" not in reading.parts:
+        raise InputError(f"{name} must have a part to train on", got=f"only {' and '.join(reading.parts)}")
+    inputs, labels = reading.parts["train"].inputs, reading.parts["train"].labels
+    kind = "table" if len(inputs.shape) == 1 else "image"
+    classes = labels.occurring() if decide_task(labels, kind, wanted) == "classification" else ()
+    if len(classes) == 1:
+        raise InputError(f"{name} must have at least 2 classes", got=f"only {classes[0]!r}")
+    return Schema(kind=kind, shape=inputs.shape, classes=classes, columns=reading.columns, target=reading.target)
+
+
+def _as_examples(part: Part, schema: Schema, where: str, source: str) -> Examples:
+    _require_shape(part.inputs, schema, where)
+    task = decide_task(part.labels, schema.kind, schema.task)
+    targets = encode_numbers(part.labels) if task == "regression" else encode_classes(part.labels, schema.classes, part.inputs.name)
+    return Examples(part.inputs.values, targets, schema, source)
+
+
+def _source(schema: Schema, num_examples: int, name: str, note: str = "") -> str:
+    classes = f" in {len(schema.classes)} classes" if schema.classes else ""
+    return f"{num_examples:,} {describe_inputs(schema.shape)}{classes} ({name}{', ' if note else ''}{note})"
+
+
+def _existing(path: Path) -> Path:
+    """The path, with a name to speak of even if it is given as a dot."""
+    if not path.exists():
+        missing = next(part for part in (path, *path.parents) if part.parent.is_dir())
+        meant = closest(missing.name, [inner.name for inner in missing.parent.iterdir()])
+        fix = f"did you mean {missing.with_name(meant).as_posix()!r}?" if meant else None
+        raise InputError("the data must be a file or folder that exists", got=f"{path.as_posix()!r}", fix=fix)
+    return path if path.name else path.resolve()
+
+
+def _require_kind(path: Path, kind: Format, schema: Schema) -> None:
+    """NPZ may hold either kind, and is judged by its shape."""
+    if kind != "NPZ" and (kind == "table") != (schema.kind == "table"):
+        fix = "give a CSV, TSV or NPZ" if schema.kind == "table" else "give images, IDX or NPZ"
+        raise InputError(f"this model was trained on {describe_inputs(schema.shape)}", got=f"the {kind} {path.name}", fix=fix)
+
+
+def _require_shape(inputs: Inputs, schema: Schema, where: str) -> None:
+    if inputs.shape != schema.shape:
+        raise InputError(f"{where} must hold {describe_inputs(schema.shape)}, as the training data did", got=describe_inputs(inputs.shape))
+
+
+def _require_enough(train: Examples, name: str) -> None:
+    if len(train) < 2:
+        raise InputError(f"{name} must hold at least 2 examples, one to learn from and one to score", got=f"{len(train)}")
+    if train.schema.task == "classification":
+        rarest = int(train.targets.bincount().argmin())
+        if train.targets.bincount()[rarest] < 2:
+            raise InputError(
+                f"{name} must hold at least 2 examples of each class, one to learn from and one to score",
+                got=f"1 of class {train.schema.classes[rarest]!r}",
+                fix="add more, or remove the class",
+            )

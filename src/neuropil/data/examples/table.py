@@ -1,0 +1,176 @@
+"""Tables: numbers stay as they are, texts become categories with one feature per value.
+
+A table is read twice: `survey` finds out what each column is, `encode` turns it into features. A trained model brings its columns along,
+and then only the second is done.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Float64, Int64
+
+from neuropil.data.examples.dataset import Column
+from neuropil.data.examples.labels import MOST_NUMBER_CLASSES, Labels
+from neuropil.data.formats.contents import Inputs, Part, Reading
+from neuropil.data.formats.delimited import Block, Cells, DelimitedFile, is_number
+from neuropil.data.messages import did_you_mean, listed
+from neuropil.errors import InputError
+
+MOST_CATEGORIES, MOST_CLASSES = 100, 1_000
+MISSING_NUMBERS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
+MISSING_TEXTS = frozenset(("", "nan"))  # "NA" or "none" may well be a category
+
+
+def read_table(path: Path, target: str | None) -> Reading:
+    """Find out what the columns are; all but the target become inputs."""
+    table = DelimitedFile(path)
+    if target is None:
+        raise InputError(f"the table {path.name} needs a target, the column to predict", fix=f"choose from {listed(table.header)}")
+    table.require_column(target)
+    if len(table.header) == 1:
+        raise InputError(f"{path.name} must have columns beside its target", got=f"only {target!r}")
+    columns, answer = survey(table, target)
+    return Reading({"train": read_labelled_rows(table, columns, answer)}, columns=columns, target=target)
+
+
+def read_labelled_rows(table: DelimitedFile, columns: Sequence[Column], answer: Column) -> Part:
+    """Columns are found by name; those that are not asked for are passed over."""
+    table.require_column(answer.name)
+    answers = Answers(answer)
+    inputs = encode(table, columns, answers.collect(table.blocks()))
+    return Part(inputs, answers.labels())
+
+
+def read_rows(table: DelimitedFile, columns: Sequence[Column]) -> Inputs:
+    return encode(table, columns, table.blocks())
+
+
+def survey(table: DelimitedFile, target: str) -> tuple[tuple[Column, ...], Column]:
+    """What each column is, and what the target is."""
+    columns = {name: SurveyedColumn(name, MOST_CLASSES if name == target else MOST_CATEGORIES) for name in table.header}
+    for block in table.blocks():
+        for name, cells in block.items():
+            columns[name].look(cells)
+    answer = columns.pop(target)
+    return tuple(column.conclude(table.path.name) for column in columns.values()), answer.conclude(table.path.name)
+
+
+class SurveyedColumn:
+    def __init__(self, name: str, most: int):
+        self.name, self.most = name, most
+        self.texts: set[str] = set()  # complete while there are at most `most`; whether they are numbers is known only at the end
+        self.first_text: str | None = None
+
+    def look(self, cells: Cells) -> None:
+        if len(self.texts) <= self.most:
+            self.texts.update(cells.texts)
+        if self.first_text is None and not are_numbers(cells.texts):
+            index = next(index for index, text in enumerate(cells.texts) if not is_number(text) and not is_missing(text, MISSING_NUMBERS))
+            self.first_text = f"{cells.texts[index]!r} in row {cells.rows[index]}"
+
+    def conclude(self, file: str) -> Column:
+        if self.first_text is None:
+            return Column(name=self.name, kind="number")
+        if sum(map(is_number, self.texts)) > MOST_NUMBER_CLASSES:
+            raise InputError(
+                f"column {self.name!r} of {file} must hold numbers only, as it does elsewhere", got=self.first_text, fix="correct the cell"
+            )
+        if len(self.texts) > self.most:
+            raise InputError(
+                f"column {self.name!r} of {file} must hold numbers, or at most {self.most:,} different texts",
+                got=f"more texts, the first {self.first_text}",
+                fix="remove the column",
+            )
+        values = {text.strip() for text in self.texts if not is_missing(text, MISSING_TEXTS)}
+        return Column(name=self.name, kind="category", values=tuple(sorted(values)))
+
+
+class Answers:
+    """The labels of a table, gathered while its blocks pass by on their way to become inputs."""
+
+    def __init__(self, column: Column):
+        self.column = column
+        self.names: dict[str, int] = {}
+        self.values: list[np.ndarray] = []
+
+    def collect(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        for block in blocks:
+            cells = block[self.column.name]
+            if self.column.kind == "number":
+                self.values.append(read_numbers(cells))
+            else:
+                for text in sorted(set(cells.texts)):
+                    if not is_missing(text, MISSING_TEXTS):
+                        self.names.setdefault(text.strip(), len(self.names))
+                self.values.append(read_positions(cells, self.names))
+            yield block
+
+    def labels(self) -> Labels:
+        return Labels(np.concatenate(self.values), tuple(self.names) if self.column.kind == "category" else None)
+
+
+def encode(table: DelimitedFile, columns: Sequence[Column], blocks: Iterable[Block]) -> Inputs:
+    for column in columns:
+        table.require_column(column.name)
+    features: list[np.ndarray] = []
+    rows: list[int] = []
+    for block in blocks:
+        features.append(np.concatenate([encode_column(block[column.name], column) for column in columns], axis=1))
+        rows += block[table.header[0]].rows
+    return Inputs(torch.from_numpy(np.concatenate(features)), lambda index: f"{table.path.name} row {rows[index]}")
+
+
+def encode_column(cells: Cells, column: Column) -> Float32[np.ndarray, "row feature"]:
+    if column.kind == "number":
+        return read_numbers(cells).astype(np.float32)[:, None]
+    positions = read_positions(cells, {value: position for position, value in enumerate(column.values)})
+    return (positions[:, None] == np.arange(len(column.values))).astype(np.float32)
+
+
+def read_numbers(cells: Cells) -> Float64[np.ndarray, " row"]:
+    """All finite, also as float32."""
+    try:
+        numbers = np.fromiter(map(float, cells.texts), np.float64, len(cells.texts))
+    except ValueError:
+        numbers = np.array([float(text) if is_number(text) else np.nan for text in cells.texts])
+    good = np.abs(numbers) <= np.finfo(np.float32).max
+    if not good.all():
+        index = int(np.argmin(good))
+        require_value(cells, index, MISSING_NUMBERS)
+        raise InputError(f"{cells.where(index)} must hold a finite number", got=repr(cells.texts[index]))
+    return numbers
+
+
+def read_positions(cells: Cells, known: Mapping[str, int]) -> Int64[np.ndarray, " row"]:
+    """The position of each cell's text among the known ones."""
+    lookup = {text: known.get(text.strip(), -1) for text in set(cells.texts)}
+    positions = np.fromiter(map(lookup.__getitem__, cells.texts), np.int64, len(cells.texts))
+    if (positions < 0).any():
+        index = int(np.argmin(positions))
+        require_value(cells, index, MISSING_TEXTS)
+        text = cells.texts[index]
+        fix = did_you_mean(text, known) or f"it may be {listed(list(known))}"
+        raise InputError(f"{cells.where(index)} must hold a category of the training data", got=repr(text), fix=fix)
+    return positions
+
+
+def require_value(cells: Cells, index: int, missing: frozenset[str]) -> None:
+    text = cells.texts[index]
+    if is_missing(text, missing):
+        got = repr(text) if text.strip() else "an empty cell"
+        raise InputError(f"{cells.where(index)} must hold a value", got=got, fix="fill it in or remove the row")
+
+
+def are_numbers(texts: Sequence[str]) -> bool:
+    """Whether all are numbers, or stand for missing ones."""
+    try:
+        np.fromiter(map(float, texts), np.float64, len(texts))
+    except ValueError:
+        return all(is_number(text) or is_missing(text, MISSING_NUMBERS) for text in set(texts))
+    return True
+
+
+def is_missing(text: str, words: frozenset[str]) -> bool:
+    return text.strip().lower() in words

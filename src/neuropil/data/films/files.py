@@ -1,0 +1,301 @@
+"""Films of the user's: a folder with a folder of pictures for each film, or NPZ arrays; and where the object is in their frames.
+
+    frames/first-film/0001.png …       frames/positions.csv     sequence,frame,x,y
+    frames/second-film/0001.png …                               first-film,0001.png,31.5,12
+
+Frames follow one another in the order of their names. x and y are pixels, to the right and down; a frame without a row, or with both cells
+empty, is one whose position nobody knows. A fifth column, hidden, says where the object is there but cannot be seen.
+
+    np.savez("films.npz", frames=…[film time height width], positions=…[film time 2], hidden=…[film time])
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float32
+from torch import Tensor
+
+from neuropil.data.films.dataset import Films
+from neuropil.data.formats.contents import tracked
+from neuropil.data.formats.delimited import Block, Cells, DelimitedFile, is_delimited, is_number
+from neuropil.data.formats.images import common_shape, contents, is_image, open_image, read_pictures, visible_folders
+from neuropil.data.formats.lines import require_file
+from neuropil.data.formats.npz import CHANNELS, as_bytes, is_npz, open_npz, require_finite
+from neuropil.data.messages import describe_array, describe_inputs, did_you_mean, listed
+from neuropil.errors import InputError
+
+COLUMNS = ("sequence", "frame", "x", "y")
+YES, NO = frozenset(("1", "true", "yes")), frozenset(("", "0", "false", "no"))
+
+
+def read_films(path: Path, *, positions: Path | None = None, shape: tuple[int, ...] | None = None) -> Films:
+    """Films with positions. Frames are brought to `shape`, or to one that suits them; positions stay in pixels of the frames as given."""
+    if is_npz(require_there(path)):
+        if positions is not None:
+            raise InputError("an NPZ holds its own positions", got=f"{positions.name} beside {path.name}", fix="leave --positions out")
+        return _with_positions_of_arrays(path, shape)
+    folders = film_folders(path)
+    table = DelimitedFile(require_file(positions) if positions is not None else find_table(path))
+    films = read_folders(folders, shape, path.name)
+    answers = Answers.read(table, folders)
+    if not bool(answers.positions.isfinite().any()):
+        raise InputError(f"{table.path.name} must say where the object is in some frames", got="no position at all")
+    return _told(films, answers.positions, answers.hidden)
+
+
+def read_frames(paths: Sequence[Path], shape: tuple[int, ...], size: tuple[int, int]) -> tuple[Films, list[str]]:
+    """Films without positions, for a trained model, and a name for each frame: folders of frames, folders of such folders, NPZ, or single
+    pictures, which are one film."""
+    if not paths:
+        raise InputError("a prediction needs at least one file", got="none")
+    for path in paths:
+        require_there(path)
+    if all(is_npz(path) for path in paths):
+        films = [_array_films(path, shape) for path in paths]
+        names = [
+            f"{path.name}[{film}] frame {frame}"
+            for path, each in zip(paths, films, strict=True)
+            for film, length in enumerate(each.lengths.tolist())
+            for frame in range(length)
+        ]
+    else:
+        loose = [path for path in paths if path.is_file()]
+        folders = {path.as_posix(): files for inner in paths if inner.is_dir() for path, files in _below(inner).items()}
+        folders |= {"": [require_image(path) for path in loose]} if loose else {}
+        films = [read_folders(folders, shape, paths[0].name)]
+        names = [f"{file.parent.name}/{file.name}" if folder else file.name for folder, files in folders.items() for file in files]
+    for each in films:
+        if each.size != size:
+            got = f"frames of {each.size[0]}×{each.size[1]}"
+            raise InputError(f"this model was trained on frames of {size[0]}×{size[1]}, whose pixels it answers in", got=got)
+    return join(films), names
+
+
+def film_folders(root: Path) -> dict[str, list[Path]]:
+    """The frames of each film, in the order of their names."""
+    if not require_there(root).is_dir():
+        raise InputError("films are a folder with one folder of frames each, or NPZ arrays", got=root.name)
+    films = {folder.name: images_in(folder) for folder in visible_folders(root)}
+    films = {name: files for name, files in films.items() if files}
+    if not films:
+        raise InputError(
+            f"the folder {root.name} must hold one folder of frames for each film",
+            got=listed(contents(root)) or "an empty folder",
+            fix="put the frames of each film into a folder of its own",
+        )
+    return films
+
+
+def require_there(path: Path) -> Path:
+    if not path.exists():
+        beside = [inner.name for inner in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise InputError("films must be files or folders that exist", got=f"{path.as_posix()!r}", fix=did_you_mean(path.name, beside))
+    return path
+
+
+def images_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if is_image(path) and path.is_file())
+
+
+def require_image(path: Path) -> Path:
+    if not is_image(path):
+        raise InputError("frames are pictures", got=path.name, fix="give folders of frames, pictures or NPZ arrays")
+    return path
+
+
+def find_table(root: Path) -> Path:
+    """The table of positions beside the films."""
+    tables = sorted(path for path in root.iterdir() if path.is_file() and is_delimited(path))
+    if len(tables) != 1:
+        raise InputError(
+            f"the folder {root.name} must hold one table of positions, for instance positions.csv with the columns {', '.join(COLUMNS)}",
+            got=listed([path.name for path in tables]) or "none",
+            fix="name it with --positions",
+        )
+    return tables[0]
+
+
+def read_folders(folders: Mapping[str, Sequence[Path]], shape: tuple[int, ...] | None, name: str) -> Films:
+    """Films whose positions nobody knows yet."""
+    files = [file for each in folders.values() for file in each]
+    size = one_size(files)
+    note = ""
+    if shape is None:
+        shape, note = common_shape(files)
+    lengths = torch.tensor([len(each) for each in folders.values()])
+    source = describe(lengths, shape, f"{name}{', ' if note else ''}{note}")
+    return unlabelled(read_pictures(files, shape).values, lengths, list(folders), size, source)
+
+
+def unlabelled(frames: Tensor, lengths: Tensor, names: Sequence[str], size: tuple[int, int], source: str) -> Films:
+    return Films(frames, lengths, torch.full((len(frames), 2), torch.nan), torch.zeros(len(frames), dtype=torch.bool), names, size, source)
+
+
+def one_size(files: Sequence[Path]) -> tuple[int, int]:
+    """Height and width that all of them have."""
+    first: tuple[int, int] | None = None
+    for path in tracked(files, "Looking at frames"):
+        with open_image(path) as image:
+            size = image.height, image.width
+        if first is not None and size != first:
+            got = f"{first[0]}×{first[1]} ({files[0].name}) and {size[0]}×{size[1]} ({path.parent.name}/{path.name})"
+            raise InputError("all frames must have one size, since positions are in their pixels", got=got)
+        first = first or size
+    if first is None:
+        raise InputError("films need frames", got="none")
+    return first
+
+
+def describe(lengths: Tensor, shape: Sequence[int], where: str) -> str:
+    return f"{len(lengths):,} films with {int(lengths.sum()):,} frames, {describe_inputs(tuple(shape))} ({where})"
+
+
+def join(films: Sequence[Films]) -> Films:
+    if len(films) == 1:
+        return films[0]
+    tensors = ([getattr(each, name) for each in films] for name in ("frames", "lengths", "positions", "hidden"))
+    frames, lengths, positions, hidden = map(torch.cat, tensors)
+    return Films(frames, lengths, positions, hidden, [name for each in films for name in each.names], films[0].size, films[0].source)
+
+
+# --- positions in a table ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Answers:
+    positions: Float32[Tensor, "frame 2"]
+    hidden: Bool[Tensor, " frame"]
+
+    @classmethod
+    def read(cls, table: DelimitedFile, folders: Mapping[str, Sequence[Path]]) -> "Answers":
+        for name in COLUMNS:
+            table.require_column(name)
+        total = sum(map(len, folders.values()))
+        answers = cls(torch.full((total, 2), torch.nan), torch.zeros(total, dtype=torch.bool))
+        places, told = _places(folders), dict[int, int]()
+        for block in table.blocks():
+            for index, row in enumerate(block["frame"].rows):
+                place = _find(block, index, places)
+                if place in told:
+                    got = f"it in rows {told[place]} and {row}"
+                    raise InputError(f"each frame must stand in {table.path.name} once", got=got, fix="remove one of the two")
+                told[place] = row
+                answers.positions[place] = torch.tensor(_position(block, index))
+                answers.hidden[place] = "hidden" in block and _is_hidden(block["hidden"], index)
+        return answers
+
+
+def _places(folders: Mapping[str, Sequence[Path]]) -> dict[str, dict[str, int]]:
+    """For each film, the numbers of its frames among all, by the name of the file, with and without its ending, and by its number."""
+    places: dict[str, dict[str, int]] = {}
+    first = 0
+    for film, files in folders.items():
+        names: dict[str, int] = {}
+        for place, file in enumerate(files, start=first):
+            digits = re.findall(r"\d+", file.stem)
+            for name in (file.name, file.stem, *([str(int(digits[-1]))] if digits else [])):
+                names.setdefault(name, place)
+        places[film] = names
+        first += len(files)
+    return places
+
+
+def _find(block: Block, index: int, places: Mapping[str, Mapping[str, int]]) -> int:
+    films, frames = block["sequence"], block["frame"]
+    film, frame = films.texts[index].strip(), frames.texts[index].strip()
+    if film not in places:
+        fix = did_you_mean(film, places) or f"it may be {listed(list(places))}"
+        raise InputError(f"{films.where(index)} must name a folder of frames", got=repr(film), fix=fix)
+    if frame not in places[film]:
+        fix = did_you_mean(frame, places[film])
+        raise InputError(f"{frames.where(index)} must name a frame in {film}", got=repr(frame), fix=fix)
+    return places[film][frame]
+
+
+def _position(block: Block, index: int) -> tuple[float, float]:
+    x, y = block["x"], block["y"]
+    if not x.texts[index].strip() and not y.texts[index].strip():
+        return np.nan, np.nan
+    return _number(x, index), _number(y, index)
+
+
+def _number(cells: Cells, index: int) -> float:
+    text = cells.texts[index].strip()
+    if not is_number(text) or not abs(float(text)) < 1e9:
+        got = repr(text) if text else "an empty cell beside a full one"
+        raise InputError(f"{cells.where(index)} must hold a number of pixels", got=got, fix="leave x and y empty where nobody knows them")
+    return float(text)
+
+
+def _is_hidden(cells: Cells, index: int) -> bool:
+    word = cells.texts[index].strip().lower()
+    if word not in YES | NO:
+        raise InputError(f"{cells.where(index)} must hold 1 or 0", got=repr(cells.texts[index]))
+    return word in YES
+
+
+# --- arrays ------------------------------------------------------------------------------------------------------------------------
+
+
+def _with_positions_of_arrays(path: Path, shape: tuple[int, ...] | None) -> Films:
+    films = _array_films(path, shape)
+    time = int(films.lengths[0])
+    with open_npz(path) as bundle:
+        if "positions" not in bundle.files:
+            raise InputError(f"{path.name} must hold positions beside frames", got=listed(bundle.files))
+        positions = bundle["positions"]
+        hidden = bundle["hidden"] if "hidden" in bundle.files else np.zeros((len(films), time), dtype=bool)
+    for array, key, expected in ((positions, "positions", (len(films), time, 2)), (hidden, "hidden", (len(films), time))):
+        if array.shape != expected or array.dtype.kind not in "biuf":
+            sizes = "×".join(map(str, expected))
+            raise InputError(f"{key} of {path.name} must be {sizes} numbers, as frames has it", got=describe_array(array))
+    positions = rearrange(positions, "film time side -> (film time) side").astype(np.float32)
+    if np.isinf(positions).any() or not np.isfinite(positions).all(-1).any():
+        raise InputError(
+            f"positions of {path.name} must be finite numbers of pixels, or NaN where nobody knows them", got="infinite ones or NaN alone"
+        )
+    return _told(films, torch.from_numpy(positions), torch.from_numpy(hidden.reshape(-1) != 0))
+
+
+def _array_films(path: Path, shape: tuple[int, ...] | None) -> Films:
+    with open_npz(path) as bundle:
+        if "frames" not in bundle.files:
+            raise InputError(
+                f"{path.name} must hold frames with the axes film, time, height and width", got=listed(bundle.files) or "no arrays"
+            )
+        array = bundle["frames"]
+    rule = f"frames of {path.name} must be pictures with the axes film, time, height and width, and channels last if there are any"
+    if (
+        array.dtype.kind not in "biuf"
+        or array.ndim not in (4, 5)
+        or array.size == 0
+        or (array.ndim == 5 and array.shape[-1] not in CHANNELS)
+    ):
+        raise InputError(rule, got=describe_array(array))
+    require_finite(array, "frames", path)
+    count, time = array.shape[:2]
+    pixels = as_bytes(array if array.ndim == 5 else array[..., None], "frames", path)
+    frames = torch.from_numpy(np.ascontiguousarray(rearrange(pixels, "film time height width channel -> (film time) channel height width")))
+    if shape is not None and tuple(frames.shape[1:]) != shape:
+        raise InputError(
+            f"{path.name} must hold {describe_inputs(shape)}, as the training data did", got=describe_inputs(tuple(frames.shape[1:]))
+        )
+    lengths = torch.full((count,), time)
+    names = [f"{path.name}[{index}]" for index in range(count)]
+    size = (frames.shape[2], frames.shape[3])
+    return unlabelled(frames, lengths, names, size, describe(lengths, frames.shape[1:], path.name))
+
+
+def _told(films: Films, positions: Float32[Tensor, "frame 2"], hidden: Bool[Tensor, " frame"]) -> Films:
+    return Films(films.frames, films.lengths, positions, hidden, films.names, films.size, films.source)
+
+
+def _below(folder: Path) -> dict[Path, list[Path]]:
+    """The films in a folder that is one film, or that holds several."""
+    here = images_in(folder)
+    return {folder: here} if here else {folder / name: files for name, files in film_folders(folder).items()}

@@ -1,0 +1,139 @@
+"""IDX, the format of MNIST: two zero bytes, a type, the number of axes, their lengths as 32-bit integers, then the values.
+
+All integers are big-endian. Images have the axes (image, row, column) or (image, row, column, channel), labels have one axis.
+"""
+
+import math
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+import torch
+from einops import rearrange
+from jaxtyping import Shaped, UInt8
+from torch import Tensor
+
+from neuropil.data.examples.labels import Labels
+from neuropil.data.formats.contents import Inputs, Part, PartName, Reading, last_part, opened, part_of
+from neuropil.data.messages import describe_array
+from neuropil.errors import InputError
+
+TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+NAME = re.compile(r"(idx\d|ubyte)(\.gz)?$", re.IGNORECASE)
+
+
+def is_idx_name(path: Path) -> bool:
+    return NAME.search(path.name) is not None
+
+
+def is_idx(path: Path) -> bool:
+    """By its name or by how it begins."""
+    if is_idx_name(path):
+        return True
+    with opened(path) as file:
+        return is_header(file.read(4))
+
+
+def is_header(head: bytes) -> bool:
+    return len(head) == 4 and head[:2] == b"\0\0" and head[2] in TYPES and 1 <= head[3] <= 4
+
+
+def read_idx(path: Path) -> Reading:
+    """A file of images with its labels beside it, or a folder of such pairs, of which t10k-… or test-… is the test part."""
+    return Reading({part: read_pair(file) for part, file in files_by_part(path).items()})
+
+
+def read_idx_inputs(path: Path) -> Inputs:
+    """Images alone; of a folder, those of its test part."""
+    files = files_by_part(path)
+    file = files[last_part(files)]
+    return Inputs(read_images(file), lambda index: f"{file.name}[{index}]")
+
+
+def files_by_part(path: Path) -> dict[PartName, Path]:
+    if path.is_file():
+        return {"train": path}
+    found: dict[PartName, Path] = {}
+    for file in images_in(path):
+        part = part_of(re.split(r"[-_.]", file.name.lower()))
+        if part in found:
+            raise InputError(
+                f"the folder {path.name} must hold one IDX file of images for each part",
+                got=f"{found[part].name} and {file.name}",
+                fix="give the file that you want",
+            )
+        found[part] = file
+    if not found:
+        raise InputError(f"the folder {path.name} must hold IDX images", got="labels only", fix="add train-images-idx3-ubyte")
+    return found
+
+
+def images_in(folder: Path) -> list[Path]:
+    """The IDX files that are not labels; of a file that is there both packed and unpacked, the unpacked one."""
+    files = [file for file in sorted(folder.iterdir()) if is_idx_name(file) and file.is_file() and "label" not in file.name.lower()]
+    return [file for file in files if file.suffix != ".gz" or file.with_suffix("") not in files]
+
+
+def read_pair(path: Path) -> Part:
+    inputs, labels_path = read_idx_inputs(path), labels_beside(path)
+    labels = read_array(labels_path)
+    if labels.ndim != 1 or labels.dtype.kind == "f":
+        raise InputError(f"{labels_path.name} must hold labels: one axis of whole numbers", got=describe_array(labels))
+    if len(labels) != len(inputs):
+        raise InputError(
+            f"{path.name} and {labels_path.name} must belong together", got=f"{len(inputs):,} images and {len(labels):,} labels"
+        )
+    return Part(inputs, Labels(labels.astype(np.int64)))
+
+
+def labels_beside(images: Path) -> Path:
+    """train-images-idx3-ubyte.gz → train-labels-idx1-ubyte.gz, in any of the spellings in use."""
+    plain = images.name.removesuffix(".gz").replace("images", "labels").replace("image", "label")
+    plain = re.sub(r"idx[34]", "idx1", plain)
+    for name in (plain + ".gz", plain) if images.suffix == ".gz" else (plain, plain + ".gz"):
+        if name != images.name and (images.parent / name).is_file():
+            return images.parent / name
+    raise InputError(
+        f"the labels of {images.name} must stand beside it",
+        got="no such file" if plain == images.name else f"no file {plain}",
+        fix="name the two files as MNIST does, train-images-idx3-ubyte and train-labels-idx1-ubyte",
+    )
+
+
+def read_images(path: Path) -> UInt8[Tensor, "image channel height width"]:
+    array = read_array(path)
+    if array.ndim not in (3, 4) or array.dtype != np.uint8:
+        fix = "give the file of images; its labels are found beside it" if array.ndim == 1 else None
+        raise InputError(f"{path.name} must hold images: bytes on 3 or 4 axes", got=describe_array(array), fix=fix)
+    if array.size == 0:
+        raise InputError(f"{path.name} must hold at least one image", got=describe_array(array))
+    if array.ndim == 3:
+        array = array[..., None]
+    return torch.from_numpy(rearrange(array, "image height width channel -> image channel height width").copy())
+
+
+def read_array(path: Path) -> Shaped[np.ndarray, "..."]:
+    with opened(path) as file:
+        content = file.read()
+    if not is_header(content[:4]):
+        raise InputError(
+            f"{path.name} must begin as an IDX file does, with two zero bytes, a type and the number of axes",
+            got=f"the bytes {content[:4].hex(' ')}" if content else "an empty file",
+        )
+    num_axes = content[3]
+    start = 4 + 4 * num_axes
+    if len(content) < start:
+        raise InputError(
+            f"{path.name} must hold a whole IDX header of {start} bytes", got=f"{len(content)}", fix="copy or download it again"
+        )
+    shape = struct.unpack(f">{num_axes}I", content[4:start])
+    dtype = np.dtype(TYPES[content[2]])
+    expected = start + math.prod(shape) * dtype.itemsize
+    if len(content) != expected:
+        raise InputError(
+            f"{path.name} must be {expected:,} bytes long for {'×'.join(map(str, shape))} values, as its header says",
+            got=f"{len(content):,}",
+            fix="copy or download it again",
+        )
+    return np.frombuffer(content, dtype, offset=start).reshape(shape)

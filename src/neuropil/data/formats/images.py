@@ -1,0 +1,152 @@
+"""Pictures from files, and folders that hold one folder of pictures per class."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from einops import rearrange
+from jaxtyping import UInt8
+from torch import Tensor
+
+from neuropil.data.examples.labels import Labels
+from neuropil.data.formats.contents import PART_OF_WORD, Inputs, Part, PartName, Reading, tracked
+from neuropil.data.messages import listed
+from neuropil.errors import InputError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"))
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "F"))
+LARGEST_KEPT, LARGEST_RESIZED = 256, 64
+"""Pixels a side: larger pictures of one size are reduced, and pictures of many sizes meet at no more than the second."""
+EXIF_ORIENTATION, SIDEWAYS = 0x0112, frozenset((5, 6, 7, 8))
+
+
+def is_image(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+
+
+def images_below(folder: Path) -> list[Path]:
+    """At any depth, except in hidden folders such as .ipynb_checkpoints."""
+    found = sorted(path for path in folder.rglob("*") if is_image(path) and path.is_file())
+    return [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+
+
+def read_image_folder(root: Path, shape: tuple[int, ...] | None = None) -> Reading:
+    """root/class/…, or root/train/class/… beside root/test/class/…; all are brought to `shape`, or to the shape that suits them best."""
+    files = {part: images_by_class(folder) for part, folder in part_folders(root).items()}
+    note = ""
+    if shape is None:
+        shape, note = common_shape([path for classes in files.values() for paths in classes.values() for path in paths])
+    parts: dict[PartName, Part] = {}
+    for part, classes in files.items():
+        paths = [path for paths in classes.values() for path in paths]
+        positions = np.repeat(np.arange(len(classes)), [len(paths) for paths in classes.values()])
+        parts[part] = Part(read_pictures(paths, shape, root), Labels(positions, tuple(classes)))
+    return Reading(parts, note=note)
+
+
+def part_folders(root: Path) -> dict[PartName, Path]:
+    """The folders of the parts, or the root alone if it holds the classes themselves. A class may be called "train" if it is one."""
+    folders = [folder for folder in visible_folders(root) if visible_folders(folder)]
+    return {PART_OF_WORD[folder.name.lower()]: folder for folder in folders if folder.name.lower() in PART_OF_WORD} or {"train": root}
+
+
+def images_by_class(folder: Path) -> dict[str, list[Path]]:
+    classes = {inner.name: images_below(inner) for inner in visible_folders(folder)}
+    if not classes:
+        loose = [path.name for path in sorted(folder.iterdir()) if is_image(path)]
+        found = f"{len(loose):,} images with no class, such as {loose[0]}" if loose else listed(contents(folder)) or "an empty folder"
+        raise InputError(
+            f"the folder {folder.name} must hold one folder of images for each class",
+            got=found,
+            fix="sort the images into folders named after their classes, or give the path of a file",
+        )
+    for name, paths in classes.items():
+        if not paths:
+            raise InputError(
+                f"each folder in {folder.name} must hold the images of one class",
+                got=f"{name!r} with none",
+                fix=f"add images ({', '.join(sorted(SUFFIXES))}) or remove it",
+            )
+    return classes
+
+
+def visible_folders(folder: Path) -> list[Path]:
+    return sorted(inner for inner in folder.iterdir() if inner.is_dir() and not inner.name.startswith((".", "__")))
+
+
+def contents(folder: Path) -> list[str]:
+    return sorted(inner.name for inner in folder.iterdir() if not inner.name.startswith("."))
+
+
+def common_shape(paths: Sequence[Path]) -> tuple[tuple[int, int, int], str]:
+    """(channel, height, width) that suits all the pictures, and a note if some must change for it."""
+    sizes, grey = [], True
+    for path in tracked(paths, "Looking at images"):
+        with open_image(path) as image:
+            width, height = image.size
+            sideways = "exif" in image.info and image.getexif().get(EXIF_ORIENTATION) in SIDEWAYS
+            sizes.append((width, height) if sideways else (height, width))
+            grey = grey and image.mode in GREY_MODES
+    channels = 1 if grey else 3
+    height, width = (int(side) for side in np.median(sizes, axis=0))
+    one_size = len(set(sizes)) == 1
+    if one_size and max(height, width) <= LARGEST_KEPT:
+        return (channels, height, width), ""
+    scale = min(1.0, LARGEST_RESIZED / max(height, width))
+    note = f"resized from {height}×{width}" if one_size else "resized from several sizes"
+    return (channels, max(1, int(height * scale)), max(1, int(width * scale))), note
+
+
+def read_pictures(paths: Sequence[Path], shape: tuple[int, ...], root: Path | None = None) -> Inputs:
+    """Pictures brought to one shape, named by their path below `root`, or by their file name if there is none."""
+    channels, height, width = shape
+    images = torch.empty(len(paths), channels, height, width, dtype=torch.uint8)
+    for index, path in enumerate(tracked(paths, "Reading images")):
+        images[index] = read_picture(path, channels, height, width)
+    return Inputs(images, lambda index: paths[index].relative_to(root or paths[index].parent).as_posix())
+
+
+def read_picture(path: Path, channels: int, height: int, width: int) -> UInt8[Tensor, "channel height width"]:
+    if channels not in MODES:
+        raise InputError(f"a model of {channels} channels must get its images as NPZ arrays", got=f"{path.name}")
+    from PIL import Image, ImageOps
+
+    with open_image(path) as image:
+        # A JPEG can be decoded at a half, a quarter or an eighth of its size, which is many times as fast.
+        image.draft(image.mode, (2 * max(height, width), 2 * max(height, width)))
+        upright = convert(ImageOps.exif_transpose(image), MODES[channels])
+        if upright.size != (width, height):
+            upright = upright.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=3)
+        pixels = np.array(upright).reshape(height, width, channels)
+    return torch.from_numpy(rearrange(pixels, "height width channel -> channel height width").copy())
+
+
+def convert(image: "Image", mode: str) -> "Image":
+    """To 8 bits in grey or colour. Transparent pictures are laid on white, as a viewer shows them."""
+    from PIL import Image
+
+    if image.mode.startswith("I"):  # 16 bits; PIL itself would cut all values above 255 instead of scaling them
+        image = Image.fromarray((np.asarray(image) / 257).round().clip(0, 255).astype(np.uint8))
+    if image.has_transparency_data and mode != "RGBA":
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return image if image.mode == mode else image.convert(mode)
+
+
+@contextmanager
+def open_image(path: Path) -> Iterator["Image"]:
+    """The picture. A damaged file can lead its decoder to any kind of error; all of them become one sentence."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            yield image
+    except Exception as cause:
+        raise InputError("each image must be readable", got=f"{path}, which is damaged or no image", fix="mend or remove it") from cause

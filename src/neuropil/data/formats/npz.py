@@ -1,0 +1,164 @@
+"""NPZ, NumPy's bundle of named arrays: x and y, images and labels, or x_train … y_test as Keras writes them.
+
+Images are bytes with the axes (image, row, column), with channels last or second; features have the axes (example, feature).
+"""
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from einops import rearrange
+from jaxtyping import Shaped, UInt8
+from numpy.lib.npyio import NpzFile
+
+from neuropil.data.examples.dataset import Column
+from neuropil.data.examples.labels import Labels
+from neuropil.data.formats.contents import PART_OF_WORD, Inputs, Part, PartName, Reading, last_part, part_of
+from neuropil.data.messages import describe_array, listed
+from neuropil.errors import InputError
+
+Array = Shaped[np.ndarray, "..."]
+Role: TypeAlias = str
+"""input or label."""
+ROLE_OF_WORD: Mapping[str, Role] = {
+    **dict.fromkeys(("x", "image", "images", "input", "inputs", "data", "features"), "input"),
+    **dict.fromkeys(("y", "label", "labels", "target", "targets"), "label"),
+}
+CHANNELS = (1, 3, 4)
+
+
+def is_npz(path: Path) -> bool:
+    return path.suffix.lower() == ".npz"
+
+
+def read_arrays(path: Path) -> Reading:
+    """The labelled parts that the bundle holds."""
+    with open_npz(path) as bundle:
+        keys = keys_by_role(path, bundle.files)
+        parts = {part: read_part(path, bundle, keys, part) for part, role in keys if role == "input"}
+    if not parts:
+        raise InputError(
+            f"{path.name} must hold x and y, images and labels, inputs and targets, or x_train, y_train, x_test and y_test",
+            got=listed(bundle.files) or "no arrays",
+            fix="rename the arrays",
+        )
+    inputs = next(iter(parts.values())).inputs.values
+    if inputs.ndim > 2:
+        return Reading(parts)
+    columns = tuple(Column(name=f"feature {i}", kind="number") for i in range(inputs.shape[1]))
+    return Reading(parts, columns=columns, target=keys[next(iter(parts)), "label"])
+
+
+def read_array_inputs(path: Path) -> Inputs:
+    """Inputs alone: those of the test part if there are several, or the only array, whatever its name."""
+    with open_npz(path) as bundle:
+        keys = {part: key for (part, role), key in keys_by_role(path, bundle.files).items() if role == "input"}
+        if not keys and len(bundle.files) != 1:
+            raise InputError(
+                f"{path.name} must hold x, images or inputs", got=listed(bundle.files) or "no arrays", fix="rename the array of inputs"
+            )
+        key = keys[last_part(keys)] if keys else bundle.files[0]
+        return as_inputs(bundle[key], key, path)
+
+
+@contextmanager
+def open_npz(path: Path) -> Iterator[NpzFile]:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as bundle:
+            yield bundle
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, TypeError, RuntimeError, MemoryError) as cause:
+        if "allow_pickle" in str(cause) and zipfile.is_zipfile(path):
+            raise InputError(
+                f"the arrays of {path.name} must hold numbers or text",
+                got="Python objects, which could run code when they are read",
+                fix="give the array a dtype before np.savez",
+            ) from cause
+        raise InputError(f"{path.name} must be a whole NPZ file", got="a damaged or different one", fix="write it with np.savez") from cause
+
+
+def keys_by_role(path: Path, keys: Sequence[str]) -> dict[tuple[PartName, Role], str]:
+    """x → (train, input), y_test → (test, label), val_images → (validation, input); other names are passed over."""
+    found: dict[tuple[PartName, Role], str] = {}
+    for key in keys:
+        words = re.split(r"[_\W]+", key.lower())
+        roles = [ROLE_OF_WORD[word] for word in words if word in ROLE_OF_WORD]
+        if len(roles) == 1 and all(word in ROLE_OF_WORD or word in PART_OF_WORD for word in words):
+            place = (part_of(words), roles[0])
+            if place in found:
+                raise InputError(f"{path.name} must hold each thing once", got=f"{found[place]} and {key}", fix="remove one of the two")
+            found[place] = key
+    return found
+
+
+def read_part(path: Path, bundle: NpzFile, keys: Mapping[tuple[PartName, Role], str], part: PartName) -> Part:
+    key, label_key = keys[part, "input"], keys.get((part, "label"))
+    if label_key is None:
+        raise InputError(f"{path.name} must hold the labels of {key}", got=listed(bundle.files))
+    inputs, labels = as_inputs(bundle[key], key, path), as_labels(bundle[label_key], label_key, path)
+    if len(labels) != len(inputs):
+        raise InputError(
+            f"{key} and {label_key} of {path.name} must belong together", got=f"{len(inputs):,} examples and {len(labels):,} labels"
+        )
+    return Part(inputs, labels)
+
+
+def as_inputs(array: Array, key: str, path: Path) -> Inputs:
+    if array.dtype.kind not in "biuf" or not 1 <= array.ndim <= 4 or array.size == 0:
+        raise InputError(f"{key} of {path.name} must be images or rows of features", got=describe_array(array))
+    require_finite(array, key, path)
+    if array.ndim <= 2:
+        values = array.reshape(len(array), -1).astype(np.float32)
+    else:
+        values = np.ascontiguousarray(channels_first(as_bytes(array, key, path), key, path))
+    return Inputs(torch.from_numpy(values), lambda index: f"{path.name}[{index}]")
+
+
+def channels_first(array: Shaped[np.ndarray, "image ..."], key: str, path: Path) -> UInt8[np.ndarray, "image channel height width"]:
+    if array.ndim == 3:
+        return rearrange(array, "image height width -> image 1 height width")
+    if array.shape[-1] in CHANNELS:
+        return rearrange(array, "image height width channel -> image channel height width")
+    if array.shape[1] in CHANNELS:
+        return array
+    raise InputError(f"{key} of {path.name} must be images of 1, 3 or 4 channels, last or second of its axes", got=describe_array(array))
+
+
+def as_bytes(array: Array, key: str, path: Path) -> UInt8[np.ndarray, "..."]:
+    if array.dtype == np.uint8:
+        return array
+    low, high = float(array.min()), float(array.max())
+    if low < 0 or high > 255:
+        raise InputError(f"{key} of {path.name} must be images with values 0 to 255, or 0 to 1", got=f"{low:g} to {high:g}")
+    fractions = array.dtype.kind in "bf" and high <= 1
+    return np.round(array * 255.0 if fractions else array).astype(np.uint8)
+
+
+def as_labels(array: Array, key: str, path: Path) -> Labels:
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or array.dtype.kind not in "biufUS":
+        fix = "for one-hot labels save y.argmax(axis=1)" if array.ndim == 2 else None
+        raise InputError(f"{key} of {path.name} must hold one label for each example", got=describe_array(array), fix=fix)
+    if array.dtype.kind in "US":
+        names, positions = np.unique(array.astype(str), return_inverse=True)
+        return Labels(positions, tuple(names.tolist()))
+    require_finite(array, key, path)
+    return Labels(array.astype(np.float64))
+
+
+def require_finite(array: Array, key: str, path: Path) -> None:
+    if array.dtype.kind == "f":
+        good = np.abs(array) <= np.finfo(np.float32).max
+        if not good.all():
+            index = tuple(map(int, np.unravel_index(np.argmin(good), array.shape)))
+            raise InputError(
+                f"{key}{list(index)} of {path.name} must be a finite number", got=f"{array[index]}", fix="fill it in or remove its row"
+            )

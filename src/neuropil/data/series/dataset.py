@@ -1,0 +1,104 @@
+"""Series of values on one axis of time: what the readers hand out, whatever they read.
+
+Time is a whole number of steps since the first date of all series. A step without a value is a gap: it stays a gap (NaN), and whoever
+cuts windows fills it from what was known at the time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from neuropil.data.series.calendar import calendar
+from neuropil.data.series.steps import Dates, Step, plural
+
+
+@dataclass(frozen=True)
+class Series:
+    """`values` begin at the step `start`, and begin and end with a value; `known` has a row for each of them and for any steps after."""
+
+    name: str
+    start: int
+    values: Float64[np.ndarray, " time"]
+    known: Float64[np.ndarray, "known_time feature"]
+
+    @property
+    def end(self) -> int:
+        """The step after the last value: the first that a forecast is for."""
+        return self.start + len(self.values)
+
+
+@dataclass(frozen=True)
+class SeriesTable:
+    series: tuple[Series, ...]
+    step: Step
+    first: np.datetime64 | None
+    """The date of step 0, where there are dates."""
+    target: str
+    known: tuple[str, ...] = ()
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def end(self) -> int:
+        return max(series.end for series in self.series)
+
+    @property
+    def num_features(self) -> int:
+        return len(self.known) + calendar(self.step, None).shape[1]
+
+    def dates(self, steps: Int64[np.ndarray, " step"]) -> Dates | None:
+        return None if self.first is None else self.step.dates(steps, self.first)
+
+    def label(self, step: int) -> str:
+        """The date of a step, or its row."""
+        dates = self.dates(np.array([step]))
+        return str(step + 1) if dates is None else self.step.text(dates[0])
+
+    def features(self, series: Series, steps: int) -> Float64[np.ndarray, "time feature"]:
+        """What is known in advance of the first `steps` steps of a series: covariates, then the calendar."""
+        dates = self.dates(series.start + np.arange(steps))
+        return np.concatenate([series.known[:steps], calendar(self.step, dates if dates is not None else np.zeros(steps, "M8[s]"))], axis=1)
+
+    def with_notes(self, notes: Sequence[str]) -> "SeriesTable":
+        return SeriesTable(self.series, self.step, self.first, self.target, self.known, self.source, (*self.notes, *notes))
+
+
+def step_names(series: Sequence[str], dates: Sequence[Sequence[str]]) -> list[str]:
+    """One for each step of each series: its date, after the series' name if it has one."""
+    return [f"{name} {date}" if name else date for name, each in zip(series, dates, strict=True) for date in each]
+
+
+def gap_lengths(values: Float64[np.ndarray, " time"]) -> Int64[np.ndarray, " time"]:
+    """For each step without a value, how long the gap is that it lies in; 0 where there is one."""
+    missing = np.isnan(values)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], missing, [False]])))
+    lengths = np.zeros(len(values), np.int64)
+    for begin, end in edges.reshape(-1, 2):
+        lengths[begin:end] = end - begin
+    return lengths
+
+
+def gap_notes(table: SeriesTable, longest: int) -> list[str]:
+    """Sentences on the gaps and what is done about them."""
+    lengths = [gap_lengths(series.values) for series in table.series]
+    missing, total = sum(int((each > 0).sum()) for each in lengths), sum(map(len, lengths))
+    if not missing:
+        return []
+    runs = np.concatenate([_runs(each > 0, each) for each in lengths])
+    step = table.step
+    notes = [
+        f"{missing:,} of {step.of(total)} have no value, in {len(runs):,} {plural('gap', len(runs))} of up to {step.of(int(runs.max()))}; "
+        f"gaps of up to {step.of(longest)} are filled by interpolation to be read, and are never learned or scored."
+    ]
+    too_long = int((runs > longest).sum())
+    if too_long:
+        which = f"{too_long:,} {plural('gap', too_long)} of more than {step.of(longest)}"
+        notes.append(f"{which}: no window of history reaches into {'it' if too_long == 1 else 'them'}.")
+    return notes
+
+
+def _runs(missing: Bool[np.ndarray, " time"], lengths: Int64[np.ndarray, " time"]) -> Int64[np.ndarray, " gap"]:
+    begins = missing & ~np.concatenate([[False], missing[:-1]])
+    return lengths[begins]

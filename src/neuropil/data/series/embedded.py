@@ -1,0 +1,52 @@
+"""Two series that statsmodels carries: the sun's spots by year, and carbon dioxide in the air above Mauna Loa by month."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float64
+
+from neuropil.data.series.dataset import Series, SeriesTable
+from neuropil.data.series.steps import Step
+
+DatasetName = Literal["sunspots", "co2"]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    load: Callable[[], SeriesTable]
+    horizon: int
+
+
+def load_sunspots() -> SeriesTable:
+    """Spots on the sun, the mean of each year from 1700 to 2008; they come and go in about eleven years."""
+    from statsmodels.datasets import sunspots
+
+    table: Any = sunspots.load_pandas().data
+    values = table["SUNACTIVITY"].to_numpy(np.float64)
+    first = np.datetime64(f"{int(table['YEAR'].iloc[0])}-01-01", "s")
+    step = Step(unit="month", count=12)
+    return SeriesTable((_alone(values),), step, first, "sunspots", source=f"the sunspots of {len(values)} years (statsmodels)")
+
+
+def load_co2() -> SeriesTable:
+    """Carbon dioxide at Mauna Loa, in parts per million: the means of the weeks of each month from 1958 to 2001, where there are any."""
+    from statsmodels.datasets import co2
+
+    table: Any = co2.load_pandas().data
+    weeks = table["co2"]
+    dates = np.asarray(weeks.index, dtype="M8[M]")
+    months = (dates - dates[0]).astype(np.int64)
+    there = weeks.notna().to_numpy()
+    counts, sums = np.bincount(months[there]), np.bincount(months[there], weights=weeks.to_numpy(np.float64)[there])
+    values = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    source = f"carbon dioxide above Mauna Loa in {len(values)} months (statsmodels)"
+    return SeriesTable((_alone(values),), Step(unit="month"), dates[0].astype("M8[s]"), "co2", source=source)
+
+
+def _alone(values: Float64[np.ndarray, " time"]) -> Series:
+    return Series("", 0, values, np.zeros((len(values), 0)))
+
+
+EMBEDDED: dict[DatasetName, Embedded] = {"sunspots": Embedded(load_sunspots, horizon=11), "co2": Embedded(load_co2, horizon=12)}

@@ -1,0 +1,55 @@
+"""After how many steps a series repeats itself, and the scale that MASE measures errors in."""
+
+import numpy as np
+from jaxtyping import Float64
+
+from neuropil.data.series.dataset import SeriesTable
+
+FEWEST_SEASONS = 3
+"""A season that does not fit so often into the training part is not believed, wherever it comes from."""
+LEAST_CORRELATION = 0.3
+MOST_LAGS = 400
+MOST_SERIES = 50
+
+
+def find_season(table: SeriesTable, end: int) -> int:
+    """Of the calendar where the step has one; otherwise the lag before `end` at which the series are most like themselves; else 1."""
+    parts = [series.values[: max(0, end - series.start)] for series in table.series]
+    longest = max(map(len, parts), default=0)
+    if table.step.season is not None and table.step.season * FEWEST_SEASONS <= longest:
+        return table.step.season
+    lags = min(longest // FEWEST_SEASONS, MOST_LAGS)
+    chosen = [part for part in parts if np.count_nonzero(~np.isnan(part)) > 2 * FEWEST_SEASONS and len(part) > lags][:MOST_SERIES]
+    if lags < 2 or not chosen:
+        return 1
+    correlation = np.mean([autocorrelation(part, lags) for part in chosen], axis=0)
+    # A peak: higher than both neighbours. A slow series is most like itself one step later, which is no season.
+    peaks = [lag for lag in range(2, lags) if correlation[lag] > max(correlation[lag - 1], correlation[lag + 1])]
+    best = max(peaks, key=lambda lag: correlation[lag], default=1)
+    return best if best > 1 and correlation[best] > LEAST_CORRELATION else 1
+
+
+def autocorrelation(values: Float64[np.ndarray, " time"], lags: int) -> Float64[np.ndarray, " lag"]:
+    """Of the series without its straight trend, for the lags from 0 to `lags`; gaps are left out."""
+    time, there = np.arange(len(values)), ~np.isnan(values)
+    trend = np.polynomial.Polynomial.fit(time[there], values[there], 1)
+    rest = np.where(there, values - trend(time), 0.0)
+    power = np.dot(rest, rest)
+    if power <= 1e-12 * np.nansum(values**2):
+        return np.zeros(lags + 1)
+    return np.array([np.dot(rest[lag:], rest[: len(rest) - lag]) for lag in range(lags + 1)]) / power
+
+
+def naive_scales(table: SeriesTable, season: int, end: int) -> list[float]:
+    """For each series the mean error of the forecast "as a season ago" before `end`: what MASE divides errors by.
+
+    scale = mean |y_t − y_{t−m}|
+    """
+    scales = []
+    for series in table.series:
+        part = series.values[: max(0, end - series.start)]
+        errors = np.abs(part[season:] - part[:-season])
+        errors = errors[~np.isnan(errors)]
+        scale = float(errors.mean()) if len(errors) else 0.0
+        scales.append(scale if scale > 0 else 1.0)
+    return scales

@@ -1,0 +1,124 @@
+"""Sections on the inside of models that read texts by attention: attention maps of every head, and the logit lens."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from neuropil.data.tokenizers.published import AnyTokenizer, PublishedTokenizer
+from neuropil.errors import InputError
+from neuropil.inspection.logit_lens import Lens, logit_lens
+from neuropil.inspection.pictures.logit_lens import logit_lens as draw_lens
+from neuropil.inspection.recording import record
+from neuropil.inspection.report.alignment import Alignment, AttentionMap, shown
+from neuropil.inspection.report.page import Html, Picture, Section, Table, Text
+from neuropil.models.gpt2 import GPT2
+
+LOOKED_AT = 48
+
+
+"""Tokens whose attention a report shows."""
+
+
+COLUMNS = 10
+
+
+"""Tokens side by side in one picture of layers."""
+
+
+MOST_PICTURES = 8
+
+
+ALTERNATIVES = 3
+
+
+@runtime_checkable
+class Tokenized(Protocol):
+    """A trained model with its tokenizer."""
+
+    @property
+    def model(self) -> nn.Module: ...
+
+    @property
+    def tokenizer(self) -> AnyTokenizer: ...
+
+
+def self_attention(trained: Tokenized, tokens: Int64[Tensor, " time"]) -> list[AttentionMap]:
+    """Of every layer that still has heads, in the order in which they run."""
+    labels = trained.tokenizer.tokens(tokens.tolist())
+    with torch.no_grad(), record(trained.model) as tape:
+        trained.model(tokens[None])
+    found = [(name, weights[0].cpu()) for name, weights in tape.attention.items() if weights.shape[1]]
+    if not found:
+        raise InputError("attention is shown of models with heads", got="one whose heads were all removed")
+    return [AttentionMap(name, weights, labels, labels) for name, weights in found]
+
+
+def attention_section(trained: Tokenized, text: str) -> Section:
+    """For a report: the beginning of a text, as far as it can be looked at in one picture."""
+    config: Any = trained.model.config
+    maps = self_attention(trained, tokens_of(trained, text)[: min(LOOKED_AT, config.context)])
+    words = "Every token of the beginning of the test part, and what it takes from which other, in every layer and head."
+    return Section("Where it looks", [Text(words), Html(Alignment(maps).html())])
+
+
+def lens_section(trained: Tokenized, model: GPT2, text: str) -> Section:
+    """For a report: the beginning of a text, in one picture."""
+    tokens = tokens_of(trained, text)[: min(COLUMNS, model.config.context)]
+    return tokens_lens_section(trained.tokenizer, logit_lens(model, tokens), tokens)
+
+
+def tokens_lens_section(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " time"]) -> Section:
+    words = (
+        "The state after each block, read by what reads the last. A column belongs to a token of the text, a row to a block; a cell "
+        "holds the token that would come next, bold where it is the one that the model ends with. Early blocks were never taught to be "
+        "read like this."
+    )
+    return Section("Layer by layer", [Text(words), *_lens_pictures(tokenizer, lens, tokens)])
+
+
+def _lens_pictures(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " time"]) -> list[Picture]:
+    """The end of a long text, in pieces."""
+    labels = tokenizer.tokens(tokens.tolist())
+    first = max(0, len(labels) - COLUMNS * MOST_PICTURES)
+    pictures = []
+    for start in range(first, len(labels), COLUMNS):
+        part = slice(start, start + COLUMNS)
+        likeliest = [tokenizer.tokens(row) for row in lens.tokens[:, part, 0].tolist()]
+        figure = draw_lens(lens.shares[:, part, 0], likeliest, labels[part])
+        pictures.append(Picture.of(figure, alt=f"likeliest next token after each block, for the tokens from number {start + 1} on"))
+    return pictures
+
+
+def lens_table(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " time"]) -> Table:
+    rows = []
+    for token, numbers, shares, settled in zip(
+        tokenizer.tokens(tokens.tolist()), lens.tokens[-1].tolist(), lens.shares[-1].tolist(), lens.settled().tolist(), strict=True
+    ):
+        best = zip(tokenizer.tokens(numbers)[:ALTERNATIVES], shares, strict=False)
+        rows.append([shown(token), *(f"{shown(name)} {100 * share:.1f} %" for name, share in best), str(settled or "embedding")])
+    places = ("likeliest", "second", "third")[: len(rows[0]) - 2]
+    return Table(["after", *places, "the likeliest leads from block"], rows)
+
+
+def lens_sentence(tokenizer: AnyTokenizer, lens: Lens) -> str:
+    token, share, settled = lens.tokens[-1, -1, 0], float(lens.shares[-1, -1, 0]), int(lens.settled()[-1])
+    since = "already in the embedding" if settled == 0 else f"since block {settled} of {len(lens.tokens) - 1}"
+    return f"After the last token: {shown(tokenizer.tokens([int(token)])[0])} ({100 * share:.1f} %), {since}."
+
+
+def embedding_of(model: nn.Module) -> Float[Tensor, "token width"] | None:
+    """What stands for each token when it comes in."""
+    found = (module.weight for name, module in model.named_modules() if isinstance(module, nn.Embedding) and name.endswith("tokens"))
+    return next(found, None)
+
+
+def tokens_of(trained: Tokenized, text: str) -> Int64[Tensor, " time"]:
+    """As the model was taught to see a text: BERT's begins and ends with a token of its own."""
+    tokenizer = trained.tokenizer
+    whole = isinstance(tokenizer, PublishedTokenizer) and tokenizer.family == "bert"
+    ids = tokenizer.encode([text], special=True)[0] if isinstance(tokenizer, PublishedTokenizer) and whole else tokenizer.encode([text])[0]
+    if not text or not ids:
+        raise InputError("a text to look at must have one token or more", got=f"{text!r}")
+    return torch.tensor(ids, device=next(trained.model.parameters()).device)

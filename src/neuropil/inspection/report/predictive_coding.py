@@ -1,0 +1,214 @@
+"""What a report shows of predictive coding: how it settles, how near it comes to back-propagation, what it generates and completes."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float, UInt8
+from torch import Tensor
+
+from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.inspection.pictures.predictive_coding import completed, cosines_over_settling, generated, settling
+from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
+from neuropil.models.predictive_coding import Connection, Free, PredictiveCoding, PredictiveCodingConfig, States
+from neuropil.randomness import initialised, seeded
+
+EXAMPLES = 128
+MOST_CLASSES, MOST_FEATURES = 20, 30
+COMPLETED = 10
+WATCHED = 100
+"""Steps of settling that are drawn."""
+INFERENCE_STEPS = (0, 1, 5, 20, 100)
+DEPTHS, WIDTH, COMPARED = (2, 4, 8), 32, 64
+SPREADS = (1.0, 10.0)
+COSINE_STEPS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+ROUNDING = 1e-13
+"""Of double precision: a smaller share of a change is none."""
+
+
+@torch.no_grad()
+def inside_sections(model: PredictiveCoding, test: Examples) -> list[Section]:
+    was_training = model.training
+    model.eval()
+    few = test.take(torch.randperm(len(test), generator=seeded("few"))[:EXAMPLES])
+    sections = [
+        settling_section(model, few, test),
+        backpropagation_section(few.take(torch.arange(min(COMPARED, len(few))))),
+        generation_section(model, test.schema),
+    ]
+    sections += [completion_section(model, few)] if test.schema.kind == "image" else []
+    model.train(was_training)
+    return sections
+
+
+# --- settling --------------------------------------------------------------------------------------------------------------------
+
+
+def settling_section(model: PredictiveCoding, few: Examples, test: Examples) -> Section:
+    device = model.standardize.mean.device
+    x, target = model.encode(few.inputs.to(device)), model.encode_target(few.targets.to(device))
+    inner, known = [True] * (model.top - 1), upper_half(model.config.shape).flatten().to(device)
+    every, expecting = model.connections, model.expecting
+    traces = {
+        "learning: both ends held": energies(model, model.begin(x, target), [False, *inner, False], every),
+        "inference: the input held": energies(model, model.begin(x, None), [False, *inner, True], every),
+        "completion: half the input held": energies(
+            model, model.begin(x * known, None), [~known, *inner, True], expecting, model.stable_rates(expecting)
+        ),
+    }
+    falling = {name: trace.sum(1) for name, trace in traces.items() if trace[0].sum() > 1e-6}
+    parts = dict(zip(connection_names(model), next(iter(traces.values())).T, strict=True))
+    words = (
+        "The energy is half the sum of the squared errors. States move down its slope, and nothing else: the error that a held target "
+        "causes spreads over the layers."
+    )
+    figure = settling(falling, parts, title="Where the error goes while it learns")
+    blocks: list[Block] = [Text(words), Picture.of(figure, alt="energy while the network settles")]
+    if test.schema.classes and model.down:
+        rows = [[steps, f"{100 * accuracy:.2f} %"] for steps, accuracy in accuracies(model, test)]
+        blocks += [
+            Text("The answer before and while the network settles:"),
+            Table(["steps of settling", "accuracy on the test part"], rows),
+        ]
+    return Section("How it settles", blocks)
+
+
+def energies(
+    model: PredictiveCoding, states: States, free: Free, connections: Sequence[Connection], rates: Sequence[float] | None = None
+) -> Float[Tensor, "step connection"]:
+    """Mean energy of each connection's errors, before the first step and after each."""
+    path = [states, *model.settling(states, free, WATCHED, rates=rates, connections=connections)]
+    found = [[0.5 * error.square().sum(-1).mean() for error in model.errors(each, connections)] for each in path]
+    return torch.tensor(found)
+
+
+def connection_names(model: PredictiveCoding) -> list[str]:
+    layers = ["input", *(f"layer {number}" for number in range(1, model.top)), "target"]
+    return [f"{layers[c.source]} → {layers[c.target]}" for c in model.connections]
+
+
+def upper_half(shape: tuple[int, ...]) -> Bool[Tensor, "*shape"]:
+    """Of a picture; of a table the first half of the features."""
+    known = torch.zeros(shape, dtype=torch.bool)
+    rows = known if len(shape) == 1 else rearrange(known, "channel height width -> height channel width")
+    rows[: len(rows) // 2] = True
+    return known
+
+
+def accuracies(model: PredictiveCoding, test: Examples) -> list[tuple[int, float]]:
+    device = model.standardize.mean.device
+    found = []
+    for steps in INFERENCE_STEPS:
+        answers = [model.infer(part.to(device), steps)[model.top].argmax(-1).cpu() for part in test.inputs.split(512)]
+        found.append((steps, (torch.cat(answers) == test.targets).double().mean().item()))
+    return found
+
+
+# --- beside back-propagation -----------------------------------------------------------------------------------------------------
+
+
+def backpropagation_section(few: Examples) -> Section:
+    schema = few.schema
+    panels: dict[str, Tensor] = {}
+    for spread in SPREADS:
+        for depth in DEPTHS:
+            config = PredictiveCodingConfig(
+                hidden=(WIDTH,) * (depth - 1),
+                direction="up",
+                nu_target=spread,
+                shape=schema.shape,
+                outputs=schema.num_outputs,
+                answers="classes" if schema.classes else "numbers",
+            )
+            model = initialised(lambda config=config: PredictiveCoding(config), seed=0)
+            model.standardize.fit(few.inputs)
+            if not schema.classes:
+                model.target_scale.fit(few.targets)
+            # Where an error has just arrived it is too small for single precision.
+            panels[f"{depth} layers, ν = {spread:g}"] = cosines(model.double(), few)
+    words = (
+        "Networks of several depths with their first random weights, predictions upwards: the cosine between the change of each layer's "
+        "weights by the local rule after so many steps of settling, and by back-propagation of the same error. An error takes a step for "
+        "each layer on its way down, so a lower layer does not change at first. At equilibrium the two agree the better the smaller the "
+        f"error is that the states have to give way to: below, ν = {SPREADS[-1]:g} at the target makes it count for a hundredth."
+    )
+    figure = cosines_over_settling(COSINE_STEPS, panels, columns=len(DEPTHS))
+    return Section("Beside back-propagation", [Text(words), Picture.of(figure, alt="cosine between the changes of weights of each layer")])
+
+
+def cosines(model: PredictiveCoding, few: Examples) -> Float[Tensor, "step layer"]:
+    """Of each upward connection's weights; where they do not change yet there is no number."""
+    x, target = model.encode(few.inputs), model.encode_target(few.targets)
+    exact = backpropagated(model, x, target)
+    states, free = model.begin(x, target), [False, *[True] * (model.top - 1), False]
+    found = []
+    for before, after in pairwise((0, *COSINE_STEPS)):
+        states = model.settle(states, free, after - before)
+        rules = model.local_rules(states, model.errors(states))[::2]  # weights, without biases
+        found.append(torch.stack([_cosine(rule, slope) for rule, slope in zip(rules, exact, strict=True)]))
+    return torch.stack(found)
+
+
+def backpropagated(model: PredictiveCoding, x: Float[Tensor, "batch input"], target: Float[Tensor, "batch output"]) -> list[Tensor]:
+    """The gradient of the mean squared error of the upward sweep by each connection's weights."""
+    weights = [c.weight for c in model.connections]
+    with torch.enable_grad():
+        y = model.begin(x, None)[model.top]
+        loss = 0.5 * ((target - y) / model.connections[-1].nu).square().sum(-1).mean()
+        return list(torch.autograd.grad(loss, weights))
+
+
+def _cosine(a: Tensor, b: Tensor) -> Tensor:
+    """No number where nothing changes but by rounding."""
+    return torch.where(a.norm() > ROUNDING * b.norm(), (a * b).sum() / (a.norm() * b.norm()), torch.nan)
+
+
+# --- what it expects -------------------------------------------------------------------------------------------------------------
+
+
+def generation_section(model: PredictiveCoding, schema: Schema) -> Section:
+    device = model.standardize.mean.device
+    if not schema.classes:
+        middle, spread = model.target_scale.mean, model.target_scale.std
+        targets = middle + spread * torch.linspace(-2, 2, 5, device=device)[:, None]
+        return expected_table(model.generate(targets), [f"{value:.4g}" for value in targets[:, 0].tolist()], schema)
+    names = schema.classes[:MOST_CLASSES]
+    expected = model.generate(torch.arange(len(names), device=device))
+    if schema.kind != "image":
+        return expected_table(expected, names, schema)
+    words = "A class is held, and everything else settles, the picture too. What comes out is what the network expects of the class."
+    figure = generated([as_pixels(expected)], names)
+    return Section("What it generates", [Text(words), Picture.of(figure, alt="a generated picture for each class")])
+
+
+def expected_table(rows: Float[Tensor, "target feature"], names: Sequence[str], schema: Schema) -> Section:
+    """Of a table: the features that go with each target, as the network sees it."""
+    named = [f"{column.name} = {value}" if value else column.name for column in schema.columns for value in (column.values or ("",))]
+    columns = (named or [f"feature {number}" for number in range(schema.shape[0])])[:MOST_FEATURES]
+    cells = [[column, *(float(value) for value in rows[:, place].tolist())] for place, column in enumerate(columns)]
+    words = (
+        f"{schema.target or 'The target'} is held, and everything else settles, the features too: what the network expects of each value."
+    )
+    return Section("What it generates", [Text(words), Table(["feature", *names], cells)])
+
+
+def completion_section(model: PredictiveCoding, few: Examples) -> Section:
+    known, device = upper_half(model.config.shape), model.standardize.mean.device
+    inputs = few.inputs.to(device)
+    settled = model.complete(inputs, known.to(device))
+    shown = slice(COMPLETED)
+    whole = as_pixels(inputs[shown].float())
+    figure = completed(whole, as_pixels(settled[shown]), whole, ~known[0].numpy())
+    words = "The lower half of unseen pictures is covered. The upper half is held, and the rest settles with all other layers."
+    if few.schema.classes:
+        covered = model.decode(model.encode(inputs) * known.flatten().to(device))
+        before, after = (int((model(each).argmax(-1).cpu() == few.targets).sum()) for each in (covered, settled))
+        words += f" Of {len(few)} covered pictures the network names {before} rightly, of the completed ones {after}."
+    return Section("What it completes", [Text(words), Picture.of(figure, alt="covered pictures, completed, and as they were")])
+
+
+def as_pixels(images: Float[Tensor, "image channel height width"]) -> list[UInt8[np.ndarray, "_ _"] | UInt8[np.ndarray, "_ _ 3"]]:
+    shown = rearrange(images.cpu().clamp(0, 255).round().byte(), "image channel height width -> image height width channel").numpy()
+    return list(shown[..., 0] if shown.shape[-1] == 1 else shown)

@@ -1,0 +1,238 @@
+"""Spiking classifier: layers of leaky integrate-and-fire neurons that learn by the gradient of a smooth step.
+
+    v_k = v_∞ + (v_{k−1} − v_∞) λ              v_∞ = v_rest + I,  λ = e^{−dt/τ_m};  but v_k = v_reset in a refractory step
+    s_k = 1 if v_k > θ, else 0
+    v_k ← v_reset where s_k = 1                and in the next round(τ_ref/dt) steps, which are refractory
+    v_k ← v_k + W s'_k + b elsewhere           s' are the spikes of the layer below: one through the weight w raises v by w
+    I = W x + b                                and no s' in the first layer, for an input that is a constant current; 0 in the others
+    logits = b + (1/K) Σ_k u_k                 u_k = λ u_{k−1} + W s'_k: neurons that leak and listen, but never spike
+
+It is the neuron of `models/lif.py` on the grid, and the network is one of `models/spiking_network.py` with delta synapses; b comes from a
+cell that fires at every step. How the gradient gets past a threshold and a reset is said in `models/spiking_layer.py`. No state outlives a
+call: every input meets neurons at rest. Times are in ms.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from itertools import pairwise
+from typing import ClassVar, Literal, NamedTuple, Self
+
+import torch
+from einops import einsum
+from jaxtyping import Float, Num
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from neuropil.config import Config, from_data, option
+from neuropil.errors import InputError
+from neuropil.models.lif import LIF, LIFConfig, constants
+from neuropil.models.spiking.layer import Firing, Layer, above, fire, in_steps
+from neuropil.parts.activations import SURROGATE_SLOPE
+from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.standardize import Standardize
+from neuropil.randomness import seeded
+
+CodingName = Literal["current", "poisson", "latency"]
+ReadoutName = Literal["membrane", "spikes"]
+
+
+class SpikingClassifierConfig(Config):
+    hidden: tuple[int, ...] = option((128, 128), "spiking neurons of each hidden layer", low=1)
+    neuron: LIFConfig = LIFConfig()
+    dt: float = option(2.0, "length of a time step (ms)")
+    steps: int = option(25, "time steps for which an input is shown", low=1)
+    slope: float = option(SURROGATE_SLOPE, "steepness α of the smooth step that stands in for the threshold backwards", low=0.01)
+    coding: CodingName = option("current", "an input is a constant current, or random spikes, or one spike, the brighter the earlier")
+    readout: ReadoutName = option("membrane", "what is read: the mean voltage of neurons that never spike, or the number of spikes")
+    dropout: float = option(0.1, "share of the hidden neurons that are silenced in each training step", low=0, high=0.95)
+    shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
+    classes: int = from_data(10, "how many classes to tell apart")
+
+    def validate(self) -> None:
+        if not self.hidden:
+            raise InputError("a spiking classifier must have a hidden layer, for it is there that neurons spike", got="none")
+        largest = LIF(self.neuron, "grid").largest_dt()
+        if not 0 < self.dt <= largest:
+            fix = f"the largest that works for tau_m={self.neuron.tau_m:g} and tau_ref={self.neuron.tau_ref:g} is {largest:g}"
+            raise InputError("dt must be a time above 0 ms and no longer than the time constants allow", got=f"{self.dt:g}", fix=fix)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Units of the input and of the hidden layers."""
+        return (math.prod(self.shape), *self.hidden)
+
+
+class Activity(NamedTuple):
+    entering: Float[Tensor, "*time batch input"]
+    """Currents, or spikes."""
+    hidden: tuple[Layer, ...]
+    output: Layer
+    """It spikes only where spikes are what is read."""
+    logits: Float[Tensor, "time batch class"]
+    """The answers if reading ended after each step."""
+
+
+class SpikingClassifier(nn.Module):
+    def __init__(self, config: SpikingClassifierConfig):
+        super().__init__()
+        self.config = config
+        self.firing = Firing(constants(config.neuron, config.dt), config.steps, config.slope)
+        self.encode = CODINGS[config.coding](config.shape, config.steps)
+        gains = [self.encode.gain, *[SPIKE_GAIN] * (len(config.hidden) - 1)]
+        self.hidden = nn.ModuleList(dense(n, m, gain) for (n, m), gain in zip(pairwise(config.sizes), gains, strict=True))
+        self.output = dense(config.sizes[-1], config.classes, 1.0 if config.readout == "membrane" else SPIKE_GAIN)
+
+    def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch class"]:
+        s = self.encode(x)  # batch input, a current; or time batch input, spikes
+        for linear in self.hidden:
+            s = self.silence(fire(linear(s), self.firing))  # time batch unit
+        if self.config.readout == "spikes":
+            return fire(self.output(s), self.firing).sum(0)
+        return self.output(self.average(s))
+
+    def silence(self, s: Float[Tensor, "time batch unit"]) -> Float[Tensor, "time batch unit"]:
+        """A neuron that is dropped out is silent at every step."""
+        if not (self.training and self.config.dropout):
+            return s
+        return s * F.dropout(s.new_ones(s.shape[1:]), self.config.dropout)
+
+    def average(self, s: Float[Tensor, "time batch unit"]) -> Float[Tensor, "batch unit"]:
+        """What leaks can be added up before it is weighted, as all of it is linear: (1/K) Σ_k u_k = W Σ_j a_j s_j."""
+        decay = self.firing.neuron.decay
+        # a_j = (1/K) Σ_{k≥j} λ^{k−j}
+        a = (1 - decay ** torch.arange(len(s), 0, -1, dtype=s.dtype, device=s.device)) / (1 - decay) / len(s)
+        return einsum(a, s, "time, time batch unit -> batch unit")
+
+    @torch.no_grad()
+    def activity(self, x: Num[Tensor, "batch *shape"]) -> Activity:
+        """All that happens inside, step by step, as in evaluation."""
+        was_training = self.training
+        s = entering = self.eval().encode(x)
+        self.train(was_training)
+        layers: list[Layer] = []
+        for linear in self.hidden:
+            layers.append(in_steps(linear(s), self.firing))
+            s = layers[-1].spikes
+        if self.config.readout == "spikes":
+            output = in_steps(self.output(s), self.firing)
+            return Activity(entering, tuple(layers), output, output.spikes.cumsum(0))
+        output = leaking(F.linear(s, self.output.weight), self.firing.neuron.decay)
+        count = torch.arange(1, len(s) + 1, device=s.device).view(-1, 1, 1)
+        return Activity(entering, tuple(layers), output, self.output.bias + output.voltages.cumsum(0) / count)
+
+    def parameter_table(self) -> list[ParameterRow]:
+        rows = [linear_row(f"hidden.{i}", n, m) for i, (n, m) in enumerate(pairwise(self.config.sizes))]
+        return [*rows, linear_row("output", self.config.sizes[-1], self.config.classes)]
+
+
+def leaking(kicks: Float[Tensor, "time batch unit"], decay: float) -> Layer:
+    """Neurons that never spike: u_k = λ u_{k−1} + W s'_k."""
+    u, voltages = torch.zeros_like(kicks[0]), []
+    for kick in kicks.unbind(0):
+        u = decay * u + kick
+        voltages.append(u)
+    return Layer(torch.zeros_like(kicks), torch.stack(voltages))
+
+
+SPIKE_GAIN = 4.0
+"""First weights have a variance of gain/n. With this one, spikes that are rare make the next layer fire too."""
+
+
+def dense(n: int, m: int, gain: float) -> nn.Linear:
+    layer = nn.Linear(n, m)
+    nn.init.normal_(layer.weight, std=math.sqrt(gain / n))
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+# --- how an input enters ---------------------------------------------------------------------------------------------------------------
+
+
+class Current(nn.Module):
+    """Standardised numbers, each of which is a current that flows at every step."""
+
+    gain: ClassVar = 4.0
+
+    def __init__(self, shape: tuple[int, ...], steps: int):
+        super().__init__()
+        self.standardize = Standardize(shape)
+
+    def fit(self, x: Num[Tensor, "example *shape"]) -> Self:
+        self.standardize.fit(x)
+        return self
+
+    def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch input"]:
+        return self.standardize(x).flatten(1)
+
+
+class SpikeCoding(nn.Module, ABC):
+    """Spikes, by the intensity of each number: from 0 for the smallest that was seen to 1 for the largest."""
+
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, shape: tuple[int, ...], steps: int):
+        super().__init__()
+        self.shape, self.steps = shape, steps
+        statistics = (shape[0], *(1 for _ in shape[1:]))
+        self.register_buffer("low", torch.zeros(statistics))
+        self.register_buffer("high", torch.ones(statistics))
+
+    @torch.no_grad()
+    def fit(self, x: Num[Tensor, "example *shape"]) -> Self:
+        """The range per feature of tables, per channel of pictures."""
+        axes = (0, *range(2, x.ndim))
+        low, high = x.amin(axes).to(self.low.dtype), x.amax(axes).to(self.low.dtype)
+        self.low.copy_(low.reshape(self.low.shape))
+        self.high.copy_(torch.where(high > low, high, low + 1).reshape(self.low.shape))
+        return self
+
+    def intensities(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch input"]:
+        if x.shape[1:] != self.shape:
+            expected = ", ".join(map(str, ("batch", *self.shape)))
+            raise InputError(f"inputs must have the shape [{expected}] that the model was made for", got=f"{list(x.shape)}")
+        return ((x.to(self.low.dtype) - self.low) / (self.high - self.low)).clamp(0, 1).flatten(1)
+
+    @abstractmethod
+    def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "time batch input"]: ...
+
+
+class Poisson(SpikeCoding):
+    """A spike at each step with the intensity as its probability. Evaluation throws the same dice for every input, so that an answer does
+    not depend on when, or with which others, it is asked for; training throws new ones. Backwards a spike is its probability."""
+
+    gain: ClassVar = 1.0
+    dice: Tensor
+
+    def __init__(self, shape: tuple[int, ...], steps: int):
+        super().__init__(shape, steps)
+        self.register_buffer("dice", torch.rand(steps, 1, math.prod(shape), generator=seeded("poisson")))
+
+    def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "time batch input"]:
+        p = self.intensities(x)
+        dice = torch.rand(self.steps, *p.shape, dtype=p.dtype, device=p.device) if self.training else self.dice
+        return (p > dice).to(p.dtype) + (p - p.detach())
+
+
+class Latency(SpikeCoding):
+    """One spike for each number that is not the smallest: of the largest at the first step, of smaller ones later."""
+
+    gain: ClassVar = 8.0
+
+    def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "time batch input"]:
+        limits = torch.arange(self.steps - 1, -1, -1, dtype=self.low.dtype, device=self.low.device) / self.steps
+        # What is above limit k has fired by step k, and what was not yet above limit k − 1 fires at it.
+        fired = above(self.intensities(x), limits.view(-1, 1, 1))
+        return torch.cat([fired[:1], fired.diff(dim=0)])
+
+
+CODINGS: dict[CodingName, type[Current] | type[Poisson] | type[Latency]] = {"current": Current, "poisson": Poisson, "latency": Latency}
+
+
+SIZES = {
+    "small": SpikingClassifierConfig(hidden=(64,), dropout=0.0),
+    "base": SpikingClassifierConfig(),
+    "poisson": SpikingClassifierConfig(hidden=(64,), coding="poisson"),
+    "latency": SpikingClassifierConfig(hidden=(64,), coding="latency", readout="spikes"),
+    "large": SpikingClassifierConfig(hidden=(1024, 1024)),
+}

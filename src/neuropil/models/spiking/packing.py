@@ -1,0 +1,285 @@
+"""From the description of a spiking network to the arrays that its kernel runs on."""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from neuropil.errors import InputError
+from neuropil.models.spiking import kernel, plasticity, wiring
+from neuropil.models.spiking.description import STDP, Connection, Current, Group, Network, Numbers, Poisson, Source
+from neuropil.models.spiking.wiring import Synapses
+from neuropil.randomness import mix
+
+PortKey: TypeAlias = tuple[str, float | None]
+"""The group at which spikes arrive, and the time constant of the synapse."""
+MOST_EVENTS = 500
+"""Poisson spikes from outside that a neuron may expect in one step."""
+
+
+def require_dt(network: Network, dt: float) -> None:
+    """Steps that see every time constant, and delays that are whole numbers of them."""
+    limits = {f"tau_m of {group.name!r}": group.neurons.tau_m for group in network.groups if isinstance(group, Group)}
+    limits |= {f"the tau of {each.name}": each.tau for each in network.connections if each.tau is not None}
+    poisson = [each for each in network.inputs if isinstance(each, Poisson)]
+    limits |= {f"the tau of Poisson input to {each.target!r}": each.tau for each in poisson if each.tau is not None}
+    limits |= {f"{MOST_EVENTS} spikes a step to {each.target!r}": 1000 * MOST_EVENTS / each.rate for each in poisson if each.rate}
+    sources = [group for group in network.groups if isinstance(group, Source) and group.rate]
+    limits |= {f"one spike a step of {group.name!r}": 1000 / group.rate for group in sources}
+    rule = min(limits, key=lambda name: limits[name])
+    if not 0 < dt <= limits[rule]:
+        raise InputError("dt must be a time above 0 ms and not too long", got=f"{dt:g}", fix=f"at most {limits[rule]:g}, for {rule}")
+    for connection in network.connections:
+        if abs(connection.delay / dt - round(connection.delay / dt)) > 1e-6:
+            raise InputError(
+                f"the delay of {connection.name} must be a whole number of steps", got=f"{connection.delay:g} ms in steps of {dt:g} ms"
+            )
+
+
+def array(numbers: Numbers) -> np.ndarray:
+    return numbers.detach().cpu().numpy() if isinstance(numbers, Tensor) else numbers
+
+
+def draw_synapses(network: Network, connection: Connection, seed: int) -> Synapses:
+    """What learns is held in double precision, or small changes would be lost."""
+    source, target = network.find(connection.source), network.find(connection.target)
+    dtype = np.float32 if connection.stdp is None else np.float64
+    if connection.pairs is not None:
+        sources, targets = (array(neurons).astype(np.int64) for neurons in connection.pairs)
+        weight = connection.weight if isinstance(connection.weight, int | float) else array(connection.weight).astype(dtype)
+        synapses = wiring.paired(sources, targets, weight, source.size)
+    elif not isinstance(connection.weight, int | float):
+        synapses = wiring.dense(array(connection.weight).astype(dtype))
+    elif connection.fan_in is not None:
+        common = {"others": source is target, "weight": float(connection.weight), "seed": seed}
+        synapses = wiring.random_fan_in(source.size, target.size, connection.fan_in, **common)
+    elif connection.probability is not None or connection.stdp is not None:
+        probability = 1.0 if connection.probability is None else float(connection.probability)
+        common = {"others": source is target, "weight": float(connection.weight), "seed": seed}
+        synapses = wiring.random(source.size, target.size, probability, **common)
+    else:
+        ones = np.ones((source.size, target.size), dtype)
+        if source is target:
+            np.fill_diagonal(ones, 0.0)
+        synapses = wiring.dense(ones, float(connection.weight))
+    return synapses if connection.stdp is None else synapses.listed()
+
+
+def pack_ports(network: Network, dt: float) -> tuple[kernel.Ports, dict[PortKey, int]]:
+    """One port for each group and time constant that spikes arrive with, in the order in which they are first named."""
+    keys = [(connection.target, connection.tau) for connection in network.connections]
+    keys += [(each.target, each.tau) for each in network.inputs if isinstance(each, Poisson)]
+    places = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+    numbers = {group.name: index for index, group in enumerate(network.groups)}
+    sizes = [network.find(name).size for name, _ in places]
+    first = starts(sizes)
+    ports = kernel.Ports(
+        integers(numbers[name] for name, _ in places),
+        first[:-1],
+        floats(0.0 if tau is None else math.exp(-dt / tau) for _, tau in places),
+        floats(0.0 if tau is None else gain(dt, tau, network.neurons(name).neurons.tau_m) for name, tau in places),
+        np.zeros(first[-1]),
+        np.zeros(first[-1]),
+    )
+    return ports, places
+
+
+def gain(dt: float, tau: float, tau_m: float) -> float:
+    """What a current of 1 at a step's beginning adds to the voltage until its end."""
+    # (e^{−dt/τ} − e^{−dt/τ_m}) τ/(τ − τ_m) = (dt/τ_m) e^{−dt/τ_m} (eˣ − 1)/x,   x = dt (1/τ_m − 1/τ), which holds for τ = τ_m too
+    x = dt * (1 / tau_m - 1 / tau)
+    return dt / tau_m * math.exp(-dt / tau_m) * (math.expm1(x) / x if x else 1.0)
+
+
+def pack_wires(network: Network, synapses: Sequence[Synapses], ports: Mapping[PortKey, int], dt: float, members: int) -> kernel.Wires:
+    numbers = {group.name: index for index, group in enumerate(network.groups)}
+    rows = [
+        wiring.shared_rows(each, network.find(connection.target).size, members)
+        for each, connection in zip(synapses, network.connections, strict=True)
+    ]
+    plastic = itertools.count()
+    targets = [each.targets for each in synapses]
+    weights = [
+        each.weights if connection.stdp is None else wiring.NO_WEIGHTS
+        for each, connection in zip(synapses, network.connections, strict=True)
+    ]
+    row_first, target_first, weight_first = (starts(map(len, parts)) for parts in (rows, targets, weights))
+    return kernel.Wires(
+        integers(each.kind for each in synapses),
+        integers(numbers[connection.source] for connection in network.connections),
+        integers(numbers[connection.target] for connection in network.connections),
+        integers(ports[connection.target, connection.tau] for connection in network.connections),
+        integers(round(connection.delay / dt) for connection in network.connections),
+        floats(each.scale / (connection.tau or 1.0) for each, connection in zip(synapses, network.connections, strict=True)),
+        integers(-1 if connection.stdp is None else next(plastic) for connection in network.connections),
+        row_first[:-1],
+        target_first[:-1],
+        weight_first[:-1],
+        joined(rows, np.int64),
+        joined(targets, np.uint32),
+        joined(weights, np.float32),
+    )
+
+
+def pack_plastic(network: Network, synapses: Sequence[Synapses], dt: float, members: int) -> plasticity.Plastic:
+    chosen = [(each, rule, made) for each, made in zip(network.connections, synapses, strict=True) if (rule := each.stdp) is not None]
+    rules: list[STDP] = [rule for _, rule, _ in chosen]
+    columns = [wiring.by_target(made, network.find(each.target).size) for each, _, made in chosen]
+    before = starts(network.find(each.source).size for each, _, _ in chosen)
+    after = starts(network.find(each.target).size for each, _, _ in chosen)
+    return plasticity.Plastic(
+        floats(rule.potentiation for rule in rules),
+        floats(rule.depression for rule in rules),
+        floats(math.exp(-dt / rule.tau_plus) for rule in rules),
+        floats(math.exp(-dt / rule.tau_minus) for rule in rules),
+        floats(rule.low for rule in rules),
+        floats(rule.high for rule in rules),
+        before[:-1],
+        after[:-1],
+        starts(len(column) for column, _, _ in columns)[:-1],
+        starts(len(made) for _, _, made in chosen)[:-1],
+        joined([made.weights for _, _, made in chosen], np.float64),
+        np.zeros((members, before[-1])),
+        np.zeros(after[-1]),
+        joined([column for column, _, _ in columns], np.int64),
+        joined([places for _, places, _ in columns], np.int64),
+        joined([sources for _, _, sources in columns], np.int64),
+    )
+
+
+def pack_drives(network: Network, ports: Mapping[PortKey, int], dt: float, first_stream: int) -> kernel.Drives:
+    drives = [each for each in network.inputs if isinstance(each, Poisson)]
+    tables = [poisson_table(each.rate * dt / 1000) for each in drives]
+    streams = starts(network.find(each.target).size for each in drives)
+    return kernel.Drives(
+        integers(ports[each.target, each.tau] for each in drives),
+        first_stream + streams[:-1],
+        floats(each.weight / (each.tau or 1.0) for each in drives),
+        starts(map(len, tables)),
+        joined(tables, np.uint32),
+    )
+
+
+def poisson_table(mean: float) -> np.ndarray:
+    """P(at most k) · 2³² for k = 0, 1 … as long as it is below 2³²."""
+    k = np.arange(math.ceil(mean + 10 * math.sqrt(mean) + 20))
+    logarithms = np.cumsum(np.log(np.maximum(k, 1)))
+    # P(k) = e^{−λ} λᵏ / k!
+    chances = np.exp(k * math.log(mean) - mean - logarithms) if mean else (k == 0).astype(float)
+    table = np.round(np.cumsum(chances) * 2.0**32)
+    table = table[table < 2.0**32].astype(np.uint32)
+    return np.pad(table, (0, -len(table) % 4), constant_values=2**32 - 1)  # the last of 2³² values is all that lies beyond the table
+
+
+def pack_groups(network: Network, signals: Sequence[np.ndarray], given: Sequence[np.ndarray], dt: float) -> kernel.Groups:
+    groups = network.groups
+    neurons = [group.neurons if isinstance(group, Group) else None for group in groups]
+    random = [isinstance(group, Source) and group.spikes is None for group in groups]
+    return kernel.Groups(
+        starts(group.size for group in groups)[:-1],
+        integers(group.size for group in groups),
+        integers(kind_of(group) for group in groups),
+        floats(math.exp(-dt / each.tau_m) if each else 0.0 for each in neurons),
+        floats(each.threshold if each else 0.0 for each in neurons),
+        floats(each.reset if each else 0.0 for each in neurons),
+        integers(round(each.tau_ref / dt) if each else 0 for each in neurons),
+        starts(signal.size for signal in signals)[:-1],
+        integers(signal.shape[1] if signal.size else 0 for signal in signals),
+        starts(group.size if is_random else 0 for group, is_random in zip(groups, random, strict=True))[:-1],
+        np.array([round(getattr(group, "rate", 0.0) * dt / 1000 * 2**32) for group in groups], np.uint64),
+        starts(map(len, given)),
+    )
+
+
+def kind_of(group: Group | Source) -> int:
+    if isinstance(group, Group):
+        return kernel.LIF
+    return kernel.POISSON if group.spikes is None else kernel.GIVEN
+
+
+def pack_neurons(
+    network: Network, signals: Sequence[np.ndarray], given: Sequence[np.ndarray], num_streams: int, dt: float, seed: int, members: int
+) -> kernel.Neurons:
+    number = network.num_neurons
+    num_slots = max((round(connection.delay / dt) for connection in network.connections), default=0) + 2
+    return kernel.Neurons(
+        np.concatenate([first_voltages(group, seed) for group in network.groups]),
+        np.concatenate([constant_targets(group, network) for group in network.groups]),
+        np.full(number, -1),
+        np.zeros(number),
+        joined([signal.reshape(-1) for signal in signals], np.float64),
+        joined([spikes[:, 0] for spikes in given], np.int64),
+        joined([spikes[:, 1] for spikes in given], np.int64),
+        wiring.new_generators(num_streams, mix(seed, "streams")),
+        np.zeros((num_slots, number), np.int32),
+        np.zeros((num_slots, len(network.groups), members), np.int64),
+    )
+
+
+def num_source_streams(network: Network) -> int:
+    return sum(group.size for group in network.groups if isinstance(group, Source) and group.spikes is None)
+
+
+def num_drive_streams(network: Network) -> int:
+    return sum(network.find(each.target).size for each in network.inputs if isinstance(each, Poisson))
+
+
+def first_voltages(group: Group | Source, seed: int) -> Float64[np.ndarray, " neuron"]:
+    if isinstance(group, Source):
+        return np.zeros(group.size)
+    if isinstance(group.start, tuple):
+        return np.random.default_rng(mix(seed, "voltages", group.name)).uniform(*group.start, group.size)
+    if isinstance(group.start, np.ndarray | Tensor):
+        return array(group.start).astype(np.float64)
+    return np.full(group.size, float(group.neurons.rest if group.start is None else group.start))
+
+
+def constant_targets(group: Group | Source, network: Network) -> Float64[np.ndarray, " neuron"]:
+    """v_rest and all inputs that do not change."""
+    total = np.full(group.size, float(group.neurons.rest) if isinstance(group, Group) else 0.0)
+    for amount in currents(group, network):
+        if isinstance(amount, int | float) or amount.ndim == 1:
+            total += amount
+    return total
+
+
+def changing_input(group: Group | Source, network: Network) -> Float64[np.ndarray, "step neuron"]:
+    """The sum of all inputs that change, for as many steps as the shortest has; nothing without any."""
+    changing = [amount for amount in currents(group, network) if not isinstance(amount, int | float) and amount.ndim == 2]
+    steps = min(map(len, changing), default=0)
+    return sum((amount[:steps] for amount in changing), start=np.zeros((steps, 1)))
+
+
+def currents(group: Group | Source, network: Network) -> list[float | np.ndarray]:
+    found = [each.amount for each in network.inputs if isinstance(each, Current) and each.target == group.name]
+    return [float(amount) if isinstance(amount, int | float) else array(amount).astype(np.float64) for amount in found]
+
+
+def given_spikes(group: Group | Source, dt: float) -> Int64[np.ndarray, "spike 2"]:
+    """Steps and cells, sorted; a cell fires once in a step, and a spike within a step is dated at its end."""
+    if not isinstance(group, Source) or group.spikes is None:
+        return np.empty((0, 2), np.int64)
+    times, cells = (array(numbers) for numbers in group.spikes)
+    steps = np.ceil(times.astype(np.float64) / dt - 1e-6).astype(np.int64) - 1
+    return np.unique(np.stack([np.maximum(steps, 0), cells.astype(np.int64)], 1), axis=0)
+
+
+def starts(lengths: Iterable[int]) -> Int64[np.ndarray, " part_and_one"]:
+    """Where each of some parts begins that lie one behind the other, and where the last ends."""
+    return np.array([0, *itertools.accumulate(map(int, lengths))], np.int64)
+
+
+def joined(parts: Sequence[np.ndarray], dtype: type) -> np.ndarray:
+    return np.concatenate([*parts, np.empty(0, dtype)]).astype(dtype, copy=False)
+
+
+def integers(values: Iterable[int]) -> Int64[np.ndarray, " each"]:
+    return np.array(list(values), np.int64)
+
+
+def floats(values: Iterable[float]) -> Float64[np.ndarray, " each"]:
+    return np.array(list(values), np.float64)

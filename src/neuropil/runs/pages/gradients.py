@@ -1,0 +1,51 @@
+"""Views of a finished run's inside, written beside its report."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from neuropil import recipes
+from neuropil.errors import InputError, RunError
+from neuropil.inspection import pictures
+from neuropil.inspection.execution import explain
+from neuropil.inspection.gradients import diagnose, profile_gradients
+from neuropil.inspection.report.page import Picture, Report, Section, Table, Text, write_report
+from neuropil.runs.run import Run
+from neuropil.tasks.recipe import Teaching
+from neuropil.training.weights import load_model
+
+
+def write_gradients(run: Run) -> tuple[Path, list[str]]:
+    """Gradient norms of a trained model on one batch of its training data: the page's path, and what it says in words."""
+    experiment = run.experiment()
+    if not isinstance(experiment, Teaching):
+        raise RunError(f"{run.folder} must hold a model for this", got=f"a run of {run.name}, which only makes a report")
+    load_model(run.weights, experiment.model)
+    batch = next(experiment.training_batches.epoch(0))
+    experiment.model.train()
+    profile = profile_gradients(experiment.model, lambda: experiment.learner.phases()[0].loss(batch))
+    sentences = diagnose(profile)
+    rows = [[layer.name, layer.parameter_norm, layer.gradient_norm] for layer in profile.layers]
+    figure = Picture.of(pictures.gradient_flow({run.name: profile}), alt="gradient norm of each layer, from the input to the output")
+    page = Report(
+        f"neuropil · gradients of {run.folder.name}",
+        "How strongly one batch of training data pulls on each layer.",
+        [
+            Section("In words", [Text(sentence) for sentence in sentences]),
+            Section("Per layer", [figure, Table(["layer", "norm of the weights", "norm of the gradient"], rows)]),
+        ],
+    )
+    path = run.folder / "gradients.html"
+    write_report(path, page)
+    return path, sentences
+
+
+def execution_table(name: str, seed: int, options: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows: how the recurrent cells of a system run on a batch of its training data. Nothing is trained or written."""
+    recipe = recipes.recipe(name)
+    experiment = recipe.build(recipe.defaults(own_data=bool(options.get("data"))).override(**options), seed)
+    if not isinstance(experiment, Teaching):
+        raise InputError("only the execution of one model can be explained", got=f"{name}, which is a study of several")
+    batch = next(experiment.training_batches.epoch(0))
+    found = explain(experiment.model, lambda: experiment.learner.phases()[0].loss(batch))
+    return ["cell", "kind", "steps", "way", "because"], [[each.cell, each.kind, f"{each.steps:,}", each.way, each.reason] for each in found]

@@ -1,0 +1,322 @@
+"""A run is a folder: `config.json`, `model.safetensors`, `metrics.jsonl`, `checkpoint.safetensors` and `report.html`.
+
+run = train("cnn", epochs=5)          a new folder under runs/, trained, evaluated and reported
+run = simulate("lif", duration=500)   the same for what runs in time and learns nothing; without weights
+run = load("runs/cnn-2026-11-15")     the same object again, in another process
+resume("runs/cnn-2026-11-15")         goes on where a killed run stopped
+"""
+
+import itertools
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from torch import nn
+
+import neuropil
+from neuropil import recipes
+from neuropil.config import Config
+from neuropil.errors import InputError, RunError
+from neuropil.files import write_text
+from neuropil.inspection.report.page import write_report
+from neuropil.parts.multi_head import remove_heads
+from neuropil.parts.pretrained_model import Published
+from neuropil.runs.environment import environment
+from neuropil.runs.overview import overview
+from neuropil.tasks.language_modelling.predictor import LanguageModel
+from neuropil.tasks.recipe import Experiment, Recipe, Result, Teaching, Trained, Verb
+from neuropil.tasks.translation.experiment import Translator
+from neuropil.training.history import Row, read_history
+from neuropil.training.interruption import Interrupted
+from neuropil.training.weights import load_model
+
+FORMAT = 1
+
+
+class Run:
+    """A run folder, opened. Nothing is read before it is asked for."""
+
+    def __init__(self, folder: Path, settings: dict[str, Any]):
+        self.folder, self.settings = folder, settings
+
+    def __repr__(self) -> str:
+        return f"<Run {self.name} in {self.folder}>"
+
+    @property
+    def name(self) -> str:
+        return self.settings["recipe"]
+
+    @property
+    def seed(self) -> int:
+        return self.settings["seed"]
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report.html"
+
+    @property
+    def history(self) -> list[Row]:
+        """The rows of `metrics.jsonl`."""
+        return read_history(self.folder / "metrics.jsonl")
+
+    @property
+    def results(self) -> list[Result]:
+        """Final scores on held-out data: this model first, then its baselines. Empty while the run is not finished."""
+        facts = ("kind", "name", "step")
+        rows = [row for row in self.history if row["kind"] == "result"]
+        return [Result(row["name"], {key: value for key, value in row.items() if key not in facts}) for row in rows]
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """This model's own final scores."""
+        return dict(self.results[0].metrics) if self.results else {}
+
+    @cached_property
+    def options(self) -> Config:
+        return type(self.recipe.options).from_dict(self.settings["options"])
+
+    @property
+    def recipe(self) -> Recipe:
+        return recipes.recipe(self.name)
+
+    @cached_property
+    def trained(self) -> Trained:
+        if self.recipe.restore is None:
+            raise RunError(f"{self.folder} must hold a model for this", got=f"a run of {self.name}, which only makes a report")
+        trained = self.recipe.restore(self.settings["facts"], self.folder)
+        load_model(self.weights, trained.model)
+        trained.model.eval()
+        return trained
+
+    @property
+    def weights(self) -> Path:
+        path = self.folder / "model.safetensors"
+        if not path.exists():
+            raise RunError(
+                f"{self.folder} must hold model.safetensors", got="a run without it", fix=f"finish it with neuropil resume {self.folder}"
+            )
+        return path
+
+    @property
+    def model(self) -> nn.Module:
+        """The trained model, an ordinary `nn.Module` in evaluation mode."""
+        return self.trained.model
+
+    def predict(self, inputs: Any) -> Any:
+        """Answers for a tensor, an array, texts, or paths of files that look like the training data: `Predictions` or `Translations`."""
+        return self.trained.predict(inputs)
+
+    def translate(self, texts: str | Sequence[str], *, beam: int = 1, length_penalty: float = 0.6) -> Any:
+        """One translation for a text, or a list for several; a wider beam is slower and often a little better."""
+        found = self.translator.translate([texts] if isinstance(texts, str) else texts, beam_width=beam, length_penalty=length_penalty)
+        return found.texts[0] if isinstance(texts, str) else found.texts
+
+    @property
+    def translator(self) -> Translator:
+        if not isinstance(self.trained, Translator):
+            raise RunError(f"{self.folder} must hold a model that translates", got=f"a run of {self.name}", fix="train a transformer")
+        return self.trained
+
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        length: int | None = 400,
+        stop: Sequence[str] = (),
+        seed: int = 0,
+        precision: str = "float32",
+        **choosing: Any,
+    ) -> Iterator[str]:
+        """The prompt, then up to `length` more tokens, each as soon as it is drawn; the same seed gives the same text. `choosing` are
+        `temperature`, `top_k`, `top_p`, `min_p` and `repetition_penalty`."""
+        continuation = self.writer.continued(
+            prompt or self.writer.opening, length=length, stop=stop, seed=seed, precision=precision, **choosing
+        )
+        return itertools.chain([prompt], continuation)
+
+    @property
+    def writer(self) -> LanguageModel[Any]:
+        if not isinstance(self.trained, LanguageModel):
+            raise RunError(f"{self.folder} must hold a model that goes on with texts", got=f"a run of {self.name}", fix="train a gpt2")
+        return self.trained
+
+    def evaluate(self, data: str | Path | Sequence[str | Path] | None = None) -> dict[str, float]:
+        """Scores on labelled files of the user's, or on the held-out part of the run's own data."""
+        if data is None:
+            experiment = self.experiment()
+            if not isinstance(experiment, Teaching):
+                experiment.train(self.folder, show_progress=False)
+                return dict(experiment.evaluate()[0].metrics)
+            load_model(self.weights, experiment.model)
+            experiment.model.eval()
+            return dict(experiment.own_result().metrics)
+        return self.trained.evaluate([Path(path) for path in ([data] if isinstance(data, str | Path) else data)])
+
+    def experiment(self) -> Experiment:
+        """The run again with its data, as it was before training; refused if the data is not what it was."""
+        experiment = self.recipe.build(self.options, self.seed)
+        for removed in self.settings.get("removed_heads", []):
+            if isinstance(experiment, Teaching):
+                remove_heads(experiment.model, removed)
+                experiment.model_config = cast(Config, experiment.model.config)
+        if experiment.facts() != self.settings["facts"]:
+            raise RunError(
+                f"{self.folder} must be continued with the data that it was started with",
+                got="data that has changed since",
+                fix=f"restore the data or start anew with: {self.settings['command']}",
+            )
+        return experiment
+
+
+def train(name: str, *, out: str | Path | None = None, seed: int = 0, show_progress: bool = True, **options: Any) -> Run:
+    """Train a system by its name in `neuropil list`; `options` are those that `neuropil show NAME` lists."""
+    if options.get("minutes") is not None and options.get("epochs") is not None:
+        raise InputError("a run ends after epochs or after minutes", got="both", fix="give one of them")
+    return _start("train", name, out, seed, show_progress, options)
+
+
+def simulate(name: str | Path, *, out: str | Path | None = None, seed: int = 0, show_progress: bool = True, **options: Any) -> Run:
+    """Simulate a system by its name in `neuropil list`, or the network that a TOML file describes; `options` as for `train`."""
+    system, network = recipes.find_simulation(name)
+    if network and options.get("network"):
+        raise InputError("a simulation is of one network", got=f"{str(name)!r} and {str(options['network'])!r}", fix="leave one out")
+    return _start("simulate", system.name, out, seed, show_progress, options | network)
+
+
+def _start(verb: Verb, name: str, out: str | Path | None, seed: int, show_progress: bool, options: dict[str, Any]) -> Run:
+    name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
+    defaults = recipe.defaults(own_data=bool(options.get("data")))
+    chosen = defaults.override(**options)
+    experiment = recipe.build(chosen, seed)
+    chosen = _with_whole_paths(chosen)
+    folder = new_folder(Path("runs") / f"{name}-{date.today().isoformat()}", out)
+    settings = {
+        "format": FORMAT,
+        "version": neuropil.__version__,
+        "recipe": name,
+        "seed": seed,
+        "options": chosen.to_dict(),
+        "facts": experiment.facts(),
+        "command": _command(verb, name, out, seed, defaults, chosen),
+        "environment": environment(),
+        "created": datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+    for file, content in _files(experiment, settings).items():
+        write_text(folder / file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    return _complete(Run(folder, settings), experiment, show_progress)
+
+
+def resume(folder: str | Path, *, show_progress: bool = True) -> Run:
+    """Go on with a run that was stopped or killed; the weights come out as if it had not been. A finished run stays as it is."""
+    run = load(folder)
+    return run if run.results and run.report.exists() else _complete(run, run.experiment(), show_progress)
+
+
+def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
+    """Evaluate a run again and write its report anew, training first what is not yet trained."""
+    run = load(folder)
+    if "removed_heads" in run.settings:
+        raise RunError("the report of a pruned run is written by neuropil prune", got=f"{str(folder)!r}", fix="prune the first run again")
+    return _complete(run, run.experiment(), show_progress)
+
+
+def load(folder: str | Path) -> Run:
+    """Open a run folder."""
+    folder = Path(folder)
+    path = folder / "config.json"
+    if not path.exists():
+        raise RunError("a run is a folder with a config.json", got=f"{str(folder)!r}", fix=_nearby_runs(folder))
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))["neuropil"]
+        written = int(settings["format"])
+        missing = {"recipe", "seed", "options", "facts", "command"} - set(settings)
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(
+            f"{path} must be the JSON that neuropil wrote", got=f"a damaged file ({error})", fix="train again or restore it"
+        ) from error
+    if written > FORMAT:
+        raise RunError(f"{folder} must have format {FORMAT} or older", got=f"format {written}", fix="upgrade neuropil")
+    if missing:
+        raise RunError(
+            f"{path} must be the JSON that neuropil wrote", got=f"one without {', '.join(sorted(missing))}", fix="train again or restore it"
+        )
+    return Run(folder, settings)
+
+
+def _complete(run: Run, experiment: Experiment, show_progress: bool) -> Run:
+    """Train what is left, evaluate, report. Each part may be repeated, so a run that was killed anywhere is completed from here."""
+    try:
+        experiment.train(run.folder, show_progress=show_progress)
+        results = experiment.evaluate()
+        history = [row for row in run.history if row["kind"] != "result"]
+        step = max((row["step"] for row in history), default=0)
+        rows = history + [{"kind": "result", "name": result.name, "step": step, **result.metrics} for result in results]
+        write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        write_report(run.report, overview(run.name, run.settings, results, experiment.sections(history)))
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:  # outside the training loop, which saves first
+        raise Interrupted(run.folder) from None
+    return run
+
+
+def _files(experiment: Experiment, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """`config.json`; where another library has the architecture, with what it must find there, and its other files."""
+    model = experiment.model if isinstance(experiment, Teaching) else None
+    files = model.published_files() if isinstance(model, Published) else {}
+    theirs, facts = dict(files.get("config.json", {})), settings["facts"]
+    if "id2label" in theirs:
+        theirs["id2label"] = dict(zip(theirs["id2label"], facts.get("classes") or facts["schema"]["classes"], strict=True))
+    return files | {"config.json": {**theirs, "neuropil": settings}}
+
+
+def new_folder(usual: Path, out: str | Path | None) -> Path:
+    """The folder `out`, if it is new or empty; without one, the usual folder, with a number if there is one of that name."""
+    if out is not None:
+        folder = Path(out)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError("the output folder must be new or empty", got=f"{str(folder)!r}", fix="choose another, or neuropil resume it")
+    else:
+        numbered = (usual.with_name(f"{usual.name}-{number}") for number in itertools.count(2))
+        folder = next(path for path in itertools.chain([usual], numbered) if not path.exists())
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _nearby_runs(folder: Path) -> str:
+    parent = folder.parent if folder.parent.is_dir() else Path("runs")
+    runs = sorted(path.parent for path in parent.glob("*/config.json"))
+    return f"the newest here is {max(runs, key=lambda run: run.stat().st_mtime)}" if runs else "make one with neuropil train cnn"
+
+
+def _with_whole_paths(options: Config) -> Config:
+    """A run may be resumed from another directory than it was started in."""
+    whole: dict[str, Any] = {}
+    for option in options.options():
+        if isinstance(option.default, Path):
+            whole[option.name] = option.default.absolute()
+        elif isinstance(option.default, tuple) and any(isinstance(item, Path) for item in option.default):
+            whole[option.name] = tuple(path.absolute() for path in option.default)
+    return options.override(**whole)
+
+
+def _command(verb: Verb, name: str, out: str | Path | None, seed: int, defaults: Config, chosen: Config) -> str:
+    """The command that repeats the run: only what differs from the defaults."""
+    words = ["neuropil", verb, name]
+    for default, option in zip(defaults.options(), chosen.options(), strict=True):
+        if option.default != default.default:
+            words += _flag(option.name, option.default)
+    words += _flag("seed", seed) if seed else []
+    words += _flag("out", out) if out is not None else []
+    return shlex.join(words)
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    flag = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{flag}" if value else f"--no-{flag}"]
+    return [f"--{flag}", *map(str, value if isinstance(value, tuple) else [value])]

@@ -1,0 +1,272 @@
+"""Decoding at the speed of memory: one text, one token at a time, by a kernel that reads every weight of GPT-2 once.
+
+    seconds for a token  ≥  bytes of all weights / bytes a second that the memory delivers
+
+Hence fewer bytes are faster. Weights are held as
+
+    float32     the model's own, in the model's own memory
+    bfloat16    the upper half of their bits, 8 of the 24 binary digits: a relative error of at most 2⁻⁸
+    int8        W_ij ≈ s_i · q_ij,  s_i = max_j |W_ij| / 127,  q_ij a whole number from −127 to 127: an error of at most s_i / 2
+
+and everything else (activations, sums, norms, biases, the keys and values of attention) is single precision always. A prompt goes through
+matrix products, all but its last token, and for them one matrix at a time is widened. Where there is no Numba, every token does.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+import numpy as np
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float, Int8, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from neuropil.errors import InputError, nearest
+from neuropil.models.gpt2 import GPT2
+from neuropil.parts.attention import attend
+from neuropil.parts.blocks import HIDDEN, Block
+from neuropil.parts.teams import team_of
+
+Precision = Literal["float32", "bfloat16", "int8"]
+ROWS_AT_ONCE = 4096
+ONE_TEXT, SEVERAL = "FastDecoder writes one text at a time", "several are written by the model itself"
+
+
+class Matrix(NamedTuple):
+    """y = scale ∘ (weights x) + bias, as the kernel reads it. bfloat16, which NumPy does not know, is kept as uint16."""
+
+    weights: np.ndarray
+    scale: np.ndarray
+    bias: np.ndarray
+
+    def widened(self, rows: Tensor | slice = slice(None)) -> Float[Tensor, "output input"]:
+        """These rows in single precision; float32 is not copied, if all are asked for."""
+        weights = torch.from_numpy(self.weights)[rows]
+        if weights.dtype == torch.int8:
+            return weights.float() * torch.from_numpy(self.scale)[rows, None]
+        return weights if weights.dtype == torch.float32 else weights.view(torch.bfloat16).float()
+
+    def times(self, x: Float[Tensor, "time input"], room: Float[Tensor, " number"]) -> Float[Tensor, "time output"]:
+        """y of several x. Weights that were rounded are widened into `room`: used again and again, it stays in the processor's cache."""
+        weights, bias = torch.from_numpy(self.weights), torch.from_numpy(self.bias)
+        if weights.dtype == torch.float32:
+            return F.linear(x, weights, bias)
+        wide = room[: weights.numel()].view(weights.shape)
+        if weights.dtype == torch.int8:
+            return torch.addcmul(bias, F.linear(x, wide.copy_(weights)), torch.from_numpy(self.scale))
+        return F.linear(x, wide.copy_(weights.view(torch.bfloat16)), bias)
+
+
+class Norm(NamedTuple):
+    weight: np.ndarray
+    bias: np.ndarray
+    epsilon: np.float32
+
+    def __call__(self, x: Float[Tensor, "time width"]) -> Float[Tensor, "time width"]:
+        return F.layer_norm(x, x.shape[-1:], torch.from_numpy(self.weight), torch.from_numpy(self.bias), float(self.epsilon))
+
+
+class Layer(NamedTuple):
+    attention_norm: Norm
+    projection: Matrix
+    output: Matrix
+    feed_forward_norm: Norm
+    inner: Matrix
+    outer: Matrix
+
+    @property
+    def matrices(self) -> tuple[Matrix, ...]:
+        return self.projection, self.output, self.inner, self.outer
+
+
+class Room(NamedTuple):
+    """Where the members of a team put what they hand to one another."""
+
+    projected: np.ndarray
+    mixed: np.ndarray
+    hidden: np.ndarray
+    logits: np.ndarray
+
+
+@dataclass
+class FastReading:
+    """The keys and values [head context width] of every layer, filled as far as `length`."""
+
+    caches: Sequence[tuple[np.ndarray, np.ndarray]]
+    listed: Any
+    """The same for the kernel, where there is one."""
+    length: int = 0
+
+    def reorder(self, index: Int64[Tensor, " row"]) -> None:
+        """There is one row; it can be kept or dropped, but not repeated."""
+        if index.tolist() not in ([0], []):
+            raise InputError(ONE_TEXT, got=f"the rows {index.tolist()}", fix=SEVERAL)
+
+
+class FastDecoder:
+    """Reads and writes as `model.begin` and `model.step` do, without dropout. In float32 the model's weights are used where they are, and
+    what it learns later holds here too; in bfloat16 and int8 it may be dropped, which frees its memory."""
+
+    @torch.no_grad()
+    def __init__(self, model: GPT2, precision: str = "float32"):
+        require_precision(precision)
+        require_readable(model, precision)
+        self.config, self.precision = model.config, precision
+        self.tokens = packed(model.tokens, precision)
+        self.positions = model.positions.weight.detach().float()
+        self.layers = [packed_layer(block, precision) for block in model.blocks]
+        self.norm = packed_norm(model.norm)
+        self.output = self.tokens if model.config.tied else packed(model.output, precision)
+        widest = 0 if precision == "float32" else max(matrix.weights.size for layer in self.layers for matrix in layer.matrices)
+        self._wide = torch.empty(widest)
+        self._kernel: ModuleType | None = None
+        try:
+            self._kernel = import_module("neuropil.sampling.gpt2_cpu.kernel")
+            self._listed = self._kernel.listed(self.layers)
+            self._read_one(0, self.begin(), threads=1)  # compiles, or loads what was compiled
+        except Exception as error:  # Numba is missing, or cannot compile on this machine: there is another way
+            self._go_without_kernel(error)
+
+    def begin(self, room: int | None = None) -> FastReading:
+        """Before the first token. Memory is reserved for the whole context, whatever `room` is, and used as far as the text goes."""
+        width = self.config.width // self.config.heads
+        shapes = [(len(layer.projection.bias) // (3 * width), self.config.context, width) for layer in self.layers]
+        caches = [(np.empty(shape, np.float32), np.empty(shape, np.float32)) for shape in shapes]
+        return FastReading(caches, self._kernel and self._kernel.listed(caches))
+
+    @torch.no_grad()
+    def step(
+        self, tokens: Int64[Tensor, "batch new"], state: FastReading, present: Bool[Tensor, "batch new"] | None = None
+    ) -> Float[Tensor, "batch token"]:
+        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards."""
+        self._require(tokens, state, present)
+        if self._kernel is None:
+            return self.output.times(self.norm(self._read(tokens[0], state)[-1:]), self._wide)
+        if tokens.shape[1] > 1:
+            self._read(tokens[0, :-1], state)
+        return self._read_one(int(tokens[0, -1]), state, torch.get_num_threads())
+
+    def _read(self, tokens: Int64[Tensor, " new"], state: FastReading) -> Float[Tensor, "new width"]:
+        """By matrix products, to the end of the last block."""
+        start, state.length = state.length, state.length + len(tokens)
+        x = self.tokens.widened(tokens) + self.positions[start : state.length]
+        for layer, cached in zip(self.layers, state.caches, strict=True):
+            keys, values = (torch.from_numpy(array)[:, : state.length] for array in cached)
+            query, keys[:, start:], values[:, start:] = rearrange(
+                layer.projection.times(layer.attention_norm(x), self._wide),
+                "time (part head width) -> part head time width",
+                part=3,
+                width=keys.shape[2],
+            )
+            mixed = rearrange(attend(query, keys, values, causal=True), "head time width -> time (head width)")
+            x = x + layer.output.times(mixed, self._wide)
+            hidden = HIDDEN[self.config.activation](layer.inner.times(layer.feed_forward_norm(x), self._wide))
+            x = x + layer.outer.times(hidden, self._wide)
+        return x
+
+    def _read_one(self, token: int, state: FastReading, threads: int) -> Float[Tensor, "1 token"]:
+        """By the kernel, to the logits."""
+        kernel, config = cast(ModuleType, self._kernel), self.config
+        x = (self.tokens.widened(slice(token, token + 1))[0] + self.positions[state.length]).numpy()
+        room = Room(*(np.empty(size, np.float32) for size in (3 * config.width, config.width, config.feed_forward, config.vocabulary)))
+        activation = kernel.ACTIVATIONS[config.activation]
+        team_of(threads).run(kernel.step, x, self._listed, state.listed, self.norm, self.output, room, state.length, activation)
+        state.length += 1
+        return torch.from_numpy(room.logits)[None]
+
+    def _go_without_kernel(self, error: Exception) -> None:
+        """Weights that were rounded are widened at once and for good: to do it for every token would be slower than the plain path."""
+        warnings.warn(f"decoding is slower than it could be, because its kernel cannot be compiled: {error}", RuntimeWarning, stacklevel=3)
+        self._kernel = None
+        self.tokens = widened(self.tokens)
+        self.output = self.tokens if self.config.tied else widened(self.output)
+        self.layers = [
+            layer._replace(**{name: widened(getattr(layer, name)) for name in ("projection", "output", "inner", "outer")})
+            for layer in self.layers
+        ]
+
+    def _require(self, tokens: Tensor, state: FastReading, present: Tensor | None) -> None:
+        if len(tokens) != 1:
+            raise InputError(ONE_TEXT, got=f"{len(tokens)}", fix=SEVERAL)
+        if present is not None and not present.all():
+            raise InputError("one text alone is not filled up", got="places without a token", fix="leave them out")
+        if tokens.shape[1] == 0:
+            raise InputError("a step reads at least one token", got="none")
+        low, high = tokens.aminmax()
+        if low < 0 or high >= self.config.vocabulary:
+            raise InputError(f"tokens are numbers from 0 to {self.config.vocabulary - 1}", got=f"{int(low if low < 0 else high)}")
+        length = state.length + tokens.shape[1]
+        if length > self.config.context:
+            raise InputError(f"this model sees {self.config.context} tokens at once", got=f"{length}", fix="shorten the text")
+
+
+def packed(module: nn.Linear | nn.Embedding, precision: str) -> Matrix:
+    weight, bias = module.weight.detach(), getattr(module, "bias", None)
+    scale = torch.ones(len(weight))
+    if precision == "float32":
+        # By rows in the model too, should they lie otherwise there, so that there is one copy still.
+        module.weight.data = held = weight.contiguous()
+    elif precision == "bfloat16":
+        held = weight.to(torch.bfloat16).contiguous().view(torch.uint16)
+    else:
+        held, scale = rounded(weight)
+    bias = torch.zeros(len(weight)) if bias is None else bias.detach().float()
+    return Matrix(held.numpy(), scale.numpy(), bias.numpy())
+
+
+def rounded(weight: Float[Tensor, "output input"]) -> tuple[Int8[Tensor, "output input"], Float[Tensor, " output"]]:
+    """Whole numbers from −127 to 127, and what each row of them is to be multiplied with; a few rows at a time."""
+    # s_i = max_j |W_ij| / 127,   q_ij = round(W_ij / s_i)
+    scale = weight.float().abs().amax(1) / 127 if weight.numel() else weight.new_ones(len(weight))
+    scale = torch.where(scale > 0, scale, 1)
+    whole = torch.empty(weight.shape, dtype=torch.int8)
+    for target, rows, s in zip(*(tensor.split(ROWS_AT_ONCE) for tensor in (whole, weight, scale)), strict=True):
+        target.copy_((rows.float() / s[:, None]).round_())
+    return whole, scale
+
+
+def widened(matrix: Matrix) -> Matrix:
+    return Matrix(matrix.widened().numpy(), np.ones_like(matrix.scale), matrix.bias)
+
+
+def packed_norm(norm: nn.LayerNorm) -> Norm:
+    return Norm(norm.weight.detach().float().numpy(), norm.bias.detach().float().numpy(), np.float32(norm.eps))
+
+
+def packed_layer(block: Block, precision: str) -> Layer:
+    return Layer(
+        packed_norm(block.attention_sum.norm),
+        packed(block.attention.projection, precision),
+        packed(block.attention.output, precision),
+        packed_norm(block.feed_forward_sum.norm),
+        packed(block.feed_forward.inner, precision),
+        packed(block.feed_forward.outer, precision),
+    )
+
+
+def require_precision(precision: str) -> None:
+    if precision == "float16":
+        raise InputError(
+            "precision must be float32, bfloat16 or int8",
+            got="float16",
+            fix="processors compute with it slowly, and what exceeds 65504 is lost; bfloat16 is as small",
+        )
+    if precision not in get_args(Precision):
+        raise InputError("precision must be float32, bfloat16 or int8", got=precision, fix=nearest(precision, get_args(Precision)))
+
+
+def require_readable(model: GPT2, precision: str) -> None:
+    weight = model.tokens.weight
+    if weight.device.type != "cpu":
+        raise InputError("FastDecoder reads the processor's memory", got=f"a model on {weight.device}", fix="move it there by model.cpu()")
+    if precision == "float32" and weight.dtype != torch.float32:
+        name = str(weight.dtype).removeprefix("torch.")
+        raise InputError("precision float32 takes the model's weights as they are", got=f"a model in {name}", fix="use model.float()")
+    masked = [number for number, block in enumerate(model.blocks) if block.attention.head_mask is not None]
+    if masked:
+        raise InputError("FastDecoder reads every head", got=f"a mask of heads in block {masked[0]}", fix="remove the mask, or the heads")

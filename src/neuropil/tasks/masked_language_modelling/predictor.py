@@ -1,0 +1,142 @@
+"""Texts as BERT reads them: a vector for a whole text, and words for the places where one was hidden."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from neuropil.data.formats.lines import read_lines
+from neuropil.data.tokenizers.published import PublishedTokenizer
+from neuropil.errors import InputError
+from neuropil.models.bert import BERT, MaskedBERT, mean_of
+
+TOKENS_AT_ONCE = 2_048
+"""Of a batch, padding included."""
+ALIKE = 1.15
+"""Texts of one batch differ in length by no more than this factor."""
+SHOWN = 5
+MARK = "##"
+"""Before a piece that goes on with a word."""
+
+
+@torch.no_grad()
+def embed(model: BERT, tokenizer: PublishedTokenizer, texts: Sequence[str], longest: int | None = None) -> Float[Tensor, "text width"]:
+    """Vectors of unit length in the order of the texts: means over their tokens, of which at most `longest` are read. Texts of like length
+    are read together, so that little is padding."""
+    room = min(longest or model.config.context, model.config.context)
+    tokens = tokenizer.encode(texts, special=True, longest=room)
+    device = model.tokens.weight.device
+    vectors = torch.empty(len(texts), model.config.width, device=device)
+    for index in alike([len(ids) for ids in tokens]):
+        padded, mask = pad([tokens[number] for number in index], tokenizer.padding or 0)
+        hidden = model(padded.to(device), None if mask.all() else mask.to(device))
+        vectors[index] = mean_of(hidden, mask.to(device))
+    return vectors.cpu()
+
+
+def alike(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The numbers of texts that are read together, the longest texts first."""
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
+        widest = lengths[batch[0]] if batch else lengths[number]
+        if batch and ((len(batch) + 1) * widest > TOKENS_AT_ONCE or lengths[number] * ALIKE + 1 < widest):
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+def pad(rows: Sequence[Sequence[int]], padding: int) -> tuple[Int64[Tensor, "text time"], Tensor]:
+    longest = max(map(len, rows))
+    tokens = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in rows])
+    return tokens, torch.arange(longest) < torch.tensor([len(row) for row in rows])[:, None]
+
+
+@dataclass(frozen=True)
+class TextEmbedder:
+    model: BERT
+    tokenizer: PublishedTokenizer
+    longest: int | None = None
+    """Tokens of a text that are read."""
+
+    def embed(self, texts: Sequence[str]) -> Float[Tensor, "text width"]:
+        return embed(self.model, self.tokenizer, texts, self.longest)
+
+
+class Filled(NamedTuple):
+    """One way to fill one place of a text."""
+
+    place: int
+    """Which of the hidden places, from 1 on."""
+    word: str
+    share: float
+    text: str
+    """With the likeliest words at the other places."""
+
+
+@dataclass(frozen=True)
+class Fillings:
+    texts: list[list[Filled]]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def lines(self) -> list[list[str]]:
+        return [[f"{each.word} {100 * each.share:.1f} %" for each in text] for text in self.texts]
+
+
+@dataclass(frozen=True)
+class TextFiller:
+    """A masked language model and its tokenizer: it fills in what a text leaves open."""
+
+    model: MaskedBERT
+    tokenizer: PublishedTokenizer
+
+    def embed(self, texts: Sequence[str]) -> Float[Tensor, "text width"]:
+        return embed(self.model.bert, self.tokenizer, texts)
+
+    def predict(self, inputs: str | Sequence[str]) -> Fillings:
+        return Fillings([self.fill(text) for text in ([inputs] if isinstance(inputs, str) else inputs)])
+
+    def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
+        """A text for each line."""
+        lines = [(f"{path.name} line {number}", line) for path in paths for number, line in enumerate(read_lines(path), 1) if line]
+        return [line for _, line in lines], [name for name, _ in lines]
+
+    @torch.no_grad()
+    def fill(self, text: str, most: int = SHOWN) -> list[Filled]:
+        """The `most` likeliest words for each place that says [MASK], the likeliest first; each place by itself."""
+        hidden = self.hidden_word
+        if hidden not in text:
+            raise InputError(f"a text to fill must say {hidden}", got=f"{text!r}", fix=f"write {hidden} where a word is missing")
+        tokens = torch.tensor(self.tokenizer.encode([text], special=True))
+        if tokens.shape[1] > self.model.config.context:
+            raise InputError(f"a text to fill has at most {self.model.config.context} tokens", got=f"{tokens.shape[1]}", fix="shorten it")
+        states = self.model.bert(tokens.to(self.model.bias.device))
+        shares, words = self.model.logits(states[tokens == self.tokenizer.mask]).softmax(-1).topk(min(most, len(self.tokenizer)))
+        names = [self.tokenizer.tokens(row) for row in words.tolist()]
+        best = [row[0] for row in names]
+        return [
+            Filled(place + 1, word.removeprefix(MARK), share, written(text, hidden, [*best[:place], word, *best[place + 1 :]]))
+            for place, (row, each) in enumerate(zip(names, shares.tolist(), strict=True))
+            for word, share in zip(row, each, strict=True)
+        ]
+
+    @property
+    def hidden_word(self) -> str:
+        if self.tokenizer.mask is None:
+            raise InputError("a tokenizer that hides words has a token for them", got="one without")
+        return self.tokenizer.tokens([self.tokenizer.mask])[0]
+
+
+def written(text: str, hidden: str, words: Sequence[str]) -> str:
+    """The text with these words in place of the hidden ones; a piece of a word follows without a space."""
+    first, *others = text.split(hidden)
+    for word, after in zip(words, others, strict=True):
+        first = (first.rstrip(" ") + word.removeprefix(MARK) if word.startswith(MARK) else first + word) + after
+    return first

@@ -1,0 +1,121 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from data.written_files import noise, refusal, write_text
+from neuropil.data.captions.files import read_captions
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for index, name in enumerate(("cat.png", "dog.png", "sub/bird.png")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.fromarray(noise(5, 7, seed=index)).save(tmp_path / name)
+    return tmp_path
+
+
+def test_a_picture_with_several_captions_is_one_picture(folder: Path):
+    path = write_text(folder / "captions.csv", "image,caption", "cat.png,a cat", 'dog.png,"a dog, at home"', "cat.png,  an  animal ")
+    data, notes = read_captions(path)
+    assert data.captions == [["a cat", "an animal"], ["a dog, at home"]]
+    np.testing.assert_array_equal(data.pictures[1, 0], noise(5, 7, seed=1))
+    assert data.source == "2 grey images of 5×7 with 3 captions (captions.csv)"
+    assert notes == ["In captions.csv, 'image' names the pictures and 'caption' says what is on them."]
+
+
+@pytest.mark.parametrize("name", ["captions.tsv.gz", "captions.tsv"])
+def test_tabs_and_gzip_and_folders(folder: Path, name: str):
+    content = b"text\tlikes\tfile\na bird\t3\tsub/bird.png\na cat\t5\tcat.png\n"
+    (folder / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    data, _ = read_captions(folder / name)
+    assert data.captions == [["a bird"], ["a cat"]]
+    np.testing.assert_array_equal(data.pictures[0, 0], noise(5, 7, seed=2))
+
+
+def test_columns_may_be_named_and_pictures_may_lie_elsewhere(folder: Path, tmp_path_factory: pytest.TempPathFactory):
+    path = write_text(tmp_path_factory.mktemp("other") / "c.csv", "what,which,caption", "a cat,cat.png,no", "a dog,dog.png,no")
+    data, notes = read_captions(path, picture_column="which", caption_column="what", folder=folder)
+    assert data.texts == ["a cat", "a dog"]
+    assert notes == []
+
+
+def test_of_two_columns_one_name_is_enough(folder: Path):
+    path = write_text(folder / "c.csv", "photo,meaning", "cat.png,a cat")
+    assert read_captions(path)[0].texts == ["a cat"]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".bmp", ".gif", ".webp", ".tif"])
+def test_pictures_of_many_formats_and_sizes_meet_at_one_size(folder: Path, suffix: str):
+    Image.fromarray(np.full((30, 20, 3), 200, dtype=np.uint8)).save(folder / f"red{suffix}")
+    path = write_text(folder / "c.csv", "image,caption", f"red{suffix},light", "cat.png,a cat")
+    data, _ = read_captions(path)
+    assert data.shape[1:] == (17, 13)  # the median
+    assert data.source.endswith("(c.csv, resized from several sizes)")
+    assert read_captions(path, shape=(1, 8, 9))[0].pictures.shape == (2, 1, 8, 9)
+
+
+def test_what_is_wrong_is_said_with_its_row(folder: Path):
+    def refused(*lines: str) -> str:
+        return refusal(read_captions, write_text(folder / "c.csv", *lines))
+
+    assert refused("image,caption", "cat.png,a cat", "dog.png, ") == (
+        "row 3, column 'caption' of c.csv must say something, but got an empty cell: fill it in or remove the row."
+    )
+    assert refused("image,caption", "cta.png,a cat") == (
+        f"row 2, column 'image' of c.csv must name a picture in {folder.as_posix()}, but got 'cta.png': did you mean 'cat.png'?"
+    )
+    assert refused("image,caption", "x/1234567.jpeg,a cat") == (
+        f"row 2, column 'image' of c.csv must name a picture in {folder.as_posix()}, but got 'x/1234567.jpeg': "
+        "paths are relative to the table, or to the folder given by --pictures."
+    )
+    assert refused("image,caption", ",a cat") == (
+        "row 2, column 'image' of c.csv must name a picture, but got an empty cell: fill it in or remove the row."
+    )
+    assert refused("a,b,c", "cat.png,a cat,1") == (
+        "c.csv must have one column of pictures and one of captions, such as image and caption, but got a, b, c: "
+        "name them with --picture-column and --caption-column."
+    )
+    assert refused("image,caption") == "c.csv must have rows, but got only a header."
+    (folder / "broken.png").write_bytes(b"nothing")
+    assert refused("image,caption", "broken.png,a cat") == (
+        f"each image must be readable, but got {folder / 'broken.png'}, which is damaged or no image: mend or remove it."
+    )
+
+
+def test_all_pictures_that_are_missing_are_listed(folder: Path):
+    path = write_text(folder / "c.csv", "image,caption", "no.png,x", "cat.png,a cat", "sub/none.jpg,y", "no.png,again")
+    assert refusal(read_captions, path) == (
+        f"c.csv must name pictures in {folder.as_posix()}, but got 2 of 3 that are not there: no.png, sub/none.jpg: "
+        "add them or remove their rows."
+    )
+    path = write_text(folder / "c.csv", "image,caption", *(f"{index}.png,x" for index in range(500)))
+    assert refusal(read_captions, path) == (
+        f"c.csv must name pictures in {folder.as_posix()}, but got 500 names of which none is there, such as '0.png': "
+        "paths are relative to the table, or to the folder given by --pictures."
+    )
+
+
+def test_columns_that_cannot_be_are_refused(folder: Path):
+    path = write_text(folder / "c.csv", "image,caption", "cat.png,a cat")
+    assert refusal(lambda: read_captions(path, picture_column="imag")) == (
+        "c.csv must have the column 'imag', but got image, caption: did you mean 'image'?"
+    )
+    assert refusal(lambda: read_captions(path, picture_column="image", caption_column="image")) == (
+        "pictures and captions must be different columns, but got 'image' for both."
+    )
+
+
+def test_what_is_no_table_is_refused(folder: Path):
+    (folder / "sub" / "c.csv").write_text("image,caption\n")
+    assert refusal(read_captions, folder / "sub") == (
+        f"captions are read from a CSV or TSV, but got the folder '{(folder / 'sub').as_posix()}': give {folder / 'sub' / 'c.csv'}."
+    )
+    assert refusal(read_captions, folder / "cat.png") == (
+        "captions are read from a CSV or TSV, but got cat.png: rename it if it is one of these."
+    )
+    assert refusal(read_captions, folder / "caption.csv") == (
+        f"texts are read from files that exist, but got '{(folder / 'caption.csv').as_posix()}'."
+    )

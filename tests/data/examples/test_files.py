@@ -1,0 +1,348 @@
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from data.written_files import noise, refusal, write_idx, write_images, write_mnist, write_text
+from neuropil.data.examples.dataset import Examples, Schema, Splits
+from neuropil.data.examples.files import DataConfig, format_of, prepare, read_inputs, read_labelled
+from real_data import diabetes, digits
+
+GREY = Schema(kind="image", shape=(1, 4, 5), classes=("cat", "dog"))
+ROWS = ("age,colour,answer", *["1,red,yes", "2,blue,no", "3,red,yes", "4,blue,no"] * 5)
+
+
+def parts_of(path: Path, seed: int = 0, **options: Any) -> Splits:
+    return prepare(DataConfig(data=path, **options), seed)
+
+
+def sizes(splits: Splits) -> tuple[int, int, int]:
+    return len(splits.train), len(splits.validation), len(splits.test)
+
+
+def rows_of(examples: Examples) -> set[tuple[float, ...]]:
+    return set(map(tuple, examples.inputs.flatten(1).tolist()))
+
+
+def write_npz(path: Path, **arrays: np.ndarray) -> Path:
+    np.savez(path, **arrays)  # type: ignore[arg-type]  # numpy's stub takes the names for its own options
+    return path
+
+
+def write_diabetes(path: Path) -> Path:
+    names, features, targets = diabetes()
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([[*names, "progress"], *np.column_stack([features, targets]).tolist()])
+    return path
+
+
+def test_the_embedded_digits_are_split_by_class_and_by_seed():
+    first, again, other = (prepare(DataConfig(), seed) for seed in (0, 0, 1))
+    assert sizes(first) == (1294, 144, 359)
+    assert all(abs(int(count) - 36) <= 1 for count in first.test.targets.bincount())
+    assert torch.equal(first.train.inputs, again.train.inputs)
+    assert not torch.equal(first.train.inputs, other.train.inputs)
+    whole = torch.cat([part.inputs for part in (first.train, first.validation, first.test)])
+    assert sorted(whole.flatten(1).tolist()) == sorted(torch.from_numpy(digits()[0]).flatten(1).tolist())
+
+
+def test_the_test_part_does_not_depend_on_the_size_of_the_validation_part():
+    none, half = prepare(DataConfig(validation=0), 0), prepare(DataConfig(validation=0.5), 0)
+    assert torch.equal(none.test.inputs, half.test.inputs)
+    assert sizes(none) == (1438, 0, 359)
+    assert sizes(half) == (719, 719, 359)
+
+
+def test_the_same_digits_are_read_from_idx_from_pictures_and_from_npz(tmp_path: Path):
+    images, labels = (array[:60] for array in digits())
+    write_images(tmp_path / "pictures", {str(label): list(images[labels == label]) for label in range(10)})
+    (tmp_path / "idx").mkdir()
+    write_mnist(tmp_path / "idx", "train", images, labels.tolist(), packed=True)
+    paths = {
+        "idx": tmp_path / "idx",
+        "pictures": tmp_path / "pictures",
+        "a.npz": write_npz(tmp_path / "a.npz", x=images, y=labels),
+    }
+    expected = {(label, *pixels.flatten().tolist()) for pixels, label in zip(images, labels.tolist(), strict=True)}
+    for name, path in paths.items():
+        splits = parts_of(path)
+        found = [
+            torch.cat([part.targets[:, None], part.inputs.flatten(1)], dim=1) for part in (splits.train, splits.validation, splits.test)
+        ]
+        assert set(map(tuple, torch.cat(found).tolist())) == expected
+        assert splits.train.source == f"60 grey images of 8×8 in 10 classes ({name})"
+        assert splits.train.schema == Schema(kind="image", shape=(1, 8, 8), classes=tuple("0123456789"))
+
+
+def test_data_that_brings_its_own_test_part_keeps_it(tmp_path: Path):
+    write_mnist(tmp_path, "train", noise(20, 4, 4), [0, 1] * 10)
+    write_mnist(tmp_path, "t10k", noise(4, 4, 4, seed=1), [1, 0, 0, 1])
+    splits = parts_of(tmp_path)
+    assert sizes(splits) == (18, 2, 4)
+    assert torch.equal(splits.test.inputs[:, 0], torch.from_numpy(noise(4, 4, 4, seed=1)))
+    assert splits.test.targets.tolist() == [1, 0, 0, 1]
+
+
+def test_data_that_brings_its_own_validation_part_keeps_it(tmp_path: Path):
+    write_images(tmp_path / "train", {"cat": list(noise(10, 4, 4)), "dog": list(noise(10, 4, 4))})
+    write_images(tmp_path / "val", {"dog": list(noise(3, 4, 4))})
+    splits = parts_of(tmp_path)
+    assert sizes(splits) == (16, 3, 4)
+    assert splits.validation.targets.tolist() == [1, 1, 1]
+
+
+def test_resizing_is_said_in_the_source(tmp_path: Path):
+    write_images(tmp_path / "pets", {"cat": [noise(10, 8, 3)] * 2, "dog": [noise(12, 8, 3)] * 2})
+    assert parts_of(tmp_path / "pets").train.source == "4 colour images of 11×8 in 2 classes (pets, resized from several sizes)"
+
+
+def test_a_table_of_classes(tmp_path: Path):
+    splits = parts_of(write_text(tmp_path / "a.csv", *ROWS), target="answer")
+    assert splits.train.source == "20 rows of 3 features in 2 classes (a.csv)"
+    assert splits.train.schema.classes == ("no", "yes")
+    assert splits.train.targets.dtype == torch.int64
+    assert splits.test.targets.bincount().tolist() == [2, 2]
+
+
+def test_a_table_of_quantities(tmp_path: Path):
+    splits = parts_of(write_diabetes(tmp_path / "diabetes.csv"), target="progress")
+    assert splits.train.source == "442 rows of 10 features (diabetes.csv)"
+    assert splits.train.schema.task == "regression"
+    assert splits.train.targets.shape == (len(splits.train), 1)
+    assert sizes(splits) == (319, 35, 88)
+    assert not rows_of(splits.train) & rows_of(splits.test)
+    assert not rows_of(splits.train) & rows_of(splits.validation)
+    names, features, _ = diabetes()
+    assert [column.name for column in splits.train.schema.columns] == names
+    expected = set(map(tuple, features.astype(np.float32).tolist()))
+    assert rows_of(splits.train) | rows_of(splits.validation) | rows_of(splits.test) == expected
+
+
+def test_the_task_may_be_set_against_what_the_labels_suggest(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "x,y", *["1,0", "2,1", "3,2"] * 4)
+    assert parts_of(path, target="y").train.schema.classes == ("0", "1", "2")
+    assert parts_of(path, target="y", task="regression").train.schema.task == "regression"
+
+
+def test_images_with_quantities_are_a_regression(tmp_path: Path):
+    splits = parts_of(write_npz(tmp_path / "a.npz", images=noise(10, 4, 4), targets=np.linspace(0, 1, 10)))
+    assert splits.train.schema == Schema(kind="image", shape=(1, 4, 4), classes=())
+    assert splits.train.targets.shape == (7, 1)
+
+
+# Evaluating a trained model on other data
+
+
+def test_labelled_data_is_read_in_the_order_of_the_models_classes(tmp_path: Path):
+    write_images(tmp_path / "pets", {"dog": [noise(4, 5)] * 2, "cat": [noise(4, 5)]})
+    reversed_classes = Schema(kind="image", shape=(1, 4, 5), classes=("dog", "cat"))
+    assert read_labelled(tmp_path / "pets", GREY).targets.tolist() == [0, 1, 1]
+    assert read_labelled(tmp_path / "pets", reversed_classes).targets.tolist() == [1, 0, 0]
+    assert read_labelled(tmp_path / "pets", GREY).source == "3 grey images of 4×5 in 2 classes (pets)"
+
+
+def test_a_model_is_scored_on_the_test_part_of_labelled_data(tmp_path: Path):
+    write_images(tmp_path / "test", {"dog": [noise(4, 5)]})
+    assert len(read_labelled(tmp_path, GREY)) == 1
+    write_images(tmp_path / "train", {"dog": [noise(4, 5)] * 5, "cat": [noise(4, 5)]})
+    assert len(read_labelled(tmp_path, GREY)) == 1
+
+
+def test_labelled_pictures_of_another_size_are_resized_and_arrays_are_refused(tmp_path: Path):
+    write_images(tmp_path / "pets", {"dog": [noise(9, 9, 3)]})
+    assert read_labelled(tmp_path / "pets", GREY).inputs.shape == (1, 1, 4, 5)
+    path = write_npz(tmp_path / "a.npz", x=noise(2, 9, 9), y=np.array(["cat", "dog"]))
+    assert refusal(read_labelled, path, GREY) == (
+        "a.npz must hold grey images of 4×5, as the training data did, but got grey images of 9×9."
+    )
+
+
+def test_a_labelled_table_is_read_by_the_names_of_its_columns_and_classes(tmp_path: Path):
+    schema = parts_of(write_text(tmp_path / "a.csv", *ROWS), target="answer").train.schema
+    examples = read_labelled(write_text(tmp_path / "b.csv", "answer;note;colour;age", "yes;x;blue;7", "no;y;red;8"), schema)
+    assert examples.inputs.tolist() == [[7, 1, 0], [8, 0, 1]]
+    assert examples.targets.tolist() == [1, 0]
+    assert refusal(read_labelled, write_text(tmp_path / "c.csv", "age,colour,answer", "1,red,yse"), schema) == (
+        "each label must be a class of the training data, but got 'yse' (c.csv row 2): did you mean 'yes'?"
+    )
+    assert refusal(read_labelled, write_text(tmp_path / "c.csv", "age,colour", "1,red"), schema) == (
+        "c.csv must have the column 'answer', but got age, colour."
+    )
+
+
+def test_numbers_are_classes_however_they_are_written(tmp_path: Path):
+    schema = parts_of(write_text(tmp_path / "a.csv", "x,y", *["1,0", "2,1", "3,2"] * 4), target="y").train.schema
+    assert read_labelled(write_text(tmp_path / "b.csv", "x,y", "1,2.0", "2,0"), schema).targets.tolist() == [2, 0]
+
+
+def test_a_labelled_table_of_quantities(tmp_path: Path):
+    path = write_diabetes(tmp_path / "diabetes.csv")
+    schema = parts_of(path, target="progress").train.schema
+    examples = read_labelled(path, schema)
+    np.testing.assert_allclose(examples.targets[:, 0].numpy(), diabetes()[2])
+
+
+# Predicting
+
+
+def test_pictures_are_fitted_to_the_model_and_named_by_their_files(tmp_path: Path):
+    write_images(tmp_path / "pets", {"cat": [noise(4, 5), noise(40, 30, 3)]})
+    cats = tmp_path / "pets" / "cat"
+    images, names = read_inputs([cats / "1.png", cats / "0.png"], GREY)
+    assert names == ["1.png", "0.png"]
+    assert images.shape == (2, 1, 4, 5)
+    np.testing.assert_array_equal(images[1, 0], noise(4, 5))
+    assert read_inputs([tmp_path / "pets"], GREY)[1] == ["pets/cat/0.png", "pets/cat/1.png"]
+
+
+def test_inputs_of_several_kinds_are_joined(tmp_path: Path):
+    write_images(tmp_path, {"cat": [noise(4, 5)]})
+    write_idx(tmp_path / "digits-idx3-ubyte", noise(2, 4, 5, seed=1))
+    write_npz(tmp_path / "a.npz", arr=noise(1, 4, 5, seed=2))
+    images, names = read_inputs([tmp_path / "cat" / "0.png", tmp_path / "digits-idx3-ubyte", tmp_path / "a.npz"], GREY)
+    assert names == ["0.png", "digits-idx3-ubyte[0]", "digits-idx3-ubyte[1]", "a.npz[0]"]
+    np.testing.assert_array_equal(images[:, 0], np.concatenate([noise(1, 4, 5), noise(2, 4, 5, seed=1), noise(1, 4, 5, seed=2)]))
+
+
+def test_rows_need_no_target_and_are_named_as_in_a_spreadsheet(tmp_path: Path):
+    schema = parts_of(write_text(tmp_path / "a.csv", *ROWS), target="answer").train.schema
+    rows, names = read_inputs([write_text(tmp_path / "rows.csv", "colour,age", "red,5", "", "blue,6")], schema)
+    assert rows.tolist() == [[5, 0, 1], [6, 1, 0]]
+    assert names == ["rows.csv row 2", "rows.csv row 4"]
+
+
+def test_a_model_of_rows_takes_arrays_of_features(tmp_path: Path):
+    schema = parts_of(write_text(tmp_path / "a.csv", *ROWS), target="answer").train.schema
+    assert read_inputs([write_npz(tmp_path / "a.npz", x=np.ones((2, 3)))], schema)[0].tolist() == [[1, 1, 1]] * 2
+    assert refusal(read_inputs, [write_npz(tmp_path / "a.npz", x=np.ones((2, 4)))], schema) == (
+        "a.npz must hold rows of 3 features, as the training data did, but got rows of 4 features."
+    )
+
+
+# Refusals
+
+
+def test_a_path_that_does_not_exist_is_offered_the_nearest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "data" / "mnist").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    rule = "the data must be a file or folder that exists"
+    assert refusal(parts_of, Path("data/mnits")) == f"{rule}, but got 'data/mnits': did you mean 'data/mnist'?"
+    assert refusal(parts_of, Path("dta/mnist")) == f"{rule}, but got 'dta/mnist': did you mean 'data'?"
+    assert refusal(parts_of, Path("data/xyz")) == f"{rule}, but got 'data/xyz'."
+    assert refusal(read_labelled, Path("data/mnits"), GREY) == f"{rule}, but got 'data/mnits': did you mean 'data/mnist'?"
+    assert refusal(read_inputs, [Path("data/mnits")], GREY) == f"{rule}, but got 'data/mnits': did you mean 'data/mnist'?"
+
+
+def test_the_current_folder_is_called_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write_images(tmp_path / "pets", {"cat": [noise(4, 4)] * 3, "dog": [noise(4, 4)] * 3})
+    monkeypatch.chdir(tmp_path / "pets")
+    assert parts_of(Path(".")).train.source == "6 grey images of 4×4 in 2 classes (pets)"
+
+
+def test_an_unknown_kind_of_file_is_refused(tmp_path: Path):
+    path = write_text(tmp_path / "notes.docx", "no data")
+    assert refusal(parts_of, path) == "the data must be IDX, NPZ, CSV, TSV or images, but got notes.docx: rename it if it is one of these."
+
+
+def test_idx_is_known_by_how_it_begins(tmp_path: Path):
+    assert format_of(write_idx(tmp_path / "anything", noise(1, 2, 2), packed=True)) == "IDX"
+
+
+def test_a_single_picture_has_no_label(tmp_path: Path):
+    write_images(tmp_path, {"cat": [noise(4, 4)]})
+    assert refusal(parts_of, tmp_path / "cat" / "0.png") == (
+        "labelled images must come in one folder for each class, but got the single image 0.png."
+    )
+
+
+def test_a_target_for_images_is_refused(tmp_path: Path):
+    write_images(tmp_path / "pets", {"cat": [noise(4, 4)] * 2, "dog": [noise(4, 4)] * 2})
+    assert refusal(prepare, DataConfig(data=tmp_path / "pets", target="kind"), 0) == (
+        "a target is a column of a CSV or TSV, but got 'kind' for pets: leave it out."
+    )
+    assert refusal(prepare, DataConfig(target="kind"), 0) == (
+        "a target is a column of a CSV or TSV, but got 'kind' for the embedded digits: leave it out."
+    )
+
+
+def test_the_embedded_digits_are_no_regression():
+    assert refusal(prepare, DataConfig(task="regression"), 0) == (
+        "the embedded digits are classes, but got task 'regression': give data of your own."
+    )
+
+
+def test_a_class_of_one_example_is_refused(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "x,kind", "1,cat", "2,cat", "3,dog", "4,mouse", "5,mouse")
+    assert refusal(prepare, DataConfig(data=path, target="kind"), 0) == (
+        "a.csv must hold at least 2 examples of each class, one to learn from and one to score, but got 1 of class 'dog': "
+        "add more, or remove the class."
+    )
+
+
+def test_a_single_row_is_refused(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "x,y", "1,0.5")
+    assert refusal(prepare, DataConfig(data=path, target="y"), 0) == (
+        "a.csv must hold at least 2 examples, one to learn from and one to score, but got 1."
+    )
+
+
+def test_a_single_class_is_refused(tmp_path: Path):
+    write_images(tmp_path / "pets", {"cat": [noise(4, 4)] * 3})
+    assert refusal(parts_of, tmp_path / "pets") == "pets must have at least 2 classes, but got only 'cat'."
+
+
+def test_a_class_that_only_the_test_part_has_is_refused(tmp_path: Path):
+    write_mnist(tmp_path, "train", noise(4, 4, 4), [0, 1, 0, 1])
+    write_mnist(tmp_path, "t10k", noise(2, 4, 4), [1, 2])
+    assert refusal(parts_of, tmp_path) == (
+        "each label must be a class of the training data, but got '2' (t10k-images-idx3-ubyte[1]): the classes are 0, 1."
+    )
+
+
+def test_a_test_part_of_another_size_is_refused(tmp_path: Path):
+    path = write_npz(tmp_path / "a.npz", x=noise(4, 4, 4), y=np.array([0, 1, 0, 1]), x_test=noise(2, 5, 5), y_test=np.array([0, 1]))
+    assert refusal(parts_of, path) == (
+        "the test part of a.npz must hold grey images of 4×4, as the training data did, but got grey images of 5×5."
+    )
+
+
+def test_data_without_a_part_to_train_on_is_refused(tmp_path: Path):
+    path = write_npz(tmp_path / "a.npz", x_test=noise(2, 5, 5), y_test=np.array([0, 1]))
+    assert refusal(parts_of, path) == "a.npz must have a part to train on, but got only test."
+
+
+def test_text_to_predict_is_no_regression(tmp_path: Path):
+    config = DataConfig(data=write_text(tmp_path / "a.csv", *ROWS), target="answer", task="regression")
+    assert refusal(prepare, config, 0) == "regression predicts numbers, but got labels such as 'no': use --task classification."
+
+
+def test_a_model_of_images_refuses_tables_and_a_model_of_rows_refuses_images(tmp_path: Path):
+    table = write_text(tmp_path / "a.csv", *ROWS)
+    rows = parts_of(table, target="answer").train.schema
+    write_images(tmp_path, {"cat": [noise(4, 4, 3)]})
+    sentence = "this model was trained on grey images of 4×5, but got the table a.csv: give images, IDX or NPZ."
+    assert refusal(read_inputs, [table], GREY) == sentence
+    assert refusal(read_labelled, table, GREY) == sentence
+    assert refusal(read_inputs, [tmp_path / "cat" / "0.png"], rows) == (
+        "this model was trained on rows of 3 features, but got the image 0.png: give a CSV, TSV or NPZ."
+    )
+
+
+def test_a_prediction_of_nothing_is_refused(tmp_path: Path):
+    assert refusal(read_inputs, [], GREY) == "a prediction needs at least one file, but got none."
+    (tmp_path / "empty").mkdir()
+    assert refusal(read_inputs, [tmp_path / "empty"], GREY) == "the folder empty must hold images, but got none."
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"validation": 0.6}, "DataConfig.validation must be at most 0.5, but got 0.6."),
+        ({"test": 0.0}, "DataConfig.test must be at least 0.01, but got 0.0."),
+    ],
+)
+def test_options_out_of_bounds_are_refused(options: dict[str, Any], sentence: str):
+    assert refusal(lambda: DataConfig(**options)) == sentence

@@ -1,0 +1,122 @@
+import csv
+import gzip
+import io
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.written_files import refusal, write_text
+from neuropil.data.formats.delimited import ROWS_PER_BLOCK, DelimitedFile
+
+texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]) | st.sampled_from('",;|\t'), max_size=6).map(str.strip)
+
+
+def cells_of(path: Path) -> list[tuple[str, ...]]:
+    columns = [[text for block in DelimitedFile(path).blocks() for text in block[name].texts] for name in DelimitedFile(path).header]
+    return list(zip(*columns, strict=True))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=5), st.sampled_from(",;\t|"), st.booleans())
+def test_what_the_standard_library_writes_is_read_back(rows: list[tuple[str, ...]], delimiter: str, packed: bool):
+    written = io.StringIO()
+    csv.writer(written, delimiter=delimiter).writerows([("a", "b", "c"), *[(*row[:2], row[2] + "x") for row in rows]])
+    content = written.getvalue().encode("utf-8-sig" if packed else "utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        path.write_bytes(gzip.compress(content) if packed else content)
+        assert cells_of(path) == [(*row[:2], row[2] + "x") for row in rows]
+
+
+def test_rows_are_counted_as_a_spreadsheet_does_and_empty_ones_are_passed_over(tmp_path: Path):
+    (block,) = DelimitedFile(write_text(tmp_path / "a.csv", "a,b", "1,2", "", "3,4", ",", "5,6")).blocks()
+    assert list(block["a"].rows) == [2, 4, 6]
+    assert list(block["b"].texts) == ["2", "4", "6"]
+
+
+def test_a_long_table_comes_in_blocks_that_count_on(tmp_path: Path):
+    count = 2 * ROWS_PER_BLOCK + 5
+    path = write_text(tmp_path / "a.csv", "a,b", *[f"{number},x" for number in range(count)])
+    blocks = list(DelimitedFile(path).blocks())
+    assert [len(block["a"].texts) for block in blocks] == [ROWS_PER_BLOCK, ROWS_PER_BLOCK, 5]
+    assert [row for block in blocks for row in block["a"].rows] == list(range(2, count + 2))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["unix", "windows", "old mac"])
+def test_lines_may_end_in_any_way(tmp_path: Path, end: str):
+    (tmp_path / "a.csv").write_bytes(end.join(["a;b", "1;2", "3;4", ""]).encode())
+    assert cells_of(tmp_path / "a.csv") == [("1", "2"), ("3", "4")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "got"),
+    [
+        ([""], "an empty row"),
+        (["5.1,3.5,1.4"], "the numbers 5.1, 3.5, 1.4: add a row of names"),
+        ([",a,b", "0,1,2"], "nothing for column 1: name it or remove it"),
+        (["a,b,a", "0,1,2"], "'a' twice: rename one of the two"),
+    ],
+)
+def test_columns_without_names_of_their_own_are_refused(tmp_path: Path, lines: list[str], got: str):
+    path = write_text(tmp_path / "a.csv", *lines)
+    assert refusal(DelimitedFile, path) == f"a.csv must name each of its columns in the first row, but got {got}."
+
+
+def test_an_empty_file_is_refused(tmp_path: Path):
+    (tmp_path / "a.csv").touch()
+    assert refusal(DelimitedFile, tmp_path / "a.csv") == "a.csv must name each of its columns in the first row, but got an empty file."
+
+
+def test_a_header_alone_is_refused(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "a,b")
+    assert refusal(lambda: list(DelimitedFile(path).blocks())) == "a.csv must have rows, but got only a header."
+
+
+def test_a_row_of_another_width_is_named(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "a,b", "1,2", "", "1,2,3")
+    assert (
+        refusal(lambda: list(DelimitedFile(path).blocks())) == "each row of a.csv must have 2 cells, as the header has, but got 3 in row 4."
+    )
+
+
+def test_a_missing_column_is_offered_the_nearest(tmp_path: Path):
+    table = DelimitedFile(write_text(tmp_path / "a.csv", "age,Price,colour", "1,2,3"))
+    assert refusal(table.require_column, "PRISE") == "a.csv must have the column 'PRISE', but got age, Price, colour: did you mean 'Price'?"
+    assert refusal(table.require_column, "xyz") == "a.csv must have the column 'xyz', but got age, Price, colour."
+
+
+def test_a_wide_table_does_not_fill_the_screen_with_its_columns(tmp_path: Path):
+    table = DelimitedFile(write_text(tmp_path / "a.csv", ",".join(f"c{i}" for i in range(500)), ",".join("1" * 500)))
+    assert refusal(table.require_column, "price") == (
+        "a.csv must have the column 'price', but got c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 and 488 more."
+    )
+
+
+def test_text_that_is_not_utf_8_is_refused(tmp_path: Path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("größe,farbe\n1,grün\n".encode("latin-1"))
+    assert refusal(DelimitedFile, path) == "a.csv must be text in UTF-8, but got other bytes: save it as CSV UTF-8."
+
+
+def test_a_quote_that_never_ends_is_refused(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "a,b", '"1,2', *["3,4"] * 50_000)
+    assert refusal(lambda: list(DelimitedFile(path).blocks())) == (
+        "a.csv must be a table of text, but got a field larger than field limit (131072): is there a quote that never ends?"
+    )
+
+
+def test_a_name_of_a_column_that_never_ends_is_refused(tmp_path: Path):
+    assert refusal(DelimitedFile, write_text(tmp_path / "a.csv", "a" * 200_000)) == (
+        "a.csv must be a table of text, but got a field larger than field limit (131072): is there a quote that never ends?"
+    )
+
+
+def test_a_packed_table_that_is_cut_off_is_refused(tmp_path: Path):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 1000)[:-20])
+    assert refusal(lambda: list(DelimitedFile(path).blocks())) == (
+        "a.csv.gz must be a whole gzip file, but got one that is cut off or damaged: copy or download it again."
+    )

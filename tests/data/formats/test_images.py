@@ -1,0 +1,176 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from data.written_files import noise, refusal, write_images
+from neuropil.data.formats import contents as reading
+from neuropil.data.formats.images import images_below, read_image_folder, read_picture, read_pictures
+
+
+def pixels_of(path: Path, channels: int, height: int, width: int) -> np.ndarray:
+    return read_picture(path, channels, height, width).numpy().transpose(1, 2, 0)
+
+
+def test_a_folder_of_grey_pictures_is_read_pixel_for_pixel(tmp_path: Path):
+    cats, dogs = noise(3, 5, 7), noise(2, 5, 7, seed=1)
+    found = read_image_folder(write_images(tmp_path, {"dog": list(dogs), "cat": list(cats)}))
+    part = found.parts["train"]
+    assert part.labels.names == ("cat", "dog")
+    assert part.labels.values.tolist() == [0, 0, 0, 1, 1]
+    np.testing.assert_array_equal(part.inputs.values.numpy(), np.concatenate([cats, dogs])[:, None])
+    assert [part.inputs.name(index) for index in (0, 4)] == ["cat/0.png", "dog/1.png"]
+    assert found.note == ""
+
+
+def test_one_coloured_picture_makes_all_of_them_coloured(tmp_path: Path):
+    grey, colour = noise(4, 4), noise(4, 4, 3)
+    (images,) = [part.inputs.values for part in read_image_folder(write_images(tmp_path, {"a": [grey], "b": [colour]})).parts.values()]
+    assert images.shape == (2, 3, 4, 4)
+    np.testing.assert_array_equal(images[0], np.stack([grey] * 3))
+    np.testing.assert_array_equal(images[1], colour.transpose(2, 0, 1))
+
+
+def test_pictures_of_several_sizes_meet_at_the_median_and_the_report_says_so(tmp_path: Path):
+    found = read_image_folder(write_images(tmp_path, {"a": [noise(10, 20), noise(12, 26)], "b": [noise(50, 30)]}))
+    assert found.parts["train"].inputs.shape == (1, 12, 26)
+    assert found.note == "resized from several sizes"
+
+
+def test_large_pictures_are_reduced_and_keep_their_proportions(tmp_path: Path):
+    mixed = read_image_folder(write_images(tmp_path / "mixed", {"a": [noise(100, 200)], "b": [noise(101, 200), noise(100, 200)]}))
+    large = read_image_folder(write_images(tmp_path / "large", {"a": [noise(300, 600)], "b": [noise(300, 600)]}))
+    assert mixed.parts["train"].inputs.shape == (1, 32, 64)
+    assert (large.parts["train"].inputs.shape, large.note) == ((1, 32, 64), "resized from 300×600")
+
+
+def test_pictures_are_brought_to_the_shape_that_a_model_wants(tmp_path: Path):
+    found = read_image_folder(write_images(tmp_path, {"a": [noise(10, 20)], "b": [noise(30, 5)]}), (3, 6, 8))
+    assert found.parts["train"].inputs.shape == (3, 6, 8)
+
+
+@pytest.mark.parametrize(("name", "part"), [("test", "test"), ("Testing", "test"), ("val", "validation"), ("valid", "validation")])
+def test_a_folder_may_bring_its_own_parts(tmp_path: Path, name: str, part: str):
+    write_images(tmp_path / "train", {"a": [noise(4, 4)] * 2, "b": [noise(4, 4)]})
+    write_images(tmp_path / name, {"a": [noise(4, 4)], "b": [noise(4, 4)]})
+    parts = read_image_folder(tmp_path).parts
+    assert {name: len(part.inputs) for name, part in parts.items()} == {"train": 3, part: 2}
+    assert parts["train"].inputs.name(0) == "train/a/0.png"
+
+
+def test_a_class_may_be_called_train(tmp_path: Path):
+    found = read_image_folder(write_images(tmp_path, {"car": [noise(4, 4)], "train": [noise(4, 4)]}))
+    assert found.parts["train"].labels.names == ("car", "train")
+
+
+def test_hidden_files_and_files_that_are_no_pictures_are_passed_over(tmp_path: Path):
+    write_images(tmp_path, {"a": [noise(4, 4)], "b": [noise(4, 4)], ".cache": [noise(4, 4)], "b/.ipynb_checkpoints": [noise(4, 4)]})
+    (tmp_path / "a" / "._0.png").write_bytes(b"left by another system")
+    (tmp_path / "a" / "notes.txt").write_text("cats")
+    (tmp_path / "__MACOSX").mkdir()
+    assert [path.relative_to(tmp_path).as_posix() for path in images_below(tmp_path)] == ["a/0.png", "b/0.png"]
+    assert len(read_image_folder(tmp_path).parts["train"].inputs) == 2
+
+
+def test_sixteen_bits_are_scaled_to_eight(tmp_path: Path):
+    Image.fromarray(np.array([[0, 257, 257 * 100, 65535]], dtype=np.uint16)).save(tmp_path / "deep.png")
+    np.testing.assert_array_equal(pixels_of(tmp_path / "deep.png", 1, 1, 4)[..., 0], [[0, 1, 100, 255]])
+
+
+def test_transparent_pictures_are_laid_on_white(tmp_path: Path):
+    Image.fromarray(np.array([[[0, 0, 0, 0], [10, 20, 30, 255]]], dtype=np.uint8)).save(tmp_path / "clear.png")
+    np.testing.assert_array_equal(pixels_of(tmp_path / "clear.png", 3, 1, 2), [[[255, 255, 255], [10, 20, 30]]])
+
+
+def test_a_photograph_taken_sideways_is_turned_upright(tmp_path: Path):
+    upright = np.kron(np.array([[255, 0], [0, 0], [0, 0]], dtype=np.uint8), np.ones((16, 16), dtype=np.uint8))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be shown turned by 90 degrees clockwise
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        Image.fromarray(np.rot90(upright)).save(tmp_path / name / "photo.jpg", exif=exif, quality=95)
+    images = read_image_folder(tmp_path).parts["train"].inputs.values
+    assert images.shape == (2, 1, 48, 32)
+    np.testing.assert_allclose(images[0, 0].numpy(), upright, atol=12)
+
+
+def test_a_large_photograph_is_reduced_as_pillow_reduces_the_whole_of_it(tmp_path: Path):
+    path = tmp_path / "large.jpg"
+    Image.fromarray(np.kron(noise(8, 6, 3), np.ones((100, 100, 1), dtype=np.uint8))).save(path, quality=95)
+    with Image.open(path) as image:
+        reference = np.array(image.resize((12, 16), Image.Resampling.BILINEAR))
+    np.testing.assert_allclose(pixels_of(path, 3, 16, 12).astype(int), reference.astype(int), atol=8)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".bmp", ".tif", ".gif", ".pgm", ".PNG"])
+def test_many_formats_are_read(tmp_path: Path, suffix: str):
+    pixels = noise(6, 5)
+    found = read_image_folder(write_images(tmp_path, {"a": [pixels], "b": [pixels]}, suffix), (1, 6, 5))
+    np.testing.assert_array_equal(found.parts["train"].inputs.values[0, 0], pixels)
+
+
+def test_a_long_reading_shows_progress_and_the_same_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    write_images(tmp_path, {"a": list(noise(5, 4, 4))})
+    paths = images_below(tmp_path)
+    quick = read_pictures(paths, (1, 4, 4)).values
+    monkeypatch.setattr(reading, "PATIENCE", -1.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    slow = read_pictures(paths, (1, 4, 4)).values
+    assert torch.equal(quick, slow)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Reading images" in captured.err
+
+
+@pytest.mark.parametrize("content", [b"", b"no picture", None])
+def test_an_unreadable_picture_is_named(tmp_path: Path, content: bytes | None):
+    write_images(tmp_path, {"cat": [noise(40, 40)] * 2, "dog": [noise(40, 40)]})
+    bad = tmp_path / "cat" / "1.png"
+    bad.write_bytes(bad.read_bytes()[:300] if content is None else content)
+    assert refusal(read_image_folder, tmp_path) == (
+        f"each image must be readable, but got {bad}, which is damaged or no image: mend or remove it."
+    )
+
+
+FIX = "sort the images into folders named after their classes, or give the path of a file."
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path):
+    (tmp_path / "pets").mkdir()
+    assert refusal(read_image_folder, tmp_path / "pets") == (
+        f"the folder pets must hold one folder of images for each class, but got an empty folder: {FIX}"
+    )
+
+
+def test_pictures_without_classes_are_refused(tmp_path: Path):
+    write_images(tmp_path, {"pets": [noise(4, 4)] * 3})
+    assert refusal(read_image_folder, tmp_path / "pets") == (
+        f"the folder pets must hold one folder of images for each class, but got 3 images with no class, such as 0.png: {FIX}"
+    )
+
+
+def test_a_folder_of_other_files_is_refused_with_what_it_holds(tmp_path: Path):
+    (tmp_path / "pets").mkdir()
+    (tmp_path / "pets" / "pets.csv").write_text("a,b\n")
+    assert refusal(read_image_folder, tmp_path / "pets") == (
+        f"the folder pets must hold one folder of images for each class, but got pets.csv: {FIX}"
+    )
+
+
+def test_a_class_without_pictures_is_refused(tmp_path: Path):
+    write_images(tmp_path / "pets", {"cat": [noise(4, 4)], "dog": []})
+    assert refusal(read_image_folder, tmp_path / "pets") == (
+        "each folder in pets must hold the images of one class, but got 'dog' with none: "
+        "add images (.bmp, .gif, .jpeg, .jpg, .pgm, .png, .ppm, .tif, .tiff, .webp) or remove it."
+    )
+
+
+def test_a_model_of_strange_channels_does_not_read_pictures(tmp_path: Path):
+    write_images(tmp_path, {"a": [noise(4, 4)]})
+    assert refusal(read_pictures, [tmp_path / "a" / "0.png"], (2, 4, 4)) == (
+        "a model of 2 channels must get its images as NPZ arrays, but got 0.png."
+    )

@@ -1,0 +1,167 @@
+import contextlib
+import csv
+import gzip
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.written_files import refusal, write_text
+from neuropil.data.labelled_texts.files import LONG, TextColumns, as_labels, read_labelled_file
+from neuropil.errors import InputError
+
+GOOD, BAD = "a film to love for its music", "a film of two dull hours"
+NOTHING = TextColumns()
+words = st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=30).filter(str.strip)
+
+
+def found(path: Path, wanted: TextColumns = NOTHING, classes: tuple[str, ...] | None = None) -> list[tuple[str, str]]:
+    file = read_labelled_file(path, wanted, classes)
+    positions, names = file.labels.named()
+    return [(text, names[position]) for text, position in zip(file.texts, positions, strict=True)]
+
+
+ROWS = [(GOOD, "pos"), (BAD, "neg"), ("so good", "pos"), ("so bad", "neg")]
+
+
+@pytest.mark.parametrize("header", [None, "label\ttext", "sentiment\treview", "Class\tMessage", "polarity_of\twhat_they_said"])
+def test_columns_are_recognised_in_either_order_with_or_without_names(tmp_path: Path, header: str | None):
+    lines = [f"{label}\t{text}" for text, label in ROWS]
+    for turned in (False, True):
+        written = [*([header] if header else []), *lines]
+        written = ["\t".join(reversed(line.split("\t"))) for line in written] if turned else written
+        assert found(write_text(tmp_path / "a.tsv", *written)) == ROWS
+
+
+def test_names_are_mentioned_unless_the_user_gave_them(tmp_path: Path):
+    path = write_text(tmp_path / "a.tsv", "label\ttext", *(f"{label}\t{text}" for text, label in ROWS))
+    note = "The first line of a.tsv is taken for the names of its columns: 'text' tells 'label'."
+    assert read_labelled_file(path, NOTHING).notes == [note]
+    assert read_labelled_file(path, TextColumns(text="text")).notes == [note]
+    assert read_labelled_file(path, TextColumns("text", "label")).notes == []
+
+
+def test_a_label_that_comes_again_is_no_name(tmp_path: Path):
+    """Whatever the words of the first line are."""
+    path = write_text(tmp_path / "a.tsv", "class\tgo there", "text\tdo that", "class\tsee this", "text\thear it")
+    assert found(path)[0] == ("go there", "class")
+
+
+def test_the_same_texts_are_read_from_every_format(tmp_path: Path):
+    tsv = write_text(tmp_path / "a.tsv", *(f"{text}\t{label}" for text, label in ROWS))
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(tsv.read_bytes()))
+    with (tmp_path / "a.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        csv.writer(file, delimiter=";").writerows(ROWS)
+    for name in ("a.tsv", "a.tsv.gz", "a.csv"):
+        assert found(tmp_path / name) == ROWS
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.lists(st.tuples(words, st.sampled_from(["0", "1", "2"])), min_size=6, max_size=30), st.booleans())
+def test_what_was_written_is_read(rows: list[tuple[str, str]], turned: bool):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, quoting=csv.QUOTE_ALL).writerows(
+                [("y", "text"), *((b, a) for a, b in rows)] if turned else [("text", "y"), *rows]
+            )
+        assert found(path) == rows
+
+
+def test_columns_asked_for_by_name_are_found_among_several(tmp_path: Path):
+    path = write_text(tmp_path / "a.tsv", "id\tstars\ttitle\tbody of it", "1\t5\tfine\tgood", "2\t1\tbad\tdull", "3\t5\tfine\tnice")
+    assert found(path, TextColumns("title", "stars")) == [("fine", "5"), ("bad", "1"), ("fine", "5")]
+    assert found(path, TextColumns("body of it", "stars")) == [("good", "5"), ("dull", "1"), ("nice", "5")]
+
+
+def test_usual_names_are_enough_among_several_columns(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "id,Label,split,Text", "1,x,train,one", "2,y,train,two", "3,x,test,three")
+    assert found(path) == [("one", "x"), ("two", "y"), ("three", "x")]
+
+
+def test_numbers_are_classes_in_their_order_and_names_in_that_of_the_alphabet():
+    assert as_labels(["10", "2", "2.0", "10"]).occurring() == ("2", "10")
+    assert as_labels(["b", "10", "a"]).occurring() == ("10", "a", "b")
+    assert as_labels(["nan", "inf"]).occurring() == ("inf", "nan")
+    np.testing.assert_array_equal(as_labels(["b", "a", "b"]).values, [0, 1, 0])
+
+
+def test_what_is_odd_is_counted_and_only_what_says_nothing_is_left_out(tmp_path: Path):
+    long = "so long " * LONG
+    lines = [f"{GOOD}\tpos", f"{BAD}\tneg", " \tpos", "no label\t", f"{GOOD}\tpos", f"{BAD}\tpos", f"{long}\tneg", "", "\t"]
+    file = read_labelled_file(write_text(tmp_path / "a.tsv", *lines), NOTHING)
+    assert list(file.texts) == [GOOD, BAD, GOOD, BAD, long]
+    assert file.lines == [1, 2, 5, 6, 7]
+    assert file.notes == [
+        "1 of 7 texts is empty and is left out (first: line 3).",
+        "1 of 7 texts has no label and is left out (first: line 4).",
+        "1 of 7 texts has more than 20,000 characters (first: line 7).",
+        "1 of 7 texts is an exact copy of an earlier one (first: line 5).",
+        "1 of 7 texts has another label than an earlier copy of it (first: line 6).",
+    ]
+
+
+def test_classes_of_a_model_tell_labels_from_texts_in_a_file_of_one_line(tmp_path: Path):
+    classes = ("neg", "pos")
+    assert found(write_text(tmp_path / "a.tsv", "dull\tneg"), NOTHING, classes) == [("dull", "neg")]
+    assert found(write_text(tmp_path / "b.tsv", "neg\tdull"), NOTHING, classes) == [("dull", "neg")]
+    assert found(write_text(tmp_path / "c.tsv", "mood\twords", "neg\tdull"), NOTHING, classes) == [("dull", "neg")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "wanted", "sentence"),
+    [
+        ([""], NOTHING, "a.tsv must hold texts with labels, but got an empty file."),
+        (["one text"], NOTHING, "a.tsv must have two columns with a tab between them, a text and its label, but got one."),
+        (["a\tb", "c"], NOTHING, "each line of a.tsv must have 2 columns, as the first has, but got 1 in line 2."),
+        (["text\tlabel", "a\t"], NOTHING, "a.tsv must hold texts with labels, but got none."),
+        (
+            ["one\ttwo\tthree", "a\tb\tc"],
+            NOTHING,
+            "a.tsv must have two columns, or two that you name, but got 3: one, two, three: "
+            "choose with --text-column and --label-column, which name columns in the first line.",
+        ),
+        (
+            ["text\tlabel", "a\tb"],
+            TextColumns("txt", None),
+            "a.tsv must have the column 'txt', but got text, label: did you mean 'text'?",
+        ),
+        (["text\tlabel", "a\tb"], TextColumns("text", "text"), "texts and labels must be different columns, but got 'text' for both."),
+        (
+            ["id\ttext\tlabel", "1\ta\tb"],
+            TextColumns("text"),
+            "a.tsv has 3 columns, but got only 'text': name another with --label-column.",
+        ),
+        (
+            [f"{number}\ttext {number}" for number in range(1_000)],
+            NOTHING,
+            "labels of a.tsv must repeat, for a class is learned from several texts, but got 1,000 different ones for 1,000 texts: "
+            "name the right column with --label-column.",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_one_sentence(tmp_path: Path, lines: list[str], wanted: TextColumns, sentence: str):
+    assert refusal(read_labelled_file, write_text(tmp_path / "a.tsv", *lines), wanted) == sentence
+
+
+def test_a_csv_needs_no_tab(tmp_path: Path):
+    assert (
+        refusal(read_labelled_file, write_text(tmp_path / "a.csv", "a"), NOTHING)
+        == "a.csv must have two columns, a text and its label, but got one."
+    )
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.booleans(), st.data())
+def test_whatever_happens_to_a_file_it_is_read_or_refused(packed: bool, data: st.DataObject):
+    content = "".join(f"{label}\t{text}\n" for text, label in ROWS).encode()
+    content = bytearray(gzip.compress(content, mtime=0) if packed else content)
+    for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=4)):
+        content[place] = data.draw(st.integers(0, 255))
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(InputError):
+        path = Path(folder) / "a.tsv"
+        path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+        assert all(text.strip() and label for text, label in found(path))

@@ -1,0 +1,86 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from neuropil.data.formats.delimited import Cells
+from neuropil.data.series.dates import read_dates, recognise_dates
+from neuropil.errors import InputError
+
+DAYS = pd.date_range("2023-12-28", periods=40, freq="D")
+
+
+def cells(texts: list[str], name: str = "date") -> Cells:
+    return Cells("shop.csv", name, range(2, len(texts) + 2), texts)
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%d %b %Y", "%B %d, %Y", "%Y%m%d", "%Y-%m-%dT%H:%M:%SZ"],
+)
+def test_dates_are_read_as_pandas_wrote_them(form: str):
+    dates, doubt = read_dates(cells(list(DAYS.strftime(form))))
+    assert (dates == DAYS.to_numpy().astype("M8[s]")).all()
+    assert doubt is None
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%Y-%m-%d %H:%M", "%m/%d/%Y %I:%M %p"])
+def test_times_are_read_too(form: str):
+    hours = pd.date_range("2023-12-28 21:00", periods=400, freq="h")
+    assert (read_dates(cells(list(hours.strftime(form))))[0] == hours.to_numpy().astype("M8[s]")).all()
+
+
+def test_years_months_and_quarters_are_dates():
+    assert read_dates(cells(["1700", "1701"]))[0].astype("M8[Y]").astype(str).tolist() == ["1700", "1701"]
+    assert read_dates(cells(["1700.0", "1701.0"]))[0].astype(str).tolist() == ["1700-01-01T00:00:00", "1701-01-01T00:00:00"]
+    assert read_dates(cells(["Jan 2020", "Feb 2020"]))[0].astype("M8[M]").astype(str).tolist() == ["2020-01", "2020-02"]
+    assert read_dates(cells(["2020Q1", "2020-Q4"]))[0].astype("M8[M]").astype(str).tolist() == ["2020-01", "2020-10"]
+
+
+def test_offsets_from_greenwich_are_taken_out():
+    assert read_dates(cells(["2020-01-01 02:00+02:00", "2020-01-01 01:00Z"]))[0].astype(str).tolist() == [
+        "2020-01-01T00:00:00",
+        "2020-01-01T01:00:00",
+    ]
+
+
+def test_the_order_of_day_and_month_is_the_one_in_which_dates_rise():
+    rising_as_days = ["01/02/2020", "02/01/2020", "03/02/2020"]  # 1 February, 2 January …
+    dates, doubt = read_dates(cells(rising_as_days))
+    assert dates.astype("M8[D]").astype(str).tolist() == ["2020-01-02", "2020-02-01", "2020-03-02"]
+    assert doubt is None
+
+
+def test_an_order_that_cannot_be_known_is_said():
+    dates, doubt = read_dates(cells(["01/01/2020", "01/02/2020"]))
+    assert np.diff(dates).astype(int).tolist() == [86_400]
+    assert doubt == "Dates such as 01/01/2020 are read with the month first; write 2020-12-31 if the day comes first."
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        (
+            ["2020-01-01", "soon", "2020-01-03"],
+            "row 3, column 'date' of shop.csv must hold a date, but got 'soon': write dates such as 2020-12-31 or 2020-12-31 18:00.",
+        ),
+        (["01.02.2020", ""], "row 3, column 'date' of shop.csv must hold a date, but got an empty cell: fill it in or remove the row."),
+    ],
+)
+def test_what_is_no_date_is_shown_with_its_place(texts: list[str], sentence: str):
+    with pytest.raises(InputError) as error:
+        read_dates(cells(texts))
+    assert str(error.value) == sentence
+
+
+def test_the_column_of_dates_is_found_by_its_name_or_by_what_it_holds():
+    days, numbers, words = cells(["2020-01-01", "2020-01-02"], "when"), cells(["3", "4"], "sales"), cells(["a", "b"], "shop")
+    assert recognise_dates({"sales": numbers, "shop": words, "when": days}) == "when"
+    assert recognise_dates({"when": days, "Date": cells(["2020-01-01", "2020-01-02"], "Date")}) == "Date"
+    assert recognise_dates({"sales": numbers, "shop": words}) is None
+
+
+def test_numbers_are_years_only_where_the_name_says_so():
+    years = ["1950", "1951"]
+    assert recognise_dates({"Year": cells(years, "Year")}) == "Year"
+    assert recognise_dates({"sales": cells(years, "sales")}) is None
+    assert recognise_dates({"year": cells(["3", "4"], "year")}) is None

@@ -1,0 +1,54 @@
+"""A long text has the tokens of the whole, wherever it is cut, in memory or mapped from a file."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neuropil.data.corpus.dataset import python_documentation
+from neuropil.data.tokenizers import encoding as encoded_text
+from neuropil.data.tokenizers.encoding import encode_text
+from neuropil.data.tokenizers.learned import Tokenizer
+from neuropil.data.tokenizers.training import learn_merges, learn_word_pieces
+
+DOCUMENTATION = python_documentation()[0][:30_000]
+TOKENIZERS = [
+    learn_merges([DOCUMENTATION], 400),
+    learn_word_pieces([DOCUMENTATION], 400),
+    Tokenizer.train([DOCUMENTATION], "characters"),
+    Tokenizer.train([DOCUMENTATION], "words"),
+]
+spaced = st.text(st.sampled_from("ab' \n\t1!é\x1c\x85\u00a0\u3000日")).filter(len)
+
+
+@given(text=spaced | st.text(max_size=80), tokenizer=st.sampled_from(TOKENIZERS), piece=st.integers(1, 9))
+@settings(deadline=None)
+def test_pieces_have_the_tokens_of_the_whole(text: str, tokenizer, piece: int):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoded_text, "PIECE", piece)
+        patch.setattr(encoded_text, "PIECES_AT_ONCE", 2)
+        assert encode_text(tokenizer, text).tolist() == tokenizer.encode([text])[0]
+
+
+def test_a_large_text_is_mapped_and_the_same(monkeypatch: pytest.MonkeyPatch):
+    expected = TOKENIZERS[0].encode([DOCUMENTATION])[0]
+    monkeypatch.setattr(encoded_text, "PIECE", 1_000)
+    monkeypatch.setattr(encoded_text, "PIECES_AT_ONCE", 4)
+    monkeypatch.setattr(encoded_text, "IN_MEMORY", 1_500)
+    opened: list[np.memmap] = []
+    real = np.memmap
+
+    def watched(*arguments, **options):
+        opened.append(real(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(np, "memmap", watched)
+    tokens = encode_text(TOKENIZERS[0], DOCUMENTATION)
+    assert tokens.dtype == torch.int32
+    assert tokens.tolist() == expected
+    assert len(opened) == 1
+
+
+def test_an_empty_text_has_no_tokens():
+    assert encode_text(TOKENIZERS[0], "").tolist() == []

@@ -1,0 +1,187 @@
+"""A run folder from Python: trained, loaded, used, resumed, and refused when it is not what it says."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import neuropil
+from neuropil.errors import InputError, RunError
+from neuropil.runs.comparison import compare
+from neuropil.runs.pages.gradients import write_gradients
+from neuropil.runs.run import Run, resume, rewrite_report
+from real_data import diabetes, digits
+
+SMALL: dict[str, Any] = {"epochs": 15, "hidden": (48,), "show_progress": False}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return neuropil.train("mlp", out=tmp_path_factory.mktemp("runs") / "mlp", **SMALL)
+
+
+def copy(run: Run, folder: Path) -> Path:
+    return Path(shutil.copytree(run.folder, folder))
+
+
+def test_a_run_is_a_folder_with_its_five_files(run: Run):
+    names = {path.name for path in run.folder.iterdir()}
+    assert names == {"config.json", "model.safetensors", "metrics.jsonl", "checkpoint.safetensors", "report.html"}
+
+
+def test_a_loaded_run_predicts_what_the_trained_one_does(run: Run):
+    images, targets = (part[:50] for part in digits())
+    loaded = neuropil.load(str(run.folder))
+    assert torch.equal(loaded.predict(images).scores, run.predict(torch.from_numpy(images)).scores)
+    assert run.predict(images).labels == [row[0].split()[0] for row in run.predict(images).lines()]
+    assert np.mean(np.array(run.predict(images).labels, dtype=int) == targets) > 0.8
+
+
+def test_one_image_without_axes_for_example_and_channel_will_do(run: Run):
+    image = digits()[0][3]
+    assert torch.equal(run.predict(image).scores, run.predict(image[None, None]).scores)
+
+
+def test_inputs_of_another_shape_are_refused(run: Run):
+    with pytest.raises(InputError) as error:
+        run.predict(np.zeros((5, 9, 9), np.uint8))
+    assert str(error.value) == "inputs must have the shape (example, 1, 8, 8), but got (5, 9, 9)."
+
+
+def test_the_model_is_an_ordinary_module_in_evaluation_mode(run: Run):
+    assert isinstance(run.model, torch.nn.Module)
+    assert not run.model.training
+
+
+def test_results_stand_beside_their_baselines_and_evaluate_repeats_them(run: Run):
+    assert [result.name for result in run.results] == ["mlp", "logistic regression", "always the most frequent class"]
+    assert run.metrics["accuracy"] > 0.9
+    assert run.evaluate() == run.metrics
+
+
+def test_resuming_a_finished_run_changes_nothing(run: Run):
+    before = {path: path.read_bytes() for path in run.folder.iterdir()}
+    resume(run.folder, show_progress=False)
+    assert {path: path.read_bytes() for path in run.folder.iterdir()} == before
+
+
+def test_a_report_can_be_written_again(run: Run, tmp_path: Path):
+    folder = copy(run, tmp_path / "copy")
+    (folder / "report.html").unlink()
+    assert "Where it errs" in rewrite_report(folder, show_progress=False).report.read_text()
+
+
+def test_the_command_in_the_configuration_has_only_what_differs(run: Run):
+    assert run.settings["command"] == f"neuropil train mlp --hidden 48 --epochs 15 --out {run.folder}"
+
+
+def test_runs_are_compared_by_their_scores_and_differing_options(run: Run, tmp_path: Path):
+    other = neuropil.train("mlp", out=tmp_path / "other", **{**SMALL, "epochs": 1}, seed=3)
+    header, rows = compare([run, other])
+    table = {row[0]: row[1:] for row in rows}
+    assert header == ["", "mlp", "other"]
+    assert table["seed"] == ["0", "3"]
+    assert table["--epochs"] == ["15", "1"]
+    assert "--hidden" not in table
+
+
+def test_the_gradients_of_a_run_are_diagnosed_in_words(run: Run, tmp_path: Path):
+    path, sentences = write_gradients(neuropil.load(copy(run, tmp_path / "copy")))
+    assert path.name == "gradients.html"
+    assert any("Gradients" in sentence for sentence in sentences)
+
+
+def edit(folder: Path, **changes: object) -> Path:
+    path = folder / "config.json"
+    settings = json.loads(path.read_text())
+    settings["neuropil"] |= changes
+    path.write_text(json.dumps(settings))
+    return folder
+
+
+def test_a_newer_run_is_refused(run: Run, tmp_path: Path):
+    folder = edit(copy(run, tmp_path / "copy"), format=2)
+    with pytest.raises(RunError) as error:
+        neuropil.load(folder)
+    assert str(error.value) == f"{folder} must have format 1 or older, but got format 2: upgrade neuropil."
+
+
+def test_a_damaged_configuration_is_refused(run: Run, tmp_path: Path):
+    folder = copy(run, tmp_path / "copy")
+    (folder / "config.json").write_text('{"neuropil": {"format": 1}}')
+    with pytest.raises(RunError) as error:
+        neuropil.load(folder)
+    assert str(error.value) == (
+        f"{folder}/config.json must be the JSON that neuropil wrote, but got one without command, facts, options, recipe, seed: "
+        "train again or restore it."
+    )
+    (folder / "config.json").write_text('{"neuropil": ')
+    with pytest.raises(RunError, match=r"config\.json must be the JSON that neuropil wrote, but got a damaged file"):
+        neuropil.load(folder)
+
+
+def test_damaged_weights_are_refused(run: Run, tmp_path: Path):
+    folder = copy(run, tmp_path / "copy")
+    (folder / "model.safetensors").write_bytes(b"not weights")
+    with pytest.raises(RunError, match=r"model\.safetensors must be a whole safetensors file"):
+        _ = neuropil.load(folder).model
+
+
+def test_a_folder_that_is_no_run_is_refused_and_the_newest_run_offered(run: Run):
+    with pytest.raises(RunError) as error:
+        neuropil.load(run.folder.parent / "mpl")
+    assert str(error.value) == (
+        f"a run is a folder with a config.json, but got '{run.folder.parent}/mpl': the newest here is {run.folder}."
+    )
+
+
+def test_a_run_is_not_continued_on_other_data(run: Run, tmp_path: Path):
+    folder = copy(run, tmp_path / "copy")
+    facts = json.loads((folder / "config.json").read_text())["neuropil"]["facts"]
+    edit(folder, facts={**facts, "fingerprint": "0" * 16})
+    with pytest.raises(RunError, match="must be continued with the data that it was started with, but got data that has changed since"):
+        rewrite_report(folder, show_progress=False)
+
+
+def test_an_output_folder_that_is_in_use_is_refused(run: Run):
+    with pytest.raises(InputError) as error:
+        neuropil.train("mlp", out=run.folder, show_progress=False)
+    assert str(error.value) == (f"the output folder must be new or empty, but got '{run.folder}': choose another, or neuropil resume it.")
+
+
+def test_epochs_and_minutes_exclude_each_other(tmp_path: Path):
+    with pytest.raises(InputError) as error:
+        neuropil.train("mlp", epochs=1, minutes=1.0, out=tmp_path / "run")
+    assert str(error.value) == "a run ends after epochs or after minutes, but got both: give one of them."
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_misspelt_monitor_leaves_no_folder_behind(tmp_path: Path):
+    with pytest.raises(InputError) as error:
+        neuropil.train("mlp", monitor="acuracy", out=tmp_path / "run")
+    assert str(error.value) == "monitor must name a validation metric, but got 'acuracy': did you mean 'accuracy'?"
+    assert not (tmp_path / "run").exists()
+
+
+def test_wrong_data_leaves_no_folder_behind(tmp_path: Path):
+    with pytest.raises(InputError):
+        neuropil.train("mlp", data=tmp_path / "nothing.csv", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_table_with_numbers_as_targets_is_learned_in_their_own_units(tmp_path: Path):
+    names, features, progression = diabetes()
+    lines = [",".join([*names, "progression"])]
+    lines += [",".join(map(str, [*row, target])) for row, target in zip(features, progression, strict=True)]
+    table = tmp_path / "diabetes.csv"
+    table.write_text("\n".join(lines) + "\n")
+    run = neuropil.train("mlp", data=str(table), target="progression", out=tmp_path / "run", show_progress=False)
+    mlp, _, mean = run.results
+    assert mlp.metrics["absolute_error"] < 0.85 * mean.metrics["absolute_error"]
+    values = run.predict(str(table)).values
+    assert 0 < values.min() < values.max() < 400
+    assert np.corrcoef(values, progression)[0, 1] > 0.6

@@ -1,0 +1,84 @@
+"""Short trainings inside a study."""
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from neuropil.data.examples.files import DataConfig
+from neuropil.errors import InputError
+from neuropil.parts.objectives import Classification
+from neuropil.protocols import Batch, Phase
+from neuropil.tasks.trial import alone, in_order, new_mlp, prepare_classes, prepare_parts, score, shuffled, train_trial
+from neuropil.training.interruption import Interrupted
+from neuropil.training.loop import TrainingConfig
+
+CONFIG = TrainingConfig(epochs=2, batch_size=256, keep="last")
+
+
+class Stopped:
+    """A learner whose user presses Ctrl-C in update number `stop`."""
+
+    def __init__(self, learner: Classification, stop: int):
+        self.learner, self.model, self.stop, self.updates = learner, learner.model, stop, 0
+
+    def phases(self) -> Sequence[Phase]:
+        return [Phase("classification", dict(self.model.named_parameters()), self.loss)]
+
+    def loss(self, batch: Batch) -> Tensor:
+        self.updates += 1
+        if self.updates == self.stop:
+            os.kill(os.getpid(), signal.SIGINT)
+        return self.learner.loss(batch)
+
+    def metrics(self, batch: Batch) -> Mapping[str, Tensor]:
+        return self.learner.metrics(batch)
+
+
+def test_a_study_that_is_stopped_in_a_trial_goes_on_to_the_same_weights(tmp_path: Path):
+    splits = prepare_classes(DataConfig(), 0)
+    batches, validation = shuffled(splits.train, CONFIG.batch_size, 0), in_order(splits.validation)
+    learners = [Classification(new_mlp(splits.train, 0, hidden=(8,))) for _ in range(3)]
+    whole, broken, resumed = learners
+    train_trial(tmp_path / "whole", "one", whole, batches, validation, CONFIG, seed=0)
+    with pytest.raises(Interrupted) as stop:
+        train_trial(tmp_path / "broken", "one", Stopped(broken, stop=3), batches, validation, CONFIG, seed=0)
+    assert stop.value.folder == tmp_path / "broken", "it is the study that is resumed, not the trial"
+    train_trial(tmp_path / "broken", "one", resumed, batches, validation, CONFIG, seed=0)
+    for own, other in zip(whole.model.state_dict().values(), resumed.model.state_dict().values(), strict=True):
+        assert torch.equal(own, other)
+    assert score(whole, splits.test) == score(resumed, splits.test)
+
+
+def test_first_weights_depend_on_the_seed_alone():
+    train = prepare_classes(DataConfig(), 0).train
+    first, again, other = (new_mlp(train, seed, hidden=(8,)).output.weight for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    with alone():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
+
+
+def test_a_study_needs_a_validation_part():
+    with pytest.raises(InputError) as error:
+        prepare_parts(DataConfig(validation=0.0), 0)
+    assert str(error.value) == "this study needs a validation part, but got validation 0: give --validation 0.1."
+
+
+def test_a_study_of_accuracies_needs_classes(tmp_path: Path):
+    table = tmp_path / "numbers.csv"
+    table.write_text("a,b\n" + "".join(f"{i},{i * 0.37}\n" for i in range(40)))
+    with pytest.raises(InputError) as error:
+        prepare_classes(DataConfig(data=table, target="b"), 0)
+    assert str(error.value) == (
+        "this study needs data with classes, but got 40 rows of 1 features (numbers.csv): leave --data out to use the embedded digits."
+    )
