@@ -83,7 +83,9 @@ def main(words: Sequence[str]) -> None:
     arguments = parse(Arguments(), words, command="claims", about="Recompute the figures that the docs quote.")
     figures = available(arguments)
     if unknown := sorted(set(arguments.only) - set(figures)):
-        raise SystemExit(f"Figures that can be recomputed with these options are {', '.join(figures)}, and not {unknown[0]}.")
+        raise SystemExit(
+            f"Figures that can be recomputed with these options are {', '.join(figures)}, and not {unknown[0]}."
+        )
     for name in arguments.only or figures:
         about, compute = figures[name]
         publish(name, about, compute())
@@ -93,19 +95,34 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
     """What each figure is, and how it is made."""
     exact = f"Share of {NUM_DATES:,} unseen dates that `neuropil train"
     figures: dict[str, tuple[str, Callable[[], list[str]]]] = {
-        "digits": ("Accuracy on the 20 % of the embedded digits that are held out, another split for each of five seeds.", digits),
+        "digits": (
+            "Accuracy on the 20 % of the embedded digits that are held out, another split for each of five seeds.",
+            digits,
+        ),
         "dates": (f"{exact} transformer` reads exactly right, by language.", dates),
         "seq2seq": (f"{exact} seq2seq --attention NAME` reads exactly right, by the length of what is read.", seq2seq),
         "forecasts": (FORECASTS, forecasts),
-        "language-models": ("Bits per character of held-out Python documentation after `neuropil train NAME`.", language_models),
+        "language-models": (
+            "Bits per character of held-out Python documentation after `neuropil train NAME`.",
+            language_models,
+        ),
         "captioner": ("Captions of unseen combinations of unseen digits after `neuropil train captioner`.", captions),
-        "tracker": ("Mean distance in pixels from the true place of an unseen digit after `neuropil train tracker`.", tracks),
+        "tracker": (
+            "Mean distance in pixels from the true place of an unseen digit after `neuropil train tracker`.",
+            tracks,
+        ),
         "tags": ("Tags of the letters of unseen dates after `neuropil train tagger`.", tags),
-        "docstrings": ("From which library an unseen docstring comes, after `neuropil train text_classifier`.", docstrings),
+        "docstrings": (
+            "From which library an unseen docstring comes, after `neuropil train text_classifier`.",
+            docstrings,
+        ),
         "gpt2": ("Bits per byte of held-out Python documentation after `neuropil train gpt2 --minutes N`.", gpt2),
         "rounding": (ROUNDING, rounding),
         "bert": ("Hidden tokens of held-out Python documentation that are found after `neuropil train bert`.", bert),
-        "vit": ("Accuracy on the 20 % of the embedded digits that are held out, another split for each of five seeds.", vit),
+        "vit": (
+            "Accuracy on the 20 % of the embedded digits that are held out, another split for each of five seeds.",
+            vit,
+        ),
         "clip": (f"The right one of {POOL} unseen scenes or captions, after `neuropil train clip`.", clip),
     }
     if (folder := arguments.mnist) is not None:
@@ -141,12 +158,19 @@ def seq2seq() -> list[str]:
             groups = [right, *(within for _, _, within in by_length(test.sources, right))]
             columns.append([*(percent(statistics.mean(group)) for group in groups), f"{training_seconds(run):,.0f}"])
     labels = [f"{low} to {high} characters" for low, high, _ in by_length(test.sources, [True] * len(test.sources))]
-    return table(["source", *ATTENTIONS], [list(row) for row in zip(["all", *labels, "seconds of training"], *columns, strict=True)])
+    return table(
+        ["source", *ATTENTIONS],
+        [list(row) for row in zip(["all", *labels, "seconds of training"], *columns, strict=True)],
+    )
 
 
 def forecasts() -> list[str]:
     metrics = {"mase": decimals, "pinball_loss": decimals, "coverage": percent}
-    rows = [[data, *row] for data in ("sunspots", "co2") for row in results("forecaster", metrics, FORECAST_SEEDS, dataset=data)]
+    rows = [
+        [data, *row]
+        for data in ("sunspots", "co2")
+        for row in results("forecaster", metrics, FORECAST_SEEDS, dataset=data)
+    ]
     return table(["series", "forecast", "MASE", "pinball loss", "inside the 80 % band", "seconds of training"], rows)
 
 
@@ -163,7 +187,9 @@ def gpt2() -> list[str]:
     rows = [
         [f"{row[0]}, {minutes} minutes" if place == 0 else row[0], *row[1:]]
         for number, minutes in enumerate(GPT2_MINUTES)
-        for place, row in enumerate(results("gpt2", {"bits_per_byte": decimals}, range(1), minutes=minutes)[: None if number else 1])
+        for place, row in enumerate(
+            results("gpt2", {"bits_per_byte": decimals}, range(1), minutes=minutes)[: None if number else 1]
+        )
     ]
     return table(["model", "bits per byte", "seconds of training"], rows)
 
@@ -173,12 +199,18 @@ def rounding() -> list[str]:
     with trained("gpt2", minutes=GPT2_MINUTES[0]) as run:
         model = cast(GPT2LanguageModel, run.trained)
         tokens = model.tokens_of(cast(LanguageModelling, run.experiment()).held_out_text(ROUNDED_CHARACTERS))
-        windows = tokens[: len(tokens) // model.model.config.context * model.model.config.context].view(-1, model.model.config.context)
+        windows = tokens[: len(tokens) // model.model.config.context * model.model.config.context].view(
+            -1, model.model.config.context
+        )
         found = {precision: expected(FastDecoder(model.model, precision), windows) for precision in get_args(Precision)}
     exact = found["float32"]
     right = windows[:, 1:, None]
     rows = [
-        [precision, f"{(-logs.gather(-1, right).mean()).exp():.3f}", f"{(exact.exp() * (exact - logs)).sum(-1).mean():.1e}"]
+        [
+            precision,
+            f"{(-logs.gather(-1, right).mean()).exp():.3f}",
+            f"{(exact.exp() * (exact - logs)).sum(-1).mean():.1e}",
+        ]
         for precision, logs in found.items()
     ]
     return table(["weights", "perplexity", "KL from float32 in nats a token"], rows)
@@ -215,18 +247,30 @@ def vit() -> list[str]:
 
 def vit_mnist(path: Path) -> list[str]:
     score = train("vit", data=path, patch=VIT_PATCH, minutes=VIT_MINUTES)
-    rows = [["neuropil vit", percent(score.accuracy), seconds([score])], ["logistic regression", percent(score.baseline), ""]]
+    rows = [
+        ["neuropil vit", percent(score.accuracy), seconds([score])],
+        ["logistic regression", percent(score.baseline), ""],
+    ]
     return table(["model", "accuracy", "seconds of training"], rows)
 
 
 def clip() -> list[str]:
     metrics = {"caption_accuracy": percent, "picture_accuracy": percent}
-    return table(["model", "caption of a scene", "scene of a caption", "seconds of training"], results("clip", metrics, CAPTION_SEEDS))
+    return table(
+        ["model", "caption of a scene", "scene of a caption", "seconds of training"],
+        results("clip", metrics, CAPTION_SEEDS),
+    )
 
 
 def mini_lm_reviews(path: Path) -> list[str]:
     rows = results(
-        "bert_classifier", {"accuracy": percent}, range(1), named="MiniLM, taught further", data=path, start=mini_lm(), **REVIEWED
+        "bert_classifier",
+        {"accuracy": percent},
+        range(1),
+        named="MiniLM, taught further",
+        data=path,
+        start=mini_lm(),
+        **REVIEWED,
     )
     return table(["classifier", "accuracy", "seconds of training"], rows)
 
@@ -238,16 +282,22 @@ def captions() -> list[str]:
 
 def tracks() -> list[str]:
     metrics = {"hidden_error": decimals, "visible_error": decimals}
-    return table(["tracker", "while hidden", "while seen", "seconds of training"], results("tracker", metrics, TRACK_SEEDS))
+    return table(
+        ["tracker", "while hidden", "while seen", "seconds of training"], results("tracker", metrics, TRACK_SEEDS)
+    )
 
 
 def tags() -> list[str]:
     metrics = {"token_accuracy": percent, "exact_accuracy": percent}
-    return table(["tagger", "of letters", "of whole dates", "seconds of training"], results("tagger", metrics, range(1)))
+    return table(
+        ["tagger", "of letters", "of whole dates", "seconds of training"], results("tagger", metrics, range(1))
+    )
 
 
 def docstrings() -> list[str]:
-    return table(["classifier", "accuracy", "seconds of training"], results("text_classifier", {"accuracy": percent}, range(1)))
+    return table(
+        ["classifier", "accuracy", "seconds of training"], results("text_classifier", {"accuracy": percent}, range(1))
+    )
 
 
 def reviews(path: Path) -> list[str]:
@@ -262,7 +312,12 @@ def reviews(path: Path) -> list[str]:
 
 
 def results(
-    name: str, metrics: Mapping[str, Callable[[float], str]], seeds: Sequence[int], *, named: str | None = None, **options: Any
+    name: str,
+    metrics: Mapping[str, Callable[[float], str]],
+    seeds: Sequence[int],
+    *,
+    named: str | None = None,
+    **options: Any,
 ) -> list[list[str]]:
     """A row for a system and for each that its run compares it with: means over the seeds."""
     found: dict[str, list[Mapping[str, float]]] = {}
@@ -275,7 +330,8 @@ def results(
     rows: list[list[str]] = []
     for label, scores in found.items():
         values = [
-            shown(statistics.mean(score[metric] for score in scores)) if metric in scores[0] else "" for metric, shown in metrics.items()
+            shown(statistics.mean(score[metric] for score in scores)) if metric in scores[0] else ""
+            for metric, shown in metrics.items()
         ]
         rows.append([label, *values, "" if rows else f"{statistics.mean(durations):,.0f}"])
     return rows
@@ -304,7 +360,10 @@ def dates() -> list[str]:
         for group, correct in zip(test.groups, right, strict=True):
             by_language.setdefault(group, []).append(correct)
         shares.append({name: sum(values) / len(values) for name, values in by_language.items()})
-    rows = [[name, *(percent(share[name]) for share in shares)] for name in sorted(shares[0], key=lambda name: (name != "all", name))]
+    rows = [
+        [name, *(percent(share[name]) for share in shares)]
+        for name in sorted(shares[0], key=lambda name: (name != "all", name))
+    ]
     rows.append(["seconds of training", *(f"{duration:,.0f}" for duration in durations)])
     return table(["language", *(f"seed {seed}" for seed in DATE_SEEDS)], rows)
 
@@ -319,7 +378,9 @@ def translation(path: Path) -> list[str]:
 
 def digits() -> list[str]:
     scores = {name: [train(name, seed=seed) for seed in SEEDS] for name in (*CLASSIFIERS, *NEURONS)}
-    rows = [[f"neuropil {name}", *spread([each.accuracy for each in own]), seconds(own)] for name, own in scores.items()]
+    rows = [
+        [f"neuropil {name}", *spread([each.accuracy for each in own]), seconds(own)] for name, own in scores.items()
+    ]
     rows.append(["scikit-learn MLPClassifier", *spread([sklearn_mlp(seed) for seed in SEEDS]), ""])
     rows.append(["scikit-learn LogisticRegression", *spread([score.baseline for score in scores["mlp"]]), ""])
     return table(["model", "mean accuracy", "lowest", "highest", "seconds of training"], rows)

@@ -57,7 +57,9 @@ def save(folder: Path) -> None:
     torch.manual_seed(0)
     model = GPT2LMHeadModel(GPT2Config())
     model.save_pretrained(folder)
-    words = Tokenizer(models.WordLevel({f"t{token}": token for token in range(model.config.vocab_size)}, SPECIAL["unk_token"]))
+    words = Tokenizer(
+        models.WordLevel({f"t{token}": token for token in range(model.config.vocab_size)}, SPECIAL["unk_token"])
+    )
     PreTrainedTokenizerFast(tokenizer_object=words, **SPECIAL).save_pretrained(folder)
 
 
@@ -80,7 +82,9 @@ def hugging_face(folder: Path, dtype: torch.dtype) -> Callable[[], None]:
     present = torch.ones_like(prompt)
 
     def write() -> None:
-        model.generate(prompt, attention_mask=present, min_new_tokens=NEW, max_new_tokens=NEW, do_sample=False, pad_token_id=0)
+        model.generate(
+            prompt, attention_mask=present, min_new_tokens=NEW, max_new_tokens=NEW, do_sample=False, pad_token_id=0
+        )
 
     return write
 
@@ -90,11 +94,15 @@ def ctranslate2_int8(folder: Path) -> Callable[[], None]:
 
     converted = str(folder / "ctranslate2")
     ctranslate2.converters.TransformersConverter(str(folder)).convert(converted, quantization="int8")
-    generator = ctranslate2.Generator(converted, device="cpu", compute_type="int8", intra_threads=torch.get_num_threads())
+    generator = ctranslate2.Generator(
+        converted, device="cpu", compute_type="int8", intra_threads=torch.get_num_threads()
+    )
     prompt = [[f"t{token}" for token in PROMPT]]
 
     def write() -> None:
-        generator.generate_batch(prompt, min_length=NEW, max_length=NEW, sampling_topk=1, include_prompt_in_result=False)
+        generator.generate_batch(
+            prompt, min_length=NEW, max_length=NEW, sampling_topk=1, include_prompt_in_result=False
+        )
 
     return write
 
@@ -138,7 +146,9 @@ def start(name: str, folder: Path) -> tuple[float, float]:
     begun = time.perf_counter()
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
     script = BEFORE + START[name] + AFTER
-    done = subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True, env=environment
+    )
     return time.perf_counter() - begun, float(done.stdout)
 
 
@@ -186,7 +196,9 @@ def print_starts(folder: Path) -> None:
             f"{name}: first token after {min(seconds[name][1:]):.2f} s from a warm start, at most {min(memory[name][1:]):.0f} MB of memory"
         )
     for what, values in (("seconds", seconds), ("memory", memory)):
-        print(f"{what} to the first token, neuropil / Hugging Face: {ratio(values['neuropil'][1:], values['Hugging Face'][1:])}")
+        print(
+            f"{what} to the first token, neuropil / Hugging Face: {ratio(values['neuropil'][1:], values['Hugging Face'][1:])}"
+        )
 
 
 def main() -> None:

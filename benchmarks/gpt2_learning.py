@@ -43,9 +43,16 @@ def compare(path: Path, passes: int = PASSES) -> list[Learned]:
 def learn_ours(path: Path, passes: int) -> Learned:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        run = neuropil.train("gpt2", out=Path(folder) / "run", seed=SEED, show_progress=False, **options_for(path, passes))
+        run = neuropil.train(
+            "gpt2", out=Path(folder) / "run", seed=SEED, show_progress=False, **options_for(path, passes)
+        )
         seconds = [row for row in run.history if row["kind"] == "train"][-1]["seconds"]
-        return Learned("neuropil", run.metrics["bits_per_byte"], num_tokens(cast(LanguageModelling, run.experiment()), passes), seconds)
+        return Learned(
+            "neuropil",
+            run.metrics["bits_per_byte"],
+            num_tokens(cast(LanguageModelling, run.experiment()), passes),
+            seconds,
+        )
 
 
 def learn_theirs(path: Path, passes: int) -> Learned:
@@ -83,7 +90,9 @@ def train_plain(model: Any, experiment: LanguageModelling, passes: int) -> float
     started = time.monotonic()
     for step, batch in enumerate(chain.from_iterable(batches.epoch(number) for number in range(passes))):
         for group in optimizer.param_groups:
-            group["lr"] = training.learning_rate * rate_share(training.schedule, step, updates, training.warmup * updates)
+            group["lr"] = training.learning_rate * rate_share(
+                training.schedule, step, updates, training.warmup * updates
+            )
         optimizer.zero_grad()
         logits = model(batch["input"]).logits
         nn.functional.cross_entropy(logits.flatten(0, 1), batch["target"].flatten()).backward()

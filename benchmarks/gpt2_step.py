@@ -34,10 +34,14 @@ def main() -> None:
         "neuropil": (ours.train(), own_loss),
         "Hugging Face": (theirs.train(), lambda: theirs(tokens, labels=tokens).loss),
     }
-    print(f"loss before the first step: {', '.join(f'{name} {loss().item():.4f}' for name, (_, loss) in losses.items())}")
+    print(
+        f"loss before the first step: {', '.join(f'{name} {loss().item():.4f}' for name, (_, loss) in losses.items())}"
+    )
     for dtype, rounds in ROUNDS.items():
         seconds = alternate({name: step(model, loss, dtype) for name, (model, loss) in losses.items()}, rounds)
-        print(f"{str(dtype).removeprefix('torch.')}, Hugging Face / neuropil: {ratio(seconds['Hugging Face'], seconds['neuropil'])}")
+        print(
+            f"{str(dtype).removeprefix('torch.')}, Hugging Face / neuropil: {ratio(seconds['Hugging Face'], seconds['neuropil'])}"
+        )
         if dtype == torch.float32:
             peak, reached = matmul_peak(), step_flops(ours.config) / min(seconds["neuropil"])
             print(f"share of the matrix-multiply peak ({peak / 1e9:.0f} GFlop/s): {100 * reached / peak:.0f} %")

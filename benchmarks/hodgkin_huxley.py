@@ -22,7 +22,9 @@ REFERENCES = Path(__file__).parents[1] / "tests" / "parity" / "references"
 PARITY_METHOD = "exponential_euler"
 
 
-def main(brian_python: str | None = os.environ.get("BRIAN_PYTHON"), *, long: float = LONG, rounds: int = ROUNDS) -> None:
+def main(
+    brian_python: str | None = os.environ.get("BRIAN_PYTHON"), *, long: float = LONG, rounds: int = ROUNDS
+) -> None:
     import torch
 
     from benchmarks.timing import alternate, ratio
@@ -34,7 +36,9 @@ def main(brian_python: str | None = os.environ.get("BRIAN_PYTHON"), *, long: flo
     def ours(method: Method, threads: int) -> Callable[[float], None]:
         def run(duration: float) -> None:
             torch.set_num_threads(threads)
-            counts[method, duration] = len(model.simulate(current, duration=duration, dt=DT, method=method, start=-65.0).times)
+            counts[method, duration] = len(
+                model.simulate(current, duration=duration, dt=DT, method=method, start=-65.0).times
+            )
 
         return run
 
@@ -49,9 +53,14 @@ def main(brian_python: str | None = os.environ.get("BRIAN_PYTHON"), *, long: flo
     if peer is not None:
         work["Brian2"] = peer.run
     names = [(name, duration) for name in work for duration in (SHORT, long)]
-    seconds = alternate({f"{name} {duration}": lambda n=name, d=duration: work[n](d) for name, duration in names}, rounds)
+    seconds = alternate(
+        {f"{name} {duration}": lambda n=name, d=duration: work[n](d) for name, duration in names}, rounds
+    )
     steps = (long - SHORT) / DT
-    each = {name: [(b - a) / steps for a, b in zip(seconds[f"{name} {SHORT}"], seconds[f"{name} {long}"], strict=True)] for name in work}
+    each = {
+        name: [(b - a) / steps for a, b in zip(seconds[f"{name} {SHORT}"], seconds[f"{name} {long}"], strict=True)]
+        for name in work
+    }
     for name, values in each.items():
         print(f"{name}: {1e6 * statistics.median(values):.1f} µs a step")
     if peer is None:
@@ -67,7 +76,9 @@ class Peer:
     """Brian2 in its own process. It answers a duration (ms) with the number of spikes."""
 
     def __init__(self, python: str):
-        self.process = subprocess.Popen([python, __file__, "brian"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [python, __file__, "brian"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.counts: dict[float, int] = {}
 
     def run(self, duration: float) -> None:

@@ -11,7 +11,8 @@ ROUNDS = 7
 
 def main() -> None:
     imports = [
-        float(subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True).stdout) for _ in range(ROUNDS)
+        float(subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True).stdout)
+        for _ in range(ROUNDS)
     ]
     print(f"import neuropil: {1000 * statistics.median(imports):.1f} ms beyond import torch")
     lists = []

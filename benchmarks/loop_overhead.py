@@ -54,14 +54,20 @@ def by_hand() -> nn.Module:
     warmup = config.warmup * total
 
     def share(step: int) -> float:
-        return (step + 1) / warmup if step + 1 < warmup else 0.5 * (1 + math.cos(math.pi * max(0.0, step - warmup) / (total - warmup)))
+        return (
+            (step + 1) / warmup
+            if step + 1 < warmup
+            else 0.5 * (1 + math.cos(math.pi * max(0.0, step - warmup) / (total - warmup)))
+        )
 
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
     for epoch in range(EPOCHS):
         model.train()
         running = 0.0
         for batch in train.epoch(epoch):
-            loss = categorical_cross_entropy(model(batch["input"]), batch["target"], OPTIONS.objective.label_smoothing).mean()
+            loss = categorical_cross_entropy(
+                model(batch["input"]), batch["target"], OPTIONS.objective.label_smoothing
+            ).mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -20,7 +20,14 @@ from neuropil.training.loop import TrainingConfig, fit
 
 EPOCHS, BATCH, HIDDEN, ROUNDS = 60, 64, (256, 256), 7
 TRAINING = TrainingConfig(
-    epochs=EPOCHS, batch_size=BATCH, optimizer="adam", learning_rate=1e-3, weight_decay=0, schedule="constant", warmup=0, keep="last"
+    epochs=EPOCHS,
+    batch_size=BATCH,
+    optimizer="adam",
+    learning_rate=1e-3,
+    weight_decay=0,
+    schedule="constant",
+    warmup=0,
+    keep="last",
 )
 
 PEER: dict[str, Any] = {

@@ -56,7 +56,9 @@ def main(words: Sequence[str] = ()) -> None:
     said["Nengo"] = np.asarray(reference.data[probe])
     for name, values in seconds.items():
         error = np.sqrt(np.square(said[name][steps // 5 :] - ideal(steps)[steps // 5 :]).mean())
-        print(f"{name}: {1e6 * min(values) / steps:.2f} µs a step of two populations of {arguments.neurons}, error {error:.4f}")
+        print(
+            f"{name}: {1e6 * min(values) / steps:.2f} µs a step of two populations of {arguments.neurons}, error {error:.4f}"
+        )
     print(f"Nengo / neuropil: {ratio(seconds['Nengo'], seconds['neuropil'])}")
 
 
@@ -87,7 +89,9 @@ def ours(reference: Any, a: Any, b: Any) -> tuple[Simulator, Connection]:
 
 def copied(reference: Any, ensemble: Any) -> Population:
     drawn = reference.data[ensemble]
-    return Population(ensemble.n_neurons, 1, encoders=drawn.encoders, gains=drawn.gain, biases=drawn.bias, points=drawn.eval_points)
+    return Population(
+        ensemble.n_neurons, 1, encoders=drawn.encoders, gains=drawn.gain, biases=drawn.bias, points=drawn.eval_points
+    )
 
 
 def ideal(steps: int) -> np.ndarray:

@@ -31,7 +31,9 @@ RATE = 0.02
 
 
 class Arguments(Config):
-    mnist: Path | None = option(None, "a folder of MNIST's four IDX files; without it, random pictures of the same size")
+    mnist: Path | None = option(
+        None, "a folder of MNIST's four IDX files; without it, random pictures of the same size"
+    )
     examples: int = option(60_000, "pictures in the epoch", low=1)
     hidden: tuple[int, ...] = option((256, 256), "units of each layer between picture and class", low=1)
     steps: int = option(20, "steps of settling in each update", low=1)
@@ -41,7 +43,9 @@ class Arguments(Config):
 
 def main(words: Sequence[str] = ()) -> None:
     arguments = parse(Arguments(), list(words), command="predictive_coding", about="Predictive coding beside autograd.")
-    config = PredictiveCodingConfig(hidden=arguments.hidden, direction="up", steps=arguments.steps, rate=RATE, shape=(1, 28, 28))
+    config = PredictiveCodingConfig(
+        hidden=arguments.hidden, direction="up", steps=arguments.steps, rate=RATE, shape=(1, 28, 28)
+    )
     first = PredictiveCoding(config)
     examples = mnist(arguments)
     first.standardize.fit(examples.inputs)
@@ -65,7 +69,10 @@ def main(words: Sequence[str] = ()) -> None:
         ends["neuropil"] = [parameter.detach() for parameter in model.parameters()]
 
     def plain(whole_backward: bool) -> list[Tensor]:
-        layers = [(c.weight.detach().clone().requires_grad_(), c.bias.detach().clone().requires_grad_()) for c in first.connections]
+        layers = [
+            (c.weight.detach().clone().requires_grad_(), c.bias.detach().clone().requires_grad_())
+            for c in first.connections
+        ]
         parameters = [parameter for layer in layers for parameter in layer]
         optimizer = torch.optim.Adam(parameters, lr=LEARNING_RATE, fused=True)
         for batch in batches.epoch(0):
@@ -82,17 +89,26 @@ def main(words: Sequence[str] = ()) -> None:
     def all_gradients() -> None:
         ends["autograd, energy.backward()"] = plain(whole_backward=True)
 
-    seconds = alternate({"neuropil": ours, "autograd": states_only, "autograd, energy.backward()": all_gradients}, arguments.rounds)
+    seconds = alternate(
+        {"neuropil": ours, "autograd": states_only, "autograd, energy.backward()": all_gradients}, arguments.rounds
+    )
     for name in ("autograd", "autograd, energy.backward()"):
         print(f"{name} / neuropil: {ratio(seconds[name], seconds['neuropil'])}")
         furthest = max((a - b).abs().max().item() for a, b in zip(ends["neuropil"], ends[name], strict=True))
         largest = max(end.abs().max().item() for end in ends["neuropil"])
         print(f"  weights after the epoch differ by at most {furthest:.1e}, the largest is {largest:.2g}")
-    print(f"neuropil: {len(examples) / min(seconds['neuropil']):,.0f} pictures a second, {arguments.steps} steps, layers {config.sizes}")
+    print(
+        f"neuropil: {len(examples) / min(seconds['neuropil']):,.0f} pictures a second, {arguments.steps} steps, layers {config.sizes}"
+    )
 
 
 def settle_by_autograd(
-    layers: Sequence[tuple[Tensor, Tensor]], x: Tensor, target: Tensor, config: PredictiveCodingConfig, *, whole_backward: bool
+    layers: Sequence[tuple[Tensor, Tensor]],
+    x: Tensor,
+    target: Tensor,
+    config: PredictiveCodingConfig,
+    *,
+    whole_backward: bool,
 ) -> list[Tensor]:
     """As one would write it first: the energy, its gradient by the states, a step. With `whole_backward` the gradients of the weights are
     computed too, as by `energy.backward()` in every step."""
@@ -108,12 +124,17 @@ def settle_by_autograd(
             slopes = torch.autograd.grad(value, [*hidden, *weights])[: len(hidden)]
         else:
             slopes = torch.autograd.grad(value, hidden)
-        hidden = [(state.detach() - config.rate * slope).requires_grad_() for state, slope in zip(hidden, slopes, strict=True)]
+        hidden = [
+            (state.detach() - config.rate * slope).requires_grad_() for state, slope in zip(hidden, slopes, strict=True)
+        ]
     return [state.detach() for state in hidden]
 
 
 def energy(layers: Sequence[tuple[Tensor, Tensor]], states: Sequence[Tensor]) -> Tensor:
-    errors = [states[number + 1] - predict(number, states[number], weight, bias) for number, (weight, bias) in enumerate(layers)]
+    errors = [
+        states[number + 1] - predict(number, states[number], weight, bias)
+        for number, (weight, bias) in enumerate(layers)
+    ]
     return sum((0.5 * error.square().sum() for error in errors), start=torch.zeros(()))
 
 

@@ -34,7 +34,9 @@ class PlainModel(nn.Module):
 def main() -> None:
     for name, theirs in THEIRS.items():
         for dtype in (torch.float32, torch.bfloat16):
-            print(f"{theirs.__name__} in {str(dtype).removeprefix('torch.')}, nn / neuropil: {compared(name, theirs, dtype)}")
+            print(
+                f"{theirs.__name__} in {str(dtype).removeprefix('torch.')}, nn / neuropil: {compared(name, theirs, dtype)}"
+            )
     crossover: int | None = None
     for time in LENGTHS:
         seconds = alternate(forward_and_backward(time), ROUNDS)
@@ -55,7 +57,9 @@ def compared(name: CellName, theirs: type[nn.LSTM] | type[nn.GRU], dtype: torch.
     return ratio(seconds["nn"], seconds["neuropil"])
 
 
-def training_steps(name: CellName, theirs: type[nn.LSTM] | type[nn.GRU], dtype: torch.dtype) -> dict[str, Callable[[], None]]:
+def training_steps(
+    name: CellName, theirs: type[nn.LSTM] | type[nn.GRU], dtype: torch.dtype
+) -> dict[str, Callable[[], None]]:
     config = SequenceConfig(cell=name, units=WIDTH, embedding=WIDTH, tokens=TOKENS, outputs=TOKENS, shape="aligned")
     tokens = torch.randint(4, TOKENS, (BATCH, TIME + 1))
 
@@ -78,4 +82,7 @@ def forward_and_backward(time: int) -> dict[str, Callable[[], None]]:
     batch = max(1, NUMBERS // (time * WIDTH))
     x, weight = torch.randn(batch, time, WIDTH, requires_grad=True), torch.randn(WIDTH)
     ours, theirs = MinGRU(MinGRUConfig(inputs=WIDTH, units=WIDTH)), nn.GRU(WIDTH, WIDTH, batch_first=True)
-    return {"minGRU": lambda: (ours(x).outputs @ weight).sum().backward(), "nn.GRU": lambda: (theirs(x)[0] @ weight).sum().backward()}
+    return {
+        "minGRU": lambda: (ours(x).outputs @ weight).sum().backward(),
+        "nn.GRU": lambda: (theirs(x)[0] @ weight).sum().backward(),
+    }

@@ -28,7 +28,9 @@ def main(rounds: int = ROUNDS, repeats: int = 5) -> None:
         print(f"{name}, neurons alone, plain loop / neuropil: {ratio(alone['plain loop'], alone['neuropil'])}")
         whole = alternate({way: training(run, config, batch, repeats) for way, run in WAYS.items()}, rounds)
         print(f"{name}, training step, plain loop / neuropil: {ratio(whole['plain loop'], whole['neuropil'])}")
-        print(f"    {1000 * min(whole['neuropil']) / repeats:.1f} ms, plain loop {1000 * min(whole['plain loop']) / repeats:.1f} ms")
+        print(
+            f"    {1000 * min(whole['neuropil']) / repeats:.1f} ms, plain loop {1000 * min(whole['plain loop']) / repeats:.1f} ms"
+        )
 
 
 def plain(drive: Tensor, firing: Firing) -> Tensor:
@@ -53,7 +55,9 @@ def layers(
     return work
 
 
-def training(run: Callable[[Tensor, Firing], Tensor], config: SpikingClassifierConfig, batch: int, repeats: int) -> Callable[[], None]:
+def training(
+    run: Callable[[Tensor, Firing], Tensor], config: SpikingClassifierConfig, batch: int, repeats: int
+) -> Callable[[], None]:
     torch.manual_seed(0)
     model = SpikingClassifier(config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)

@@ -133,7 +133,9 @@ def main(words: list[str] | None = None) -> None:
     small = parser.parse_args([] if words is None else words).small
     python = os.environ.get("BRIAN_PYTHON")
     print_dense(python, *((100, 20, 1) if small else (NEURONS, DENSE_STEPS, ROUNDS)))
-    print_balanced(python, *((SIZES["AI"].override(neurons=500), 100, 1) if small else (SIZES["AI"], 10_000, BALANCED_ROUNDS)))
+    print_balanced(
+        python, *((SIZES["AI"].override(neurons=500), 100, 1) if small else (SIZES["AI"], 10_000, BALANCED_ROUNDS))
+    )
     print_growth((1_000, 2_000) if small else GROWTH, 50 if small else 100_000)
 
 
@@ -141,7 +143,9 @@ def print_dense(python: str | None, neurons: int, steps: int, rounds: int) -> No
     random = np.random.default_rng(0)
     weights = random.normal(0, 0.02, (neurons, neurons)).astype(np.float32)
     inputs, start = random.uniform(0.9, 1.3, neurons), random.uniform(0, 1, neurons)
-    network = Network([Group("all", neurons, LIFConfig(), start)], [Connection("all", "all", weights)], [Current("all", inputs)])
+    network = Network(
+        [Group("all", neurons, LIFConfig(), start)], [Connection("all", "all", weights)], [Current("all", inputs)]
+    )
     ours = Ours(network, 1.0)
     work: dict[str, Callable[[], object]] = {"neuropil": lambda: ours.run(steps)}
     if nengo_is_there():
@@ -171,7 +175,9 @@ def nengo_dense(weights: np.ndarray, inputs: np.ndarray, steps: int) -> Callable
     """The same neurons and weights; Nengo's synapse filters a spike over one step, which is a delta synapse there."""
     nengo: Any = import_module("nengo")
     with nengo.Network(seed=0) as model:
-        ensemble = nengo.Ensemble(len(inputs), 1, neuron_type=nengo.LIF(tau_rc=0.02, tau_ref=0.002), gain=np.ones(len(inputs)), bias=inputs)
+        ensemble = nengo.Ensemble(
+            len(inputs), 1, neuron_type=nengo.LIF(tau_rc=0.02, tau_ref=0.002), gain=np.ones(len(inputs)), bias=inputs
+        )
         # a spike is 1/dt for one step: w τ_m of it moves the voltage by w
         nengo.Connection(ensemble.neurons, ensemble.neurons, transform=weights.T * 0.02, synapse=0)
     simulator = nengo.Simulator(model, dt=0.001, progress_bar=False, optimize=True)
@@ -179,7 +185,10 @@ def nengo_dense(weights: np.ndarray, inputs: np.ndarray, steps: int) -> Callable
 
 
 def print_balanced(python: str | None, config: BalancedNetworkConfig, steps: int, rounds: int) -> None:
-    ours = {f"neuropil, {threads} thread{'s' * (threads > 1)}": Ours(balanced_network(config), 0.1, threads=threads) for threads in (1, 2)}
+    ours = {
+        f"neuropil, {threads} thread{'s' * (threads > 1)}": Ours(balanced_network(config), 0.1, threads=threads)
+        for threads in (1, 2)
+    }
     work: dict[str, Callable[[], object]] = {name: (lambda each=each: each.run(steps)) for name, each in ours.items()}
     first, last = ours.values()
     with tempfile.TemporaryDirectory() as folder:
@@ -197,7 +206,9 @@ def print_balanced(python: str | None, config: BalancedNetworkConfig, steps: int
         print(f"spikes in the last round: neuropil {last.spikes:,}, Brian2 {brian.spikes:,}")
     print(f"{config.neurons:,} neurons, {first.simulator.num_synapses:,} synapses, {steps * 0.1:g} ms:")
     for name, values in seconds.items():
-        print(f"{name}: {statistics.median(values):.2f} s, {statistics.median(values) / (steps * 1e-4):.2f} of real time")
+        print(
+            f"{name}: {statistics.median(values):.2f} s, {statistics.median(values) / (steps * 1e-4):.2f} of real time"
+        )
     if brian is not None:
         for name in ours:
             print(f"Brian2 / {name}: {ratio(seconds['Brian2'], seconds[name])}")

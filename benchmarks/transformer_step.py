@@ -58,7 +58,9 @@ class PlainTransformer(nn.Module):
     def loss(self, batch: dict[str, Tensor], label_smoothing: float) -> Tensor:
         logits = self(batch["source"], batch["target"][:, :-1])
         following = batch["target"][:, 1:]
-        return F.cross_entropy(logits.flatten(0, 1), following.flatten(), ignore_index=PADDING, label_smoothing=label_smoothing)
+        return F.cross_entropy(
+            logits.flatten(0, 1), following.flatten(), ignore_index=PADDING, label_smoothing=label_smoothing
+        )
 
 
 def random_batch() -> dict[str, Tensor]:

@@ -62,7 +62,9 @@ def train_plain(experiment: Translating, minutes: float) -> tuple[PlainTransform
                 return model, tokens / (60 * minutes)
             total = max(step, 1) / max(share, 1e-9)
             for group in optimizer.param_groups:
-                group["lr"] = training.learning_rate * rate_share(training.schedule, step, total, training.warmup * total)
+                group["lr"] = training.learning_rate * rate_share(
+                    training.schedule, step, total, training.warmup * total
+                )
             optimizer.zero_grad()
             loss = model.loss(dict(batch), OWN_DATA.objective.label_smoothing)
             loss.backward()
@@ -75,7 +77,9 @@ def train_plain(experiment: Translating, minutes: float) -> tuple[PlainTransform
 def translate_plain(model: PlainTransformer, experiment: Translating, texts: Sequence[str]) -> list[str]:
     """Greedily, as ours is scored. Its weights go into our model for that, which is proven equal and has a cache."""
     vocabulary = experiment.vocabulary
-    ours = from_torch(model.core, source_vocabulary=len(vocabulary.source), target_vocabulary=len(vocabulary.target)).eval()
+    ours = from_torch(
+        model.core, source_vocabulary=len(vocabulary.source), target_vocabulary=len(vocabulary.target)
+    ).eval()
     ours.source.load_state_dict(model.embedding.state_dict())
     return Translator(ours, vocabulary).translate(texts).texts
 
@@ -90,7 +94,9 @@ def compare(path: Path, minutes: float) -> list[Score]:
 def score_ours(path: Path, minutes: float) -> list[Score]:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        run = neuropil.train("transformer", out=Path(folder) / "run", seed=SEED, show_progress=False, **options_for(path, minutes))
+        run = neuropil.train(
+            "transformer", out=Path(folder) / "run", seed=SEED, show_progress=False, **options_for(path, minutes)
+        )
         last = [row for row in run.history if row["kind"] == "train"][-1]
         encoded = cast(Translating, run.experiment()).encoded["train"]
         tokens = last["epoch"] * int((encoded.sources.lengths + encoded.targets.lengths).sum())
@@ -113,7 +119,9 @@ def options_for(path: Path, minutes: float) -> dict[str, Any]:
 
 def main(words: Sequence[str]) -> None:
     for name, scores, speed in compare(Path(words[0]), float(words[1]) if len(words) > 1 else 20.0):
-        print(f"{name}: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f}, {f'{speed:,.0f} tokens/s' if speed else ''}")
+        print(
+            f"{name}: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f}, {f'{speed:,.0f} tokens/s' if speed else ''}"
+        )
 
 
 if __name__ == "__main__":

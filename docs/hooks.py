@@ -16,14 +16,18 @@ DECISIONS = Path(__file__).parent / "decisions"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    markdown = re.sub(r"^<!-- options of (\w+) -->$", lambda place: options_table(place[1]), markdown, flags=re.MULTILINE)
+    markdown = re.sub(
+        r"^<!-- options of (\w+) -->$", lambda place: options_table(place[1]), markdown, flags=re.MULTILINE
+    )
     return markdown.replace("<!-- list of decisions -->", list_of_decisions())
 
 
 def options_table(name: str) -> str:
     """Of a system, or of `training` for what all that train have in common."""
     config: Config = TrainingConfig() if name == "training" else recipes.recipe(name).options
-    rows = [f"| `--{option.name.replace('_', '-')}` | {_default(option)} | {option.help} |" for option in config.options()]
+    rows = [
+        f"| `--{option.name.replace('_', '-')}` | {_default(option)} | {option.help} |" for option in config.options()
+    ]
     return "\n".join(["| option | default | what it does |", "|---|---|---|", *rows])
 
 
@@ -35,6 +39,7 @@ def _default(option: Option) -> str:
 
 def list_of_decisions() -> str:
     titles = {
-        page.name: page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ") for page in sorted(DECISIONS.glob("[0-9]*.md"))
+        page.name: page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        for page in sorted(DECISIONS.glob("[0-9]*.md"))
     }
     return "\n".join(f"- [{title}]({name})" for name, title in titles.items())

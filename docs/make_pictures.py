@@ -172,7 +172,10 @@ def _draw_race(axes: "Axes") -> None:
     def loss(w: Tensor) -> Tensor:
         return 0.5 * (torch.einsum("...k,nk->...n", w, x) - t).square().mean(-1)
 
-    first, second = torch.linspace(-0.38, 0.48, 40, dtype=torch.double), torch.linspace(-0.62, 1.2, 40, dtype=torch.double)
+    first, second = (
+        torch.linspace(-0.38, 0.48, 40, dtype=torch.double),
+        torch.linspace(-0.62, 1.2, 40, dtype=torch.double),
+    )
     heights = loss(torch.stack(torch.meshgrid(first, second, indexing="xy"), dim=-1))
     levels = np.quantile(heights, np.linspace(0.004, 1, 13))
     axes.contourf(first, second, heights, levels=levels, cmap="Greys", vmax=3 * levels[-1])
@@ -228,7 +231,9 @@ def _draw_gradients(axes: "Axes") -> None:
 
 def _profile(depth: int, **options: Any) -> GradientProfile:
     digits = load_digits()
-    model = initialised(lambda: MLP(MLPConfig(hidden=(64,) * depth, activation="logistic", dropout=0.0, **options)), seed=0)
+    model = initialised(
+        lambda: MLP(MLPConfig(hidden=(64,) * depth, activation="logistic", dropout=0.0, **options)), seed=0
+    )
     model.standardize.fit(digits.inputs)
     batch = {"input": digits.inputs[:256], "target": digits.targets[:256]}
     return profile_gradients(model, lambda: Classification(model).loss(batch))
@@ -257,7 +262,9 @@ HOUSE = (
         "pretrained": "weights of others, both ways",
         "inspection": "views of its inside, and their pictures",
     },
-    {"recipes": "complete runs: data + model + training + evaluation + report; the only place where choices are combined"},
+    {
+        "recipes": "complete runs: data + model + training + evaluation + report; the only place where choices are combined"
+    },
     {"cli": "words to recipe to run", "lab": "the same in a web page"},
 )
 PLANNED = frozenset(("adversarial", "lab"))
@@ -266,12 +273,15 @@ PLANNED = frozenset(("adversarial", "lab"))
 def house() -> str:
     """Six rows of rooms, and between them the arrows of allowed imports."""
     width, left, gap = 940, 24, 30
-    drawn = [f'\n<text x="{left}" y="32" font-size="13" fill="{MUTED}">A room may import from every row above its own.</text>']
+    drawn = [
+        f'\n<text x="{left}" y="32" font-size="13" fill="{MUTED}">A room may import from every row above its own.</text>'
+    ]
     top = 48
     for row, rooms in enumerate(HOUSE):
         room_width = (width - 2 * left + 12) / len(rooms) - 12
         told = {
-            name: textwrap.wrap(words + (" (planned)" if name in PLANNED else ""), int(room_width / 7.4)) for name, words in rooms.items()
+            name: textwrap.wrap(words + (" (planned)" if name in PLANNED else ""), int(room_width / 7.4))
+            for name, words in rooms.items()
         }
         height = 36 + 15 * max(map(len, told.values()))
         if row:

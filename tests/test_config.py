@@ -78,9 +78,18 @@ def test_a_configuration_cannot_be_changed():
         (lambda: Inner(rate=float("nan")), "Inner.rate must be at least 0, but got nan."),
         (lambda: Inner(layers=(3, 0)), "Inner.layers must be at least 1, but got 0."),
         (lambda: Inner(rule="adm"), "Inner.rule must be sgd | adam, but got 'adm'."),  # type: ignore[arg-type]
-        (lambda: Outer().override(widht=3), "an option must be one of this recipe's, but got 'widht': did you mean 'width'?"),
-        (lambda: Outer().override(classes=3), "an option must be one of this recipe's, but got 'classes': did you mean 'layers'?"),
-        (lambda: Inner.from_dict({"wdth": 1}), "Inner must hold only its own fields, but got 'wdth': did you mean 'width'?"),
+        (
+            lambda: Outer().override(widht=3),
+            "an option must be one of this recipe's, but got 'widht': did you mean 'width'?",
+        ),
+        (
+            lambda: Outer().override(classes=3),
+            "an option must be one of this recipe's, but got 'classes': did you mean 'layers'?",
+        ),
+        (
+            lambda: Inner.from_dict({"wdth": 1}),
+            "Inner must hold only its own fields, but got 'wdth': did you mean 'width'?",
+        ),
     ],
 )
 def test_what_does_not_fit_gets_one_sentence(make, message: str):

@@ -44,7 +44,9 @@ def imported_rooms(path: Path) -> set[str]:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_a_room_imports_only_from_rows_above(path: Path):
     room = room_of(path)
-    if room in ("__init__", "__main__") or ROW_OF[room] == 0:  # the front door leads to every room; row one has a test of its own
+    if (
+        room in ("__init__", "__main__") or ROW_OF[room] == 0
+    ):  # the front door leads to every room; row one has a test of its own
         return
     for other in imported_rooms(path) - {room}:
         assert ROW_OF[other] < ROW_OF[room], f"{path.relative_to(SOURCE)} ({room}) must not know {other}"

@@ -48,7 +48,9 @@ class Config:
         for field, kind in self._typed_fields():
             value = getattr(self, field.name)
             owner = type(self).__name__
-            name = field.name if owner.startswith("_") else f"{owner}.{field.name}"  # a private class says nothing to a user
+            name = (
+                field.name if owner.startswith("_") else f"{owner}.{field.name}"
+            )  # a private class says nothing to a user
             _require_type(name, value, kind)
             _require_bounds(name, value, field.metadata.get("low"), field.metadata.get("high"))
         self.validate()
@@ -97,7 +99,9 @@ class Config:
         fields = {field.name: kind for field, kind in cls._typed_fields()}
         for name in values:
             if name not in fields:
-                raise InputError(f"{cls.__name__} must hold only its own fields", got=f"{name!r}", fix=nearest(name, fields))
+                raise InputError(
+                    f"{cls.__name__} must hold only its own fields", got=f"{name!r}", fix=nearest(name, fields)
+                )
         return cls(**{name: _from_json(value, fields[name]) for name, value in values.items()})
 
     @classmethod

@@ -128,7 +128,8 @@ def test_no_two_nodes_of_a_network_overlap(network: Callable[..., Module], colla
     svg = found.draw(collapse=collapse, layout="layered")
     require_apart(svg)
     drawn = sum(
-        1 + (node.find(f".//{SVG}g[@class='op']") is not None and node[0].get("class") != "group closed") for node, _ in visible_nodes(svg)
+        1 + (node.find(f".//{SVG}g[@class='op']") is not None and node[0].get("class") != "group closed")
+        for node, _ in visible_nodes(svg)
     )
     assert drawn == found.num_visible(found.opened(collapse))
 
@@ -169,7 +170,11 @@ def test_a_single_var_can_be_drawn():
 def test_the_file_is_what_is_returned(tmp_path: Path):
     found = graph(small_expression())
     assert (tmp_path / "graph.svg").write_text(found.draw(tmp_path / "graph.svg")) > 0
-    assert found.draw(tmp_path / "deep" / "graph.svg") == (tmp_path / "deep" / "graph.svg").read_text() == found._repr_svg_()
+    assert (
+        found.draw(tmp_path / "deep" / "graph.svg")
+        == (tmp_path / "deep" / "graph.svg").read_text()
+        == found._repr_svg_()
+    )
 
 
 def classes(svg: str, name: str) -> set[str]:
@@ -214,7 +219,10 @@ def test_a_closed_box_shows_how_far_backward_has_come():
     with group("second"):
         b = a * a
     found = graph(b)
-    states = [re.findall(r'class="card"><g class="(\w+)"', found.draw(collapse=0, step=step)) for step in b.backward(steps=True)]
+    states = [
+        re.findall(r'class="card"><g class="(\w+)"', found.draw(collapse=0, step=step))
+        for step in b.backward(steps=True)
+    ]
     assert states == [["waiting", "changed"], ["changed", "known"]]
 
 
@@ -239,4 +247,7 @@ def test_a_layout_that_needs_graphviz_says_so():
         return
     with pytest.raises(InputError) as raised:
         found.draw(layout="dot")
-    assert str(raised.value) == "layout='dot' needs graphviz, but got no program named dot: install it, or use layout='layered'."
+    assert (
+        str(raised.value)
+        == "layout='dot' needs graphviz, but got no program named dot: install it, or use layout='layered'."
+    )

@@ -219,7 +219,10 @@ def test_groups_nest_and_each_entry_is_another():
             "backward without a seed starts from a scalar, but got a Var of shape (2,): "
             "take its sum or mean first, or give a seed of that shape.",
         ),
-        (lambda: Var([1.0, 2.0]).backward([1.0]), "the seed of backward has the shape of its Var, (2,), but got shape (1,)."),
+        (
+            lambda: Var([1.0, 2.0]).backward([1.0]),
+            "the seed of backward has the shape of its Var, (2,), but got shape (1,).",
+        ),
         (
             lambda: ops.sum(np.ones(3)).backward(),
             "backward starts from a Var that depends on a variable, but got a constant: make one with Var(...).",

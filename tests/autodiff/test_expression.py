@@ -23,7 +23,8 @@ def unrolled_network(steps: int) -> Var:
 
 SUMS = st.tuples(st.integers(0, 99), st.integers(0, 99))
 PROGRAMS = st.recursive(
-    st.lists(SUMS, min_size=1, max_size=4), lambda inner: st.lists(SUMS | st.tuples(st.sampled_from("abc"), inner), max_size=4)
+    st.lists(SUMS, min_size=1, max_size=4),
+    lambda inner: st.lists(SUMS | st.tuples(st.sampled_from("abc"), inner), max_size=4),
 )
 """What to add to what, in groups nested in any way."""
 
@@ -141,7 +142,10 @@ def test_collapse_takes_a_depth_or_names():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"collapse": {"hiden"}}, "collapse takes the names of groups in this graph, but got 'hiden': did you mean 'hidden'?"),
+        (
+            {"collapse": {"hiden"}},
+            "collapse takes the names of groups in this graph, but got 'hiden': did you mean 'hidden'?",
+        ),
         ({"collapse": "hidden"}, "collapse is 'auto', a depth or a set of names, but got 'hidden'."),
         ({"layout": "dots"}, "a layout must be one of ours, but got 'dots': did you mean 'dot'?"),
     ],
@@ -159,7 +163,9 @@ def test_a_step_of_another_expression_is_refused():
     (step,) = (x * x).backward(steps=True)
     with pytest.raises(InputError) as raised:
         graph(x + x).draw(step=step)
-    assert str(raised.value) == "a step is drawn in the graph that it was taken in, but got a step of another expression."
+    assert (
+        str(raised.value) == "a step is drawn in the graph that it was taken in, but got a step of another expression."
+    )
 
 
 def test_a_small_graph_is_open_and_a_large_one_closed_until_it_is_legible():
@@ -177,7 +183,9 @@ def plain_chain(steps: int) -> Var:
     return y
 
 
-@pytest.mark.parametrize(("make", "steps"), [(plain_chain, 1600), (unrolled_network, 270)], ids=["without groups", "one group a step"])
+@pytest.mark.parametrize(
+    ("make", "steps"), [(plain_chain, 1600), (unrolled_network, 270)], ids=["without groups", "one group a step"]
+)
 def test_three_thousand_nodes_are_folded_until_no_box_is_crowded(make: Callable[[int], Var], steps: int):
     found = graph(make(steps))
     assert len(found) > 3000
@@ -186,7 +194,9 @@ def test_three_thousand_nodes_are_folded_until_no_box_is_crowded(make: Callable[
     assert found.root in found.box.children
     for box in (found.box, *found.box.boxes()):
         order = order_of_a_box(box)
-        assert all(order[source] < order[target] for source, target, _ in box.edges if source in order and target in order)
+        assert all(
+            order[source] < order[target] for source, target, _ in box.edges if source in order and target in order
+        )
 
 
 def test_folds_are_named_after_what_is_in_them_and_shared_leaves_stay_outside():

@@ -17,7 +17,9 @@ def plans(draw: st.DrawFn) -> tuple[list[tuple[float, float]], int, int, list[tu
     sizes = draw(st.lists(st.tuples(LENGTHS, LENGTHS), min_size=1, max_size=12))
     num_inputs, num_outputs = draw(st.integers(0, 2)), draw(st.integers(0, 2))
     last = len(sizes) + num_inputs
-    ends = st.tuples(st.integers(0, last - 1), st.integers(num_inputs, last + num_outputs - 1)).filter(lambda pair: pair[0] < pair[1])
+    ends = st.tuples(st.integers(0, last - 1), st.integers(num_inputs, last + num_outputs - 1)).filter(
+        lambda pair: pair[0] < pair[1]
+    )
     edges = draw(st.lists(ends, unique=True, max_size=25)) if last + num_outputs > 1 else []
     return sizes, num_inputs, num_outputs, edges, draw(LENGTHS)
 
@@ -64,14 +66,18 @@ def test_every_link_goes_down_by_one_row(plan):
 def test_separation_is_the_isotonic_regression_of_scikit_learn(row: list[tuple[float, float, float]]):
     wishes, widths, weights = (list(column) for column in zip(*row, strict=True))
     offsets = np.cumsum([0.0, *((a + b) / 2 + SPACE for a, b in pairwise(widths))])
-    reference = IsotonicRegression().fit_transform(np.arange(len(row)), wishes - offsets, sample_weight=weights) + offsets
+    reference = (
+        IsotonicRegression().fit_transform(np.arange(len(row)), wishes - offsets, sample_weight=weights) + offsets
+    )
     assert separate(wishes, widths, weights) == pytest.approx(reference.tolist(), abs=1e-6)
 
 
 def test_a_line_that_passes_rows_is_shared_by_all_that_use_it():
     weight, *cells = (Item(50.0, 20.0) for _ in range(5))
     chain = list(pairwise(cells))
-    level = layered([], [weight, *cells], [], [(weight, cell, "weight") for cell in cells] + [(a, b, "state") for a, b in chain])
+    level = layered(
+        [], [weight, *cells], [], [(weight, cell, "weight") for cell in cells] + [(a, b, "state") for a, b in chain]
+    )
     assert sum(item.bend for row in level.rows for item in row) == len(cells) - 1
     assert num_crossings(level) == 0
 
@@ -95,7 +101,13 @@ def test_a_chain_is_straight():
 
 
 def test_boxes_that_could_stand_side_by_side_do():
-    start, query, key, turned, end = Item(30.0, 20.0), Item(100.0, 300.0), Item(100.0, 300.0), Item(30.0, 20.0), Item(30.0, 20.0)
+    start, query, key, turned, end = (
+        Item(30.0, 20.0),
+        Item(100.0, 300.0),
+        Item(100.0, 300.0),
+        Item(30.0, 20.0),
+        Item(30.0, 20.0),
+    )
     edges = [(start, query, 0), (start, key, 0), (key, turned, 0), (query, end, 0), (turned, end, 0)]
     layered([], [start, query, key, turned, end], [], edges)
     assert query.row == key.row

@@ -37,7 +37,9 @@ def test_a_network_learns_to_read_digits(network: Callable[..., Module], epochs:
 def test_training_is_a_function_of_its_seeds():
     images, labels = (part[:100] for part in shuffled_digits())
     models = [MLP(8, 8, 10, np.random.default_rng(3)) for _ in range(3)]
-    runs = [list(train(model, images, labels, epochs=2, seed=seed)) for model, seed in zip(models, (1, 1, 2), strict=True)]
+    runs = [
+        list(train(model, images, labels, epochs=2, seed=seed)) for model, seed in zip(models, (1, 1, 2), strict=True)
+    ]
     assert runs[0] == runs[1] != runs[2]
     assert np.array_equal(models[0].output.weight.val, models[1].output.weight.val)
 
@@ -49,5 +51,9 @@ def test_every_parameter_gets_a_gradient(network: Callable[..., Module]):
     loss = ops.cross_entropy(model(images), labels)
     loss.backward()
     silent = [name for name, var in model.parameters().items() if np.abs(var.grad).max() < 1e-12]
-    assert silent == ([] if network is not Attention else ["head.key.bias"])  # it shifts all scores of a query, and softmax forgets that
-    assert set(model.parameters().values()) == {var for var in graph(loss).vars if var.creator is None and not var.constant}
+    assert silent == (
+        [] if network is not Attention else ["head.key.bias"]
+    )  # it shifts all scores of a query, and softmax forgets that
+    assert set(model.parameters().values()) == {
+        var for var in graph(loss).vars if var.creator is None and not var.constant
+    }

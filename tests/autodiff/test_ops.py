@@ -50,9 +50,21 @@ CASES: dict[str, list[tuple[Callable[..., Var], list[Array]]]] = {
     "softplus": [(ops.softplus, [normal(2, 3)])],
     "abs": [(ops.abs, [normal(2, 3)])],
     "where": [(lambda a, b: ops.where(np.array([True, False, True]), a, b), [normal(2, 3), normal(3)])],
-    "sum": [(lambda x: x.sum(), [normal(2, 3)]), (lambda x: x.sum((0, 2)), [normal(2, 3, 4)]), (lambda x: x.sum(-1, True), [normal(2, 3)])],
-    "mean": [(lambda x: x.mean(), [normal(2, 3)]), (lambda x: x.mean(1), [normal(2, 3, 4)]), (lambda x: x.mean(0, True), [normal(2, 3)])],
-    "max": [(lambda x: x.max(), [normal(2, 3)]), (lambda x: x.max(1), [normal(2, 3, 4)]), (lambda x: x.max((0, 1), True), [normal(2, 3)])],
+    "sum": [
+        (lambda x: x.sum(), [normal(2, 3)]),
+        (lambda x: x.sum((0, 2)), [normal(2, 3, 4)]),
+        (lambda x: x.sum(-1, True), [normal(2, 3)]),
+    ],
+    "mean": [
+        (lambda x: x.mean(), [normal(2, 3)]),
+        (lambda x: x.mean(1), [normal(2, 3, 4)]),
+        (lambda x: x.mean(0, True), [normal(2, 3)]),
+    ],
+    "max": [
+        (lambda x: x.max(), [normal(2, 3)]),
+        (lambda x: x.max(1), [normal(2, 3, 4)]),
+        (lambda x: x.max((0, 1), True), [normal(2, 3)]),
+    ],
     "min": [(lambda x: x.min(), [normal(2, 3)]), (lambda x: x.min(1), [normal(2, 3, 4)])],
     "logsumexp": [(ops.logsumexp, [normal(2, 3)]), (lambda x: ops.logsumexp(x, (0, 1)), [normal(2, 3)])],
     "reshape": [(lambda x: x.reshape((3, -1)), [normal(2, 6)]), (lambda x: x.reshape(-1), [normal(2, 3)])],
@@ -65,7 +77,10 @@ CASES: dict[str, list[tuple[Callable[..., Var], list[Array]]]] = {
         (lambda x: x[np.array([0, 0]), np.array([1, 1])], [normal(3, 2)]),
         (lambda x: x[np.array([True, False, True])], [normal(3, 2)]),
     ],
-    "concatenate": [(lambda a, b: ops.concatenate(a, b, a, axis=1), [normal(2, 3), normal(2, 1)]), (ops.concatenate, [normal(2)])],
+    "concatenate": [
+        (lambda a, b: ops.concatenate(a, b, a, axis=1), [normal(2, 3), normal(2, 1)]),
+        (ops.concatenate, [normal(2)]),
+    ],
     "stack": [(lambda a, b: ops.stack(a, b, axis=-1), [normal(2, 3), normal(2, 3)])],
     "softmax": [(ops.softmax, [normal(2, 3)]), (lambda x: ops.softmax(x, axis=0), [normal(2, 3)])],
     "log_softmax": [(ops.log_softmax, [normal(2, 3)]), (lambda x: ops.log_softmax(x, axis=0), [normal(2, 3)])],
@@ -73,7 +88,10 @@ CASES: dict[str, list[tuple[Callable[..., Var], list[Array]]]] = {
         (lambda x: ops.cross_entropy(x, np.array([2, 0])), [normal(2, 3)]),
         (lambda x: ops.cross_entropy(x, np.array([[1, 1], [0, 2]])), [normal(2, 2, 3)]),
     ],
-    "squared_error": [(ops.squared_error, [normal(2, 3), normal(2, 3)]), (ops.squared_error, [normal(2, 3), normal(3)])],
+    "squared_error": [
+        (ops.squared_error, [normal(2, 3), normal(2, 3)]),
+        (ops.squared_error, [normal(2, 3), normal(3)]),
+    ],
     "conv2d": [
         (ops.conv2d, [normal(2, 3, 5, 4), normal(2, 3, 3, 2)]),
         (lambda x, k: ops.conv2d(x, k, stride=2, padding=1), [normal(2, 1, 5, 6), normal(2, 1, 3, 3)]),
@@ -103,7 +121,9 @@ def test_gradients_equal_central_differences(function: Callable[..., Var], array
         for place in np.ndindex(var.shape):
             step = np.zeros(var.shape)
             step[place] = 1e-6
-            up, down = ([array + sign * step if j == i else array for j, array in enumerate(arrays)] for sign in (1, -1))
+            up, down = (
+                [array + sign * step if j == i else array for j, array in enumerate(arrays)] for sign in (1, -1)
+            )
             assert var.grad[place] == pytest.approx((value(up) - value(down)) / 2e-6, rel=1e-6, abs=1e-8)
 
 
@@ -160,7 +180,10 @@ def test_a_masked_position_gets_no_weight_and_no_gradient():
             lambda: ops.cross_entropy(Var(np.ones((2, 3))), np.array([0, 1, 2])),
             "cross_entropy needs one label for each row of logits, shape (2,), but got labels of shape (3,).",
         ),
-        (lambda: ops.cross_entropy(Var(np.ones((2, 3))), np.array([1, 3])), "labels must lie in 0 … 2, but got labels from 1 to 3."),
+        (
+            lambda: ops.cross_entropy(Var(np.ones((2, 3))), np.array([1, 3])),
+            "labels must lie in 0 … 2, but got labels from 1 to 3.",
+        ),
         (
             lambda: ops.conv2d(Var(np.ones((2, 3, 5, 5))), Var(np.ones((4, 1, 3, 3)))),
             "conv2d needs x of (batch, channel, height, width) and a kernel of (out, channel, height, width), "

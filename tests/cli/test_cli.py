@@ -32,7 +32,9 @@ def test_importing_neuropil_loads_nothing_heavy():
 
 
 def test_the_module_runs_like_the_command():
-    shown = subprocess.run([sys.executable, "-m", "neuropil", "--version"], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-m", "neuropil", "--version"], capture_output=True, text=True, check=True
+    ).stdout
     assert shown.startswith("neuropil ")
 
 
@@ -44,7 +46,17 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]):
 
 def test_help_of_train_lists_every_option_with_its_default(capsys: pytest.CaptureFixture[str]):
     shown = said(capsys, "train", "mlp", "--help")
-    for flag in ("--data", "--out", "--seed", "--epochs", "--minutes", "--hidden", "--optimizer", "--patience", "--compile"):
+    for flag in (
+        "--data",
+        "--out",
+        "--seed",
+        "--epochs",
+        "--minutes",
+        "--hidden",
+        "--optimizer",
+        "--patience",
+        "--compile",
+    ):
         assert flag in shown
     assert "(default: 256 256)" in shown
 
@@ -57,13 +69,19 @@ def test_show_gives_equations_and_options(capsys: pytest.CaptureFixture[str]):
 
 def test_training_prints_scores_beside_the_baseline_and_the_report(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     lines = said(capsys, "train", "mlp", "--epochs", "1", "--out", str(tmp_path / "run")).splitlines()
-    assert [line.split("\t")[0] for line in lines[1:4]] == ["mlp", "logistic regression", "always the most frequent class"]
+    assert [line.split("\t")[0] for line in lines[1:4]] == [
+        "mlp",
+        "logistic regression",
+        "always the most frequent class",
+    ]
     assert lines[-1] == f"Report: {tmp_path / 'run' / 'report.html'}"
 
 
 def test_predict_answers_for_picture_files(capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path):
     paths = [str(tmp_path / f"{label}.png") for label in range(10)]
-    for image, path in zip(digits()[0], paths, strict=False):  # the file begins with one picture of each digit, in order
+    for image, path in zip(
+        digits()[0], paths, strict=False
+    ):  # the file begins with one picture of each digit, in order
         Image.fromarray(image).save(path)
     lines = said(capsys, "predict", str(run), *paths).splitlines()
     right = [line.split("\t")[0].split(".")[0] == line.split("\t")[1].split()[0] for line in lines]
@@ -87,7 +105,10 @@ def test_inspect_gradients_speaks_and_writes_a_page(capsys: pytest.CaptureFixtur
         ("trian cnn", "a command must be one that `neuropil --help` shows, but got 'trian': did you mean 'train'?"),
         ("train cnm", "a system must be one that `neuropil list` shows, but got 'cnm': did you mean 'cnn'?"),
         ("show cnm", "a system must be one that `neuropil list` shows, but got 'cnm': did you mean 'cnn'?"),
-        ("train mlp --epoch 3", "neuropil train mlp must be given its own options, but got '--epoch': did you mean '--epochs'?"),
+        (
+            "train mlp --epoch 3",
+            "neuropil train mlp must be given its own options, but got '--epoch': did you mean '--epochs'?",
+        ),
         ("train mlp --epochs three", "--epochs must be int, but got 'three'."),
         ("train mlp --epochs 0", "TrainingConfig.epochs must be at least 1, but got 0."),
         ("train mlp --epochs", "--epochs must be followed by int, but got nothing: see neuropil train mlp --help."),
@@ -96,7 +117,10 @@ def test_inspect_gradients_speaks_and_writes_a_page(capsys: pytest.CaptureFixtur
             "train mlp --optimizer adm",
             "--optimizer must be sgd | momentum | rmsprop | adam | adamw, but got 'adm': did you mean 'adam'?",
         ),
-        ("train mlp now", "neuropil train mlp takes only options after its name, but got 'now': see neuropil train mlp --help."),
+        (
+            "train mlp now",
+            "neuropil train mlp takes only options after its name, but got 'now': see neuropil train mlp --help.",
+        ),
         ("list --all", "neuropil list takes no options, but got '--all': leave it out."),
         ("predict", "neuropil predict needs RUN and INPUTS, but got 'nothing': see neuropil predict --help."),
         ("evaluate runs", "a run is a folder with a config.json, but got 'runs': make one with neuropil train cnn."),

@@ -10,8 +10,12 @@ from command_line import said
 from neuropil.recipes import SYSTEMS
 
 
-def test_a_simulation_prints_its_rates_beside_the_formula_and_the_report(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    lines = said(capsys, "simulate", "lif", "--duration", "50", "--inputs", "0.5", "2", "--out", str(tmp_path / "run")).splitlines()
+def test_a_simulation_prints_its_rates_beside_the_formula_and_the_report(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    lines = said(
+        capsys, "simulate", "lif", "--duration", "50", "--inputs", "0.5", "2", "--out", str(tmp_path / "run")
+    ).splitlines()
     assert [line.split("\t")[0] for line in lines[:4]] == ["", "exact spike times", "the formula", "spikes on the grid"]
     assert lines[4].startswith("exact spike times: mean rate hz 92.17, 0 % away from the formula")
     assert lines[-1] == f"Report: {tmp_path / 'run' / 'report.html'}"
@@ -33,7 +37,9 @@ def test_help_of_simulate_names_what_can_be_simulated_without_loading_torch():
 
 
 def test_help_of_train_leaves_simulations_out(capsys: pytest.CaptureFixture[str]):
-    names = said(capsys, "train", "--help").splitlines()[2].removeprefix("NAME is one of ").removesuffix(".").split(", ")
+    names = (
+        said(capsys, "train", "--help").splitlines()[2].removeprefix("NAME is one of ").removesuffix(".").split(", ")
+    )
     assert names == [system.name for system in SYSTEMS if system.verb == "train"]
 
 
@@ -60,7 +66,10 @@ def test_show_gives_the_equations_and_the_command(capsys: pytest.CaptureFixture[
             "simulate mlp",
             "neuropil simulate is for a system that runs in time and learns nothing, but got 'mlp': use neuropil train mlp.",
         ),
-        ("simulate lif --duration -5", "duration must be a time of at least one step, but got -5 ms in steps of 0.1 ms."),
+        (
+            "simulate lif --duration -5",
+            "duration must be a time of at least one step, but got -5 ms in steps of 0.1 ms.",
+        ),
         (
             "simulate lif --dt 50",
             "dt must be a time above 0 ms and no longer than the time constants allow, but got 50: "

@@ -54,7 +54,10 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "GPT2": lambda count: (torch.randint(0, 2_000, (count, 7)),),
     "ViT": pictures,
     "ViT-small": lambda count: (torch.randint(0, 256, (count, 1, 28, 28), dtype=torch.uint8),),
-    "Captioner": lambda count: (torch.randint(0, 256, (count, 1, 24, 24), dtype=torch.uint8), padded_tokens(count, 5, 30)),
+    "Captioner": lambda count: (
+        torch.randint(0, 256, (count, 1, 24, 24), dtype=torch.uint8),
+        padded_tokens(count, 5, 30),
+    ),
     "CNN": pictures,
     "Forecaster": lambda count: (torch.randn(count, 15), torch.randn(count, 15 + 12, 4)),
     "GaussianProcess": lambda count: (torch.rand(count, 1),),
@@ -106,7 +109,9 @@ class Case(NamedTuple):
         model = getattr(models, self.name)(self.config)
         with torch.no_grad():
             for parameter in model.parameters():
-                parameter += 0.05 * parameter.std(correction=0) * torch.randn_like(parameter) + 0.01 * torch.randn_like(parameter)
+                parameter += 0.05 * parameter.std(correction=0) * torch.randn_like(parameter) + 0.01 * torch.randn_like(
+                    parameter
+                )
         return model
 
     def inputs(self, count: int) -> Inputs:
@@ -194,7 +199,9 @@ def test_the_same_seed_gives_the_same_model_and_looking_is_repeatable(case: Case
 def test_gradients_reach_every_parameter(case: Case):
     model = case.build()
     answer(model, case.inputs(32)).square().sum().backward()
-    without = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]
+    without = [
+        name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()
+    ]
     assert set(without) == UNUSED.get(case.name, set())
     assert all(parameter.grad is None or torch.isfinite(parameter.grad).all() for parameter in model.parameters())
 

@@ -23,7 +23,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "mlp": {"hidden": (8,), "epochs": 2},
     "cnn": {"width": 4, "epochs": 1},
     "recurrence": {"units": 8, "steps": 20, "updates": 10},
-    **{name: {"units": 16, "embedding": 8, "updates": 10, "batch_size": 128} for name in ("rnn", "lstm", "gru", "mingru")},
+    **{
+        name: {"units": 16, "embedding": 8, "updates": 10, "batch_size": 128}
+        for name in ("rnn", "lstm", "gru", "mingru")
+    },
     "text_classifier": {"units": 8, "embedding": 8, "epochs": 1, "batch_size": 512, "vocabulary": 1000},
     "tagger": {"units": 8, "embedding": 8, "epochs": 1, "batch_size": 512},
     "forecaster": {"units": 4, "updates": 5},
@@ -55,7 +58,16 @@ SMALL: dict[str, dict[str, Any]] = {
         "batch_size": 512,
     },
     "vit": {"width": 16, "heads": 2, "layers": 1, "epochs": 1},
-    "clip": {"scenes": 120, "width": 16, "heads": 2, "layers": 1, "text_width": 16, "text_heads": 2, "text_layers": 1, "epochs": 1},
+    "clip": {
+        "scenes": 120,
+        "width": 16,
+        "heads": 2,
+        "layers": 1,
+        "text_width": 16,
+        "text_heads": 2,
+        "text_layers": 1,
+        "epochs": 1,
+    },
     "lif": {"duration": 30.0, "dt": 0.5, "orders": (0, 1)},
     "hodgkin_huxley": {"dt": 0.05, "duration": 40.0},
     "spiking_network": {"duration": 200.0, "settle": 20.0, "dt": 0.5},
@@ -108,7 +120,9 @@ SIBLINGS = {"rnn", "gru", "seq2seq"}
 START: dict[str, Callable[..., Run]] = {"train": neuropil.train, "simulate": neuropil.simulate}
 
 
-@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.slow) if name in SIBLINGS else name for name in NAMES])
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=pytest.mark.slow) if name in SIBLINGS else name for name in NAMES]
+)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     name = request.param
     folder = tmp_path_factory.mktemp(name) / "run"
@@ -138,7 +152,9 @@ def test_options_have_one_name_each_and_say_what_they_do(name: str):
     options = recipes.recipe(name).options.options()
     names = [option.name for option in options]
     assert len(set(names)) == len(names)
-    assert not {"out", "seed", "show_progress"} & set(names), "neuropil.train and simulate have arguments of these names"
+    assert not {"out", "seed", "show_progress"} & set(names), (
+        "neuropil.train and simulate have arguments of these names"
+    )
     assert all(len(option.help) > 5 for option in options)
 
 
@@ -172,7 +188,9 @@ def test_the_report_has_pictures_and_tables_and_the_command(run: Run):
     assert f"neuropil {run.recipe.verb} {run.name} " in page
 
 
-@pytest.mark.parametrize("run", [pytest.param(name, marks=[] if name in KINDS else pytest.mark.slow) for name in NAMES], indirect=True)
+@pytest.mark.parametrize(
+    "run", [pytest.param(name, marks=[] if name in KINDS else pytest.mark.slow) for name in NAMES], indirect=True
+)
 def test_a_finished_run_is_reported_again_with_the_same_results(run: Run):
     before = run.results
     assert rewrite_report(run.folder, show_progress=False).results == before
@@ -188,6 +206,8 @@ def test_a_simulation_leaves_what_it_recorded(run: Run):
 def test_the_same_seed_gives_the_same_results(name: str, tmp_path_factory: pytest.TempPathFactory):
     folders = [tmp_path_factory.mktemp(name) / "run" for _ in range(2)]
     start = START[recipes.find(name).verb]
-    first, second = (start(name, out=folder, seed=1, show_progress=False, **SHORTENED.get(name, {})) for folder in folders)
+    first, second = (
+        start(name, out=folder, seed=1, show_progress=False, **SHORTENED.get(name, {})) for folder in folders
+    )
     assert first.results == second.results
     assert first.results[0].metrics

@@ -28,8 +28,13 @@ def write_clip(folder: Path) -> Path:
     """The same with ends of words. Learning gives those to the letters it has seen last in one; each byte needs them."""
     tokenizer = tokenizers.Tokenizer(models.BPE(end_of_word_suffix="</w>"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.ByteLevel(add_prefix_space=False)])
-    _train(tokenizer, trainers.BpeTrainer(vocab_size=500, initial_alphabet=BYTES, end_of_word_suffix="</w>", show_progress=False))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    _train(
+        tokenizer,
+        trainers.BpeTrainer(vocab_size=500, initial_alphabet=BYTES, end_of_word_suffix="</w>", show_progress=False),
+    )
     return _write(tokenizer, folder, *[f"{letter}</w>" for letter in BYTES], "<|startoftext|>", "<|endoftext|>")
 
 
@@ -41,7 +46,9 @@ def write_bert(folder: Path, **config: object) -> Path:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     _train(tokenizer, trainers.WordPieceTrainer(vocab_size=200, special_tokens=special, show_progress=False))
     vocabulary = tokenizer.get_vocab()
-    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in sorted(vocabulary, key=vocabulary.__getitem__)), encoding="utf-8")
+    (folder / "vocab.txt").write_text(
+        "".join(f"{token}\n" for token in sorted(vocabulary, key=vocabulary.__getitem__)), encoding="utf-8"
+    )
     if config:
         (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder

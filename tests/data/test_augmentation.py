@@ -13,7 +13,9 @@ SLOPE = 6.0
 
 
 def noise(batch: int, channels: int, height: int, width: int) -> torch.Tensor:
-    return torch.randint(0, 256, (batch, channels, height, width), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    return torch.randint(
+        0, 256, (batch, channels, height, width), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)
+    )
 
 
 def ramps(batch: int, height: int = 24, width: int = 36) -> torch.Tensor:
@@ -33,7 +35,16 @@ def planes(images: torch.Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(0, 5), st.sampled_from([1, 3]), sides, sides, st.floats(0, 5), st.floats(0, 180), st.floats(0, 0.9), st.booleans())
+@given(
+    st.integers(0, 5),
+    st.sampled_from([1, 3]),
+    sides,
+    sides,
+    st.floats(0, 5),
+    st.floats(0, 180),
+    st.floats(0, 0.9),
+    st.booleans(),
+)
 def test_shape_and_type_stay_and_values_stay_within_those_of_the_images(
     batch: int, channels: int, height: int, width: int, shift: float, rotate: float, zoom: float, flip: bool
 ):

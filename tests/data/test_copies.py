@@ -6,7 +6,9 @@ from neuropil.data.copies import TEST, TRAIN, VALIDATION, part_texts
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.lists(st.tuples(st.sampled_from("abcdefghij"), st.integers(0, 2)), min_size=2, max_size=60), st.integers(0, 99))
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdefghij"), st.integers(0, 2)), min_size=2, max_size=60), st.integers(0, 99)
+)
 def test_copies_share_a_part_and_one_of_each_stratum_is_learned_from(rows: list[tuple[str, int]], seed: int):
     texts, strata = [text for text, _ in rows], torch.tensor([stratum for _, stratum in rows])
     part = part_texts(texts, strata, 0.1, 0.2, seed).tolist()

@@ -9,7 +9,8 @@ from neuropil.data.patch_sizes import MOST_PATCHES_A_SIDE, choose_patch, filled_
 
 
 @pytest.mark.parametrize(
-    ("height", "width", "patch"), [(8, 8, 2), (28, 28, 4), (32, 32, 4), (64, 48, 8), (224, 224, 28), (7, 7, None), (61, 47, None)]
+    ("height", "width", "patch"),
+    [(8, 8, 2), (28, 28, 4), (32, 32, 4), (64, 48, 8), (224, 224, 28), (7, 7, None), (61, 47, None)],
 )
 def test_the_patch_follows_the_size(height: int, width: int, patch: int | None):
     assert choose_patch((3, height, width)) == patch

@@ -17,7 +17,11 @@ from neuropil.training.loop import TrainingConfig
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # A decision may name what it rejects, so it promises nothing.
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(page for page in sorted(DOCS.rglob("*.md")) if page.parent.name != "decisions")]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(page for page in sorted(DOCS.rglob("*.md")) if page.parent.name != "decisions"),
+]
 FENCE = re.compile(r"^```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -56,7 +60,9 @@ def commands_in(block: Block) -> Iterator[Shown]:
 
 def commands_within_sentences(page: Path) -> Iterator[list[str]]:
     """`neuropil show cnn` in a sentence, or `neuropil show NAME`, where the capitals stand for a word of the reader's."""
-    for code in re.findall(r"(?<!`)`((?:neuropil|make) [^`\n]+)`(?!`)", FENCE.sub("", page.read_text(encoding="utf-8"))):
+    for code in re.findall(
+        r"(?<!`)`((?:neuropil|make) [^`\n]+)`(?!`)", FENCE.sub("", page.read_text(encoding="utf-8"))
+    ):
         yield shlex.split(code)
 
 
@@ -134,11 +140,15 @@ def test_every_make_target_that_a_page_names_is_one():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
     for page in PAGES:
         shown = [shown.words for block in blocks(page) for shown in commands_in(block)]
-        named = {words[1] for words in [*shown, *commands_within_sentences(page)] if words[:1] == ["make"] and len(words) > 1}
+        named = {
+            words[1] for words in [*shown, *commands_within_sentences(page)] if words[:1] == ["make"] and len(words) > 1
+        }
         assert named <= targets, page
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name
+)
 def test_links_of_pages_outside_the_site_lead_somewhere(page: Path):
     """mkdocs checks the others."""
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
@@ -162,7 +172,9 @@ def test_every_system_has_a_page_and_is_listed(system: System):
 
 def test_the_training_page_explains_every_option_of_the_loop():
     text = (DOCS / "guide" / "training.md").read_text(encoding="utf-8")
-    assert [option.name for option in TrainingConfig().options() if f"`--{option.name.replace('_', '-')}" not in text] == []
+    assert [
+        option.name for option in TrainingConfig().options() if f"`--{option.name.replace('_', '-')}" not in text
+    ] == []
 
 
 def test_the_drawing_of_the_house_has_every_room():

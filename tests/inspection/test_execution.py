@@ -38,7 +38,9 @@ def test_the_same_cell_may_be_run_in_several_ways():
 
 def test_a_way_that_is_asked_for_is_no_choice():
     cell = GRU(GRUConfig(inputs=3, units=4))
-    assert explain(cell, lambda: cell(torch.randn(2, 5, 3), way="loop")) == [Execution("cell", "GRU", 5, "loop", "it is asked for")]
+    assert explain(cell, lambda: cell(torch.randn(2, 5, 3), way="loop")) == [
+        Execution("cell", "GRU", 5, "loop", "it is asked for")
+    ]
 
 
 def test_explaining_leaves_no_trace():

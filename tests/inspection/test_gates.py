@@ -35,7 +35,9 @@ def stepped(cell: Cell, x: torch.Tensor, state, length: int) -> dict[str, list[t
     begun=st.booleans(),
     seed=st.integers(0, 2**16),
 )
-def test_gates_are_those_of_every_single_step(name: CellName, lengths: list[int], backward: bool, begun: bool, seed: int):
+def test_gates_are_those_of_every_single_step(
+    name: CellName, lengths: list[int], backward: bool, begun: bool, seed: int
+):
     torch.manual_seed(seed)
     cell = CELLS[name](3, 4)
     x = torch.randn(len(lengths), 6, 3)
@@ -57,7 +59,9 @@ def test_gates_are_those_of_every_single_step(name: CellName, lengths: list[int]
 @pytest.mark.parametrize("name", NAMES)
 def test_looking_changes_no_bit_of_what_comes_out(name: CellName):
     torch.manual_seed(0)
-    model = Sequence(SequenceConfig(cell=name, units=8, layers=2, bidirectional=True, tokens=20, outputs=5, shape="aligned")).eval()
+    model = Sequence(
+        SequenceConfig(cell=name, units=8, layers=2, bidirectional=True, tokens=20, outputs=5, shape="aligned")
+    ).eval()
     tokens = torch.randint(1, 20, (3, 9))
     tokens[1, 5:] = 0
     alone = model(tokens)
@@ -77,7 +81,9 @@ def test_the_gates_of_an_lstm_are_pytorchs():
     """With one step the gates can be read off `nn.LSTMCell`: c' = f c + i g for two memories tells f, and h' = o tanh c' tells o."""
     torch.manual_seed(0)
     theirs, ours = nn.LSTMCell(3, 4), CELLS["lstm"](3, 4)
-    ours.load_state_dict({"input_weight": theirs.weight_ih, "state_weight": theirs.weight_hh, "bias": theirs.bias_ih + theirs.bias_hh})
+    ours.load_state_dict(
+        {"input_weight": theirs.weight_ih, "state_weight": theirs.weight_hh, "bias": theirs.bias_ih + theirs.bias_hh}
+    )
     x, h, c = torch.randn(2, 1, 3), torch.randn(2, 4), torch.randn(2, 4)
     with torch.no_grad(), record_gates(ours) as tape:
         ours(x, type(ours.initial(x))(h, c))
@@ -85,7 +91,9 @@ def test_the_gates_of_an_lstm_are_pytorchs():
     gates = tape["cell"]
     torch.testing.assert_close(gates["forget"][:, 0], c_more - c_after, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(gates["output"][:, 0], h_after / c_after.tanh(), atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close((gates["update"] * gates["candidate"])[:, 0], c_after - (c_more - c_after) * c, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        (gates["update"] * gates["candidate"])[:, 0], c_after - (c_more - c_after) * c, atol=1e-5, rtol=1e-5
+    )
     torch.testing.assert_close(gates["c"][:, 0], c_after)
 
 
@@ -108,7 +116,9 @@ def test_correlation_is_numpys_and_zero_for_what_does_not_move():
     torch.manual_seed(0)
     values, wanted = torch.randn(50, 3), torch.randn(50)
     expected = [float(torch.corrcoef(torch.stack([unit, wanted]))[0, 1]) for unit in values.T]
-    torch.testing.assert_close(correlation(values, wanted), torch.tensor(expected, dtype=torch.float64), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(
+        correlation(values, wanted), torch.tensor(expected, dtype=torch.float64), atol=1e-6, rtol=1e-5
+    )
     assert correlation(torch.full((50, 2), 0.3), wanted).tolist() == [0, 0]
     assert correlation(values, torch.ones(50)).tolist() == [0, 0, 0]
 

@@ -11,7 +11,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from neuropil.errors import InputError
-from neuropil.inspection.gradients import GradientProfile, LayerGradient, TimeProfile, diagnose, profile_gradients, profile_time
+from neuropil.inspection.gradients import (
+    GradientProfile,
+    LayerGradient,
+    TimeProfile,
+    diagnose,
+    profile_gradients,
+    profile_time,
+)
 
 
 class Deep(nn.Module):
@@ -57,7 +64,9 @@ def test_a_deep_sigmoid_network_shrinks_gradients_fourfold_per_layer_and_its_rem
     assert shrinkage
     assert 3.8 < float(shrinkage[1]) < 4.6
     for remedy in (Deep(12, 64, norm=True), Deep(12, 64, residual=True), Deep(12, 64, relu=True)):
-        assert diagnose(profile_of(remedy, 64))[-1].endswith("from output to hidden.0: they neither vanish nor explode.")
+        assert diagnose(profile_of(remedy, 64))[-1].endswith(
+            "from output to hidden.0: they neither vanish nor explode."
+        )
 
 
 def test_norms_are_those_of_plain_back_propagation():
@@ -67,7 +76,15 @@ def test_norms_are_those_of_plain_back_propagation():
     x, targets = torch.randn(16, 8, dtype=torch.double), torch.arange(16) % 3
     F.cross_entropy(twin(x), targets).backward()
     profile = profile_gradients(model, lambda: F.cross_entropy(model(x), targets))
-    assert [layer.name for layer in profile.layers] == ["hidden.0", "norms.0", "hidden.1", "norms.1", "hidden.2", "norms.2", "output"]
+    assert [layer.name for layer in profile.layers] == [
+        "hidden.0",
+        "norms.0",
+        "hidden.1",
+        "norms.1",
+        "hidden.2",
+        "norms.2",
+        "output",
+    ]
     for layer in profile.layers:
         parameters = list(twin.get_submodule(layer.name).parameters())
         assert layer.gradient_norm == pytest.approx(
@@ -89,13 +106,19 @@ def test_the_gradient_at_an_output_is_the_analytic_one():
 @pytest.mark.parametrize("training", [True, False])
 def test_looking_changes_nothing(training: bool):
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU(inplace=True), nn.Dropout(0.5), nn.Linear(6, 3)).train(training)
+    model = nn.Sequential(
+        nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU(inplace=True), nn.Dropout(0.5), nn.Linear(6, 3)
+    ).train(training)
     model[0].weight.grad = torch.randn(6, 6)
     model[1].eval()
     model[0].bias.requires_grad_(False)
     x, targets = torch.randn(16, 6), torch.arange(16) % 3
     before = copy.deepcopy(model)
-    gradient, state, modes = model[0].weight.grad, torch.get_rng_state(), [module.training for module in model.modules()]
+    gradient, state, modes = (
+        model[0].weight.grad,
+        torch.get_rng_state(),
+        [module.training for module in model.modules()],
+    )
     values = gradient.clone()
 
     def loss() -> Tensor:
@@ -156,7 +179,9 @@ def test_parameters_that_a_model_holds_itself_stand_alone():
     profile = profile_gradients(model, lambda: model(torch.ones(2, 4)).sum())
     assert [layer.name for layer in profile.layers] == ["W", "inner", "scale", "V"]
     assert [name for name, _ in profile.flow()] == ["W", "inner", "V"]
-    assert [norm for _, norm in profile.flow()] == [layer.gradient_norm for layer in profile.layers if layer.has_weights]
+    assert [norm for _, norm in profile.flow()] == [
+        layer.gradient_norm for layer in profile.layers if layer.has_weights
+    ]
 
 
 def test_a_module_that_is_used_twice_is_one_layer_with_the_gradients_of_both_uses():
@@ -266,7 +291,9 @@ def test_gradients_that_shrink_are_called_vanishing():
 
 
 def test_one_weak_layer_is_named():
-    layers = [LayerGradient(name, 1.0, 1.0, norm) for name, norm in zip("abcde", (1.0, 1.0, 1e-3, 1.0, 1.0), strict=True)]
+    layers = [
+        LayerGradient(name, 1.0, 1.0, norm) for name, norm in zip("abcde", (1.0, 1.0, 1e-3, 1.0, 1.0), strict=True)
+    ]
     assert diagnose(GradientProfile(1.0, layers)) == [
         "Gradients differ 1000× between layers without a trend from the output to the input: "
         "look at a, where they are largest, and c, where they are smallest."
@@ -288,7 +315,9 @@ def test_a_loss_of_several_numbers_is_refused():
     model = nn.Linear(2, 2)
     with pytest.raises(InputError) as error:
         profile_gradients(model, lambda: model(torch.ones(1, 2)))
-    assert str(error.value) == "gradients need a loss that is one differentiable number, but got a tensor of shape (1, 2)."
+    assert (
+        str(error.value) == "gradients need a loss that is one differentiable number, but got a tensor of shape (1, 2)."
+    )
 
 
 def test_a_loss_without_gradient_is_refused():
@@ -346,7 +375,9 @@ def test_recurrent_modules_of_torch_have_the_profile_of_their_jacobians(kind: st
     model = getattr(nn, kind)(3, 5, batch_first=True).double()
     x = torch.randn(2, 7, 3, dtype=torch.double)
     jacobian = torch.autograd.functional.jacobian(lambda x: model(x)[0][:, -1].sum(), x)
-    assert profile_time(model, x).norms == pytest.approx(jacobian.square().sum((0, 2)).sqrt().flip(0).tolist(), rel=1e-12)
+    assert profile_time(model, x).norms == pytest.approx(
+        jacobian.square().sum((0, 2)).sqrt().flip(0).tolist(), rel=1e-12
+    )
     assert all(parameter.grad is None for parameter in model.parameters())
 
 

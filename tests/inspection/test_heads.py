@@ -23,13 +23,17 @@ from neuropil.sampling.text.beam_search import greedy
 from neuropil.training.weights import load_model, save_model
 
 HEADS = 3
-NAMES = ["encoder.0.attention", "encoder.1.attention"] + [f"decoder.{i}.{kind}" for i in range(2) for kind in ("attention", "cross")]
+NAMES = ["encoder.0.attention", "encoder.1.attention"] + [
+    f"decoder.{i}.{kind}" for i in range(2) for kind in ("attention", "cross")
+]
 some_heads = st.dictionaries(st.sampled_from(NAMES), st.sets(st.integers(0, HEADS - 1)))
 
 
 def made(**options: Any) -> Transformer:
     torch.manual_seed(0)
-    config = TransformerConfig(width=12, heads=HEADS, layers=2, feed_forward=16, source_vocabulary=15, target_vocabulary=15)
+    config = TransformerConfig(
+        width=12, heads=HEADS, layers=2, feed_forward=16, source_vocabulary=15, target_vocabulary=15
+    )
     model = Transformer(dataclasses.replace(config, **options))
     with torch.no_grad():
         for parameter in model.parameters():
@@ -72,12 +76,16 @@ def test_a_model_whose_heads_are_masked_silenced_or_removed_is_the_same(off: dic
     torch.testing.assert_close(masked, output(removed), atol=1e-5, rtol=0)
     assert removed.config.kept_heads == tuple(HEADS - len(off.get(name, ())) for name in NAMES)
     gone = sum(map(len, off.values()))
-    assert count_parameters(model) - count_parameters(removed) == gone * (4 * 12 * 4 + 3 * 4)  # of four projections, three have biases
+    assert count_parameters(model) - count_parameters(removed) == gone * (
+        4 * 12 * 4 + 3 * 4
+    )  # of four projections, three have biases
 
 
 @settings(deadline=None, max_examples=10)
 @given(off=some_heads)
-def test_a_pruned_model_is_saved_and_loads_into_a_model_made_from_its_config(tmp_path_factory: Any, off: dict[str, set[int]]):
+def test_a_pruned_model_is_saved_and_loads_into_a_model_made_from_its_config(
+    tmp_path_factory: Any, off: dict[str, set[int]]
+):
     path: Path = tmp_path_factory.mktemp("pruned") / "model.safetensors"
     model = made()
     remove_heads(model, off)
@@ -85,12 +93,15 @@ def test_a_pruned_model_is_saved_and_loads_into_a_model_made_from_its_config(tmp
     restored = Transformer(TransformerConfig.from_dict(model.config.to_dict())).eval()
     load_model(path, restored)
     assert torch.equal(output(restored), output(model))
-    remove_heads(restored, {name: range(attention.heads) for name, attention in heads_of(restored).items()})  # and once more
+    remove_heads(
+        restored, {name: range(attention.heads) for name, attention in heads_of(restored).items()}
+    )  # and once more
     assert restored.config.kept_heads == (0,) * 6
 
 
 @pytest.mark.parametrize(
-    "off", [{}, {"encoder.0.attention": [1]}, dict.fromkeys(NAMES[2:], range(HEADS)), dict.fromkeys(NAMES, range(HEADS))]
+    "off",
+    [{}, {"encoder.0.attention": [1]}, dict.fromkeys(NAMES[2:], range(HEADS)), dict.fromkeys(NAMES, range(HEADS))],
 )
 def test_a_pruned_decoder_still_writes_with_its_cache_what_it_would_write_without(off: dict[str, Any]):
     model, source = made(), batch()["source"]
@@ -108,8 +119,14 @@ def test_a_pruned_model_goes_on_learning():
     model = made()
     remove_heads(model, {"decoder.0.cross": [0, 2], "encoder.1.attention": range(HEADS)})
     Translation(model).loss(batch()).backward()
-    gone = {"encoder.1.attention.projection.weight", "encoder.1.attention.projection.bias", "encoder.1.attention.output.weight"}
-    assert {name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()} == gone
+    gone = {
+        "encoder.1.attention.projection.weight",
+        "encoder.1.attention.projection.bias",
+        "encoder.1.attention.output.weight",
+    }
+    assert {
+        name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()
+    } == gone
     assert all(not model.get_parameter(name).numel() for name in gone)
 
 
@@ -225,7 +242,10 @@ def test_heads_that_are_gone_are_not_measured():
     model = made()
     remove_heads(model, {NAMES[0]: [0], NAMES[1]: range(HEADS)})
     importance = gradient_importance(model, [functools.partial(mean_loss, model)])
-    assert {name: len(values) for name, values in importance.items()} == {NAMES[0]: 2, **dict.fromkeys(NAMES[2:], HEADS)}
+    assert {name: len(values) for name, values in importance.items()} == {
+        NAMES[0]: 2,
+        **dict.fromkeys(NAMES[2:], HEADS),
+    }
     assert list(leave_one_out(model, lambda: mean_loss(model).item())) == list(importance)
 
 

@@ -20,9 +20,24 @@ from neuropil.parts.multi_head import heads_of, remove_heads
 from neuropil.parts.parameters import count_parameters
 from neuropil.training.weights import load_model, save_model
 
-STACK: dict[str, Any] = {"width": 12, "heads": 3, "layers": 2, "feed_forward": 10, "dropout": 0.0, "attention_dropout": 0.0}
+STACK: dict[str, Any] = {
+    "width": 12,
+    "heads": 3,
+    "layers": 2,
+    "feed_forward": 10,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+}
 TEXTS: dict[str, Any] = STACK | {"context": 8, "vocabulary": 11}
-TOWERS: dict[str, Any] = {"shared": 5, "width": 12, "heads": 3, "layers": 2, "text_width": 8, "text_heads": 2, "text_layers": 1}
+TOWERS: dict[str, Any] = {
+    "shared": 5,
+    "width": 12,
+    "heads": 3,
+    "layers": 2,
+    "text_width": 8,
+    "text_heads": 2,
+    "text_layers": 1,
+}
 PICTURES = torch.rand(3, 1, 4, 6, generator=torch.Generator().manual_seed(0))
 TOKENS = torch.randint(11, (3, 8), generator=torch.Generator().manual_seed(0))
 PRESENT = torch.arange(8) < torch.tensor([[8], [5], [2]])
@@ -34,7 +49,18 @@ KINDS: dict[str, tuple[Callable[[], nn.Module], Callable[[Any], Tensor]]] = {
     "classifier": (lambda: BERTClassifier(BERTConfig(**TEXTS, classes=2)), lambda model: model(TOKENS, PRESENT)),
     "vit": (lambda: ViT(ViTConfig(**STACK, patch=2, shape=(1, 4, 6), classes=3)), lambda model: model(PICTURES)),
     "clip": (
-        lambda: CLIP(CLIPConfig(**TOWERS, patch=2, context=8, feed_forward=9, text_feed_forward=7, shape=(1, 4, 6), vocabulary=11, end=10)),
+        lambda: CLIP(
+            CLIPConfig(
+                **TOWERS,
+                patch=2,
+                context=8,
+                feed_forward=9,
+                text_feed_forward=7,
+                shape=(1, 4, 6),
+                vocabulary=11,
+                end=10,
+            )
+        ),
         lambda model: model(PICTURES, TOKENS),
     ),
 }
@@ -111,7 +137,9 @@ def test_what_is_left_goes_on_learning(kind: str):
     remove_heads(model, {next(iter(heads_of(model))): [0, 2]})
     loss(kind, model.train()).backward()
     unused = {"pooler.weight", "pooler.bias"} if kind == "bert" else set()
-    assert {name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()} == unused
+    assert {
+        name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()
+    } == unused
 
 
 def test_a_pruned_gpt2_writes_with_its_cache_what_it_would_write_without():

@@ -27,12 +27,16 @@ from neuropil.parts.objectives import Translation
 from neuropil.protocols import PADDING
 
 HEADS = 4
-NAMES = ["encoder.0.attention", "encoder.1.attention"] + [f"decoder.{i}.{kind}" for i in range(2) for kind in ("attention", "cross")]
+NAMES = ["encoder.0.attention", "encoder.1.attention"] + [
+    f"decoder.{i}.{kind}" for i in range(2) for kind in ("attention", "cross")
+]
 
 
 def made(**options: Any) -> Transformer:
     torch.manual_seed(0)
-    config = TransformerConfig(width=16, heads=HEADS, layers=2, feed_forward=24, source_vocabulary=20, target_vocabulary=20)
+    config = TransformerConfig(
+        width=16, heads=HEADS, layers=2, feed_forward=24, source_vocabulary=20, target_vocabulary=20
+    )
     model = Transformer(dataclasses.replace(config, **options))
     with torch.no_grad():
         for parameter in model.parameters():
@@ -42,7 +46,9 @@ def made(**options: Any) -> Transformer:
 
 def tokens(*lengths: int) -> Tensor:
     time = max(lengths)
-    return torch.randint(4, 20, (len(lengths), time)).masked_fill(torch.arange(time) >= torch.tensor(lengths)[:, None], PADDING)
+    return torch.randint(4, 20, (len(lengths), time)).masked_fill(
+        torch.arange(time) >= torch.tensor(lengths)[:, None], PADDING
+    )
 
 
 # --- the weights are those of the formula ----------------------------------------------------------------------------------------
@@ -56,7 +62,10 @@ def by_formula(model: Transformer, source: Tensor, target: Tensor) -> dict[str, 
         def store(module: nn.Module, args: tuple[Tensor, ...], options: dict[str, Any]) -> None:
             assert isinstance(module, MultiHeadAttention)
             query, key = args[0], args[-1]
-            (of_query, of_key, _), (q_bias, k_bias, _) = module.projection.weight.chunk(3), module.projection.bias.chunk(3)
+            (of_query, of_key, _), (q_bias, k_bias, _) = (
+                module.projection.weight.chunk(3),
+                module.projection.bias.chunk(3),
+            )
             q, k = (
                 rearrange(x @ weight.T + bias, "batch time (head width) -> batch head time width", head=module.heads)
                 for x, weight, bias in ((query, of_query, q_bias), (key, of_key, k_bias))
@@ -89,7 +98,11 @@ indices = st.none() | st.lists(st.integers(-2, 12), max_size=5)
     norm=st.sampled_from(["post", "pre"]),
 )
 def test_weights_are_those_of_the_formula_for_the_layers_heads_and_queries_that_were_asked_for(
-    layers: str | list[str], heads: list[int] | None, queries: list[int] | None, lengths: list[tuple[int, int]], norm: str
+    layers: str | list[str],
+    heads: list[int] | None,
+    queries: list[int] | None,
+    lengths: list[tuple[int, int]],
+    norm: str,
 ):
     model = made(norm=norm).eval()
     source, target = (tokens(*side) for side in zip(*lengths, strict=True))
@@ -131,7 +144,11 @@ def test_attention_without_any_head_is_not_on_the_tape():
     model = made(kept_heads=(HEADS, 0, 1, HEADS, 0, 0)).eval()
     with record(model) as tape:
         model(tokens(3), tokens(2))
-    assert {name: weights.shape[1] for name, weights in tape.attention.items()} == {NAMES[0]: 4, NAMES[2]: 1, NAMES[3]: 4}
+    assert {name: weights.shape[1] for name, weights in tape.attention.items()} == {
+        NAMES[0]: 4,
+        NAMES[2]: 1,
+        NAMES[3]: 4,
+    }
 
 
 @pytest.mark.parametrize("score", ["scaled_dot", "cosine", "gaussian", "additive"])
@@ -152,7 +169,9 @@ def test_patches_are_recorded_as_one_head_whatever_their_score(score: ScoreName,
     query, key, _ = attention.get_submodule("projection")(heard[0].float()).split((8, 8, 8), dim=-1)
     expected = attention.score(query, key).softmax(-1)[:, None, [0, 5]]  # type: ignore[operator]  # a module's attribute
     assert tape.attention["layers.0.attention"].shape == (3, 1, 2, 16)
-    torch.testing.assert_close(tape.attention["layers.0.attention"], expected, atol=1e-5 if dtype == torch.float32 else 0.01, rtol=0)
+    torch.testing.assert_close(
+        tape.attention["layers.0.attention"], expected, atol=1e-5 if dtype == torch.float32 else 0.01, rtol=0
+    )
 
 
 # --- the model computes what it would have computed ------------------------------------------------------------------------------
@@ -168,7 +187,10 @@ def test_a_recorded_training_step_has_the_same_loss_and_gradients_bit_for_bit():
         model.zero_grad()
         loss = learner.loss(batch)
         loss.backward()
-        return [loss.detach(), *(parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None)]
+        return [
+            loss.detach(),
+            *(parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None),
+        ]
 
     plain = step()
     with record(model) as tape:
@@ -409,7 +431,11 @@ def test_a_tape_is_empty_until_the_model_runs_and_stays_after_the_block():
             "decoder.1.cros",
             "layers must name attention modules of the model, but got 'decoder.1.cros': did you mean 'decoder.1.cross'?",
         ),
-        (made(), ["*", "xyz"], f"layers must name attention modules of the model, but got 'xyz': choose from {', '.join(NAMES)}."),
+        (
+            made(),
+            ["*", "xyz"],
+            f"layers must name attention modules of the model, but got 'xyz': choose from {', '.join(NAMES)}.",
+        ),
     ],
     ids=["no attention", "misspelt", "far from any"],
 )

@@ -42,12 +42,16 @@ def test_a_plain_multihead_attention_in_any_form_is_recorded(data: st.DataObject
     torch.manual_seed(data.draw(st.integers(0, 2**16)))
     batched, batch_first = data.draw(st.booleans()), data.draw(st.booleans())
     widths: dict[str, int] = data.draw(st.sampled_from([{}, {"kdim": 5}, {"kdim": 5, "vdim": 6}]))
-    extra: dict[str, bool] = data.draw(st.sampled_from([{}, {}, {"add_bias_kv": True}, {"add_zero_attn": True}, {"bias": False}]))
+    extra: dict[str, bool] = data.draw(
+        st.sampled_from([{}, {}, {"add_bias_kv": True}, {"add_zero_attn": True}, {"bias": False}])
+    )
     module = nn.MultiheadAttention(12, 3, batch_first=batch_first, **widths, **extra).eval()
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)
     queries, keys = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 5))
-    query, key, value = (torch.randn(2, time, width) for time, width in ((queries, 12), (keys, module.kdim), (keys, module.vdim)))
+    query, key, value = (
+        torch.randn(2, time, width) for time, width in ((queries, 12), (keys, module.kdim), (keys, module.vdim))
+    )
     if not widths and data.draw(st.booleans()):  # self-attention, which has a fast path of its own
         key = value = query
         keys = queries
@@ -99,7 +103,11 @@ def test_an_encoder_of_torch_is_recorded_on_its_fast_path(norm_first: bool, limi
         layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first)
         encoder, x = nn.TransformerEncoder(layer, 2).eval(), torch.randn(3, 6, 8)
         padding = torch.arange(6) >= torch.tensor([[4], [6], [1]])
-        options = {"none": {}, "padding": {"src_key_padding_mask": padding}, "mask": {"mask": torch.ones(6, 6).triu(1).bool()}}[limit]
+        options = {
+            "none": {},
+            "padding": {"src_key_padding_mask": padding},
+            "mask": {"mask": torch.ones(6, 6).triu(1).bool()},
+        }[limit]
         with torch.no_grad():
             plain = encoder(x, **options)
             with record(encoder) as tape:
@@ -120,7 +128,11 @@ def test_torchs_transformer_is_recorded_in_training_with_the_same_gradients():
     model = nn.Transformer(8, 2, 1, 2, 16, batch_first=True)
     source, target = torch.randn(2, 5, 8), torch.randn(2, 4, 8)
     padding = torch.arange(5) >= torch.tensor([[3], [5]])
-    options = {"src_key_padding_mask": padding, "tgt_mask": torch.ones(4, 4).triu(1).bool(), "memory_key_padding_mask": padding}
+    options = {
+        "src_key_padding_mask": padding,
+        "tgt_mask": torch.ones(4, 4).triu(1).bool(),
+        "memory_key_padding_mask": padding,
+    }
 
     def gradients() -> list[Tensor]:
         torch.manual_seed(1)

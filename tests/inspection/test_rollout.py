@@ -14,7 +14,10 @@ from neuropil.models.vit import SIZES, ViT
 
 def weights(layers: int, batch: int, heads: int, places: int, seed: int) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(batch, heads, places, places, generator=generator, dtype=torch.double).softmax(-1) for _ in range(layers)]
+    return [
+        torch.randn(batch, heads, places, places, generator=generator, dtype=torch.double).softmax(-1)
+        for _ in range(layers)
+    ]
 
 
 @given(st.integers(1, 5), st.integers(1, 3), st.integers(1, 4), st.integers(1, 9), st.integers(0, 99))
@@ -48,7 +51,9 @@ def test_a_place_that_looks_only_at_itself_stays_itself():
 def test_what_is_no_self_attention_is_refused():
     with pytest.raises(InputError) as error:
         rollout([torch.rand(1, 2, 3, 4)])
-    assert str(error.value) == "roll-out needs the weights from every place to every place, but got 3 queries and 4 keys."
+    assert (
+        str(error.value) == "roll-out needs the weights from every place to every place, but got 3 queries and 4 keys."
+    )
     with pytest.raises(InputError) as error:
         rollout([])
     assert str(error.value) == "roll-out needs the weights of at least one layer, but got none."

@@ -24,13 +24,17 @@ from neuropil.inspection.spike_statistics import (
 
 def trains(spikes: list[tuple[float, int]], num_neurons: int, duration: float) -> SpikeTrains:
     times, neurons = zip(*spikes, strict=True) if spikes else ((), ())
-    return SpikeTrains(torch.tensor(times, dtype=torch.double), torch.tensor(neurons, dtype=torch.long), num_neurons, duration)
+    return SpikeTrains(
+        torch.tensor(times, dtype=torch.double), torch.tensor(neurons, dtype=torch.long), num_neurons, duration
+    )
 
 
 def clock(num_neurons: int, period: float, duration: float, *, together: bool) -> SpikeTrains:
     shift = [0.0 if together else period * neuron / num_neurons for neuron in range(num_neurons)]
     ticks = np.arange(period / 2, duration - period, period)
-    return trains([(tick + shift[neuron], neuron) for neuron in range(num_neurons) for tick in ticks], num_neurons, duration)
+    return trains(
+        [(tick + shift[neuron], neuron) for neuron in range(num_neurons) for tick in ticks], num_neurons, duration
+    )
 
 
 def poisson(num_neurons: int, rate: float, duration: float) -> SpikeTrains:
@@ -61,7 +65,9 @@ def test_random_trains_have_a_cv_and_a_fano_factor_of_one_and_no_synchrony():
 
 @given(
     st.integers(1, 5).flatmap(
-        lambda size: st.tuples(st.just(size), st.lists(st.tuples(st.floats(0.01, 99.99), st.integers(0, size - 1)), max_size=40))
+        lambda size: st.tuples(
+            st.just(size), st.lists(st.tuples(st.floats(0.01, 99.99), st.integers(0, size - 1)), max_size=40)
+        )
     )
 )
 @settings(deadline=None, max_examples=40)
@@ -78,7 +84,9 @@ def test_statistics_are_those_of_each_neuron_by_itself(problem: tuple[int, list[
         elif intervals.mean() > 1e-6:
             assert float(cv[neuron]) == pytest.approx(intervals.std() / intervals.mean(), abs=1e-6)
         edges = np.arange(11) * 10.0
-        assert counts[neuron].tolist() == [((own > low) & (own <= high)).sum() for low, high in itertools.pairwise(edges)]
+        assert counts[neuron].tolist() == [
+            ((own > low) & (own <= high)).sum() for low, high in itertools.pairwise(edges)
+        ]
     torch.testing.assert_close(population_rate(given_trains, 10.0), 100 * counts.double().mean(0))
 
 
@@ -104,8 +112,14 @@ def test_silence_has_no_statistics():
 def test_mistakes_are_named():
     for mistake, sentence in (
         (lambda: trains([], 0, 10.0), "trains of spikes need neurons and time, but got 0 neurons and 10 ms."),
-        (lambda: fano_factor(trains([], 1, 150.0), 100.0), "a Fano factor needs at least two windows of 100 ms, but got 150 ms."),
-        (lambda: binned(trains([], 1, 5.0), 10.0), "a bin must not be longer than what was recorded, but got 10 ms of 5 ms."),
+        (
+            lambda: fano_factor(trains([], 1, 150.0), 100.0),
+            "a Fano factor needs at least two windows of 100 ms, but got 150 ms.",
+        ),
+        (
+            lambda: binned(trains([], 1, 5.0), 10.0),
+            "a bin must not be longer than what was recorded, but got 10 ms of 5 ms.",
+        ),
     ):
         with pytest.raises(InputError) as error:
             mistake()

@@ -10,7 +10,8 @@ TEXT = 'He said "no (1)\nway" (A [b]) to it.'
 
 def marked(name: str, tokens: list[str]) -> str:
     return "".join(
-        "^" * len(token) if value else "." * len(token) for token, value in zip(tokens, properties_of(tokens)[name], strict=True)
+        "^" * len(token) if value else "." * len(token)
+        for token, value in zip(tokens, properties_of(tokens)[name], strict=True)
     )
 
 
@@ -47,4 +48,6 @@ def test_of_a_longer_token_its_last_character_counts():
 
 def test_every_property_has_a_number_for_every_token():
     for tokens in (list(TEXT), ["a"], list("\n\n")):
-        assert all(values.shape == (len(tokens),) and torch.isfinite(values).all() for values in properties_of(tokens).values())
+        assert all(
+            values.shape == (len(tokens),) and torch.isfinite(values).all() for values in properties_of(tokens).values()
+        )

@@ -17,7 +17,10 @@ def test_the_layer_is_its_equations():
     """Q = z W_q + B_q, K = z W_k + B_k, V = z W_v + B_v, softmax(Q Kᵀ / √e) V, with e and d₂ of their own."""
     torch.manual_seed(0)
     layer, z = SelfAttention(width=6, key_width=3, value_width=5).double(), torch.randn(2, 4, 6, dtype=torch.float64)
-    Q, K, V = (z @ W.T + B for W, B in zip(layer.projection.weight.split((3, 3, 5)), layer.projection.bias.split((3, 3, 5)), strict=True))
+    Q, K, V = (
+        z @ W.T + B
+        for W, B in zip(layer.projection.weight.split((3, 3, 5)), layer.projection.bias.split((3, 3, 5)), strict=True)
+    )
     sim = torch.softmax(Q @ K.mT / 3**0.5, dim=-1)
     torch.testing.assert_close(layer(z), sim @ V)
     with record(layer) as tape:
@@ -47,7 +50,9 @@ def test_the_bias_of_the_keys_changes_no_weight():
         ((1, 8, 8), 8, 8, (1, 1)),
     ],
 )
-def test_patches_adapt_to_the_size_of_the_picture(shape: tuple[int, ...], patch: int | None, side: int, grid: tuple[int, int]):
+def test_patches_adapt_to_the_size_of_the_picture(
+    shape: tuple[int, ...], patch: int | None, side: int, grid: tuple[int, int]
+):
     config = PatchAttentionConfig(shape=shape, patch=patch, width=8, key_width=4)
     assert (config.patch_side, config.grid) == (side, grid)
     model, x = PatchAttention(config), torch.randint(0, 256, (2, *shape), dtype=torch.uint8)
@@ -86,7 +91,9 @@ def test_every_option_gives_logits_and_gradients_and_can_be_recorded(score: Scor
         torch.testing.assert_close(weights.sum(-1), torch.ones(3, 1, 16))
     watched.square().sum().backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in model.parameters())
-    assert sum(row.count for row in model.parameter_table()) == sum(parameter.numel() for parameter in model.parameters())
+    assert sum(row.count for row in model.parameter_table()) == sum(
+        parameter.numel() for parameter in model.parameters()
+    )
 
 
 def test_with_keys_of_one_length_the_gaussian_score_is_the_scaled_dot_product():
@@ -107,7 +114,12 @@ def test_shuffled_patches_change_the_answer_only_where_there_are_positions(posit
 
 def test_it_learns_real_digits_from_bytes():
     torch.manual_seed(0)
-    assert accuracy_after_learning_digits(PatchAttention(PatchAttentionConfig(width=32, key_width=16, dropout=0.0)), 0.003, passes=10) > 0.8
+    assert (
+        accuracy_after_learning_digits(
+            PatchAttention(PatchAttentionConfig(width=32, key_width=16, dropout=0.0)), 0.003, passes=10
+        )
+        > 0.8
+    )
 
 
 def test_what_has_no_patches_is_refused():

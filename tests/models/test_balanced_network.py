@@ -6,7 +6,15 @@ import pytest
 import torch
 from scipy import integrate, special
 
-from neuropil.models.balanced_network import NEURON, SIZES, BalancedNetworkConfig, balanced_network, heard, noisy_rate, stationary_rate
+from neuropil.models.balanced_network import (
+    NEURON,
+    SIZES,
+    BalancedNetworkConfig,
+    balanced_network,
+    heard,
+    noisy_rate,
+    stationary_rate,
+)
 from neuropil.models.lif import rate
 from neuropil.models.spiking.network import simulate
 
@@ -31,7 +39,12 @@ def test_without_noise_the_rate_is_that_of_a_constant_input():
 
 def test_the_paper_s_network_has_the_paper_s_numbers():
     config = SIZES["AI"]
-    assert (config.num_excitatory, config.num_inhibitory, config.fan_in, config.jump) == (10_000, 2_500, (1_000, 250), 0.1)
+    assert (config.num_excitatory, config.num_inhibitory, config.fan_in, config.jump) == (
+        10_000,
+        2_500,
+        (1_000, 250),
+        0.1,
+    )
     assert config.external_rate == pytest.approx(2 * 1000 * 10.0)  # ν_thr = 10 Hz
     network = balanced_network(config)
     assert [(each.source, each.target, each.weight, each.fan_in, each.delay) for each in network.connections] == [

@@ -42,7 +42,9 @@ def test_it_is_its_equations():
     x, y = pictures(3), captions(3, 5)
     a = model.see(x)
     assert a.shape == (3, 36, 16)
-    h = model.writer.cells[0].step(model.first(F.layer_norm(a.mean(1), (16,))), Hidden(torch.zeros(3, 12, dtype=torch.float64)))
+    h = model.writer.cells[0].step(
+        model.first(F.layer_norm(a.mean(1), (16,))), Hidden(torch.zeros(3, 12, dtype=torch.float64))
+    )
     score = cast(Additive, model.attention.score)
     logits = []
     for word in y.unbind(1):
@@ -54,8 +56,16 @@ def test_it_is_its_equations():
 
 
 @settings(deadline=None, max_examples=12)
-@given(cell=st.sampled_from(CELLS), attention=st.booleans(), layers=st.integers(1, 2), time=st.integers(1, 6), count=st.integers(1, 4))
-def test_written_step_by_step_it_says_what_it_says_at_once(cell: CellName, attention: bool, layers: int, time: int, count: int):
+@given(
+    cell=st.sampled_from(CELLS),
+    attention=st.booleans(),
+    layers=st.integers(1, 2),
+    time=st.integers(1, 6),
+    count=st.integers(1, 4),
+)
+def test_written_step_by_step_it_says_what_it_says_at_once(
+    cell: CellName, attention: bool, layers: int, time: int, count: int
+):
     model = captioner(cell=cell, attention=attention, layers=layers)
     x, y = pictures(count), captions(count, time)
     with torch.no_grad():
@@ -102,7 +112,9 @@ def test_without_attention_every_place_counts_alike():
     blind = captioner(attention=False)
     with torch.no_grad():
         cast(Additive, model.attention.score).weight.zero_()
-    blind.load_state_dict({name: value for name, value in model.state_dict().items() if not name.startswith("attention")})
+    blind.load_state_dict(
+        {name: value for name, value in model.state_dict().items() if not name.startswith("attention")}
+    )
     x, y = pictures(3), captions(3, 4)
     torch.testing.assert_close(model(x, y), blind(x, y))
 
@@ -119,10 +131,14 @@ def test_the_grid_follows_from_the_size_of_the_picture(shape: tuple[int, ...]):
 def test_pictures_of_another_shape_are_refused():
     with pytest.raises(InputError) as error:
         captioner()(pictures(2, (1, 20, 24)), captions(2, 3))
-    assert str(error.value) == ("inputs must have the shape [batch, 1, 24, 24] that the model was made for, but got [2, 1, 20, 24].")
+    assert str(error.value) == (
+        "inputs must have the shape [batch, 1, 24, 24] that the model was made for, but got [2, 1, 20, 24]."
+    )
     with pytest.raises(InputError) as error:
         CaptionerConfig(shape=(64,))
-    assert str(error.value) == "a captioner needs pictures of channels, height and width, but got inputs of shape (64,)."
+    assert (
+        str(error.value) == "a captioner needs pictures of channels, height and width, but got inputs of shape (64,)."
+    )
 
 
 def test_it_learns_what_single_digits_are_called():

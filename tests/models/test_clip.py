@@ -135,7 +135,9 @@ def test_what_stands_after_the_end_is_not_read():
         row[int((row == END).int().argmax()) + 1 :] = 3
     with torch.no_grad():
         torch.testing.assert_close(model.embed_texts(texts), model.embed_texts(changed))
-        torch.testing.assert_close(model.embed_texts(texts), model.embed_texts(torch.cat([texts, torch.full((4, 2), END)], 1)))
+        torch.testing.assert_close(
+            model.embed_texts(texts), model.embed_texts(torch.cat([texts, torch.full((4, 2), END)], 1))
+        )
 
 
 def test_the_sharpness_is_bounded():
@@ -175,7 +177,9 @@ def test_it_is_hugging_faces_clip_on_pictures_of_any_size(rows: int, columns: in
             },
         )
     ).eval()
-    theirs.load_state_dict({name: tensor for name, tensor in model.published_state().items() if not name.startswith("standardize")})
+    theirs.load_state_dict(
+        {name: tensor for name, tensor in model.published_state().items() if not name.startswith("standardize")}
+    )
     pictures, texts = torch.randn(3, 1, 4 * rows, 4 * columns), captions(2)
     with torch.no_grad():
         expected = theirs(input_ids=texts, pixel_values=pictures, interpolate_pos_encoding=True).logits_per_image
@@ -194,7 +198,10 @@ def test_what_cannot_be_is_refused():
     assert str(error.value) == "this model reads 9 tokens at once, but got 11: shorten it."
     with pytest.raises(InputError) as error:
         small().embed_pictures(torch.zeros(1, 3, 8, 8))
-    assert str(error.value) == "inputs must have the shape [batch, 1, 8, 8] that the model was made for, but got [1, 3, 8, 8]."
+    assert (
+        str(error.value)
+        == "inputs must have the shape [batch, 1, 8, 8] that the model was made for, but got [1, 3, 8, 8]."
+    )
     with pytest.raises(InputError) as error:
         CLIPConfig(text_width=100, text_heads=8)
     assert str(error.value) == "the heads must divide the width, but got 8 heads for a width of 100."

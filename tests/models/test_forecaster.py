@@ -50,7 +50,13 @@ def perturbed(config: ForecasterConfig) -> Forecaster:
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.integers(1, 6), st.integers(1, 9), st.sampled_from(["rnn", "lstm", "gru", "mingru"]), st.integers(1, 2), st.integers(0, 3))
+@given(
+    st.integers(1, 6),
+    st.integers(1, 9),
+    st.sampled_from(["rnn", "lstm", "gru", "mingru"]),
+    st.integers(1, 2),
+    st.integers(0, 3),
+)
 def test_quantiles_are_in_order_for_every_cell(lags: int, steps: int, cell: str, layers: int, features: int):
     config = ForecasterConfig(cell=cell, units=4, layers=layers, members=2, lags=lags, steps=steps, features=features)  # type: ignore[arg-type]
     torch.manual_seed(0)
@@ -62,14 +68,22 @@ def test_quantiles_are_in_order_for_every_cell(lags: int, steps: int, cell: str,
 @settings(deadline=None, max_examples=30)
 @given(st.floats(-100, 100), st.floats(0.01, 100))
 def test_a_forecast_moves_and_grows_with_its_series(shift: float, factor: float):
-    model, history, known = perturbed(ForecasterConfig(units=4, lags=3, steps=4, features=2)), wave(12)[None], torch.ones(1, 16, 2)
+    model, history, known = (
+        perturbed(ForecasterConfig(units=4, lags=3, steps=4, features=2)),
+        wave(12)[None],
+        torch.ones(1, 16, 2),
+    )
     with torch.no_grad():
         q, moved = model(history, known), model(shift + factor * history, known)
     assert torch.allclose(moved, shift + factor * q, rtol=1e-3, atol=1e-3 * (abs(shift) + factor))
 
 
 def test_the_future_that_is_known_reaches_its_step_and_those_after_but_none_before():
-    model, history, known = perturbed(ForecasterConfig(units=4, lags=2, steps=6, features=1)), wave(10)[None], torch.zeros(1, 16, 1)
+    model, history, known = (
+        perturbed(ForecasterConfig(units=4, lags=2, steps=6, features=1)),
+        wave(10)[None],
+        torch.zeros(1, 16, 1),
+    )
     other = known.clone()
     other[:, 10 + 3] = 1.0
     changed = (model(history, known) - model(history, other)).abs().amax(-1)[0] > 1e-7
@@ -161,7 +175,10 @@ def test_the_loss_is_the_mean_over_what_is_there_in_units_of_each_series():
 
 
 def test_nets_are_trained_by_their_own_loss_and_measured_by_their_mean():
-    batch, model = windows_of(wave(40), 12, 4), perturbed(ForecasterConfig(units=4, lags=3, steps=4, features=0, members=3))
+    batch, model = (
+        windows_of(wave(40), 12, 4),
+        perturbed(ForecasterConfig(units=4, lags=3, steps=4, features=0, members=3)),
+    )
     learner, alone = QuantileRegression(model), model.each(batch["history"], batch["known"])
     assert torch.allclose(model(batch["history"], batch["known"]), alone.mean(0))
     assert (alone[0] - alone[1]).abs().max() > 1e-3

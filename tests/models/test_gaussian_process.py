@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from neuropil.errors import InputError
-from neuropil.models.gaussian_process import GaussianProcess, GaussianProcessConfig, LearnedAttention, fit_length, smooth
+from neuropil.models.gaussian_process import (
+    GaussianProcess,
+    GaussianProcessConfig,
+    LearnedAttention,
+    fit_length,
+    smooth,
+)
 from neuropil.parts.attention import Smoothing, weigh
 from neuropil.parts.kernels import Epanechnikov, Gaussian, KernelName, build_kernel
 
@@ -30,7 +36,10 @@ def process(x: Tensor, y: Tensor, **options: float | str) -> GaussianProcess:
 
 
 def test_before_any_observation_it_is_the_prior():
-    prior, x = GaussianProcess(GaussianProcessConfig(mean=3.0, height=2.5)), torch.linspace(-1, 1, 5, dtype=torch.double)[:, None]
+    prior, x = (
+        GaussianProcess(GaussianProcessConfig(mean=3.0, height=2.5)),
+        torch.linspace(-1, 1, 5, dtype=torch.double)[:, None],
+    )
     mean, variance = prior.predict(x)
     assert mean.tolist() == [3.0] * 5
     torch.testing.assert_close(variance, torch.full((5,), 2.5, dtype=torch.double))
@@ -40,7 +49,10 @@ def test_before_any_observation_it_is_the_prior():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_without_noise_it_passes_through_its_observations_and_is_sure_of_them(name: KernelName):
-    x, y = torch.tensor([[0.0], [0.7], [1.6], [2.1]], dtype=torch.double), torch.tensor([1.0, -1.0, 0.5, 2.0], dtype=torch.double)
+    x, y = (
+        torch.tensor([[0.0], [0.7], [1.6], [2.1]], dtype=torch.double),
+        torch.tensor([1.0, -1.0, 0.5, 2.0], dtype=torch.double),
+    )
     exact = process(x, y, kernel=name, length=0.8, period=5.0, noise=0.0)
     mean, variance = exact.predict(x)
     torch.testing.assert_close(mean, y, atol=1e-8, rtol=0)
@@ -154,7 +166,10 @@ def test_two_values_at_one_point_need_noise():
     x, y = torch.tensor([[0.0, 1.0], [2.0, 3.0], [2.0, 3.0]]), torch.tensor([1.0, 2.0, 2.5])
     with pytest.raises(InputError) as error:
         process(x, y, noise=0.0)
-    assert str(error.value) == "observations of the same x that differ need a noise above zero, but got 2 and 2.5 at x = 2, 3."
+    assert (
+        str(error.value)
+        == "observations of the same x that differ need a noise above zero, but got 2 and 2.5 at x = 2, 3."
+    )
     assert process(x, y, noise=1e-4)(x[1:2]).item() == pytest.approx(2.25, abs=1e-3)
 
 
@@ -234,14 +249,22 @@ def test_the_period_of_a_periodic_process_is_kept_and_its_length_learned():
 def test_nothing_is_learned_from_what_does_not_differ(x: list[list[float]], y: list[float], what: str):
     with pytest.raises(InputError) as error:
         process(torch.tensor(x), torch.tensor(y)).learn()
-    assert str(error.value) == f"GaussianProcess.learn needs observations that differ, but got the same {what} in all 2."
+    assert (
+        str(error.value) == f"GaussianProcess.learn needs observations that differ, but got the same {what} in all 2."
+    )
 
 
 # --- beside attention ------------------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=25)
-@given(count=st.integers(1, 15), width=st.integers(1, 3), length=st.floats(0.1, 3), noise=st.floats(1e-3, 5), seed=st.integers(0, 1000))
+@given(
+    count=st.integers(1, 15),
+    width=st.integers(1, 3),
+    length=st.floats(0.1, 3),
+    noise=st.floats(1e-3, 5),
+    seed=st.integers(0, 1000),
+)
 def test_the_mean_is_the_weights_times_the_observations(count: int, width: int, length: float, noise: float, seed: int):
     x, y = noisy_sine(count, width, seed)
     query = noisy_sine(6, width, seed + 1)[0]
@@ -252,7 +275,10 @@ def test_the_mean_is_the_weights_times_the_observations(count: int, width: int, 
 def test_its_weights_may_be_negative_and_need_not_sum_to_one_while_those_of_smoothing_do():
     x, y = noisy_sine()
     query = torch.linspace(-2, 8, 60, dtype=torch.double)[:, None]
-    weights, smoothed = process(x, y, length=1.0).weights(query), weigh(query, x, score=Smoothing(build_kernel("matern", 1.0)))
+    weights, smoothed = (
+        process(x, y, length=1.0).weights(query),
+        weigh(query, x, score=Smoothing(build_kernel("matern", 1.0))),
+    )
     assert weights.min() < -0.05
     assert weights.sum(1).min() < 0.5
     assert ((smoothed >= 0) & (smoothed <= 1)).all()
@@ -322,7 +348,10 @@ def test_learned_attention_begins_as_smoothing():
     x, y = noisy_sine(40)
     query = torch.linspace(0.2, 5.8, 30, dtype=torch.double)[:, None]
     apart = [
-        (LearnedAttention(x, y, 0.4, waves=64, sharpness=sharpness)(query) - smooth(query, x, y, Gaussian(0.4))).abs().max().item()
+        (LearnedAttention(x, y, 0.4, waves=64, sharpness=sharpness)(query) - smooth(query, x, y, Gaussian(0.4)))
+        .abs()
+        .max()
+        .item()
         for sharpness in (8.0, 32.0, 128.0)
     ]
     assert apart[0] > apart[1] > apart[2]
@@ -334,7 +363,9 @@ def test_learned_attention_is_attention():
     attention = LearnedAttention(x, y, 0.5, waves=4)
     with torch.no_grad():
         for projection in (attention.query, attention.key):
-            projection += 0.3 * torch.randn(projection.shape, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+            projection += 0.3 * torch.randn(
+                projection.shape, generator=torch.Generator().manual_seed(0), dtype=torch.double
+            )
     query = noisy_sine(7, width=2, seed=1)[0]
     weights = attention.weights(query)
     assert ((weights >= 0) & (weights <= 1)).all()

@@ -21,7 +21,8 @@ def model() -> GPT2:
 
 
 @pytest.mark.parametrize(
-    ("size", "published"), [("small", 124_439_808), ("medium", 354_823_168), ("large", 774_030_080), ("xl", 1_557_611_200)]
+    ("size", "published"),
+    [("small", 124_439_808), ("medium", 354_823_168), ("large", 774_030_080), ("xl", 1_557_611_200)],
 )
 def test_sizes_have_as_many_parameters_as_published(size: str, published: int):
     with torch.device("meta"):
@@ -54,7 +55,11 @@ def test_no_token_sees_a_later_one(model: GPT2):
 
 
 @settings(deadline=None, max_examples=25)
-@given(pieces=st.lists(st.integers(1, 4), min_size=1, max_size=4), batch=st.integers(1, 3), room=st.sampled_from([None, 1, 3, 16]))
+@given(
+    pieces=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    batch=st.integers(1, 3),
+    room=st.sampled_from([None, 1, 3, 16]),
+)
 def test_reading_in_pieces_gives_what_one_pass_gives(model: GPT2, pieces: list[int], batch: int, room: int | None):
     tokens = torch.randint(31, (batch, sum(pieces)))
     state, whole = model.begin(room), model(tokens)
@@ -69,10 +74,15 @@ def test_rows_filled_up_in_front_are_read_as_if_they_stood_alone(model: GPT2, le
     longest = max(lengths)
     texts = [torch.randint(31, (length + more,)) for length in lengths]
     present = torch.arange(longest) >= longest - torch.tensor(lengths)[:, None]
-    prompt = torch.stack([torch.cat([torch.full((longest - n,), 7), text[:n]]) for n, text in zip(lengths, texts, strict=True)])
+    prompt = torch.stack(
+        [torch.cat([torch.full((longest - n,), 7), text[:n]]) for n, text in zip(lengths, texts, strict=True)]
+    )
     state = model.begin()
     logits = [model.step(prompt, state, present)]
-    logits += [model.step(torch.stack([text[n + i] for n, text in zip(lengths, texts, strict=True)])[:, None], state) for i in range(more)]
+    logits += [
+        model.step(torch.stack([text[n + i] for n, text in zip(lengths, texts, strict=True)])[:, None], state)
+        for i in range(more)
+    ]
     for row, (length, text) in enumerate(zip(lengths, texts, strict=True)):
         alone = model(text[None])[0, length - 1 :]
         assert (torch.stack([step[row] for step in logits]) - alone).abs().max() < 1e-5

@@ -56,14 +56,18 @@ def by_formula(cell: GRU, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor,
 @pytest.mark.parametrize("gate", GATES)
 def test_gates_and_step_are_the_formulas(gate: Gate, reset: Reset):
     cell, x, h = random_cell(gate, reset), torch.randn(5, 3).double(), torch.randn(5, 4).double()
-    expected = [torch.stack(parts) for parts in zip(*(by_formula(cell, *row) for row in zip(x, h, strict=True)), strict=True)]
+    expected = [
+        torch.stack(parts) for parts in zip(*(by_formula(cell, *row) for row in zip(x, h, strict=True)), strict=True)
+    ]
     torch.testing.assert_close([*cell.gates(cell.drive(x), h), cell.step(x, Hidden(h)).h], expected)
 
 
 def test_the_minimal_gated_unit_is_its_papers():
     """Zhou et al. 2016: f = σ(W_f [h, x] + b_f), h̃ = tanh(W_h [f ⊙ h, x] + b_h), h' = (1 − f) ⊙ h + f ⊙ h̃."""
     cell, x, h = random_cell("take", "shared"), torch.randn(2, 3).double(), torch.randn(2, 4).double()
-    W_f, W_h = (torch.cat(parts, 1) for parts in zip(cell.state_weight.split(4), cell.input_weight.split(4), strict=True))
+    W_f, W_h = (
+        torch.cat(parts, 1) for parts in zip(cell.state_weight.split(4), cell.input_weight.split(4), strict=True)
+    )
     b_f, b_h = cell.bias.split(4)
     f = torch.sigmoid(torch.cat([h, x], 1) @ W_f.mT + b_f)
     candidate = torch.tanh(torch.cat([f * h, x], 1) @ W_h.mT + b_h)
@@ -105,7 +109,9 @@ def test_the_sign_of_the_update_gate_can_always_be_changed(gate: Gate, other: Ga
 
 @settings(deadline=None, max_examples=40)
 @given(
-    gates=st.sampled_from(GATE_PAIRS), resets=st.sampled_from(list(itertools.product(RESETS[:3], RESETS[:3]))), seed=st.integers(0, 2**16)
+    gates=st.sampled_from(GATE_PAIRS),
+    resets=st.sampled_from(list(itertools.product(RESETS[:3], RESETS[:3]))),
+    seed=st.integers(0, 2**16),
 )
 def test_where_the_reset_gate_is_open_its_place_and_its_being_make_no_difference(
     gates: tuple[Gate, Gate], resets: tuple[Reset, Reset], seed: int

@@ -34,7 +34,12 @@ def noise(steps: int, neurons: int, seed: int) -> Tensor:
 # --- one set of equations, two ways to run it ------------------------------------------------------------------------------------------
 
 
-@given(method=st.sampled_from(METHODS), dt=st.sampled_from([0.005, 0.02, 0.05]), seed=st.integers(0, 99), neurons=st.integers(1, 5))
+@given(
+    method=st.sampled_from(METHODS),
+    dt=st.sampled_from([0.005, 0.02, 0.05]),
+    seed=st.integers(0, 99),
+    neurons=st.integers(1, 5),
+)
 @settings(deadline=None, max_examples=12)
 def test_torch_and_numba_take_the_same_steps(method: Method, dt: float, seed: int, neurons: int):
     current = noise(120, neurons, seed)
@@ -54,9 +59,17 @@ def test_gradients_are_differences_between_simulations(method: Method):
             for sign in (1, -1):
                 moved = HodgkinHuxley(HodgkinHuxleyConfig())
                 with torch.no_grad():
-                    dict(zip(model.parameters(), moved.parameters(), strict=True))[parameter].flatten()[place] += sign * 1e-5
-                ends.append(moved.simulate(current, duration=1.8, dt=dt, method=method, watch=torch.tensor([0])).voltages[-1, 0].item())
-            assert parameter.grad.flatten()[place].item() == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-7)
+                    dict(zip(model.parameters(), moved.parameters(), strict=True))[parameter].flatten()[place] += (
+                        sign * 1e-5
+                    )
+                ends.append(
+                    moved.simulate(current, duration=1.8, dt=dt, method=method, watch=torch.tensor([0]))
+                    .voltages[-1, 0]
+                    .item()
+                )
+            assert parameter.grad.flatten()[place].item() == pytest.approx(
+                (ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-7
+            )
 
 
 def test_a_gradient_leads_back_to_every_current_before():
@@ -181,7 +194,9 @@ def test_no_bit_depends_on_the_number_of_threads_or_on_who_is_watched():
 
 def test_a_neuron_does_not_know_its_neighbours():
     crowd = SQUID.simulate(torch.linspace(0, 40, 131, dtype=torch.double), duration=20, watch=torch.tensor([100]))
-    alone = SQUID.simulate(torch.linspace(0, 40, 131, dtype=torch.double)[100:101], duration=20, watch=torch.tensor([0]))
+    alone = SQUID.simulate(
+        torch.linspace(0, 40, 131, dtype=torch.double)[100:101], duration=20, watch=torch.tensor([0])
+    )
     torch.testing.assert_close(crowd.voltages, alone.voltages, atol=1e-9, rtol=0)
 
 
@@ -200,7 +215,10 @@ def test_pulses_last_as_long_as_they_say_and_add_up():
 @pytest.mark.parametrize(("method", "order"), [("exponential_euler", 1), ("staggered", 2)])
 def test_errors_fall_as_the_order_of_a_method_says(method: Method, order: int):
     truth = SQUID.simulate(doubles(10.0), duration=50, dt=0.001, method="rk4").times
-    errors = [(SQUID.simulate(doubles(10.0), duration=50, dt=dt, method=method).times - truth).abs().max().item() for dt in (0.04, 0.02)]
+    errors = [
+        (SQUID.simulate(doubles(10.0), duration=50, dt=dt, method=method).times - truth).abs().max().item()
+        for dt in (0.04, 0.02)
+    ]
     assert errors[0] / errors[1] == pytest.approx(2**order, rel=0.1)
 
 
@@ -230,7 +248,10 @@ def test_the_largest_step_for_a_negative_current_is_stable_and_twice_as_long_a_s
 
 def _end_of_run(model: HodgkinHuxley, currents: Tensor, dt: float) -> np.ndarray:
     """The state after 60 ms of rk4, with no questions asked."""
-    state, steps = torch.stack(steady_state(torch.full_like(currents, model.rest), model.config.speed)).numpy(), round(60 / dt)
+    state, steps = (
+        torch.stack(steady_state(torch.full_like(currents, model.rest), model.config.speed)).numpy(),
+        round(60 / dt),
+    )
     with torch.no_grad():
         membrane = Membrane._make(float(constant) for constant in model.membrane())
     watched, traces = np.empty(0, np.int64), np.empty((4, steps, 0))
@@ -249,8 +270,14 @@ def test_a_smaller_capacitance_needs_shorter_steps():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dt": 0.1, "method": "rk4"}, "a step of rk4 must be stable, but got dt = 0.1 ms: the largest that works is 0.058 ms."),
-        ({"dt": 0.5}, "a step of staggered must not skip the opening of a gate, but got dt = 0.5 ms: the largest that works is 0.11 ms."),
+        (
+            {"dt": 0.1, "method": "rk4"},
+            "a step of rk4 must be stable, but got dt = 0.1 ms: the largest that works is 0.058 ms.",
+        ),
+        (
+            {"dt": 0.5},
+            "a step of staggered must not skip the opening of a gate, but got dt = 0.5 ms: the largest that works is 0.11 ms.",
+        ),
         ({"dt": 0.0}, "dt must be a time above 0 ms, but got 0."),
         ({"dt": float("nan")}, "dt must be a time above 0 ms, but got nan."),
         (
@@ -261,9 +288,15 @@ def test_a_smaller_capacitance_needs_shorter_steps():
             {"duration": float("inf")},
             "a simulation must last for 1 to 100,000,000 steps, but got inf ms in steps of 0.01 ms.",
         ),
-        ({"current": torch.zeros(7, 2)}, "a current that changes must have a value for each of the 100 steps, but got 7."),
+        (
+            {"current": torch.zeros(7, 2)},
+            "a current that changes must have a value for each of the 100 steps, but got 7.",
+        ),
         ({"current": torch.zeros(0)}, "currents must be finite, and of one neuron at least, but got none."),
-        ({"current": doubles(1, float("nan"))}, "currents must be finite, and of one neuron at least, but got some that are not."),
+        (
+            {"current": doubles(1, float("nan"))},
+            "currents must be finite, and of one neuron at least, but got some that are not.",
+        ),
         ({"watch": torch.tensor([0, 2])}, "neurons to watch must be of 0 to 1, but got 2."),
         (
             {"current": doubles(1e9, 0), "method": "rk4", "duration": 50.0},

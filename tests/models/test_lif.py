@@ -8,7 +8,18 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from neuropil.errors import InputError
-from neuropil.models.lif import LIF, SIZES, LIFConfig, SpikeTimes, constants, grid_step, leak, rate, tuning_curve, until_spike
+from neuropil.models.lif import (
+    LIF,
+    SIZES,
+    LIFConfig,
+    SpikeTimes,
+    constants,
+    grid_step,
+    leak,
+    rate,
+    tuning_curve,
+    until_spike,
+)
 
 MODES: list[SpikeTimes] = ["exact", "grid"]
 CORTICAL = SIZES["cortical"]
@@ -47,8 +58,12 @@ def test_too_small_an_input_never_fires(mode: SpikeTimes):
 @pytest.mark.parametrize("mode", MODES)
 def test_below_the_threshold_it_is_the_solution_of_the_equation(mode: SpikeTimes):
     config = LIFConfig(tau_m=13.0, rest=-70.0, threshold=-50.0, reset=-65.0)
-    recording = LIF(config, mode).simulate(doubles(12.0), duration=50, dt=0.5, first=doubles(-55.0), watch=torch.tensor([0]))
-    solved = solve_ivp(lambda t, v: (-70 + 12 - v) / 13, (0, 50), [-55.0], t_eval=0.5 * np.arange(1, 101), rtol=1e-10, atol=1e-12)
+    recording = LIF(config, mode).simulate(
+        doubles(12.0), duration=50, dt=0.5, first=doubles(-55.0), watch=torch.tensor([0])
+    )
+    solved = solve_ivp(
+        lambda t, v: (-70 + 12 - v) / 13, (0, 50), [-55.0], t_eval=0.5 * np.arange(1, 101), rtol=1e-10, atol=1e-12
+    )
     np.testing.assert_allclose(recording.voltages[:, 0].numpy(), solved.y[0], atol=1e-7)
 
 
@@ -73,7 +88,9 @@ def test_exact_spikes_are_where_an_adaptive_solver_finds_the_crossing():
     crossing.terminal, crossing.direction = True, 1  # type: ignore[attr-defined]  # how scipy is told
     found, start = [], 0.0
     while start < 200:
-        solved = solve_ivp(lambda t, v: (v_in(t) - v) / 17, (start, 200), [0.0], events=crossing, rtol=1e-10, atol=1e-12)
+        solved = solve_ivp(
+            lambda t, v: (v_in(t) - v) / 17, (start, 200), [0.0], events=crossing, rtol=1e-10, atol=1e-12
+        )
         if not len(solved.t_events[0]):
             break
         found.append(solved.t_events[0][0])
@@ -84,7 +101,11 @@ def test_exact_spikes_are_where_an_adaptive_solver_finds_the_crossing():
     np.testing.assert_allclose(times.numpy(), found, atol=1e-3)
 
 
-@given(v_in=st.lists(st.floats(-5, 8), min_size=1, max_size=80), tau_ref=st.floats(0, 4), dt=st.sampled_from([0.1, 0.5, 1.0]))
+@given(
+    v_in=st.lists(st.floats(-5, 8), min_size=1, max_size=80),
+    tau_ref=st.floats(0, 4),
+    dt=st.sampled_from([0.1, 0.5, 1.0]),
+)
 @settings(deadline=None, max_examples=50)
 def test_the_grid_follows_its_rule_step_by_step(v_in: list[float], tau_ref: float, dt: float):
     config = LIFConfig(tau_m=5.0, tau_ref=tau_ref if tau_ref >= dt else 0.0)
@@ -228,8 +249,16 @@ def test_a_neuron_that_cannot_be_is_refused(wrong: dict, sentence: str):
             "dt must be a time above 0 ms and no longer than the time constants allow, but got -1: "
             "the largest that works for tau_m=20 and tau_ref=2 is 20.",
         ),
-        ("exact", {"duration": -5.0}, "duration must be a time of at least one step, but got -5 ms in steps of 0.1 ms."),
-        ("exact", {"v_in": torch.ones(3, 1)}, "an input that changes must have a value for each of the 1,000 steps, but got 3."),
+        (
+            "exact",
+            {"duration": -5.0},
+            "duration must be a time of at least one step, but got -5 ms in steps of 0.1 ms.",
+        ),
+        (
+            "exact",
+            {"v_in": torch.ones(3, 1)},
+            "an input that changes must have a value for each of the 1,000 steps, but got 3.",
+        ),
         (
             "exact",
             {"v_in": torch.tensor([math.inf])},
@@ -247,4 +276,6 @@ def test_a_simulation_that_cannot_be_is_refused(mode: SpikeTimes, wrong: dict, s
 def test_an_input_that_would_fill_the_memory_with_spikes_is_refused():
     with pytest.raises(InputError) as error:
         LIF(LIFConfig(tau_ref=0.0)).simulate(torch.full((1,), 1e12), duration=100, dt=1.0)
-    assert str(error.value) == ("a simulation may have up to 100,000,000 spikes, but got inputs for up to 5e+12: make the inputs smaller.")
+    assert str(error.value) == (
+        "a simulation may have up to 100,000,000 spikes, but got inputs for up to 5e+12: make the inputs smaller."
+    )

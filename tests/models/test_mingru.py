@@ -37,7 +37,9 @@ def test_the_step_is_the_formula(positive: bool):
     cell, x, h = random_cell(positive=positive), torch.randn(9, 3).double(), torch.randn(9, 4).double()
     (U_g, U), (b_g, b) = cell.input_weight.split(4), cell.bias.split(4)
     g, a = 1 / (1 + torch.exp(-(x @ U_g.mT + b_g))), x @ U.mT + b
-    candidate = torch.tensor([[math.exp(z) if z < 0 else 1 + z for z in row] for row in a.tolist()]).double() if positive else a
+    candidate = (
+        torch.tensor([[math.exp(z) if z < 0 else 1 + z for z in row] for row in a.tolist()]).double() if positive else a
+    )
     torch.testing.assert_close(cell.step(x, Hidden(h)).h, g * candidate + (1 - g) * h)
 
 
@@ -124,7 +126,10 @@ def test_gradients_are_those_of_finite_differences():
 def test_logarithms_of_what_may_be_negative_are_refused():
     with pytest.raises(InputError) as error:
         random_cell().log_outputs(torch.zeros(1, 2, 3).double())
-    assert str(error.value) == "logarithms need candidates above zero, but got MinGRUConfig.positive=False: set positive=True."
+    assert (
+        str(error.value)
+        == "logarithms need candidates above zero, but got MinGRUConfig.positive=False: set positive=True."
+    )
 
 
 def test_it_learns_nothing_about_its_state():

@@ -22,7 +22,9 @@ def test_a_bias_is_the_weight_of_a_unit_that_is_always_on():
 @pytest.mark.parametrize("batch_norm", [False, True])
 @pytest.mark.parametrize("residual", [False, True])
 def test_layers_without_activation_collapse_to_one(batch_norm: bool, residual: bool):
-    model = MLP(MLPConfig(hidden=(30, 30, 20), activation="identity", dropout=0.5, batch_norm=batch_norm, residual=residual))
+    model = MLP(
+        MLPConfig(hidden=(30, 30, 20), activation="identity", dropout=0.5, batch_norm=batch_norm, residual=residual)
+    )
     model.standardize.fit(pictures(50))
     with torch.no_grad():
         for _ in range(3):
@@ -87,7 +89,14 @@ def test_gradients_of_a_sigmoid_net_shrink_by_four_in_each_layer_and_residual_la
     def shrinkage(batch_norm: bool = False, residual: bool = False) -> float:
         """Mean factor between the gradient norms of neighbouring layers, seen from the output."""
         torch.manual_seed(0)
-        config = MLPConfig(hidden=(128,) * 12, activation="logistic", dropout=0.0, batch_norm=batch_norm, residual=residual, shape=(128,))
+        config = MLPConfig(
+            hidden=(128,) * 12,
+            activation="logistic",
+            dropout=0.0,
+            batch_norm=batch_norm,
+            residual=residual,
+            shape=(128,),
+        )
         model = MLP(config)
         F.cross_entropy(model(torch.randn(64, 128)), torch.randint(0, 10, (64,))).backward()
         norms = [model.get_submodule(f"hidden.{i}").get_parameter("bias").grad for i in range(12)]

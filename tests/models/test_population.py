@@ -41,13 +41,17 @@ def test_a_neuron_begins_at_its_intercept_and_ends_at_its_highest_rate():
 def test_tuning_curves_are_what_the_neurons_do():
     population, x = Population(12, seed=3), np.array([-0.8, 0.1, 0.6])
     for value, rates in zip(x, population.rates(x), strict=True):
-        counted = LIF(LIFConfig()).simulate(torch.from_numpy(population.currents(np.array([value]))[0]), duration=4000.0, dt=0.1)
+        counted = LIF(LIFConfig()).simulate(
+            torch.from_numpy(population.currents(np.array([value]))[0]), duration=4000.0, dt=0.1
+        )
         np.testing.assert_allclose(counted.rates().numpy(), rates, rtol=5e-3, atol=0.5)
 
 
 @settings(deadline=None, max_examples=20)
 @given(neurons=st.integers(1, 40), dimensions=st.integers(1, 6), radius=st.floats(0.1, 50), seed=st.integers(0, 1000))
-def test_encoders_have_length_one_and_points_lie_within_the_radius(neurons: int, dimensions: int, radius: float, seed: int):
+def test_encoders_have_length_one_and_points_lie_within_the_radius(
+    neurons: int, dimensions: int, radius: float, seed: int
+):
     population = Population(neurons, dimensions, radius=radius, seed=seed)
     np.testing.assert_allclose(np.linalg.norm(population.encoders, axis=1), 1)
     assert np.linalg.norm(population.points, axis=1).max() <= radius * (1 + 1e-9)
@@ -75,11 +79,21 @@ def test_the_same_seed_draws_the_same_population_and_another_seed_another():
 
 @pytest.mark.parametrize("method", METHODS)
 @settings(deadline=None, max_examples=15)
-@given(neurons=st.integers(1, 25), points=st.integers(2, 60), outputs=st.integers(1, 3), noise=st.floats(0.01, 1), seed=st.integers(0, 999))
-def test_decoders_are_ridge_regression(method: Method, neurons: int, points: int, outputs: int, noise: float, seed: int):
+@given(
+    neurons=st.integers(1, 25),
+    points=st.integers(2, 60),
+    outputs=st.integers(1, 3),
+    noise=st.floats(0.01, 1),
+    seed=st.integers(0, 999),
+)
+def test_decoders_are_ridge_regression(
+    method: Method, neurons: int, points: int, outputs: int, noise: float, seed: int
+):
     rng = np.random.default_rng(seed)
     activities, values = 300 * rng.random((points, neurons)), rng.normal(size=(points, outputs))
-    ridge = Ridge(alpha=points * (noise * activities.max()) ** 2, fit_intercept=False, solver="svd").fit(activities, values)
+    ridge = Ridge(alpha=points * (noise * activities.max()) ** 2, fit_intercept=False, solver="svd").fit(
+        activities, values
+    )
     ours = solve_decoders(activities, values, noise, method)
     np.testing.assert_allclose(ours, ridge.coef_.reshape(outputs, neurons).T, rtol=1e-6, atol=1e-9)
 
@@ -92,7 +106,9 @@ def test_any_tuning_curves_can_be_decoded():
 
 def test_fifty_neurons_that_expect_noise_of_a_fifth_decode_exact_rates_to_fourteen_thousandths():
     """σ = 0.2 of the highest rate when the decoders are solved; the error is that of the rates themselves, without noise."""
-    distortions = [Population(50, max_rates=(100.0, 200.0), noise=0.2, seed=seed).error().distortion for seed in range(10)]
+    distortions = [
+        Population(50, max_rates=(100.0, 200.0), noise=0.2, seed=seed).error().distortion for seed in range(10)
+    ]
     assert max(distortions) <= 0.014
 
 
@@ -107,7 +123,10 @@ def test_the_formula_for_the_error_of_noisy_rates_is_what_noise_does():
 def test_decoders_that_expect_the_noise_bear_it_better_than_others():
     population, x = Population(60), np.linspace(-1, 1, 400)[:, None]
     rates = population.rates(x)
-    total = {solved: decoding_error(rates, population.decoders(noise=solved), x, 0.1).total for solved in (0.001, 0.03, 0.1, 0.3, 1.0)}
+    total = {
+        solved: decoding_error(rates, population.decoders(noise=solved), x, 0.1).total
+        for solved in (0.001, 0.03, 0.1, 0.3, 1.0)
+    }
     assert min(total, key=lambda solved: total[solved]) == 0.1
 
 
@@ -119,7 +138,9 @@ def test_the_error_of_noisy_rates_falls_with_the_root_of_the_neurons():
 
 def test_the_error_of_exact_rates_falls_at_least_as_the_number_of_neurons_grows():
     sizes = (20, 40, 80, 160)
-    errors = [np.mean([Population(size, noise=1e-4, seed=seed).error().distortion for seed in range(4)]) for size in sizes]
+    errors = [
+        np.mean([Population(size, noise=1e-4, seed=seed).error().distortion for seed in range(4)]) for size in sizes
+    ]
     assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] < -0.95
 
 
@@ -147,7 +168,10 @@ def test_vectors_and_functions_of_them_are_decoded():
             {"max_rates": (200.0, 500.0)},
             "max_rates must be above 0 and below 500 Hz, which the refractory period allows, but got 200 to 500 Hz.",
         ),
-        ({"max_rates": (300.0, 200.0)}, "max_rates must be a pair of the lowest and the highest, but got (300.0, 200.0)."),
+        (
+            {"max_rates": (300.0, 200.0)},
+            "max_rates must be a pair of the lowest and the highest, but got (300.0, 200.0).",
+        ),
         ({"intercepts": (0.0, 1.0)}, "intercepts must be below 1, where the highest rate is reached, but got 1."),
         ({"gains": np.ones(4)}, "gains and biases must be given together, but got gains: give both or none."),
         ({"encoders": np.zeros((4, 1))}, "encoders must point somewhere, but got a vector of zeros for neuron 0."),
@@ -163,7 +187,10 @@ def test_vectors_and_functions_of_them_are_decoded():
             {"neuron": LIFConfig(tau_ref=0.0)},
             "neurons that spike must have a refractory period, but got tau_ref=0: give a tau_ref above 0 ms or mode='rate'.",
         ),
-        ({"lag": 5.0}, "lag must be a time of 0 ms or more, of neurons in rate mode, but got lag=5 and mode='spiking': give mode='rate'."),
+        (
+            {"lag": 5.0},
+            "lag must be a time of 0 ms or more, of neurons in rate mode, but got lag=5 and mode='spiking': give mode='rate'.",
+        ),
     ],
 )
 def test_a_population_that_makes_no_sense_is_refused(options: dict[str, Any], message: str):
@@ -197,7 +224,12 @@ def test_functions_that_do_not_fit_are_refused():
             0.1,
             "decoders need activities of shape [points, neurons] and values of shape [points, outputs], but got [5, 3] and [4, 1].",
         ),
-        (np.full((5, 3), np.nan), np.ones((5, 1)), 0.1, "decoders need finite activities and values, but got infinity or nan."),
+        (
+            np.full((5, 3), np.nan),
+            np.ones((5, 1)),
+            0.1,
+            "decoders need finite activities and values, but got infinity or nan.",
+        ),
         (
             np.ones((5, 3)),
             np.ones((5, 1)),
@@ -206,7 +238,9 @@ def test_functions_that_do_not_fit_are_refused():
         ),
     ],
 )
-def test_decoders_that_cannot_be_solved_are_refused(activities: np.ndarray, values: np.ndarray, noise: float, message: str):
+def test_decoders_that_cannot_be_solved_are_refused(
+    activities: np.ndarray, values: np.ndarray, noise: float, message: str
+):
     with pytest.raises(InputError) as error:
         solve_decoders(activities, values, noise)
     assert str(error.value) == message

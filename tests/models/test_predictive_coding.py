@@ -27,7 +27,9 @@ DIRECTIONS = ("up", "down", "both")
 
 def network(seed: int = 0, **options: Any) -> PredictiveCoding:
     torch.manual_seed(seed)
-    return PredictiveCoding(PredictiveCodingConfig(**{"hidden": (7, 6), "shape": (5,), "outputs": 4, **options})).double()
+    return PredictiveCoding(
+        PredictiveCodingConfig(**{"hidden": (7, 6), "shape": (5,), "outputs": 4, **options})
+    ).double()
 
 
 def random_states(model: PredictiveCoding, batch: int = 3) -> States:
@@ -41,7 +43,10 @@ def between(model: PredictiveCoding) -> Free:
 
 def example_batch(model: PredictiveCoding, count: int = 6) -> dict[str, Tensor]:
     shape = model.config.shape
-    return {"input": torch.randn(count, *shape, dtype=torch.double), "target": torch.randint(0, model.config.outputs, (count,))}
+    return {
+        "input": torch.randn(count, *shape, dtype=torch.double),
+        "target": torch.randint(0, model.config.outputs, (count,)),
+    }
 
 
 # --- settling --------------------------------------------------------------------------------------------------------------------
@@ -66,11 +71,16 @@ def test_no_step_of_settling_raises_the_energy(
 ):
     options: dict[str, Any] = dict(zip(("nu_up", "nu_down", "nu_target"), spreads, strict=True))
     model = network(seed, hidden=hidden, direction=direction, activation=activation, **options)
-    states, rates = random_states(model), [0.3 * rate for rate in model.stable_rates()]  # a curved activation bends the energy too
+    states, rates = (
+        random_states(model),
+        [0.3 * rate for rate in model.stable_rates()],
+    )  # a curved activation bends the energy too
     kinds: dict[str, Any] = {"all": False, "none": True}
     free = [kinds.get(kind, torch.rand(size) < 0.5) for kind, size in zip(held, model.config.sizes, strict=False)]
     with torch.no_grad():
-        energies = torch.stack([model.energy(each) for each in [states, *model.settling(states, free, 12, rates=rates)]])
+        energies = torch.stack(
+            [model.energy(each) for each in [states, *model.settling(states, free, 12, rates=rates)]]
+        )
     assert (energies[1:] <= energies[:-1] * (1 + 1e-12)).all()
 
 
@@ -185,7 +195,9 @@ def test_no_change_of_weights_reads_the_weights_of_another_connection(
 
 @pytest.mark.parametrize("feedback", ["tied", "separate"])
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_no_change_of_a_layer_reads_beyond_its_neighbours(direction: Literal["up", "down", "both"], feedback: Literal["tied", "separate"]):
+def test_no_change_of_a_layer_reads_beyond_its_neighbours(
+    direction: Literal["up", "down", "both"], feedback: Literal["tied", "separate"]
+):
     options: dict[str, Any] = {"direction": direction, "feedback": feedback, "hidden": (7, 6, 8, 5)}
     model = network(**options)
     states = random_states(model)
@@ -204,7 +216,10 @@ def test_how_far_a_layer_moves_depends_on_its_own_connections_alone():
     norms = [1.0 + number for number, _ in enumerate(model.connections)]
     rates = model.stable_rates(norms=norms)
     for layer, rate in enumerate(rates):
-        known = [norm if layer in (c.source, c.target) else torch.nan for c, norm in zip(model.connections, norms, strict=True)]
+        known = [
+            norm if layer in (c.source, c.target) else torch.nan
+            for c, norm in zip(model.connections, norms, strict=True)
+        ]
         assert model.stable_rates(norms=known)[layer] == rate
 
 
@@ -221,7 +236,9 @@ def fill_with_nothing(model: PredictiveCoding, keep: Any) -> None:
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("feedback", ["tied", "separate"])
-def test_the_gradient_of_the_loss_is_the_local_rule(direction: Literal["up", "down", "both"], feedback: Literal["tied", "separate"]):
+def test_the_gradient_of_the_loss_is_the_local_rule(
+    direction: Literal["up", "down", "both"], feedback: Literal["tied", "separate"]
+):
     model = network(direction=direction, feedback=feedback)
     learner, batch = SettledEnergy(model), example_batch(model)
     loss = learner.loss(batch)

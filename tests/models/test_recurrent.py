@@ -33,7 +33,9 @@ def texts(draw: st.DrawFn, longest: int = 6) -> Tensor:
     """Rows of tokens, some of them empty, padded to the longest or further."""
     rows = draw(st.lists(st.lists(st.integers(1, 8), max_size=longest), min_size=1, max_size=4))
     width = max(map(len, rows)) + draw(st.integers(0, 3))
-    return torch.tensor([row + [PADDING] * (width - len(row)) for row in rows], dtype=torch.int64).reshape(len(rows), width)
+    return torch.tensor([row + [PADDING] * (width - len(row)) for row in rows], dtype=torch.int64).reshape(
+        len(rows), width
+    )
 
 
 # --- reading --------------------------------------------------------------------------------------------------------------------
@@ -43,7 +45,9 @@ def texts(draw: st.DrawFn, longest: int = 6) -> Tensor:
 @pytest.mark.parametrize("bidirectional", [False, True])
 @settings(deadline=None, max_examples=15)
 @given(x=texts(), cell=st.sampled_from(NAMES), layers=st.integers(1, 2))
-def test_a_text_is_answered_as_if_it_were_alone(pooling: str, bidirectional: bool, x: Tensor, cell: CellName, layers: int):
+def test_a_text_is_answered_as_if_it_were_alone(
+    pooling: str, bidirectional: bool, x: Tensor, cell: CellName, layers: int
+):
     """Without any padding, and pooled by hand; an empty text is a vector of zeros."""
     model = model_of(cell=cell, layers=layers, bidirectional=bidirectional, pooling=pooling)
     answers = model(x)
@@ -90,7 +94,9 @@ def test_aligned_is_torchs_recurrence_and_a_linear_layer_at_every_step(cell: Cel
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_of_vectors_whatever_stands_in_the_padding_reaches_neither_answers_nor_gradients(pooling: str, bidirectional: bool):
+def test_of_vectors_whatever_stands_in_the_padding_reaches_neither_answers_nor_gradients(
+    pooling: str, bidirectional: bool
+):
     model = model_of(tokens=0, inputs=3, bidirectional=bidirectional, pooling=pooling, layers=2, cell="gru")
     x, lengths = torch.randn(3, 6, 3).double(), torch.tensor([6, 0, 2])
     results = []
@@ -196,7 +202,10 @@ def test_writing_stops_where_all_rows_have_ended_and_pads_the_shorter():
 
 
 def test_of_no_steps_nothing_is_written_and_of_no_rows_nothing_either():
-    tokens, numbers = model_of(shape="one_to_many", inputs=6), model_of(shape="one_to_many", inputs=6, writes_tokens=False)
+    tokens, numbers = (
+        model_of(shape="one_to_many", inputs=6),
+        model_of(shape="one_to_many", inputs=6, writes_tokens=False),
+    )
     assert tokens.write(torch.randn(2, 6).double(), torch.full((2,), START), 0).shape == (2, 0)
     assert numbers.write(torch.randn(2, 6).double(), torch.zeros(2, 5).double(), 0).shape == (2, 0, 5)
     assert numbers.write(torch.randn(0, 6).double(), torch.zeros(0, 5).double(), 3).shape == (0, 3, 5)
@@ -218,7 +227,8 @@ def test_gradients_are_the_same_at_once_and_step_by_step():
     model = model_of(shape="encoder_decoder", bidirectional=True)
     x, fed = source_for(model, 3), fed_for(model, 3, 4)
     at_once, stepped = (
-        torch.autograd.grad(model(x, fed, own_share=share).square().sum(), list(model.parameters())) for share in (0.0, 1e-12)
+        torch.autograd.grad(model(x, fed, own_share=share).square().sum(), list(model.parameters()))
+        for share in (0.0, 1e-12)
     )
     torch.testing.assert_close(at_once, stepped)
 
@@ -230,7 +240,10 @@ def test_every_shape_trains_under_autocast(options: dict[str, Any], cell: CellNa
     model = model_of(cell=cell, **options).float().train()
     x = source_for(model, 3)
     fed = [fed_for(model, 3, 4)] if model.config.writes else []
-    x, fed = (x.float() if x.is_floating_point() else x), [part.float() if part.is_floating_point() else part for part in fed]
+    x, fed = (
+        (x.float() if x.is_floating_point() else x),
+        [part.float() if part.is_floating_point() else part for part in fed],
+    )
     exact = model(x, *fed)
     with torch.autocast("cpu", torch.bfloat16):
         answers = model(x, *fed)

@@ -27,9 +27,16 @@ def test_the_step_is_the_formula():
 
 @settings(deadline=None, max_examples=30)
 @given(
-    batch=st.integers(0, 3), time=st.integers(0, 8), inputs=st.integers(1, 3), units=st.integers(1, 4), outputs=st.integers(1, 3), given=...
+    batch=st.integers(0, 3),
+    time=st.integers(0, 8),
+    inputs=st.integers(1, 3),
+    units=st.integers(1, 4),
+    outputs=st.integers(1, 3),
+    given=...,
 )
-def test_gradients_by_hand_are_those_of_autograd(batch: int, time: int, inputs: int, units: int, outputs: int, given: bool):
+def test_gradients_by_hand_are_those_of_autograd(
+    batch: int, time: int, inputs: int, units: int, outputs: int, given: bool
+):
     torch.manual_seed(batch + 10 * time + 100 * inputs)
     cell, output = cell_of(inputs, units), nn.Linear(units, outputs).double()
     x, target = torch.randn(batch, time, inputs).double(), torch.randn(batch, time, outputs).double()

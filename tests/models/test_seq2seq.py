@@ -37,11 +37,18 @@ def made(**options: Any) -> Seq2Seq:
 
 
 MODELS = {
-    (cell, attention, feeding): made(cell=cell, attention=attention, input_feeding=feeding, layers=layers, bidirectional=layers == 1)
+    (cell, attention, feeding): made(
+        cell=cell, attention=attention, input_feeding=feeding, layers=layers, bidirectional=layers == 1
+    )
     for (cell, layers), (attention, feeding) in product(zip(CELLS, (2, 1, 2, 1), strict=True), LOOKS)
 } | {
     (cell, attention, True, "other"): made(cell=cell, attention=attention, layers=layers, bidirectional=layers == 2)
-    for cell, layers, attention in (("rnn", 1, "general"), ("lstm", 2, "bahdanau"), ("gru", 1, "bahdanau"), ("mingru", 2, "none"))
+    for cell, layers, attention in (
+        ("rnn", 1, "general"),
+        ("lstm", 2, "bahdanau"),
+        ("gru", 1, "bahdanau"),
+        ("mingru", 2, "none"),
+    )
 }
 models = st.sampled_from(sorted(MODELS))
 
@@ -57,7 +64,9 @@ def torch_cell(cell: Any) -> nn.GRUCell:
     """PyTorch's own step with the weights of ours."""
     theirs = nn.GRUCell(cell.inputs, cell.units).double()
     inside = torch.cat([torch.zeros(2 * cell.units), cell.state_bias])
-    theirs.load_state_dict({"weight_ih": cell.input_weight, "weight_hh": cell.state_weight, "bias_ih": cell.bias, "bias_hh": inside})
+    theirs.load_state_dict(
+        {"weight_ih": cell.input_weight, "weight_hh": cell.state_weight, "bias_ih": cell.bias, "bias_hh": inside}
+    )
     return theirs
 
 
@@ -193,7 +202,9 @@ def test_every_token_of_the_source_is_seen(which: Any):
     """By the last logits, from the first token to the last, in the longer and in the shorter text."""
     model, source, target = MODELS[which], padded([3, 6]), tokens(2, 4)
     embedded: list[Tensor] = []
-    handle = model.source.register_forward_hook(lambda module, given, found: found.retain_grad() or embedded.append(found))
+    handle = model.source.register_forward_hook(
+        lambda module, given, found: found.retain_grad() or embedded.append(found)
+    )
     model(source, target)[:, -1].square().sum().backward()
     handle.remove()
     seen = embedded[0].grad.abs().sum(-1) > 0  # type: ignore[union-attr]
@@ -208,7 +219,9 @@ def test_a_source_of_nothing_but_padding_is_read_as_nothing(which: Any):
 # --- where it looks --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("which", [which for which in sorted(MODELS) if which[1] != "none"], ids=lambda which: "-".join(map(str, which)))
+@pytest.mark.parametrize(
+    "which", [which for which in sorted(MODELS) if which[1] != "none"], ids=lambda which: "-".join(map(str, which))
+)
 def test_looking_changes_nothing_and_shows_the_weights_of_every_step(which: Any):
     torch.manual_seed(1)
     model, source, target = MODELS[which], padded([3, 6]), tokens(2, 4)
@@ -246,7 +259,9 @@ def test_recorded_weights_are_those_that_mixed_the_context(attention: str, feedi
 
 @settings(deadline=None, max_examples=12)
 @given(which=models, seed=st.integers(0, 2**16), time=st.integers(1, 6))
-def test_greedy_writing_takes_the_most_probable_token_and_a_beam_of_one_writes_the_same(which: Any, seed: int, time: int):
+def test_greedy_writing_takes_the_most_probable_token_and_a_beam_of_one_writes_the_same(
+    which: Any, seed: int, time: int
+):
     torch.manual_seed(seed)
     model, source = copy.deepcopy(MODELS[which]).double(), tokens(3, time)
     with torch.no_grad():
@@ -271,7 +286,9 @@ def test_a_beam_whose_rows_are_dropped_and_repeated_scores_as_the_whole_does(whi
         for one in outputs:
             following = [*one.tokens, *([END] if one.finished else [])]
             if following:
-                log_probabilities = model(source[row : row + 1], torch.tensor([[START, *following[:-1]]]))[0].log_softmax(-1)
+                log_probabilities = model(source[row : row + 1], torch.tensor([[START, *following[:-1]]]))[
+                    0
+                ].log_softmax(-1)
                 total = log_probabilities.gather(-1, torch.tensor(following)[:, None]).sum().item()
                 assert one.log_probability == pytest.approx(total, abs=1e-4)
 
@@ -283,7 +300,9 @@ def test_a_beam_whose_rows_are_dropped_and_repeated_scores_as_the_whole_does(whi
 def test_gradients_reach_every_parameter(which: Any):
     model = copy.deepcopy(MODELS[which])
     Translation(model).loss({"source": padded([3, 6, 5]), "target": tokens(3, 5)}).backward()
-    assert [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()] == []
+    assert [
+        name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()
+    ] == []
 
 
 @pytest.mark.parametrize(("attention", "feeding"), LOOKS)
@@ -328,7 +347,10 @@ def test_the_parameter_table_is_the_model(which: Any):
     ("options", "message"),
     [
         ({"units": 7}, "a bidirectional encoder needs an even number of units, half for each direction, but got 7."),
-        ({"input_feeding": True}, "input feeding is for the attentions dot, general and concat, but got attention 'bahdanau'."),
+        (
+            {"input_feeding": True},
+            "input feeding is for the attentions dot, general and concat, but got attention 'bahdanau'.",
+        ),
         (
             {"attention": "none", "input_feeding": True},
             "input feeding is for the attentions dot, general and concat, but got attention 'none'.",

@@ -42,7 +42,9 @@ def test_it_is_its_equations():
 
 
 @settings(deadline=None, max_examples=15)
-@given(cell=st.sampled_from(MEMORIES), layers=st.integers(1, 2), pieces=st.lists(st.integers(1, 3), min_size=1, max_size=4))
+@given(
+    cell=st.sampled_from(MEMORIES), layers=st.integers(1, 2), pieces=st.lists(st.integers(1, 3), min_size=1, max_size=4)
+)
 def test_a_film_in_pieces_is_followed_as_the_whole(cell: MemoryName, layers: int, pieces: list[int]):
     model = tracker(cell=cell, layers=layers)
     x = films(2, sum(pieces))
@@ -55,7 +57,9 @@ def test_a_film_in_pieces_is_followed_as_the_whole(cell: MemoryName, layers: int
 
 
 @settings(deadline=None, max_examples=15)
-@given(cell=st.sampled_from(MEMORIES), lengths=st.lists(st.integers(1, 5), min_size=1, max_size=4), training=st.booleans())
+@given(
+    cell=st.sampled_from(MEMORIES), lengths=st.lists(st.integers(1, 5), min_size=1, max_size=4), training=st.booleans()
+)
 def test_what_fills_a_batch_up_changes_nothing(cell: MemoryName, lengths: list[int], training: bool):
     """In training too, where the batch norm of the frames would notice."""
     model = tracker(cell=cell).train(training)
@@ -91,7 +95,9 @@ def test_what_nobody_knows_is_neither_taught_nor_scored(cell: MemoryName):
     for film, places in enumerate(known):
         far = [(answers[place] - target[place]).norm() for place in places]
         torch.testing.assert_close(metrics["error"][film].detach(), torch.stack(far).mean())
-        scaled = [0.5 * ((answers[place] - target[place]) / torch.tensor([5.0, 0.5])).square().sum() for place in places]
+        scaled = [
+            0.5 * ((answers[place] - target[place]) / torch.tensor([5.0, 0.5])).square().sum() for place in places
+        ]
         torch.testing.assert_close(metrics["loss"][film].detach(), torch.stack(scaled).mean())
     torch.testing.assert_close(learner.loss(batch), metrics["loss"].mean())
 
@@ -118,7 +124,10 @@ def test_it_learns_to_find_a_digit():
 def test_frames_of_another_shape_are_refused():
     with pytest.raises(InputError) as error:
         tracker()(torch.zeros(1, 2, 1, 8, 8))
-    assert str(error.value) == "inputs must have the shape [batch, 1, 12, 14] that the model was made for, but got [2, 1, 8, 8]."
+    assert (
+        str(error.value)
+        == "inputs must have the shape [batch, 1, 12, 14] that the model was made for, but got [2, 1, 8, 8]."
+    )
     with pytest.raises(InputError) as error:
         TrackerConfig(shape=(64,))
     assert str(error.value) == "a tracker needs frames of channels, height and width, but got inputs of shape (64,)."

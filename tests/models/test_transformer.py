@@ -20,7 +20,9 @@ from neuropil.parts.positions import PositionName
 from neuropil.protocols import END, PADDING, START
 from neuropil.sampling.text.beam_search import beam, greedy
 
-TINY = TransformerConfig(width=12, heads=3, layers=2, feed_forward=16, longest=40, source_vocabulary=15, target_vocabulary=15)
+TINY = TransformerConfig(
+    width=12, heads=3, layers=2, feed_forward=16, longest=40, source_vocabulary=15, target_vocabulary=15
+)
 
 
 def made(**options: Any) -> Transformer:
@@ -56,7 +58,9 @@ def test_logits_are_those_of_the_equations():
     E, d = model.source.weight, 12
 
     def positions(time: int) -> Tensor:
-        table = [[(math.cos if j % 2 else math.sin)(i / 10000 ** ((j - j % 2) / d)) for j in range(d)] for i in range(time)]
+        table = [
+            [(math.cos if j % 2 else math.sin)(i / 10000 ** ((j - j % 2) / d)) for j in range(d)] for i in range(time)
+        ]
         return torch.tensor(table, dtype=torch.float64)
 
     def attention(module: Any, query: Tensor, key: Tensor, causal: bool = False) -> Tensor:
@@ -91,10 +95,20 @@ def test_shared_embeddings_are_one_matrix_in_three_places():
     assert model.target_embedding is model.source
     assert model.output_weight is model.source.weight
     separate = MODELS["separate"]
-    assert len({id(weight) for weight in (separate.source.weight, separate.target_embedding.weight, separate.output_weight)}) == 3
+    assert (
+        len(
+            {
+                id(weight)
+                for weight in (separate.source.weight, separate.target_embedding.weight, separate.output_weight)
+            }
+        )
+        == 3
+    )
     source, target = tokens(2, 5), tokens(2, 4)
     assert separate(source, target).shape == (2, 4, 11)
-    torch.testing.assert_close(separate(source, target), F.linear(separate.hidden(source, target), separate.output.weight))
+    torch.testing.assert_close(
+        separate(source, target), F.linear(separate.hidden(source, target), separate.output.weight)
+    )
 
 
 def test_first_vectors_are_as_long_as_the_positions_and_first_logits_are_small():
@@ -125,7 +139,13 @@ def test_no_token_sees_what_is_written_after_it(name: str, time: int, data: st.D
 
 
 @settings(deadline=None, max_examples=40)
-@given(name=models, source=st.integers(1, 6), target=st.integers(1, 6), more_source=st.integers(0, 5), more_target=st.integers(0, 5))
+@given(
+    name=models,
+    source=st.integers(1, 6),
+    target=st.integers(1, 6),
+    more_source=st.integers(0, 5),
+    more_target=st.integers(0, 5),
+)
 def test_padding_never_changes_an_answer(name: str, source: int, target: int, more_source: int, more_target: int):
     model, x, y = MODELS[name], tokens(2, source), tokens(2, target)
     padded = model(F.pad(x, (0, more_source), value=PADDING), F.pad(y, (0, more_target), value=PADDING))
@@ -222,7 +242,9 @@ def test_a_beam_whose_rows_are_dropped_and_repeated_scores_as_the_whole_does(nam
         for one in outputs:
             following = [*one.tokens, *([END] if one.finished else [])]
             if following:
-                log_probabilities = model(source[row : row + 1], torch.tensor([[START, *following[:-1]]]))[0].log_softmax(-1)
+                log_probabilities = model(source[row : row + 1], torch.tensor([[START, *following[:-1]]]))[
+                    0
+                ].log_softmax(-1)
                 total = log_probabilities.gather(-1, torch.tensor(following)[:, None]).sum().item()
                 assert one.log_probability == pytest.approx(total, abs=1e-4)
 
@@ -271,7 +293,9 @@ def test_sizes_follow_from_the_options(positions: PositionName, norm: str, share
 def test_the_table_of_a_pruned_model_counts_what_is_left():
     model = MODELS["pruned"]
     assert (
-        sum(row.count for row in model.parameter_table()) == count_parameters(model) == published(2, 12, 16, 15) - 9 * (4 * 4 * 12 + 3 * 4)
+        sum(row.count for row in model.parameter_table())
+        == count_parameters(model)
+        == published(2, 12, 16, 15) - 9 * (4 * 4 * 12 + 3 * 4)
     )
 
 
@@ -289,7 +313,10 @@ def test_the_table_of_a_pruned_model_counts_what_is_left():
             "shared embeddings need one vocabulary for both sides, but got 15 and 16 tokens: "
             "share the vocabulary or set shared_embeddings=False.",
         ),
-        ({"kept_heads": (3, 3)}, "kept_heads must be a number from 0 to 3 for each of the 6 attention modules, but got (3, 3)."),
+        (
+            {"kept_heads": (3, 3)},
+            "kept_heads must be a number from 0 to 3 for each of the 6 attention modules, but got (3, 3).",
+        ),
         (
             {"kept_heads": (3, 3, 4, 3, 3, 3)},
             "kept_heads must be a number from 0 to 3 for each of the 6 attention modules, but got (3, 3, 4, 3, 3, 3).",

@@ -16,7 +16,15 @@ from neuropil.models.universal_approximation import (
 )
 from neuropil.parts.expression import Expression
 
-FUNCTIONS = ["sin(3*x) + x^2", "abs(x - 0.3)", "sqrt(abs(x))", "exp(-x^2)", "3", "max(x, 0) - 2*min(x, 0.5)", "tanh(20*x)"]
+FUNCTIONS = [
+    "sin(3*x) + x^2",
+    "abs(x - 0.3)",
+    "sqrt(abs(x))",
+    "exp(-x^2)",
+    "3",
+    "max(x, 0) - 2*min(x, 0.5)",
+    "tanh(20*x)",
+]
 
 
 def net(units: int, steepness: float = 50, low: float = 0, high: float = 1) -> UniversalApproximator:
@@ -30,7 +38,11 @@ def test_a_piece_is_one_inside_and_zero_outside():
 
 
 def test_the_net_is_the_sum_of_heights_times_pieces():
-    approximator, f, x = net(units=12, steepness=3.0, low=-2, high=2), torch.sin, torch.linspace(-3, 3, 50, dtype=torch.double)
+    approximator, f, x = (
+        net(units=12, steepness=3.0, low=-2, high=2),
+        torch.sin,
+        torch.linspace(-3, 3, 50, dtype=torch.double),
+    )
     approximator.fit(f)
     torch.testing.assert_close(approximator(x), approximator.pieces(x) @ f(approximator.centers()))
 
@@ -50,7 +62,9 @@ def test_it_is_an_ordinary_net_with_one_hidden_layer():
     low=st.floats(-3, 0),
     length=st.floats(0.1, 6),
 )
-def test_the_error_is_never_above_what_the_proof_promises(text: str, units: int, steepness: float, low: float, length: float):
+def test_the_error_is_never_above_what_the_proof_promises(
+    text: str, units: int, steepness: float, low: float, length: float
+):
     f = Expression(text)
     approximator = net(units=units, steepness=steepness, low=low, high=low + length).fit(f)
     assert approximator.error(f) <= approximator.bound(f) + 1e-9
@@ -92,7 +106,10 @@ def test_a_jump_is_met_by_no_number_of_units():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("1/x", "1/x must be finite on the whole interval, but got inf at x = 0: move the ends of the interval or change the function."),
+        (
+            "1/x",
+            "1/x must be finite on the whole interval, but got inf at x = 0: move the ends of the interval or change the function.",
+        ),
         (
             "log(x)",
             "log(x) must be finite on the whole interval, but got nan at x = -1: move the ends of the interval or change the function.",

@@ -31,7 +31,9 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[ViT, ViTForImageClas
 
 @given(rows=st.integers(1, 7), columns=st.integers(1, 7))
 @settings(deadline=None, max_examples=15)
-def test_positions_are_interpolated_as_hugging_face_does(both: tuple[ViT, ViTForImageClassification], rows: int, columns: int):
+def test_positions_are_interpolated_as_hugging_face_does(
+    both: tuple[ViT, ViTForImageClassification], rows: int, columns: int
+):
     model, theirs = both
     pictures = torch.randn(2, 2, 2 * rows, 2 * columns)
     with torch.no_grad():
@@ -93,7 +95,10 @@ def test_what_cannot_be_is_refused():
     )
     with pytest.raises(InputError) as error:
         ViT(SIZES["tiny"])(torch.zeros(2, 1, 9, 8))
-    assert str(error.value) == "pictures must be channels of rows and columns that patches of 2 pixels fill, but got the shape [1, 9, 8]."
+    assert (
+        str(error.value)
+        == "pictures must be channels of rows and columns that patches of 2 pixels fill, but got the shape [1, 9, 8]."
+    )
     with pytest.raises(InputError) as error:
         ViTConfig(width=10, heads=3)
     assert str(error.value) == "the heads must divide the width, but got 3 heads for a width of 10."

@@ -11,7 +11,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from neuropil.parts.attention import Cosine, Dot, Hopfield, ScaledDot, Score, Smoothing, attend, causal_mask, padding_mask, weigh
+from neuropil.parts.attention import (
+    Cosine,
+    Dot,
+    Hopfield,
+    ScaledDot,
+    Score,
+    Smoothing,
+    attend,
+    causal_mask,
+    padding_mask,
+    weigh,
+)
 from neuropil.parts.kernels import Gaussian, Laplacian
 from neuropil.parts.multi_head import MultiHeadAttention
 
@@ -44,7 +55,9 @@ def test_attend_equals_torchs_scaled_dot_product_attention(
     theirs = causal_mask(queries, keys) if limit == "causal" else bias if mask is None else mask
     theirs = mask & causal_mask(queries, keys) if mask is not None and "causal" in limit else theirs
     ours = attend(query, key, value, mask=mask, causal="causal" in limit, bias=bias)
-    torch.testing.assert_close(ours, F.scaled_dot_product_attention(query, key, value, attn_mask=theirs), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(
+        ours, F.scaled_dot_product_attention(query, key, value, attn_mask=theirs), atol=1e-6, rtol=1e-5
+    )
     weights = weigh(query, key, mask=mask, causal="causal" in limit, bias=bias)
     torch.testing.assert_close(weights @ value, ours, atol=1e-5, rtol=1e-5)
 
@@ -57,7 +70,9 @@ def test_other_inner_products_are_torchs_with_another_scale(score: Score, scale:
 
 
 @pytest.mark.parametrize("leading", [(), (3,), (2, 3)])
-@pytest.mark.parametrize("score", [ScaledDot(), Cosine(), Smoothing(Gaussian())], ids=lambda score: type(score).__name__)
+@pytest.mark.parametrize(
+    "score", [ScaledDot(), Cosine(), Smoothing(Gaussian())], ids=lambda score: type(score).__name__
+)
 def test_inner_products_run_on_the_kernel_that_never_holds_the_weights(leading: tuple[int, ...], score: Score):
     """Restricted to that kernel, PyTorch refuses what it would otherwise compute the long way without a word."""
     query, key, value = torch.randn(*leading, 5, 4), torch.randn(*leading, 6, 4), torch.randn(*leading, 6, 3)
@@ -85,7 +100,9 @@ def torch_modules(draw: st.DrawFn) -> nn.MultiheadAttention:
     torch.manual_seed(draw(st.integers(0, 2**16)))
     heads, head_width = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     other_widths: dict[str, Any] = draw(st.sampled_from([{}, {"kdim": 5}, {"vdim": 6}, {"kdim": 5, "vdim": 6}]))
-    module = nn.MultiheadAttention(heads * head_width, heads, bias=draw(st.booleans()), batch_first=True, **other_widths)
+    module = nn.MultiheadAttention(
+        heads * head_width, heads, bias=draw(st.booleans()), batch_first=True, **other_widths
+    )
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)
     return module.eval()
@@ -102,8 +119,14 @@ def inputs_for(draw: st.DrawFn, module: nn.MultiheadAttention) -> tuple[Tensor, 
 
 
 @settings(deadline=None, max_examples=60)
-@given(data=st.data(), module=torch_modules(), limit=st.sampled_from(["none", "padding", "causal", "padding and causal", "arbitrary"]))
-def test_multi_head_attention_equals_torchs_with_the_same_weights(data: st.DataObject, module: nn.MultiheadAttention, limit: str):
+@given(
+    data=st.data(),
+    module=torch_modules(),
+    limit=st.sampled_from(["none", "padding", "causal", "padding and causal", "arbitrary"]),
+)
+def test_multi_head_attention_equals_torchs_with_the_same_weights(
+    data: st.DataObject, module: nn.MultiheadAttention, limit: str
+):
     query, key, value = data.draw(inputs_for(module))
     queries, keys = query.shape[1], key.shape[1]
     mask, theirs = None, {}
@@ -133,7 +156,9 @@ def test_weights_go_to_torch_and_come_back_unchanged(data: st.DataObject, module
     assert back.state_dict().keys() == module.state_dict().keys()
     assert all(torch.equal(tensor, back.state_dict()[name]) for name, tensor in module.state_dict().items())
     assert torch.equal(back(query, key, value)[0], module(query, key, value)[0])
-    ours = MultiHeadAttention(module.embed_dim, module.num_heads, key_width=module.kdim, value_width=module.vdim, fused=False).eval()
+    ours = MultiHeadAttention(
+        module.embed_dim, module.num_heads, key_width=module.kdim, value_width=module.vdim, fused=False
+    ).eval()
     torch.testing.assert_close(ours.to_torch()(query, key, value)[0], ours(query, key, value), atol=1e-6, rtol=1e-5)
 
 

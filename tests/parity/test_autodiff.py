@@ -74,7 +74,9 @@ def test_matmul_equals_torch_for_vectors_matrices_and_batches(shapes: Any, seed:
 )  # fmt: skip
 @given(shape=SHAPES, seed=SEEDS)
 @quick
-def test_functions_of_each_element_equal_torch(ours: Callable[..., Var], theirs: Callable[..., Tensor], shape: tuple[int, ...], seed: int):
+def test_functions_of_each_element_equal_torch(
+    ours: Callable[..., Var], theirs: Callable[..., Tensor], shape: tuple[int, ...], seed: int
+):
     require_parity(ours, theirs, normal(shape, seed), seed=seed)
 
 
@@ -96,11 +98,16 @@ def reductions(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], bool]
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "logsumexp"])
 @given(case=reductions(), seed=SEEDS)
 @quick
-def test_reductions_equal_torch_over_any_axes(name: str, case: tuple[tuple[int, ...], tuple[int, ...], bool], seed: int):
+def test_reductions_equal_torch_over_any_axes(
+    name: str, case: tuple[tuple[int, ...], tuple[int, ...], bool], seed: int
+):
     shape, axes, keepdims = case
     theirs = getattr(torch, {"max": "amax", "min": "amin"}.get(name, name))
     require_parity(
-        lambda x: getattr(ops, name)(x, axes, keepdims), lambda t: theirs(t, dim=axes, keepdim=keepdims), normal(shape, seed), seed=seed
+        lambda x: getattr(ops, name)(x, axes, keepdims),
+        lambda t: theirs(t, dim=axes, keepdim=keepdims),
+        normal(shape, seed),
+        seed=seed,
     )
 
 
@@ -125,7 +132,11 @@ def test_losses_equal_torch(batch: tuple[int, ...], classes: int, seed: int):
     logits, target = normal((*batch, classes), seed), normal((classes,), seed + 1)
     labels = np.random.default_rng(seed).integers(0, classes, batch)
     flat = torch.tensor(labels.reshape(-1))
-    require_parity(lambda v: ops.cross_entropy(v, np.asarray(labels)), lambda t: F.cross_entropy(t.reshape(-1, classes), flat), logits)
+    require_parity(
+        lambda v: ops.cross_entropy(v, np.asarray(labels)),
+        lambda t: F.cross_entropy(t.reshape(-1, classes), flat),
+        logits,
+    )
     require_parity(ops.squared_error, lambda y, t: (y - t).square().mean(), logits, target)
 
 
@@ -140,7 +151,9 @@ def test_moving_elements_equals_torch(shape: tuple[int, ...], seed: int, data: s
     require_parity(lambda v: v.reshape((-1, shape[-1])), lambda t: t.reshape(-1, shape[-1]), x, seed=seed)
     require_parity(lambda v: v[np.array(rows)], lambda t: t[rows], x, seed=seed)
     require_parity(lambda v: v[..., ::2], lambda t: t[..., ::2], x, seed=seed)
-    require_parity(lambda a, b: ops.concatenate(a, b, a, axis=axis), lambda a, b: torch.cat((a, b, a), axis), x, y, seed=seed)
+    require_parity(
+        lambda a, b: ops.concatenate(a, b, a, axis=axis), lambda a, b: torch.cat((a, b, a), axis), x, y, seed=seed
+    )
     require_parity(lambda a, b: ops.stack(a, b, axis=axis), lambda a, b: torch.stack((a, b), axis), x, y, seed=seed)
 
 
@@ -150,12 +163,22 @@ def test_moving_elements_equals_torch(shape: tuple[int, ...], seed: int, data: s
 )  # fmt: skip
 @quick
 def test_convolution_equals_torch(
-    batch: int, channels: tuple[int, int], size: tuple[int, int], extra: tuple[int, int], stride: int, padding: int, seed: int
+    batch: int,
+    channels: tuple[int, int],
+    size: tuple[int, int],
+    extra: tuple[int, int],
+    stride: int,
+    padding: int,
+    seed: int,
 ):
     x = normal((batch, channels[0], size[0] + extra[0], size[1] + extra[1]), seed)
     kernel = normal((channels[1], channels[0], *size), seed + 1)
     require_parity(
-        lambda x, k: ops.conv2d(x, k, stride, padding), lambda x, k: F.conv2d(x, k, stride=stride, padding=padding), x, kernel, seed=seed
+        lambda x, k: ops.conv2d(x, k, stride, padding),
+        lambda x, k: F.conv2d(x, k, stride=stride, padding=padding),
+        x,
+        kernel,
+        seed=seed,
     )
 
 
@@ -189,7 +212,9 @@ def test_layers_equal_torch_with_the_same_weights():
     head = modules.AttentionHead(4, 3, rng)
 
     def attention(x: Tensor) -> Tensor:
-        query, key, value = (x @ as_tensor(part.weight) + as_tensor(part.bias) for part in (head.query, head.key, head.value))
+        query, key, value = (
+            x @ as_tensor(part.weight) + as_tensor(part.bias) for part in (head.query, head.key, head.value)
+        )
         return F.scaled_dot_product_attention(query, key, value)
 
     require_parity(head, attention, normal((2, 5, 4), 1))
@@ -199,7 +224,10 @@ def test_layers_equal_torch_with_the_same_weights():
     ("ours", "theirs"),
     [
         (lambda parameters: modules.SGD(parameters, rate=0.1), lambda tensors: torch.optim.SGD(tensors, lr=0.1)),
-        (lambda parameters: modules.SGD(parameters, 0.1, momentum=0.9), lambda tensors: torch.optim.SGD(tensors, lr=0.1, momentum=0.9)),
+        (
+            lambda parameters: modules.SGD(parameters, 0.1, momentum=0.9),
+            lambda tensors: torch.optim.SGD(tensors, lr=0.1, momentum=0.9),
+        ),
         (lambda parameters: modules.Adam(parameters, rate=0.05), lambda tensors: torch.optim.Adam(tensors, lr=0.05)),
     ],
     ids=["sgd", "momentum", "adam"],

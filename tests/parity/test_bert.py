@@ -29,8 +29,18 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def their_config(**options: Any) -> TheirConfig:
-    sizes: dict[str, Any] = {"hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 40, "vocab_size": 31}
-    others: dict[str, Any] = {"max_position_embeddings": 20, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    sizes: dict[str, Any] = {
+        "hidden_size": 24,
+        "num_attention_heads": 3,
+        "num_hidden_layers": 2,
+        "intermediate_size": 40,
+        "vocab_size": 31,
+    }
+    others: dict[str, Any] = {
+        "max_position_embeddings": 20,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
     return TheirConfig(**(sizes | others | options))
 
 
@@ -91,7 +101,9 @@ def test_hidden_states_and_gradients_are_those_of_hugging_face(
 
 @settings(deadline=None, max_examples=12)
 @given(options=configurations(), size=SIZES_OF_TEXTS, padded=st.booleans())
-def test_masked_tokens_and_gradients_are_those_of_hugging_face(place: Path, options: dict[str, Any], size: tuple[int, int], padded: bool):
+def test_masked_tokens_and_gradients_are_those_of_hugging_face(
+    place: Path, options: dict[str, Any], size: tuple[int, int], padded: bool
+):
     theirs = shaken(TheirMasked(their_config(**options))).train()
     ours = MaskedBERT.from_pretrained(folder_of(theirs, place)).train()
     tokens, mask = texts(size, padded)
@@ -106,7 +118,9 @@ def test_masked_tokens_and_gradients_are_those_of_hugging_face(place: Path, opti
 
 @settings(deadline=None, max_examples=8)
 @given(options=configurations(), size=SIZES_OF_TEXTS, padded=st.booleans(), classes=st.integers(1, 4))
-def test_classes_are_those_of_hugging_face(place: Path, options: dict[str, Any], size: tuple[int, int], padded: bool, classes: int):
+def test_classes_are_those_of_hugging_face(
+    place: Path, options: dict[str, Any], size: tuple[int, int], padded: bool, classes: int
+):
     theirs = shaken(TheirClassifier(their_config(num_labels=classes, **options)))
     folder = folder_of(theirs, place)
     ours, (tokens, mask) = BERTClassifier.from_pretrained(folder), texts(size, padded)
@@ -119,7 +133,8 @@ SMALL = BERTConfig(width=24, heads=3, layers=2, feed_forward=40, context=20, voc
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu", "quick_gelu"])
 @pytest.mark.parametrize(
-    ("kind", "theirs"), [(BERT, AutoModel), (MaskedBERT, AutoModelForMaskedLM), (BERTClassifier, AutoModelForSequenceClassification)]
+    ("kind", "theirs"),
+    [(BERT, AutoModel), (MaskedBERT, AutoModelForMaskedLM), (BERTClassifier, AutoModelForSequenceClassification)],
 )
 def test_what_we_save_opens_there_with_equal_outputs(tmp_path: Path, kind: Any, theirs: Any, activation: str):
     config = BERTConfig.from_dict(SMALL.to_dict() | {"activation": activation, "pooler": kind is not MaskedBERT})
@@ -185,7 +200,10 @@ def ours_embedded(folder: Path, sentences: list[str]) -> Tensor:
     tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.enable_padding()
     read = tokenizer.encode_batch(sentences)
-    tokens, mask = torch.tensor([text.ids for text in read]), torch.tensor([text.attention_mask for text in read]).bool()
+    tokens, mask = (
+        torch.tensor([text.ids for text in read]),
+        torch.tensor([text.attention_mask for text in read]).bool(),
+    )
     with torch.no_grad():
         return mean_of(BERT.from_pretrained(folder)(tokens, mask), mask)
 

@@ -41,7 +41,13 @@ def tower(heads: int, head_width: int, layers: int, hidden: int, activation: str
 
 
 def their_config(see: dict[str, Any], read: dict[str, Any], shared: int = 6) -> TheirConfig:
-    tokens = {"vocab_size": 31, "max_position_embeddings": 12, "bos_token_id": 29, "eos_token_id": END, "pad_token_id": 0}
+    tokens = {
+        "vocab_size": 31,
+        "max_position_embeddings": 12,
+        "bos_token_id": 29,
+        "eos_token_id": END,
+        "pad_token_id": 0,
+    }
     pictures = {"image_size": 8, "patch_size": 4, "num_channels": 2}
     both = {"projection_dim": shared}
     return TheirConfig(text_config=tokens | both | read, vision_config=pictures | both | see, projection_dim=shared)
@@ -63,7 +69,11 @@ def configurations(draw: st.DrawFn) -> TheirConfig:
     activation = draw(st.sampled_from(["quick_gelu", "gelu", "gelu_new", "relu"]))
     towers = [
         tower(
-            draw(st.integers(1, 3)), draw(st.sampled_from([2, 4, 6])), draw(st.integers(1, 3)), draw(st.sampled_from([7, 20])), activation
+            draw(st.integers(1, 3)),
+            draw(st.sampled_from([2, 4, 6])),
+            draw(st.integers(1, 3)),
+            draw(st.sampled_from([7, 20])),
+            activation,
         )
         for _ in range(2)
     ]

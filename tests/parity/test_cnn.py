@@ -32,8 +32,12 @@ def test_correlation_equals_torchs_convolution(channels: int, kernels: int, a: i
 @given(st.integers(1, 5), st.integers(1, 5))
 def test_convolution_and_correlation_equal_scipys(a: int, b: int):
     picture, kernel = torch.randn(1, 8, 9, dtype=DOUBLE), torch.randn(1, 1, a, b, dtype=DOUBLE)
-    np.testing.assert_allclose(convolve(picture, kernel)[0], convolve2d(picture[0], kernel[0, 0], mode="valid"), atol=1e-12)
-    np.testing.assert_allclose(correlate(picture, kernel)[0], correlate2d(picture[0], kernel[0, 0], mode="valid"), atol=1e-12)
+    np.testing.assert_allclose(
+        convolve(picture, kernel)[0], convolve2d(picture[0], kernel[0, 0], mode="valid"), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        correlate(picture, kernel)[0], correlate2d(picture[0], kernel[0, 0], mode="valid"), atol=1e-12
+    )
 
 
 def test_a_one_by_one_kernel_is_a_linear_layer_at_every_place():

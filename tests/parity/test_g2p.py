@@ -34,7 +34,13 @@ def theirs() -> Any:
         module = ast.parse((folder / "g2p.py").read_text(encoding="utf-8"))
     module.body = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "G2p"]
     dictionary = types.SimpleNamespace(dict=dict)  # without a word in it
-    names: dict[str, Any] = {"np": np, "os": os, "dirname": str(folder), "cmudict": dictionary, "construct_homograph_dictionary": dict}
+    names: dict[str, Any] = {
+        "np": np,
+        "os": os,
+        "dirname": str(folder),
+        "cmudict": dictionary,
+        "construct_homograph_dictionary": dict,
+    }
     exec(compile(module, "g2p.py", "exec"), names)  # noqa: S102 (the reference is the package's own code)
     return names["G2p"]()
 
@@ -47,7 +53,14 @@ def ours() -> G2P:
 def words() -> list[str]:
     """Of the Python documentation that comes with Python."""
     found = set(re.findall(r"[a-z]{2,}", " ".join(topics.topics.values())))
-    return [*sorted(found)[::4], "x" * 30, "élan", "don't", "MixedCase", "pneumonoultramicroscopicsilicovolcanoconiosis"]
+    return [
+        *sorted(found)[::4],
+        "x" * 30,
+        "élan",
+        "don't",
+        "MixedCase",
+        "pneumonoultramicroscopicsilicovolcanoconiosis",
+    ]
 
 
 @torch.no_grad()
@@ -56,14 +69,18 @@ def test_every_word_is_pronounced_as_g2p_en_pronounces_it(ours: G2P, theirs: Any
     assert len(spoken) > 500
     state = ours.model.begin(ours.encode(spoken))
     written = greedy(ours.model.step, state, [MOST_PHONEMES] * len(spoken), start=START, end=END)
-    different = {word: (ours.decode(one.tokens), theirs.predict(word)) for word, one in zip(spoken, written, strict=True)}
+    different = {
+        word: (ours.decode(one.tokens), theirs.predict(word)) for word, one in zip(spoken, written, strict=True)
+    }
     assert {word: pair for word, pair in different.items() if pair[0] != pair[1]} == {}
 
 
 @torch.no_grad()
 def test_states_and_logits_are_those_of_g2p_en(ours: G2P, theirs: Any):
     for word in ("neuropil", "a", "attention"):
-        read = theirs.gru(theirs.encode(word), len(word) + 1, theirs.enc_w_ih, theirs.enc_w_hh, theirs.enc_b_ih, theirs.enc_b_hh)
+        read = theirs.gru(
+            theirs.encode(word), len(word) + 1, theirs.enc_w_ih, theirs.enc_w_hh, theirs.enc_b_ih, theirs.enc_b_hh
+        )
         state = ours.model.begin(ours.encode([word]))
         torch.testing.assert_close(state.states[0].h, torch.from_numpy(read[:, -1]))
         begun = np.take(theirs.dec_emb, [theirs.p2idx["<s>"]], axis=0)
@@ -82,6 +99,14 @@ def test_letters_and_phonemes_are_g2p_ens(theirs: Any):
 def test_a_beam_finds_pronunciations_that_are_at_least_as_probable(ours: G2P):
     spoken = ["neuropil", "activationist", "quokka"]
     best = greedy(ours.model.step, ours.model.begin(ours.encode(spoken)), [20] * 3, start=START, end=END)
-    beams = beam(ours.model.step, ours.model.begin(ours.encode(spoken)), [20] * 3, width=5, start=START, end=END, length_penalty=0.0)
+    beams = beam(
+        ours.model.step,
+        ours.model.begin(ours.encode(spoken)),
+        [20] * 3,
+        width=5,
+        start=START,
+        end=END,
+        length_penalty=0.0,
+    )
     for one, ranked in zip(best, beams, strict=True):
         assert ranked[0].log_probability >= one.log_probability - 1e-4

@@ -54,7 +54,13 @@ def drawn(count: int, queries: int, width: int, seed: int) -> tuple[np.ndarray, 
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=15)
-@given(count=st.integers(1, 8), queries=st.integers(1, 8), width=st.integers(1, 3), length=st.floats(0.05, 5), seed=st.integers(0, 1000))
+@given(
+    count=st.integers(1, 8),
+    queries=st.integers(1, 8),
+    width=st.integers(1, 3),
+    length=st.floats(0.05, 5),
+    seed=st.integers(0, 1000),
+)
 def test_kernels_equal_scikit_learns(name: KernelName, count: int, queries: int, width: int, length: float, seed: int):
     x, _, query = drawn(count, queries, width, seed)
     ours = build_kernel(name, length, period=PERIOD)(torch.from_numpy(query), torch.from_numpy(x))
@@ -88,7 +94,9 @@ def test_mean_variance_and_likelihood_equal_scikit_learns(
     predicted = ours.predict(torch.from_numpy(query))
     np.testing.assert_allclose(predicted.mean.numpy(), mean, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(predicted.variance.numpy(), deviation**2, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(ours.log_likelihood().item(), theirs.log_marginal_likelihood_value_, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        ours.log_likelihood().item(), theirs.log_marginal_likelihood_value_, rtol=1e-6, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,7 +109,11 @@ def test_gradients_of_the_likelihood_equal_scikit_learns(name: KernelName):
     _, gradient = theirs.log_marginal_likelihood(theirs.kernel_.theta, eval_gradient=True)
     found = dict(zip([parameter.name for parameter in theirs.kernel_.hyperparameters], gradient, strict=True))
     prior = ours.prior
-    for parameter, place in ((prior.log_height, "constant_value"), (prior.log_length, "length_scale"), (prior.log_noise, "noise_level")):
+    for parameter, place in (
+        (prior.log_height, "constant_value"),
+        (prior.log_length, "length_scale"),
+        (prior.log_noise, "noise_level"),
+    ):
         assert parameter.grad is not None
         (expected,) = [value for key, value in found.items() if key.endswith(place)]
         np.testing.assert_allclose(parameter.grad.item(), expected, rtol=1e-6)
@@ -110,7 +122,9 @@ def test_gradients_of_the_likelihood_equal_scikit_learns(name: KernelName):
 @pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern"])
 def test_samples_of_the_posterior_have_scikit_learns_mean_and_covariance(name: KernelName):
     x, y, query = drawn(6, 4, 1, 1)
-    ours = GaussianProcess(GaussianProcessConfig(kernel=name, length=0.9, noise=0.1)).fit(torch.from_numpy(x), torch.from_numpy(y))
+    ours = GaussianProcess(GaussianProcessConfig(kernel=name, length=0.9, noise=0.1)).fit(
+        torch.from_numpy(x), torch.from_numpy(y)
+    )
     samples = ours.sample(torch.from_numpy(query), 40_000, torch.Generator().manual_seed(0)).numpy()
     mean, covariance = sklearn_process(sklearn_kernel(name, 0.9), x, y, 0.1).predict(query, return_cov=True)
     np.testing.assert_allclose(samples.mean(0), mean, atol=0.03)
@@ -124,16 +138,28 @@ def test_learning_finds_a_likelihood_as_high_as_scikit_learns(name: KernelName, 
     x = rng.uniform(-3, 3, size=(40, 1))
     y = 20 + 5 * np.sin(2 * x[:, 0]) + rng.normal(size=40)
     ours = GaussianProcess(GaussianProcessConfig(kernel=name)).fit(torch.from_numpy(x), torch.from_numpy(y)).learn()
-    kernel = kernels.ConstantKernel(10.0, (1e-3, 1e6)) * sklearn_kernel(name, 1.0) + kernels.WhiteKernel(1.0, (1e-6, 1e3))
+    kernel = kernels.ConstantKernel(10.0, (1e-3, 1e6)) * sklearn_kernel(name, 1.0) + kernels.WhiteKernel(
+        1.0, (1e-6, 1e3)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of theirs, where a start runs against a bound
-        theirs = sklearn_process(kernel, x, y - y.mean(), optimizer="fmin_l_bfgs_b", n_restarts_optimizer=3, random_state=0)
+        theirs = sklearn_process(
+            kernel, x, y - y.mean(), optimizer="fmin_l_bfgs_b", n_restarts_optimizer=3, random_state=0
+        )
     assert ours.log_likelihood().item() > theirs.log_marginal_likelihood_value_ - 1e-3
 
 
 @settings(deadline=None, max_examples=30)
-@given(count=st.integers(1, 12), queries=st.integers(1, 6), width=st.integers(1, 3), length=st.floats(0.3, 4), seed=st.integers(0, 1000))
-def test_smoothing_is_the_formula_of_nadaraya_and_watson(count: int, queries: int, width: int, length: float, seed: int):
+@given(
+    count=st.integers(1, 12),
+    queries=st.integers(1, 6),
+    width=st.integers(1, 3),
+    length=st.floats(0.3, 4),
+    seed=st.integers(0, 1000),
+)
+def test_smoothing_is_the_formula_of_nadaraya_and_watson(
+    count: int, queries: int, width: int, length: float, seed: int
+):
     x, y, query = drawn(count, queries, width, seed)
     k = rbf_kernel(query, x, gamma=1 / (2 * length**2))
     expected = k @ y / k.sum(1)

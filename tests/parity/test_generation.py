@@ -22,7 +22,14 @@ PROMPTS = [[3, 9, 27, 20, 60], [5], [11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21]
 def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[GPT2, Any]:
     torch.manual_seed(1)
     config = transformers.GPT2Config(
-        vocab_size=TOKENS, n_positions=CONTEXT, n_embd=32, n_layer=2, n_head=4, initializer_range=0.4, bos_token_id=0, eos_token_id=0
+        vocab_size=TOKENS,
+        n_positions=CONTEXT,
+        n_embd=32,
+        n_layer=2,
+        n_head=4,
+        initializer_range=0.4,
+        bos_token_id=0,
+        eos_token_id=0,
     )
     theirs = transformers.GPT2LMHeadModel(config).eval()
     folder: Path = tmp_path_factory.mktemp("gpt2")
@@ -34,13 +41,17 @@ def generated(theirs: Any, length: int, **others: Any) -> list[list[int]]:
     longest = max(map(len, PROMPTS))
     tokens = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in PROMPTS])
     present = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in PROMPTS])
-    rows = theirs.generate(tokens, attention_mask=present, do_sample=False, max_new_tokens=length, pad_token_id=0, **others)
+    rows = theirs.generate(
+        tokens, attention_mask=present, do_sample=False, max_new_tokens=length, pad_token_id=0, **others
+    )
     return [row[longest:].tolist() for row in rows]
 
 
 def written(ours: GPT2, length: int, choosing: Choosing, end: int | None) -> list[list[int]]:
     rows: list[list[int]] = [[] for _ in PROMPTS]
-    for row, token, _ in Writing(ours.step, ours.begin(), PROMPTS, length=length, choosing=choosing, end=end, context=CONTEXT):
+    for row, token, _ in Writing(
+        ours.step, ours.begin(), PROMPTS, length=length, choosing=choosing, end=end, context=CONTEXT
+    ):
         rows[row].append(token)
     return rows
 
@@ -60,7 +71,12 @@ def test_rows_end_at_the_same_end_tokens_with_a_repetition_penalty_too(models: t
     choosing = Choosing(temperature=0, repetition_penalty=1.3)
     for prompt in PROMPTS:
         tokens = theirs.generate(
-            torch.tensor([prompt]), do_sample=False, max_new_tokens=40, repetition_penalty=1.3, pad_token_id=0, eos_token_id=end
+            torch.tensor([prompt]),
+            do_sample=False,
+            max_new_tokens=40,
+            repetition_penalty=1.3,
+            pad_token_id=0,
+            eos_token_id=end,
         )
         drawn = Writing(ours.step, ours.begin(), [prompt], length=40, choosing=choosing, end=end)
         assert [token for _, token, _ in drawn] == tokens[0, len(prompt) :].tolist()

@@ -76,7 +76,9 @@ def their_logits(theirs: torch.nn.Module, tokens: Tensor, mask: Tensor | None) -
 
 @settings(deadline=None, max_examples=25)
 @given(options=configurations(), batch=st.integers(1, 3), length=st.integers(1, 20), padded=st.booleans())
-def test_logits_and_gradients_are_those_of_hugging_face(place: Path, options: dict[str, Any], batch: int, length: int, padded: bool):
+def test_logits_and_gradients_are_those_of_hugging_face(
+    place: Path, options: dict[str, Any], batch: int, length: int, padded: bool
+):
     theirs = theirs_of(**options).train()
     ours = loaded(theirs, place).train()
     tokens, mask = texts(batch, length, padded)
@@ -106,7 +108,9 @@ def test_what_we_save_opens_there_with_the_same_logits(place: Path, options: dic
 @pytest.mark.parametrize("activation", list(THEIR_ACTIVATIONS))
 def test_a_model_that_was_never_theirs_opens_there(place: Path, activation: HiddenName):
     torch.manual_seed(0)
-    ours = shaken(GPT2(GPT2Config(width=24, heads=3, layers=2, feed_forward=50, context=20, vocabulary=31, activation=activation)))
+    ours = shaken(
+        GPT2(GPT2Config(width=24, heads=3, layers=2, feed_forward=50, context=20, vocabulary=31, activation=activation))
+    )
     ours.save_pretrained(place / activation)
     tokens, _ = texts(2, 20, padded=False)
     theirs = opened(AutoModelForCausalLM, place / activation)
@@ -119,7 +123,9 @@ def test_greedy_continuations_of_200_tokens_are_identical(place: Path, tied: boo
     theirs: Any = theirs_of(n_positions=210, n_embd=48, n_layer=3, vocab_size=97, tie_word_embeddings=tied)
     ours = loaded(theirs, place)
     prompt = torch.randint(97, (2, 7))
-    written = theirs.generate(prompt, max_new_tokens=200, do_sample=False, use_cache=True, eos_token_id=None, pad_token_id=0)
+    written = theirs.generate(
+        prompt, max_new_tokens=200, do_sample=False, use_cache=True, eos_token_id=None, pad_token_id=0
+    )
     tokens, state = prompt, ours.begin()
     with torch.no_grad():
         logits = ours.step(prompt, state)

@@ -28,7 +28,9 @@ def ours(method: Method) -> Recording:
     brian = reference()
     dt, duration = float(brian["dt"]), float(brian["duration"])
     each_step = torch.from_numpy(brian["currents"]).repeat_interleave(round(1 / dt), 0)
-    return MODEL.simulate(each_step, duration=duration, dt=dt, method=method, start=START, watch=torch.arange(each_step.shape[1]))
+    return MODEL.simulate(
+        each_step, duration=duration, dt=dt, method=method, start=START, watch=torch.arange(each_step.shape[1])
+    )
 
 
 def trains(times: Any, neurons: Any) -> list[np.ndarray]:
@@ -48,7 +50,9 @@ def test_the_reference_was_made_by_brian():
 def test_exponential_euler_is_brians_step_for_step():
     brian, recording = reference(), ours("exponential_euler")
     sampled = int(brian["sampled"])
-    np.testing.assert_allclose(recording.voltages[sampled - 1 :: sampled], brian["exponential_euler_voltages"], atol=1e-6)
+    np.testing.assert_allclose(
+        recording.voltages[sampled - 1 :: sampled], brian["exponential_euler_voltages"], atol=1e-6
+    )
     theirs = trains(brian["exponential_euler_times"], brian["exponential_euler_neurons"])
     assert largest_difference(trains(recording.times, recording.neurons), theirs) < 1e-6
 
@@ -58,7 +62,9 @@ def test_rk4_is_brians_wherever_the_current_is_constant_and_near_it_elsewhere():
     brian, recording = reference(), ours("rk4")
     sampled = int(brian["sampled"])
     constant = slice(0, 5)
-    np.testing.assert_allclose(recording.voltages[sampled - 1 :: sampled, constant], brian["rk4_voltages"][:, constant], atol=1e-6)
+    np.testing.assert_allclose(
+        recording.voltages[sampled - 1 :: sampled, constant], brian["rk4_voltages"][:, constant], atol=1e-6
+    )
     theirs = trains(brian["rk4_times"], brian["rk4_neurons"])
     assert largest_difference(trains(recording.times, recording.neurons), theirs) < 0.02
 
@@ -93,7 +99,14 @@ def by_scipy() -> list[np.ndarray]:
     found: list[list[float]] = [[] for _ in v]
     for begin, current in enumerate(reference()["currents"]):
         solved = solve_ivp(
-            slopes, (begin, begin + 1), state, "DOP853", args=(current,), rtol=1e-9, atol=1e-9, events=[crossing(k) for k in range(10)]
+            slopes,
+            (begin, begin + 1),
+            state,
+            "DOP853",
+            args=(current,),
+            rtol=1e-9,
+            atol=1e-9,
+            events=[crossing(k) for k in range(10)],
         )
         state = solved.y[:, -1]
         for train, times in zip(found, solved.t_events, strict=True):

@@ -16,7 +16,9 @@ from neuropil.parts.losses import bernoulli_cross_entropy, categorical_cross_ent
 sizes = st.integers(1, 6)
 
 
-def assert_same_value_and_gradient(ours: Callable[[Tensor], Tensor], theirs: Callable[[Tensor], Tensor], z: Tensor) -> None:
+def assert_same_value_and_gradient(
+    ours: Callable[[Tensor], Tensor], theirs: Callable[[Tensor], Tensor], z: Tensor
+) -> None:
     results = []
     for loss in (ours, theirs):
         point = z.clone().requires_grad_()
@@ -30,14 +32,19 @@ def assert_same_value_and_gradient(ours: Callable[[Tensor], Tensor], theirs: Cal
 @given(sizes, sizes)
 def test_squared_error_is_half_of_torchs_summed_one(batch: int, outputs: int):
     y, target = torch.randn(2, batch, outputs, dtype=torch.double)
-    assert_same_value_and_gradient(lambda y: squared_error(y, target), lambda y: F.mse_loss(y, target, reduction="none").sum(-1) / 2, y)
+    assert_same_value_and_gradient(
+        lambda y: squared_error(y, target), lambda y: F.mse_loss(y, target, reduction="none").sum(-1) / 2, y
+    )
     np.testing.assert_allclose(2 * squared_error(y, target).mean() / outputs, mean_squared_error(target, y))
 
 
 @settings(deadline=None, max_examples=25)
 @given(sizes, sizes, st.sampled_from([1.0, 100.0]))
 def test_bernoulli_cross_entropy_equals_torch(batch: int, outputs: int, scale: float):
-    logits, target = scale * torch.randn(batch, outputs, dtype=torch.double), torch.rand(batch, outputs, dtype=torch.double)
+    logits, target = (
+        scale * torch.randn(batch, outputs, dtype=torch.double),
+        torch.rand(batch, outputs, dtype=torch.double),
+    )
     assert_same_value_and_gradient(
         lambda z: bernoulli_cross_entropy(z, target),
         lambda z: F.binary_cross_entropy_with_logits(z, target, reduction="none").sum(-1),
@@ -47,7 +54,9 @@ def test_bernoulli_cross_entropy_equals_torch(batch: int, outputs: int, scale: f
 
 @settings(deadline=None, max_examples=25)
 @given(sizes, st.integers(2, 6), st.sampled_from([0.0, 0.1, 0.9]), st.sampled_from([1.0, 1000.0]))
-def test_categorical_cross_entropy_equals_torch_with_and_without_smoothing(batch: int, classes: int, smoothing: float, scale: float):
+def test_categorical_cross_entropy_equals_torch_with_and_without_smoothing(
+    batch: int, classes: int, smoothing: float, scale: float
+):
     logits, target = scale * torch.randn(batch, classes, dtype=torch.double), torch.randint(0, classes, (batch,))
     assert_same_value_and_gradient(
         lambda z: categorical_cross_entropy(z, target, smoothing),

@@ -13,7 +13,12 @@ from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.parts.activations import ActivationName
 from real_data import digits
 
-SKLEARN_NAMES: dict[ActivationName, str] = {"relu": "relu", "tanh": "tanh", "logistic": "logistic", "identity": "identity"}
+SKLEARN_NAMES: dict[ActivationName, str] = {
+    "relu": "relu",
+    "tanh": "tanh",
+    "logistic": "logistic",
+    "identity": "identity",
+}
 
 
 def with_weights_of(reference: MLPClassifier | MLPRegressor, model: MLP) -> MLP:
@@ -30,7 +35,9 @@ def with_weights_of(reference: MLPClassifier | MLPRegressor, model: MLP) -> MLP:
 def test_scikit_learns_classifier_gives_the_same_probabilities(activation: ActivationName):
     images, labels = digits()
     x = images.reshape(len(images), -1) / 255
-    reference = MLPClassifier(hidden_layer_sizes=(20, 15), activation=SKLEARN_NAMES[activation], max_iter=5, random_state=0)
+    reference = MLPClassifier(
+        hidden_layer_sizes=(20, 15), activation=SKLEARN_NAMES[activation], max_iter=5, random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # five passes are enough to have weights
         reference.fit(x, labels)
@@ -47,14 +54,18 @@ def test_scikit_learns_regressor_gives_the_same_numbers():
         warnings.simplefilter("ignore", ConvergenceWarning)
         reference.fit(x, target)
     model = with_weights_of(reference, MLP(MLPConfig(hidden=(7,), shape=(4,), outputs=1)))
-    np.testing.assert_allclose(model(torch.from_numpy(x))[:, 0].detach().numpy(), np.asarray(reference.predict(x), dtype=float), atol=1e-12)
+    np.testing.assert_allclose(
+        model(torch.from_numpy(x))[:, 0].detach().numpy(), np.asarray(reference.predict(x), dtype=float), atol=1e-12
+    )
 
 
 def test_it_is_a_sequential_of_torchs_layers_bit_by_bit_in_training_too():
     torch.manual_seed(0)
     model = MLP(MLPConfig(hidden=(20, 15), activation="relu", dropout=0.3, batch_norm=True, shape=(6,), outputs=3))
     (first, second), (norm1, norm2) = model.hidden, model.norms
-    reference = nn.Sequential(first, norm1, nn.ReLU(), nn.Dropout(0.3), second, norm2, nn.ReLU(), nn.Dropout(0.3), model.output)
+    reference = nn.Sequential(
+        first, norm1, nn.ReLU(), nn.Dropout(0.3), second, norm2, nn.ReLU(), nn.Dropout(0.3), model.output
+    )
     x = torch.randn(8, 6)
     torch.manual_seed(1)
     ours = model(x)

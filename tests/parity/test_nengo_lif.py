@@ -21,7 +21,11 @@ def nengos(drive: np.ndarray, tau_rc: float, tau_ref: float) -> tuple[np.ndarray
     """Whether each neuron fired in each step, and its voltage at the end; Nengo counts in seconds."""
     lowest: Any = -np.inf  # its annotation says int, its documentation any number
     neurons = nengo.LIF(tau_rc=tau_rc / 1000, tau_ref=tau_ref / 1000, min_voltage=lowest)
-    state = {"output": np.zeros(drive.shape[1]), "voltage": np.zeros(drive.shape[1]), "refractory_time": np.zeros(drive.shape[1])}
+    state = {
+        "output": np.zeros(drive.shape[1]),
+        "voltage": np.zeros(drive.shape[1]),
+        "refractory_time": np.zeros(drive.shape[1]),
+    }
     fired, voltages = [], []
     for current in drive:
         neurons.step(DT / 1000, current, **state)

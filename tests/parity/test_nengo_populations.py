@@ -40,7 +40,9 @@ def at_rest() -> Any:
 
 
 def from_rest(network: Network, duration: float, **options: Any) -> Simulation:
-    return network.simulate(duration, first={population: np.zeros(population.neurons) for population in network.populations}, **options)
+    return network.simulate(
+        duration, first={population: np.zeros(population.neurons) for population in network.populations}, **options
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,9 @@ def test_tuning_curves_and_decoders_equal_nengos(
     with nengo.Simulator(model, progress_bar=False) as simulator:
         ours = built(ensemble, simulator)
         x = simulator.data[ensemble].eval_points
-        np.testing.assert_allclose(ours.rates(x), get_activities(simulator.data[ensemble], ensemble, x), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            ours.rates(x), get_activities(simulator.data[ensemble], ensemble, x), rtol=1e-9, atol=1e-9
+        )
         theirs = simulator.data[connection].weights.T
         for method in ("cholesky", "conjugate gradients"):
             decoders = ours.decoders(function, noise=reg, method=method)
@@ -77,14 +81,18 @@ def test_fewer_points_than_neurons_give_nengos_decoders_too():
         connection = nengo.Connection(ensemble, nengo.Node(size_in=2))
     with nengo.Simulator(model, progress_bar=False) as simulator:
         theirs = simulator.data[connection].weights.T
-        np.testing.assert_allclose(built(ensemble, simulator).decoders(), theirs, rtol=1e-6, atol=1e-6 * np.abs(theirs).max())
+        np.testing.assert_allclose(
+            built(ensemble, simulator).decoders(), theirs, rtol=1e-6, atol=1e-6 * np.abs(theirs).max()
+        )
 
 
 def test_gains_and_biases_equal_nengos():
     rng = np.random.default_rng(0)
     max_rates, intercepts = rng.uniform(5, 420, 300), rng.uniform(-1, 0.95, 300)
     theirs = nengo.LIF(tau_rc=0.03, tau_ref=0.0021).gain_bias(max_rates, intercepts)
-    for ours, other in zip(gains_and_biases(intercepts, max_rates, LIFConfig(tau_m=30.0, tau_ref=2.1)), theirs, strict=True):
+    for ours, other in zip(
+        gains_and_biases(intercepts, max_rates, LIFConfig(tau_m=30.0, tau_ref=2.1)), theirs, strict=True
+    ):
         np.testing.assert_allclose(ours, other, rtol=1e-9)
 
 

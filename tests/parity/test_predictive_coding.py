@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from neuropil.models.mlp import MLP, MLPConfig
-from neuropil.models.predictive_coding import SLOPES, PredictiveCoding, PredictiveCodingConfig, SettledEnergy, SlopedName
+from neuropil.models.predictive_coding import (
+    SLOPES,
+    PredictiveCoding,
+    PredictiveCodingConfig,
+    SettledEnergy,
+    SlopedName,
+)
 
 
 @settings(deadline=None, max_examples=60)

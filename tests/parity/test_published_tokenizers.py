@@ -31,7 +31,10 @@ FOLDERS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "gpt2": (write_gpt2, "GPT2Tokenizer"),
     "clip": (write_clip, "CLIPTokenizer"),
     "bert": (write_bert, "BertTokenizer"),
-    "cased bert": (lambda folder: write_bert(folder, do_lower_case=False, tokenize_chinese_chars=False), "BertTokenizer"),
+    "cased bert": (
+        lambda folder: write_bert(folder, do_lower_case=False, tokenize_chinese_chars=False),
+        "BertTokenizer",
+    ),
     "stripped bert": (lambda folder: write_bert(folder, do_lower_case=False, strip_accents=True), "BertTokenizer"),
 }
 
@@ -49,7 +52,10 @@ def test_token_numbers_are_the_originals(both: tuple[PublishedTokenizer, Any], t
     ours, theirs = both
     assert ours.encode([text])[0] == theirs(text, add_special_tokens=False)["input_ids"]
     assert ours.encode([text], special=True)[0] == theirs(text)["input_ids"]
-    assert ours.encode([text], special=True, longest=longest)[0] == theirs(text, truncation=True, max_length=longest)["input_ids"]
+    assert (
+        ours.encode([text], special=True, longest=longest)[0]
+        == theirs(text, truncation=True, max_length=longest)["input_ids"]
+    )
 
 
 @often
@@ -68,12 +74,18 @@ def test_roles_are_the_originals(both: tuple[PublishedTokenizer, Any]):
     ours, theirs = both
     assert len(ours) == len(theirs)
     assert (ours.padding, ours.mask, ours.unknown) == (theirs.pad_token_id, theirs.mask_token_id, theirs.unk_token_id)
-    first, last = (theirs.cls_token_id, theirs.sep_token_id) if ours.family == "bert" else (theirs.bos_token_id, theirs.eos_token_id)
+    first, last = (
+        (theirs.cls_token_id, theirs.sep_token_id)
+        if ours.family == "bert"
+        else (theirs.bos_token_id, theirs.eos_token_id)
+    )
     assert (ours.start, ours.end) == (first, last)
 
 
 @pytest.fixture(scope="module")
-def reopened(both: tuple[PublishedTokenizer, Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[PublishedTokenizer, Any]:
+def reopened(
+    both: tuple[PublishedTokenizer, Any], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[PublishedTokenizer, Any]:
     folder = tmp_path_factory.mktemp("saved")
     both[0].save(folder)
     return PublishedTokenizer.load(folder), transformers.AutoTokenizer.from_pretrained(folder)
@@ -115,7 +127,20 @@ def test_real_words_are_cut_as_published(mini_lm: tuple[PublishedTokenizer, Any]
     """The fixed length of 128 that its tokenizer.json asks for is no part of a text."""
     ours, _ = mini_lm
     ids = ours.encode(["Neuropil embeds a sentence."], special=True)[0]
-    assert ours.tokens(ids) == ["[CLS]", "ne", "##uro", "##pi", "##l", "em", "##bed", "##s", "a", "sentence", ".", "[SEP]"]
+    assert ours.tokens(ids) == [
+        "[CLS]",
+        "ne",
+        "##uro",
+        "##pi",
+        "##l",
+        "em",
+        "##bed",
+        "##s",
+        "a",
+        "sentence",
+        ".",
+        "[SEP]",
+    ]
     assert ours.decode(ids) == "neuropil embeds a sentence."
     assert (len(ours), ours.padding, ours.start, ours.end, ours.mask, ours.unknown) == (30_522, 0, 101, 102, 103, 100)
     assert ours.max_length == 512

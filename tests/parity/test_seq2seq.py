@@ -47,7 +47,12 @@ def torchs(ours: Recurrence, cell: str) -> nn.Module:
             bias = torch.zeros_like(one.bias)
             if cell == "gru":
                 bias[-one.units :] = one.state_bias
-            weights = {"weight_ih": one.input_weight, "weight_hh": one.state_weight, "bias_ih": one.bias, "bias_hh": bias}
+            weights = {
+                "weight_ih": one.input_weight,
+                "weight_hh": one.state_weight,
+                "bias_ih": one.bias,
+                "bias_hh": bias,
+            }
             inside |= {f"{key}_l{layer}{name}": weight.detach() for key, weight in weights.items()}
     theirs.load_state_dict(inside)
     return theirs
@@ -69,7 +74,9 @@ class Theirs(nn.Module):
         lengths = (source != PADDING).sum(1)
         packed = pack_padded_sequence(self.source(source), lengths, batch_first=True, enforce_sorted=False)
         _, last = self.encoder(packed)
-        first = tuple(joined(part, self.layers) for part in last) if isinstance(last, tuple) else joined(last, self.layers)
+        first = (
+            tuple(joined(part, self.layers) for part in last) if isinstance(last, tuple) else joined(last, self.layers)
+        )
         return self.output(self.decoder(self.target(target), first)[0])
 
 
@@ -82,10 +89,14 @@ class Theirs(nn.Module):
     time=st.integers(1, 6),
     seed=st.integers(0, 2**16),
 )
-def test_logits_are_those_of_torchs_layers(cell: str, layers: int, bidirectional: bool, lengths: list[int], time: int, seed: int):
+def test_logits_are_those_of_torchs_layers(
+    cell: str, layers: int, bidirectional: bool, lengths: list[int], time: int, seed: int
+):
     torch.manual_seed(seed)
     model, longest = made(cell, layers, bidirectional), max(lengths)
-    source = torch.randint(4, 11, (len(lengths), longest)).masked_fill(torch.arange(longest) >= torch.tensor(lengths)[:, None], PADDING)
+    source = torch.randint(4, 11, (len(lengths), longest)).masked_fill(
+        torch.arange(longest) >= torch.tensor(lengths)[:, None], PADDING
+    )
     target = torch.randint(4, 9, (len(lengths), time))
     torch.testing.assert_close(model(source, target), Theirs(model)(source, target), atol=1e-5, rtol=1e-5)
 

@@ -36,7 +36,9 @@ def network_of(case: Case) -> Network:
         Connection("all", "all", each.weights, pairs=(each.sources, each.targets), delay=each.delay, tau=each.tau)
         for each in (case.excitatory, case.inhibitory)
     ]
-    return Network([Group("all", SIZE, NEURON, case.start)], connections, [Current("all", np.repeat(case.inputs, HOLD, axis=0))])
+    return Network(
+        [Group("all", SIZE, NEURON, case.start)], connections, [Current("all", np.repeat(case.inputs, HOLD, axis=0))]
+    )
 
 
 @pytest.mark.parametrize("name", ["delta", "exponential", "mixed"])
@@ -44,7 +46,9 @@ def network_of(case: Case) -> Network:
 def test_every_spike_is_that_of_brian2(reference: dict[str, np.ndarray], name: str, threads: int):
     times, neurons = simulate(network_of(cases()[name]), STEPS * DT, DT, threads=threads).spikes["all"]
     assert len(times) > 2_000
-    np.testing.assert_array_equal(np.round(times.numpy() / DT).astype(int) - 1, reference[f"{name}_steps"])  # dated at the end of a step
+    np.testing.assert_array_equal(
+        np.round(times.numpy() / DT).astype(int) - 1, reference[f"{name}_steps"]
+    )  # dated at the end of a step
     np.testing.assert_array_equal(neurons.numpy(), reference[f"{name}_neurons"])
 
 

@@ -13,7 +13,15 @@ from neuropil.runs import open as opening
 
 transformers = pytest.importorskip("transformers")
 
-SMALL: dict[str, Any] = {"width": 16, "heads": 2, "layers": 2, "feed_forward": 24, "context": 32, "updates": 5, "vocabulary": 400}
+SMALL: dict[str, Any] = {
+    "width": 16,
+    "heads": 2,
+    "layers": 2,
+    "feed_forward": 24,
+    "context": 32,
+    "updates": 5,
+    "vocabulary": 400,
+}
 TEXTS = ["The statement is executed.", "größer 日本 x", 'def f(x):\n    return x  # "quoted"']
 
 
@@ -54,6 +62,8 @@ def test_sentence_vectors_of_mini_lm_are_those_of_sentence_transformers():
         pytest.skip("MiniLM is not installed")
     folder = Path(MINI_LM.origin).parent / "model"
     ours = opening.embedder(folder).embed(SENTENCES)
-    theirs = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(SENTENCES, convert_to_tensor=True)
+    theirs = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(
+        SENTENCES, convert_to_tensor=True
+    )
     torch.testing.assert_close(ours, theirs.cpu(), atol=1e-5, rtol=0)
     assert float(ours[0] @ ours[1]) > 0.6 > 0.2 > float(ours[0] @ ours[2])

@@ -38,7 +38,10 @@ def problems(draw: st.DrawFn, kind: type[TorchRecurrence], dtype: torch.dtype = 
         nn.init.normal_(parameter, std=0.7)
     batch, time = draw(st.integers(1, 4)), draw(st.integers(1, 9))
     count = module.num_layers * (2 if module.bidirectional else 1)
-    first = [torch.randn(count, batch, module.hidden_size, dtype=dtype).requires_grad_() for _ in range(1 + isinstance(module, nn.LSTM))]
+    first = [
+        torch.randn(count, batch, module.hidden_size, dtype=dtype).requires_grad_()
+        for _ in range(1 + isinstance(module, nn.LSTM))
+    ]
     return Problem(module, torch.randn(batch, time, module.input_size, dtype=dtype).requires_grad_(), tuple(first))
 
 
@@ -79,7 +82,12 @@ def parameter_gradients(cell: Cell, found: dict[nn.Parameter, Tensor]) -> dict[s
     """By the names of the two biases that theirs have, of which the gates' are one in ours."""
     named = {name: found[parameter] for name, parameter in cell.named_parameters()}
     inside = torch.cat([named["bias"][: -cell.units], named["state_bias"]]) if "state_bias" in named else named["bias"]
-    return {"weight_ih": named["input_weight"], "weight_hh": named["state_weight"], "bias_ih": named["bias"], "bias_hh": inside}
+    return {
+        "weight_ih": named["input_weight"],
+        "weight_hh": named["state_weight"],
+        "bias_ih": named["bias"],
+        "bias_hh": inside,
+    }
 
 
 def require_parity(problem: Problem, lengths: Tensor | None, *, tolerance: float) -> None:
@@ -89,7 +97,9 @@ def require_parity(problem: Problem, lengths: Tensor | None, *, tolerance: float
     torch.testing.assert_close(results, expected, rtol=tolerance, atol=tolerance)
     theirs, mine = list(module.parameters()), list(ours.parameters())
     their_gradients, our_gradients = gradients(expected, [*theirs, x, *first]), gradients(results, [*mine, x, *first])
-    torch.testing.assert_close(our_gradients[len(mine) :], their_gradients[len(theirs) :], rtol=10 * tolerance, atol=10 * tolerance)
+    torch.testing.assert_close(
+        our_gradients[len(mine) :], their_gradients[len(theirs) :], rtol=10 * tolerance, atol=10 * tolerance
+    )
     named = dict(zip((name for name, _ in module.named_parameters()), their_gradients, strict=False))
     found = dict(zip(mine, our_gradients, strict=False))
     directions = ("", "_reverse") if module.bidirectional else ("",)
@@ -134,8 +144,13 @@ def test_in_single_precision_they_equal_torchs_to_its_digits(kind: type[TorchRec
 @every_kind
 def test_in_every_way_a_cell_is_one_direction_of_torchs(kind: type[TorchRecurrence], way: Way):
     torch.manual_seed(0)
-    module, x = kind(3, 4, bidirectional=True, batch_first=True, dtype=torch.float64), torch.randn(2, 6, 3, dtype=torch.float64)
-    for cell, backward, expected in zip(from_torch(module).cells, (False, True), module(x)[0].split(4, -1), strict=True):
+    module, x = (
+        kind(3, 4, bidirectional=True, batch_first=True, dtype=torch.float64),
+        torch.randn(2, 6, 3, dtype=torch.float64),
+    )
+    for cell, backward, expected in zip(
+        from_torch(module).cells, (False, True), module(x)[0].split(4, -1), strict=True
+    ):
         torch.testing.assert_close(cell(x, backward=backward, way=way).outputs, expected)
 
 
@@ -143,7 +158,10 @@ def test_in_every_way_a_cell_is_one_direction_of_torchs(kind: type[TorchRecurren
 def test_a_stream_is_handed_over_between_theirs_and_ours(kind: type[TorchRecurrence]):
     """They read the first half, we the second."""
     torch.manual_seed(0)
-    module, x = kind(3, 4, num_layers=2, batch_first=True, dtype=torch.float64), torch.randn(2, 8, 3, dtype=torch.float64)
+    module, x = (
+        kind(3, 4, num_layers=2, batch_first=True, dtype=torch.float64),
+        torch.randn(2, 8, 3, dtype=torch.float64),
+    )
     whole, _ = module(x)
     _, last = module(x[:, :4])
     ours = from_torch(module)

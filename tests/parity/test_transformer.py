@@ -83,12 +83,16 @@ def run_both(ours: Transformer, theirs: nn.Transformer, data: st.DataObject) -> 
     hint = {"tgt_is_causal": True} if causal and tgt is None and data.draw(st.booleans()) else {}
     expected = theirs(x, y, **{name: as_theirs(mask, numbers) for name, mask in given.items()}, **hint)
     read = ours.encode(x, as_ours(src, src_there))
-    return ours.decode(y, read, mask=as_ours(tgt, tgt_there), causal=causal, memory_mask=as_ours(memory, memory_there)), expected
+    return ours.decode(
+        y, read, mask=as_ours(tgt, tgt_there), causal=causal, memory_mask=as_ours(memory, memory_there)
+    ), expected
 
 
 @settings(deadline=None, max_examples=60)
 @given(data=st.data(), norm_first=st.booleans(), heads=st.sampled_from([1, 3, 4]), seed=st.integers(0, 2**16))
-def test_weights_of_torch_give_torchs_output_for_any_masks(data: st.DataObject, norm_first: bool, heads: int, seed: int):
+def test_weights_of_torch_give_torchs_output_for_any_masks(
+    data: st.DataObject, norm_first: bool, heads: int, seed: int
+):
     torch.manual_seed(seed)
     theirs = torchs(norm_first, heads)
     ours, expected = run_both(ours_of(theirs), theirs, data)
@@ -97,9 +101,13 @@ def test_weights_of_torch_give_torchs_output_for_any_masks(data: st.DataObject, 
 
 @settings(deadline=None, max_examples=40)
 @given(data=st.data(), norm=st.sampled_from(["post", "pre"]), final_norm=st.booleans(), seed=st.integers(0, 2**16))
-def test_our_weights_give_our_output_in_torch_for_any_masks(data: st.DataObject, norm: str, final_norm: bool, seed: int):
+def test_our_weights_give_our_output_in_torch_for_any_masks(
+    data: st.DataObject, norm: str, final_norm: bool, seed: int
+):
     torch.manual_seed(seed)
-    config = TransformerConfig(width=WIDTH, heads=3, layers=1, feed_forward=16, source_vocabulary=9, target_vocabulary=9)
+    config = TransformerConfig(
+        width=WIDTH, heads=3, layers=1, feed_forward=16, source_vocabulary=9, target_vocabulary=9
+    )
     model = Transformer(dataclasses.replace(config, norm=norm, final_norm=final_norm)).eval()
     for parameter in model.parameters():
         nn.init.normal_(parameter, mean=0.1, std=0.4)
@@ -114,9 +122,13 @@ def test_torchs_fast_path_agrees_too_wherever_there_is_a_token(norm_first: bool)
     ours, x, y = ours_of(theirs), torch.randn(BATCH, 6, WIDTH), torch.randn(BATCH, 5, WIDTH)
     there, triangle = torch.arange(6) < torch.tensor([[3], [6]]), nn.Transformer.generate_square_subsequent_mask(5)
     with torch.no_grad():
-        expected = theirs(x, y, tgt_mask=triangle, tgt_is_causal=True, src_key_padding_mask=~there, memory_key_padding_mask=~there)
+        expected = theirs(
+            x, y, tgt_mask=triangle, tgt_is_causal=True, src_key_padding_mask=~there, memory_key_padding_mask=~there
+        )
         memory = ours.encode(x, there[:, None, None])
-        torch.testing.assert_close(ours.decode(y, memory, memory_mask=there[:, None, None]), expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            ours.decode(y, memory, memory_mask=there[:, None, None]), expected, atol=1e-5, rtol=1e-5
+        )
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
@@ -127,7 +139,9 @@ def test_gradients_are_torchs(norm_first: bool):
     theirs(x, y, tgt_mask=torch.ones(5, 5).triu(1).bool()).square().mean().backward()
     ours.decode(y, ours.encode(x)).square().mean().backward()
     for name, other in names_of(ours.config).items():
-        torch.testing.assert_close(ours.get_parameter(name).grad, theirs.get_parameter(other).grad, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(
+            ours.get_parameter(name).grad, theirs.get_parameter(other).grad, atol=1e-5, rtol=1e-4
+        )
 
 
 @pytest.mark.parametrize("norm_first", [False, True])

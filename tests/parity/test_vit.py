@@ -93,7 +93,9 @@ def test_logits_and_gradients_are_those_of_hugging_face(place: Path, options: di
 
 @settings(deadline=None, max_examples=12)
 @given(options=configurations(), rows=st.integers(1, 5), columns=st.integers(1, 5))
-def test_pictures_of_other_sizes_are_seen_as_hugging_face_sees_them(place: Path, options: dict[str, Any], rows: int, columns: int):
+def test_pictures_of_other_sizes_are_seen_as_hugging_face_sees_them(
+    place: Path, options: dict[str, Any], rows: int, columns: int
+):
     side = 3 * options["patch_size"]  # theirs must be square for this
     theirs = shaken(TheirViT(their_config(**(options | {"image_size": side}))))
     ours = loaded(theirs, place)
@@ -103,7 +105,9 @@ def test_pictures_of_other_sizes_are_seen_as_hugging_face_sees_them(place: Path,
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu", "quick_gelu"])
 def test_what_we_save_opens_there_with_equal_outputs_for_pictures_that_it_makes_ready(tmp_path: Path, activation: str):
-    config = ViTConfig(width=24, heads=3, layers=2, feed_forward=40, patch=4, shape=(3, 8, 12), classes=5, activation=activation)  # type: ignore[arg-type]
+    config = ViTConfig(
+        width=24, heads=3, layers=2, feed_forward=40, patch=4, shape=(3, 8, 12), classes=5, activation=activation
+    )  # type: ignore[arg-type]
     ours = shaken(ViT(config))
     pictures = torch.randint(256, (6, 3, 8, 12), dtype=torch.uint8)
     ours.standardize.fit(pictures)

@@ -73,15 +73,23 @@ def formula(score: Score, name: str) -> Callable[[np.ndarray, np.ndarray], float
     if name in KERNELS:
         return lambda q, k: KERNEL_FORMULAS[name](float(np.linalg.norm(q - k)))
     inner = score.score if isinstance(score, Hard) else score
-    weights = {key: value.detach().numpy() for key, value in inner.named_parameters()} if isinstance(inner, torch.nn.Module) else {}
+    weights = (
+        {key: value.detach().numpy() for key, value in inner.named_parameters()}
+        if isinstance(inner, torch.nn.Module)
+        else {}
+    )
     return {
         "ScaledDot": lambda q, k: math.exp(q @ k / math.sqrt(len(q))),
         "Dot": lambda q, k: math.exp(q @ k),
         "Hopfield": lambda q, k: math.exp(1.7 * q @ k),
         "Cosine": lambda q, k: math.exp(2.3 * q @ k / (np.linalg.norm(q) * np.linalg.norm(k))),
         "General": lambda q, k: math.exp(q @ weights["weight"] @ k),
-        "Additive": lambda q, k: math.exp(weights["weight"] @ np.tanh(weights["query.weight"] @ q + weights["key.weight"] @ k)),
-        "Concat": lambda q, k: math.exp(weights["weight"] @ np.tanh(weights["projection.weight"] @ np.concatenate([q, k]))),
+        "Additive": lambda q, k: math.exp(
+            weights["weight"] @ np.tanh(weights["query.weight"] @ q + weights["key.weight"] @ k)
+        ),
+        "Concat": lambda q, k: math.exp(
+            weights["weight"] @ np.tanh(weights["projection.weight"] @ np.concatenate([q, k]))
+        ),
     }[{"Hard": "ScaledDot", "Hard(Additive)": "Additive"}.get(name, name)]
 
 
@@ -128,7 +136,11 @@ def written_out(problem: Problem, name: str, score: Score) -> np.ndarray:
     raised = formula(score, name)
     query, key = problem.query.detach().numpy(), problem.key.detach().numpy()
     weights = np.zeros(problem.pairs)
-    mask = np.ones(problem.pairs, dtype=bool) if problem.mask is None else np.broadcast_to(problem.mask.numpy(), problem.pairs)
+    mask = (
+        np.ones(problem.pairs, dtype=bool)
+        if problem.mask is None
+        else np.broadcast_to(problem.mask.numpy(), problem.pairs)
+    )
     bias = np.zeros(problem.pairs) if problem.bias is None else np.broadcast_to(problem.bias.numpy(), problem.pairs)
     num_queries, num_keys = problem.pairs[-2:]
     for *batch, i in np.ndindex(*problem.pairs[:-1]):

@@ -64,7 +64,9 @@ def problems(draw: st.DrawFn, name: str, *, padded: bool, dtype: torch.dtype = t
     lengths = None
     if padded:
         lengths = torch.tensor(draw(st.lists(st.integers(0, time), min_size=batch, max_size=batch)), dtype=torch.int64)
-    return Problem(cell, torch.randn(batch, time, inputs, dtype=dtype).requires_grad_(), random_state(cell, batch), lengths)
+    return Problem(
+        cell, torch.randn(batch, time, inputs, dtype=dtype).requires_grad_(), random_state(cell, batch), lengths
+    )
 
 
 def everything(problem: Problem, run: Callable[[Problem], Ran]) -> list[Tensor]:

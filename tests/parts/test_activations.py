@@ -13,7 +13,11 @@ def test_every_name_of_the_type_is_in_the_table():
 
 @pytest.mark.parametrize("name", [name for name in ACTIVATIONS if name != "threshold"])
 def test_derivative_is_the_slope_of_the_curve(name: ActivationName):
-    activation, z, h = ACTIVATIONS[name], torch.linspace(-3, 3, 40, dtype=torch.double), 1e-6  # 40 points: none at the corner of relu
+    activation, z, h = (
+        ACTIVATIONS[name],
+        torch.linspace(-3, 3, 40, dtype=torch.double),
+        1e-6,
+    )  # 40 points: none at the corner of relu
     slope = (activation(z + h) - activation(z - h)) / (2 * h)
     torch.testing.assert_close(derivative(activation, z), slope, atol=1e-8, rtol=1e-6)
 

@@ -80,11 +80,18 @@ def test_attending_and_weighing_have_the_same_gradients(name: str):
         problem = make_problem((2, 3), 5, 4, 3, 2, limit)
         score = make_score(name, 3)
         learned = list(score.parameters()) if isinstance(score, torch.nn.Module) else []
-        inputs = [problem.query.requires_grad_(), problem.key.requires_grad_(), problem.value.requires_grad_(), *learned]
+        inputs = [
+            problem.query.requires_grad_(),
+            problem.key.requires_grad_(),
+            problem.value.requires_grad_(),
+            *learned,
+        ]
         outward = torch.randn(2, 3, 5, 2, dtype=DOUBLE)
         whole = attend(problem.query, problem.key, problem.value, score=score, **problem.limits)
         explicit = weigh(problem.query, problem.key, score=score, **problem.limits) @ problem.value
-        ours, expected = (torch.autograd.grad(mixed, inputs, outward, materialize_grads=True) for mixed in (whole, explicit))
+        ours, expected = (
+            torch.autograd.grad(mixed, inputs, outward, materialize_grads=True) for mixed in (whole, explicit)
+        )
         torch.testing.assert_close(ours, expected)
         assert all(gradient.isfinite().all() for gradient in ours)
 
@@ -130,7 +137,9 @@ def test_a_query_with_nothing_to_attend_to_gets_zeros_and_finite_gradients(name:
     query, key, value = (torch.randn(2, 4, 3, dtype=DOUBLE, requires_grad=True) for _ in range(3))
     mask = torch.ones(4, 4, dtype=torch.bool)
     mask[1:3] = False
-    limits: dict[str, Any] = {"mask": mask} if limit == "mask" else {"bias": torch.zeros(4, 4, dtype=DOUBLE).masked_fill(~mask, -torch.inf)}
+    limits: dict[str, Any] = (
+        {"mask": mask} if limit == "mask" else {"bias": torch.zeros(4, 4, dtype=DOUBLE).masked_fill(~mask, -torch.inf)}
+    )
     mixed = attend(query, key, value, score=score, **limits)
     assert not mixed[:, 1:3].any()
     assert not weigh(query, key, score=score, **limits)[:, 1:3].any()
@@ -141,7 +150,10 @@ def test_a_query_with_nothing_to_attend_to_gets_zeros_and_finite_gradients(name:
 
 @pytest.mark.parametrize("kernel", [Epanechnikov(1.0), Boxcar(1.0)])
 def test_a_point_with_nobody_near_is_smoothed_to_zero_and_one_on_the_edge_has_a_gradient(kernel: Epanechnikov | Boxcar):
-    query, key = torch.tensor([[0.0], [9.0]], requires_grad=True), torch.tensor([[0.0], [1.0], [2.0]], requires_grad=True)
+    query, key = (
+        torch.tensor([[0.0], [9.0]], requires_grad=True),
+        torch.tensor([[0.0], [1.0], [2.0]], requires_grad=True),
+    )
     mixed = attend(query, key, torch.ones(3, 1, requires_grad=True), score=Smoothing(kernel))
     assert mixed.flatten().tolist() == [1.0, 0.0]
     gradients = torch.autograd.grad(mixed.sum(), (query, key), materialize_grads=True)
@@ -163,7 +175,9 @@ def test_no_keys_at_all_and_no_queries_at_all_are_no_special_cases(name: str):
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=12)
 @given(problem=problems(("none", "arbitrary", "bias")))
-def test_shuffled_queries_shuffle_the_answer_and_shuffled_pairs_of_key_and_value_change_nothing(name: str, problem: Problem):
+def test_shuffled_queries_shuffle_the_answer_and_shuffled_pairs_of_key_and_value_change_nothing(
+    name: str, problem: Problem
+):
     query, key, value, mask, _, bias = problem
     score = make_score(name, query.shape[-1])
     order, pairs = torch.randperm(query.shape[-2]), torch.randperm(key.shape[-2])
@@ -228,7 +242,9 @@ def test_some_queries_at_a_time_give_the_same_as_all_at_once(name: str, limit: s
     monkeypatch.setattr(attention, "NUMBERS_AT_ONCE", 2 * 2 * 5 * score.numbers_per_pair * 3)  # three queries at a time
     torch.testing.assert_close(run(), whole)
     with torch.no_grad():
-        torch.testing.assert_close(attend(problem.query, problem.key, problem.value, score=score, **problem.limits), whole[0])
+        torch.testing.assert_close(
+            attend(problem.query, problem.key, problem.value, score=score, **problem.limits), whole[0]
+        )
 
 
 @pytest.mark.parametrize("name", ["ScaledDot", "Laplacian"])
@@ -252,7 +268,9 @@ def test_dropout_silences_the_same_weights_on_the_way_back(monkeypatch: pytest.M
     mixed = attend(query, key, value, score=Smoothing(Laplacian()), dropout=0.5)
     outward = torch.randn_like(mixed)
     (gradient,) = torch.autograd.grad(mixed, value, outward)
-    torch.testing.assert_close((mixed * outward).sum(), (gradient * value).sum())  # for the mixture is linear in the values
+    torch.testing.assert_close(
+        (mixed * outward).sum(), (gradient * value).sum()
+    )  # for the mixture is linear in the values
 
 
 @pytest.mark.parametrize("score", [ScaledDot(), Smoothing(Gaussian()), Smoothing(Laplacian())])
@@ -263,7 +281,11 @@ def test_precision_is_that_of_the_values(score: Score):
 
 def test_a_tap_is_told_of_everything_before_it_happens():
     told = []
-    query, key, value, mask, bias = *(torch.randn(2, 4, 3) for _ in range(3)), torch.ones(4, 4, dtype=torch.bool), torch.zeros(4, 4)
+    query, key, value, mask, bias = (
+        *(torch.randn(2, 4, 3) for _ in range(3)),
+        torch.ones(4, 4, dtype=torch.bool),
+        torch.zeros(4, 4),
+    )
     attend(
         query,
         key,
@@ -285,10 +307,16 @@ def test_a_limit_that_fits_no_pairs_is_refused(score: Score):
     x = torch.randn(2, 4, 3)
     mask, bias = padding_mask(torch.tensor([2, 3]), 4), torch.zeros(3, 4)
     for name, wrong, shape in (("mask", mask, "[2, 1, 1, 4]"), ("bias", bias, "[3, 4]")):
-        for select in (lambda **limit: attend(x, x, x, score=score, **limit), lambda **limit: weigh(x, x, score=score, **limit)):
+        for select in (
+            lambda **limit: attend(x, x, x, score=score, **limit),
+            lambda **limit: weigh(x, x, score=score, **limit),
+        ):
             with pytest.raises(InputError) as error:
                 select(**{name: wrong})
-            assert str(error.value) == f"an attention {name} must broadcast to [*batch query key] = [2, 4, 4], but got {shape}."
+            assert (
+                str(error.value)
+                == f"an attention {name} must broadcast to [*batch query key] = [2, 4, 4], but got {shape}."
+            )
 
 
 def test_a_mask_of_numbers_is_refused_where_no_annotation_is_executed():

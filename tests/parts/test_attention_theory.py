@@ -27,9 +27,15 @@ from parts.attention_problems import DOUBLE, HIDDEN, Problem, problems
 def test_a_soft_select_becomes_the_hard_one_as_its_temperature_falls(problem: Problem):
     query, key, value, mask, _, _ = problem
     hard = attend(query, key, value, score=Hard(Dot()), mask=mask)
-    scores = (query @ key.mT).masked_fill(torch.zeros_like(query @ key.mT, dtype=torch.bool) if mask is None else ~mask, -torch.inf)
+    scores = (query @ key.mT).masked_fill(
+        torch.zeros_like(query @ key.mT, dtype=torch.bool) if mask is None else ~mask, -torch.inf
+    )
     best = scores.topk(min(2, key.shape[-2]), dim=-1).values
-    gap = (best[..., 0] - best[..., -1]).nan_to_num(posinf=1e3) if best.shape[-1] == 2 else torch.full(best.shape[:-1], 1e3, dtype=DOUBLE)
+    gap = (
+        (best[..., 0] - best[..., -1]).nan_to_num(posinf=1e3)
+        if best.shape[-1] == 2
+        else torch.full(best.shape[:-1], 1e3, dtype=DOUBLE)
+    )
     for temperature in (1.0, 0.1, 0.01, 1e-3):
         soft = attend(query, key, value, score=Hopfield(beta=1 / temperature), mask=mask)
         # The weight that is not on the best key is at most (n − 1) exp(−gap / T).
@@ -101,4 +107,6 @@ def test_gaussian_smoothing_keeps_its_digits_far_from_the_origin(num_keys: int):
         # f(q) = Σ k(q, x) y / Σ k(q, x)
         kernel = torch.exp(-((query.double() - x.double().T) ** 2) / (2 * length**2))
         expected = kernel @ value.double() / kernel.sum(-1, keepdim=True)
-        torch.testing.assert_close(attend(query, x, value, score=Smoothing(Gaussian(length))).double(), expected, atol=1e-6, rtol=1e-6)
+        torch.testing.assert_close(
+            attend(query, x, value, score=Smoothing(Gaussian(length))).double(), expected, atol=1e-6, rtol=1e-6
+        )

@@ -41,11 +41,23 @@ def test_quick_gelu_is_near_gelu_and_finite_far_away():
     causal=st.booleans(),
 )
 def test_a_block_is_pytorchs_encoder_layer(
-    norm: Literal["pre", "post"], activation: Literal["relu", "gelu"], heads: int, time: int, epsilon: float, causal: bool
+    norm: Literal["pre", "post"],
+    activation: Literal["relu", "gelu"],
+    heads: int,
+    time: int,
+    epsilon: float,
+    causal: bool,
 ):
     torch.manual_seed(0)
     theirs = nn.TransformerEncoderLayer(
-        4 * heads, heads, 10, dropout=0.0, activation=activation, layer_norm_eps=epsilon, batch_first=True, norm_first=norm == "pre"
+        4 * heads,
+        heads,
+        10,
+        dropout=0.0,
+        activation=activation,
+        layer_norm_eps=epsilon,
+        batch_first=True,
+        norm_first=norm == "pre",
     )
     for parameter in theirs.parameters():
         nn.init.normal_(parameter, mean=0.1, std=0.4)
@@ -85,8 +97,14 @@ def test_rows_count_what_is_left_of_a_stack(kept: tuple[int, ...]):
     ("changes", "sentence"),
     [
         ({"heads": 5}, "the heads must divide the width, but got 5 heads for a width of 12."),
-        ({"kept_heads": (1,)}, "kept_heads must be a number from 0 to 3 for each of the 2 attention modules, but got (1,)."),
-        ({"kept_heads": (1, 4)}, "kept_heads must be a number from 0 to 3 for each of the 2 attention modules, but got (1, 4)."),
+        (
+            {"kept_heads": (1,)},
+            "kept_heads must be a number from 0 to 3 for each of the 2 attention modules, but got (1,).",
+        ),
+        (
+            {"kept_heads": (1, 4)},
+            "kept_heads must be a number from 0 to 3 for each of the 2 attention modules, but got (1, 4).",
+        ),
         ({"layers": 0}, "StackConfig.layers must be at least 1, but got 0."),
         ({"dropout": 1.0}, "StackConfig.dropout must be at most 0.95, but got 1.0."),
     ],

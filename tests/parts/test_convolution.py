@@ -18,20 +18,26 @@ from neuropil.parts.parameters import count_parameters
     least=st.sampled_from([6, 12, 24]),
     at_once=st.booleans(),
 )
-def test_a_stack_ends_in_the_grid_that_it_says(channels: int, height: int, width: int, depth: int, kernel: int, least: int, at_once: bool):
+def test_a_stack_ends_in_the_grid_that_it_says(
+    channels: int, height: int, width: int, depth: int, kernel: int, least: int, at_once: bool
+):
     sizes = stack_for((channels, height, width), 2, depth=depth, kernel=kernel, least=least, at_once=at_once)
     stack = ConvolutionStack(sizes).eval()
     features = stack(torch.randn(2, channels, height, width))
     assert features.shape == (2, sizes.width, *sizes.grid)
     assert min(sizes.grid) <= 7
-    assert sizes.blocks[0].stride == (2 if at_once and len(sizes.blocks) > depth - 1 and sizes.blocks[0].width > 2 else 1)
+    assert sizes.blocks[0].stride == (
+        2 if at_once and len(sizes.blocks) > depth - 1 and sizes.blocks[0].width > 2 else 1
+    )
 
 
 def test_it_is_what_the_cnn_begins_with():
     torch.manual_seed(0)
     config = CNNConfig(shape=(3, 30, 26), width=4, depth=2, kernel=5)
     cnn, stack = CNN(config).eval(), ConvolutionStack(config.stack).eval()
-    stack.load_state_dict({name: value for name, value in cnn.state_dict().items() if name.startswith(("stem", "blocks"))})
+    stack.load_state_dict(
+        {name: value for name, value in cnn.state_dict().items() if name.startswith(("stem", "blocks"))}
+    )
     x = torch.randn(2, 3, 30, 26)
     expected = cnn.blocks(torch.relu(cnn.stem_norm(cnn.stem(x))))
     torch.testing.assert_close(stack(x), expected)

@@ -42,7 +42,13 @@ def test_expressions_mean_what_mathematics_says(text: str, expected: torch.Tenso
     torch.testing.assert_close(Expression(text)(X), expected)
 
 
-OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow, ast.USub: operator.neg}
+OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+}
 
 
 def by_python(node: ast.AST, x: float) -> float:

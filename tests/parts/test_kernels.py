@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from neuropil.errors import InputError
-from neuropil.parts.kernels import KERNELS, Epanechnikov, Gaussian, KernelName, Periodic, RationalQuadratic, build_kernel
+from neuropil.parts.kernels import (
+    KERNELS,
+    Epanechnikov,
+    Gaussian,
+    KernelName,
+    Periodic,
+    RationalQuadratic,
+    build_kernel,
+)
 
 NAMES = get_args(KernelName)
 POSITIVE_DEFINITE = [name for name in NAMES if name not in ("epanechnikov", "boxcar")]
@@ -33,7 +41,13 @@ def points(count: int, width: int, seed: int) -> Tensor:
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=15)
-@given(queries=st.integers(1, 6), keys=st.integers(1, 6), width=st.integers(1, 3), length=st.floats(0.1, 5), seed=st.integers(0, 1000))
+@given(
+    queries=st.integers(1, 6),
+    keys=st.integers(1, 6),
+    width=st.integers(1, 3),
+    length=st.floats(0.1, 5),
+    seed=st.integers(0, 1000),
+)
 def test_a_kernel_is_its_formula(name: KernelName, queries: int, keys: int, width: int, length: float, seed: int):
     x, z = points(queries, width, seed), points(keys, width, seed + 1)
     distance = np.array([[math.dist(a, b) for b in z.tolist()] for a in x.tolist()])
@@ -54,7 +68,9 @@ def test_equal_points_are_wholly_alike_and_likeness_is_mutual(name: KernelName):
 def test_likeness_falls_with_distance_and_grows_with_length(name: KernelName):
     distance = torch.linspace(0, 4, 50, dtype=torch.double)
     assert (build_kernel(name, 1.3).of_distance(distance).exp().diff() <= 0).all()
-    assert (build_kernel(name, 2.0).of_distance(distance).exp() >= build_kernel(name, 1.0).of_distance(distance).exp()).all()
+    assert (
+        build_kernel(name, 2.0).of_distance(distance).exp() >= build_kernel(name, 1.0).of_distance(distance).exp()
+    ).all()
 
 
 @pytest.mark.parametrize("name", POSITIVE_DEFINITE)

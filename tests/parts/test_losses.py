@@ -66,7 +66,9 @@ def test_a_loss_of_half_precision_outputs_is_computed_in_single():
     single, half = (categorical_cross_entropy(z, torch.tensor([1])) for z in (logits, logits.bfloat16()))
     assert torch.equal(single, half)
     assert squared_error(logits.bfloat16(), logits).dtype == torch.float32
-    assert torch.equal(bernoulli_cross_entropy(logits.bfloat16(), logits * 0), bernoulli_cross_entropy(logits, logits * 0))
+    assert torch.equal(
+        bernoulli_cross_entropy(logits.bfloat16(), logits * 0), bernoulli_cross_entropy(logits, logits * 0)
+    )
 
 
 def test_penalties_sum_over_all_weights():
@@ -111,14 +113,18 @@ def test_the_loss_of_a_projection_and_its_gradients_are_torchs_in_any_number_of_
         ours = projected_cross_entropy(hidden, weight, target, label_smoothing)
     theirs = F.cross_entropy(hidden @ weight.T, target, label_smoothing=label_smoothing)
     torch.testing.assert_close(ours, theirs)
-    for gradient, expected in zip(*(torch.autograd.grad(scale * loss, (hidden, weight)) for loss in (ours, theirs)), strict=True):
+    for gradient, expected in zip(
+        *(torch.autograd.grad(scale * loss, (hidden, weight)) for loss in (ours, theirs)), strict=True
+    ):
         torch.testing.assert_close(gradient, expected)
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
 def test_the_gradient_of_a_projections_loss_is_the_slope(label_smoothing: float):
     hidden, weight, target = projection(6, 4)
-    assert torch.autograd.gradcheck(lambda h, w: projected_cross_entropy(h, w, target, label_smoothing), (hidden, weight))
+    assert torch.autograd.gradcheck(
+        lambda h, w: projected_cross_entropy(h, w, target, label_smoothing), (hidden, weight)
+    )
 
 
 def test_gradients_are_taken_only_where_they_are_asked_for():
@@ -138,7 +144,9 @@ def test_a_second_pass_back_adds_the_same_gradients_again_and_a_second_derivativ
     once = weight.grad.clone()
     loss.backward()
     torch.testing.assert_close(weight.grad, 2 * once)
-    (gradient,) = torch.autograd.grad(projected_cross_entropy(hidden, weight, target).square(), weight, create_graph=True)
+    (gradient,) = torch.autograd.grad(
+        projected_cross_entropy(hidden, weight, target).square(), weight, create_graph=True
+    )
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.sum().backward()
 
@@ -177,9 +185,13 @@ def test_a_projection_in_half_precision_is_measured_in_single():
     for ours, theirs in zip((half, single), reference, strict=True):
         assert ours.grad is not None
         assert theirs.grad is not None
-        torch.testing.assert_close(ours.grad.double(), theirs.grad, atol=0.01 * theirs.grad.abs().max().item(), rtol=0.05)
+        torch.testing.assert_close(
+            ours.grad.double(), theirs.grad, atol=0.01 * theirs.grad.abs().max().item(), rtol=0.05
+        )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(losses, "LOGITS_AT_ONCE", 9)  # a token at a time: a sum of many losses needs more than bfloat16's three digits
+        patch.setattr(
+            losses, "LOGITS_AT_ONCE", 9
+        )  # a token at a time: a sum of many losses needs more than bfloat16's three digits
         whole = projected_cross_entropy(hidden.bfloat16(), weight.bfloat16(), target)
     assert whole.dtype == torch.float32
     torch.testing.assert_close(whole.double(), expected, atol=0.02, rtol=0)
@@ -188,4 +200,6 @@ def test_a_projection_in_half_precision_is_measured_in_single():
 def test_class_numbers_of_any_width_are_taken():
     hidden, weight, target = projection(6, 4)
     for kind in (torch.uint8, torch.int32):
-        assert torch.equal(projected_cross_entropy(hidden, weight, target.to(kind)), projected_cross_entropy(hidden, weight, target))
+        assert torch.equal(
+            projected_cross_entropy(hidden, weight, target.to(kind)), projected_cross_entropy(hidden, weight, target)
+        )

@@ -9,7 +9,9 @@ from neuropil.parts.masked_token import MaskedToken
 
 def test_the_loss_is_the_cross_entropy_at_the_chosen_places():
     torch.manual_seed(0)
-    model = MaskedBERT(BERTConfig(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary=20, pooler=False)).eval()
+    model = MaskedBERT(
+        BERTConfig(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary=20, pooler=False)
+    ).eval()
     learner = MaskedToken(model, model.bert, model.logits)
     batch = {"input": torch.randint(20, (3, 9)), "target": torch.randint(20, (3, 9)), "scored": torch.rand(3, 9) < 0.3}
     logits, target = model(batch["input"])[batch["scored"]], batch["target"][batch["scored"]]

@@ -29,7 +29,9 @@ def made(**options) -> MultiHeadAttention:
     return layer
 
 
-def one_by_one(layer: MultiHeadAttention, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+def one_by_one(
+    layer: MultiHeadAttention, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> Tensor:
     """Every head with its own W^Q, W^K, W^V, by the formula; then concatenation and W^O."""
     matrices = layer._matrices()
     weights, biases = matrices[:3], matrices[4:7] if layer.output.bias is not None else [torch.zeros(()).double()] * 3
@@ -60,7 +62,12 @@ def test_heads_are_soft_selects_side_by_side(bias: bool, fused: bool):
 
 
 @settings(deadline=None, max_examples=25)
-@given(bias=st.booleans(), cross=st.sampled_from(["self", "keys", "keys and values"]), causal=st.booleans(), seed=st.integers(0, 2**16))
+@given(
+    bias=st.booleans(),
+    cross=st.sampled_from(["self", "keys", "keys and values"]),
+    causal=st.booleans(),
+    seed=st.integers(0, 2**16),
+)
 def test_one_matrix_for_all_projections_is_three(bias: bool, cross: str, causal: bool, seed: int):
     torch.manual_seed(seed)
     fused, separate = made(bias=bias), made(bias=bias, fused=False)
@@ -76,17 +83,25 @@ def test_one_matrix_for_all_projections_is_three(bias: bool, cross: str, causal:
 def test_keys_and_values_may_have_widths_of_their_own():
     torch.manual_seed(0)
     layer = made(key_width=5, value_width=7)
-    query, key, value = torch.randn(2, 4, WIDTH, dtype=DOUBLE), torch.randn(2, 6, 5, dtype=DOUBLE), torch.randn(2, 6, 7, dtype=DOUBLE)
+    query, key, value = (
+        torch.randn(2, 4, WIDTH, dtype=DOUBLE),
+        torch.randn(2, 6, 5, dtype=DOUBLE),
+        torch.randn(2, 6, 7, dtype=DOUBLE),
+    )
     assert not layer.fused
     torch.testing.assert_close(layer(query, key, value), one_by_one(layer, query, key, value))
 
 
-@pytest.mark.parametrize("score", [Cosine(3.0), Smoothing(Laplacian()), Additive(4, 4, 6).double(), Hard()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "score", [Cosine(3.0), Smoothing(Laplacian()), Additive(4, 4, 6).double(), Hard()], ids=lambda s: type(s).__name__
+)
 def test_any_score_may_be_the_heads_own(score: Score):
     layer, x = made(score=score), torch.randn(2, 5, WIDTH, dtype=DOUBLE)
     query, key, value = layer.project(x)
     mixed = weigh(query, key, score=score, causal=True) @ value
-    torch.testing.assert_close(layer(x, causal=True), layer.output(rearrange(mixed, "batch head query width -> batch query (head width)")))
+    torch.testing.assert_close(
+        layer(x, causal=True), layer.output(rearrange(mixed, "batch head query width -> batch query (head width)"))
+    )
 
 
 def test_a_scores_parameters_are_learned_with_the_layers():
@@ -134,7 +149,9 @@ def test_a_tap_hears_the_queries_and_keys_of_the_heads():
 
 def cuts(time: int) -> st.SearchStrategy[list[int]]:
     """Lengths of the pieces of a sequence."""
-    return st.lists(st.integers(0, time), max_size=6).map(lambda at: [b - a for a, b in pairwise([0, *sorted(at), time])])
+    return st.lists(st.integers(0, time), max_size=6).map(
+        lambda at: [b - a for a, b in pairwise([0, *sorted(at), time])]
+    )
 
 
 @settings(deadline=None, max_examples=25)
@@ -171,7 +188,9 @@ subsets = st.sets(st.integers(0, HEADS - 1))
 
 @settings(deadline=None, max_examples=30)
 @given(removed=subsets, bias=st.booleans(), fused=st.booleans(), cross=st.booleans())
-def test_a_removed_head_is_a_masked_one_and_its_weights_are_gone(removed: set[int], bias: bool, fused: bool, cross: bool):
+def test_a_removed_head_is_a_masked_one_and_its_weights_are_gone(
+    removed: set[int], bias: bool, fused: bool, cross: bool
+):
     layer = made(bias=bias, fused=fused)
     x, key = torch.randn(2, 5, WIDTH, dtype=DOUBLE), torch.randn(2, 4, WIDTH, dtype=DOUBLE) if cross else None
     pruned = copy.deepcopy(layer)
@@ -267,7 +286,10 @@ def test_torchs_extra_keys_are_refused():
     for option in ("add_bias_kv", "add_zero_attn"):
         with pytest.raises(InputError) as error:
             MultiHeadAttention.from_torch(torch.nn.MultiheadAttention(8, 2, **{option: True}))
-        assert str(error.value) == "MultiHeadAttention has no extra keys, but got a module with add_bias_kv or add_zero_attn."
+        assert (
+            str(error.value)
+            == "MultiHeadAttention has no extra keys, but got a module with add_bias_kv or add_zero_attn."
+        )
 
 
 def test_the_fast_path_is_the_attention_of_this_library():

@@ -24,7 +24,11 @@ VOCABULARY = 12
 
 def model(cell: CellName = "lstm", **options: Any) -> Sequence:
     torch.manual_seed(0)
-    return Sequence(SequenceConfig(cell=cell, units=8, embedding=6, tokens=VOCABULARY, outputs=VOCABULARY, shape="aligned", **options))
+    return Sequence(
+        SequenceConfig(
+            cell=cell, units=8, embedding=6, tokens=VOCABULARY, outputs=VOCABULARY, shape="aligned", **options
+        )
+    )
 
 
 def tokens(count: int = 400) -> torch.Tensor:
@@ -40,7 +44,9 @@ def test_pieces_with_a_carried_state_give_the_losses_of_the_whole(cell: CellName
         logits = network(text[:-1].unsqueeze(0))[0]
     assert carried["loss"] == pytest.approx(F.cross_entropy(logits, text[1:]).item(), abs=1e-6)
     assert carried["accuracy"] == pytest.approx((logits.argmax(-1) == text[1:]).float().mean().item())
-    assert evaluate(NextToken(network, carry_state=False), TextStreams(text, 1, 7))["loss"] != pytest.approx(carried["loss"], abs=1e-4)
+    assert evaluate(NextToken(network, carry_state=False), TextStreams(text, 1, 7))["loss"] != pytest.approx(
+        carried["loss"], abs=1e-4
+    )
 
 
 def test_every_token_of_a_padded_last_row_weighs_the_same():
@@ -122,7 +128,9 @@ def test_what_is_carried_can_be_saved_and_recalled():
 @pytest.mark.parametrize("at_once", [1, 70, 2**22])
 def test_windows_have_the_losses_of_all_logits_at_once(tied: bool, at_once: int, monkeypatch: pytest.MonkeyPatch):
     torch.manual_seed(0)
-    network = GPT2(GPT2Config(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary=VOCABULARY, tied=tied)).eval()
+    network = GPT2(
+        GPT2Config(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary=VOCABULARY, tied=tied)
+    ).eval()
     monkeypatch.setattr(next_token, "LOGITS_AT_ONCE", at_once)
     learner = NextTokenInWindow(network)
     batch = {"input": torch.randint(VOCABULARY, (3, 9)), "target": torch.randint(VOCABULARY, (3, 9))}
@@ -134,5 +142,7 @@ def test_windows_have_the_losses_of_all_logits_at_once(tied: bool, at_once: int,
     for gradient, wanted in zip(ours, torch.autograd.grad(expected, list(network.parameters())), strict=True):
         torch.testing.assert_close(gradient, wanted)
     metrics = learner.metrics(batch | {"scored": scored})
-    torch.testing.assert_close(metrics["loss"], F.cross_entropy(logits[scored], batch["target"][scored], reduction="none"))
+    torch.testing.assert_close(
+        metrics["loss"], F.cross_entropy(logits[scored], batch["target"][scored], reduction="none")
+    )
     assert torch.equal(metrics["accuracy"], (logits[scored].argmax(-1) == batch["target"][scored]).float())

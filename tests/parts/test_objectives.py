@@ -94,7 +94,9 @@ def pairs(*lengths: tuple[int, int]) -> dict[str, Tensor]:
     """Tokens between a start and an end, filled up with padding."""
 
     def side(counts: Sequence[int]) -> Tensor:
-        rows = [torch.cat([torch.tensor([START]), torch.randint(4, 9, (count,)), torch.tensor([END])]) for count in counts]
+        rows = [
+            torch.cat([torch.tensor([START]), torch.randint(4, 9, (count,)), torch.tensor([END])]) for count in counts
+        ]
         return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PADDING)
 
     sources, targets = zip(*lengths, strict=True)
@@ -117,10 +119,14 @@ def test_a_translator_is_a_learner_of_all_its_parameters(writer: Copyist):
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
-def test_the_loss_of_a_translation_is_torchs_cross_entropy_of_the_tokens_that_follow(writer: Copyist, label_smoothing: float):
+def test_the_loss_of_a_translation_is_torchs_cross_entropy_of_the_tokens_that_follow(
+    writer: Copyist, label_smoothing: float
+):
     batch = pairs((3, 2), (1, 6), (4, 0))
     logits = F.linear(writer.hidden(batch["source"], batch["target"][:, :-1]), writer.output_weight)
-    expected = nn.CrossEntropyLoss(ignore_index=PADDING, label_smoothing=label_smoothing)(logits.mT, batch["target"][:, 1:])
+    expected = nn.CrossEntropyLoss(ignore_index=PADDING, label_smoothing=label_smoothing)(
+        logits.mT, batch["target"][:, 1:]
+    )
     ours = Translation(writer, label_smoothing).loss(batch)
     torch.testing.assert_close(ours, expected)
     parameters = list(writer.parameters())
@@ -148,7 +154,9 @@ def test_padding_of_a_translation_counts_for_nothing(writer: Copyist):
     for name, values in learner.metrics(batch).items():
         torch.testing.assert_close(learner.metrics(padded)[name], values)
     parameters = list(writer.parameters())
-    for gradient, other in zip(*(torch.autograd.grad(learner.loss(b), parameters) for b in (padded, batch)), strict=True):
+    for gradient, other in zip(
+        *(torch.autograd.grad(learner.loss(b), parameters) for b in (padded, batch)), strict=True
+    ):
         torch.testing.assert_close(gradient, other)
 
 
@@ -166,7 +174,9 @@ def tagged(*lengths: int) -> dict[str, Tensor]:
     """Tokens of 4 … 9, and a tag of three for each; what stands past the end of a text is arbitrary."""
     torch.manual_seed(1)
     time = torch.arange(max(lengths))
-    tokens = torch.randint(4, 10, (len(lengths), len(time))).masked_fill(time >= torch.tensor(lengths)[:, None], PADDING)
+    tokens = torch.randint(4, 10, (len(lengths), len(time))).masked_fill(
+        time >= torch.tensor(lengths)[:, None], PADDING
+    )
     return {"input": tokens, "target": torch.randint(0, 3, tokens.shape)}
 
 
@@ -177,7 +187,9 @@ def test_the_loss_of_tags_is_torchs_cross_entropy_with_padding_ignored(label_smo
     expected = nn.CrossEntropyLoss(label_smoothing=label_smoothing)(model(batch["input"]).mT, target)
     ours = Tagging(model, label_smoothing).loss(batch)
     torch.testing.assert_close(ours, expected)
-    for gradient, other in zip(*(torch.autograd.grad(loss, list(model.parameters())) for loss in (ours, expected)), strict=True):
+    for gradient, other in zip(
+        *(torch.autograd.grad(loss, list(model.parameters())) for loss in (ours, expected)), strict=True
+    ):
         torch.testing.assert_close(gradient, other)
     assert isinstance(Tagging(model), Learner)
 

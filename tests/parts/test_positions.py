@@ -58,7 +58,11 @@ def test_longer_tables_have_the_precision_of_the_model(dtype: torch.dtype):
 
 def test_only_learned_positions_are_learned_and_saved():
     assert [len(list(Positions(kind, 6, 4).parameters())) for kind in ("sinusoidal", "learned", "none")] == [0, 1, 0]
-    assert [list(Positions(kind, 6, 4).state_dict()) for kind in ("sinusoidal", "learned", "none")] == [[], ["table"], []]
+    assert [list(Positions(kind, 6, 4).state_dict()) for kind in ("sinusoidal", "learned", "none")] == [
+        [],
+        ["table"],
+        [],
+    ]
 
 
 def test_learned_positions_start_as_large_as_embeddings_and_get_gradients():
@@ -81,7 +85,9 @@ def test_learned_positions_refuse_what_they_have_not_learned():
 
 @settings(deadline=None, max_examples=10)
 @given(kind=st.sampled_from(["sinusoidal", "learned", "none"]), time=st.integers(3, 8))
-def test_without_positions_self_attention_only_shuffles_what_is_shuffled_and_with_them_it_notices(kind: PositionName, time: int):
+def test_without_positions_self_attention_only_shuffles_what_is_shuffled_and_with_them_it_notices(
+    kind: PositionName, time: int
+):
     torch.manual_seed(time)
     positions, attention = Positions(kind, 8, 8).double(), MultiHeadAttention(8, 2).double()
     x = torch.randn(2, time, 8, dtype=torch.float64)

@@ -29,7 +29,9 @@ def test_a_model_can_be_made_and_used_without_opening_the_door():
         "print([name for name in sys.modules if name.startswith('neuropil.pretrained')])"
     )
     environment = {"PATH": "", "PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}
-    told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout
     assert told == "[]\n"
 
 

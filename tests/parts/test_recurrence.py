@@ -79,7 +79,12 @@ def test_in_single_precision_they_agree_to_its_digits(name: str, padded: bool, d
 
 @every_cell
 @settings(deadline=None, max_examples=8)
-@given(data=st.data(), backward=st.booleans(), garbage=st.sampled_from([math.nan, math.inf, 1e30]), way=st.sampled_from(["loop", None]))
+@given(
+    data=st.data(),
+    backward=st.booleans(),
+    garbage=st.sampled_from([math.nan, math.inf, 1e30]),
+    way=st.sampled_from(["loop", None]),
+)
 def test_what_stands_in_the_padding_reaches_no_output_no_state_and_no_gradient(
     name: str, data: st.DataObject, backward: bool, garbage: float, way: Way | None
 ):
@@ -170,7 +175,9 @@ def test_under_autocast_products_are_short_and_states_are_not(name: str, dtype: 
         for ours, theirs in zip((ran.outputs, *ran.state), (exact.outputs, *exact.state), strict=True):
             torch.testing.assert_close(ours, theirs, rtol=0.1, atol=0.1)
         ran.outputs.sum().backward()
-        assert all(parameter.grad is not None and torch.isfinite(parameter.grad).all() for parameter in cell.parameters())
+        assert all(
+            parameter.grad is not None and torch.isfinite(parameter.grad).all() for parameter in cell.parameters()
+        )
 
 
 def test_under_autocast_a_long_scan_adds_up_with_all_digits():
@@ -216,7 +223,9 @@ CPU, META = torch.device("cpu"), torch.device("meta")
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_way_is_chosen_by_cell_length_and_device(name: str, time: int, device: torch.device, expected: Choice, dtype: torch.dtype):
+def test_the_way_is_chosen_by_cell_length_and_device(
+    name: str, time: int, device: torch.device, expected: Choice, dtype: torch.dtype
+):
     assert choose(BUILDS[name](3, 4).to(dtype), time, device) == expected
 
 
@@ -242,9 +251,15 @@ X = torch.zeros(2, 5, 3)
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (lambda: require_sequences(X, 3, torch.tensor([1])), "lengths must be 2 whole numbers from 0 to 5, but got [1]."),
+        (
+            lambda: require_sequences(X, 3, torch.tensor([1])),
+            "lengths must be 2 whole numbers from 0 to 5, but got [1].",
+        ),
         (lambda: LSTM(X, lengths=torch.tensor([1, 6])), "lengths must be 2 whole numbers from 0 to 5, but got [1, 6]."),
-        (lambda: LSTM(X, lengths=torch.tensor([-1, 5])), "lengths must be 2 whole numbers from 0 to 5, but got [-1, 5]."),
+        (
+            lambda: LSTM(X, lengths=torch.tensor([-1, 5])),
+            "lengths must be 2 whole numbers from 0 to 5, but got [-1, 5].",
+        ),
         (lambda: LSTM(X[..., :2]), "a recurrence reads sequences of shape [batch, time, 3], but got [2, 5, 2]."),
         (
             lambda: LSTM(X.double()),

@@ -39,7 +39,9 @@ from parts.random_cells import (
     sizes=st.lists(st.integers(0, 7), min_size=1, max_size=3),
     seed=SEEDS,
 )
-def test_a_stack_is_its_cells_one_upon_the_other(name: str, layers: int, bidirectional: bool, time: int, sizes: list[int], seed: int):
+def test_a_stack_is_its_cells_one_upon_the_other(
+    name: str, layers: int, bidirectional: bool, time: int, sizes: list[int], seed: int
+):
     torch.manual_seed(seed)
     recurrence = Recurrence(BUILDS[name], 3, 4, layers, bidirectional).double()
     lengths = torch.tensor([min(size, time) for size in sizes])
@@ -47,7 +49,10 @@ def test_a_stack_is_its_cells_one_upon_the_other(name: str, layers: int, bidirec
     outputs, after = recurrence(x, states, lengths)
     cells, expected, below = iter(zip(recurrence.cells, states, strict=True)), [], x
     for _ in range(layers):
-        here = [cell(below, state, lengths, backward=i == 1) for i, (cell, state) in enumerate(itertools.islice(cells, 1 + bidirectional))]
+        here = [
+            cell(below, state, lengths, backward=i == 1)
+            for i, (cell, state) in enumerate(itertools.islice(cells, 1 + bidirectional))
+        ]
         below = torch.cat([ran.outputs for ran in here], -1)
         expected += [ran.state for ran in here]
     torch.testing.assert_close(outputs, below)

@@ -58,7 +58,9 @@ def test_what_is_no_number_in_the_padding_reaches_no_gradient(name: CellName):
     x = torch.randn(2, 6, 3)
     x[1, 2:] = torch.nan
     recurrence(x, lengths=torch.tensor([6, 2])).outputs.square().sum().backward()
-    assert all(torch.isfinite(parameter.grad).all() for parameter in recurrence.parameters() if parameter.grad is not None)
+    assert all(
+        torch.isfinite(parameter.grad).all() for parameter in recurrence.parameters() if parameter.grad is not None
+    )
 
 
 def test_a_block_whose_nets_are_silent_only_hands_on_what_it_reads():
@@ -74,4 +76,7 @@ def test_a_block_whose_nets_are_silent_only_hands_on_what_it_reads():
 def test_two_directions_are_refused():
     with pytest.raises(InputError) as error:
         SequenceConfig(residual=True, bidirectional=True)
-    assert str(error.value) == "residual blocks read in one direction, but got bidirectional=True as well: choose one of the two."
+    assert (
+        str(error.value)
+        == "residual blocks read in one direction, but got bidirectional=True as well: choose one of the two."
+    )

@@ -24,7 +24,9 @@ def stepwise(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
     return torch.cat(states, 1)
 
 
-def problem(batch: int, time: int, units: int, seed: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
+def problem(
+    batch: int, time: int, units: int, seed: int, dtype: torch.dtype = torch.float64
+) -> tuple[Tensor, Tensor, Tensor]:
     """Factors between −1 and 1, some of them exactly 0 or 1."""
     generator = torch.Generator().manual_seed(seed)
     a = torch.empty(batch, time, units, dtype=dtype).uniform_(-1, 1, generator=generator)
@@ -73,10 +75,14 @@ class TestBothBranches:
             strided = layout(a), layout(b), layout(first.unsqueeze(1)).squeeze(1)
             torch.testing.assert_close(scan(*strided), expected)
             assert all(map(torch.equal, strided, (a, b, first)))
-        gradient = torch.autograd.grad(scan(a.requires_grad_(), b, first).sum(), a)[0]  # the gradient of a sum is one number, expanded
+        gradient = torch.autograd.grad(scan(a.requires_grad_(), b, first).sum(), a)[
+            0
+        ]  # the gradient of a sum is one number, expanded
         torch.testing.assert_close(gradient, torch.autograd.grad(stepwise(a, b, first).sum(), a)[0])
         expanded = torch.ones(1, 1, 1, dtype=torch.float64).expand(3, 9, 4)
-        torch.testing.assert_close(scan(expanded, expanded, expanded[:, 0]), torch.arange(2.0, 11).double()[:, None].expand(3, 9, 4))
+        torch.testing.assert_close(
+            scan(expanded, expanded, expanded[:, 0]), torch.arange(2.0, 11).double()[:, None].expand(3, 9, 4)
+        )
 
     def test_without_gradients_it_is_the_same(self):
         inputs = problem(2, 7, 3, seed=0)
@@ -121,7 +127,9 @@ def test_on_the_meta_device_shapes_are_enough():
 
 
 @settings(deadline=None, max_examples=40)
-@given(batch=st.integers(0, 3), time=LENGTHS, units=st.integers(1, 3), seed=SEEDS, size=st.sampled_from([0.0, 1.0, 1e6]))
+@given(
+    batch=st.integers(0, 3), time=LENGTHS, units=st.integers(1, 3), seed=SEEDS, size=st.sampled_from([0.0, 1.0, 1e6])
+)
 def test_logarithms_give_the_same_from_any_first_state(batch: int, time: int, units: int, seed: int, size: float):
     a, b, first = problem(batch, time, units, seed)
     log_a, log_b, first = -10 * a.abs(), 3 * b, size * first
@@ -146,4 +154,6 @@ def test_16384_logarithms_in_single_precision_agree_with_double_precision():
     first = torch.tensor([[-1e3, 1e3]], dtype=torch.float64)
     exact = scan(log_a.exp(), log_b.exp(), first)
     torch.testing.assert_close(log_scan(log_a, log_b, first), exact, rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(log_scan(log_a.float(), log_b.float(), first.float()).double(), exact, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        log_scan(log_a.float(), log_b.float(), first.float()).double(), exact, rtol=1e-4, atol=1e-5
+    )

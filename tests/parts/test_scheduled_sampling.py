@@ -70,7 +70,9 @@ def test_vectors_enter_whole_and_keep_their_kind():
 
 def test_no_gradient_goes_through_an_own_answer():
     weight = torch.ones(1, requires_grad=True)
-    outputs, _ = write_fed(lambda entering, state: (entering * weight, state), None, torch.ones(1, 3, 1), 1.0, lambda output: output)
+    outputs, _ = write_fed(
+        lambda entering, state: (entering * weight, state), None, torch.ones(1, 3, 1), 1.0, lambda output: output
+    )
     assert torch.autograd.grad(outputs.sum(), weight)[0].item() == 3
 
 

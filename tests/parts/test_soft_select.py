@@ -32,7 +32,12 @@ def made(*shape: int) -> Tensor:
 
 
 @settings(deadline=None, max_examples=60)
-@given(name=scores, queries=st.integers(1, 4), lengths=st.lists(st.integers(0, 5), min_size=1, max_size=3), seed=st.integers(0, 2**16))
+@given(
+    name=scores,
+    queries=st.integers(1, 4),
+    lengths=st.lists(st.integers(0, 5), min_size=1, max_size=3),
+    seed=st.integers(0, 2**16),
+)
 def test_it_is_attention_with_the_memory_as_keys_and_values(name: str, queries: int, lengths: list[int], seed: int):
     torch.manual_seed(seed)
     select, query, values = SoftSelect(SCORES[name]), made(len(lengths), queries, WIDTH), made(len(lengths), 5, WIDTH)
@@ -47,7 +52,9 @@ def test_it_is_attention_with_the_memory_as_keys_and_values(name: str, queries: 
 @pytest.mark.parametrize("make", [lambda: General(4, 7), lambda: Additive(4, 7, 5), lambda: Concat(4, 7, 5)])
 def test_queries_may_be_of_another_width_than_what_is_looked_at(make: Any):
     select, query, values = SoftSelect(make()).double(), made(2, 3, 4), made(2, 5, 7)
-    torch.testing.assert_close(select(query, select.remember(values)), attend(query, values, values, score=select.score))
+    torch.testing.assert_close(
+        select(query, select.remember(values)), attend(query, values, values, score=select.score)
+    )
 
 
 @pytest.mark.parametrize("name", ["general", "additive", "concat"])
@@ -61,8 +68,13 @@ def test_what_depends_on_the_memory_alone_is_not_computed_at_a_look(name: str):
         return counter.get_total_flops()
 
     projected = 2 * values.numel() * memory.keys.shape[-1]
-    every_time, once = operations(lambda: attend(query, values, values, score=select.score)), operations(lambda: select(query, memory))
-    of_query = 2 * query.numel() * WIDTH if name == "general" else 0  # W is multiplied with the queries there, and with the keys here
+    every_time, once = (
+        operations(lambda: attend(query, values, values, score=select.score)),
+        operations(lambda: select(query, memory)),
+    )
+    of_query = (
+        2 * query.numel() * WIDTH if name == "general" else 0
+    )  # W is multiplied with the queries there, and with the keys here
     assert once == every_time - (of_query or projected)
 
 
@@ -87,7 +99,12 @@ def test_a_memory_goes_on_with_the_rows_that_are_chosen():
 
 @pytest.mark.parametrize("name", sorted(SCORES))
 def test_looks_of_a_loop_are_recorded_together(name: str):
-    select, query, values, mask = SoftSelect(SCORES[name]), made(2, 4, WIDTH), made(2, 5, WIDTH), there(torch.tensor([5, 2]), 5)
+    select, query, values, mask = (
+        SoftSelect(SCORES[name]),
+        made(2, 4, WIDTH),
+        made(2, 5, WIDTH),
+        there(torch.tensor([5, 2]), 5),
+    )
     memory = select.remember(values, mask)
     expected = weigh(query, values, score=SCORES[name], mask=mask.unsqueeze(1)).unsqueeze(1)
     with record(select) as tape:

@@ -32,7 +32,9 @@ def test_large_data_is_taken_a_piece_at_a_time_without_a_difference():
     assert len(many) > EXAMPLES_AT_ONCE
     standardize = Standardize((1, 8, 8)).fit(many)
     torch.testing.assert_close(standardize.mean.item(), digit_images.double().mean().item(), rtol=1e-6, atol=0)
-    torch.testing.assert_close(standardize.std.item(), digit_images.double().std(correction=0).item(), rtol=1e-6, atol=0)
+    torch.testing.assert_close(
+        standardize.std.item(), digit_images.double().std(correction=0).item(), rtol=1e-6, atol=0
+    )
 
 
 def test_a_constant_feature_becomes_zero():
@@ -63,7 +65,10 @@ def test_it_follows_the_precision_of_the_model():
 def test_inputs_of_another_shape_are_refused():
     with pytest.raises(InputError) as error:
         Standardize((1, 8, 8))(torch.zeros(2, 8, 8))
-    assert str(error.value) == "inputs must have the shape [batch, 1, 8, 8] that the model was made for, but got [2, 8, 8]."
+    assert (
+        str(error.value)
+        == "inputs must have the shape [batch, 1, 8, 8] that the model was made for, but got [2, 8, 8]."
+    )
     with pytest.raises(InputError) as error:
         Standardize((4,)).fit(torch.zeros(0, 4))
     assert str(error.value) == "Standardize.fit needs at least one example, but got none."

@@ -46,10 +46,14 @@ def test_the_peak_comes_after_n_time_constants():
 
 @given(order=orders, tau=taus, dt=steps, delay=delays, length=st.integers(0, 120), seed=st.integers(0, 5))
 @settings(deadline=None, max_examples=60)
-def test_the_recursion_equals_explicit_convolution(order: int, tau: float, dt: float, delay: float, length: int, seed: int):
+def test_the_recursion_equals_explicit_convolution(
+    order: int, tau: float, dt: float, delay: float, length: int, seed: int
+):
     spikes, synapse = spike_train(length, seed), Synapse(tau, order, delay)
     k = torch.arange(length, dtype=torch.double)
-    lags = (k.unsqueeze(1) - k) * dt  # an h that is 0 before the delay and jumps there is looked at a hair after the step
+    lags = (
+        k.unsqueeze(1) - k
+    ) * dt  # an h that is 0 before the delay and jumps there is looked at a hair after the step
     summed = (synapse.response(lags + 1e-10 * dt) * spikes).sum(1)
     torch.testing.assert_close(synapse.filter(spikes, dt), summed, atol=1e-8, rtol=1e-7)
 
@@ -159,4 +163,7 @@ def test_steps_and_delays_that_make_no_sense_are_refused():
     assert str(error.value) == "dt must be a time above 0 ms, but got 0."
     with pytest.raises(InputError) as error:
         Synapse(5.0, delay=0.15).smooth(torch.zeros(3), dt=0.1)
-    assert str(error.value) == "the delay of a signal must be a whole number of steps, but got delay=0.15 ms in steps of 0.1 ms."
+    assert (
+        str(error.value)
+        == "the delay of a signal must be a whole number of steps, but got delay=0.15 ms in steps of 0.1 ms."
+    )

@@ -35,7 +35,9 @@ def said(kind: Any, source: Any, error: type[NeuropilError] = InputError, **chan
 
 def rewrite(folder: Path, **tensors: Any) -> None:
     """With these tensors; without those that are None."""
-    weights = load_file(folder / "model.safetensors") | {name.replace("__", "."): tensor for name, tensor in tensors.items()}
+    weights = load_file(folder / "model.safetensors") | {
+        name.replace("__", "."): tensor for name, tensor in tensors.items()
+    }
     save_file({name: tensor for name, tensor in weights.items() if tensor is not None}, folder / "model.safetensors")
 
 
@@ -59,7 +61,9 @@ def test_a_folder_without_weights_is_no_model(folder: Path):
 
 def test_a_file_is_no_folder(folder: Path):
     path = folder / "model.safetensors"
-    assert said(GPT2, path) == f"GPT2 is made from a whole folder, but got the file {str(path)!r}: give {str(folder)!r}."
+    assert (
+        said(GPT2, path) == f"GPT2 is made from a whole folder, but got the file {str(path)!r}: give {str(folder)!r}."
+    )
 
 
 @pytest.mark.parametrize("name", ["/nowhere/to/be/found", "./gpt2", "a/b/c", "~/gpt2"])
@@ -71,8 +75,16 @@ def test_a_path_that_does_not_exist_is_not_looked_for_on_the_hub(name: str):
 def test_a_name_on_the_hub_cannot_be_had_without_a_network():
     """In a process of its own, since the hub's library asks its environment once."""
     program = "from neuropil.models.gpt2 import GPT2\ntry: GPT2.from_pretrained('nobody/nothing')\nexcept ValueError as error: print(error)"
-    environment = {"HF_HUB_OFFLINE": "1", "PATH": "", "HOME": "/nowhere", "PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}
-    told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stdout
+    environment = {
+        "HF_HUB_OFFLINE": "1",
+        "PATH": "",
+        "HOME": "/nowhere",
+        "PYTHONPATH": ":".join(sys.path),
+        "OMP_NUM_THREADS": "1",
+    }
+    told = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout
     rule = "GPT2 is made from a folder, or from a name on the Hugging Face hub such as openai/name"
     assert told.startswith(f"{rule}, but got 'nobody/nothing', which is no folder here and could not be downloaded (")
     assert told.count("\n") == 1
@@ -92,20 +104,38 @@ def test_a_pickle_is_refused_with_the_command_that_converts_it(folder: Path):
 
 @pytest.mark.parametrize(("kind", "wanted"), [(BERT, "bert"), (MaskedBERT, "bert"), (ViT, "vit"), (CLIP, "clip")])
 def test_another_architecture_is_named(folder: Path, kind: Any, wanted: str):
-    assert said(kind, folder) == f"{kind.__name__} is made from a model of type {wanted!r}, but got 'gpt2' in {str(folder)!r}."
+    assert (
+        said(kind, folder)
+        == f"{kind.__name__} is made from a model of type {wanted!r}, but got 'gpt2' in {str(folder)!r}."
+    )
 
 
 def test_settings_without_a_type_are_no_model(folder: Path):
     reset(folder, model_type="REMOVED")
-    assert said(GPT2, folder) == f"GPT2 is made from a model of type 'gpt2', but got a config.json without model_type in {str(folder)!r}."
+    assert (
+        said(GPT2, folder)
+        == f"GPT2 is made from a model of type 'gpt2', but got a config.json without model_type in {str(folder)!r}."
+    )
 
 
 @pytest.mark.parametrize(
     ("setting", "value", "sentence"),
     [
-        ("scale_attn_weights", False, "GPT2 is GPT-2 as it was published, with scale_attn_weights=True, but got False."),
-        ("add_cross_attention", True, "GPT2 is GPT-2 as it was published, with add_cross_attention=False, but got True."),
-        ("activation_function", "silu", "hidden units are one of gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, but got 'silu'."),
+        (
+            "scale_attn_weights",
+            False,
+            "GPT2 is GPT-2 as it was published, with scale_attn_weights=True, but got False.",
+        ),
+        (
+            "add_cross_attention",
+            True,
+            "GPT2 is GPT-2 as it was published, with add_cross_attention=False, but got True.",
+        ),
+        (
+            "activation_function",
+            "silu",
+            "hidden units are one of gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, but got 'silu'.",
+        ),
         ("n_head", 3, "the heads must divide the width, but got 3 heads for a width of 8."),
         ("n_layer", 0, "GPT2Config.layers must be at least 1, but got 0."),
     ],
@@ -119,8 +149,18 @@ def test_settings_that_we_do_not_have_are_refused(folder: Path, setting: str, va
     ("kind", "setting", "value", "sentence"),
     [
         (BERT, "is_decoder", True, "BERT is BERT as it was published, with is_decoder=False, but got True."),
-        (BERT, "position_embedding_type", "relative_key", "with position_embedding_type=absolute, but got relative_key."),
-        (MaskedBERT, "tie_word_embeddings", False, "MaskedBERT is BERT as it was published, with tie_word_embeddings=True, but got False."),
+        (
+            BERT,
+            "position_embedding_type",
+            "relative_key",
+            "with position_embedding_type=absolute, but got relative_key.",
+        ),
+        (
+            MaskedBERT,
+            "tie_word_embeddings",
+            False,
+            "MaskedBERT is BERT as it was published, with tie_word_embeddings=True, but got False.",
+        ),
     ],
 )
 def test_a_bert_of_another_kind_is_refused(tmp_path: Path, kind: Any, setting: str, value: Any, sentence: str):
@@ -130,7 +170,13 @@ def test_a_bert_of_another_kind_is_refused(tmp_path: Path, kind: Any, setting: s
 
 
 def test_what_settings_do_not_say_is_as_it_was_published(folder: Path):
-    reset(folder, layer_norm_epsilon="REMOVED", resid_pdrop="REMOVED", activation_function="REMOVED", tie_word_embeddings="REMOVED")
+    reset(
+        folder,
+        layer_norm_epsilon="REMOVED",
+        resid_pdrop="REMOVED",
+        activation_function="REMOVED",
+        tie_word_embeddings="REMOVED",
+    )
     assert GPT2.from_pretrained(folder).config == SMALL
 
 
@@ -153,12 +199,15 @@ def test_missing_unknown_and_wrongly_shaped_tensors_are_listed_by_name(folder: P
 
 
 def test_names_are_those_of_the_folder_where_it_has_no_prefix(folder: Path):
-    bare = {name.removeprefix("transformer."): tensor for name, tensor in load_file(folder / "model.safetensors").items()}
+    bare = {
+        name.removeprefix("transformer."): tensor for name, tensor in load_file(folder / "model.safetensors").items()
+    }
     bare["h.7.surprise"] = torch.zeros(2)
     del bare["ln_f.bias"]
     save_file(bare, folder / "model.safetensors")
     assert (
-        said(GPT2, folder) == f"{folder} must hold weights that fit its config.json, but got ln_f.bias is missing; h.7.surprise is unknown."
+        said(GPT2, folder)
+        == f"{folder} must hold weights that fit its config.json, but got ln_f.bias is missing; h.7.surprise is unknown."
     )
 
 
@@ -172,7 +221,10 @@ def test_no_more_than_eight_are_listed(folder: Path):
 def test_a_head_must_be_there_whole_or_not_at_all(tmp_path: Path):
     BERTClassifier(BERTConfig.from_dict(SMALL_BERT.to_dict() | {"classes": 3})).save_pretrained(tmp_path)
     rewrite(tmp_path, classifier__bias=None)
-    assert said(BERTClassifier, tmp_path) == f"{tmp_path} must hold weights that fit its config.json, but got classifier.bias is missing."
+    assert (
+        said(BERTClassifier, tmp_path)
+        == f"{tmp_path} must hold weights that fit its config.json, but got classifier.bias is missing."
+    )
 
 
 def test_an_option_that_there_is_not_is_refused(folder: Path):
@@ -226,7 +278,10 @@ def test_a_file_that_the_index_names_and_that_is_not_there_is_named(folder: Path
 def test_an_index_that_names_no_files_is_refused(folder: Path):
     index = sharded(folder) / "model.safetensors.index.json"
     index.write_text('{"weight_map": [1]}')
-    assert said(GPT2, folder, RunError) == f"{index} must say in weight_map which file holds which tensor, but got none that does."
+    assert (
+        said(GPT2, folder, RunError)
+        == f"{index} must say in weight_map which file holds which tensor, but got none that does."
+    )
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------------------------
@@ -241,7 +296,9 @@ def files_at(tensor: torch.Tensor) -> str:
     raise AssertionError("a tensor outside of all memory")
 
 
-needs_maps = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="this system does not tell what lies where in memory")
+needs_maps = pytest.mark.skipif(
+    not Path("/proc/self/maps").exists(), reason="this system does not tell what lies where in memory"
+)
 
 
 @needs_maps
@@ -265,7 +322,9 @@ def test_what_is_put_into_rows_leaves_no_page_of_the_file_behind(folder: Path):
 def test_what_is_joined_leaves_no_page_of_the_file_behind(tmp_path: Path):
     BERT(SMALL_BERT).save_pretrained(tmp_path)
     model = BERT.from_pretrained(tmp_path)
-    joined = sum(files_at(parameter) == "" or str(tmp_path) not in files_at(parameter) for parameter in model.parameters())
+    joined = sum(
+        files_at(parameter) == "" or str(tmp_path) not in files_at(parameter) for parameter in model.parameters()
+    )
     assert joined == 2, "the weights of queries, keys and values, and their biases"
     assert mappings_of(tmp_path) == len(list(model.parameters())) - 2
 
@@ -279,7 +338,13 @@ def test_loading_draws_no_random_numbers(kind: Any, config: Any, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "model", ["gpt2:GPT2", pytest.param("bert:BERT", marks=pytest.mark.slow), pytest.param("vit:ViT", marks=pytest.mark.slow), "clip:CLIP"]
+    "model",
+    [
+        "gpt2:GPT2",
+        pytest.param("bert:BERT", marks=pytest.mark.slow),
+        pytest.param("vit:ViT", marks=pytest.mark.slow),
+        "clip:CLIP",
+    ],
 )
 def test_loading_imports_none_of_the_compiler(model: str, tmp_path: Path):
     """Which a random number on the meta device would, for seconds and 75 MB."""
@@ -289,7 +354,9 @@ def test_loading_imports_none_of_the_compiler(model: str, tmp_path: Path):
         f"{kind}.from_pretrained('{tmp_path}')\nprint('torch._dynamo' in sys.modules)"
     )
     environment = {"PATH": "", "PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}
-    told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout
     assert told == "False\n"
 
 
@@ -306,7 +373,9 @@ def test_learning_never_reaches_the_file(folder: Path):
     assert (folder / "model.safetensors").read_bytes() == before
     model.save_pretrained(folder)
     assert (folder / "model.safetensors").read_bytes() != before
-    assert all(parameter.isfinite().all() for parameter in model.parameters()), "the old file's pages are still there to be read"
+    assert all(parameter.isfinite().all() for parameter in model.parameters()), (
+        "the old file's pages are still there to be read"
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

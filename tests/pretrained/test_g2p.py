@@ -15,7 +15,12 @@ from neuropil.pretrained.g2p import LETTERS, PHONEMES, from_g2p, to_g2p
 from neuropil.protocols import END, PADDING, UNKNOWN
 
 CONFIG = Seq2SeqConfig(
-    attention="none", embedding=3, units=4, bidirectional=False, source_vocabulary=len(LETTERS), target_vocabulary=len(PHONEMES)
+    attention="none",
+    embedding=3,
+    units=4,
+    bidirectional=False,
+    source_vocabulary=len(LETTERS),
+    target_vocabulary=len(PHONEMES),
 )
 RULE = "from_g2p reads checkpoint20.npz of the package g2p-en, but got "
 
@@ -67,7 +72,10 @@ def test_words_are_letters_and_an_end(tmp_path: Path):
         ({"more": np.zeros(3)}, "a file with 'more'."),
         ({"fc_b": np.zeros(74)}, "a file whose 'fc_b' has 1 axes of float64."),
         ({"enc_w_hh": np.float32(1)}, "a file whose 'enc_w_hh' has 0 axes of float32."),
-        ({"dec_emb": np.zeros((74, 2), np.float32)}, "a file whose 'dec_emb' has the shape (74, 2) where (74, 3) would fit the others."),
+        (
+            {"dec_emb": np.zeros((74, 2), np.float32)},
+            "a file whose 'dec_emb' has the shape (74, 2) where (74, 3) would fit the others.",
+        ),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -87,7 +95,10 @@ def test_other_files_are_refused_and_nothing_is_unpickled(tmp_path: Path):
         path.write_bytes(content)
         with pytest.raises(InputError) as error:
             from_g2p(str(path))
-        assert str(error.value) == "checkpoint20.npz must be a whole NPZ file, but got a damaged or different one: write it with np.savez."
+        assert (
+            str(error.value)
+            == "checkpoint20.npz must be a whole NPZ file, but got a damaged or different one: write it with np.savez."
+        )
     with pytest.raises(InputError) as error:
         from_g2p(written(tmp_path, fc_b=np.array([{}], dtype=object)))
     assert str(error.value) == (
@@ -100,12 +111,18 @@ def test_a_package_that_is_not_installed_is_missed(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(g2p.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError) as error:
         from_g2p()
-    assert str(error.value) == f"{RULE}no such package installed: pip install --no-deps g2p-en, or give the file's path."
+    assert (
+        str(error.value) == f"{RULE}no such package installed: pip install --no-deps g2p-en, or give the file's path."
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "different"),
-    [({"cell": "lstm"}, "cell='lstm'"), ({"attention": "dot"}, "attention='dot'"), ({"target_vocabulary": 5}, "target_vocabulary=5")],
+    [
+        ({"cell": "lstm"}, "cell='lstm'"),
+        ({"attention": "dot"}, "attention='dot'"),
+        ({"target_vocabulary": 5}, "target_vocabulary=5"),
+    ],
 )
 def test_models_of_another_form_are_refused(options: dict[str, Any], different: str):
     with pytest.raises(InputError) as error:

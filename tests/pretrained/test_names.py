@@ -24,7 +24,10 @@ MODELS: dict[str, tuple[type[Published], Any]] = {
     "untied": (GPT2, GPT2Config(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary=11, tied=False)),
     "bert": (BERT, BERTConfig(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary=11)),
     "masked": (MaskedBERT, BERTConfig(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary=11)),
-    "classifier": (BERTClassifier, BERTConfig(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary=11, classes=2)),
+    "classifier": (
+        BERTClassifier,
+        BERTConfig(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary=11, classes=2),
+    ),
     "vit": (ViT, ViTConfig(width=12, heads=3, layers=2, feed_forward=10, patch=2, shape=(1, 4, 6), classes=3)),
     "clip": (
         CLIP,
@@ -155,5 +158,9 @@ def test_a_place_gives_back_what_it_shows(transposed: bool):
 def test_parts_stand_below_one_another():
     ours = torch.arange(12).view(6, 2)
     places = linear_places({"projection": ("q", "k", "v")})
-    assert [places[f"{part}.weight"].view(ours).tolist() for part in "qkv"] == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]
+    assert [places[f"{part}.weight"].view(ours).tolist() for part in "qkv"] == [
+        [[0, 1], [2, 3]],
+        [[4, 5], [6, 7]],
+        [[8, 9], [10, 11]],
+    ]
     assert all(places[f"{part}.weight"].view(torch.empty(0, 2)).shape == (0, 2) for part in "qkv")

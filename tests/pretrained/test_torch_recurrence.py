@@ -24,12 +24,18 @@ shapes = {"layers": st.integers(1, 3), "bidirectional": st.booleans(), "seed": s
 @pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None, max_examples=20)
 @given(bias=st.booleans(), **shapes)
-def test_theirs_comes_back_as_the_same_function(kind: type[TorchRecurrence], bias: bool, layers: int, bidirectional: bool, seed: int):
+def test_theirs_comes_back_as_the_same_function(
+    kind: type[TorchRecurrence], bias: bool, layers: int, bidirectional: bool, seed: int
+):
     torch.manual_seed(seed)
     theirs = kind(3, 4, layers, bias=bias, bidirectional=bidirectional, batch_first=True)
     back, x = to_torch(from_torch(theirs)), torch.randn(2, 5, 3)
     torch.testing.assert_close(back(x)[0], theirs(x)[0])
-    assert all(torch.equal(weight, back.state_dict()[name]) for name, weight in theirs.state_dict().items() if name.startswith("weight"))
+    assert all(
+        torch.equal(weight, back.state_dict()[name])
+        for name, weight in theirs.state_dict().items()
+        if name.startswith("weight")
+    )
 
 
 @pytest.mark.parametrize("name", ["rnn", "lstm", "gru"])
@@ -71,7 +77,9 @@ def test_dropout_mode_and_precision_come_along():
     theirs = nn.GRU(3, 4, num_layers=2, dropout=0.3, dtype=torch.float64).eval()
     ours = from_torch(theirs)
     assert (ours.dropout.p, ours.training, ours.cells[1].dtype) == (0.3, False, torch.float64)
-    assert torch.equal(ours.cells[1].get_parameter("input_weight"), theirs.get_parameter("weight_ih_l1"))  # with all of their digits
+    assert torch.equal(
+        ours.cells[1].get_parameter("input_weight"), theirs.get_parameter("weight_ih_l1")
+    )  # with all of their digits
     back = to_torch(ours.train())
     assert (back.dropout, back.training, back.weight_ih_l0.dtype) == (0.3, True, torch.float64)
 
@@ -114,8 +122,14 @@ def mixed() -> Recurrence:
 @pytest.mark.parametrize(
     ("convert", "message"),
     [
-        (lambda: from_torch(nn.LSTM(3, 4, proj_size=2)), "from_torch takes an nn.LSTM without projections, but got proj_size=2."),
-        (lambda: from_torch(nn.RNN(3, 4, nonlinearity="relu")), "from_torch takes an nn.RNN with tanh, but got nonlinearity='relu'."),
+        (
+            lambda: from_torch(nn.LSTM(3, 4, proj_size=2)),
+            "from_torch takes an nn.LSTM without projections, but got proj_size=2.",
+        ),
+        (
+            lambda: from_torch(nn.RNN(3, 4, nonlinearity="relu")),
+            "from_torch takes an nn.RNN with tanh, but got nonlinearity='relu'.",
+        ),
         (lambda: to_torch(Recurrence(CELLS["mingru"], 3, 4)), "to_torch takes RNN, LSTM or GRU cells, but got MinGRU."),
         (lambda: to_torch(mixed()), "to_torch takes cells of one kind, but got GRU and RNN."),
         (

@@ -19,7 +19,12 @@ TINY = TransformerConfig(width=8, heads=2, layers=2, feed_forward=16, source_voc
 
 
 def torchs(**options: Any) -> nn.Transformer:
-    sizes: dict[str, Any] = {"num_encoder_layers": 2, "num_decoder_layers": 2, "dim_feedforward": 16, "batch_first": True}
+    sizes: dict[str, Any] = {
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 2,
+        "dim_feedforward": 16,
+        "batch_first": True,
+    }
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "enable_nested_tensor is True")
         return nn.Transformer(8, 2, **(sizes | options))
@@ -132,14 +137,18 @@ def test_a_model_whose_heads_were_removed_has_no_counterpart():
     remove_heads(model, {"encoder.0.attention": [1]})
     with pytest.raises(InputError) as error:
         to_torch(model)
-    assert str(error.value) == "nn.Transformer has the same number of heads in every layer, but got a model whose heads were removed."
+    assert (
+        str(error.value)
+        == "nn.Transformer has the same number of heads in every layer, but got a model whose heads were removed."
+    )
 
 
 def test_removing_one_head_of_two_everywhere_is_no_counterpart_either():
     model = Transformer(TINY)
     remove_heads(
         model,
-        {f"encoder.{i}.attention": [0] for i in range(2)} | {f"decoder.{i}.{a}": [0] for i in range(2) for a in ("attention", "cross")},
+        {f"encoder.{i}.attention": [0] for i in range(2)}
+        | {f"decoder.{i}.{a}": [0] for i in range(2) for a in ("attention", "cross")},
     )
     with pytest.raises(InputError):
         to_torch(model)

@@ -22,7 +22,12 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 def tables(study: Study) -> dict[str, Table]:
     """By the title of their section, the last of each."""
-    return {section.title: block for section in study.findings.sections for block in section.blocks if isinstance(block, Table)}
+    return {
+        section.title: block
+        for section in study.findings.sections
+        for block in section.blocks
+        if isinstance(block, Table)
+    }
 
 
 def test_ranges_and_slopes_are_those_of_the_textbook(study: Study):
@@ -55,7 +60,10 @@ def test_every_activation_is_trained_and_stands_beside_a_linear_model(study: Stu
 def test_a_network_without_hidden_layers_has_no_activation_to_study():
     with pytest.raises(InputError) as error:
         ActivationsOptions(hidden=())
-    assert str(error.value) == "activations sit in hidden layers, but got hidden without any: give --hidden at least one layer."
+    assert (
+        str(error.value)
+        == "activations sit in hidden layers, but got hidden without any: give --hidden at least one layer."
+    )
 
 
 @pytest.mark.slow

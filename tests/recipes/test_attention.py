@@ -22,7 +22,9 @@ SMALL = PatchAttentionConfig(width=8, key_width=4)
 
 
 def trained(folder: Path, data: DataConfig, epochs: int, **options) -> tuple[Supervised, list[Section]]:
-    experiment = build(AttentionOptions(data=data, model=SMALL.override(**options), training=TrainingConfig(epochs=epochs)), seed=0)
+    experiment = build(
+        AttentionOptions(data=data, model=SMALL.override(**options), training=TrainingConfig(epochs=epochs)), seed=0
+    )
     experiment.train(folder, show_progress=False)
     return experiment, experiment.sections(read_history(folder / "metrics.jsonl"))
 

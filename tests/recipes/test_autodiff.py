@@ -16,7 +16,9 @@ from neuropil.tasks.study import Study
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return neuropil.train("autodiff", out=tmp_path_factory.mktemp("autodiff") / "run", show_progress=False, epochs=4, pixels=30)
+    return neuropil.train(
+        "autodiff", out=tmp_path_factory.mktemp("autodiff") / "run", show_progress=False, epochs=4, pixels=30
+    )
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +36,18 @@ def test_gradients_agree_with_difference_quotients(study: Study):
 
 def test_each_op_of_the_expression_is_one_frame(study: Study):
     (frames,) = [block.markup for block in study.findings.sections[1].blocks if isinstance(block, Html)]
-    assert re.findall(r"<figcaption>(.*?)</figcaption>", frames) == ["step 1: mul", "step 2: tanh", "step 3: add", "step 4: mul"]
+    assert re.findall(r"<figcaption>(.*?)</figcaption>", frames) == [
+        "step 1: mul",
+        "step 2: tanh",
+        "step 3: add",
+        "step 4: mul",
+    ]
 
 
 def test_a_network_that_reads_pixels_one_by_one_has_twelve_nodes_for_each(run: Run):
-    (count,) = {int(number.replace(",", "")) for number in re.findall(r"a graph of ([\d,]+) nodes", run.report.read_text())}
+    (count,) = {
+        int(number.replace(",", "")) for number in re.findall(r"a graph of ([\d,]+) nodes", run.report.read_text())
+    }
     assert count == 12 * 30 + 13
 
 
@@ -65,6 +74,10 @@ def test_four_networks_learn_and_stand_beside_a_linear_model(run: Run):
 def test_with_its_defaults_the_graph_is_large_and_the_networks_are_good(tmp_path: Path):
     run = neuropil.train("autodiff", out=tmp_path / "run", show_progress=False)
     accuracy = {result.name: result.metrics["accuracy"] for result in run.results}
-    assert all(accuracy[name] > accuracy["logistic regression"] - 0.01 for name in ("mlp", "cnn", "rnn", "attention head"))
-    (count,) = {int(number.replace(",", "")) for number in re.findall(r"a graph of ([\d,]+) nodes", run.report.read_text())}
+    assert all(
+        accuracy[name] > accuracy["logistic regression"] - 0.01 for name in ("mlp", "cnn", "rnn", "attention head")
+    )
+    (count,) = {
+        int(number.replace(",", "")) for number in re.findall(r"a graph of ([\d,]+) nodes", run.report.read_text())
+    }
     assert count > 3000

@@ -15,7 +15,9 @@ from neuropil.runs import open as opening
 from neuropil.runs.run import Run
 from neuropil.tasks.masked_language_modelling.predictor import TextFiller, alike, written
 
-TEXT = "\n".join(f"the {word} {word} {word} and {word} {word} are {word} {word} " * 8 for word in ("cat", "dog", "fish", "bird") * 30)
+TEXT = "\n".join(
+    f"the {word} {word} {word} and {word} {word} are {word} {word} " * 8 for word in ("cat", "dog", "fish", "bird") * 30
+)
 """Paragraphs on one thing each, so that a hidden word can be told from those around it."""
 SMALL: dict[str, Any] = {"width": 32, "heads": 2, "layers": 2, "feed_forward": 64, "context": 32}
 ANIMALS = ["the cat sleeps", "a dog barks at night", "two cats and a dog", "the dog eats", "a cat drinks milk"]
@@ -34,7 +36,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("labelled") / "texts.tsv"
     rows = [
-        f"{text} {number}\t{label}" for number in range(12) for label, texts in (("animal", ANIMALS), ("metal", METALS)) for text in texts
+        f"{text} {number}\t{label}"
+        for number in range(12)
+        for label, texts in (("animal", ANIMALS), ("metal", METALS))
+        for text in texts
     ]
     path.write_text("\n".join(["text\tlabel", *rows]) + "\n")
     return path
@@ -125,14 +130,16 @@ def test_texts_that_are_read_together_are_alike(lengths: list[int]):
         assert max(each) <= 1.15 * min(each) + 1
 
 
-def test_embed_prints_how_alike_texts_are_or_writes_vectors(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_embed_prints_how_alike_texts_are_or_writes_vectors(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     lines = said(capsys, "embed", str(run.folder), "the cat", "bird", "the cat").splitlines()
     assert lines[0] == "\t1\t2\t3\ttext"
     assert lines[1].split("\t")[1::2] == ["1.000", "1.000"]
     (tmp_path / "texts.txt").write_text("cat\nbird\n" * 20)
-    assert said(capsys, "embed", str(run.folder), str(tmp_path / "texts.txt"), "--out", str(tmp_path / "vectors.npy")) == (
-        f"{tmp_path / 'vectors.npy'}\n"
-    )
+    assert said(
+        capsys, "embed", str(run.folder), str(tmp_path / "texts.txt"), "--out", str(tmp_path / "vectors.npy")
+    ) == (f"{tmp_path / 'vectors.npy'}\n")
     vectors = np.load(tmp_path / "vectors.npy", allow_pickle=False)
     assert vectors.shape == (40, 32)
     np.testing.assert_allclose(vectors[0], vectors[38], atol=1e-6)
@@ -167,7 +174,9 @@ def test_the_body_of_a_classifier_has_vectors_too(classifier: Run):
 
 
 def test_texts_of_other_classifiers_are_classified(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    neuropil.train("text_classifier", data=labelled, units=8, embedding=8, epochs=2, out=tmp_path / "run", show_progress=False)
+    neuropil.train(
+        "text_classifier", data=labelled, units=8, embedding=8, epochs=2, out=tmp_path / "run", show_progress=False
+    )
     assert said(capsys, "classify", str(tmp_path / "run"), "gold").startswith("gold\t")
 
 

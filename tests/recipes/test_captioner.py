@@ -21,7 +21,15 @@ from neuropil.tasks.captioning.experiment import Captioning
 from neuropil.tasks.captioning.scores import score_captions
 from neuropil.training.history import read_history
 
-SMALL: dict[str, Any] = {"width": 4, "units": 16, "embedding": 8, "look": 8, "epochs": 1, "batch_size": 32, "max_tokens": 16}
+SMALL: dict[str, Any] = {
+    "width": 4,
+    "units": 16,
+    "embedding": 8,
+    "look": 8,
+    "epochs": 1,
+    "batch_size": 32,
+    "max_tokens": 16,
+}
 
 
 def write_captions(folder: Path, count: int = 40) -> Path:
@@ -45,7 +53,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("own")
-    return neuropil.train("captioner", data=write_captions(folder), out=folder / "run", show_progress=False, depth=1, **SMALL)
+    return neuropil.train(
+        "captioner", data=write_captions(folder), out=folder / "run", show_progress=False, depth=1, **SMALL
+    )
 
 
 def test_the_folder_captions_in_another_process_as_the_run_itself(run: Run):
@@ -72,7 +82,9 @@ def test_the_other_one_has_the_same_first_weights_and_batches():
     experiment = build(CaptionerOptions().override(scenes=60, **SMALL), seed=0)
     assert experiment.rival is not None
     ours, other = experiment.model.state_dict(), experiment.rival[1].model.state_dict()
-    assert {name for name in ours if name not in other} == {f"attention.score.{name}" for name in ("weight", "query.weight", "key.weight")}
+    assert {name for name in ours if name not in other} == {
+        f"attention.score.{name}" for name in ("weight", "query.weight", "key.weight")
+    }
     assert torch.equal(ours["cnn.stem.weight"], other["cnn.stem.weight"])
 
 
@@ -81,17 +93,23 @@ def test_without_attention_it_is_compared_with_attention(tmp_path: Path):
     assert experiment.rival is not None
     assert experiment.rival[0] == "the same with attention"
     experiment.train(tmp_path, show_progress=False)
-    assert "Where it looks" not in [section.title for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))[1:]]
+    assert "Where it looks" not in [
+        section.title for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))[1:]
+    ]
 
 
 def test_the_report_shows_what_it_says_and_where_it_looks(tmp_path: Path):
     experiment = build(CaptionerOptions().override(scenes=100, compare=False, **SMALL), seed=0)
     experiment.train(tmp_path, show_progress=False)
-    sections = {section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))}
+    sections = {
+        section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))
+    }
     assert list(sections) == ["How it learned", "What it says", "Where it looks", "Parameters", "Data"]
     assert any(isinstance(block, Gallery) for block in sections["What it says"])
     (table,) = [block for block in sections["What it says"] if isinstance(block, Table)]
-    assert [row[0] for row in table.rows] == sorted({*experiment.splits.test.groups}, key=experiment.splits.test.groups.index)
+    assert [row[0] for row in table.rows] == sorted(
+        {*experiment.splits.test.groups}, key=experiment.splits.test.groups.index
+    )
     assert any(isinstance(block, Picture) for block in sections["Where it looks"])
 
 
@@ -150,22 +168,34 @@ def test_a_finished_run_says_what_was_taken_for_what(own: Run):
 def test_captions_that_are_all_too_long_are_refused(tmp_path: Path):
     with pytest.raises(InputError) as error:
         build(CaptionerOptions().override(data=write_captions(tmp_path), **{**SMALL, "max_tokens": 3}), seed=0)
-    assert str(error.value) == "training needs captions of at most 3 tokens, but got none: give shorter captions or a larger --max-tokens."
+    assert (
+        str(error.value)
+        == "training needs captions of at most 3 tokens, but got none: give shorter captions or a larger --max-tokens."
+    )
 
 
 def test_long_captions_are_counted():
     experiment = build(CaptionerOptions().override(scenes=200, **{**SMALL, "max_tokens": 10}), seed=0)
     count = sum(len(text.split()) > 8 for text in experiment.splits.train.texts)
-    assert experiment.notes[-1] == f"{count} of 170 training captions have more than 10 tokens and are left out of training."
+    assert (
+        experiment.notes[-1]
+        == f"{count} of 170 training captions have more than 10 tokens and are left out of training."
+    )
 
 
 def test_pictures_of_another_shape_are_refused(run: Run):
     with pytest.raises(InputError) as error:
         run.predict(np.zeros((3, 8, 8), dtype=np.uint8))
-    assert str(error.value) == "pictures must be bytes of the shape (picture, 1, 24, 24), but got (3, 8, 8) of torch.uint8."
+    assert (
+        str(error.value)
+        == "pictures must be bytes of the shape (picture, 1, 24, 24), but got (3, 8, 8) of torch.uint8."
+    )
     with pytest.raises(InputError) as error:
         run.predict(np.zeros((3, 24, 24)))
-    assert str(error.value) == "pictures must be bytes of the shape (picture, 1, 24, 24), but got (3, 24, 24) of torch.float64."
+    assert (
+        str(error.value)
+        == "pictures must be bytes of the shape (picture, 1, 24, 24), but got (3, 24, 24) of torch.float64."
+    )
 
 
 @pytest.mark.slow

@@ -52,7 +52,9 @@ def write_captions(folder: Path, count: int = 40) -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return neuropil.train("clip", out=tmp_path_factory.mktemp("clip") / "run", scenes=1_100, show_progress=False, **SMALL)
+    return neuropil.train(
+        "clip", out=tmp_path_factory.mktemp("clip") / "run", scenes=1_100, show_progress=False, **SMALL
+    )
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +115,17 @@ def test_likeness_of_texts_is_what_they_share():
 def test_the_report_shows_similarities_and_what_was_found(tmp_path: Path):
     experiment = build(CLIPOptions().override(scenes=300, **SMALL), seed=0)
     experiment.train(tmp_path, show_progress=False)
-    sections = {section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))}
-    assert list(sections) == ["How it learned", "What fits what", "What it finds", "Where it looks", "Parameters", "Data"]
+    sections = {
+        section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))
+    }
+    assert list(sections) == [
+        "How it learned",
+        "What fits what",
+        "What it finds",
+        "Where it looks",
+        "Parameters",
+        "Data",
+    ]
     assert any(isinstance(block, Picture) for block in sections["What fits what"])
     assert any(isinstance(block, Gallery) for block in sections["What it finds"])
     (groups,) = [block for block in sections["What it finds"] if isinstance(block, Table)]
@@ -126,7 +137,9 @@ def test_the_report_shows_similarities_and_what_was_found(tmp_path: Path):
 
 
 def test_own_captions_are_learned_scored_and_described(own: Run, tmp_path: Path):
-    assert own.settings["facts"]["notes"] == ["In captions.csv, 'image' names the pictures and 'caption' says what is on them."]
+    assert own.settings["facts"]["notes"] == [
+        "In captions.csv, 'image' names the pictures and 'caption' says what is on them."
+    ]
     assert set(own.evaluate(write_captions(tmp_path, 20))) == {"loss", "caption_accuracy", "picture_accuracy"}
     assert matcher(own).model.config.patch == 3  # eight a side
 
@@ -150,7 +163,10 @@ def test_captions_that_lose_their_end_are_counted():
 def test_pictures_of_another_shape_are_refused(run: Run):
     with pytest.raises(InputError) as error:
         run.predict(np.zeros((3, 8, 8), dtype=np.uint8))
-    assert str(error.value) == "pictures must be bytes of the shape (picture, 1, 24, 24), but got (3, 8, 8) of torch.uint8."
+    assert (
+        str(error.value)
+        == "pictures must be bytes of the shape (picture, 1, 24, 24), but got (3, 8, 8) of torch.uint8."
+    )
 
 
 # --- search -------------------------------------------------------------------------------------------------------------------------
@@ -193,8 +209,22 @@ def test_texts_can_be_classes(run: Run, pictures: Path):
     torch.testing.assert_close(said.scores.sort(0).values, whole.sort(0).values)
 
 
-def test_the_command_prints_and_writes_a_page(run: Run, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    main(["search", str(run.folder), "a seven", "--images", str(pictures), "--top", "2", "--out", str(tmp_path / "page.html")])
+def test_the_command_prints_and_writes_a_page(
+    run: Run, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    main(
+        [
+            "search",
+            str(run.folder),
+            "a seven",
+            "--images",
+            str(pictures),
+            "--top",
+            "2",
+            "--out",
+            str(tmp_path / "page.html"),
+        ]
+    )
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["similarity", "a seven"]
     expected = PictureSearch(matcher(run), [pictures]).rank("a seven", 2)
@@ -222,13 +252,18 @@ def test_what_cannot_be_searched_is_refused(run: Run, pictures: Path, tmp_path: 
     (tmp_path / "notes.txt").write_text("no picture")
     with pytest.raises(InputError) as error:
         picture_files([tmp_path / "notes.txt"])
-    assert str(error.value) == "pictures are read from image files, such as PNG or JPEG, and folders of them, but got notes.txt."
+    assert (
+        str(error.value)
+        == "pictures are read from image files, such as PNG or JPEG, and folders of them, but got notes.txt."
+    )
     with pytest.raises(InputError) as error:
         picture_files([tmp_path])
     assert str(error.value) == f"a folder to search must hold pictures, but got none in '{tmp_path.as_posix()}'."
     with pytest.raises(InputError) as error:
         picture_files([tmp_path / "none.png"])
-    assert str(error.value) == f"pictures are read from files that exist, but got '{(tmp_path / 'none.png').as_posix()}'."
+    assert (
+        str(error.value) == f"pictures are read from files that exist, but got '{(tmp_path / 'none.png').as_posix()}'."
+    )
     with pytest.raises(InputError) as error:
         picture_files([])
     assert str(error.value) == "a search needs pictures to look at, but got none: add --images with a folder or files."
@@ -247,7 +282,10 @@ def test_a_run_that_does_not_compare_is_refused(tmp_path: Path):
     other = neuropil.train("mlp", out=tmp_path / "run", hidden=(4,), epochs=1, show_progress=False)
     with pytest.raises(RunError) as error:
         open_matcher(other.folder)
-    assert str(error.value) == f"{other.folder} must hold a model that compares texts with pictures, but got a run of mlp: train clip."
+    assert (
+        str(error.value)
+        == f"{other.folder} must hold a model that compares texts with pictures, but got a run of mlp: train clip."
+    )
 
 
 @pytest.mark.slow

@@ -24,7 +24,11 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path]:
 
 def words(study: Study, title: str) -> str:
     return " ".join(
-        block.text for section in study.findings.sections if section.title == title for block in section.blocks if isinstance(block, Text)
+        block.text
+        for section in study.findings.sections
+        if section.title == title
+        for block in section.blocks
+        if isinstance(block, Text)
     )
 
 

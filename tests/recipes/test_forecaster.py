@@ -19,7 +19,13 @@ SMALL = {"units": 8, "members": 2, "epochs": 2, "batch_size": 64}
 def sales(count: int = 150, seed: int = 0, level: float = 100.0) -> np.ndarray:
     """Rises, repeats itself every week, and rests on a price."""
     day = np.arange(count)
-    return level + 0.2 * day + 10 * np.sin(2 * np.pi * day / 7) - 5 * price(count) + np.random.default_rng(seed).normal(size=count)
+    return (
+        level
+        + 0.2 * day
+        + 10 * np.sin(2 * np.pi * day / 7)
+        - 5 * price(count)
+        + np.random.default_rng(seed).normal(size=count)
+    )
 
 
 def price(count: int) -> np.ndarray:
@@ -32,7 +38,11 @@ def write_shop(path: Path, count: int = 150, *, shops: tuple[str, ...] = (), fut
     for number, shop in enumerate(shops or ("",)):
         values = sales(count + future, seed=number, level=100 * (number + 1))
         values[count:] = np.nan
-        columns = {"day": pd.date_range("2024-01-01", periods=count + future), "sales": values, "price": price(count + future)}
+        columns = {
+            "day": pd.date_range("2024-01-01", periods=count + future),
+            "sales": values,
+            "price": price(count + future),
+        }
         parts.append(pd.DataFrame(columns | ({"shop": shop} if shop else {})))
     pd.concat(parts).to_csv(path, index=False)
     return path
@@ -42,7 +52,9 @@ def write_shop(path: Path, count: int = 150, *, shops: tuple[str, ...] = (), fut
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("forecaster")
     path = write_shop(folder / "shop.csv")
-    return neuropil.train("forecaster", data=path, target="sales", horizon=7, out=folder / "run", show_progress=False, **SMALL)
+    return neuropil.train(
+        "forecaster", data=path, target="sales", horizon=7, out=folder / "run", show_progress=False, **SMALL
+    )
 
 
 def test_a_run_ends_beside_its_baselines_with_the_strongest_first(run: Run):
@@ -108,7 +120,12 @@ def test_scores_of_a_file_are_those_of_all_its_origins(run: Run, tmp_path: Path)
 
 def test_the_report_shows_forecasts_errors_and_what_was_done(run: Run):
     page = run.report.read_text()
-    for words in ("What it foretold", "How far ahead it sees", "What comes next", "A step is one day; a season has 7 (from the calendar)"):
+    for words in (
+        "What it foretold",
+        "How far ahead it sees",
+        "What comes next",
+        "A step is one day; a season has 7 (from the calendar)",
+    ):
         assert words in page
     assert page.count("<svg") >= 5
 
@@ -116,7 +133,14 @@ def test_the_report_shows_forecasts_errors_and_what_was_done(run: Run):
 def test_what_is_known_in_advance_must_go_on(tmp_path: Path):
     data = write_shop(tmp_path / "shop.csv")
     run = neuropil.train(
-        "forecaster", data=data, target="sales", known=("price",), horizon=5, out=tmp_path / "run", show_progress=False, **SMALL
+        "forecaster",
+        data=data,
+        target="sales",
+        known=("price",),
+        horizon=5,
+        out=tmp_path / "run",
+        show_progress=False,
+        **SMALL,
     )
     assert "There is no forecast after the end of the data" in run.report.read_text()
     with pytest.raises(InputError) as error:
@@ -131,7 +155,14 @@ def test_what_is_known_in_advance_must_go_on(tmp_path: Path):
 def test_many_series_share_one_net(tmp_path: Path):
     data = write_shop(tmp_path / "shops.csv", shops=("north", "south", "east"))
     run = neuropil.train(
-        "forecaster", data=data, target="sales", series="shop", horizon=3, out=tmp_path / "run", show_progress=False, **SMALL
+        "forecaster",
+        data=data,
+        target="sales",
+        series="shop",
+        horizon=3,
+        out=tmp_path / "run",
+        show_progress=False,
+        **SMALL,
     )
     forecasts = run.predict(data)
     assert forecasts.series == ["north", "south", "east"]
@@ -171,7 +202,9 @@ def test_a_share_that_no_band_holds_is_refused(run: Run, tmp_path: Path):
 
 @pytest.mark.parametrize("cell", [pytest.param("rnn", marks=pytest.mark.slow), "lstm", "mingru"])
 def test_every_cell_trains_and_comes_back(tmp_path: Path, cell: str):
-    run = neuropil.train("forecaster", cell=cell, out=tmp_path / "run", show_progress=False, units=4, members=1, epochs=1)
+    run = neuropil.train(
+        "forecaster", cell=cell, out=tmp_path / "run", show_progress=False, units=4, members=1, epochs=1
+    )
     again = neuropil.load(run.folder)
     assert again.evaluate() == pytest.approx(run.metrics)
 

@@ -36,7 +36,11 @@ def error_of(study: Study, name: str) -> float:
 
 def table_of(study: Study, title: str) -> Table:
     (table,) = [
-        block for section in study.findings.sections if section.title == title for block in section.blocks if isinstance(block, Table)
+        block
+        for section in study.findings.sections
+        if section.title == title
+        for block in section.blocks
+        if isinstance(block, Table)
     ]
     return table
 
@@ -56,7 +60,12 @@ def photograph(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 def test_on_the_photograph_each_step_foretells_better_than_the_one_before(photograph: Study):
-    steps = ["linear regression", "smoothing, fixed kernel", "smoothing, length fitted", "attention, learned projections"]
+    steps = [
+        "linear regression",
+        "smoothing, fixed kernel",
+        "smoothing, length fitted",
+        "attention, learned projections",
+    ]
     errors = [error_of(photograph, name) for name in steps]
     assert errors == sorted(errors, reverse=True)
     assert error_of(photograph, "Gaussian process") < 0.9 * error_of(photograph, "smoothing, length fitted")
@@ -75,14 +84,18 @@ def test_weights_of_attention_are_shares_and_those_of_the_process_are_not(photog
 
 
 def test_with_noise_the_process_becomes_smoothing(photograph: Study):
-    differences = [float(str(row[-1]).replace("−", "-")) for row in table_of(photograph, "When a process is smoothing").rows]
+    differences = [
+        float(str(row[-1]).replace("−", "-")) for row in table_of(photograph, "When a process is smoothing").rows
+    ]
     assert differences == sorted(differences, reverse=True)
     assert differences[0] > 0.1
     assert differences[-1] < 1e-3
 
 
 def test_the_report_has_its_four_pictures(photograph: Study):
-    drawn = [block for section in photograph.findings.sections for block in section.blocks if isinstance(block, Picture)]
+    drawn = [
+        block for section in photograph.findings.sections for block in section.blocks if isinstance(block, Picture)
+    ]
     assert len(drawn) == 4
 
 
@@ -109,7 +122,10 @@ def test_a_length_that_is_given_is_taken(tmp_path: Path):
 
 def test_a_large_table_is_cut_and_says_so(tmp_path: Path):
     study = build(GaussianProcessOptions(data=write_wave(tmp_path / "tide.tsv", 2000), target="tide"), seed=0)
-    assert study.facts()["source"] == f"2,000 rows of 1 features (tide.tsv), of which {MOST_POINTS:,} drawn at random are known"
+    assert (
+        study.facts()["source"]
+        == f"2,000 rows of 1 features (tide.tsv), of which {MOST_POINTS:,} drawn at random are known"
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +142,11 @@ def test_a_large_table_is_cut_and_says_so(tmp_path: Path):
             "this study needs one column of numbers beside the target, but got 18 rows of 2 features (data.csv): "
             "give a file with two columns.",
         ),
-        ("a,b\n1,2\n2,3\n3,5\n", {"target": "b"}, "this study needs at least 5 points to learn from, but got 2: hold fewer out."),
+        (
+            "a,b\n1,2\n2,3\n3,5\n",
+            {"target": "b"},
+            "this study needs at least 5 points to learn from, but got 2: hold fewer out.",
+        ),
         ("a,b\n" + "1,2\n1,5\n" * 9, {"target": "b"}, "'a' must differ between rows, but got 1 in all of them."),
         ("a,b\n" + "1,2\n2,2\n" * 9, {"target": "b"}, "'b' must differ between rows, but got 2 in all of them."),
         ("a,b\n1,2\n", {}, "the table data.csv needs a target, the column to predict: choose from a, b."),
@@ -135,11 +155,17 @@ def test_a_large_table_is_cut_and_says_so(tmp_path: Path):
             {"kernel": "boxcar"},
             "a Gaussian process needs a kernel that is positive definite, but got 'boxcar': choose gaussian or matern.",
         ),
-        (None, {"target": "b"}, "a target is a column of a CSV or TSV, but got 'b' for the embedded photograph: leave it out."),
+        (
+            None,
+            {"target": "b"},
+            "a target is a column of a CSV or TSV, but got 'b' for the embedded photograph: leave it out.",
+        ),
     ],
     ids=["three columns", "texts", "too few", "one x", "one y", "no target", "boxcar", "target without data"],
 )
-def test_what_does_not_fit_gets_its_sentence_and_leaves_no_folder(rows: str | None, options: dict[str, Any], message: str, tmp_path: Path):
+def test_what_does_not_fit_gets_its_sentence_and_leaves_no_folder(
+    rows: str | None, options: dict[str, Any], message: str, tmp_path: Path
+):
     if rows is not None:
         (tmp_path / "data.csv").write_text(rows)
         options = options | {"data": tmp_path / "data.csv"}

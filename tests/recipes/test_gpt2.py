@@ -78,7 +78,9 @@ def test_the_folder_holds_what_a_model_of_ours_is_loaded_from(run: Run):
         torch.testing.assert_close(GPT2.from_pretrained(run.folder)(tokens), model_of(run).model(tokens))
 
 
-@pytest.mark.parametrize("choosing", [{"temperature": 0}, {"temperature": 1.0, "top_k": 5}, {"top_p": 0.8, "repetition_penalty": 1.3}])
+@pytest.mark.parametrize(
+    "choosing", [{"temperature": 0}, {"temperature": 1.0, "top_k": 5}, {"top_p": 0.8, "repetition_penalty": 1.3}]
+)
 def test_a_text_alone_is_written_as_among_others(run: Run, choosing: dict[str, Any]):
     """Alone by the decoder that reads every weight once, among others by the model."""
     from neuropil.sampling.text.filters import Choosing
@@ -95,20 +97,31 @@ def test_rounded_weights_write_on_too(run: Run, precision: str):
     assert len("".join(model_of(run).continued("12 is", length=10, precision=precision))) > 5
     with pytest.raises(InputError) as error:
         next(model_of(run).written(["1", "2"], precision=precision))
-    assert str(error.value) == f"precision {precision} is for one text at a time on a processor, but got 2 texts: leave it out."
+    assert (
+        str(error.value)
+        == f"precision {precision} is for one text at a time on a processor, but got 2 texts: leave it out."
+    )
 
 
 def test_the_command_writes_streams_stops_samples_and_searches(run: Run, capsys: pytest.CaptureFixture[str]):
     folder, model = str(run.folder), model_of(run)
     greedy = "".join(model.continued("12 is", length=12, temperature=0))
-    assert printed_and_complained(capsys, "generate", folder, "12 is", "--length", "12", "--temperature", "0") == (f"12 is{greedy}\n", "")
-    assert printed_and_complained(capsys, "generate", folder, "12 is", "--length", "12", "--temperature", "0", "--stop", "q", "see")[0] == (
-        f"12 is{greedy.split('see')[0]}\n"
+    assert printed_and_complained(capsys, "generate", folder, "12 is", "--length", "12", "--temperature", "0") == (
+        f"12 is{greedy}\n",
+        "",
     )
-    several = printed_and_complained(capsys, "generate", folder, "12 is", "--length", "4", "--samples", "3", "--top-p", "0.9")[0]
+    assert printed_and_complained(
+        capsys, "generate", folder, "12 is", "--length", "12", "--temperature", "0", "--stop", "q", "see"
+    )[0] == (f"12 is{greedy.split('see')[0]}\n")
+    several = printed_and_complained(
+        capsys, "generate", folder, "12 is", "--length", "4", "--samples", "3", "--top-p", "0.9"
+    )[0]
     assert several.count("\n---\n12 is") == 2
     searched = model.searched("12 is", beam=3, length=6)[0].text
-    assert printed_and_complained(capsys, "generate", folder, "12 is", "--length", "6", "--beam", "3")[0] == f"12 is{searched}\n"
+    assert (
+        printed_and_complained(capsys, "generate", folder, "12 is", "--length", "6", "--beam", "3")[0]
+        == f"12 is{searched}\n"
+    )
 
 
 def test_what_happens_at_the_borders_is_said(run: Run, capsys: pytest.CaptureFixture[str]):
@@ -141,14 +154,19 @@ def test_what_happens_at_the_borders_is_said(run: Run, capsys: pytest.CaptureFix
     ],
 )
 def test_bad_options_are_refused(run: Run, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):
-    assert printed_and_complained(capsys, "generate", str(run.folder), "12", *words, code=2)[1] == f"neuropil: {sentence}\n"
+    assert (
+        printed_and_complained(capsys, "generate", str(run.folder), "12", *words, code=2)[1]
+        == f"neuropil: {sentence}\n"
+    )
 
 
 def test_a_folder_of_texts_is_read(tmp_path: Path):
     (tmp_path / "texts" / "inner").mkdir(parents=True)
     (tmp_path / "texts" / "b.txt").write_text(TEXT[:2000])
     (tmp_path / "texts" / "inner" / "a.txt.gz").write_bytes(gzip.compress(TEXT[2000:4000].encode()))
-    run = neuropil.train("gpt2", data=tmp_path / "texts", out=tmp_path / "run", show_progress=False, **SMALL | {"updates": 2})
+    run = neuropil.train(
+        "gpt2", data=tmp_path / "texts", out=tmp_path / "run", show_progress=False, **SMALL | {"updates": 2}
+    )
     assert run.settings["facts"]["source"] == "4,002 characters (texts)"
 
 

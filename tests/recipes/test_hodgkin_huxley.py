@@ -64,7 +64,11 @@ def test_every_part_of_the_report_has_its_picture(study: Study):
 
 def test_an_action_potential_lies_between_the_reversal_potentials(study: Study):
     (facts,) = (block for block in study.findings.sections[0].blocks if isinstance(block, Numbers))
-    values = {fact.label: float(fact.value.removesuffix(" mV").replace("−", "-")) for fact in facts.items if isinstance(fact, Number)}
+    values = {
+        fact.label: float(fact.value.removesuffix(" mV").replace("−", "-"))
+        for fact in facts.items
+        if isinstance(fact, Number)
+    }
     assert -77 < values["lowest"] < values["rest"] < values["takes off at"] < 0 < values["peak"] < 50
 
 
@@ -98,7 +102,9 @@ def test_a_second_pulse_is_refused_at_first_then_must_be_stronger_then_need_not_
     axon = Axon(options_with())
     threshold = axon.threshold()
     assert threshold is not None
-    ratios = (axon.least_second_strength(torch.tensor([4.0, 11.0, 15.0, 19.0], dtype=torch.double), threshold) / threshold).tolist()
+    ratios = (
+        axon.least_second_strength(torch.tensor([4.0, 11.0, 15.0, 19.0], dtype=torch.double), threshold) / threshold
+    ).tolist()
     assert math.isnan(ratios[0])
     assert ratios[1] > ratios[2] > 1 > ratios[3]
 
@@ -129,7 +135,10 @@ def test_phases_follow_each_other_and_turn_where_the_voltage_does():
 def test_a_membrane_without_sodium_has_no_threshold_and_the_report_says_so(tmp_path: Path):
     study = study_in(tmp_path, sodium=0.0)
     assert "It answers no pulse of 1 ms up to 59 µA/cm² with a spike" in words_of(study, "No threshold")
-    assert words_of(study, "How fast it fires") == "No constant current up to 100 µA/cm² makes this membrane fire on and on."
+    assert (
+        words_of(study, "How fast it fires")
+        == "No constant current up to 100 µA/cm² makes this membrane fire on and on."
+    )
     assert study.evaluate()[0].metrics == {"ms_of_spike_time_error": 0.0, "spikes": 0.0}
 
 
@@ -156,7 +165,10 @@ def test_currents_of_a_file_are_used_step_by_step(tmp_path: Path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"dt": 0.2}, "a step of staggered must not skip the opening of a gate, but got dt = 0.2 ms: the largest that works is 0.11 ms."),
+        (
+            {"dt": 0.2},
+            "a step of staggered must not skip the opening of a gate, but got dt = 0.2 ms: the largest that works is 0.11 ms.",
+        ),
         (
             {"dt": 0.05, "method": "rk4", "currents": (-20.0,)},
             "a step of rk4 must be stable, but got dt = 0.05 ms: the largest that works is 0.03 ms.",
@@ -182,4 +194,7 @@ def test_a_file_with_a_current_too_negative_for_the_step_is_refused_before_anyth
 def test_a_run_that_would_not_fit_into_memory_is_refused():
     with pytest.raises(InputError) as error:
         RECIPE.build(options_with(duration=1e6), 0)
-    assert str(error.value) == "a run keeps up to 20,000,000 voltages, but got 80,000,000: make it shorter, or its steps longer."
+    assert (
+        str(error.value)
+        == "a run keeps up to 20,000,000 voltages, but got 80,000,000: make it shorter, or its steps longer."
+    )

@@ -54,7 +54,9 @@ def test_the_report_shows_all_parts_with_their_units(run: Run):
 
 
 def test_a_neuron_in_millivolts_is_simulated_in_millivolts(tmp_path: Path):
-    run = simulated(tmp_path, rest=-65.0, threshold=-50.0, reset=-65.0, inputs=[2.0], duration=50, orders=[0], spike_times="grid")
+    run = simulated(
+        tmp_path, rest=-65.0, threshold=-50.0, reset=-65.0, inputs=[2.0], duration=50, orders=[0], spike_times="grid"
+    )
     with np.load(run.folder / "traces.npz") as traces:
         assert traces["inputs"].tolist() == [30.0]
         assert -65.001 < traces["voltages"].min() < traces["voltages"].max() <= -50
@@ -108,7 +110,9 @@ def test_a_long_simulation_is_kept_whole_and_drawn_in_part(tmp_path: Path):
         ({"drive": "no.csv"}, "inputs over time must be in a file that exists, but got 'no.csv'."),
     ],
 )
-def test_what_cannot_be_simulated_is_refused_before_anything_is_written(tmp_path: Path, wrong: dict[str, Any], sentence: str):
+def test_what_cannot_be_simulated_is_refused_before_anything_is_written(
+    tmp_path: Path, wrong: dict[str, Any], sentence: str
+):
     with pytest.raises(InputError) as error:
         simulated(tmp_path, **wrong)
     assert str(error.value) == sentence

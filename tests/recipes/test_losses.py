@@ -10,7 +10,14 @@ from torch.nn import functional as F
 import neuropil
 from neuropil.inspection.report.page import Table
 from neuropil.parts.losses import frobenius_penalty, l1_penalty
-from neuropil.recipes.losses import Choice, LossesOptions, Penalised, bernoulli_of_classes, build, squared_error_of_shares
+from neuropil.recipes.losses import (
+    Choice,
+    LossesOptions,
+    Penalised,
+    bernoulli_of_classes,
+    build,
+    squared_error_of_shares,
+)
 from neuropil.tasks.study import Study
 from neuropil.tasks.trial import new_mlp
 
@@ -23,7 +30,13 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 def tables(study: Study, title: str) -> list[Table]:
-    return [block for section in study.findings.sections if section.title == title for block in section.blocks if isinstance(block, Table)]
+    return [
+        block
+        for section in study.findings.sections
+        if section.title == title
+        for block in section.blocks
+        if isinstance(block, Table)
+    ]
 
 
 def number(cell: object) -> float:
@@ -58,7 +71,11 @@ def test_from_logits_is_right_where_the_formula_as_written_breaks(study: Study):
 
 
 def test_the_l1_penalty_leaves_weights_at_zero_and_the_frobenius_penalty_does_not(study: Study):
-    shares = {result.name: result.metrics["near_zero_share"] for result in study.evaluate() if "near_zero_share" in result.metrics}
+    shares = {
+        result.name: result.metrics["near_zero_share"]
+        for result in study.evaluate()
+        if "near_zero_share" in result.metrics
+    }
     l1 = [share for name, share in shares.items() if "L1" in name]
     frobenius = [share for name, share in shares.items() if "Frobenius" in name]
     assert l1 == sorted(l1), "the stronger, the more"

@@ -65,7 +65,9 @@ def test_gradient_descent_leaves_the_valley_beyond_twice_the_inverse_curvature(s
 
 
 def test_all_rules_see_the_same_batches_and_each_example_once_in_a_pass():
-    batches = [batch for batch in mini_batches(442, OptimizersOptions(steps=13, batch_size=32), seed=0) if batch is not None]
+    batches = [
+        batch for batch in mini_batches(442, OptimizersOptions(steps=13, batch_size=32), seed=0) if batch is not None
+    ]
     assert [len(batch) for batch in batches] == [32] * 13
     assert len(torch.cat(batches).unique()) == 13 * 32
     again = mini_batches(442, OptimizersOptions(steps=13, batch_size=32), seed=0)

@@ -28,7 +28,9 @@ def table_of_numbers(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    study = build(OverfittingOptions(hidden=(128,), updates=100, examples=60, batch_size=20, learning_rate=4e-3), seed=0)
+    study = build(
+        OverfittingOptions(hidden=(128,), updates=100, examples=60, batch_size=20, learning_rate=4e-3), seed=0
+    )
     study.train(tmp_path_factory.mktemp("overfitting"), show_progress=False)
     return study
 
@@ -105,7 +107,10 @@ def test_numbers_have_no_wrong_classes(tmp_path: Path):
     options = OverfittingOptions(data=DataConfig(data=table_of_numbers(tmp_path), target="progress"), wrong_labels=0.2)
     with pytest.raises(InputError) as error:
         build(options, seed=0)
-    assert str(error.value) == "wrong_labels needs data with classes, but got 442 rows of 10 features (diabetes.csv): leave it out."
+    assert (
+        str(error.value)
+        == "wrong_labels needs data with classes, but got 442 rows of 10 features (diabetes.csv): leave it out."
+    )
 
 
 def test_more_examples_than_there_are_cannot_be_few():

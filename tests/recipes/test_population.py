@@ -29,7 +29,9 @@ def number(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
-def test_fifty_neurons_that_expect_noise_are_exact_enough_and_bear_it_better_than_those_that_do_not(study: tuple[Study, Path]):
+def test_fifty_neurons_that_expect_noise_are_exact_enough_and_bear_it_better_than_those_that_do_not(
+    study: tuple[Study, Path],
+):
     own, careless, formula = study[0].evaluate()
     assert own.metrics["rmse_of_exact_rates"] <= 0.014
     assert own.metrics["rmse_of_noisy_rates"] < 0.6 * careless.metrics["rmse_of_noisy_rates"]
@@ -63,7 +65,10 @@ def test_the_folder_holds_what_was_simulated(study: tuple[Study, Path]):
     ("options", "message"),
     [
         ({"function": "sqrt(x)"}, "a function must be finite wherever the population may be, but got [nan] at (-1)."),
-        ({"highest": 600.0}, "max_rates must be above 0 and below 500 Hz, which the refractory period allows, but got 100 to 600 Hz."),
+        (
+            {"highest": 600.0},
+            "max_rates must be above 0 and below 500 Hz, which the refractory period allows, but got 100 to 600 Hz.",
+        ),
         ({"lowest": 300.0}, "lowest must not be above highest, but got 300 and 200 Hz."),
         (
             {"dt": 5.0},

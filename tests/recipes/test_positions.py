@@ -41,8 +41,15 @@ def test_only_without_positions_shuffled_patches_are_the_same_picture(study: Stu
 
 def test_every_section_has_its_picture(study: Study):
     titles = [section.title for section in study.findings.sections]
-    assert titles == ["Sinusoidal positions", "Learning with and without", "Shuffled patches", "What was learned about places"]
-    assert [sum(isinstance(block, Picture | Gallery) for block in section.blocks) for section in study.findings.sections] == [2, 1, 1, 1]
+    assert titles == [
+        "Sinusoidal positions",
+        "Learning with and without",
+        "Shuffled patches",
+        "What was learned about places",
+    ]
+    assert [
+        sum(isinstance(block, Picture | Gallery) for block in section.blocks) for section in study.findings.sections
+    ] == [2, 1, 1, 1]
 
 
 @settings(deadline=None, max_examples=15)

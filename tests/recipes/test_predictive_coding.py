@@ -35,7 +35,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_it_stands_beside_logistic_regression_and_backpropagation_on_the_same_layers(run: Run):
     names = [result.name for result in run.results]
-    assert names == ["predictive_coding", "logistic regression", "back-propagation, the same layers", "always the most frequent class"]
+    assert names == [
+        "predictive_coding",
+        "logistic regression",
+        "back-propagation, the same layers",
+        "always the most frequent class",
+    ]
 
 
 def test_it_comes_back_and_its_held_out_score_is_that_of_the_run(run: Run):
@@ -83,7 +88,10 @@ def test_a_table_of_numbers_is_learned_and_generated(tmp_path: Path):
     own, linear, *_ = experiment.evaluate()
     assert set(own.metrics) == {"loss", "squared_error", "absolute_error"}
     assert linear.name == "linear regression"
-    sections = {section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "run" / "metrics.jsonl"))}
+    sections = {
+        section.title: section.blocks
+        for section in experiment.sections(read_history(tmp_path / "run" / "metrics.jsonl"))
+    }
     (table,) = (block for block in sections["What it generates"] if isinstance(block, Table))
     assert [row[0] for row in table.rows] == names
     assert len(table.header) == 6
@@ -136,7 +144,9 @@ def test_incremental_learning_goes_on_between_two_visits_of_a_batch(tmp_path: Pa
 
 
 def test_incremental_learning_is_an_option(tmp_path: Path):
-    run = neuropil.train("predictive_coding", out=tmp_path / "run", show_progress=False, incremental=True, steps=3, **SMALL)
+    run = neuropil.train(
+        "predictive_coding", out=tmp_path / "run", show_progress=False, incremental=True, steps=3, **SMALL
+    )
     updates = max(row["step"] for row in run.history)
     assert updates == 3 * len(run.experiment().own.training_batches)  # type: ignore[attr-defined]  # the experiment of this recipe
 

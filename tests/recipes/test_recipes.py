@@ -20,7 +20,10 @@ def test_hyphens_stand_for_underscores():
 
 
 def test_an_unknown_system_is_refused_with_the_nearest():
-    assert refusal(recipes.find, "lof") == "a system must be one that `neuropil list` shows, but got 'lof': did you mean 'lif'?"
+    assert (
+        refusal(recipes.find, "lof")
+        == "a system must be one that `neuropil list` shows, but got 'lof': did you mean 'lif'?"
+    )
 
 
 def test_a_verb_starts_its_own_systems_alone():
@@ -38,7 +41,9 @@ def test_a_verb_starts_its_own_systems_alone():
 def test_a_file_is_simulated_as_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     rule = "a network must be described in a TOML file that exists, but got 'brian.toml': "
-    assert refusal(recipes.find_simulation, "brian.toml") == f"{rule}neuropil show spiking_network tells how to write one."
+    assert (
+        refusal(recipes.find_simulation, "brian.toml") == f"{rule}neuropil show spiking_network tells how to write one."
+    )
     Path("brain.toml").touch()
     assert refusal(recipes.find_simulation, "brian.toml") == f"{rule}did you mean 'brain.toml'?"
 

@@ -66,11 +66,15 @@ def test_open_gates_keep_the_gradient_of_a_scan_exactly():
     """Without an input the gates of minGRU stand at σ(−5), and each step keeps the rest."""
     cell = opened("mingru", 8, 0)
     norms = torch.tensor(profile_time(cell, torch.zeros(1, STEPS, EMBEDDING)).norms)
-    torch.testing.assert_close(norms / norms[0], torch.tensor(OPEN).sigmoid() ** torch.arange(float(STEPS)), rtol=1e-3, atol=0)
+    torch.testing.assert_close(
+        norms / norms[0], torch.tensor(OPEN).sigmoid() ** torch.arange(float(STEPS)), rtol=1e-3, atol=0
+    )
 
 
 def test_open_gates_keep_what_closed_ones_lose(study: Study):
-    kept = {result.name: result.metrics["gradient_kept"] for result in study.evaluate() if "gradient_kept" in result.metrics}
+    kept = {
+        result.name: result.metrics["gradient_kept"] for result in study.evaluate() if "gradient_kept" in result.metrics
+    }
     for name in ("LSTM", "GRU", "minGRU"):
         assert 0.2 < kept[f"{name}, open gates"] < 5
         assert kept[f"{name}, as it begins"] < 0.1
@@ -112,5 +116,7 @@ def test_timings_are_no_results(study: Study, tmp_path: Path):
 def test_it_reads_the_users_own_text(tmp_path: Path):
     path = tmp_path / "book.txt"
     path.write_text(SENTENCES)
-    run = neuropil.train("recurrence", data=path, units=8, steps=10, updates=10, out=tmp_path / "run", show_progress=False)
+    run = neuropil.train(
+        "recurrence", data=path, units=8, steps=10, updates=10, out=tmp_path / "run", show_progress=False
+    )
     assert "book.txt" in run.settings["facts"]["source"]

@@ -12,7 +12,15 @@ from neuropil.runs.run import Run
 from neuropil.tasks.translation.report import by_length
 from tasks.translated_dates import write_pairs
 
-SMALL = {"units": 16, "embedding": 8, "layers": 1, "epochs": 2, "batch_size": 64, "tokens": "characters", "dropout": 0.0}
+SMALL = {
+    "units": 16,
+    "embedding": 8,
+    "layers": 1,
+    "epochs": 2,
+    "batch_size": 64,
+    "tokens": "characters",
+    "dropout": 0.0,
+}
 
 
 def train_small(folder: Path, **options: object) -> Run:
@@ -48,7 +56,9 @@ def test_looking_at_a_translation_gives_the_weights_of_the_decoder(run: Run):
     torch.testing.assert_close(torch.as_tensor(cross.weights).sum(-1), torch.ones(1, len(cross.queries)))
 
 
-def test_translate_writes_a_page_that_shows_where_it_looked(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_translate_writes_a_page_that_shows_where_it_looked(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     page = tmp_path / "looked.html"
     main(["translate", str(run.folder), "5 November 2026", "٥ نوفمبر ٢٠٢٦", "--beam", "2", "--attention", str(page)])
     assert page.read_text(encoding="utf-8").count("<neuropil-alignment") == 2
@@ -61,17 +71,30 @@ def test_the_report_shows_where_it_looks_and_what_length_costs(run: Run):
     assert "characters of the source" in page
 
 
-def test_without_attention_there_is_nothing_to_look_at(without_attention: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_without_attention_there_is_nothing_to_look_at(
+    without_attention: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     page = without_attention.report.read_text(encoding="utf-8")
     assert "Where it looks" not in page
     assert "characters of the source" in page
     assert isinstance(without_attention.translate("5 November 2026", beam=2), str)
     with pytest.raises(SystemExit) as exit:
-        main(["translate", str(without_attention.folder), "5 November 2026", "--attention", str(tmp_path / "looked.html")])
+        main(
+            [
+                "translate",
+                str(without_attention.folder),
+                "5 November 2026",
+                "--attention",
+                str(tmp_path / "looked.html"),
+            ]
+        )
     assert exit.value.code == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err == "neuropil: --attention shows where a model looked, but got a model without attention: leave it out.\n"
+    assert (
+        printed.err
+        == "neuropil: --attention shows where a model looked, but got a model without attention: leave it out.\n"
+    )
     assert not (tmp_path / "looked.html").exists()
 
 
@@ -82,7 +105,9 @@ def test_the_gates_of_reader_and_writer_are_shown(without_attention: Run, run: R
     assert "decoder.recurrence.forwards.0" in printed
     page = (without_attention.folder / "gates.html").read_text(encoding="utf-8")
     assert "forget" in page
-    main(["inspect", str(run.folder), "--gates", "5 November 2026"])  # Bahdanau's decoder goes step by step, and is not watched
+    main(
+        ["inspect", str(run.folder), "--gates", "5 November 2026"]
+    )  # Bahdanau's decoder goes step by step, and is not watched
     assert "encoder.forwards.0" in capsys.readouterr().out
 
 
@@ -92,7 +117,11 @@ def test_two_vocabularies_need_two_files(without_attention: Run):
 
 
 @pytest.mark.parametrize(
-    "options", [{"attention": "general", "input_feeding": True, "own_share": 0.3}, {"attention": "concat", "cell": "mingru", "layers": 2}]
+    "options",
+    [
+        {"attention": "general", "input_feeding": True, "own_share": 0.3},
+        {"attention": "concat", "cell": "mingru", "layers": 2},
+    ],
 )
 def test_other_attentions_and_cells_are_options(tmp_path: Path, options: dict[str, object]):
     run = train_small(tmp_path, epochs=1, bidirectional=False, **options)
@@ -119,7 +148,13 @@ def test_groups_of_lengths_hold_every_text_once():
     sources = ["x" * length for length in (*range(1, 41), 90, 7, 7)]
     right = [len(source) % 2 == 0 for source in sources]
     groups = by_length(sources, right)
-    assert [(low, high, len(within)) for low, high, within in groups] == [(1, 9, 11), (10, 20, 11), (21, 31, 11), (32, 39, 8), (40, 90, 2)]
+    assert [(low, high, len(within)) for low, high, within in groups] == [
+        (1, 9, 11),
+        (10, 20, 11),
+        (21, 31, 11),
+        (32, 39, 8),
+        (40, 90, 2),
+    ]
     assert sum(sum(within) for _, _, within in groups) == sum(right)
     assert by_length(["ab"] * 5, [True] * 5) == [(2, 2, [True] * 5)]
 

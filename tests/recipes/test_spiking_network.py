@@ -32,7 +32,12 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path]:
 
 def test_the_embedded_network_fires_irregularly_at_moderate_rates_and_not_together(embedded: tuple[Study, Path]):
     results = {result.name: result.metrics for result in embedded[0].evaluate()}
-    assert list(results) == ["excitatory", "excitatory, if it were random", "inhibitory", "inhibitory, if it were random"]
+    assert list(results) == [
+        "excitatory",
+        "excitatory, if it were random",
+        "inhibitory",
+        "inhibitory, if it were random",
+    ]
     for group in ("excitatory", "inhibitory"):
         own, random = results[group], results[f"{group}, if it were random"]
         assert 1 < own["rate_hz"] < 60

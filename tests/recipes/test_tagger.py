@@ -23,7 +23,14 @@ def write_tags(path: Path, count: int = 160) -> Path:
     for number in range(count):
         subject, verb = NAMES[number % 6], VERBS[number % 4]
         thing = OTHERS[number // 4 % 4] if number % 3 else NAMES[number // 5 % 6]
-        lines += [f"{subject}\tSUBJECT", f"{verb}\tVERB", *([f"good{number}\tWHICH"] if number % 2 else []), f"{thing}\tOBJECT", ".\tO", ""]
+        lines += [
+            f"{subject}\tSUBJECT",
+            f"{verb}\tVERB",
+            *([f"good{number}\tWHICH"] if number % 2 else []),
+            f"{thing}\tOBJECT",
+            ".\tO",
+            "",
+        ]
     return write_text(path, *lines)
 
 
@@ -80,7 +87,11 @@ def test_results_stand_beside_the_most_frequent_tags(run: Run):
 
 
 def test_a_file_of_the_users_is_scored(run: Run, tmp_path: Path):
-    path = write_text(tmp_path / "more.tsv", "Ada proves songs .\tSUBJECT VERB OBJECT O", "Alan counts Grace .\tSUBJECT VERB OBJECT VERB")
+    path = write_text(
+        tmp_path / "more.tsv",
+        "Ada proves songs .\tSUBJECT VERB OBJECT O",
+        "Alan counts Grace .\tSUBJECT VERB OBJECT VERB",
+    )
     scores = run.evaluate(path)
     assert scores["exact_accuracy"] == 0.5
     assert scores["token_accuracy"] == 7 / 8
@@ -138,7 +149,12 @@ def test_it_learns_the_fields_of_dates(tmp_path: Path):
     assert run.metrics["exact_accuracy"] > 0.99
     texts = make_date_fields(0, 0, 200, seed=1).test
     assert (
-        torch.tensor([run.predict([list(text)]).tags[0] == list(tags) for text, tags in zip(texts.tokens, texts.tags, strict=True)])
+        torch.tensor(
+            [
+                run.predict([list(text)]).tags[0] == list(tags)
+                for text, tags in zip(texts.tokens, texts.tags, strict=True)
+            ]
+        )
         .double()
         .mean()
         > 0.98

@@ -38,7 +38,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train_small(tmp_path_factory.mktemp("classifier"))
 
 
-TEXTS = ["Returns the shortest path between two nodes of the graph.", "Applies dropout to a tensor.", "", "Wörter, die niemand kennt"]
+TEXTS = [
+    "Returns the shortest path between two nodes of the graph.",
+    "Applies dropout to a tensor.",
+    "",
+    "Wörter, die niemand kennt",
+]
 
 
 def test_the_folder_classifies_in_another_process_as_the_run_itself(run: Run):
@@ -90,7 +95,9 @@ def test_a_file_of_the_users_is_scored(run: Run, tmp_path: Path):
     path = tmp_path / "more.tsv.gz"
     path.write_bytes(gzip.compress("\n".join(rows).encode()))
     said = run.predict([row.split("\t")[0] for row in rows]).labels
-    assert run.evaluate(path)["accuracy"] == pytest.approx(sum(a == row.split("\t")[1] for a, row in zip(said, rows, strict=True)) / 60)
+    assert run.evaluate(path)["accuracy"] == pytest.approx(
+        sum(a == row.split("\t")[1] for a, row in zip(said, rows, strict=True)) / 60
+    )
     assert refusal(run.evaluate, [path, path]) == "labelled texts are one file, but got 2."
     write_text(tmp_path / "odd.tsv", "a text\ttorch", "a text\tjax")
     assert refusal(run.evaluate, tmp_path / "odd.tsv") == (
@@ -98,7 +105,9 @@ def test_a_file_of_the_users_is_scored(run: Run, tmp_path: Path):
     )
 
 
-def test_predict_takes_files_and_texts(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+def test_predict_takes_files_and_texts(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
     path = write_text(tmp_path / "texts.txt", *TEXTS[:2])
     main(["predict", str(run.folder), str(path), TEXTS[1]])
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
@@ -107,20 +116,27 @@ def test_predict_takes_files_and_texts(run: Run, tmp_path: Path, capsys: pytest.
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit):
         main(["predict", str(run.folder), "text.txt"])
-    assert capsys.readouterr().err == "neuropil: texts are read from files that exist, but got 'text.txt': did you mean 'texts.txt'?\n"
+    assert (
+        capsys.readouterr().err
+        == "neuropil: texts are read from files that exist, but got 'text.txt': did you mean 'texts.txt'?\n"
+    )
 
 
 def test_an_answer_develops_word_by_word(run: Run):
     tokens, probabilities = cast(TextClassifier, run.trained).develop(TEXTS[0])
     assert tokens == ["returns", "the", "shortest", "path", "between", "two", "nodes", "of", "the", "graph", "."]
     for count in range(1, len(tokens) + 1):
-        torch.testing.assert_close(probabilities[count - 1], run.predict(" ".join(tokens[:count])).scores[0], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(
+            probabilities[count - 1], run.predict(" ".join(tokens[:count])).scores[0], atol=1e-5, rtol=1e-4
+        )
 
 
 def test_long_texts_are_cut_where_the_user_says_and_counted(tmp_path: Path):
     run = train_small(tmp_path, max_tokens=5, read_from="beginning", epochs=1)
     note = run.settings["facts"]["notes"][-1]
-    assert re.fullmatch(r"\d+ of 173 training texts have more than 5 tokens, of which only the first 5 are read\.", note)
+    assert re.fullmatch(
+        r"\d+ of 173 training texts have more than 5 tokens, of which only the first 5 are read\.", note
+    )
     assert note in run.report.read_text()
     long = "one two three four five six seven"
     torch.testing.assert_close(run.predict(long).scores, run.predict("one two three four five").scores)
@@ -135,7 +151,12 @@ def test_texts_may_be_cut_into_other_tokens(tmp_path: Path, tokens: str):
 
 def test_the_report_shows_mistakes_and_how_an_answer_comes(run: Run):
     page = run.report.read_text()
-    for words in ("Where it errs", "How it comes to an answer", "Telling words", "accuracy against the length of a text"):
+    for words in (
+        "Where it errs",
+        "How it comes to an answer",
+        "Telling words",
+        "accuracy against the length of a text",
+    ):
         assert words in page
 
 

@@ -82,7 +82,9 @@ def test_without_a_memory_there_is_nothing_to_compare_with():
 def test_the_report_shows_films_and_how_long_it_remembers(tmp_path: Path):
     experiment = build(TrackerOptions().override(films=30, **SMALL), seed=0)
     experiment.train(tmp_path, show_progress=False)
-    sections = {section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))}
+    sections = {
+        section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))
+    }
     assert list(sections) == ["How it learned", "What it follows", "How long it remembers", "Parameters", "Data"]
     assert sum(isinstance(block, Picture) for block in sections["What it follows"]) == 2
     (table,) = [block for block in sections["How long it remembers"] if isinstance(block, Table)]
@@ -138,7 +140,10 @@ def test_scores_on_the_users_own_films(own: tuple[Run, Path], tmp_path: Path):
 def test_frames_of_another_shape_are_refused(run: Run):
     with pytest.raises(InputError) as error:
         run.predict(np.zeros((5, 8, 8), dtype=np.uint8))
-    assert str(error.value) == "frames must be bytes of the shape (film, time, 1, 28, 28), but got (5, 8, 8) of torch.uint8."
+    assert (
+        str(error.value)
+        == "frames must be bytes of the shape (film, time, 1, 28, 28), but got (5, 8, 8) of torch.uint8."
+    )
 
 
 @pytest.mark.slow

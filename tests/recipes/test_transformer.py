@@ -70,13 +70,17 @@ def test_one_matrix_for_two_vocabularies_is_refused_before_a_folder_is_made(tmp_
 def test_texts_that_are_all_too_long_are_refused(tmp_path: Path):
     with pytest.raises(InputError) as error:
         train_small(tmp_path, max_tokens=3)
-    assert str(error.value) == ("training needs pairs of at most 3 tokens, but got none: give shorter texts or a larger --max-tokens.")
+    assert str(error.value) == (
+        "training needs pairs of at most 3 tokens, but got none: give shorter texts or a larger --max-tokens."
+    )
 
 
 def test_long_texts_are_counted_in_the_report(tmp_path: Path):
     run = train_small(tmp_path, max_tokens=24)
     note = run.settings["facts"]["notes"][-1]
-    assert re.fullmatch(r"[1-9]\d* of 255 training pairs have a side of more than 24 tokens and are left out of training\.", note)
+    assert re.fullmatch(
+        r"[1-9]\d* of 255 training pairs have a side of more than 24 tokens and are left out of training\.", note
+    )
     assert note in run.report.read_text()
 
 
@@ -107,7 +111,10 @@ def test_a_run_without_a_translator_says_so(tmp_path: Path):
     run = neuropil.train("mlp", hidden=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
     with pytest.raises(RunError) as error:
         run.translate("text")
-    assert str(error.value) == f"{run.folder} must hold a model that translates, but got a run of mlp: train a transformer."
+    assert (
+        str(error.value)
+        == f"{run.folder} must hold a model that translates, but got a run of mlp: train a transformer."
+    )
 
 
 # --- neuropil translate ------------------------------------------------------------------------------------------------------------
@@ -128,7 +135,9 @@ def test_translate_takes_texts_files_and_standard_input(
     assert capsys.readouterr().out.splitlines() == run.translate(texts, beam=2)
 
 
-def test_translate_writes_a_page_that_shows_where_it_looked(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_translate_writes_a_page_that_shows_where_it_looked(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     page = tmp_path / "looked.html"
     main(["translate", str(run.folder), "5 November 2026", "٥ نوفمبر ٢٠٢٦", "--attention", str(page)])
     assert page.read_text(encoding="utf-8").count("<neuropil-alignment") == 2
@@ -147,7 +156,9 @@ def test_a_beam_of_nothing_is_refused(run: Run, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err == "neuropil: beam must be at least 1, but got 0.\n"
 
 
-def test_bytes_that_are_no_text_are_refused(run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+def test_bytes_that_are_no_text_are_refused(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
     with pytest.raises(SystemExit) as exit:
         main(["translate", str(run.folder), "5\udcff Nov"])
     assert exit.value.code == 2
@@ -169,7 +180,9 @@ def test_looking_at_a_translation_gives_weights_for_every_layer(run: Run):
 
 
 def test_the_dates_of_make_demo_are_unseen():
-    texts = shlex.split(re.search(r"^UNSEEN := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)[1])  # type: ignore[index]
+    texts = shlex.split(
+        re.search(r"^UNSEEN := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    )  # type: ignore[index]
     splits = prepare_pairs(PairDataConfig(), seed=0)
     assert len(texts) == 5
     assert set(texts) <= set(splits.test.sources)

@@ -22,7 +22,11 @@ def study_of(function: str, folder: Path, **net: float) -> Study:
 
 def words(study: Study, title: str) -> str:
     return " ".join(
-        block.text for section in study.findings.sections if section.title == title for block in section.blocks if isinstance(block, Text)
+        block.text
+        for section in study.findings.sections
+        if section.title == title
+        for block in section.blocks
+        if isinstance(block, Text)
     )
 
 
@@ -65,10 +69,15 @@ def test_a_polynomial_of_enough_coefficients_is_exact_for_a_polynomial():
     ("function", "message"),
     [
         ("sn(x)", "unknown name 'sn' at character 1 of 'sn(x)': did you mean 'sin'?"),
-        ("1/x", "1/x must be finite on the whole interval, but got inf at x = 0: move the ends of the interval or change the function."),
+        (
+            "1/x",
+            "1/x must be finite on the whole interval, but got inf at x = 0: move the ends of the interval or change the function.",
+        ),
     ],
 )
-def test_a_function_that_does_not_fit_gets_its_sentence_and_leaves_no_folder(function: str, message: str, tmp_path: Path):
+def test_a_function_that_does_not_fit_gets_its_sentence_and_leaves_no_folder(
+    function: str, message: str, tmp_path: Path
+):
     with pytest.raises(InputError) as error:
         neuropil.train("universal_approximation", out=tmp_path / "run", function=function, show_progress=False)
     assert str(error.value) == message

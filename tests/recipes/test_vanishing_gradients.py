@@ -9,7 +9,14 @@ import neuropil
 from neuropil.data.examples.embedded import load_digits
 from neuropil.inspection.gradients import profile_time
 from neuropil.inspection.report.page import Table
-from neuropil.recipes.vanishing_gradients import OPEN, VanishingGradientsOptions, build, in_time, open_lstm, rotating_rnn
+from neuropil.recipes.vanishing_gradients import (
+    OPEN,
+    VanishingGradientsOptions,
+    build,
+    in_time,
+    open_lstm,
+    rotating_rnn,
+)
 from neuropil.tasks.study import Study
 
 DEPTH = 8
@@ -23,7 +30,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 def kept(study: Study) -> dict[str, float]:
-    return {result.name: result.metrics["gradient_kept"] for result in study.evaluate() if "gradient_kept" in result.metrics}
+    return {
+        result.name: result.metrics["gradient_kept"] for result in study.evaluate() if "gradient_kept" in result.metrics
+    }
 
 
 def test_logistic_layers_leave_a_little_less_than_a_quarter_each(study: Study):
@@ -49,7 +58,9 @@ def test_the_diagnosis_says_what_it_sees(study: Study):
     sentences = {str(row[0]): str(row[1]) for row in table.rows}
     assert "(vanishing)" in sentences["logistic"]
     assert "(exploding)" in sentences["ReLU, large weights"]
-    assert not any("ishing" in sentences[name] or "exploding" in sentences[name] for name in ("tanh", "logistic, batch norm"))
+    assert not any(
+        "ishing" in sentences[name] or "exploding" in sentences[name] for name in ("tanh", "logistic, batch norm")
+    )
 
 
 @pytest.mark.parametrize("w", [0.8, 1.0, 1.2])

@@ -28,7 +28,9 @@ def write_folder(root: Path, height: int, width: int, count: int = 6) -> Path:
     for name, low in (("dark", 0), ("light", 128)):
         (root / name).mkdir(parents=True)
         for index in range(count):
-            Image.fromarray(generator.integers(low, low + 128, (height, width, 3), dtype=np.uint8)).save(root / name / f"{index}.png")
+            Image.fromarray(generator.integers(low, low + 128, (height, width, 3), dtype=np.uint8)).save(
+                root / name / f"{index}.png"
+            )
     return root
 
 
@@ -50,7 +52,9 @@ def test_the_folder_opens_in_hugging_faces_library_with_equal_logits(run: Run):
 def test_their_processor_makes_our_pictures_ready(run: Run):
     processor = AutoImageProcessor.from_pretrained(run.folder)
     picture = load_digits().inputs[0]
-    ready = processor(picture.permute(1, 2, 0).numpy(), return_tensors="pt", input_data_format="channels_last")["pixel_values"]
+    ready = processor(picture.permute(1, 2, 0).numpy(), return_tensors="pt", input_data_format="channels_last")[
+        "pixel_values"
+    ]
     model = run.model
     assert isinstance(model, ViT)
     torch.testing.assert_close(ready, model.standardize(picture[None]), atol=1e-4, rtol=1e-4)
@@ -68,7 +72,9 @@ def test_it_comes_back_and_stands_beside_logistic_regression(run: Run):
 def test_the_report_lays_roll_out_over_pictures(tmp_path: Path):
     experiment = build(ViTOptions().override(**SMALL), seed=0)
     experiment.train(tmp_path, show_progress=False)
-    sections = {section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))}
+    sections = {
+        section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))
+    }
     rolled, heads = (block for block in sections["Where it looks"] if isinstance(block, Picture))
     assert rolled.alt == "pictures, and beside each the same lit where the answer was drawn from"
     assert heads.alt == "one picture, lit where each head of each layer looks"

@@ -75,7 +75,9 @@ def test_numbers_without_a_token_are_never_written(gpt2: Path):
     list(writer.continued("the", length=20, temperature=2.0))
 
 
-def test_a_published_bert_fills_embeds_and_classifies(masked: Path, classifier: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_published_bert_fills_embeds_and_classifies(
+    masked: Path, classifier: Path, capsys: pytest.CaptureFixture[str]
+):
     assert len(opening.filler(masked).fill("the [MASK] fox", 4)) == 4
     assert opening.embedder(masked).embed(["the fox", "a dog"]).shape == (2, 16)
     assert opening.embedder(classifier).embed(["the fox"]).shape == (1, 16)
@@ -90,7 +92,8 @@ def test_other_architectures_are_named(gpt2: Path, masked: Path, tmp_path: Path)
         f"{masked} must hold a model that goes on with texts, of type gpt2, but got a model of type 'bert'."
     )
     assert (
-        refusal(opening.embedder, gpt2) == f"{gpt2} must hold a model that reads whole texts, of type bert, but got a model of type 'gpt2'."
+        refusal(opening.embedder, gpt2)
+        == f"{gpt2} must hold a model that reads whole texts, of type bert, but got a model of type 'gpt2'."
     )
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     assert refusal(opening.filler, tmp_path) == (

@@ -36,7 +36,16 @@ SMALL: dict[str, dict[str, Any]] = {
     "gpt2": {"width": 16, "heads": 2, "layers": 2, "feed_forward": 16, "context": 32, "vocabulary": 300, "updates": 2},
     "bert": {"width": 16, "heads": 2, "layers": 2, "feed_forward": 16, "context": 32, "vocabulary": 300, "updates": 2},
     "vit": {"width": 16, "heads": 2, "layers": 2, "updates": 2},
-    "clip": {"width": 16, "heads": 2, "layers": 2, "text_width": 16, "text_heads": 2, "text_layers": 2, "scenes": 300, "updates": 2},
+    "clip": {
+        "width": 16,
+        "heads": 2,
+        "layers": 2,
+        "text_width": 16,
+        "text_heads": 2,
+        "text_layers": 2,
+        "scenes": 300,
+        "updates": 2,
+    },
 }
 
 
@@ -80,7 +89,10 @@ def test_a_model_without_heads_is_refused(tmp_path: Path):
     run = neuropil.train("mlp", hidden=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
     with pytest.raises(RunError) as error:
         prune(run, "50%")
-    assert str(error.value) == f"{run.folder} must hold a model with attention heads, but got a run of mlp: prune a transformer."
+    assert (
+        str(error.value)
+        == f"{run.folder} must hold a model with attention heads, but got a run of mlp: prune a transformer."
+    )
 
 
 @pytest.mark.parametrize(("text", "count"), [("50%", 6), ("0%", 0), ("100 %", 12), ("7", 7), ("0", 0), ("33.4%", 4)])

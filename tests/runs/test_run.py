@@ -143,14 +143,18 @@ def test_a_run_is_not_continued_on_other_data(run: Run, tmp_path: Path):
     folder = copy(run, tmp_path / "copy")
     facts = json.loads((folder / "config.json").read_text())["neuropil"]["facts"]
     edit(folder, facts={**facts, "fingerprint": "0" * 16})
-    with pytest.raises(RunError, match="must be continued with the data that it was started with, but got data that has changed since"):
+    with pytest.raises(
+        RunError, match="must be continued with the data that it was started with, but got data that has changed since"
+    ):
         rewrite_report(folder, show_progress=False)
 
 
 def test_an_output_folder_that_is_in_use_is_refused(run: Run):
     with pytest.raises(InputError) as error:
         neuropil.train("mlp", out=run.folder, show_progress=False)
-    assert str(error.value) == (f"the output folder must be new or empty, but got '{run.folder}': choose another, or neuropil resume it.")
+    assert str(error.value) == (
+        f"the output folder must be new or empty, but got '{run.folder}': choose another, or neuropil resume it."
+    )
 
 
 def test_epochs_and_minutes_exclude_each_other(tmp_path: Path):

@@ -8,11 +8,24 @@ import sys
 import time
 from pathlib import Path
 
-OPTIONS = ["--epochs", "30", "--hidden", "64", "--average", "0.9", "--checkpoint-seconds", "0.05", "--batch-size", "128"]
+OPTIONS = [
+    "--epochs",
+    "30",
+    "--hidden",
+    "64",
+    "--average",
+    "0.9",
+    "--checkpoint-seconds",
+    "0.05",
+    "--batch-size",
+    "128",
+]
 
 
 def neuropil(*words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", "neuropil", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "neuropil", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> str:

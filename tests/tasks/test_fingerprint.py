@@ -10,7 +10,17 @@ def test_any_number_and_any_letter_changes_it():
     assert len(before) == 16
     changed = tensors[1].clone()
     changed[1, 2] += 1
-    assert len({before, fingerprint([tensors[0], changed], "a"), fingerprint(tensors, "b"), fingerprint(tensors[::-1], "a")}) == 4
+    assert (
+        len(
+            {
+                before,
+                fingerprint([tensors[0], changed], "a"),
+                fingerprint(tensors, "b"),
+                fingerprint(tensors[::-1], "a"),
+            }
+        )
+        == 4
+    )
 
 
 def test_a_view_is_read_in_its_own_order():

@@ -6,7 +6,15 @@ import neuropil
 from neuropil.data.pairs.embedded import make_dates
 from neuropil.runs.run import Run
 
-SMALL = {"width": 16, "heads": 2, "layers": 1, "feed_forward": 32, "epochs": 2, "batch_size": 64, "tokens": "characters"}
+SMALL = {
+    "width": 16,
+    "heads": 2,
+    "layers": 1,
+    "feed_forward": 32,
+    "epochs": 2,
+    "batch_size": 64,
+    "tokens": "characters",
+}
 
 
 def write_pairs(path: Path, count: int = 300) -> Path:

@@ -88,7 +88,10 @@ def test_an_interrupted_run_resumes_to_the_same_bits(update: int, options: dict,
     resumed, resumed_rows = train(tmp_path / "cut", config)
     assert same_weights(weights_of(whole), weights_of(resumed))
     assert (tmp_path / "whole/model.safetensors").read_bytes() == (tmp_path / "cut/model.safetensors").read_bytes()
-    timeless = [[{key: value for key, value in row.items() if key != "seconds"} for row in part] for part in (rows, resumed_rows)]
+    timeless = [
+        [{key: value for key, value in row.items() if key != "seconds"} for row in part]
+        for part in (rows, resumed_rows)
+    ]
     assert timeless[0] == timeless[1]
 
 
@@ -115,7 +118,14 @@ def test_a_clipped_update_is_no_longer_than_the_limit(tmp_path: Path):
     learner = DigitLearner()
     before = weights_of(learner)
     config = TrainingConfig(
-        epochs=1, optimizer="sgd", learning_rate=1, schedule="constant", warmup=0, clip=0.01, weight_decay=0, keep="last"
+        epochs=1,
+        optimizer="sgd",
+        learning_rate=1,
+        schedule="constant",
+        warmup=0,
+        clip=0.01,
+        weight_decay=0,
+        keep="last",
     )
     train(tmp_path, config, learner, train=DigitBatches(0, 50))
     moved = sum(float((weights_of(learner)[name] - before[name]).square().sum()) for name in before) ** 0.5
@@ -128,7 +138,9 @@ def test_the_best_weights_are_kept_and_the_last_ones_on_request(tmp_path: Path):
     accuracies = [row["accuracy"] for row in rows if row["kind"] == "validation"]
     assert evaluate(best, VALIDATION)["accuracy"] == max(accuracies)
     last, rows = train(tmp_path / "last", TrainingConfig(**wild, keep="last"))
-    assert evaluate(last, VALIDATION)["accuracy"] == [row["accuracy"] for row in rows if row["kind"] == "validation"][-1]
+    assert (
+        evaluate(last, VALIDATION)["accuracy"] == [row["accuracy"] for row in rows if row["kind"] == "validation"][-1]
+    )
 
 
 def test_early_stopping_waits_for_its_patience(tmp_path: Path):
@@ -140,12 +152,16 @@ def test_early_stopping_waits_for_its_patience(tmp_path: Path):
             return {"error": torch.full((len(batch["input"]),), float(abs(Worsening.calls - 2)))}
 
     validation = DigitBatches(600, 650)
-    _, rows = train(tmp_path, TrainingConfig(epochs=50, monitor="error", patience=3), Worsening(), validation=validation)
+    _, rows = train(
+        tmp_path, TrainingConfig(epochs=50, monitor="error", patience=3), Worsening(), validation=validation
+    )
     assert [row["error"] for row in rows if row["kind"] == "validation"] == [1, 0, 1, 2, 3]
 
 
 def test_minutes_end_a_run_inside_an_epoch_and_validate_it(tmp_path: Path):
-    _, rows = train(tmp_path, TrainingConfig(minutes=0.01, schedule="cosine"), train=DigitBatches(0, 1700, size=1, seed=0))
+    _, rows = train(
+        tmp_path, TrainingConfig(minutes=0.01, schedule="cosine"), train=DigitBatches(0, 1700, size=1, seed=0)
+    )
     assert 0.4 < rows[-1]["seconds"] < 10
     assert rows[-1]["kind"] == "validation"
     assert rows[-1]["epoch"] != int(rows[-1]["epoch"])
@@ -158,7 +174,9 @@ def test_without_validation_the_last_weights_are_kept(tmp_path: Path):
 
 
 def test_a_loss_that_is_no_number_stops_with_a_diagnosis_and_keeps_the_last_good_checkpoint(tmp_path: Path):
-    config = TrainingConfig(epochs=3, optimizer="sgd", learning_rate=1e30, schedule="constant", warmup=0, checkpoint_seconds=0)
+    config = TrainingConfig(
+        epochs=3, optimizer="sgd", learning_rate=1e30, schedule="constant", warmup=0, checkpoint_seconds=0
+    )
     with pytest.raises(DivergedError) as error:
         train(tmp_path, config)
     message = str(error.value)
@@ -251,12 +269,16 @@ def test_a_compiled_run_learns_too(tmp_path: Path):
     assert rows[-1]["accuracy"] > 0.85
 
 
-def test_compiling_without_a_compiler_is_refused_before_anything_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_compiling_without_a_compiler_is_refused_before_anything_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(InputError) as error:
         train(tmp_path, TrainingConfig(epochs=1, compile=True))
-    assert str(error.value) == ("compile=True needs a C++ compiler, but got a machine without one: install g++ or train without compile.")
+    assert str(error.value) == (
+        "compile=True needs a C++ compiler, but got a machine without one: install g++ or train without compile."
+    )
 
 
 def test_a_small_data_set_is_passed_over_until_the_updates_are_made_and_a_large_one_ten_times(tmp_path: Path):

@@ -7,7 +7,9 @@ from neuropil.training.schedules import SCHEDULES, rate_share
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_the_rate_rises_in_equal_steps_to_its_peak(name):
-    assert [rate_share(name, step, 100, 10) for step in range(10)] == pytest.approx([(step + 1) / 10 for step in range(10)])
+    assert [rate_share(name, step, 100, 10) for step in range(10)] == pytest.approx(
+        [(step + 1) / 10 for step in range(10)]
+    )
 
 
 def test_constant_stays_cosine_ends_at_zero_and_inverse_root_follows_its_law():

@@ -27,7 +27,10 @@ SYMBOLS = {
 }  # fmt: skip
 
 SHADES = 8  # of each colour of a heat-map
-COLOURS = {"value": ((33, 102, 172), (178, 24, 43)), "gradient": ((118, 42, 131), (27, 120, 55))}  # negative, positive; zero is white
+COLOURS = {
+    "value": ((33, 102, 172), (178, 24, 43)),
+    "gradient": ((118, 42, 131), (27, 120, 55)),
+}  # negative, positive; zero is white
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,9 @@ def box_card(box: Box, state: str) -> Card:
     lines = [f"{num_nodes:,} nodes"] + ([f"{num_learned:,} parameters"] if num_learned else [])
     width = max(NAME_CHARACTER * (len(name) + 2), *(CHARACTER * len(line) for line in lines), 70.0) + 2 * PADDING
     height = LINE * (1 + len(lines)) + PADDING
-    text = "".join(f'<text class="shape" x="{PADDING}" y="{16 + LINE * (i + 1):g}">{line}</text>' for i, line in enumerate(lines))
+    text = "".join(
+        f'<text class="shape" x="{PADDING}" y="{16 + LINE * (i + 1):g}">{line}</text>' for i, line in enumerate(lines)
+    )
     svg = (
         f'<g class="{state}"><rect class="under" x="4" y="4" width="{width:.1f}" height="{height:g}" rx="7"/>'
         f'<rect class="box" width="{width:.1f}" height="{height:g}" rx="7"/>'
@@ -137,7 +142,11 @@ def gradient_row(array: Array) -> Row:
 def step_row(gradient: Array | None, shape: tuple[int, ...]) -> Row:
     """A gradient during `backward`, known or not; it takes the same room at each step, so that pictures of the steps fit on each other."""
     row = array_row(np.zeros(shape) if gradient is None else gradient, "∂", "gradient", room=10)
-    return row if gradient is not None else replace(row, kind="unknown", text=["·".ljust(len(line)) for line in row.text], picture="")
+    return (
+        row
+        if gradient is not None
+        else replace(row, kind="unknown", text=["·".ljust(len(line)) for line in row.text], picture="")
+    )
 
 
 def array_row(array: Array, label: str = "", kind: str = "value", room: int = 0) -> Row:
@@ -149,13 +158,21 @@ def array_row(array: Array, label: str = "", kind: str = "value", room: int = 0)
     if array.ndim <= 2 and array.shape[:-1] <= (4,) and array.shape[-1:] <= (5,):
         cells = [[_number(value) for value in line] for line in np.atleast_2d(array)]
         widest = max(len(cell) for line in cells for cell in line) if array.ndim == 2 else 0
-        return Row(label, kind, [" ".join(cell.rjust(widest) for cell in line).ljust(room * len(line)) for line in cells])
+        return Row(
+            label, kind, [" ".join(cell.rjust(widest) for cell in line).ljust(room * len(line)) for line in cells]
+        )
     pixels = heat_map(array)
     height = 6.0 if len(pixels) == 1 else 22.0
     width = float(np.clip(height * pixels.shape[1] / pixels.shape[0], 22, 44))
     mean, spread = array.mean(), array.std()
     mean = mean if np.abs(mean) > 1e-9 * spread else 0 * mean  # what rounding left of a sum to zero is no news
-    return Row(label, kind, [f"{_number(mean, 2)} ± {_number(spread, 2)}".ljust(2 * room)], png(pixels, COLOURS[kind]), (width, height))
+    return Row(
+        label,
+        kind,
+        [f"{_number(mean, 2)} ± {_number(spread, 2)}".ljust(2 * room)],
+        png(pixels, COLOURS[kind]),
+        (width, height),
+    )
 
 
 def _row_svg(row: Row, width: float, y: float) -> str:

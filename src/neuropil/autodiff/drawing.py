@@ -42,7 +42,9 @@ class Picture:
             raise InputError("a step is drawn in the graph that it was taken in", got="a step of another expression")
         self.by_dot = layout != "layered" and dot_is_installed()
         if layout == "dot" and not self.by_dot:
-            raise InputError("layout='dot' needs graphviz", got="no program named dot", fix="install it, or use layout='layered'")
+            raise InputError(
+                "layout='dot' needs graphviz", got="no program named dot", fix="install it, or use layout='layered'"
+            )
         self.graph, self.opened, self.step, self.interactive = graph, opened, step, interactive
         self.differentiated = step is not None or any(var.grad.any() for var in graph.vars)
 
@@ -60,21 +62,32 @@ class Picture:
         number = {var: i for i, var in enumerate(self.graph.vars)}
         sizes = {"gap": GAP, "space": SPACE, "side": SIDE, "margin": MARGIN}
         data = json.dumps(model(view, number), separators=(",", ":"))
-        return f"<script><![CDATA[({_resource('collapse.js').strip()})({data},{json.dumps(sizes)})]]></script>" if self.interactive else ""
+        return (
+            f"<script><![CDATA[({_resource('collapse.js').strip()})({data},{json.dumps(sizes)})]]></script>"
+            if self.interactive
+            else ""
+        )
 
     def view(self, box: Box, seen: bool) -> View:
         """Lay out a box and all boxes in it, the inner ones first: an open box is as large as what is in it."""
         cards = {child: self.card(child) for child in box.children}
-        inner = [child for child in box.children if isinstance(child, Box) and (self.interactive or child in self.opened)]
+        inner = [
+            child for child in box.children if isinstance(child, Box) and (self.interactive or child in self.opened)
+        ]
         views = {child: self.view(child, seen and child in self.opened) for child in inner}
         items: dict[Child | Port, Item] = {child: self.item(child, cards[child], views) for child in box.children}
         for source, target, _ in box.edges:
             for end in (source, target):
                 if isinstance(end, Port):
                     items.setdefault(end, Item(2.0, 0.0, bend=True))
-        ports = {side: [items[port] for port in items if isinstance(port, Port) and port.side == side] for side in ("in", "out")}
+        ports = {
+            side: [items[port] for port in items if isinstance(port, Port) and port.side == side]
+            for side in ("in", "out")
+        }
         edges = [(items[source], items[target], var) for source, target, var in box.edges]
-        margins, title = ((HEAD, FOOT), NAME_CHARACTER * (len(shortened(box.name)) + 4)) if box.parent else ((0.0, 0.0), 0.0)
+        margins, title = (
+            ((HEAD, FOOT), NAME_CHARACTER * (len(shortened(box.name)) + 4)) if box.parent else ((0.0, 0.0), 0.0)
+        )
         level = layered(ports["in"], [items[child] for child in box.children], ports["out"], edges, margins, title)
         (place_by_dot if self.by_dot and seen else pack)(level)
         settle(level)
@@ -118,7 +131,10 @@ class Picture:
         return "changed" if self.step.op in ops else "known" if ops <= self.step.done else "waiting"
 
     def level_svg(self, view: View) -> str:
-        links = "".join(f'<path class="link{self.link_state(link, view)}" d="{link_path(link, view)}"/>' for link in view.level.links)
+        links = "".join(
+            f'<path class="link{self.link_state(link, view)}" d="{link_path(link, view)}"/>'
+            for link in view.level.links
+        )
         place = _places(view.level)
         nodes = "".join(
             f'<g data-i="{place[item]}" transform="translate({item.left:.1f} {item.top:.1f})">{self.child_svg(child, view)}</g>'
@@ -146,7 +162,14 @@ class Picture:
         """Whether the gradient of the step has just come through here."""
         if self.step is None or link.key not in self.step.changed:
             return ""
-        now = next((view.items[child] for child in view.box.children if isinstance(child, Var) and child.creator is self.step.op), None)
+        now = next(
+            (
+                view.items[child]
+                for child in view.box.children
+                if isinstance(child, Var) and child.creator is self.step.op
+            ),
+            None,
+        )
         return " now" if now and (link.target is now or (link.target.bend and link.target.row < now.row)) else ""
 
 
@@ -163,7 +186,9 @@ def link_path(link: Link, view: View) -> str:
     end = target.top + target.height if target.bend else target.top
     middle = (y0 + y1) / 2
     head = "" if target.bend or target.entries else "m-3.5 -6l3.5 6l3.5 -6"
-    return f"M{x0:.1f} {start:.1f}V{y0:.1f}C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}V{end:.1f}{head}"
+    return (
+        f"M{x0:.1f} {start:.1f}V{y0:.1f}C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}V{end:.1f}{head}"
+    )
 
 
 def model(view: View, number: Mapping[Any, int]) -> dict[str, Any]:
@@ -179,7 +204,13 @@ def model(view: View, number: Mapping[Any, int]) -> dict[str, Any]:
         for key, item in inner.items.items():
             if isinstance(key, Port):
                 ports[key.side][number[key.var]] = inside[item]
-        entries[view.items[box]] |= {"w": round(card.width, 1), "h": card.height, "open": inner.open, "view": model(inner, number), **ports}
+        entries[view.items[box]] |= {
+            "w": round(card.width, 1),
+            "h": card.height,
+            "open": inner.open,
+            "view": model(inner, number),
+            **ports,
+        }
     return {
         "rows": [[entries[item] for item in row] for row in view.level.rows],
         "links": [[place[link.source], place[link.target], number[link.key]] for link in view.level.links],

@@ -101,7 +101,9 @@ class Var:
 
     def _checked_seed(self, seed: Any) -> Array:
         if self.constant:
-            raise InputError("backward starts from a Var that depends on a variable", got="a constant", fix="make one with Var(...)")
+            raise InputError(
+                "backward starts from a Var that depends on a variable", got="a constant", fix="make one with Var(...)"
+            )
         if seed is None and self.val.size != 1:
             raise InputError(
                 "backward without a seed starts from a scalar",
@@ -196,7 +198,9 @@ def as_vars(args: tuple[Any, ...]) -> tuple[Var, ...]:
     """Numbers and arrays become constants; a plain number takes the precision of the Var that it meets."""
     dtype = next((arg.dtype for arg in args if isinstance(arg, Var)), None)
     return tuple(
-        arg if isinstance(arg, Var) else Var(np.asarray(arg, dtype if isinstance(arg, int | float) else None), constant=True)
+        arg
+        if isinstance(arg, Var)
+        else Var(np.asarray(arg, dtype if isinstance(arg, int | float) else None), constant=True)
         for arg in args
     )
 

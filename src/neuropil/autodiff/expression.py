@@ -120,7 +120,11 @@ class Graph:
         if isinstance(collapse, Set):
             known = {name for box in boxes for name in (box.name, box.path)}
             for name in collapse - known:
-                raise InputError("collapse takes the names of groups in this graph", got=f"{name!r}", fix=nearest(name, sorted(known)))
+                raise InputError(
+                    "collapse takes the names of groups in this graph",
+                    got=f"{name!r}",
+                    fix=nearest(name, sorted(known)),
+                )
             return {box for box in boxes if not {box.name, box.path} & collapse}
         if isinstance(collapse, int):
             return {box for box in boxes if box.depth <= collapse}
@@ -128,7 +132,9 @@ class Graph:
             return set(boxes)
         opened: set[Box] = set()
         for depth in range(1, 1 + max((box.depth for box in boxes), default=0)):
-            more = opened | {box for box in boxes if box.depth == depth and not box.folded and (depth == 1 or box.parent in opened)}
+            more = opened | {
+                box for box in boxes if box.depth == depth and not box.folded and (depth == 1 or box.parent in opened)
+            }
             if self.num_visible(more) >= VISIBLE:
                 break
             opened = more
@@ -197,7 +203,11 @@ def _fold(box: Box, uses: dict[Var, list[Var]], root: Var) -> None:
     """
     if len(box.children) <= CHILDREN:
         return
-    end = [child for child in box.children if child is root or (isinstance(child, Var) and not child.creator and uses[child] == [root])]
+    end = [
+        child
+        for child in box.children
+        if child is root or (isinstance(child, Var) and not child.creator and uses[child] == [root])
+    ]
     leaves = [child for child in box.children if isinstance(child, Var) and not child.creator]
     shared = [leaf for leaf in sorted(leaves, key=lambda leaf: -len(uses[leaf]))[:SHARED] if len(uses[leaf]) > FOLDED]
     rest = [child for child in box.children if child not in {*shared, *end}]

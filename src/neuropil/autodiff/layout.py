@@ -16,7 +16,11 @@ SPACE = 18.0  # between neighbours in a row
 TALL = 160.0  # higher than this is an open box
 ORDER_SWEEPS, PLACE_SWEEPS = 6, 200  # at most
 SLACK = 2.0  # distances below this are all the same
-LINE_PULL, BRANCH_PULL, LEAF_PULL = 16.0, 0.5, 0.2  # lines that pass run straight; leaves stand aside of the main flow, where pull is 1
+LINE_PULL, BRANCH_PULL, LEAF_PULL = (
+    16.0,
+    0.5,
+    0.2,
+)  # lines that pass run straight; leaves stand aside of the main flow, where pull is 1
 
 
 @dataclass(eq=False)
@@ -105,7 +109,9 @@ def layered(
     return level
 
 
-def _assign_rows(inputs: Sequence[Item], children: Sequence[Item], outputs: Sequence[Item], edges: Sequence[Edge]) -> None:
+def _assign_rows(
+    inputs: Sequence[Item], children: Sequence[Item], outputs: Sequence[Item], edges: Sequence[Edge]
+) -> None:
     """Each item stands as low as it can: just above the first that uses it."""
     targets: dict[Item, list[Item]] = defaultdict(list)
     for source, target, _ in edges:
@@ -149,7 +155,9 @@ def _bend(rows: list[list[Item]], edges: Sequence[Edge]) -> list[Link]:
 
 def _order(level: Level) -> None:
     """Sort each row by the mean position of its neighbours, down and up again, and keep the order with the fewest crossings."""
-    for upper, lower in reversed(list(itertools.pairwise(level.rows))):  # to begin with, as the arguments stand in the expression
+    for upper, lower in reversed(
+        list(itertools.pairwise(level.rows))
+    ):  # to begin with, as the arguments stand in the expression
         seen = dict.fromkeys(link.source for item in lower for link in level.above[item])
         upper[:] = [*seen, *(item for item in upper if item not in seen)]
     best, fewest = [list(row) for row in level.rows], num_crossings(level)
@@ -161,7 +169,9 @@ def _order(level: Level) -> None:
             position = {item: i for other in level.rows for i, item in enumerate(other)}
             wish = {}
             for i, item in enumerate(row):
-                near = [link.source for link in level.above[item]] if down else [link.target for link in level.below[item]]
+                near = (
+                    [link.source for link in level.above[item]] if down else [link.target for link in level.below[item]]
+                )
                 wish[item] = sum(position[other] for other in near) / len(near) if near else float(i)
             row.sort(key=lambda item, wish=wish: wish[item])
         crossings = num_crossings(level)

@@ -33,7 +33,11 @@ class Module:
         found: dict[str, Var] = {}
         for attribute, value in vars(self).items():
             for label, part in _named(attribute, value):
-                found |= {label: part} if isinstance(part, Var) else {f"{label}.{name}": var for name, var in part.parameters().items()}
+                found |= (
+                    {label: part}
+                    if isinstance(part, Var)
+                    else {f"{label}.{name}": var for name, var in part.parameters().items()}
+                )
         return found
 
 
@@ -59,7 +63,9 @@ class Linear(Module):
 class Conv(Module):
     """y = x ⋆ kernel + b, one bias for each kernel."""
 
-    def __init__(self, inputs: int, outputs: int, size: int, rng: np.random.Generator, stride: int = 1, padding: int = 0):
+    def __init__(
+        self, inputs: int, outputs: int, size: int, rng: np.random.Generator, stride: int = 1, padding: int = 0
+    ):
         self.kernel = Var(rng.normal(0, (inputs * size * size) ** -0.5, (outputs, inputs, size, size)))
         self.bias = Var(np.zeros((outputs, 1, 1)))
         self.stride, self.padding = stride, padding
@@ -110,7 +116,13 @@ class SGD:
 class Adam:
     """m ← β₁ m + (1 - β₁) ∇E,  v ← β₂ v + (1 - β₂) ∇E²,  θ ← θ - κ m̂ / (√v̂ + ε), where m̂ and v̂ make up for the start at zero."""
 
-    def __init__(self, parameters: Mapping[str, Var], rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), epsilon: float = 1e-8):
+    def __init__(
+        self,
+        parameters: Mapping[str, Var],
+        rate: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+    ):
         self.parameters, self.rate, self.betas, self.epsilon = parameters, rate, betas, epsilon
         self.mean = {name: np.zeros_like(var.val) for name, var in parameters.items()}
         self.square = {name: np.zeros_like(var.val) for name, var in parameters.items()}

@@ -74,7 +74,14 @@ class Attention(Module):
 
 
 def train(
-    network: Module, images: Images, labels: Labels, *, epochs: int, batch_size: int = 32, rate: float = 3e-3, seed: int = 0
+    network: Module,
+    images: Images,
+    labels: Labels,
+    *,
+    epochs: int,
+    batch_size: int = 32,
+    rate: float = 3e-3,
+    seed: int = 0,
 ) -> Iterator[float]:
     """Minimise the cross-entropy with Adam, and yield its mean over each pass through the data."""
     rng = np.random.default_rng(seed)

@@ -252,7 +252,10 @@ def cross_entropy(logits: Array, /, labels: Integer[np.ndarray, "..."]) -> Unary
 
 def _require_labels(labels: Integer[np.ndarray, "..."], shape: tuple[int, ...]) -> None:
     if labels.shape != shape[:-1]:
-        raise InputError(f"cross_entropy needs one label for each row of logits, shape {shape[:-1]}", got=f"labels of shape {labels.shape}")
+        raise InputError(
+            f"cross_entropy needs one label for each row of logits, shape {shape[:-1]}",
+            got=f"labels of shape {labels.shape}",
+        )
     if labels.size and not 0 <= labels.min() <= labels.max() < shape[-1]:
         raise InputError(f"labels must lie in 0 … {shape[-1] - 1}", got=f"labels from {labels.min()} to {labels.max()}")
 
@@ -277,7 +280,9 @@ def conv2d(x: Array, kernel: Array, /, stride: int = 1, padding: int = 0) -> Bin
     _require_images(x, kernel, padding)
     padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
     inside = (..., slice(padding, padding + x.shape[2]), slice(padding, padding + x.shape[3]))
-    windows = sliding_window_view(padded, kernel.shape[2:], (2, 3))[:, :, ::stride, ::stride]  # batch channel row column u v
+    windows = sliding_window_view(padded, kernel.shape[2:], (2, 3))[
+        :, :, ::stride, ::stride
+    ]  # batch channel row column u v
     y = np.tensordot(windows, kernel, ((1, 4, 5), (1, 2, 3)))  # batch row column out
 
     return (
@@ -301,7 +306,9 @@ def _require_images(x: Array, kernel: Array, padding: int) -> None:
             got=f"{x.shape} and {kernel.shape}",
         )
     if any(length + 2 * padding < size for length, size in zip(x.shape[2:], kernel.shape[2:], strict=True)):
-        raise InputError("conv2d needs images at least as large as its kernel", got=f"{x.shape[2:]} and {kernel.shape[2:]}")
+        raise InputError(
+            "conv2d needs images at least as large as its kernel", got=f"{x.shape[2:]} and {kernel.shape[2:]}"
+        )
 
 
 @op

@@ -17,11 +17,16 @@ def main(words: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt as interrupt:
         folder = getattr(interrupt, "folder", None)
-        print(f"\nneuropil: {interrupt or 'stopped'}" + (f"; go on with: neuropil resume {folder}" if folder else ""), file=sys.stderr)
+        print(
+            f"\nneuropil: {interrupt or 'stopped'}" + (f"; go on with: neuropil resume {folder}" if folder else ""),
+            file=sys.stderr,
+        )
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:  # no right to read, no room to write: the system says it best
-        print(f"neuropil: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), file=sys.stderr)
+        print(
+            f"neuropil: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), file=sys.stderr
+        )
         sys.exit(2)

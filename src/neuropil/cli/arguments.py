@@ -15,7 +15,13 @@ C = TypeVar("C", bound=Config)
 
 
 def parse(
-    defaults: C, words: Sequence[str], *, command: str, about: str, positional: Sequence[str] = (), optional: Sequence[str] = ()
+    defaults: C,
+    words: Sequence[str],
+    *,
+    command: str,
+    about: str,
+    positional: Sequence[str] = (),
+    optional: Sequence[str] = (),
 ) -> C:
     """`defaults` with what the words say; the fields named in `positional` are given without a flag, and must be, unless they are
     `optional` too. `--help` prints and exits."""
@@ -76,7 +82,9 @@ def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequen
             if not flags:
                 return InputError(f"neuropil {command} takes no options", got=f"{name!r}", fix="leave it out")
             if name not in flags:
-                return InputError(f"neuropil {command} must be given its own options", got=f"{name!r}", fix=nearest(name, flags))
+                return InputError(
+                    f"neuropil {command} must be given its own options", got=f"{name!r}", fix=nearest(name, flags)
+                )
             current = flags[name]
             word = attached
         if not word or current is None:
@@ -93,12 +101,16 @@ def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequen
         )
     got = " ".join(words) or "nothing"
     if free:
-        return InputError(f"neuropil {command} needs {' and '.join(o.name.upper() for o in free)}", got=repr(got), fix=help_line)
+        return InputError(
+            f"neuropil {command} needs {' and '.join(o.name.upper() for o in free)}", got=repr(got), fix=help_line
+        )
     return InputError(f"neuropil {command} takes only options after its name", got=repr(got), fix=help_line)
 
 
 def _bad_value(flag: str, option: Option, word: str) -> InputError:
-    choices = [str(choice) for choice in typing.get_args(option.type)] if typing.get_origin(option.type) is Literal else []
+    choices = (
+        [str(choice) for choice in typing.get_args(option.type)] if typing.get_origin(option.type) is Literal else []
+    )
     fix = nearest(word, choices) if choices else None
     return InputError(f"{flag} must be {describe_type(_without_none(option.type))}", got=repr(word), fix=fix)
 

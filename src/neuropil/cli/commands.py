@@ -30,14 +30,18 @@ def run_command(words: list[str]) -> None:
     elif words[0] in COMMANDS:
         COMMANDS[words[0]].run(words[1:])
     else:
-        raise InputError("a command must be one that `neuropil --help` shows", got=f"{words[0]!r}", fix=nearest(words[0], COMMANDS))
+        raise InputError(
+            "a command must be one that `neuropil --help` shows", got=f"{words[0]!r}", fix=nearest(words[0], COMMANDS)
+        )
 
 
 def list_systems(words: list[str]) -> None:
     parse(_NoArguments(), words, command="list", about="Every system with its family and one line.")
     from neuropil.recipes import SYSTEMS
 
-    _print_table(["system", "family", "what it is"], [[system.name, system.family, system.summary] for system in SYSTEMS])
+    _print_table(
+        ["system", "family", "what it is"], [[system.name, system.family, system.summary] for system in SYSTEMS]
+    )
 
 
 class _NoArguments(Config):
@@ -49,7 +53,9 @@ class _ShowArguments(Config):
 
 
 def show(words: list[str]) -> None:
-    arguments = parse(_ShowArguments(), words, command="show", about="A system's equations, options and data.", positional=["name"])
+    arguments = parse(
+        _ShowArguments(), words, command="show", about="A system's equations, options and data.", positional=["name"]
+    )
     import importlib
 
     from neuropil import recipes
@@ -85,7 +91,9 @@ def train(words: list[str]) -> None:
     system, recipe = recipes.find(words[0]), recipes.recipe_for("train", words[0])
     own_data = any(word.partition("=")[0] == "--data" for word in words)
     defaults = recipe.defaults(own_data=own_data)
-    arguments = parse(_TrainArguments(recipe=defaults), words[1:], command=f"train {system.name}", about=f"Train: {system.summary}.")
+    arguments = parse(
+        _TrainArguments(recipe=defaults), words[1:], command=f"train {system.name}", about=f"Train: {system.summary}."
+    )
     chosen = _changes(defaults, arguments.recipe)
     from neuropil.runs import run
     from neuropil.runs.pages import gradients as inspecting
@@ -107,7 +115,9 @@ def simulate(words: list[str]) -> None:
     arguments = parse(_StartArguments(recipe=recipe.options), words[1:], command=f"simulate {words[0]}", about=about)
     from neuropil.runs import run
 
-    _print_outcome(run.simulate(words[0], out=arguments.out, seed=arguments.seed, **_changes(recipe.options, arguments.recipe)))
+    _print_outcome(
+        run.simulate(words[0], out=arguments.out, seed=arguments.seed, **_changes(recipe.options, arguments.recipe))
+    )
 
 
 def _print_names(verb: str, usage: str, more: str = "") -> None:
@@ -129,14 +139,26 @@ class _RunArguments(Config):
 
 
 def resume(words: list[str]) -> None:
-    arguments = parse(_RunArguments(), words, command="resume", about="Go on with a run that was stopped or killed.", positional=["run"])
+    arguments = parse(
+        _RunArguments(),
+        words,
+        command="resume",
+        about="Go on with a run that was stopped or killed.",
+        positional=["run"],
+    )
     from neuropil.runs import run
 
     _print_outcome(run.resume(arguments.run))
 
 
 def report(words: list[str]) -> None:
-    arguments = parse(_RunArguments(), words, command="report", about="Evaluate a run again and rewrite its report.", positional=["run"])
+    arguments = parse(
+        _RunArguments(),
+        words,
+        command="report",
+        about="Evaluate a run again and rewrite its report.",
+        positional=["run"],
+    )
     from neuropil.runs import run
 
     print(run.rewrite_report(arguments.run).report)
@@ -144,18 +166,26 @@ def report(words: list[str]) -> None:
 
 class _PredictArguments(Config):
     run: Path = option(Path(), "a run folder")
-    inputs: tuple[Path, ...] = option((), "files like those the model was trained on: pictures, IDX, NPZ, CSV, lines of text")
+    inputs: tuple[Path, ...] = option(
+        (), "files like those the model was trained on: pictures, IDX, NPZ, CSV, lines of text"
+    )
 
 
 def predict(words: list[str]) -> None:
     arguments = parse(
-        _PredictArguments(), words, command="predict", about="Answers for new inputs, one line each.", positional=["run", "inputs"]
+        _PredictArguments(),
+        words,
+        command="predict",
+        about="Answers for new inputs, one line each.",
+        positional=["run", "inputs"],
     )
     from neuropil.runs import run
 
     trained = run.load(arguments.run).trained
     if not arguments.inputs:
-        raise InputError("neuropil predict needs files to look at", got="none", fix=f"neuropil predict {arguments.run} picture.png")
+        raise InputError(
+            "neuropil predict needs files to look at", got="none", fix=f"neuropil predict {arguments.run} picture.png"
+        )
     inputs, names = trained.read(arguments.inputs)
     for name, cells in zip(names, trained.predict(inputs).lines(), strict=True):
         print("\t".join([name, *cells]))
@@ -167,7 +197,9 @@ class _EvaluateArguments(Config):
 
 
 def evaluate(words: list[str]) -> None:
-    arguments = parse(_EvaluateArguments(), words, command="evaluate", about="Scores of a trained model.", positional=["run"])
+    arguments = parse(
+        _EvaluateArguments(), words, command="evaluate", about="Scores of a trained model.", positional=["run"]
+    )
     from neuropil.runs import overview, run
 
     metrics = run.load(arguments.run).evaluate(arguments.data or None)
@@ -180,7 +212,11 @@ class _CompareArguments(Config):
 
 def compare(words: list[str]) -> None:
     arguments = parse(
-        _CompareArguments(), words, command="compare", about="Runs side by side: scores, and options that differ.", positional=["runs"]
+        _CompareArguments(),
+        words,
+        command="compare",
+        about="Runs side by side: scores, and options that differ.",
+        positional=["runs"],
     )
     from neuropil.runs import comparison, run
 
@@ -193,14 +229,20 @@ class _InspectArguments(Config):
     run: Path = option(Path(), "a run folder")
     gradients: bool = option(False, "gradient norm per layer on a batch of training data, and what it means")
     gates: str | None = option(None, "a text, or a file: what the gates of recurrent cells do while it is read")
-    attention: str | None = option(None, "a text, or a file: which token looks at which, for every head of gpt2 or bert")
+    attention: str | None = option(
+        None, "a text, or a file: which token looks at which, for every head of gpt2 or bert"
+    )
     lens: str | None = option(None, "a text, or a file: what gpt2 would say next after each of its blocks")
     neighbours: str | None = option(None, "tokens, such as a word: those that the model takes for most alike")
 
 
 def inspect(words: list[str]) -> None:
-    arguments = parse(_InspectArguments(), words, command="inspect", about="Look inside a trained model.", positional=["run"])
-    if not arguments.gradients and {arguments.gates, arguments.attention, arguments.lens, arguments.neighbours} == {None}:
+    arguments = parse(
+        _InspectArguments(), words, command="inspect", about="Look inside a trained model.", positional=["run"]
+    )
+    if not arguments.gradients and {arguments.gates, arguments.attention, arguments.lens, arguments.neighbours} == {
+        None
+    }:
         ways = '--gradients, --gates "a text", --attention "a text", --lens "a text" or --neighbours "a word"'
         raise InputError("neuropil inspect needs to know what to look at", got="nothing", fix=f"add {ways}")
     from neuropil.runs import run
@@ -225,7 +267,9 @@ def inspect(words: list[str]) -> None:
 
 class _TranslateArguments(Config):
     run: Path = option(Path(), "a run folder")
-    texts: tuple[str, ...] = option((), "texts to translate, or files with a text on each line; without any, lines of standard input")
+    texts: tuple[str, ...] = option(
+        (), "texts to translate, or files with a text on each line; without any, lines of standard input"
+    )
     beam: int = option(1, "how many beginnings of a translation to follow at once; 1 is greedy", low=1)
     length_penalty: float = option(0.6, "how much a beam favours long translations; 0 for not at all", low=0)
     attention: Path | None = option(None, "also write a page that shows where the model looked")
@@ -282,7 +326,9 @@ def _tell(sentence: str) -> None:
 
 
 class _FillArguments(Config):
-    run: str = option("", "a run folder of bert, a folder of Hugging Face's with a BERT in it that fills, or its name on the hub")
+    run: str = option(
+        "", "a run folder of bert, a folder of Hugging Face's with a BERT in it that fills, or its name on the hub"
+    )
     texts: tuple[str, ...] = option((), "texts in which [MASK] stands for each hidden word")
     top: int = option(5, "how many words to show for each place", low=1)
 
@@ -293,18 +339,30 @@ def fill(words: list[str]) -> None:
 
     filler = opening.filler(arguments.run)
     for text in arguments.texts:
-        rows = [[f"{each.place}", each.word, f"{100 * each.share:.1f} %", each.text] for each in filler.fill(text, arguments.top)]
+        rows = [
+            [f"{each.place}", each.word, f"{100 * each.share:.1f} %", each.text]
+            for each in filler.fill(text, arguments.top)
+        ]
         _print_table(["place", "word", "share", "text"], rows)
 
 
 class _ClassifyArguments(Config):
-    run: str = option("", "a run folder of a text classifier, a folder of Hugging Face's with such a BERT, or its name on the hub")
-    texts: tuple[str, ...] = option((), "texts, or files with a text on each line; without any, lines of standard input")
+    run: str = option(
+        "", "a run folder of a text classifier, a folder of Hugging Face's with such a BERT, or its name on the hub"
+    )
+    texts: tuple[str, ...] = option(
+        (), "texts, or files with a text on each line; without any, lines of standard input"
+    )
 
 
 def classify(words: list[str]) -> None:
     arguments = parse(
-        _ClassifyArguments(), words, command="classify", about="The classes of texts.", positional=["run", "texts"], optional=["texts"]
+        _ClassifyArguments(),
+        words,
+        command="classify",
+        about="The classes of texts.",
+        positional=["run", "texts"],
+        optional=["texts"],
     )
     from neuropil.runs import open as opening
     from neuropil.tasks.translation import translating
@@ -317,13 +375,20 @@ def classify(words: list[str]) -> None:
 
 class _EmbedArguments(Config):
     run: str = option("", "a run folder of bert, a folder of Hugging Face's with a BERT in it, or its name on the hub")
-    texts: tuple[str, ...] = option((), "texts, or files with a text on each line; without any, lines of standard input")
+    texts: tuple[str, ...] = option(
+        (), "texts, or files with a text on each line; without any, lines of standard input"
+    )
     out: Path | None = option(None, "write the vectors to this .npy file, a row for each text")
 
 
 def embed(words: list[str]) -> None:
     arguments = parse(
-        _EmbedArguments(), words, command="embed", about="A vector for each text.", positional=["run", "texts"], optional=["texts"]
+        _EmbedArguments(),
+        words,
+        command="embed",
+        about="A vector for each text.",
+        positional=["run", "texts"],
+        optional=["texts"],
     )
     from neuropil.runs import open as opening
     from neuropil.tasks import embedding
@@ -347,7 +412,13 @@ class _SearchArguments(Config):
 
 
 def search(words: list[str]) -> None:
-    arguments = parse(_SearchArguments(), words, command="search", about="Find pictures by what is on them.", positional=["run", "queries"])
+    arguments = parse(
+        _SearchArguments(),
+        words,
+        command="search",
+        about="Find pictures by what is on them.",
+        positional=["run", "queries"],
+    )
     from neuropil.runs import open as opening
     from neuropil.tasks.retrieval import search as searching
 
@@ -374,7 +445,11 @@ class _PruneArguments(Config):
 
 def prune(words: list[str]) -> None:
     arguments = parse(
-        _PruneArguments(), words, command="prune", about="Remove the attention heads that are worth least.", positional=["run"]
+        _PruneArguments(),
+        words,
+        command="prune",
+        about="Remove the attention heads that are worth least.",
+        positional=["run"],
     )
     from neuropil.runs import pruning, run
 
@@ -384,16 +459,28 @@ def prune(words: list[str]) -> None:
 COMMANDS = {
     "list": Command("list", "every system with its family and one line", list_systems),
     "show": Command("show NAME", "a system's equations, options and data", show),
-    "train": Command("train NAME [--data PATH] [--epochs N | --minutes M] ...", "train, evaluate and write a report", train),
-    "simulate": Command("simulate NAME | network.toml [--duration MS] ...", "run neurons in time and write a report", simulate),
+    "train": Command(
+        "train NAME [--data PATH] [--epochs N | --minutes M] ...", "train, evaluate and write a report", train
+    ),
+    "simulate": Command(
+        "simulate NAME | network.toml [--duration MS] ...", "run neurons in time and write a report", simulate
+    ),
     "resume": Command("resume RUN", "go on with a run that was stopped or killed", resume),
     "predict": Command("predict RUN INPUT...", "answers for new inputs", predict),
     "evaluate": Command("evaluate RUN [--data PATH]", "scores on held-out or your own labelled data", evaluate),
-    "translate": Command('translate RUN ["TEXT" | FILE ...] [--beam N]', "translate texts, files or standard input", translate),
-    "generate": Command('generate RUN | FOLDER ["BEGINNING"] [--temperature 0.8] [--precision int8]', "go on with a text", generate),
+    "translate": Command(
+        'translate RUN ["TEXT" | FILE ...] [--beam N]', "translate texts, files or standard input", translate
+    ),
+    "generate": Command(
+        'generate RUN | FOLDER ["BEGINNING"] [--temperature 0.8] [--precision int8]', "go on with a text", generate
+    ),
     "fill": Command('fill RUN | FOLDER "Paris is the [MASK] of France"', "find hidden words", fill),
     "classify": Command('classify RUN | FOLDER ["TEXT" | FILE ...]', "the classes of texts", classify),
-    "embed": Command('embed RUN | FOLDER ["TEXT" | FILE ...] [--out vectors.npy]', "a vector for each text, and how alike they are", embed),
+    "embed": Command(
+        'embed RUN | FOLDER ["TEXT" | FILE ...] [--out vectors.npy]',
+        "a vector for each text, and how alike they are",
+        embed,
+    ),
     "search": Command('search RUN --images DIR "TEXT"', "find pictures by what is on them, or like another", search),
     "prune": Command("prune RUN --heads 50%", "remove the attention heads that are worth least", prune),
     "report": Command("report RUN", "evaluate again and rewrite the report", report),

@@ -34,7 +34,9 @@ class Sequences:
         return cls._joined([np.fromiter(chain.from_iterable(sequences), dtype=np.int32)], list(map(len, sequences)))
 
     @classmethod
-    def of_texts(cls, texts: Sequence[str], tokenizer: Encoding, change: Callable[[list[int]], list[int]]) -> "Sequences":
+    def of_texts(
+        cls, texts: Sequence[str], tokenizer: Encoding, change: Callable[[list[int]], list[int]]
+    ) -> "Sequences":
         """What `change` makes of each text's tokens, some thousands of texts at a time."""
         tokens, lengths = [], []
         for begin in tracked(range(0, len(texts), TEXTS_PER_STEP), "Splitting texts into tokens"):
@@ -147,7 +149,9 @@ def cut(counts: Sequence[int], room: Sequence[Sequence[int]], budget: int) -> li
     ends, begin, end, widths = [], 0, 0, [0]
     for count, needed in zip(counts, room, strict=True):
         while count:
-            widths = [max(width, need) for width, need in zip(widths, needed, strict=True)] if end > begin else list(needed)
+            widths = (
+                [max(width, need) for width, need in zip(widths, needed, strict=True)] if end > begin else list(needed)
+            )
             free = budget // sum(widths) - (end - begin)
             if free <= 0 and end > begin:
                 ends.append(end)

@@ -46,11 +46,16 @@ def resized_captioned(splits: CaptionSplits, shape: Shape) -> CaptionSplits:
     return CaptionSplits(resized(splits.train), resized(splits.validation), resized(splits.test), splits.notes)
 
 
-def resize(pictures: UInt8[Tensor, "picture channel height width"], shape: Shape) -> UInt8[Tensor, "picture channel new_height new_width"]:
+def resize(
+    pictures: UInt8[Tensor, "picture channel height width"], shape: Shape
+) -> UInt8[Tensor, "picture channel new_height new_width"]:
     if tuple(pictures.shape[1:]) == shape or not len(pictures):
         return pictures.reshape(-1, *shape)
     parts = [
-        F.interpolate(some.float(), size=shape[1:], mode="bilinear", antialias=True).add_(0.5).clamp_(0, 255).to(torch.uint8)
+        F.interpolate(some.float(), size=shape[1:], mode="bilinear", antialias=True)
+        .add_(0.5)
+        .clamp_(0, 255)
+        .to(torch.uint8)
         for some in pictures.split(PICTURES_AT_ONCE)
     ]
     return torch.cat(parts)

@@ -9,7 +9,9 @@ from neuropil.data.examples.dataset import Examples
 
 def hold_out(examples: Examples, share: float, generator: torch.Generator) -> tuple[Examples, Examples]:
     """(kept, held out): disjoint, together everything, each in the order of the data; stratified by class where there are classes."""
-    strata = examples.targets if examples.schema.task == "classification" else torch.zeros(len(examples), dtype=torch.int64)
+    strata = (
+        examples.targets if examples.schema.task == "classification" else torch.zeros(len(examples), dtype=torch.int64)
+    )
     held = choose(strata, share, generator)
     return examples.take((~held).nonzero().flatten()), examples.take(held.nonzero().flatten())
 

@@ -33,7 +33,10 @@ class EncodedTexts:
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         """All that there is to them."""
-        return (*self.inputs.tensors, *(self.targets.tensors if isinstance(self.targets, Sequences) else [self.targets]))
+        return (
+            *self.inputs.tensors,
+            *(self.targets.tensors if isinstance(self.targets, Sequences) else [self.targets]),
+        )
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "EncodedTexts":
         targets = self.targets.take(index) if isinstance(self.targets, Sequences) else self.targets[index]

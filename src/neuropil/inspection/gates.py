@@ -39,7 +39,9 @@ class Passage(NamedTuple):
 def record_gates(model: nn.Module) -> Iterator[GateTape]:
     cells = {name or "cell": module for name, module in model.named_modules() if isinstance(module, Cell)}
     if not cells:
-        raise InputError("gates are recorded in models with recurrent cells", got=f"a {type(model).__name__} without any")
+        raise InputError(
+            "gates are recorded in models with recurrent cells", got=f"a {type(model).__name__} without any"
+        )
     tape: GateTape = {}
     with ExitStack() as stack:
         for name, cell in cells.items():
@@ -106,7 +108,9 @@ class Tie(NamedTuple):
     held_out: float
 
 
-def ties(values: Mapping[str, Float[Tensor, "time unit"]], properties: Mapping[str, Float[Tensor, " time"]], *, most: int = 3) -> list[Tie]:
+def ties(
+    values: Mapping[str, Float[Tensor, "time unit"]], properties: Mapping[str, Float[Tensor, " time"]], *, most: int = 3
+) -> list[Tie]:
     """For each gate and property the `most` units that are tied most strongly in the first half of the text, with the correlation in the
     second half; the strongest there first.
 
@@ -118,7 +122,9 @@ def ties(values: Mapping[str, Float[Tensor, "time unit"]], properties: Mapping[s
         for name, property in properties.items():
             r, checked = (correlation(of_units[part], property[part]) for part in (slice(half), slice(half, None)))
             strongest = r.abs().argsort(descending=True, stable=True)[:most].tolist()
-            found += [Tie(gate, unit, name, float(r[unit]), float(checked[unit])) for unit in strongest if float(r[unit]) != 0]
+            found += [
+                Tie(gate, unit, name, float(r[unit]), float(checked[unit])) for unit in strongest if float(r[unit]) != 0
+            ]
     # A tie that turns round is none.
     return sorted(found, key=lambda tie: -tie.held_out * (1 if tie.found > 0 else -1))
 

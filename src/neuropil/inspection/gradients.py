@@ -53,7 +53,11 @@ class GradientProfile:
     def flow(self) -> list[tuple[str, float]]:
         """Layers with weights and the norm of the gradient that reaches each: at its output where known for all, else at its parameters."""
         layers = [layer for layer in self.layers if layer.has_weights]
-        at_outputs = [(layer.name, layer.activation_gradient_norm) for layer in layers if layer.activation_gradient_norm is not None]
+        at_outputs = [
+            (layer.name, layer.activation_gradient_norm)
+            for layer in layers
+            if layer.activation_gradient_norm is not None
+        ]
         return at_outputs if len(at_outputs) == len(layers) else [(layer.name, layer.gradient_norm) for layer in layers]
 
 
@@ -71,7 +75,9 @@ def profile_gradients(model: nn.Module, loss: Callable[[], Tensor]) -> GradientP
     """
     layers = _layers_of(model)
     if not layers:
-        raise InputError("a gradient profile needs a model with trainable parameters", got=f"{type(model).__name__} with none")
+        raise InputError(
+            "a gradient profile needs a model with trainable parameters", got=f"{type(model).__name__} with none"
+        )
     parameters = [parameter for layer in layers for parameter in layer.parameters]
     uses = _ParameterUses(parameters)
     with untouched(model), torch.enable_grad(), _watching(layers) as watch:
@@ -110,7 +116,11 @@ def untouched(model: Any) -> Iterator[None]:
     """Afterwards the model's buffers and modes and torch's random numbers are what they were before, to the last bit."""
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     modes = [module.training for module in modules]
-    buffers = [(module, name, buffer, buffer.clone()) for module in modules for name, buffer in module.named_buffers(recurse=False)]
+    buffers = [
+        (module, name, buffer, buffer.clone())
+        for module in modules
+        for name, buffer in module.named_buffers(recurse=False)
+    ]
     devices = {parameter.device for module in modules for parameter in module.parameters(recurse=False)}
     with torch.random.fork_rng(devices=[device for device in devices if device.type == "cuda"]):
         try:
@@ -238,7 +248,9 @@ def _last_step(output: Any) -> Tensor:
 def _require_scalar(value: Tensor) -> None:
     if value.dim() or not value.requires_grad:
         got = (
-            f"a tensor of shape {tuple(value.shape)}" if value.dim() else "a number that depends on no trainable parameter or watched input"
+            f"a tensor of shape {tuple(value.shape)}"
+            if value.dim()
+            else "a number that depends on no trainable parameter or watched input"
         )
         raise InputError("gradients need a loss that is one differentiable number", got=got)
 
@@ -256,24 +268,40 @@ def _not_finite(profile: GradientProfile) -> list[str]:
     names = [layer.name for layer in profile.layers if not math.isfinite(layer.gradient_norm)]
     if not names and math.isfinite(profile.loss):
         return []
-    where = f"the loss is {profile.loss:g}" if not names else f"gradients at {_listed(names)} are not finite (the loss is {profile.loss:g})"
-    return [f"Numbers overflowed: {where}; lower the learning rate, clip gradients, and look for log(0) or a division by zero."]
+    where = (
+        f"the loss is {profile.loss:g}"
+        if not names
+        else f"gradients at {_listed(names)} are not finite (the loss is {profile.loss:g})"
+    )
+    return [
+        f"Numbers overflowed: {where}; lower the learning rate, clip gradients, and look for log(0) or a division by zero."
+    ]
 
 
 def _without_gradient(profile: GradientProfile) -> list[str]:
     names = [layer.name for layer in profile.layers if layer.gradient_norm == 0]
     if not names:
         return []
-    return [f"No gradient reaches {_listed(names)}: the loss does not use it, or every unit on the way there is saturated or dead."]
+    return [
+        f"No gradient reaches {_listed(names)}: the loss does not use it, or every unit on the way there is saturated or dead."
+    ]
 
 
 def _dead_units(profile: GradientProfile) -> list[str]:
-    shares = {layer.name: layer.dead_share for layer in profile.layers if layer.dead_share is not None and MANY_DEAD < layer.dead_share < 1}
+    shares = {
+        layer.name: layer.dead_share
+        for layer in profile.layers
+        if layer.dead_share is not None and MANY_DEAD < layer.dead_share < 1
+    }
     if not shares:
         return []
     worst = max(shares, key=lambda name: shares[name])
     others = [name for name in shares if name != worst]
-    where = f"of the units of {worst}, and more than a fifth in {_listed(others)}," if others else f"of the units of {worst}"
+    where = (
+        f"of the units of {worst}, and more than a fifth in {_listed(others)},"
+        if others
+        else f"of the units of {worst}"
+    )
     return [
         f"{100 * shares[worst]:.0f} % {where} receive no gradient from any example of this batch (dead): "
         "try a lower learning rate, a leaky ReLU or GELU, or batch normalisation before the activation."

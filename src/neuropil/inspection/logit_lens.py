@@ -55,7 +55,9 @@ def logit_lens(model: GPT2, tokens: Int64[Tensor, " time"], best: int = 5) -> Le
     return Lens(torch.stack([numbers for numbers, _ in read]), torch.stack([shares for _, shares in read]))
 
 
-def _read(model: GPT2, stream: Float[Tensor, "time width"], best: int) -> tuple[Int64[Tensor, "time best"], Float[Tensor, "time best"]]:
+def _read(
+    model: GPT2, stream: Float[Tensor, "time width"], best: int
+) -> tuple[Int64[Tensor, "time best"], Float[Tensor, "time best"]]:
     found = []
     for rows in stream.split(max(1, LOGITS_AT_ONCE // model.config.vocabulary)):
         # softmax(E N(x_l))

@@ -10,7 +10,9 @@ from neuropil.errors import InputError
 from neuropil.inspection.report.page import Table
 
 
-def worst_mistakes(probabilities: Float[Tensor, "example class"], targets: Int[Tensor, " example"], k: int) -> Int[Tensor, " mistake"]:
+def worst_mistakes(
+    probabilities: Float[Tensor, "example class"], targets: Int[Tensor, " example"], k: int
+) -> Int[Tensor, " mistake"]:
     """The at most `k` wrong predictions of which the model was most sure, the surest first."""
     confidence, predicted = probabilities.max(dim=1)
     wrong = (predicted != targets).nonzero().squeeze(1)
@@ -25,7 +27,8 @@ def confusion_counts(
     for labels in (predicted, actual):
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < num_classes:
             raise InputError(
-                f"class numbers must lie from 0 to {num_classes - 1}", got=f"numbers from {int(labels.min())} to {int(labels.max())}"
+                f"class numbers must lie from 0 to {num_classes - 1}",
+                got=f"numbers from {int(labels.min())} to {int(labels.max())}",
             )
     cells = actual.long() * num_classes + predicted.long()
     return cells.bincount(minlength=num_classes**2).reshape(num_classes, num_classes)

@@ -55,12 +55,15 @@ def record(
     chosen = _chosen(model, [layers] if isinstance(layers, str) else list(layers))
     with ExitStack() as stack:
         observers = {
-            module: _Observer(tape, name, _score_of(module), _indices(heads), _indices(queries)) for name, module in chosen.items()
+            module: _Observer(tape, name, _score_of(module), _indices(heads), _indices(queries))
+            for name, module in chosen.items()
         }
         for module, observer in observers.items():
             stack.enter_context(_registered(observer))
             torchs = isinstance(module, nn.MultiheadAttention)
-            stack.enter_context(_told_by_torch(module, observer) if torchs else _told(cast(Attentive, module), observer))
+            stack.enter_context(
+                _told_by_torch(module, observer) if torchs else _told(cast(Attentive, module), observer)
+            )
         for layer in model.modules():
             if isinstance(layer, nn.TransformerEncoderLayer) and layer.self_attn in observers:
                 stack.enter_context(_told_by_fast_path(layer, observers[layer.self_attn]))
@@ -77,7 +80,11 @@ class Attentive(Protocol):
 
 def attention_modules(model: nn.Module) -> dict[str, nn.Module]:
     """All that can be recorded, by name; a model that is an attention module itself is named `attention`."""
-    found = {name: module for name, module in model.named_modules() if hasattr(module, "tap") or isinstance(module, nn.MultiheadAttention)}
+    found = {
+        name: module
+        for name, module in model.named_modules()
+        if hasattr(module, "tap") or isinstance(module, nn.MultiheadAttention)
+    }
     return {name or "attention": module for name, module in found.items()}
 
 
@@ -87,8 +94,12 @@ def _chosen(model: nn.Module, patterns: Sequence[str]) -> dict[str, nn.Module]:
         raise InputError("record watches models with attention", got=f"a {type(model).__name__} without any")
     for pattern in patterns:
         if not fnmatch.filter(known, pattern):
-            raise InputError("layers must name attention modules of the model", got=f"{pattern!r}", fix=nearest(pattern, known))
-    return {name: module for name, module in known.items() if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)}
+            raise InputError(
+                "layers must name attention modules of the model", got=f"{pattern!r}", fix=nearest(pattern, known)
+            )
+    return {
+        name: module for name, module in known.items() if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+    }
 
 
 def _score_of(module: nn.Module) -> Score:
@@ -141,7 +152,9 @@ class _Observer:
 
 
 @torch.library.custom_op("neuropil::observe", mutates_args=("ticket",))
-def _observe(ticket: Tensor, query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool) -> None:
+def _observe(
+    ticket: Tensor, query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool
+) -> None:
     ticket[1] += 1
     observer = _Observer.running.get(int(ticket[0]))
     if observer is not None:
@@ -161,14 +174,18 @@ def _weights_in_pieces(
     start = 0
     for piece in rows.split(max(1, NUMBERS_AT_ONCE // max(1, numbers))):
         end = start + len(piece)
-        weights[:, :, start:end] = weigh(query, key, score=score, mask=mask, causal=causal, bias=_single(bias), rows=piece)
+        weights[:, :, start:end] = weigh(
+            query, key, score=score, mask=mask, causal=causal, bias=_single(bias), rows=piece
+        )
         start = end
     return weights
 
 
 def _present(chosen: list[int] | None, count: int, device: torch.device) -> Tensor:
     return torch.tensor(
-        [index for index in (range(count) if chosen is None else chosen) if 0 <= index < count], device=device, dtype=torch.int64
+        [index for index in (range(count) if chosen is None else chosen) if 0 <= index < count],
+        device=device,
+        dtype=torch.int64,
     )
 
 
@@ -251,7 +268,12 @@ def _told_by_torch(module: nn.MultiheadAttention, observer: _Observer) -> Any:
 
 
 def _tell(
-    module: nn.MultiheadAttention, observer: _Observer, query: Tensor, key: Tensor, padding: Tensor | None, attn_mask: Tensor | None
+    module: nn.MultiheadAttention,
+    observer: _Observer,
+    query: Tensor,
+    key: Tensor,
+    padding: Tensor | None,
+    attn_mask: Tensor | None,
 ) -> None:
     """Queries and keys as this module projects them, and its two masks as ours: true where one may look. Its `is_causal` says nothing more:
     it is a hint that `attn_mask` is of that form."""
@@ -267,12 +289,16 @@ def _tell(
         for x, weight, bias in ((query, of_query, biases[0]), (key, of_key, biases[1]))
     )
     k = _with_extra_keys(module, k)
-    padding, attn_mask = (None if limit is None else F.pad(limit, (0, k.shape[2] - key.shape[1])) for limit in (padding, attn_mask))
+    padding, attn_mask = (
+        None if limit is None else F.pad(limit, (0, k.shape[2] - key.shape[1])) for limit in (padding, attn_mask)
+    )
     mask, bias = _torch_masks(padding, attn_mask, module.num_heads)
     observer(q, k, mask, bias, False)
 
 
-def _with_extra_keys(module: nn.MultiheadAttention, k: Float[Tensor, "batch head key width"]) -> Float[Tensor, "batch head more width"]:
+def _with_extra_keys(
+    module: nn.MultiheadAttention, k: Float[Tensor, "batch head key width"]
+) -> Float[Tensor, "batch head more width"]:
     """A module may have a learned key, and a zero, that every query sees."""
     if module.bias_k is not None:
         learned = rearrange(module.bias_k, "1 1 (head width) -> 1 head 1 width", head=module.num_heads)
@@ -280,14 +306,18 @@ def _with_extra_keys(module: nn.MultiheadAttention, k: Float[Tensor, "batch head
     return F.pad(k, (0, 0, 0, 1)) if module.add_zero_attn else k
 
 
-def _torch_masks(padding: Tensor | None, attn_mask: Tensor | None, heads: int) -> tuple[Bool[Tensor, "..."] | None, Tensor | None]:
+def _torch_masks(
+    padding: Tensor | None, attn_mask: Tensor | None, heads: int
+) -> tuple[Bool[Tensor, "..."] | None, Tensor | None]:
     """In PyTorch a boolean mask is true where one may NOT look, and a mask of numbers is added to the scores."""
     limits = []
     if padding is not None:
         limits.append(padding[:, None, None])
     if attn_mask is not None:
         limits.append(
-            rearrange(attn_mask, "(batch head) query key -> batch head query key", head=heads) if attn_mask.ndim == 3 else attn_mask
+            rearrange(attn_mask, "(batch head) query key -> batch head query key", head=heads)
+            if attn_mask.ndim == 3
+            else attn_mask
         )
     masks = [~limit for limit in limits if limit.dtype == torch.bool]
     biases = [limit for limit in limits if limit.dtype != torch.bool]

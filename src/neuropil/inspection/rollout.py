@@ -26,7 +26,8 @@ def rollout(layers: Iterable[Float[Tensor, "batch head query key"]]) -> Float[Te
     for weights in layers:
         if weights.shape[2] != weights.shape[3]:
             raise InputError(
-                "roll-out needs the weights from every place to every place", got=f"{weights.shape[2]} queries and {weights.shape[3]} keys"
+                "roll-out needs the weights from every place to every place",
+                got=f"{weights.shape[2]} queries and {weights.shape[3]} keys",
             )
         mixed = reduce(weights, "batch head query key -> batch query key", "mean")
         # Ã = ½ (A + I)

@@ -30,7 +30,9 @@ class SpikeTrains:
 
     def __post_init__(self) -> None:
         if not (self.num_neurons > 0 and self.duration > 0):
-            raise InputError("trains of spikes need neurons and time", got=f"{self.num_neurons} neurons and {self.duration:g} ms")
+            raise InputError(
+                "trains of spikes need neurons and time", got=f"{self.num_neurons} neurons and {self.duration:g} ms"
+            )
 
     def after(self, start: float) -> "SpikeTrains":
         """Without the first `start` ms, in which a simulation settles."""
@@ -80,7 +82,9 @@ def oscillation(trains: SpikeTrains, bin: float = 0.5, *, slowest: float = 5.0) 
     """Frequency (Hz) at which the rate of the population swings most, of those above `slowest`; not a number without spikes."""
     rate = population_rate(trains, bin)
     # windows smear a peak over two neighbours, so that one between two frequencies is found too
-    spectrum = torch.fft.rfft((rate - rate.mean()) * torch.hann_window(len(rate), periodic=False, dtype=rate.dtype)).abs()
+    spectrum = torch.fft.rfft(
+        (rate - rate.mean()) * torch.hann_window(len(rate), periodic=False, dtype=rate.dtype)
+    ).abs()
     frequencies = torch.fft.rfftfreq(len(rate), bin / 1000)
     spectrum = torch.where(frequencies >= slowest, spectrum, 0)
     return float(frequencies[spectrum.argmax()]) if spectrum.max() > 0 else math.nan

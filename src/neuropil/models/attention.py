@@ -33,13 +33,17 @@ ScoreName = Literal["scaled_dot", "cosine", "gaussian", "additive"]
 
 
 class PatchAttentionConfig(Config):
-    patch: int | None = option(None, "height and width of a patch in pixels; without it 2, or more where a side would have over 8", low=1)
+    patch: int | None = option(
+        None, "height and width of a patch in pixels; without it 2, or more where a side would have over 8", low=1
+    )
     width: int = option(64, "numbers d that stand for a patch", low=1)
     key_width: int = option(64, "numbers e of a query and of a key", low=1)
     layers: int = option(2, "layers of attention", low=1)
     positions: PositionName = option("learned", "how a patch is told where it stands")
     score: ScoreName = option("scaled_dot", "how a query and a key are compared")
-    dropout: float = option(0.1, "share of the numbers that are silenced after each layer in each training step", low=0, high=0.95)
+    dropout: float = option(
+        0.1, "share of the numbers that are silenced after each layer in each training step", low=0, high=0.95
+    )
     shape: tuple[int, ...] = from_data((1, 8, 8), "channels, height and width of one picture")
     classes: int = from_data(10, "how many classes to tell apart")
 
@@ -82,7 +86,9 @@ class PatchAttention(nn.Module):
         (rows, columns), side = self.config.grid, self.config.patch_side
         x = self.standardize(x)
         x = F.pad(x, (0, columns * side - x.shape[-1], 0, rows * side - x.shape[-2]))
-        return rearrange(x, "batch channel (row a) (column b) -> batch (row column) (channel a b)", row=rows, column=columns)
+        return rearrange(
+            x, "batch channel (row a) (column b) -> batch (row column) (channel a b)", row=rows, column=columns
+        )
 
     def classify(self, patches: Float[Tensor, "batch patch pixel"]) -> Float[Tensor, "batch class"]:
         z = self.positions(self.embed(patches))  # batch patch width
@@ -100,7 +106,11 @@ class PatchAttention(nn.Module):
         # Q and K; V with d² + d, the network of each patch with 4 d² + 3 d, and two norms with 2 d each
         formula = f"2*(d*e + e) + 5*d^2 + 8*d{additive}"
         rows += [ParameterRow(f"layers.{index}", formula, sizes) for index in range(config.layers)]
-        return [*rows, ParameterRow("norm", "2*d", {"d": config.width}), linear_row("output", config.width, config.classes)]
+        return [
+            *rows,
+            ParameterRow("norm", "2*d", {"d": config.width}),
+            linear_row("output", config.width, config.classes),
+        ]
 
 
 class Layer(nn.Module):

@@ -51,7 +51,9 @@ class BalancedNetworkConfig(Config):
     @property
     def fan_in(self) -> tuple[int, int]:
         """C_E and C_I."""
-        return max(1, round(self.connectivity * self.num_excitatory)), max(1, round(self.connectivity * self.num_inhibitory))
+        return max(1, round(self.connectivity * self.num_excitatory)), max(
+            1, round(self.connectivity * self.num_inhibitory)
+        )
 
     @property
     def jump(self) -> float:
@@ -76,7 +78,9 @@ def balanced_network(config: BalancedNetworkConfig) -> Network:
         )
         for group in groups
     ]
-    return Network(groups, connections, inputs=[Poisson(group.name, config.external_rate, config.jump) for group in groups])
+    return Network(
+        groups, connections, inputs=[Poisson(group.name, config.external_rate, config.jump) for group in groups]
+    )
 
 
 def stationary_rate(config: BalancedNetworkConfig) -> float:

@@ -58,7 +58,11 @@ class BERT(Published):
     ) -> Float[Tensor, "batch time width"]:
         """What stands for each token; `mask` is true where there is one. Without segments, all tokens are of the first."""
         if tokens.shape[1] > self.config.context:
-            raise InputError(f"this model sees {self.config.context} tokens at once", got=f"{tokens.shape[1]}", fix="shorten the text")
+            raise InputError(
+                f"this model sees {self.config.context} tokens at once",
+                got=f"{tokens.shape[1]}",
+                fix="shorten the text",
+            )
         kind = self.segments.weight[0] if segments is None else self.segments(segments)
         # x_t = N(E[token_t] + P[t] + S[segment_t]), of the first kind by default
         x = self.dropout(self.norm(self.tokens(tokens) + kind + self.positions.weight[: tokens.shape[1]]))
@@ -127,7 +131,9 @@ class BERTClassifier(Published):
         self.dropout, self.output = nn.Dropout(config.dropout), nn.Linear(config.width, config.classes)
         initialise(self.output)
 
-    def forward(self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None) -> Float[Tensor, "batch class"]:
+    def forward(
+        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None
+    ) -> Float[Tensor, "batch class"]:
         # V tanh(W x_1 + b) + c
         return self.output(self.dropout(self.bert.pool(self.bert(tokens, mask))))
 
@@ -136,7 +142,9 @@ class BERTClassifier(Published):
         return [*rows, linear_row("output", self.config.width, self.config.classes)]
 
 
-def mean_of(hidden: Float[Tensor, "batch time width"], mask: Bool[Tensor, "batch time"]) -> Float[Tensor, "batch width"]:
+def mean_of(
+    hidden: Float[Tensor, "batch time width"], mask: Bool[Tensor, "batch time"]
+) -> Float[Tensor, "batch width"]:
     """A vector of unit length for each text: the mean over its tokens."""
     # e = (1/T) Σ_t x_t
     there = mask.unsqueeze(-1).to(hidden.dtype)

@@ -37,15 +37,21 @@ class CaptionerConfig(Config):
     layers: int = option(1, "cells above one another", low=1)
     embedding: int = option(64, "numbers that stand for a word", low=1)
     look: int = option(64, "numbers in which a state and a place are compared", low=1)
-    width: int = option(16, "channels of the convolutional network's stem; each stage has twice as many as the one before", low=1)
+    width: int = option(
+        16, "channels of the convolutional network's stem; each stage has twice as many as the one before", low=1
+    )
     depth: int = option(1, "residual blocks in a stage", low=1)
-    dropout: float = option(0.1, "share of words, outputs and what passes between layers that is silenced in training", low=0, high=0.95)
+    dropout: float = option(
+        0.1, "share of words, outputs and what passes between layers that is silenced in training", low=0, high=0.95
+    )
     shape: tuple[int, ...] = from_data((1, 24, 24), "channels, height and width of one picture")
     vocabulary: int = from_data(30, "words, and the signs for start, end, padding and what is unknown")
 
     def validate(self) -> None:
         if len(self.shape) != 3:
-            raise InputError("a captioner needs pictures of channels, height and width", got=f"inputs of shape {self.shape}")
+            raise InputError(
+                "a captioner needs pictures of channels, height and width", got=f"inputs of shape {self.shape}"
+            )
 
     @property
     def stack(self) -> Stack:
@@ -69,7 +75,9 @@ class Captioner(nn.Module):
         self.positions = Positions("learned", places, longest=rows * columns)  # p
         self.first = nn.Linear(places, config.embedding)  # W_a
         self.words = nn.Embedding(config.vocabulary, config.embedding)  # E
-        self.writer = Recurrence(CELLS[config.cell], config.embedding, config.units, config.layers, dropout=config.dropout)
+        self.writer = Recurrence(
+            CELLS[config.cell], config.embedding, config.units, config.layers, dropout=config.dropout
+        )
         if config.attention:
             self.attention = SoftSelect(Additive(config.units, places, config.look))
         self.combine = nn.Linear(places + config.units, config.units)  # W_c
@@ -127,7 +135,10 @@ class Captioner(nn.Module):
     def parameter_table(self) -> list[ParameterRow]:
         config = self.config
         (rows, columns), a = config.grid, config.stack.width
-        table = [*self.cnn.parameter_rows("cnn"), *(ParameterRow(name, "2*a", {"a": a}) for name in ("place_norm", "look_norm"))]
+        table = [
+            *self.cnn.parameter_rows("cnn"),
+            *(ParameterRow(name, "2*a", {"a": a}) for name in ("place_norm", "look_norm")),
+        ]
         table.append(ParameterRow("positions", "m*a", {"m": rows * columns, "a": a}))
         table += [linear_row("first", a, config.embedding)]
         table += [ParameterRow("words", "v*e", {"v": config.vocabulary, "e": config.embedding})]

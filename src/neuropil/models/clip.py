@@ -48,13 +48,17 @@ class CLIPConfig(Config):
     shape: tuple[int, ...] = from_data((3, 224, 224), "channels, height and width of one picture")
     vocabulary: int = from_data(49_408, "tokens to tell apart")
     end: int = from_data(49_407, "the token that ends a caption")
-    kept_heads: tuple[int, ...] = from_data((), "heads that each attention still has, in the order of the modules; all if empty")
+    kept_heads: tuple[int, ...] = from_data(
+        (), "heads that each attention still has, in the order of the modules; all if empty"
+    )
 
     def validate(self) -> None:
         require_patches(self.shape, self.patch)
         modules = self.layers + self.text_layers
         if self.kept_heads and len(self.kept_heads) != modules:
-            raise InputError(f"kept_heads must be a number for each of the {modules} attention modules", got=f"{self.kept_heads}")
+            raise InputError(
+                f"kept_heads must be a number for each of the {modules} attention modules", got=f"{self.kept_heads}"
+            )
         _ = self.seeing, self.reading  # which check themselves
 
     @property
@@ -99,7 +103,9 @@ class CLIP(Published):
         """How well each picture fits each caption: z_ij."""
         return self.compare(self.embed_pictures(pictures), self.embed_texts(captions))
 
-    def compare(self, u: Float[Tensor, "picture shared"], v: Float[Tensor, "caption shared"]) -> Float[Tensor, "picture caption"]:
+    def compare(
+        self, u: Float[Tensor, "picture shared"], v: Float[Tensor, "caption shared"]
+    ) -> Float[Tensor, "picture caption"]:
         # z_ij = e^s u_i · v_j
         return self.scale.clamp(max=SHARPEST).exp() * u @ v.mT
 
@@ -136,7 +142,10 @@ class Seeing(nn.Module):
     def parameter_rows(self, name: str) -> list[ParameterRow]:
         rows = [self.patches.parameter_row(f"{name}.patches")]
         rows += [block.parameter_row(f"{name}.blocks.{number}") for number, block in enumerate(self.blocks)]
-        return [*rows, *(ParameterRow(f"{name}.{norm}", "2*d", {"d": len(self.patches.whole)}) for norm in ("first_norm", "norm"))]
+        return [
+            *rows,
+            *(ParameterRow(f"{name}.{norm}", "2*d", {"d": len(self.patches.whole)}) for norm in ("first_norm", "norm")),
+        ]
 
 
 class Reading(nn.Module):
@@ -150,7 +159,11 @@ class Reading(nn.Module):
 
     def forward(self, captions: Int64[Tensor, "caption time"]) -> Float[Tensor, "caption width"]:
         if captions.shape[1] > len(self.positions.weight):
-            raise InputError(f"this model reads {len(self.positions.weight)} tokens at once", got=f"{captions.shape[1]}", fix="shorten it")
+            raise InputError(
+                f"this model reads {len(self.positions.weight)} tokens at once",
+                got=f"{captions.shape[1]}",
+                fix="shorten it",
+            )
         x = self.tokens(captions) + self.positions.weight[: captions.shape[1]]
         for block in self.blocks:
             x = block(x, causal=True)
@@ -159,7 +172,10 @@ class Reading(nn.Module):
 
     def parameter_rows(self, name: str) -> list[ParameterRow]:
         tables = {"tokens": self.tokens.weight, "positions": self.positions.weight}
-        rows = [ParameterRow(f"{name}.{part}", "n*d", {"n": len(table), "d": table.shape[1]}) for part, table in tables.items()]
+        rows = [
+            ParameterRow(f"{name}.{part}", "n*d", {"n": len(table), "d": table.shape[1]})
+            for part, table in tables.items()
+        ]
         rows += [block.parameter_row(f"{name}.blocks.{number}") for number, block in enumerate(self.blocks)]
         return [*rows, ParameterRow(f"{name}.norm", "2*d", {"d": self.tokens.weight.shape[1]})]
 
@@ -168,11 +184,17 @@ def begin(model: CLIP) -> None:
     """First weights as CLIP's: their spread follows from the width, so that a narrow model learns from the start too."""
     initialise(model)
     config, patches = model.config, model.seeing.patches
-    for tower, width, layers in ((model.seeing, config.width, config.layers), (model.reading, config.text_width, config.text_layers)):
+    for tower, width, layers in (
+        (model.seeing, config.width, config.layers),
+        (model.reading, config.text_width, config.text_layers),
+    ):
         for block in tower.blocks:
             nn.init.normal_(block.attention.projection.weight, std=width**-0.5)
             nn.init.normal_(block.feed_forward.inner.weight, std=(2 * width) ** -0.5)
-            for back in (block.attention.output, block.feed_forward.outer):  # what is added to the sum, 2 · layers times
+            for back in (
+                block.attention.output,
+                block.feed_forward.outer,
+            ):  # what is added to the sum, 2 · layers times
                 nn.init.normal_(back.weight, std=(2 * layers * width) ** -0.5)
     nn.init.normal_(patches.projection.weight, std=patches.projection.weight[0].numel() ** -0.5)
     for weight, width in (
@@ -201,7 +223,10 @@ class Matching:
         """Among the captions of a batch, and among its pictures."""
         losses, z = self._losses(batch)
         right = batch["group"][:, None] == batch["group"]
-        picked = {"caption_accuracy": right.gather(1, z.argmax(1)[:, None]), "picture_accuracy": right.gather(0, z.argmax(0)[None])}
+        picked = {
+            "caption_accuracy": right.gather(1, z.argmax(1)[:, None]),
+            "picture_accuracy": right.gather(0, z.argmax(0)[None]),
+        }
         return {"loss": losses} | {name: values.flatten().float() for name, values in picked.items()}
 
     def _losses(self, batch: Batch) -> tuple[Float[Tensor, " batch"], Float[Tensor, "batch batch"]]:
@@ -213,12 +238,25 @@ class Matching:
 
 
 def size(width: int, text_width: int, **others: Any) -> CLIPConfig:
-    return CLIPConfig(width=width, text_width=text_width, feed_forward=4 * width, text_feed_forward=4 * text_width, **others)
+    return CLIPConfig(
+        width=width, text_width=text_width, feed_forward=4 * width, text_feed_forward=4 * text_width, **others
+    )
 
 
 SIZES = {
     "tiny": size(
-        64, 64, shared=64, heads=4, layers=4, patch=4, text_heads=4, text_layers=2, context=32, shape=(1, 24, 24), vocabulary=64, end=63
+        64,
+        64,
+        shared=64,
+        heads=4,
+        layers=4,
+        patch=4,
+        text_heads=4,
+        text_layers=2,
+        context=32,
+        shape=(1, 24, 24),
+        vocabulary=64,
+        end=63,
     ),
     "base_32": CLIPConfig(),
     "large_14": size(1024, 768, shared=768, heads=16, layers=24, patch=14, text_heads=12),

@@ -28,7 +28,9 @@ class CNNConfig(Config):
     width: int = option(32, "channels of the first stage; each further stage has twice as many", low=1)
     depth: int = option(1, "residual blocks in a stage", low=1)
     kernel: int = option(3, "height and width of the kernels; odd, so that they have a middle", low=1)
-    dropout: float = option(0.2, "share of the features that are silenced before the last layer in each training step", low=0, high=0.95)
+    dropout: float = option(
+        0.2, "share of the features that are silenced before the last layer in each training step", low=0, high=0.95
+    )
     shape: tuple[int, ...] = from_data((1, 8, 8), "channels, height and width of one picture")
     classes: int = from_data(10, "how many classes to tell apart")
 
@@ -80,7 +82,10 @@ class CNN(nn.Module):
 
 
 def correlate(
-    picture: Float[Tensor, "channel height width"], kernels: Float[Tensor, "kernel channel a b"], stride: int = 1, padding: int = 0
+    picture: Float[Tensor, "channel height width"],
+    kernels: Float[Tensor, "kernel channel a b"],
+    stride: int = 1,
+    padding: int = 0,
 ) -> Float[Tensor, "kernel i j"]:
     """The definition written out, as `nn.Conv2d` computes it: every kernel is laid on every place of the picture, multiplied and summed."""
     size_a, size_b = kernels.shape[-2:]
@@ -91,7 +96,10 @@ def correlate(
 
 
 def convolve(
-    picture: Float[Tensor, "channel height width"], kernels: Float[Tensor, "kernel channel a b"], stride: int = 1, padding: int = 0
+    picture: Float[Tensor, "channel height width"],
+    kernels: Float[Tensor, "kernel channel a b"],
+    stride: int = 1,
+    padding: int = 0,
 ) -> Float[Tensor, "kernel i j"]:
     """Convolution is correlation with kernels turned by 180°. A net that learns its kernels can do with either."""
     return correlate(picture, kernels.flip(-2, -1), stride, padding)

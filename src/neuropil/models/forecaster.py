@@ -45,7 +45,10 @@ class ForecasterConfig(Config):
     units: int = option(32, "numbers that a layer remembers from step to step", low=1)
     layers: int = option(1, "layers of the encoder and of the decoder", low=1)
     dropout: float = option(
-        0.1, "share of the numbers before the output, and between layers, that are silenced in training", low=0, high=0.9
+        0.1,
+        "share of the numbers before the output, and between layers, that are silenced in training",
+        low=0,
+        high=0.9,
     )
     members: int = option(4, "nets whose forecasts are averaged; they share the linear part", low=1)
     lags: int = from_data(12, "values that the linear part looks back at")
@@ -76,7 +79,9 @@ class Forecaster(nn.Module):
         x = self._scaled(known)  # batch whole feature
         z = (history - c) / s  # batch time
         ahead = self.autoregression(z)  # batch horizon
-        q = ahead.unsqueeze(-1) + torch.stack([member(z, ahead, x) for member in self.members])  # member batch horizon level
+        q = ahead.unsqueeze(-1) + torch.stack(
+            [member(z, ahead, x) for member in self.members]
+        )  # member batch horizon level
         return c.unsqueeze(-1) + s.unsqueeze(-1) * q
 
     @torch.no_grad()
@@ -95,7 +100,9 @@ class Forecaster(nn.Module):
 
     def parameter_table(self) -> list[ParameterRow]:
         rows = [ParameterRow("autoregression", "p + 1", {"p": self.config.lags})]
-        return rows + [row for i, member in enumerate(self.members) for row in cast(Member, member).parameter_rows(f"members.{i}")]
+        return rows + [
+            row for i, member in enumerate(self.members) for row in cast(Member, member).parameter_rows(f"members.{i}")
+        ]
 
     def _scaled(self, known: Float[Tensor, "batch time feature"]) -> Float[Tensor, "batch time feature"]:
         rows = self.standardize(rearrange(known, "batch time feature -> (batch time) feature"))
@@ -104,7 +111,9 @@ class Forecaster(nn.Module):
     def _require(self, history: Tensor, known: Tensor) -> None:
         config = self.config
         if history.shape[1] < config.lags:
-            raise InputError(f"this forecaster needs at least {config.lags} values of history", got=f"{history.shape[1]}")
+            raise InputError(
+                f"this forecaster needs at least {config.lags} values of history", got=f"{history.shape[1]}"
+            )
         expected = (len(history), history.shape[1] + config.steps, config.features)
         if known.shape != expected:
             rule = f"what is known of the history and of the {config.steps} steps after it must have the shape {list(expected)}"
@@ -123,7 +132,10 @@ class Member(nn.Module):
         self.quantiles = Quantiles(config.units, config.steps)
 
     def forward(
-        self, z: Float[Tensor, "batch time"], ahead: Float[Tensor, "batch horizon"], x: Float[Tensor, "batch whole feature"]
+        self,
+        z: Float[Tensor, "batch time"],
+        ahead: Float[Tensor, "batch horizon"],
+        x: Float[Tensor, "batch whole feature"],
     ) -> Float[Tensor, "batch horizon level"]:
         past, future = x.split([z.shape[1], ahead.shape[1]], 1)
         place = torch.linspace(1 / ahead.shape[1], 1, ahead.shape[1], device=z.device).expand_as(ahead)
@@ -151,7 +163,9 @@ class Autoregression(nn.Module):
     def forward(self, z: Float[Tensor, "batch time"]) -> Float[Tensor, "batch horizon"]:
         # Each forecast is linear in the last p values: its coefficients follow from those of the p steps before it, once for all windows.
         p = self.lags
-        rows = list(torch.eye(p + 1, device=z.device, dtype=z.dtype)[:p])  # the values themselves; the last column is for the constant
+        rows = list(
+            torch.eye(p + 1, device=z.device, dtype=z.dtype)[:p]
+        )  # the values themselves; the last column is for the constant
         constant = F.pad(self.bias, (p, 0))
         for _ in range(self.horizon):
             rows.append(self.weight.flip(0) @ torch.stack(rows[-p:]) + constant)
@@ -212,7 +226,9 @@ class QuantileRegression:
         losses = self._losses(batch, self.model(batch["history"], batch["known"])) * batch["there"]  # batch horizon
         return {"loss": losses.sum(1) / batch["there"].sum(1)}
 
-    def _losses(self, batch: Batch, q: Float[Tensor, "*member batch horizon level"]) -> Float[Tensor, "*member batch horizon"]:
+    def _losses(
+        self, batch: Batch, q: Float[Tensor, "*member batch horizon level"]
+    ) -> Float[Tensor, "*member batch horizon"]:
         return pinball(batch["target"].expand(q.shape[:-1]), q).mean(-1) / batch["scale"].unsqueeze(1)
 
 

@@ -45,7 +45,8 @@ SEARCHES, STEPS = 3, 60
 class GaussianProcessConfig(Config):
     kernel: KernelName = option("matern", "how covariance falls with distance")
     length: float = option(
-        1.0, "ℓ: the distance over which values are alike, in units of x (of the periodic kernel: on a circle of radius 1)"
+        1.0,
+        "ℓ: the distance over which values are alike, in units of x (of the periodic kernel: on a circle of radius 1)",
     )
     height: float = option(1.0, "h: variance of the function around its mean, in squared units of y")
     noise: float = option(0.01, "σ²: variance of what is added to every observation; 0 for exact ones", low=0)
@@ -57,14 +58,20 @@ class GaussianProcessConfig(Config):
     def validate(self) -> None:
         for name in ("length", "height", "period"):
             if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"GaussianProcessConfig.{name} must be above zero and finite", got=f"{getattr(self, name):g}")
+                raise InputError(
+                    f"GaussianProcessConfig.{name} must be above zero and finite", got=f"{getattr(self, name):g}"
+                )
         if not build_kernel(self.kernel, 1.0).positive_definite:
             raise InputError(
-                "a Gaussian process needs a kernel that is positive definite", got=f"{self.kernel!r}", fix="choose gaussian or matern"
+                "a Gaussian process needs a kernel that is positive definite",
+                got=f"{self.kernel!r}",
+                fix="choose gaussian or matern",
             )
         if self.kernel == "periodic" and self.width > 1:
             raise InputError(
-                "the periodic kernel is positive definite on a line only", got=f"x of {self.width} numbers", fix="choose gaussian or matern"
+                "the periodic kernel is positive definite on a line only",
+                got=f"x of {self.width} numbers",
+                fix="choose gaussian or matern",
             )
 
 
@@ -84,7 +91,8 @@ class Prior(nn.Module):
         self.period = config.period
         self.mean = nn.Parameter(torch.tensor(float(config.mean), dtype=torch.double))
         self.log_length, self.log_height, self.log_noise = (
-            nn.Parameter(torch.tensor(float(value), dtype=torch.double).log()) for value in (config.length, config.height, config.noise)
+            nn.Parameter(torch.tensor(float(value), dtype=torch.double).log())
+            for value in (config.length, config.height, config.noise)
         )
 
     def forward(self, x: Float[Tensor, "point width"], y: Float[Tensor, " point"]) -> Float[Tensor, ""]:
@@ -155,7 +163,9 @@ class GaussianProcess(nn.Module):
         return torch.cholesky_solve(self.prior.covariance(self.x, x), lower).T.to(x.dtype)
 
     @torch.no_grad()
-    def sample(self, x: Float[Tensor, "query width"], count: int, generator: torch.Generator) -> Float[Tensor, "sample query"]:
+    def sample(
+        self, x: Float[Tensor, "query width"], count: int, generator: torch.Generator
+    ) -> Float[Tensor, "sample query"]:
         """Functions that agree with the observations, or, before `fit`, functions of the prior; each by its values at x."""
         lower, _ = self.prior.factorise(self.x)
         told = torch.linalg.solve_triangular(lower, self.prior.covariance(self.x, x), upper=False)
@@ -180,13 +190,17 @@ class GaussianProcess(nn.Module):
         found = [self._climb(start, low, high) for start in starts]
         _, best = max(found, key=lambda pair: pair[0])
         with torch.no_grad():
-            for parameter, value in zip((self.prior.log_length, self.prior.log_height, self.prior.log_noise), best, strict=True):
+            for parameter, value in zip(
+                (self.prior.log_length, self.prior.log_height, self.prior.log_noise), best, strict=True
+            ):
                 parameter.copy_(value)
         return self
 
     def found(self) -> GaussianProcessConfig:
         """The prior as it is now, without observations: `GaussianProcess(process.found())` draws from what was learned."""
-        return replace(self.config, length=self.length, height=self.height, noise=self.noise, mean=self.prior.mean.item(), points=0)
+        return replace(
+            self.config, length=self.length, height=self.height, noise=self.noise, mean=self.prior.mean.item(), points=0
+        )
 
     @property
     def length(self) -> float:
@@ -214,16 +228,23 @@ class GaussianProcess(nn.Module):
         reach, variance = reach_of(self.x, self.config.kernel), self.y.var(correction=0).item()
         if not (reach > 0 and variance > 0):
             what = "x" if not reach > 0 else "y"
-            raise InputError("GaussianProcess.learn needs observations that differ", got=f"the same {what} in all {len(self.x)}")
+            raise InputError(
+                "GaussianProcess.learn needs observations that differ", got=f"the same {what} in all {len(self.x)}"
+            )
         shares = NOISES if self.noise > 0 else (0.0,)
-        starts = [(reach * length, variance * (1 - share), variance * share) for length, share in itertools.product(LENGTHS, shares)]
+        starts = [
+            (reach * length, variance * (1 - share), variance * share)
+            for length, share in itertools.product(LENGTHS, shares)
+        ]
         low, high = (1e-4 * reach, 1e-4 * variance, 1e-8 * variance), (1e3 * reach, 1e6 * variance, 10 * variance)
         if self.noise == 0:
             low, high = (*low[:2], 0.0), (*high[:2], 0.0)
         logs = torch.tensor([*starts, low, high], dtype=torch.double, device=self.x.device).log()
         return list(logs[:-2]), logs[-2], logs[-1]
 
-    def _climb(self, start: Float[Tensor, " 3"], low: Float[Tensor, " 3"], high: Float[Tensor, " 3"]) -> tuple[float, Float[Tensor, " 3"]]:
+    def _climb(
+        self, start: Float[Tensor, " 3"], low: Float[Tensor, " 3"], high: Float[Tensor, " 3"]
+    ) -> tuple[float, Float[Tensor, " 3"]]:
         logs = start.clone().requires_grad_()
         optimizer = torch.optim.LBFGS([logs], max_iter=STEPS, line_search_fn="strong_wolfe")
 
@@ -244,7 +265,9 @@ class GaussianProcess(nn.Module):
         return functional_call(self.prior, dict(zip(names, logs, strict=True)), (self.x, self.y))
 
 
-def factorise(covariance: Float[Tensor, "point point"], height: Float[Tensor, ""]) -> tuple[Float[Tensor, "point point"], float]:
+def factorise(
+    covariance: Float[Tensor, "point point"], height: Float[Tensor, ""]
+) -> tuple[Float[Tensor, "point point"], float]:
     """L with L Lᵀ = covariance + jitter I, and that jitter: the smallest that works."""
     diagonal = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
     for share in JITTERS:
@@ -257,7 +280,8 @@ def factorise(covariance: Float[Tensor, "point point"], height: Float[Tensor, ""
 def require_observations(x: Tensor, y: Tensor) -> None:
     if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or not x.numel():
         raise InputError(
-            "GaussianProcess.fit needs x of shape [points, numbers] and y of shape [points]", got=f"{list(x.shape)} and {list(y.shape)}"
+            "GaussianProcess.fit needs x of shape [points, numbers] and y of shape [points]",
+            got=f"{list(x.shape)} and {list(y.shape)}",
         )
     if not (x.isfinite().all() and y.isfinite().all()):
         raise InputError("GaussianProcess.fit needs finite observations", got="infinity or nan", fix="remove them")
@@ -266,7 +290,9 @@ def require_observations(x: Tensor, y: Tensor) -> None:
 def require_function(x: Tensor, y: Tensor) -> None:
     """Without noise there is one y for each x."""
     _, place = x.unique(dim=0, return_inverse=True)
-    low, high = (torch.zeros_like(y).scatter_reduce(0, place, y, which, include_self=False)[place] for which in ("amin", "amax"))
+    low, high = (
+        torch.zeros_like(y).scatter_reduce(0, place, y, which, include_self=False)[place] for which in ("amin", "amax")
+    )
     apart = (high > low).nonzero().flatten()
     if len(apart):
         first = int(apart[0])
@@ -298,7 +324,12 @@ def reach_of(x: Float[Tensor, "point width"], kernel: KernelName) -> float:
 
 
 def fit_length(
-    x: Float[Tensor, "point width"], y: Float[Tensor, " point"], kernel: KernelName, *, period: float = 1.0, tries: int = 80
+    x: Float[Tensor, "point width"],
+    y: Float[Tensor, " point"],
+    kernel: KernelName,
+    *,
+    period: float = 1.0,
+    tries: int = 80,
 ) -> float:
     """The length with which smoothing foretells each y best from all the others: a point that saw itself would ask for length 0."""
     others = ~torch.eye(len(x), dtype=torch.bool, device=x.device)
@@ -326,7 +357,13 @@ class LearnedAttention(nn.Module):
     frequencies: Tensor
 
     def __init__(
-        self, x: Float[Tensor, "point width"], y: Float[Tensor, " point"], length: float, *, waves: int = 16, sharpness: float = 16.0
+        self,
+        x: Float[Tensor, "point width"],
+        y: Float[Tensor, " point"],
+        length: float,
+        *,
+        waves: int = 16,
+        sharpness: float = 16.0,
     ):
         super().__init__()
         inner = 2 * waves * x.shape[1]
@@ -337,20 +374,26 @@ class LearnedAttention(nn.Module):
         self.gain = math.sqrt(sharpness * math.sqrt(inner) / waves)
         self.query, self.key = (nn.Parameter(torch.zeros(inner, inner, dtype=torch.double)) for _ in range(2))
 
-    def forward(self, query: Float[Tensor, "query width"], mask: Bool[Tensor, "query point"] | None = None) -> Float[Tensor, " query"]:
+    def forward(
+        self, query: Float[Tensor, "query width"], mask: Bool[Tensor, "query point"] | None = None
+    ) -> Float[Tensor, " query"]:
         return attend(*self.project(query), self.y[:, None], score=ScaledDot(), mask=mask)[:, 0].to(query.dtype)
 
     def weights(self, query: Float[Tensor, "query width"]) -> Float[Tensor, "query point"]:
         return weigh(*self.project(query), score=ScaledDot()).to(query.dtype)
 
-    def project(self, query: Float[Tensor, "query width"]) -> tuple[Float[Tensor, "query inner"], Float[Tensor, "point inner"]]:
+    def project(
+        self, query: Float[Tensor, "query width"]
+    ) -> tuple[Float[Tensor, "query inner"], Float[Tensor, "point inner"]]:
         """q(x) of what is asked, k(x) of the points."""
         asked, held = self.waves(query), self.waves(self.x)
         return asked + asked @ self.query, held + held @ self.key
 
     def waves(self, x: Float[Tensor, "query width"]) -> Float[Tensor, "query inner"]:
         """φ(x), each axis of x by itself."""
-        phase = rearrange((x.double() - self.x.mean(0))[..., None] * self.frequencies, "query width wave -> query (width wave)")
+        phase = rearrange(
+            (x.double() - self.x.mean(0))[..., None] * self.frequencies, "query width wave -> query (width wave)"
+        )
         return self.gain * torch.cat([phase.cos(), phase.sin()], -1)
 
 

@@ -69,7 +69,9 @@ class GPT2(Published):
             x = block(x, mask=None if mask is None else mask[:, None, None], causal=True)
         return self.norm(x)
 
-    def embed(self, tokens: Int64[Tensor, "batch time"], place: Int64[Tensor, "*batch time"]) -> Float[Tensor, "batch time width"]:
+    def embed(
+        self, tokens: Int64[Tensor, "batch time"], place: Int64[Tensor, "*batch time"]
+    ) -> Float[Tensor, "batch time width"]:
         # x_t = E[token_t] + P[t], where t counts tokens and not what fills up
         return self.dropout(self.tokens(tokens) + self.positions(place))
 
@@ -101,7 +103,9 @@ class GPT2(Published):
 
     def require_room(self, length: int) -> None:
         if length > self.config.context:
-            raise InputError(f"this model sees {self.config.context} tokens at once", got=f"{length}", fix="shorten the text")
+            raise InputError(
+                f"this model sees {self.config.context} tokens at once", got=f"{length}", fix="shorten the text"
+            )
 
     # --- sizes -----------------------------------------------------------------------------------------------------------------------
 
@@ -144,7 +148,9 @@ class Reading:
             cache.reorder(index)
 
 
-def places(tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None) -> Int64[Tensor, "*batch time"]:
+def places(
+    tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None
+) -> Int64[Tensor, "*batch time"]:
     return torch.arange(tokens.shape[1], device=tokens.device) if mask is None else counted(mask)
 
 

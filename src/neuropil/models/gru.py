@@ -37,7 +37,9 @@ class GRUConfig(Config):
     inputs: int = option(64, "numbers that come in at each step", low=1)
     units: int = option(128, "numbers that are remembered from step to step", low=1)
     gate: Gate = option("keep", "what an open update gate does: keep the old state, or take the new one")
-    reset: Reset = option("after", "where the reset gate acts: after the product with W or before; or no such gate, or one gate for both")
+    reset: Reset = option(
+        "after", "where the reset gate acts: after the product with W or before; or no such gate, or one gate for both"
+    )
 
     @property
     def num_gates(self) -> int:
@@ -69,7 +71,9 @@ class GRU(Cell):
 
     def gates(self, drive: Float[Tensor, "*any drive"], h: Float[Tensor, "*any unit"]) -> GRUGates:
         n = self.units
-        seen = h @ (self.state_weight if self.config.reset in ("after", "none") else self.state_weight[:-n]).mT  # W_r h, W_g h (, W h)
+        seen = (
+            h @ (self.state_weight if self.config.reset in ("after", "none") else self.state_weight[:-n]).mT
+        )  # W_r h, W_g h (, W h)
         opened = torch.sigmoid(drive[..., :-n] + seen[..., : drive.shape[-1] - n])
         update = opened[..., -n:] if self.config.gate == "take" else 1 - opened[..., -n:]
         if self.config.reset == "after":
@@ -92,7 +96,9 @@ class GRU(Cell):
         return Kernel("gru", (self.input_weight, self.state_weight, self.bias, inside))
 
     def parameter_table(self) -> list[ParameterRow]:
-        formula = {"after": "3*(n^2 + n*m + n) + n", "before": "3*(n^2 + n*m + n)"}.get(self.config.reset, "2*(n^2 + n*m + n)")
+        formula = {"after": "3*(n^2 + n*m + n) + n", "before": "3*(n^2 + n*m + n)"}.get(
+            self.config.reset, "2*(n^2 + n*m + n)"
+        )
         return [ParameterRow("", formula, {"n": self.units, "m": self.inputs})]
 
 
@@ -106,7 +112,9 @@ def convert(cell: GRU, gate: Gate, reset: Reset) -> GRU:
     """
     parts = _Parts.of(cell)
     parts = parts if reset == cell.config.reset else parts.with_reset(reset)
-    converted = GRU(GRUConfig(inputs=cell.inputs, units=cell.units, gate=gate, reset=reset)).to(cell.bias).train(cell.training)
+    converted = (
+        GRU(GRUConfig(inputs=cell.inputs, units=cell.units, gate=gate, reset=reset)).to(cell.bias).train(cell.training)
+    )
     parts.write(converted)
     return converted
 
@@ -141,7 +149,9 @@ class _Parts(NamedTuple):
         elif reset == "none":
             raise self.not_the_same(reset, "a reset gate that is not always open")
         elif "after" in (self.cell.config.reset, reset) and torch.count_nonzero(w - w.diagonal().diag()):
-            raise self.not_the_same(reset, "units that see one another, where the order of a product with W and with r matters")
+            raise self.not_the_same(
+                reset, "units that see one another, where the order of a product with W and with r matters"
+            )
         elif inside.any():
             raise self.not_the_same(reset, "a bias b' that is not zero, which no other reset gate multiplies")
         if reset == "shared" and not all(map(torch.equal, gate, self.update)):
@@ -152,7 +162,9 @@ class _Parts(NamedTuple):
         sums = [_signed(self.update, cell.config.gate), self.candidate]
         if cell.config.num_gates == 2 and self.reset is not None:
             sums = [self.reset, *sums]
-        for parameter, pieces in zip((cell.input_weight, cell.state_weight, cell.bias), zip(*sums, strict=True), strict=True):
+        for parameter, pieces in zip(
+            (cell.input_weight, cell.state_weight, cell.bias), zip(*sums, strict=True), strict=True
+        ):
             parameter.copy_(torch.cat(pieces))
         if cell.config.reset == "after" and self.inside is not None:
             cell.state_bias.copy_(self.inside)

@@ -182,8 +182,17 @@ def rk4(state, current, dt, membrane):
 def march(take_step, state, currents, first, last, num_steps, dt, membrane, fires_at, watched, traces):
     """Neurons from `first` to before `last` through all steps: times and neurons of their spikes. `state` becomes what it is at the end."""
     size, changing = last - first, currents.shape[0] > 1
-    v, n, m, h = state[0, first:last].copy(), state[1, first:last].copy(), state[2, first:last].copy(), state[3, first:last].copy()
-    before, times, neurons = np.empty(size), [0.0 for _ in range(0)], [0 for _ in range(0)]  # Numba sees of what kind they will be
+    v, n, m, h = (
+        state[0, first:last].copy(),
+        state[1, first:last].copy(),
+        state[2, first:last].copy(),
+        state[3, first:last].copy(),
+    )
+    before, times, neurons = (
+        np.empty(size),
+        [0.0 for _ in range(0)],
+        [0 for _ in range(0)],
+    )  # Numba sees of what kind they will be
     for step in range(num_steps):
         current, crossed = currents[step if changing else 0, first:last], 0
         for i in range(size):
@@ -199,7 +208,12 @@ def march(take_step, state, currents, first, last, num_steps, dt, membrane, fire
         for place in range(len(watched)):
             i = watched[place] - first
             if 0 <= i < size:
-                traces[0, step, place], traces[1, step, place], traces[2, step, place], traces[3, step, place] = v[i], n[i], m[i], h[i]
+                traces[0, step, place], traces[1, step, place], traces[2, step, place], traces[3, step, place] = (
+                    v[i],
+                    n[i],
+                    m[i],
+                    h[i],
+                )
     for i in range(size):
         state[0, first + i], state[1, first + i], state[2, first + i], state[3, first + i] = v[i], n[i], m[i], h[i]
     return np.array(times), np.array(neurons)
@@ -266,14 +280,18 @@ class HodgkinHuxley(nn.Module):
         super().__init__()
         self.config = config
         conductance, reversal = ([getattr(config, ion + ending) for ion in IONS] for ending in ("", "_reversal"))
-        constants = (torch.tensor(numbers, dtype=torch.double) for numbers in ([config.capacitance], conductance, reversal))
+        constants = (
+            torch.tensor(numbers, dtype=torch.double) for numbers in ([config.capacitance], conductance, reversal)
+        )
         self.capacitance, self.conductance, self.reversal = map(nn.Parameter, constants)
         self.rest = resting_voltage(self.membrane())
 
     def membrane(self) -> Membrane:
         return Membrane._make((self.capacitance, *self.conductance, *self.reversal, self.config.speed))
 
-    def forward(self, current: Float[Tensor, "batch step"], dt: float = 0.01, method: Method = "staggered") -> Float[Tensor, "batch step"]:
+    def forward(
+        self, current: Float[Tensor, "batch step"], dt: float = 0.01, method: Method = "staggered"
+    ) -> Float[Tensor, "batch step"]:
         """The voltage (mV) at the end of each step of `dt` ms for currents in µA/cm², with its gradient; `simulate` is far faster."""
         require_dt(self.config, dt, method)
         given, membrane = current.to(self.capacitance.dtype), self.membrane()
@@ -299,9 +317,13 @@ class HodgkinHuxley(nn.Module):
         currents = _checked_currents(current)
         num_steps = self.num_steps(duration, dt, method, currents.min().item())
         if current.ndim == 2 and len(current) != num_steps:
-            raise InputError(f"a current that changes must have a value for each of the {num_steps:,} steps", got=f"{len(current):,}")
+            raise InputError(
+                f"a current that changes must have a value for each of the {num_steps:,} steps", got=f"{len(current):,}"
+            )
         watched = torch.empty(0, dtype=torch.long) if watch is None else _checked_watch(watch, currents.shape[1])
-        membrane = Membrane._make((self.capacitance.item(), *self.conductance.tolist(), *self.reversal.tolist(), self.config.speed))
+        membrane = Membrane._make(
+            (self.capacitance.item(), *self.conductance.tolist(), *self.reversal.tolist(), self.config.speed)
+        )
         first_state = steady_state(torch.full_like(currents[0], self.rest if start is None else start), membrane.speed)
         state, traces = torch.stack(first_state).numpy(), np.empty((4, num_steps, len(watched)))
         size, how = currents.shape[1], (num_steps, dt, membrane, self.config.fires_at, watched.numpy(), traces)
@@ -312,7 +334,9 @@ class HodgkinHuxley(nn.Module):
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
             times, neurons = map(np.concatenate, zip(*pool.map(run, range(0, size, NEURONS_AT_ONCE)), strict=True))
         if not np.isfinite(state).all():
-            raise InputError("voltages must stay finite", got=f"currents too strong for steps of {dt:g} ms", fix="take shorter steps")
+            raise InputError(
+                "voltages must stay finite", got=f"currents too strong for steps of {dt:g} ms", fix="take shorter steps"
+            )
         order = np.argsort(times, kind="stable")
         found = (torch.from_numpy(part) for part in (times[order], neurons[order], *traces))
         return Recording(*found, num_neurons=size, duration=num_steps * dt)
@@ -327,7 +351,9 @@ class HodgkinHuxley(nn.Module):
     def num_steps(self, duration: float, dt: float, method: Method, lowest_current: float = 0.0) -> int:
         require_dt(self.config, dt, method, lowest_current)
         if not dt <= duration <= MOST_STEPS * dt:
-            raise InputError(f"a simulation must last for 1 to {MOST_STEPS:,} steps", got=f"{duration:g} ms in steps of {dt:g} ms")
+            raise InputError(
+                f"a simulation must last for 1 to {MOST_STEPS:,} steps", got=f"{duration:g} ms in steps of {dt:g} ms"
+            )
         return round(duration / dt)
 
     def parameter_table(self) -> list[ParameterRow]:
@@ -362,13 +388,17 @@ def largest_dt(config: HodgkinHuxleyConfig, method: Method, lowest_current: floa
     negative current takes the voltage far down. Runge and Kutta's step must be stable for the largest conductance and rate on the way. An
     exponential step is always stable, but must not skip the opening of a gate."""
     model = HodgkinHuxley(config)
-    leapt = steady_state(torch.tensor([model.rest], dtype=torch.double), config.speed)._replace(v=model.reversal.max()[None])
+    leapt = steady_state(torch.tensor([model.rest], dtype=torch.double), config.speed)._replace(
+        v=model.reversal.max()[None]
+    )
     fastest = min(constant.item() for constant in time_constants(leapt.v, config.speed))
     if method == "rk4":
         after = relax_gates(leapt, fastest * torch.linspace(0, 100, 10_001, dtype=torch.double), config.speed)
         charging = config.capacitance / pull(after, 0.0, model.membrane())[1].max().item()
         lowest = torch.tensor(min(model.rest, config.leak_reversal + lowest_current / config.leak), dtype=torch.double)
-        fastest = RK4_LIMIT * min(fastest, charging, *(constant.item() for constant in time_constants(lowest, config.speed)))
+        fastest = RK4_LIMIT * min(
+            fastest, charging, *(constant.item() for constant in time_constants(lowest, config.speed))
+        )
     digits = 1 - math.floor(math.log10(fastest))
     return math.floor(fastest * 10**digits) / 10**digits
 
@@ -378,13 +408,20 @@ def require_dt(config: HodgkinHuxleyConfig, dt: float, method: Method, lowest_cu
         raise InputError("dt must be a time above 0 ms", got=f"{dt:g}")
     largest = largest_dt(config, method, lowest_current)
     if dt > largest:
-        rule = "a step of rk4 must be stable" if method == "rk4" else f"a step of {method} must not skip the opening of a gate"
+        rule = (
+            "a step of rk4 must be stable"
+            if method == "rk4"
+            else f"a step of {method} must not skip the opening of a gate"
+        )
         raise InputError(rule, got=f"dt = {dt:g} ms", fix=f"the largest that works is {largest:g} ms")
 
 
 def _checked_currents(current: Tensor) -> Float[Tensor, "row neuron"]:
     if not (current.numel() and torch.isfinite(current).all()):
-        raise InputError("currents must be finite, and of one neuron at least", got="some that are not" if current.numel() else "none")
+        raise InputError(
+            "currents must be finite, and of one neuron at least",
+            got="some that are not" if current.numel() else "none",
+        )
     return current.detach().to("cpu", torch.double).reshape(-1, current.shape[-1]).contiguous()
 
 

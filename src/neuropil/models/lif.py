@@ -48,7 +48,10 @@ class LIFConfig(Config):
         if not self.tau_ref < math.inf:
             raise InputError("tau_ref must be a time of 0 ms or more", got=f"{self.tau_ref:g}")
         if not -math.inf < self.reset < self.threshold < math.inf:
-            raise InputError("a neuron must be reset to below its threshold", got=f"reset={self.reset:g} and threshold={self.threshold:g}")
+            raise InputError(
+                "a neuron must be reset to below its threshold",
+                got=f"reset={self.reset:g} and threshold={self.threshold:g}",
+            )
         if not -math.inf < self.rest < math.inf:
             raise InputError("rest must be a number", got=f"{self.rest:g}")
 
@@ -75,7 +78,13 @@ class Constants(NamedTuple):
 
 
 def constants(config: LIFConfig, dt: float) -> Constants:
-    times = (float(dt), math.exp(-dt / config.tau_m), float(config.tau_m), float(config.tau_ref), round(config.tau_ref / dt))
+    times = (
+        float(dt),
+        math.exp(-dt / config.tau_m),
+        float(config.tau_m),
+        float(config.tau_ref),
+        round(config.tau_ref / dt),
+    )
     return Constants(*times, float(config.rest), float(config.threshold), float(config.reset))
 
 
@@ -172,9 +181,15 @@ class LIF:
 
     def num_steps(self, duration: float, dt: float) -> int:
         if not 0 < dt <= self.largest_dt():
-            raise InputError("dt must be a time above 0 ms and no longer than the time constants allow", got=f"{dt:g}", fix=self._way_out())
+            raise InputError(
+                "dt must be a time above 0 ms and no longer than the time constants allow",
+                got=f"{dt:g}",
+                fix=self._way_out(),
+            )
         if not dt <= duration < math.inf:
-            raise InputError("duration must be a time of at least one step", got=f"{duration:g} ms in steps of {dt:g} ms")
+            raise InputError(
+                "duration must be a time of at least one step", got=f"{duration:g} ms in steps of {dt:g} ms"
+            )
         return round(duration / dt)
 
     def _way_out(self) -> str:
@@ -182,20 +197,26 @@ class LIF:
 
     def _require_inputs(self, inputs: Tensor, given: Tensor, num_steps: int, duration: float) -> None:
         if given.ndim == 2 and len(given) != num_steps:
-            raise InputError(f"an input that changes must have a value for each of the {num_steps:,} steps", got=f"{len(given):,}")
+            raise InputError(
+                f"an input that changes must have a value for each of the {num_steps:,} steps", got=f"{len(given):,}"
+            )
         if not torch.isfinite(inputs).all():
             raise InputError("inputs must be finite numbers", got="some that are not", fix="see where they come from")
         highest = rate(inputs.amax(0), self.config).sum().item() * duration / 1000 if inputs.numel() else 0.0
         if highest > MOST_SPIKES:
             raise InputError(
-                f"a simulation may have up to {MOST_SPIKES:,} spikes", got=f"inputs for up to {highest:.3g}", fix="make the inputs smaller"
+                f"a simulation may have up to {MOST_SPIKES:,} spikes",
+                got=f"inputs for up to {highest:.3g}",
+                fix="make the inputs smaller",
             )
 
     def _require_neurons(self, watch: Tensor | None, num_neurons: int) -> None:
         if watch is None or not len(watch):
             return
         if not 0 <= int(watch.min()) <= int(watch.max()) < num_neurons:
-            raise InputError(f"watch must name neurons from 0 to {num_neurons - 1}", got=f"{int(watch.min())} to {int(watch.max())}")
+            raise InputError(
+                f"watch must name neurons from 0 to {num_neurons - 1}", got=f"{int(watch.min())} to {int(watch.max())}"
+            )
         if len(watch.unique()) < len(watch):
             raise InputError("watch must name each neuron once", got="one twice")
 
@@ -272,14 +293,21 @@ def rate(v_in: Float[Tensor, "*shape"], config: LIFConfig) -> Float[Tensor, "*sh
     """Spikes per second for a constant input, by the formula."""
     target = config.rest + v_in
     fires = target > config.threshold
-    above = torch.where(fires, target - config.threshold, 1.0)  # any number where it does not fire: gradients stay finite
+    above = torch.where(
+        fires, target - config.threshold, 1.0
+    )  # any number where it does not fire: gradients stay finite
     # 1 / (τ_ref + τ_m ln((v_∞ − v_reset)/(v_∞ − θ)))
     interval = config.tau_ref + config.tau_m * torch.log1p((config.threshold - config.reset) / above)
     return torch.where(fires, 1000 / interval, 0.0)
 
 
 def tuning_curve(
-    v_in: Float[Tensor, " neuron"], config: LIFConfig, *, duration: float = 1000.0, dt: float = 0.1, spike_times: SpikeTimes = "exact"
+    v_in: Float[Tensor, " neuron"],
+    config: LIFConfig,
+    *,
+    duration: float = 1000.0,
+    dt: float = 0.1,
+    spike_times: SpikeTimes = "exact",
 ) -> Float[Tensor, " neuron"]:
     """Spikes per second for each constant input, counted in a simulation."""
     return LIF(config, spike_times).simulate(v_in, duration=duration, dt=dt).rates().to(v_in.dtype)

@@ -52,7 +52,9 @@ class MinGRU(Cell):
 
     def gates(self, drive: Float[Tensor, "*any drive"], h: Float[Tensor, "*any unit"]) -> MinGRUGates:
         g, a = drive.chunk(2, -1)
-        return MinGRUGates(torch.sigmoid(g), torch.where(a < 0, a.clamp(max=0).exp(), 1 + a) if self.config.positive else a)
+        return MinGRUGates(
+            torch.sigmoid(g), torch.where(a < 0, a.clamp(max=0).exp(), 1 + a) if self.config.positive else a
+        )
 
     def update(self, gates: MinGRUGates, state: Hidden) -> Hidden:
         g, candidate = gates
@@ -62,13 +64,19 @@ class MinGRU(Cell):
         g, candidate = self.gates(drive, drive)
         return Linear(1 - g, g * candidate)
 
-    def log_outputs(self, x: Float[Tensor, "batch time input"], first: Hidden | None = None) -> Float[Tensor, "batch time unit"]:
+    def log_outputs(
+        self, x: Float[Tensor, "batch time input"], first: Hidden | None = None
+    ) -> Float[Tensor, "batch time unit"]:
         """All h_t, by logarithms: log g = −log(1 + e^{−a}), log (1 − g) = −log(1 + e^a)."""
         if not self.config.positive:
-            raise InputError("logarithms need candidates above zero", got="MinGRUConfig.positive=False", fix="set positive=True")
+            raise InputError(
+                "logarithms need candidates above zero", got="MinGRUConfig.positive=False", fix="set positive=True"
+            )
         g, a = self.drive(x).chunk(2, -1)
         log_candidate = torch.where(a < 0, a, torch.log1p(a.clamp(min=0)))
-        return log_scan(F.logsigmoid(-g), F.logsigmoid(g) + log_candidate, (self.initial(x) if first is None else first).h)
+        return log_scan(
+            F.logsigmoid(-g), F.logsigmoid(g) + log_candidate, (self.initial(x) if first is None else first).h
+        )
 
     def parameter_table(self) -> list[ParameterRow]:
         return [ParameterRow("", "2*(n*m + n)", {"n": self.units, "m": self.inputs})]

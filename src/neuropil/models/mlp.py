@@ -63,7 +63,9 @@ class MLP(nn.Module):
     def collapse(self) -> nn.Linear:
         """The one layer, from flattened inputs to outputs, that a net without an activation amounts to."""
         if self.config.hidden and self.config.activation != "identity":
-            raise InputError("only layers without an activation collapse to one", got=f"activation={self.config.activation!r}")
+            raise InputError(
+                "only layers without an activation collapse to one", got=f"activation={self.config.activation!r}"
+            )
         was_training = self.training
         self.eval()
         # A map f(x) = W x + b is known by its value at the origin, b, and by its slope there, W.

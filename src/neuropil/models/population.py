@@ -68,7 +68,9 @@ class Population:
         _require_neuron(neuron, mode, lag)
         if (gains is None) != (biases is None):
             raise InputError(
-                "gains and biases must be given together", got="gains" if biases is None else "biases", fix="give both or none"
+                "gains and biases must be given together",
+                got="gains" if biases is None else "biases",
+                fix="give both or none",
             )
         self.neurons, self.dimensions, self.radius, self.noise = neurons, dimensions, float(radius), float(noise)
         self.neuron, self.mode, self.lag, self.seed = neuron, mode, float(lag), seed
@@ -78,8 +80,14 @@ class Population:
             _require_curves(intercepts, max_rates, neuron)
             curves = _spread("intercepts", intercepts, drawn[:, 0]), _spread("max_rates", max_rates, drawn[:, 1])
             gains, biases = gains_and_biases(*curves, neuron)
-        self.gains, self.biases = (_required(name, values, (neurons,)) for name, values in (("gains", gains), ("biases", biases)))
-        self.points = ball(default_points(neurons, dimensions), dimensions, self.radius, seed) if points is None else self._column(points)
+        self.gains, self.biases = (
+            _required(name, values, (neurons,)) for name, values in (("gains", gains), ("biases", biases))
+        )
+        self.points = (
+            ball(default_points(neurons, dimensions), dimensions, self.radius, seed)
+            if points is None
+            else self._column(points)
+        )
 
     def currents(self, x: Float[Array, "..."]) -> Float[Array, "point neuron"]:
         """J(x), for values of shape [point dimension], or [point] where there is one dimension."""
@@ -157,7 +165,9 @@ def solve_decoders(
         raise InputError("decoders need finite activities and values", got="infinity or nan")
     highest = np.abs(activities).max()
     if highest == 0:
-        raise InputError("decoders need some neuron that is active at some point", got="activities of 0", fix="lower the intercepts")
+        raise InputError(
+            "decoders need some neuron that is active at some point", got="activities of 0", fix="lower the intercepts"
+        )
     A, F = (torch.from_numpy(np.asarray(matrix, dtype=float)) for matrix in (activities, values))
     penalty = len(A) * (noise * highest) ** 2
     if method == "auto":
@@ -172,7 +182,11 @@ def _by_cholesky(A: torch.Tensor, F: torch.Tensor, penalty: float) -> torch.Tens
     gram.diagonal().add_(penalty)
     lower, failed = torch.linalg.cholesky_ex(gram)
     if failed:
-        raise InputError("activities that depend on each other need noise to be told apart", got="noise=0", fix="give some, such as 0.01")
+        raise InputError(
+            "activities that depend on each other need noise to be told apart",
+            got="noise=0",
+            fix="give some, such as 0.01",
+        )
     return A.T @ torch.cholesky_solve(F, lower) if wide else torch.cholesky_solve(A.T @ F, lower)
 
 
@@ -197,7 +211,10 @@ def _by_conjugate_gradients(A: torch.Tensor, F: torch.Tensor, penalty: float, to
 
 
 def decoding_error(
-    activities: Float[Array, "point neuron"], decoders: Float[Array, "neuron output"], values: Float[Array, "point output"], noise: float
+    activities: Float[Array, "point neuron"],
+    decoders: Float[Array, "neuron output"],
+    values: Float[Array, "point output"],
+    noise: float,
 ) -> DecodingError:
     """Summed over outputs; `noise` as a share of the highest activity."""
     distortion = np.sqrt(np.square(activities @ decoders - values).sum(1).mean())
@@ -216,7 +233,9 @@ def values_of(function: Function | None, points: Float[Array, "point dimension"]
     broken = ~np.isfinite(values).all(1)
     if broken.any():
         where = ", ".join(f"{value:.3g}" for value in points[broken][0])
-        raise InputError("a function must be finite wherever the population may be", got=f"{values[broken][0].tolist()} at ({where})")
+        raise InputError(
+            "a function must be finite wherever the population may be", got=f"{values[broken][0].tolist()} at ({where})"
+        )
     return values
 
 
@@ -235,7 +254,9 @@ def gains_and_biases(
 
 def sobol(count: int, width: int, seed: int) -> Float[Array, "count width"]:
     """Random numbers from 0 to 1 that fill their cube more evenly than independent ones would."""
-    return torch.quasirandom.SobolEngine(width, scramble=True, seed=seed % 2**31).draw(count, dtype=torch.double).numpy()
+    return (
+        torch.quasirandom.SobolEngine(width, scramble=True, seed=seed % 2**31).draw(count, dtype=torch.double).numpy()
+    )
 
 
 def unit_vectors(
@@ -285,7 +306,9 @@ def select(index: int | slice | list[int], dimensions: int) -> list[int]:
 
 def _require_sizes(neurons: int, dimensions: int, radius: float, noise: float) -> None:
     if neurons < 1 or dimensions < 1:
-        raise InputError("a population must have at least one neuron and one dimension", got=f"{neurons} and {dimensions}")
+        raise InputError(
+            "a population must have at least one neuron and one dimension", got=f"{neurons} and {dimensions}"
+        )
     if not 0 < radius < math.inf:
         raise InputError("the radius must be a number above 0", got=f"{radius:g}")
     if not 0 <= noise < math.inf:
@@ -296,22 +319,34 @@ def _require_neuron(neuron: LIFConfig, mode: Mode, lag: float) -> None:
     if (neuron.rest, neuron.threshold, neuron.reset) != (0, 1, 0):
         got = f"rest={neuron.rest:g}, threshold={neuron.threshold:g}, reset={neuron.reset:g}"
         raise InputError(
-            "neurons of a population must rest at 0, fire at 1 and be reset to 0", got=got, fix="change tau_m and tau_ref only"
+            "neurons of a population must rest at 0, fire at 1 and be reset to 0",
+            got=got,
+            fix="change tau_m and tau_ref only",
         )
     if mode == "spiking" and neuron.tau_ref == 0:
         raise InputError(
-            "neurons that spike must have a refractory period", got="tau_ref=0", fix="give a tau_ref above 0 ms or mode='rate'"
+            "neurons that spike must have a refractory period",
+            got="tau_ref=0",
+            fix="give a tau_ref above 0 ms or mode='rate'",
         )
     if not 0 <= lag < math.inf or (lag and mode == "spiking"):
         fix = "give mode='rate'" if mode == "spiking" else None
-        raise InputError("lag must be a time of 0 ms or more, of neurons in rate mode", got=f"lag={lag:g} and mode={mode!r}", fix=fix)
+        raise InputError(
+            "lag must be a time of 0 ms or more, of neurons in rate mode", got=f"lag={lag:g} and mode={mode!r}", fix=fix
+        )
 
 
 def _require_curves(intercepts: Spread, max_rates: Spread, neuron: LIFConfig) -> None:
-    begin, end, fastest = np.asarray(intercepts), np.asarray(max_rates), 1000 / neuron.tau_ref if neuron.tau_ref else math.inf
+    begin, end, fastest = (
+        np.asarray(intercepts),
+        np.asarray(max_rates),
+        1000 / neuron.tau_ref if neuron.tau_ref else math.inf,
+    )
     if not (end > 0).all() or not (end < fastest).all():
         got = f"{end.min():g} to {end.max():g} Hz"
-        raise InputError(f"max_rates must be above 0 and below {fastest:g} Hz, which the refractory period allows", got=got)
+        raise InputError(
+            f"max_rates must be above 0 and below {fastest:g} Hz, which the refractory period allows", got=got
+        )
     if (begin >= 1).any():
         raise InputError("intercepts must be below 1, where the highest rate is reached", got=f"{begin.max():g}")
 

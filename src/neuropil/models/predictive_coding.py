@@ -49,19 +49,25 @@ ANSWERING, LONG = 100, 1000
 class PredictiveCodingConfig(Config):
     hidden: tuple[int, ...] = option((256, 256), "units of each layer between input and target", low=1)
     activation: SlopedName = option("relu", "σ: what the neighbours see of a state")
-    direction: Literal["up", "down", "both"] = option("both", "predictions go from the input up, from the target down, or both ways")
+    direction: Literal["up", "down", "both"] = option(
+        "both", "predictions go from the input up, from the target down, or both ways"
+    )
     feedback: Literal["tied", "separate"] = option(
         "tied", "errors come back through the same weights, or through some that are learned too"
     )
     steps: int = option(10, "steps of settling in each update", low=1)
-    rate: float = option(0.1, "how far a state moves in one step of settling; less where the weights have become too large for it", low=0)
+    rate: float = option(
+        0.1, "how far a state moves in one step of settling; less where the weights have become too large for it", low=0
+    )
     nu_up: float = option(1.0, "spread of the errors of upward predictions", low=0.001)
     nu_down: float | None = option(
         None,
         "spread of the errors of downward predictions; 1 by itself, and √10n beside upward ones, for n numbers in an input",
         low=0.001,
     )
-    nu_target: float = option(1.0, "spread of the errors at the target; a larger one comes closer to back-propagation", low=0.001)
+    nu_target: float = option(
+        1.0, "spread of the errors at the target; a larger one comes closer to back-propagation", low=0.001
+    )
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
     outputs: int = from_data(10, "classes, or target columns")
     answers: Literal["classes", "numbers"] = from_data("classes", "what a target is")
@@ -197,7 +203,9 @@ class PredictiveCoding(nn.Module):
                     torch.where(is_free, x[layer], states[layer], out=x[layer])
         return x
 
-    def _move(self, layer: int, x: Tensor, a: Tensor, own: Sequence[Tensor], caused: Sequence[Line], echo: Tensor, rate: float) -> None:
+    def _move(
+        self, layer: int, x: Tensor, a: Tensor, own: Sequence[Tensor], caused: Sequence[Line], echo: Tensor, rate: float
+    ) -> None:
         """One layer takes its step, by its own errors, and by those that it causes at its neighbours as they come back to it."""
         for number, line in enumerate(caused):
             echo.addmm_(line.pull, line.back) if number else torch.mm(line.pull, line.back, out=echo)
@@ -224,11 +232,15 @@ class PredictiveCoding(nn.Module):
             states = self.settle(states, free, 1, rates=rates, connections=connections)
             yield states
 
-    def rates(self, connections: Sequence[Connection] | None = None, norms: Sequence[float] | None = None) -> list[float]:
+    def rates(
+        self, connections: Sequence[Connection] | None = None, norms: Sequence[float] | None = None
+    ) -> list[float]:
         """How far each layer moves in a step: as far as it is told to, or as far as is stable."""
         return [min(self.config.rate, stable) for stable in self.stable_rates(connections, norms)]
 
-    def stable_rates(self, connections: Sequence[Connection] | None = None, norms: Sequence[float] | None = None) -> list[float]:
+    def stable_rates(
+        self, connections: Sequence[Connection] | None = None, norms: Sequence[float] | None = None
+    ) -> list[float]:
         """For each layer a rate at which all come to rest, as fast as can be promised. With J_cx = ∂ε_c/∂x, near rest the energy bends by
 
         dᵀJᵀJd = Σ_c ‖Σ_x J_cx d_x‖² ≤ Σ_x ‖d_x‖² Σ_c ‖J_cx‖ s_c,    s_c = Σ_x ‖J_cx‖ ≤ (1 + ‖M_c‖) / ν_c
@@ -266,7 +278,9 @@ class PredictiveCoding(nn.Module):
         states = self.begin(None, self.encode_target(target))
         return self.decode(self.settle(states, [*[True] * self.top, False], steps, rates=self.stable_rates())[0])
 
-    def complete(self, x: Num[Tensor, "batch *shape"], known: Bool[Tensor, "*unit"], steps: int = LONG) -> Float[Tensor, "batch *shape"]:
+    def complete(
+        self, x: Num[Tensor, "batch *shape"], known: Bool[Tensor, "*unit"], steps: int = LONG
+    ) -> Float[Tensor, "batch *shape"]:
         """Hold the known part of an input and let the rest of it settle with all other layers, by what they expect from above."""
         if known.shape != self.config.shape:
             rule = f"known must say of each unit of one input, {list(self.config.shape)}, whether it is known"
@@ -274,7 +288,9 @@ class PredictiveCoding(nn.Module):
         visible = self.encode(x) * known.flatten()  # what is not known begins at the mean
         # An upward prediction from half an input would be as wrong as it is sure.
         how = {"rates": self.stable_rates(self.expecting), "connections": self.expecting}
-        return self.decode(self.settle(self.begin(visible, None), [~known.flatten(), *[True] * self.top], steps, **how)[0])
+        return self.decode(
+            self.settle(self.begin(visible, None), [~known.flatten(), *[True] * self.top], steps, **how)[0]
+        )
 
     def decode(self, state: Float[Tensor, "batch unit"]) -> Float[Tensor, "batch *shape"]:
         """The state x⁰ as an input."""
@@ -284,7 +300,10 @@ class PredictiveCoding(nn.Module):
 
     def local_rules(self, states: States, errors: Sequence[Tensor]) -> list[Tensor]:
         """For each parameter, in the order of `parameters()`, the slope of the mean energy with the states as they are."""
-        found = [c.rules(self.read(c.source, states[c.source]), error) for c, error in zip(self.connections, errors, strict=True)]
+        found = [
+            c.rules(self.read(c.source, states[c.source]), error)
+            for c, error in zip(self.connections, errors, strict=True)
+        ]
         return [rule[name] for c, rule in zip(self.connections, found, strict=True) for name, _ in c.named_parameters()]
 
     def parameter_table(self) -> list[ParameterRow]:
@@ -317,7 +336,11 @@ class SettledEnergy:
 
     def __init__(self, model: PredictiveCoding):
         self.model = model
-        self.scores = Classification(model) if model.config.answers == "classes" else Regression(model, scale=model.target_scale.std)
+        self.scores = (
+            Classification(model)
+            if model.config.answers == "classes"
+            else Regression(model, scale=model.target_scale.std)
+        )
         self.kept: States = []
         self.stretched = [torch.linalg.svd(c.weight.detach(), full_matrices=False).U[:, 0] for c in model.connections]
 
@@ -327,7 +350,8 @@ class SettledEnergy:
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         with torch.no_grad():
             self.stretched = [
-                F.normalize(c.weight @ (v @ c.weight), dim=0) for c, v in zip(self.model.connections, self.stretched, strict=True)
+                F.normalize(c.weight @ (v @ c.weight), dim=0)
+                for c, v in zip(self.model.connections, self.stretched, strict=True)
             ]
             states = self.settled(batch)
             errors = self.model.errors(states)
@@ -345,7 +369,9 @@ class SettledEnergy:
         return self.kept
 
     def _norms(self) -> list[float]:
-        return torch.stack([(v @ c.weight).norm() for c, v in zip(self.model.connections, self.stretched, strict=True)]).tolist()
+        return torch.stack(
+            [(v @ c.weight).norm() for c, v in zip(self.model.connections, self.stretched, strict=True)]
+        ).tolist()
 
     def _beginning(self, batch: Batch) -> States:
         return self.model.begin(self.model.encode(batch["input"]), self.model.encode_target(batch["target"]))

@@ -49,8 +49,12 @@ class SequenceConfig(Config):
     residual: bool = option(False, "layers in blocks that add to what they read, each with a feed-forward net")
     embedding: int = option(64, "width of a token's vector", low=1)
     pooling: Literal["last", "mean", "max"] = option("last", "what becomes of all steps where one answer is wanted")
-    dropout: float = option(0.0, "share of the numbers between layers that are silenced in each training step", low=0, high=0.95)
-    shape: Shape = from_data("many_to_one", "one to many, many to one, many to many aligned, or by an encoder and a decoder")
+    dropout: float = option(
+        0.0, "share of the numbers between layers that are silenced in each training step", low=0, high=0.95
+    )
+    shape: Shape = from_data(
+        "many_to_one", "one to many, many to one, many to many aligned, or by an encoder and a decoder"
+    )
     tokens: int = from_data(0, "tokens that are read; 0 where vectors are")
     inputs: int = from_data(1, "width of the vectors that are read")
     outputs: int = from_data(2, "classes or tokens that are told apart, or numbers in each answer")
@@ -58,7 +62,9 @@ class SequenceConfig(Config):
 
     def validate(self) -> None:
         if self.residual and self.bidirectional:
-            raise InputError("residual blocks read in one direction", got="bidirectional=True as well", fix="choose one of the two")
+            raise InputError(
+                "residual blocks read in one direction", got="bidirectional=True as well", fix="choose one of the two"
+            )
 
     @property
     def reads(self) -> bool:
@@ -113,9 +119,13 @@ class Sequence(nn.Module):
         pooled = outputs if self.config.shape == "aligned" else self.pool(outputs, lengths)
         return self.output(self.dropout(pooled))
 
-    def read(self, x: Num[Tensor, "batch time *input"], states: Items[State] | None = None, lengths: Lengths | None = None) -> Recurred:
+    def read(
+        self, x: Num[Tensor, "batch time *input"], states: Items[State] | None = None, lengths: Lengths | None = None
+    ) -> Recurred:
         """What each layer makes of x; the states of one piece of a stream are what the next begins with."""
-        return self.reader(self.dropout(self.embedding(x) if self.config.tokens else x), states, self._lengths(x, lengths))
+        return self.reader(
+            self.dropout(self.embedding(x) if self.config.tokens else x), states, self._lengths(x, lengths)
+        )
 
     def stream(self, x: Num[Tensor, "batch time *input"], states: Items[State] | None = None) -> Recurred:
         """The answers to a piece of a stream, with the states that the next piece begins with."""
@@ -148,14 +158,20 @@ class Sequence(nn.Module):
         numbers = iter(torch.tanh(self.bridge(context)).split(self.config.units, -1))
         return tuple(type(state)(*(next(numbers) for _ in state)) for state in self.writer.initial(x))
 
-    def step(self, entering: Num[Tensor, "batch *output"], states: Items[State]) -> tuple[Float[Tensor, "batch output"], tuple[State, ...]]:
+    def step(
+        self, entering: Num[Tensor, "batch *output"], states: Items[State]
+    ) -> tuple[Float[Tensor, "batch output"], tuple[State, ...]]:
         """The next answer, after a token or the numbers of the answer before."""
         h, states = self.writer.step(self.dropout(self._embed_fed(entering)), states)
         return self.output(self.dropout(h)), states
 
     @torch.no_grad()
     def write(
-        self, x: Num[Tensor, "batch *time_and_input"], first: Num[Tensor, "batch *output"], steps: int, lengths: Lengths | None = None
+        self,
+        x: Num[Tensor, "batch *time_and_input"],
+        first: Num[Tensor, "batch *output"],
+        steps: int,
+        lengths: Lengths | None = None,
     ) -> Num[Tensor, "batch step *output"]:
         """Free running: at most `steps` answers after `first`. Tokens are the likeliest ones, with padding after an end token."""
         states, entering, written = self.begin(x, lengths), first, []
@@ -188,7 +204,9 @@ class Sequence(nn.Module):
         states = self.begin(x, lengths)
         if own_share:
             return write_fed(self.step, states, fed, own_share, self._answer)[0]
-        return self.output(self.dropout(self.writer(self.dropout(self._embed_fed(fed)), states).outputs))  # all steps at once
+        return self.output(
+            self.dropout(self.writer(self.dropout(self._embed_fed(fed)), states).outputs)
+        )  # all steps at once
 
     def _answer(self, output: Float[Tensor, "batch output"]) -> Num[Tensor, "batch *output"]:
         return output.argmax(-1) if self.config.writes_tokens else output
@@ -214,7 +232,9 @@ class Sequence(nn.Module):
 def require_fed(fed: Tensor | None) -> Tensor:
     if fed is None:
         raise InputError(
-            "a sequence that is written needs what the writer is fed with", got="nothing", fix="call write() to let it run free"
+            "a sequence that is written needs what the writer is fed with",
+            got="nothing",
+            fix="call write() to let it run free",
         )
     return fed
 
@@ -225,5 +245,7 @@ SIZES = {
     "aligned": SequenceConfig(tokens=100, bidirectional=True, shape="aligned", outputs=5),
     "residual": SequenceConfig(tokens=100, residual=True, shape="aligned", layers=2, cell="mingru", outputs=5),
     "one_to_many": SequenceConfig(shape="one_to_many", inputs=6, outputs=20),
-    "encoder_decoder": SequenceConfig(shape="encoder_decoder", tokens=100, outputs=20, bidirectional=True, cell="mingru"),
+    "encoder_decoder": SequenceConfig(
+        shape="encoder_decoder", tokens=100, outputs=20, bidirectional=True, cell="mingru"
+    ),
 }

@@ -50,25 +50,38 @@ AttentionName = Literal["none", "bahdanau", "dot", "general", "concat"]
 class Seq2SeqConfig(Config):
     cell: CellName = option("gru", "what reads and writes")
     attention: AttentionName = option("bahdanau", "how the decoder looks back at the source")
-    input_feeding: bool = option(False, "feed each step what the last one made of its look; for dot, general and concat")
+    input_feeding: bool = option(
+        False, "feed each step what the last one made of its look; for dot, general and concat"
+    )
     embedding: int = option(256, "numbers that stand for a token", low=1)
     units: int = option(
-        512, "numbers that the decoder remembers from step to step; a bidirectional encoder has half in each direction", low=1
+        512,
+        "numbers that the decoder remembers from step to step; a bidirectional encoder has half in each direction",
+        low=1,
     )
     layers: int = option(1, "cells above one another in the encoder, and as many in the decoder", low=1)
     bidirectional: bool = option(True, "read the source in both directions")
     dropout: float = option(
-        0.2, "share of embeddings, outputs and what passes between layers that is silenced in training", low=0, high=0.95
+        0.2,
+        "share of embeddings, outputs and what passes between layers that is silenced in training",
+        low=0,
+        high=0.95,
     )
-    own_share: float = option(0.0, "share of the tokens fed while training that are the model's own (scheduled sampling)", low=0, high=1)
+    own_share: float = option(
+        0.0, "share of the tokens fed while training that are the model's own (scheduled sampling)", low=0, high=1
+    )
     source_vocabulary: int = from_data(30_000, "tokens of the source")
     target_vocabulary: int = from_data(30_000, "tokens of the target")
 
     def validate(self) -> None:
         if self.bidirectional and self.units % 2:
-            raise InputError("a bidirectional encoder needs an even number of units, half for each direction", got=f"{self.units}")
+            raise InputError(
+                "a bidirectional encoder needs an even number of units, half for each direction", got=f"{self.units}"
+            )
         if self.input_feeding and self.attention in ("none", "bahdanau"):
-            raise InputError("input feeding is for the attentions dot, general and concat", got=f"attention {self.attention!r}")
+            raise InputError(
+                "input feeding is for the attentions dot, general and concat", got=f"attention {self.attention!r}"
+            )
 
     @property
     def feeds_back(self) -> bool:
@@ -84,25 +97,38 @@ class Seq2Seq(nn.Module):
         self.source = embedding(config.source_vocabulary, config.embedding)
         self.target = embedding(config.target_vocabulary, config.embedding)
         self.encoder = Recurrence(
-            CELLS[config.cell], config.embedding, config.units // directions, config.layers, config.bidirectional, config.dropout
+            CELLS[config.cell],
+            config.embedding,
+            config.units // directions,
+            config.layers,
+            config.bidirectional,
+            config.dropout,
         )
         self.decoder = Decoder(config)
         self.output = nn.Linear(config.units, config.target_vocabulary)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]) -> Float[Tensor, "batch target token"]:
+    def forward(
+        self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]
+    ) -> Float[Tensor, "batch target token"]:
         """Logits of the token that comes after each token of the target."""
         return self.output(self.vectors(source, target))
 
-    def vectors(self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]) -> Float[Tensor, "batch target unit"]:
+    def vectors(
+        self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]
+    ) -> Float[Tensor, "batch target unit"]:
         """h̃ of every step."""
         # Padding stands at the end of a target, after all that counts.
         state = self.begin(source)
         if self.training and self.config.own_share:
-            return write_fed(self.follow, state, target, self.config.own_share, lambda vector: self.output(vector).argmax(-1))[0]
+            return write_fed(
+                self.follow, state, target, self.config.own_share, lambda vector: self.output(vector).argmax(-1)
+            )[0]
         return self.dropout(self.decoder(self.embed(target), state))
 
-    def follow(self, tokens: Int64[Tensor, " batch"], state: "Writing") -> tuple[Float[Tensor, "batch unit"], "Writing"]:
+    def follow(
+        self, tokens: Int64[Tensor, " batch"], state: "Writing"
+    ) -> tuple[Float[Tensor, "batch unit"], "Writing"]:
         """h̃ of one step."""
         return self.dropout(self.decoder(self.embed(tokens.unsqueeze(1)), state)[:, -1]), state
 
@@ -111,7 +137,9 @@ class Seq2Seq(nn.Module):
 
     # --- as a loss and a search take it ----------------------------------------------------------------------------------------------
 
-    def hidden(self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]) -> Float[Tensor, "batch target width"]:
+    def hidden(
+        self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]
+    ) -> Float[Tensor, "batch target width"]:
         """What the logits are made from by `output_weight` alone: [h̃; 1], for [W b]."""
         return F.pad(self.vectors(source, target), (0, 1), value=1.0)
 
@@ -158,7 +186,9 @@ class Decoder(nn.Module):
         self.recurrence = Recurrence(CELLS[config.cell], config.embedding, n, config.layers, dropout=config.dropout)
         if config.attention != "none":
             self.cross = SoftSelect(score_of(config.attention, n))
-            self.combine = nn.Linear(2 * n + (config.embedding if config.attention == "bahdanau" else 0), n, bias=False)  # W_c
+            self.combine = nn.Linear(
+                2 * n + (config.embedding if config.attention == "bahdanau" else 0), n, bias=False
+            )  # W_c
         if config.feeds_back:
             first = self.recurrence.cells[0]
             self.feed = nn.Linear(n, first.drive(torch.zeros(1, config.embedding)).shape[-1], bias=False)
@@ -172,7 +202,9 @@ class Decoder(nn.Module):
         # h̃_t = tanh(W_c [c_t; h_t])
         return torch.tanh(self.combine(torch.cat([self.cross(h, state.memory), h], -1)))
 
-    def look_then_step(self, y: Float[Tensor, "batch time embedding"], state: "Writing") -> Float[Tensor, "batch time unit"]:
+    def look_then_step(
+        self, y: Float[Tensor, "batch time embedding"], state: "Writing"
+    ) -> Float[Tensor, "batch time unit"]:
         """Bahdanau's."""
         memory = cast(Memory, state.memory)
         queries, contexts, outputs = list[Tensor](), list[Tensor](), list[Tensor]()
@@ -186,7 +218,9 @@ class Decoder(nn.Module):
         # h̃_t = tanh(W_c [c_t; h_t; E y_{t−1}])
         return torch.tanh(self.combine(torch.cat([torch.stack(contexts, 1), torch.stack(outputs, 1), y], -1)))
 
-    def step_then_look(self, y: Float[Tensor, "batch time embedding"], state: "Writing") -> Float[Tensor, "batch time unit"]:
+    def step_then_look(
+        self, y: Float[Tensor, "batch time embedding"], state: "Writing"
+    ) -> Float[Tensor, "batch time unit"]:
         """Luong's, with input feeding."""
         memory = cast(Memory, state.memory)
         queries, vectors = list[Tensor](), list[Tensor]()
@@ -228,7 +262,10 @@ class Writing:
 def side_by_side(states: Sequence[State]) -> tuple[State, ...]:
     """The states of both directions as one, for each layer."""
     pairs = zip(states[::2], states[1::2], strict=True)
-    return tuple(type(forward)(*(torch.cat(parts, -1) for parts in zip(forward, backward, strict=True))) for forward, backward in pairs)
+    return tuple(
+        type(forward)(*(torch.cat(parts, -1) for parts in zip(forward, backward, strict=True)))
+        for forward, backward in pairs
+    )
 
 
 def score_of(attention: AttentionName, units: int) -> Score:
@@ -249,5 +286,7 @@ SIZES = {
     "tiny": Seq2SeqConfig(embedding=64, units=128, dropout=0.0),
     "small": Seq2SeqConfig(embedding=128, units=256),
     "base": Seq2SeqConfig(),
-    "luong": Seq2SeqConfig(cell="lstm", attention="general", input_feeding=True, embedding=1000, units=1000, layers=4, bidirectional=False),
+    "luong": Seq2SeqConfig(
+        cell="lstm", attention="general", input_feeding=True, embedding=1000, units=1000, layers=4, bidirectional=False
+    ),
 }

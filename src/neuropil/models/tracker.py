@@ -39,15 +39,21 @@ class TrackerConfig(Config):
     units: int = option(128, "numbers that are remembered from frame to frame", low=1)
     layers: int = option(1, "cells above one another", low=1)
     features: int = option(64, "numbers that stand for what is seen in a frame", low=1)
-    width: int = option(16, "channels of the convolutional network's first stage; each further stage has twice as many", low=1)
+    width: int = option(
+        16, "channels of the convolutional network's first stage; each further stage has twice as many", low=1
+    )
     depth: int = option(1, "residual blocks in a stage", low=1)
-    dropout: float = option(0.0, "share of what is seen, and of what passes between layers, that is silenced in training", low=0, high=0.95)
+    dropout: float = option(
+        0.0, "share of what is seen, and of what passes between layers, that is silenced in training", low=0, high=0.95
+    )
     shape: tuple[int, ...] = from_data((1, 28, 28), "channels, height and width of one frame")
     outputs: int = from_data(2, "numbers to tell of each frame: x and y")
 
     def validate(self) -> None:
         if len(self.shape) != 3:
-            raise InputError("a tracker needs frames of channels, height and width", got=f"inputs of shape {self.shape}")
+            raise InputError(
+                "a tracker needs frames of channels, height and width", got=f"inputs of shape {self.shape}"
+            )
 
     @property
     def stack(self) -> Stack:
@@ -71,7 +77,9 @@ class Tracker(nn.Module):
         if config.cell == "none":
             self.memory = Forgetful(config.features, config.units)
         else:
-            self.memory = Recurrence(CELLS[config.cell], config.features, config.units, config.layers, dropout=config.dropout)
+            self.memory = Recurrence(
+                CELLS[config.cell], config.features, config.units, config.layers, dropout=config.dropout
+            )
         self.output = nn.Linear(config.units, config.outputs)  # V
         self.target_scale = Standardize((config.outputs,))  # μ and σ
         self.dropout = nn.Dropout(config.dropout)

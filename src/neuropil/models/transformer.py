@@ -35,15 +35,23 @@ class TransformerConfig(Config):
     heads: int = option(8, "attention heads in each layer; they divide the width", low=1)
     layers: int = option(6, "blocks of the encoder, and as many of the decoder", low=1)
     feed_forward: int = option(2048, "hidden units of each block's feed-forward net", low=1)
-    dropout: float = option(0.1, "share of each sublayer's output that is silenced in a training step", low=0, high=0.95)
+    dropout: float = option(
+        0.1, "share of each sublayer's output that is silenced in a training step", low=0, high=0.95
+    )
     norm: NormName = option("post", "normalise after each sum, as published, or before each sublayer")
-    final_norm: bool = option(False, "normalise the last block's output too, as nn.Transformer does; pre-norm always does")
+    final_norm: bool = option(
+        False, "normalise the last block's output too, as nn.Transformer does; pre-norm always does"
+    )
     positions: PositionName = option("sinusoidal", "how a token is told where it stands")
-    shared_embeddings: bool = option(True, "one matrix for source, target and output, where they share their vocabulary")
+    shared_embeddings: bool = option(
+        True, "one matrix for source, target and output, where they share their vocabulary"
+    )
     longest: int = from_data(512, "positions that are learned, or kept ready")
     source_vocabulary: int = from_data(37_000, "tokens of the source")
     target_vocabulary: int = from_data(37_000, "tokens of the target")
-    kept_heads: tuple[int, ...] = from_data((), "heads that each attention still has, in the order of the modules; all if empty")
+    kept_heads: tuple[int, ...] = from_data(
+        (), "heads that each attention still has, in the order of the modules; all if empty"
+    )
 
     def validate(self) -> None:
         require_heads(self.width, self.heads, self.kept_heads, 3 * self.layers)
@@ -72,11 +80,15 @@ class Transformer(nn.Module):
             self.target = embedding(config.target_vocabulary, config.width)
             self.output = nn.Linear(config.width, config.target_vocabulary, bias=False)
 
-    def forward(self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]) -> Float[Tensor, "batch target token"]:
+    def forward(
+        self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]
+    ) -> Float[Tensor, "batch target token"]:
         """Logits of the token that comes after each token of the target."""
         return F.linear(self.hidden(source, target), self.output_weight)
 
-    def hidden(self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]) -> Float[Tensor, "batch target width"]:
+    def hidden(
+        self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]
+    ) -> Float[Tensor, "batch target width"]:
         """What the logits are made from, for a loss that need not hold all of them at once."""
         present = is_token(source)
         memory = self.encode(self.embed(source, self.source), present)
@@ -103,7 +115,9 @@ class Transformer(nn.Module):
             y = block(y, memory, mask, causal, memory_mask)
         return self.decoder_norm(y)
 
-    def embed(self, tokens: Int64[Tensor, "batch time"], table: nn.Embedding, start: int = 0) -> Float[Tensor, "batch time width"]:
+    def embed(
+        self, tokens: Int64[Tensor, "batch time"], table: nn.Embedding, start: int = 0
+    ) -> Float[Tensor, "batch time width"]:
         # x⁰ = √d E[token] + PE
         return self.dropout(self.positions(math.sqrt(self.config.width) * table(tokens), start))
 
@@ -121,7 +135,9 @@ class Transformer(nn.Module):
         """Read the source once; `step` then writes."""
         present = is_token(source)
         memory = self.encode(self.embed(source, self.source), present)
-        return Writing(present, [block.cross.project_keys(memory) for block in self.decoder], [KeysValues() for _ in self.decoder])
+        return Writing(
+            present, [block.cross.project_keys(memory) for block in self.decoder], [KeysValues() for _ in self.decoder]
+        )
 
     def step(self, tokens: Int64[Tensor, "batch new"], state: "Writing") -> Float[Tensor, "batch token"]:
         """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards."""
@@ -143,7 +159,10 @@ class Transformer(nn.Module):
         if isinstance(self.encoder_norm, nn.LayerNorm):
             rows += [ParameterRow(name, "2*d", {"d": config.width}) for name in ("encoder_norm", "decoder_norm")]
         if not config.shared_embeddings:
-            rows += [ParameterRow(name, "v*d", {"v": config.target_vocabulary, "d": config.width}) for name in ("target", "output")]
+            rows += [
+                ParameterRow(name, "v*d", {"v": config.target_vocabulary, "d": config.width})
+                for name in ("target", "output")
+            ]
         return rows
 
 
@@ -167,7 +186,11 @@ class DecoderBlock(nn.Module):
         return self.feed_forward_sum(y, self.feed_forward(self.feed_forward_sum.enter(y)))
 
     def step(
-        self, y: Float[Tensor, "batch new width"], memory: tuple[Tensor, Tensor], cache: KeysValues, memory_mask: Bool[Tensor, "..."]
+        self,
+        y: Float[Tensor, "batch new width"],
+        memory: tuple[Tensor, Tensor],
+        cache: KeysValues,
+        memory_mask: Bool[Tensor, "..."],
     ) -> Float[Tensor, "batch new width"]:
         """The same for new tokens only: what came before is in `cache`, the memory's keys and values are known."""
         y = self.attention_sum(y, self.attention(self.attention_sum.enter(y), causal=True, cache=cache))
@@ -203,7 +226,9 @@ def is_token(tokens: Int64[Tensor, "batch time"]) -> Bool[Tensor, "batch 1 1 tim
 
 def encoder_block(config: TransformerConfig, heads: int) -> Block:
     head_width = config.width // config.heads
-    return Block(config.width, heads, config.feed_forward, head_width=head_width, norm=config.norm, dropout=config.dropout)
+    return Block(
+        config.width, heads, config.feed_forward, head_width=head_width, norm=config.norm, dropout=config.dropout
+    )
 
 
 def attention(config: TransformerConfig, heads: int) -> MultiHeadAttention:

@@ -41,7 +41,9 @@ class UniversalApproximatorConfig(Config):
 
     def validate(self) -> None:
         if not -math.inf < self.low < self.high < math.inf:
-            raise InputError("the interval must be finite, with low < high", got=f"low={self.low:g} and high={self.high:g}")
+            raise InputError(
+                "the interval must be finite, with low < high", got=f"low={self.low:g} and high={self.high:g}"
+            )
 
     @property
     def num_pieces(self) -> int:
@@ -119,7 +121,9 @@ class UniversalApproximator(nn.Module):
     def _place_steps(self) -> None:
         """Steps at the pieces' borders, and no heights yet."""
         config = self.config
-        borders = torch.linspace(config.low - config.delta / 2, config.high + config.delta / 2, config.units, dtype=torch.double)
+        borders = torch.linspace(
+            config.low - config.delta / 2, config.high + config.delta / 2, config.units, dtype=torch.double
+        )
         # k (x − b) / δ = (k / δ) x − (k / δ) b
         self.hidden.weight.fill_(config.steepness / config.delta)
         self.hidden.bias.copy_(-config.steepness / config.delta * borders)

@@ -27,8 +27,12 @@ from neuropil.parts.standardize import Standardize
 
 class ViTConfig(StackConfig):
     patch: int = option(16, "height and width of a patch in pixels", low=1)
-    dropout: float = option(0.0, "share of embeddings and of each sublayer's output that is silenced in training", low=0, high=0.95)
-    attention_dropout: float = option(0.0, "share of the attention weights that is silenced in training", low=0, high=0.95)
+    dropout: float = option(
+        0.0, "share of embeddings and of each sublayer's output that is silenced in training", low=0, high=0.95
+    )
+    attention_dropout: float = option(
+        0.0, "share of the attention weights that is silenced in training", low=0, high=0.95
+    )
     epsilon: float = option(1e-12, "what a norm adds to the variance", low=0)
     shape: tuple[int, ...] = from_data((3, 224, 224), "channels, height and width of one picture")
     classes: int = from_data(1_000, "classes to tell apart")
@@ -104,7 +108,8 @@ class Patches(nn.Module):
 def require_patches(shape: tuple[int, ...], patch: int) -> None:
     if len(shape) != 3 or shape[1] % patch or shape[2] % patch or 0 in shape:
         raise InputError(
-            f"pictures must be channels of rows and columns that patches of {patch} pixels fill", got=f"the shape {list(shape)}"
+            f"pictures must be channels of rows and columns that patches of {patch} pixels fill",
+            got=f"the shape {list(shape)}",
         )
 
 

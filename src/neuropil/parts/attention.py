@@ -57,7 +57,9 @@ class Score(ABC):
         self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
     ) -> Float[Tensor, "*batch query key"]: ...
 
-    def factors(self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]) -> Factors | None:
+    def factors(
+        self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
+    ) -> Factors | None:
         """Queries and keys whose inner product is the score, where there are such."""
         return None
 
@@ -68,7 +70,9 @@ class Score(ABC):
 
 class InnerProduct(Score):
     @abstractmethod
-    def factors(self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]) -> Factors: ...
+    def factors(
+        self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
+    ) -> Factors: ...
 
     def __call__(
         self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
@@ -115,7 +119,9 @@ class General(nn.Module, Score):
         self.weight = nn.Parameter(torch.empty(query_width, key_width))
         nn.init.xavier_uniform_(self.weight)
 
-    def factors(self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]) -> Factors:
+    def factors(
+        self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
+    ) -> Factors:
         return Factors(query @ self.weight, key, 1.0)
 
     def forward(
@@ -170,7 +176,9 @@ class Smoothing(Score):
     ) -> Float[Tensor, "*batch query key"]:
         return self.kernel.log(query, key)
 
-    def factors(self, query: Float[Tensor, "*batch query width"], key: Float[Tensor, "*batch key width"]) -> Factors | None:
+    def factors(
+        self, query: Float[Tensor, "*batch query width"], key: Float[Tensor, "*batch key width"]
+    ) -> Factors | None:
         if not isinstance(self.kernel, Gaussian):
             return None
         # −‖q − k‖² / 2 = q·k − ‖k‖² / 2 − ‖q‖² / 2 = [q 1]·[k −‖k‖²/2] + a constant of the query. The squares of keys that lie many
@@ -265,7 +273,11 @@ def weigh(
     empty = None if allowed is None else ~allowed.any(-1, keepdim=True)
     if allowed is not None and empty is not None:
         hidden = ~(allowed | empty)
-        scores = scores.masked_fill(hidden, -torch.inf) if torch.is_grad_enabled() else scores.masked_fill_(hidden, -torch.inf)
+        scores = (
+            scores.masked_fill(hidden, -torch.inf)
+            if torch.is_grad_enabled()
+            else scores.masked_fill_(hidden, -torch.inf)
+        )
     if bias is not None or not score.finite:
         lowest = scores.amax(-1, keepdim=True) == -torch.inf
         scores, empty = scores.masked_fill(lowest, 0.0), lowest if empty is None else lowest | empty
@@ -287,7 +299,9 @@ def causal_mask(num_queries: int, num_keys: int, device: torch.device | str = "c
     return ones.tril(num_keys - num_queries)
 
 
-def _fused(factors: Factors, value: Tensor, mask: Tensor | None, causal: bool, bias: Tensor | None, dropout: float) -> Tensor:
+def _fused(
+    factors: Factors, value: Tensor, mask: Tensor | None, causal: bool, bias: Tensor | None, dropout: float
+) -> Tensor:
     query, key, scale = factors
     is_causal = causal and mask is None and bias is None and query.shape[-2] == key.shape[-2]
     limit = None if is_causal else _allowed(mask, causal, query.shape[-2], key.shape[-2], None, query.device)
@@ -310,7 +324,14 @@ def _widened(x: Tensor, width: int) -> Tensor:
 
 
 def _attend_in_pieces(
-    query: Tensor, key: Tensor, value: Tensor, score: Score, mask: Tensor | None, causal: bool, bias: Tensor | None, dropout: float
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score: Score,
+    mask: Tensor | None,
+    causal: bool,
+    bias: Tensor | None,
+    dropout: float,
 ) -> Tensor:
     """Some queries at a time; while learning, a piece's scores are computed again on the way back in place of being kept."""
 
@@ -347,12 +368,16 @@ def _of_rows(limit: Tensor | None, rows: Tensor) -> Tensor | None:
 def _require_limits(mask: Tensor | None, bias: Tensor | None, query: Tensor, key: Tensor) -> None:
     if mask is not None and mask.dtype != torch.bool:
         raise InputError(
-            "an attention mask is boolean, true where a query may look", got=f"a mask of {mask.dtype}", fix="pass scores as bias"
+            "an attention mask is boolean, true where a query may look",
+            got=f"a mask of {mask.dtype}",
+            fix="pass scores as bias",
         )
     pairs = (*query.shape[:-1], key.shape[-2])
     for name, limit in (("mask", mask), ("bias", bias)):
         if limit is not None and not _broadcasts(limit.shape, pairs):
-            raise InputError(f"an attention {name} must broadcast to [*batch query key] = {list(pairs)}", got=f"{list(limit.shape)}")
+            raise InputError(
+                f"an attention {name} must broadcast to [*batch query key] = {list(pairs)}", got=f"{list(limit.shape)}"
+            )
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

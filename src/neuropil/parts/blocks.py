@@ -64,7 +64,9 @@ class Residual(nn.Module):
     def enter(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
         return self.norm(x) if self.first else x
 
-    def forward(self, x: Float[Tensor, "batch time width"], f: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
+    def forward(
+        self, x: Float[Tensor, "batch time width"], f: Float[Tensor, "batch time width"]
+    ) -> Float[Tensor, "batch time width"]:
         x = x + self.dropout(f)
         return x if self.first else self.norm(x)
 
@@ -121,10 +123,16 @@ class StackConfig(Config):
     layers: int = option(12, "blocks above one another", low=1)
     feed_forward: int = option(3072, "hidden units of each block's feed-forward net", low=1)
     activation: HiddenName = option("gelu", "what a hidden unit does to its input")
-    dropout: float = option(0.1, "share of embeddings and of each sublayer's output that is silenced in training", low=0, high=0.95)
-    attention_dropout: float = option(0.1, "share of the attention weights that is silenced in training", low=0, high=0.95)
+    dropout: float = option(
+        0.1, "share of embeddings and of each sublayer's output that is silenced in training", low=0, high=0.95
+    )
+    attention_dropout: float = option(
+        0.1, "share of the attention weights that is silenced in training", low=0, high=0.95
+    )
     epsilon: float = option(1e-5, "what a norm adds to the variance", low=0)
-    kept_heads: tuple[int, ...] = from_data((), "heads that each attention still has, in the order of the modules; all if empty")
+    kept_heads: tuple[int, ...] = from_data(
+        (), "heads that each attention still has, in the order of the modules; all if empty"
+    )
 
     def validate(self) -> None:
         require_heads(self.width, self.heads, self.kept_heads, self.layers)
@@ -157,7 +165,9 @@ def require_heads(width: int, heads: int, kept: tuple[int, ...], modules: int) -
     if width % heads:
         raise InputError("the heads must divide the width", got=f"{heads} heads for a width of {width}")
     if kept and (len(kept) != modules or not all(0 <= number <= heads for number in kept)):
-        raise InputError(f"kept_heads must be a number from 0 to {heads} for each of the {modules} attention modules", got=f"{kept}")
+        raise InputError(
+            f"kept_heads must be a number from 0 to {heads} for each of the {modules} attention modules", got=f"{kept}"
+        )
 
 
 def initialise(model: nn.Module, std: float = 0.02) -> None:

@@ -41,7 +41,9 @@ class Stack(NamedTuple):
         return self.blocks[-1].width
 
 
-def stack_for(shape: Sequence[int], width: int, *, depth: int = 1, kernel: int = 3, least: int = 12, at_once: bool = False) -> Stack:
+def stack_for(
+    shape: Sequence[int], width: int, *, depth: int = 1, kernel: int = 3, least: int = 12, at_once: bool = False
+) -> Stack:
     """Large pictures are made smaller by the stem: by 4 or 2, as long as `least` places are left along the shorter side. Stages of `depth`
     blocks follow until the shorter side has 7 places or fewer; with `at_once`, already the first of them halves the grid."""
     channels, *sides = shape
@@ -98,7 +100,9 @@ class ResidualBlock(nn.Module):
 
 def residual_row(name: str, sizes: BlockSizes, kernel: int) -> ParameterRow:
     shortcut = "" if sizes.channels == sizes.width else " + c*m"
-    return ParameterRow(name, f"c*m*k^2 + m^2*k^2 + 4*m{shortcut}", {"c": sizes.channels, "m": sizes.width, "k": kernel})
+    return ParameterRow(
+        name, f"c*m*k^2 + m^2*k^2 + 4*m{shortcut}", {"c": sizes.channels, "m": sizes.width, "k": kernel}
+    )
 
 
 def same_convolution(channels: int, kernels: int, size: int, stride: int = 1) -> nn.Conv2d:

@@ -33,7 +33,9 @@ constant may be a product."""
 
 def both(function: Callable[..., Any]) -> Any:
     """Python calls it with tensors, and compiled code with numbers."""
-    return register_jitable(**COMPILED)(inspect.unwrap(function))  # tests wrap every function of the package with a check of its types
+    return register_jitable(**COMPILED)(
+        inspect.unwrap(function)
+    )  # tests wrap every function of the package with a check of its types
 
 
 def exp(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -46,7 +48,10 @@ def bernoulli(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return torch.where(near, 1 - x / 2 + x * x / 12, apart / torch.expm1(apart))
 
 
-exp, bernoulli = inspect.unwrap(exp), inspect.unwrap(bernoulli)  # Numba looks for the function that is called, not for a wrapper
+exp, bernoulli = (
+    inspect.unwrap(exp),
+    inspect.unwrap(bernoulli),
+)  # Numba looks for the function that is called, not for a wrapper
 
 
 @overload(exp, jit_options=COMPILED)

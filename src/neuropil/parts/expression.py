@@ -42,7 +42,9 @@ PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"*": torch.mul, "/": 
 MOST_CHARACTERS = 1000
 DEEPEST_NESTING = 16
 TYPOGRAPHY = str.maketrans({"−": "-", "–": "-", "·": "*", "×": "*", "÷": "/"})
-TOKEN = re.compile(r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<symbol>\*\*|[-+*/^(),])|(?P<space>\s+)")
+TOKEN = re.compile(
+    r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<symbol>\*\*|[-+*/^(),])|(?P<space>\s+)"
+)
 
 
 class Expression:
@@ -54,7 +56,10 @@ class Expression:
 
     def __call__(self, *arguments: Tensor | float) -> Tensor:
         """One argument per variable. The result has the arguments' common precision and shape, even if it is a constant."""
-        tensors = [argument if isinstance(argument, Tensor) else torch.tensor(argument, dtype=torch.double) for argument in arguments]
+        tensors = [
+            argument if isinstance(argument, Tensor) else torch.tensor(argument, dtype=torch.double)
+            for argument in arguments
+        ]
         dtype = reduce(torch.promote_types, (tensor.dtype for tensor in tensors))
         shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
         result = self._evaluate(dict(zip(self.variables, tensors, strict=True)))
@@ -98,7 +103,9 @@ class _Parser:
 
     def whole(self) -> Evaluator:
         if self.token.kind == "end":
-            raise InputError("an expression must say something", got=repr(self.text), fix="write for instance sin(3*x) + x^2")
+            raise InputError(
+                "an expression must say something", got=repr(self.text), fix="write for instance sin(3*x) + x^2"
+            )
         found = self.sum()
         if self.token.kind != "end":
             raise self.unexpected()
@@ -110,7 +117,9 @@ class _Parser:
     def product(self) -> Evaluator:
         return self.chain(PRODUCTS, self.sign)
 
-    def chain(self, operators: Mapping[str, Callable[[Tensor, Tensor], Tensor]], operand: Callable[[], Evaluator]) -> Evaluator:
+    def chain(
+        self, operators: Mapping[str, Callable[[Tensor, Tensor], Tensor]], operand: Callable[[], Evaluator]
+    ) -> Evaluator:
         """Operands joined from left to right; a loop and not a recursion, so that a long sum is no deep one."""
         first, rest = operand(), []
         while self.token.text in operators:
@@ -160,7 +169,9 @@ class _Parser:
             return constant(CONSTANTS[name])
         if name in FUNCTIONS or name in FOLDS:
             return self.call(token)
-        raise self.error(f"unknown name {name!r}", token, fix=nearest(name, [*self.variables, *CONSTANTS, *FUNCTIONS, *FOLDS]))
+        raise self.error(
+            f"unknown name {name!r}", token, fix=nearest(name, [*self.variables, *CONSTANTS, *FUNCTIONS, *FOLDS])
+        )
 
     def call(self, function: Token) -> Evaluator:
         name, opening = function.text, self.token

@@ -40,11 +40,15 @@ class Kernel(ABC):
     def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """ln k: the logarithm keeps what is far apart from rounding to zero."""
 
-    def log(self, x: Float[Tensor, "*batch query width"], z: Float[Tensor, "*batch key width"]) -> Float[Tensor, "*batch query key"]:
+    def log(
+        self, x: Float[Tensor, "*batch query width"], z: Float[Tensor, "*batch key width"]
+    ) -> Float[Tensor, "*batch query key"]:
         # Not by ‖x‖² − 2 x·z + ‖z‖², which would lose its digits where points are near and far from the origin.
         return self.of_distance(torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist"))
 
-    def __call__(self, x: Float[Tensor, "*batch query width"], z: Float[Tensor, "*batch key width"]) -> Float[Tensor, "*batch query key"]:
+    def __call__(
+        self, x: Float[Tensor, "*batch query width"], z: Float[Tensor, "*batch key width"]
+    ) -> Float[Tensor, "*batch query key"]:
         return self.log(x, z).exp()
 
     def __post_init__(self) -> None:

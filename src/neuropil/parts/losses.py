@@ -26,7 +26,9 @@ def squared_error(y: Float[Tensor, "*batch output"], target: Float[Tensor, "*bat
     return 0.5 * (at_least_single(y) - target).square().sum(-1)
 
 
-def bernoulli_cross_entropy(logits: Float[Tensor, "*batch output"], target: Float[Tensor, "*batch output"]) -> Float[Tensor, "*batch"]:
+def bernoulli_cross_entropy(
+    logits: Float[Tensor, "*batch output"], target: Float[Tensor, "*batch output"]
+) -> Float[Tensor, "*batch"]:
     """Targets are 0, 1 or probabilities between; the outputs are independent of one another."""
     logits = at_least_single(logits)
     # ln y = ln logistic(z),  ln(1 − y) = ln logistic(−z)
@@ -84,7 +86,9 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             if hidden_gradient is not None:
                 torch.mm(error, weight, out=hidden_gradient[start : start + at_once])
             if weight_gradient is not None:
-                torch.addmm(weight_gradient, error.mT, h, beta=min(start, 1), out=weight_gradient)  # the first is added to nothing
+                torch.addmm(
+                    weight_gradient, error.mT, h, beta=min(start, 1), out=weight_gradient
+                )  # the first is added to nothing
         ctx.save_for_backward(hidden_gradient, weight_gradient)
         return total / num_tokens
 

@@ -36,7 +36,9 @@ class KeysValues:
         """Everything so far, the new ones at its end."""
         start, self.length = self.length, self.length + keys.shape[2]
         if start == 0 or self.length > self._keys.shape[2]:
-            self._keys, self._values = (self._with_room(old, new, start) for old, new in ((self._keys, keys), (self._values, values)))
+            self._keys, self._values = (
+                self._with_room(old, new, start) for old, new in ((self._keys, keys), (self._values, values))
+            )
         self._keys[:, :, start : self.length], self._values[:, :, start : self.length] = keys, values
         return self._keys[:, :, : self.length], self._values[:, :, : self.length]
 
@@ -114,7 +116,9 @@ class MultiHeadAttention(nn.Module):
         key = query if key is None else key
         return Projected(self.project_queries(query), *self.project_keys(key, value))
 
-    def project_queries(self, query: Float[Tensor, "batch query width"]) -> Float[Tensor, "batch head query head_width"]:
+    def project_queries(
+        self, query: Float[Tensor, "batch query width"]
+    ) -> Float[Tensor, "batch head query head_width"]:
         if not self.fused:
             return self._split_heads(self.query(query), 1)[0]
         return self._split_heads(self._part(query, 0, 1), 1)[0]
@@ -192,10 +196,13 @@ class MultiHeadAttention(nn.Module):
         width = self.output.out_features
         if self.heads * self.head_width != width:
             raise InputError(
-                f"nn.MultiheadAttention must have heads that fill its width of {width}", got=f"{self.heads} heads of {self.head_width}"
+                f"nn.MultiheadAttention must have heads that fill its width of {width}",
+                got=f"{self.heads} heads of {self.head_width}",
             )
         if self.score != ScaledDot():
-            raise InputError("nn.MultiheadAttention knows the scaled dot product alone", got=f"the score {type(self.score).__name__}")
+            raise InputError(
+                "nn.MultiheadAttention knows the scaled dot product alone", got=f"the score {type(self.score).__name__}"
+            )
         key_width, value_width = (width, width) if self.fused else (self.key.in_features, self.value.in_features)
         theirs = nn.MultiheadAttention(
             width,
@@ -215,12 +222,16 @@ class MultiHeadAttention(nn.Module):
     def parameter_row(self, name: str) -> ParameterRow:
         """For equal widths: three projections into the heads and one out of them."""
         bias = " + 3*h*w + d" if self.output.bias is not None else ""
-        return ParameterRow(name, f"4*d*h*w{bias}", {"d": self.output.out_features, "h": self.heads, "w": self.head_width})
+        return ParameterRow(
+            name, f"4*d*h*w{bias}", {"d": self.output.out_features, "h": self.heads, "w": self.head_width}
+        )
 
     def require_heads(self, heads: set[int]) -> None:
         if not heads <= set(range(self.heads)):
             unknown = ", ".join(map(str, sorted(heads - set(range(self.heads)))))
-            raise InputError(f"heads to remove must be among the {self.heads} of the layer, counted from 0", got=unknown)
+            raise InputError(
+                f"heads to remove must be among the {self.heads} of the layer, counted from 0", got=unknown
+            )
 
     def _initialise(self) -> None:
         """Var W = 2 / (inputs + outputs) for each of the matrices, fused or not, and biases of zero."""
@@ -233,10 +244,16 @@ class MultiHeadAttention(nn.Module):
     def _matrices(self) -> list[Tensor]:
         """W^Q, W^K, W^V, W^O, then their biases, as views into the parameters."""
         if self.fused:
-            inward = list(self.projection.weight.chunk(3)), list(self.projection.bias.chunk(3)) if self.projection.bias is not None else []
+            inward = (
+                list(self.projection.weight.chunk(3)),
+                list(self.projection.bias.chunk(3)) if self.projection.bias is not None else [],
+            )
         else:
             linears = (self.query, self.key, self.value)
-            inward = [linear.weight for linear in linears], [linear.bias for linear in linears if linear.bias is not None]
+            inward = (
+                [linear.weight for linear in linears],
+                [linear.bias for linear in linears if linear.bias is not None],
+            )
         outward = [self.output.bias] if self.output.bias is not None else []
         return [*inward[0], self.output.weight, *inward[1], *outward]
 
@@ -247,7 +264,9 @@ class MultiHeadAttention(nn.Module):
         return F.linear(x, self.projection.weight[rows], None if bias is None else bias[rows])
 
     def _split_heads(self, x: Tensor, parts: int) -> Sequence[Tensor]:
-        split = rearrange(x, "batch time (part head width) -> part batch head time width", part=parts, width=self.head_width)
+        split = rearrange(
+            x, "batch time (part head width) -> part batch head time width", part=parts, width=self.head_width
+        )
         return split.unbind(0)
 
 
@@ -297,7 +316,9 @@ def known_heads(model: nn.Module, chosen: Mapping[str, Iterable[int]]) -> dict[s
     attentions, known = heads_of(model), {name: set(heads) for name, heads in chosen.items()}
     for name, heads in known.items():
         if name not in attentions:
-            raise InputError("heads are chosen by the name of their attention module", got=f"{name!r}", fix=nearest(name, attentions))
+            raise InputError(
+                "heads are chosen by the name of their attention module", got=f"{name!r}", fix=nearest(name, attentions)
+            )
         attentions[name].require_heads(heads)
     return known
 

@@ -69,10 +69,13 @@ class NextToken:
             device = next(self.model.parameters()).device
             nothing = cast(Streaming, self.model).begin_stream(torch.zeros(1, 1, dtype=torch.int64, device=device))
             self._training = tuple(
-                type(state)(*(memory[f"{number}.{name}"].to(device) for name in state._fields)) for number, state in enumerate(nothing)
+                type(state)(*(memory[f"{number}.{name}"].to(device) for name in state._fields))
+                for number, state in enumerate(nothing)
             )
 
-    def _read(self, batch: Batch, before: tuple[State, ...] | None) -> tuple[Float[Tensor, "batch time token"], tuple[State, ...] | None]:
+    def _read(
+        self, batch: Batch, before: tuple[State, ...] | None
+    ) -> tuple[Float[Tensor, "batch time token"], tuple[State, ...] | None]:
         states = self._begin(batch, before) if self.carry_state else None
         read = cast(Streaming, self.model).stream(batch["input"], states)
         return read.outputs, detach(read.states) if self.carry_state else None

@@ -18,14 +18,26 @@ from jaxtyping import Float, Int64, Num
 from torch import Tensor, nn
 
 from neuropil.errors import InputError
-from neuropil.parts.losses import at_least_single, categorical_cross_entropy, l1_penalty, projected_cross_entropy, squared_error
+from neuropil.parts.losses import (
+    at_least_single,
+    categorical_cross_entropy,
+    l1_penalty,
+    projected_cross_entropy,
+    squared_error,
+)
 from neuropil.protocols import PADDING, Batch, Phase
 
 
 class Classification:
     """`answer` makes the logits from an input, where that is not simply the model."""
 
-    def __init__(self, model: nn.Module, label_smoothing: float = 0.0, l1: float = 0.0, answer: Callable[[Tensor], Tensor] | None = None):
+    def __init__(
+        self,
+        model: nn.Module,
+        label_smoothing: float = 0.0,
+        l1: float = 0.0,
+        answer: Callable[[Tensor], Tensor] | None = None,
+    ):
         self.model, self.label_smoothing, self.l1 = model, label_smoothing, l1
         self.answer = answer or model
 
@@ -75,7 +87,9 @@ class Regression:
         y = at_least_single(self.model(batch["input"]))
         return y, as_columns(batch["target"]).to(y)
 
-    def _scaled_error(self, y: Float[Tensor, "batch output"], target: Float[Tensor, "batch output"]) -> Float[Tensor, " batch"]:
+    def _scaled_error(
+        self, y: Float[Tensor, "batch output"], target: Float[Tensor, "batch output"]
+    ) -> Float[Tensor, " batch"]:
         scale = self.scale.to(y)
         return squared_error(y / scale, target / scale)
 
@@ -91,7 +105,9 @@ class Tagging:
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         there = batch["input"] != PADDING
-        return categorical_cross_entropy(self.model(batch["input"])[there], batch["target"][there], self.label_smoothing).mean()
+        return categorical_cross_entropy(
+            self.model(batch["input"])[there], batch["target"][there], self.label_smoothing
+        ).mean()
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """Means over the tokens of each text, and whether all of its tags are right."""
@@ -139,7 +155,10 @@ class Translation:
         logits = hidden @ self.writer.output_weight.mT
         losses = categorical_cross_entropy(logits, following)
         right = (logits.argmax(-1) == following).float()
-        return {name: (values * there).sum(-1) / there.sum(-1) for name, values in (("loss", losses), ("token_accuracy", right))}
+        return {
+            name: (values * there).sum(-1) / there.sum(-1)
+            for name, values in (("loss", losses), ("token_accuracy", right))
+        }
 
     def _hidden(self, batch: Batch) -> tuple[Float[Tensor, "batch target width"], Int64[Tensor, "batch target"]]:
         """What is computed from the tokens before, and the tokens that should follow."""

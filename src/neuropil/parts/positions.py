@@ -18,7 +18,9 @@ SLOWEST = 10_000.0
 """The longest wave is 2π times this many positions."""
 
 
-def sinusoidal(num_positions: int, width: int, *, start: int = 0, device: torch.device | str = "cpu") -> Float[Tensor, "position width"]:
+def sinusoidal(
+    num_positions: int, width: int, *, start: int = 0, device: torch.device | str = "cpu"
+) -> Float[Tensor, "position width"]:
     """The encodings of `num_positions` positions from `start` on. They need no table, so a text may be of any length."""
     position = torch.arange(start, start + num_positions, dtype=torch.float64, device=device)[:, None]
     pair = torch.arange(0, width, 2, dtype=torch.float64, device=device)

@@ -182,7 +182,9 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _loop(cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
+def _loop(
+    cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None
+) -> tuple[Tensor, State]:
     outputs: list[Tensor] = []
     for t, drive in enumerate(cell.drive(x).to(cell.dtype).unbind(1)):
         after = cell.update(cell.gates(drive, state.h), state)
@@ -191,10 +193,14 @@ def _loop(cell: Cell, x: Float[Tensor, "batch time input"], state: State, length
     return torch.stack(outputs, 1), state
 
 
-def _fused(cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
+def _fused(
+    cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None
+) -> tuple[Tensor, State]:
     kernel = cell.kernel()
     if kernel is None:
-        raise InputError(f"{type(cell).__name__} must have a kernel of PyTorch's to run on", got="none", fix="run it as a loop")
+        raise InputError(
+            f"{type(cell).__name__} must have a kernel of PyTorch's to run on", got="none", fix="run it as a loop"
+        )
     function = cast(Callable[..., tuple[Tensor, ...]], getattr(torch, kernel.name))
     reduced, weights = _autocasts(x), list(kernel.weights)
     x = x.to(cell.dtype) if reduced else x
@@ -204,16 +210,22 @@ def _fused(cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengt
         weights[0] = torch.cat([weights[0], x.new_tensor(kernel.keep).repeat_interleave(cell.units).unsqueeze(1)], 1)
     first = [part.unsqueeze(0) for part in state]
     with torch.autocast(x.device.type, enabled=reduced and _runs(kernel.name, x.device, precision(x))):
-        outputs, *last = function(x, first if len(first) > 1 else first[0], weights, True, 1, 0.0, cell.training, False, True)
+        outputs, *last = function(
+            x, first if len(first) > 1 else first[0], weights, True, 1, 0.0, cell.training, False, True
+        )
     outputs, after = outputs.to(cell.dtype), type(state)(*(part.squeeze(0).to(cell.dtype) for part in last))
     return outputs, after if lengths is None else after._replace(h=_last(outputs, state.h, lengths))
 
 
-def _scanned(cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
+def _scanned(
+    cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None
+) -> tuple[Tensor, State]:
     steps = cell.linear(cell.drive(x).to(cell.dtype))
     if steps is None:
         raise InputError(
-            f"the new state of {type(cell).__name__} must be linear in the old one for a scan", got="another", fix="run it as a loop"
+            f"the new state of {type(cell).__name__} must be linear in the old one for a scan",
+            got="another",
+            fix="run it as a loop",
         )
     outputs = scan(steps.a, steps.b, state.h)
     return outputs, type(state)(outputs[:, -1] if lengths is None else _last(outputs, state.h, lengths))
@@ -256,14 +268,21 @@ class Recurrence(nn.Module):
     @property
     def cells(self) -> list[Cell]:
         """In the order of the states."""
-        rows = zip(self.forwards, self.backwards, strict=True) if self.bidirectional else ((cell,) for cell in self.forwards)
+        rows = (
+            zip(self.forwards, self.backwards, strict=True)
+            if self.bidirectional
+            else ((cell,) for cell in self.forwards)
+        )
         return [cast(Cell, cell) for row in rows for cell in row]
 
     def initial(self, x: Num[Tensor, "batch *any"]) -> tuple[State, ...]:
         return tuple(cell.initial(x) for cell in self.cells)
 
     def forward(
-        self, x: Float[Tensor, "batch time input"], states: Sequence[State] | None = None, lengths: Lengths | None = None
+        self,
+        x: Float[Tensor, "batch time input"],
+        states: Sequence[State] | None = None,
+        lengths: Lengths | None = None,
     ) -> Recurred:
         """Streaming: of one direction, the states that one piece of a sequence ends with are those that the next begins with."""
         cells, directions = self.cells, 2 if self.bidirectional else 1
@@ -278,7 +297,9 @@ class Recurrence(nn.Module):
             after += [each.state for each in ran]
         return Recurred(x, tuple(after))
 
-    def step(self, x: Float[Tensor, "batch input"], states: Sequence[State]) -> tuple[Float[Tensor, "batch width"], tuple[State, ...]]:
+    def step(
+        self, x: Float[Tensor, "batch input"], states: Sequence[State]
+    ) -> tuple[Float[Tensor, "batch width"], tuple[State, ...]]:
         """One step of all layers, for writing a token at a time."""
         if self.bidirectional:
             raise InputError("a step needs a recurrence of one direction", got="one that also reads from the end")
@@ -331,7 +352,9 @@ def backwards(x: Float[Tensor, "batch time *any"], lengths: Lengths | None) -> F
     return x.gather(1, mirrored.unsqueeze(-1).expand(x.shape))
 
 
-def _last(outputs: Float[Tensor, "batch time unit"], first: Float[Tensor, "batch unit"], lengths: Lengths) -> Float[Tensor, "batch unit"]:
+def _last(
+    outputs: Float[Tensor, "batch time unit"], first: Float[Tensor, "batch unit"], lengths: Lengths
+) -> Float[Tensor, "batch unit"]:
     """h at each row's end."""
     at_end = outputs[torch.arange(len(outputs), device=outputs.device), lengths.clamp(min=1) - 1]
     return torch.where((lengths > 0).unsqueeze(1), at_end, first)
@@ -356,7 +379,9 @@ def require_sequences(x: Tensor, inputs: int, lengths: Lengths | None) -> Length
 
 def require_precision(x: Tensor, dtype: torch.dtype) -> None:
     if x.dtype != dtype and not _autocasts(x):
-        raise InputError(f"this recurrence reads numbers in {_name(dtype)}", got=_name(x.dtype), fix=f"convert them by x.to({dtype})")
+        raise InputError(
+            f"this recurrence reads numbers in {_name(dtype)}", got=_name(x.dtype), fix=f"convert them by x.to({dtype})"
+        )
 
 
 def require_state(state: State, rows: int, units: int) -> State:

@@ -24,7 +24,9 @@ class Block(nn.Module):
         super().__init__()
         self.cell_norm, self.cell = nn.LayerNorm(units), build(units, units)
         self.feed_forward_norm = nn.LayerNorm(units)
-        self.feed_forward = nn.Sequential(nn.Linear(units, EXPANSION * units), nn.GELU(), nn.Linear(EXPANSION * units, units))
+        self.feed_forward = nn.Sequential(
+            nn.Linear(units, EXPANSION * units), nn.GELU(), nn.Linear(EXPANSION * units, units)
+        )
         self.dropout = nn.Dropout(dropout)
 
     def forward(
@@ -45,7 +47,9 @@ class Block(nn.Module):
 class RecurrentBlocks(nn.Module):
     """Used as `Recurrence` is, in one direction."""
 
-    def __init__(self, build: Callable[[int, int], Cell], inputs: int, units: int, layers: int = 1, dropout: float = 0.0):
+    def __init__(
+        self, build: Callable[[int, int], Cell], inputs: int, units: int, layers: int = 1, dropout: float = 0.0
+    ):
         super().__init__()
         self.width = units
         self.enter = nn.Linear(inputs, units)
@@ -60,7 +64,10 @@ class RecurrentBlocks(nn.Module):
         return tuple(cell.initial(x) for cell in self.cells)
 
     def forward(
-        self, x: Float[Tensor, "batch time input"], states: Sequence[State] | None = None, lengths: Lengths | None = None
+        self,
+        x: Float[Tensor, "batch time input"],
+        states: Sequence[State] | None = None,
+        lengths: Lengths | None = None,
     ) -> Recurred:
         states = self.initial(x) if states is None else states
         require_states(states, len(self.blocks))
@@ -73,7 +80,9 @@ class RecurrentBlocks(nn.Module):
         x = self.norm(x)
         return Recurred(x if padding is None else x.masked_fill(padding, 0), tuple(after))
 
-    def step(self, x: Float[Tensor, "batch input"], states: Sequence[State]) -> tuple[Float[Tensor, "batch unit"], tuple[State, ...]]:
+    def step(
+        self, x: Float[Tensor, "batch input"], states: Sequence[State]
+    ) -> tuple[Float[Tensor, "batch unit"], tuple[State, ...]]:
         require_states(states, len(self.blocks))
         x, after = self.enter(x), []
         for block, state in zip(self._blocks, states, strict=True):

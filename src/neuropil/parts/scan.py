@@ -39,7 +39,9 @@ def log_scan(
     return log_scan_of_logs(log_a, log_b).exp() + log_a.cumsum(1).exp() * first.unsqueeze(1)
 
 
-def log_scan_of_logs(log_a: Float[Tensor, "batch time unit"], log_b: Float[Tensor, "batch time unit"]) -> Float[Tensor, "batch time unit"]:
+def log_scan_of_logs(
+    log_a: Float[Tensor, "batch time unit"], log_b: Float[Tensor, "batch time unit"]
+) -> Float[Tensor, "batch time unit"]:
     """log h_t from h_0 = 0."""
     time = log_a.shape[1]
     if time <= 1:

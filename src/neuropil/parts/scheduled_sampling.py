@@ -36,5 +36,7 @@ def write_fed(
         outputs.append(output)
         if following is not None:
             own = torch.rand(len(fed), device=fed.device) < own_share
-            entering = torch.where(own.reshape(-1, *[1] * (following.ndim - 1)), answer(output).detach().to(following.dtype), following)
+            entering = torch.where(
+                own.reshape(-1, *[1] * (following.ndim - 1)), answer(output).detach().to(following.dtype), following
+            )
     return torch.stack(outputs, 1), state

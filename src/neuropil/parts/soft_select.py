@@ -33,7 +33,9 @@ class Memory:
     def reorder(self, index: Int64[Tensor, " row"]) -> "Memory":
         """These rows of the batch: some may be dropped, others repeated."""
         mask = None if self.mask is None else self.mask.index_select(0, index)
-        return replace(self, values=self.values.index_select(0, index), keys=self.keys.index_select(0, index), mask=mask)
+        return replace(
+            self, values=self.values.index_select(0, index), keys=self.keys.index_select(0, index), mask=mask
+        )
 
 
 class SoftSelect(nn.Module):
@@ -44,12 +46,16 @@ class SoftSelect(nn.Module):
         self.score = score
         self.tap: Tap | None = None
 
-    def remember(self, values: Float[Tensor, "batch key width"], mask: Bool[Tensor, "batch key"] | None = None) -> Memory:
+    def remember(
+        self, values: Float[Tensor, "batch key width"], mask: Bool[Tensor, "batch key"] | None = None
+    ) -> Memory:
         """`mask` is true where there is something to look at."""
         score, keys = ready(self.score, values)
         return Memory(values, None if mask is None else mask.unsqueeze(1), keys, score)
 
-    def forward(self, query: Float[Tensor, "batch query q_width"], memory: Memory) -> Float[Tensor, "batch query width"]:
+    def forward(
+        self, query: Float[Tensor, "batch query q_width"], memory: Memory
+    ) -> Float[Tensor, "batch query width"]:
         self.tell(query, memory)
         return self.select(query, memory)
 

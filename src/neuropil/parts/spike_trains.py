@@ -5,7 +5,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 
-def interval_rates(times: Float[Tensor, " spike"], neurons: Int[Tensor, " spike"], num_neurons: int) -> Float[Tensor, " neuron"]:
+def interval_rates(
+    times: Float[Tensor, " spike"], neurons: Int[Tensor, " spike"], num_neurons: int
+) -> Float[Tensor, " neuron"]:
     """Hz, from the intervals between the first spike of a neuron and its last; 0 for fewer than two."""
     counts = torch.bincount(neurons, minlength=num_neurons)
     none = times.new_zeros(num_neurons)

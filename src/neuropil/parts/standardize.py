@@ -40,10 +40,15 @@ class Standardize(nn.Module):
         if len(x) == 0:
             raise InputError("Standardize.fit needs at least one example", got="none")
         # The data may be large bytes: a piece at a time becomes double precision.
-        pieces = [rearrange(piece, "example first ... -> first (example ...)") for piece in x.cpu().split(EXAMPLES_AT_ONCE)]
+        pieces = [
+            rearrange(piece, "example first ... -> first (example ...)") for piece in x.cpu().split(EXAMPLES_AT_ONCE)
+        ]
         count = x.numel() / self.shape[0]
         # μ = (1/N) Σ x,   σ² = (1/N) Σ (x − μ)²
-        mean = sum((piece.double().sum(1) for piece in pieces), start=torch.zeros(self.shape[0], dtype=torch.double)) / count
+        mean = (
+            sum((piece.double().sum(1) for piece in pieces), start=torch.zeros(self.shape[0], dtype=torch.double))
+            / count
+        )
         squares = (((piece.double() - mean[:, None]) ** 2).sum(1) for piece in pieces)
         std = (sum(squares, start=torch.zeros_like(mean)) / count).sqrt()
         rounding = torch.finfo(torch.float32).eps * mean.abs()
@@ -64,4 +69,6 @@ class Standardize(nn.Module):
             return
         if x.shape[1:] != self.shape:
             expected = ", ".join(map(str, ("batch", *self.shape)))
-            raise InputError(f"inputs must have the shape [{expected}] that the model was made for", got=f"{list(x.shape)}")
+            raise InputError(
+                f"inputs must have the shape [{expected}] that the model was made for", got=f"{list(x.shape)}"
+            )

@@ -70,10 +70,15 @@ class Synapse:
         """(h * u) at the end of every step, of a signal that is held during each step; a constant signal stays what it is."""
         late, age = self._felt(np.zeros(1), dt)
         if age[0]:
-            raise InputError("the delay of a signal must be a whole number of steps", got=f"delay={self.delay:g} ms in steps of {dt:g} ms")
+            raise InputError(
+                "the delay of a signal must be a whole number of steps",
+                got=f"delay={self.delay:g} ms in steps of {dt:g} ms",
+            )
         return self._run(signal, held_input(dt / self.tau, self.order), dt, int(late[0]), dim)
 
-    def _felt(self, times: Float[np.ndarray, " spike"], dt: float) -> tuple[Int[np.ndarray, " spike"], Float[np.ndarray, " spike"]]:
+    def _felt(
+        self, times: Float[np.ndarray, " spike"], dt: float
+    ) -> tuple[Int[np.ndarray, " spike"], Float[np.ndarray, " spike"]]:
         """The first step (a whole multiple of dt) at which each spike is there, and for how long (ms) it has been there then."""
         if not 0 < dt < math.inf:
             raise InputError("dt must be a time above 0 ms", got=f"{dt:g}")
@@ -91,7 +96,9 @@ class Synapse:
         time = given.shape[-1]
         late = min(late, time)
         shifted = torch.cat([given.new_zeros(*given.shape[:-1], late), given[..., : time - late]], -1)
-        driven = rearrange(shifted, "... time -> (...) time 1") * torch.as_tensor(arrival, dtype=x.dtype, device=x.device)
+        driven = rearrange(shifted, "... time -> (...) time 1") * torch.as_tensor(
+            arrival, dtype=x.dtype, device=x.device
+        )
         return self._chain(driven, dt).reshape(given.shape).movedim(-1, dim)
 
     def _chain(self, driven: Float[Tensor, "batch time link"], dt: float) -> Float[Tensor, "batch time"]:

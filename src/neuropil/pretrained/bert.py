@@ -33,13 +33,17 @@ def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: typ
     usual = AS_PUBLISHED | ({"tie_word_embeddings": True} if kind is MaskedBERT else {})
     for name, value in usual.items():
         if settings.get(name, value) != value:
-            raise InputError(f"{kind.__name__} is BERT as it was published, with {name}={value}", got=f"{settings[name]}")
+            raise InputError(
+                f"{kind.__name__} is BERT as it was published, with {name}={value}", got=f"{settings[name]}"
+            )
     pooler = any(name.startswith("bert.pooler.") for name in tensors)
     return BERTConfig(
         **translated(settings, NAMES),
         activation=activation(settings.get("hidden_act", "gelu")),
         pooler=kind is BERTClassifier or (kind is BERT and pooler),
-        classes=tensors["classifier.weight"].shape[0] if "classifier.weight" in tensors else len(settings.get("id2label", "..")),
+        classes=tensors["classifier.weight"].shape[0]
+        if "classifier.weight" in tensors
+        else len(settings.get("id2label", "..")),
     )
 
 
@@ -67,7 +71,9 @@ def places(model: BERT | MaskedBERT | BERTClassifier) -> dict[str, Place]:
     for number in range(model.config.layers):
         own, other = f"{ours}blocks.{number}", f"{theirs}encoder.layer.{number}"
         pairs |= {
-            f"{own}.attention.projection": tuple(f"{other}.attention.self.{part}" for part in ("query", "key", "value")),
+            f"{own}.attention.projection": tuple(
+                f"{other}.attention.self.{part}" for part in ("query", "key", "value")
+            ),
             f"{own}.attention.output": f"{other}.attention.output.dense",
             f"{own}.attention_sum.norm": f"{other}.attention.output.LayerNorm",
             f"{own}.feed_forward.inner": f"{other}.intermediate.dense",

@@ -39,7 +39,9 @@ def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: typ
     see, read = settings.get("vision_config") or {}, settings.get("text_config") or {}
     for name, usual in ALIKE.items():
         if see.get(name, usual) != read.get(name, usual):
-            raise InputError(f"the towers of CLIP have the same {name}", got=f"{see.get(name, usual)} and {read.get(name, usual)}")
+            raise InputError(
+                f"the towers of CLIP have the same {name}", got=f"{see.get(name, usual)} and {read.get(name, usual)}"
+            )
     found = translated(see, SEEING) | translated(read, READING)
     if found.get("end") == OLD_END:
         found["end"] = found.get("vocabulary", CLIPConfig.vocabulary) - 1
@@ -59,7 +61,11 @@ def settings_of(model: CLIP) -> dict[str, Any]:
             got=f"end=2 of {own.vocabulary} tokens",
         )
     channels, height, width = own.shape
-    both = {"hidden_act": THEIR_ACTIVATIONS[own.activation], "layer_norm_eps": own.epsilon, "projection_dim": own.shared}
+    both = {
+        "hidden_act": THEIR_ACTIVATIONS[own.activation],
+        "layer_norm_eps": own.epsilon,
+        "projection_dim": own.shared,
+    }
     pictures = {"image_size": height if height == width else [height, width], "num_channels": channels}
     return {
         "architectures": ["CLIPModel"],
@@ -110,4 +116,6 @@ def places(model: CLIP) -> dict[str, Place]:
     return found | linear_places(pairs)
 
 
-FAMILY = Family("clip", "", config, settings_of, places, known=("standardize.",), ignored=(".position_ids",), new=("standardize.",))
+FAMILY = Family(
+    "clip", "", config, settings_of, places, known=("standardize.",), ignored=(".position_ids",), new=("standardize.",)
+)

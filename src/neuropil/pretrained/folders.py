@@ -16,7 +16,12 @@ from torch import Tensor
 
 from neuropil.errors import InputError, RunError
 
-WEIGHTS, INDEX, SETTINGS, PROCESSOR = "model.safetensors", "model.safetensors.index.json", "config.json", "preprocessor_config.json"
+WEIGHTS, INDEX, SETTINGS, PROCESSOR = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "config.json",
+    "preprocessor_config.json",
+)
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 WANTED = (SETTINGS, "*.safetensors", INDEX, "tokenizer*", "vocab.*", "merges.txt", "special_tokens_map.json", PROCESSOR)
 
@@ -51,10 +56,14 @@ class Folder:
         if (self.path / INDEX).exists():
             files = read_json(self.path / INDEX).get("weight_map")
             if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
-                raise RunError(f"{self.path / INDEX} must say in weight_map which file holds which tensor", got="none that does")
+                raise RunError(
+                    f"{self.path / INDEX} must say in weight_map which file holds which tensor", got="none that does"
+                )
             names = sorted(set(files.values()))
             if missing := [name for name in names if not (self.path / name).exists()]:
-                raise RunError(f"{self.path} must hold every file that {INDEX} names", got=f"none called {', '.join(missing)}")
+                raise RunError(
+                    f"{self.path} must hold every file that {INDEX} names", got=f"none called {', '.join(missing)}"
+                )
             return [self.path / name for name in names]
         if pickles := sorted(file.name for pattern in PICKLES for file in self.path.glob(pattern)):
             raise InputError(
@@ -83,7 +92,9 @@ def located(source: str | Path, kind: str) -> Path:
     """The folder; of a name on the hub, where it was downloaded to."""
     path = Path(source)
     if path.is_file():
-        raise InputError(f"{kind} is made from a whole folder", got=f"the file {str(path)!r}", fix=f"give {str(path.parent)!r}")
+        raise InputError(
+            f"{kind} is made from a whole folder", got=f"the file {str(path)!r}", fix=f"give {str(path.parent)!r}"
+        )
     return path if path.is_dir() else _downloaded(str(source), kind)
 
 
@@ -105,18 +116,27 @@ def _downloaded(name: str, kind: str) -> Path:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
     except ImportError as error:
-        raise InputError(rule, got=f"{name!r}, which is no folder here", fix="to download it: pip install huggingface_hub") from error
+        raise InputError(
+            rule, got=f"{name!r}, which is no folder here", fix="to download it: pip install huggingface_hub"
+        ) from error
     try:
         return Path(snapshot_download(name, allow_patterns=list(WANTED)))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(rule, got=f"{name!r}, which is no folder here and could not be downloaded ({reason})") from error
+        raise InputError(
+            rule, got=f"{name!r}, which is no folder here and could not be downloaded ({reason})"
+        ) from error
 
 
 def _is_hub_name(name: str) -> bool:
     """`owner/model` or `model`. A word before the slash that is a folder here is a path with a slip in it, and nothing is fetched."""
     owner, slash, model = name.partition("/")
-    return bool(name) and not name.startswith((".", "/", "~")) and "/" not in model and not (slash and Path(owner).is_dir())
+    return (
+        bool(name)
+        and not name.startswith((".", "/", "~"))
+        and "/" not in model
+        and not (slash and Path(owner).is_dir())
+    )
 
 
 def _stored(path: Path) -> list[Stored]:

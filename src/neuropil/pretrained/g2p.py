@@ -60,7 +60,13 @@ CONSONANTS = (
     "Z",
     "ZH",
 )
-THEIR_PHONEMES = ("<pad>", "<unk>", "<s>", "</s>", *sorted([*CONSONANTS, *(vowel + stress for vowel in VOWELS for stress in "012"), "UW"]))
+THEIR_PHONEMES = (
+    "<pad>",
+    "<unk>",
+    "<s>",
+    "</s>",
+    *sorted([*CONSONANTS, *(vowel + stress for vowel in VOWELS for stress in "012"), "UW"]),
+)
 """Vowels with their stress: none, primary, secondary; one of them also without."""
 LETTERS = (*OUR_FIRST, *ascii_lowercase)
 PHONEMES = (*OUR_FIRST, *THEIR_PHONEMES[4:])
@@ -100,7 +106,9 @@ class G2P:
         numbers = {letter: number for number, letter in enumerate(self.letters)}
         rows = [[*(numbers.get(letter, UNKNOWN) for letter in word), numbers["</s>"]] for word in words]
         longest = max(map(len, rows), default=0)
-        return torch.tensor([row + [PADDING] * (longest - len(row)) for row in rows], dtype=torch.int64).reshape(len(rows), longest)
+        return torch.tensor([row + [PADDING] * (longest - len(row)) for row in rows], dtype=torch.int64).reshape(
+            len(rows), longest
+        )
 
     def decode(self, tokens: Sequence[int]) -> list[str]:
         return [self.phonemes[number] for number in tokens]
@@ -137,7 +145,10 @@ def to_g2p(model: Seq2Seq) -> dict[str, np.ndarray]:
     """What `np.savez` makes a checkpoint20.npz of, for a model of the same form, perhaps trained further."""
     weights, different = model.state_dict(), _other_form(model.config)
     if different is not None:
-        raise InputError("g2p-en has one layer of GRU in one direction without attention, for its letters and phonemes", got=different)
+        raise InputError(
+            "g2p-en has one layer of GRU in one direction without attention, for its letters and phonemes",
+            got=different,
+        )
     arrays = {name: weights[ours] for ours, name in NAMES.items()}
     arrays |= {name: _reordered(weights[ours], other, own) for ours, (name, own, other) in ROWS.items()}
     for ours, cell in CELLS.items():
@@ -151,10 +162,14 @@ def _other_form(config: Seq2SeqConfig) -> str | None:
     """What keeps a model from being one of theirs."""
     form = {"cell": "gru", "attention": "none", "layers": 1, "bidirectional": False}
     form |= {"source_vocabulary": len(LETTERS), "target_vocabulary": len(PHONEMES)}
-    return next((f"{name}={getattr(config, name)!r}" for name, value in form.items() if getattr(config, name) != value), None)
+    return next(
+        (f"{name}={getattr(config, name)!r}" for name, value in form.items() if getattr(config, name) != value), None
+    )
 
 
-def _reordered(rows: Float[Tensor, "from *any"], wanted: Sequence[str], given: Sequence[str]) -> Float[Tensor, "to *any"]:
+def _reordered(
+    rows: Float[Tensor, "from *any"], wanted: Sequence[str], given: Sequence[str]
+) -> Float[Tensor, "to *any"]:
     """Their letters know no start, and nothing ever reads its row."""
     place = {name: number for number, name in enumerate(given)}
     return torch.stack([rows[place[name]] if name in place else torch.zeros_like(rows[0]) for name in wanted])
@@ -187,4 +202,7 @@ def _read(path: Path) -> Mapping[str, np.ndarray]:
 def _require_shapes(arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray]) -> None:
     for name, array in arrays.items():
         if array.shape != like[name].shape:
-            raise InputError(RULE, got=f"a file whose {name!r} has the shape {array.shape} where {like[name].shape} would fit the others")
+            raise InputError(
+                RULE,
+                got=f"a file whose {name!r} has the shape {array.shape} where {like[name].shape} would fit the others",
+            )

@@ -60,11 +60,23 @@ def places(model: GPT2) -> dict[str, Place]:
     found |= linear_places({"norm": "transformer.ln_f"})
     for number in range(model.config.layers):
         ours, theirs = f"blocks.{number}", f"transformer.h.{number}"
-        found |= linear_places({f"{ours}.attention_sum.norm": f"{theirs}.ln_1", f"{ours}.feed_forward_sum.norm": f"{theirs}.ln_2"})
+        found |= linear_places(
+            {f"{ours}.attention_sum.norm": f"{theirs}.ln_1", f"{ours}.feed_forward_sum.norm": f"{theirs}.ln_2"}
+        )
         matrices = {"attention.projection": "attn.c_attn", "attention.output": "attn.c_proj"}
         matrices |= {"feed_forward.inner": "mlp.c_fc", "feed_forward.outer": "mlp.c_proj"}
-        found |= linear_places({f"{ours}.{own}": f"{theirs}.{other}" for own, other in matrices.items()}, transposed=True)
+        found |= linear_places(
+            {f"{ours}.{own}": f"{theirs}.{other}" for own, other in matrices.items()}, transposed=True
+        )
     return found if model.config.tied else found | {"lm_head.weight": Place("output.weight")}
 
 
-FAMILY = Family("gpt2", "transformer.", config, settings_of, places, known=("lm_head.",), ignored=(".attn.bias", ".attn.masked_bias"))
+FAMILY = Family(
+    "gpt2",
+    "transformer.",
+    config,
+    settings_of,
+    places,
+    known=("lm_head.",),
+    ignored=(".attn.bias", ".attn.masked_bias"),
+)

@@ -91,7 +91,9 @@ class Family:
         for name in changes:
             if name not in options:
                 raise InputError(
-                    f"what is set differently must be an option of {kind.__name__}", got=f"{name!r}", fix=nearest(name, options)
+                    f"what is set differently must be an option of {kind.__name__}",
+                    got=f"{name!r}",
+                    fix=nearest(name, options),
                 )
         with torch.device("meta"), Unfilled():
             model = kind(dataclasses.replace(published, **changes))
@@ -123,7 +125,9 @@ class Family:
 
     def _by_whole_names(self, tensors: Mapping[str, Stored]) -> dict[str, Stored]:
         """With the prefix, and as names end today; each still knows what it is called in its file."""
-        whole = {self._today(name): tensor for name, tensor in tensors.items() if not name.endswith(tuple(self.ignored))}
+        whole = {
+            self._today(name): tensor for name, tensor in tensors.items() if not name.endswith(tuple(self.ignored))
+        }
         if not self.prefix or any(name.startswith(self.prefix) for name in whole):
             return whole
         return {self._full(name): tensor for name, tensor in whole.items()}
@@ -138,7 +142,12 @@ class Family:
         """One tensor of ours after the other. One that is kept as it came lies in the file's own pages, where it is read when it is needed;
         of the others, no more than one is in memory twice."""
         places = {self._full(name): place for name, place in self.places(model).items()}
-        new = {name for name in places for start in self.new if name.startswith(start) and not any(has.startswith(start) for has in theirs)}
+        new = {
+            name
+            for name in places
+            for start in self.new
+            if name.startswith(start) and not any(has.startswith(start) for has in theirs)
+        }
         shapes = {name: tensor.shape for name, tensor in (*model.named_parameters(), *model.named_buffers())}
         self._require_fitting(places, model, theirs, new, folder)
         sources: dict[str, list[tuple[str, Place]]] = {}
@@ -151,13 +160,17 @@ class Family:
                 parts = [place.back(theirs[name].mapped().float(), shapes[ours]) for name, place in pieces]
                 _put(model, ours, parts[0] if len(parts) == 1 else torch.cat(parts))
 
-    def _require_fitting(self, places: Places, model: nn.Module, theirs: Mapping[str, Stored], new: set[str], folder: Folder) -> None:
+    def _require_fitting(
+        self, places: Places, model: nn.Module, theirs: Mapping[str, Stored], new: set[str], folder: Folder
+    ) -> None:
         bare = not any(tensor.name.startswith(self.prefix) for tensor in theirs.values())
         wanted = {self._full(name): tuple(view.shape) for name, view in self.layout(model).items()}
         missing = [name for name in places if name not in theirs and name not in new]
         problems = [f"{name.removeprefix(self.prefix) if bare else name} is missing" for name in missing]
         problems += [
-            f"{it.name} is unknown" for name, it in theirs.items() if name not in places and not name.startswith(tuple(self.known))
+            f"{it.name} is unknown"
+            for name, it in theirs.items()
+            if name not in places and not name.startswith(tuple(self.known))
         ]
         for name, tensor in theirs.items():
             if name in places and tensor.shape != wanted[name]:
@@ -166,7 +179,9 @@ class Family:
                 problems.append(f"{tensor.name} is of type {tensor.kind}, not one of {', '.join(FLOATING)}")
         if problems:
             more = f"; and {len(problems) - MOST_LISTED} more" if len(problems) > MOST_LISTED else ""
-            raise InputError(f"{folder.path} must hold weights that fit its {SETTINGS}", got="; ".join(problems[:MOST_LISTED]) + more)
+            raise InputError(
+                f"{folder.path} must hold weights that fit its {SETTINGS}", got="; ".join(problems[:MOST_LISTED]) + more
+            )
 
 
 class Unfilled(TorchFunctionMode):

@@ -27,7 +27,9 @@ MODULES: dict[type[Cell], type[TorchRecurrence]] = {RNN: nn.RNN, LSTM: nn.LSTM, 
 def from_torch(module: TorchRecurrence) -> Recurrence:
     """Our recurrence with the weights of theirs."""
     name = require_published(module)
-    ours = Recurrence(CELLS[name], module.input_size, module.hidden_size, module.num_layers, module.bidirectional, module.dropout)
+    ours = Recurrence(
+        CELLS[name], module.input_size, module.hidden_size, module.num_layers, module.bidirectional, module.dropout
+    )
     ours.to(next(module.parameters()))
     for cell, suffix in zip(ours.cells, _suffixes(module), strict=True):
         _read(cell, module, suffix)
@@ -44,7 +46,9 @@ def to_torch(recurrence: Recurrence) -> TorchRecurrence:
         cells[0].units,
         layers,
         batch_first=True,
-        dropout=recurrence.dropout.p if layers > 1 else 0.0,  # which stands between layers, and of one layer is asked in vain
+        dropout=recurrence.dropout.p
+        if layers > 1
+        else 0.0,  # which stands between layers, and of one layer is asked in vain
         bidirectional=recurrence.bidirectional,
     ).to(next(recurrence.parameters()))
     for cell, suffix in zip(cells, _suffixes(theirs), strict=True):
@@ -73,7 +77,9 @@ def _read(cell: Cell, module: nn.RNNBase, suffix: str) -> None:
 def _write(cell: Cell, module: nn.RNNBase, suffix: str) -> None:
     cell = convert(cell, "keep", "after") if isinstance(cell, GRU) else cell
     mine = cell.state_dict()
-    parameters: dict[str, Tensor] = {name: getattr(module, f"{name}{suffix}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")}
+    parameters: dict[str, Tensor] = {
+        name: getattr(module, f"{name}{suffix}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    }
     parameters["weight_ih"].copy_(mine["input_weight"])
     parameters["weight_hh"].copy_(mine["state_weight"])
     parameters["bias_ih"].copy_(mine["bias"])

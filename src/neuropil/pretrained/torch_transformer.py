@@ -36,11 +36,15 @@ NORM_EPS = 1e-5
 """What a norm adds to the variance: PyTorch's default, and ours."""
 
 
-def from_torch(module: nn.Transformer, *, source_vocabulary: int, target_vocabulary: int, shared_embeddings: bool = True) -> Transformer:
+def from_torch(
+    module: nn.Transformer, *, source_vocabulary: int, target_vocabulary: int, shared_embeddings: bool = True
+) -> Transformer:
     """Our Transformer with the blocks of theirs and embeddings of its own."""
     layers, decoder_layers = list(module.encoder.layers), list(module.decoder.layers)
     if len(layers) != len(decoder_layers):
-        raise InputError("from_torch takes as many encoder as decoder layers", got=f"{len(layers)} and {len(decoder_layers)}")
+        raise InputError(
+            "from_torch takes as many encoder as decoder layers", got=f"{len(layers)} and {len(decoder_layers)}"
+        )
     for layer in (*layers, *decoder_layers):
         require_published(layer)
     first = cast(nn.TransformerEncoderLayer, layers[0])
@@ -59,7 +63,9 @@ def from_torch(module: nn.Transformer, *, source_vocabulary: int, target_vocabul
     ours = Transformer(config).to(first.linear1.weight)
     state, names = module.state_dict(), names_of(config)
     if different := sorted(state.keys() ^ set(names.values())):
-        raise InputError("from_torch takes an nn.Transformer with the parameters of ours", got=f"one that differs in {different[0]}")
+        raise InputError(
+            "from_torch takes an nn.Transformer with the parameters of ours", got=f"one that differs in {different[0]}"
+        )
     for name, theirs in names.items():
         ours.get_parameter(name).data.copy_(state[theirs])
     return ours.train(module.training)
@@ -69,9 +75,13 @@ def to_torch(model: Transformer) -> nn.Transformer:
     """`nn.Transformer` (batch first) with the blocks of ours."""
     config = model.config
     if config.kept_heads and set(config.kept_heads) != {config.heads}:
-        raise InputError("nn.Transformer has the same number of heads in every layer", got="a model whose heads were removed")
+        raise InputError(
+            "nn.Transformer has the same number of heads in every layer", got="a model whose heads were removed"
+        )
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "enable_nested_tensor is True")  # which it sets itself, and then cannot use with pre-norm
+        warnings.filterwarnings(
+            "ignore", "enable_nested_tensor is True"
+        )  # which it sets itself, and then cannot use with pre-norm
         theirs = nn.Transformer(
             config.width,
             config.heads,
@@ -104,7 +114,9 @@ def names_of(config: TransformerConfig) -> dict[str, str]:
     names: dict[str, str] = {}
     for side, norms in (("encoder", ENCODER_NORMS), ("decoder", DECODER_NORMS)):
         within = {ours: theirs for ours, theirs in NAMES.items() if side == "decoder" or not ours.startswith("cross")}
-        within |= {f"{ours}.{part}": f"{theirs}.{part}" for ours, theirs in norms.items() for part in ("weight", "bias")}
+        within |= {
+            f"{ours}.{part}": f"{theirs}.{part}" for ours, theirs in norms.items() for part in ("weight", "bias")
+        }
         for layer in range(config.layers):
             names |= {f"{side}.{layer}.{ours}": f"{side}.layers.{layer}.{theirs}" for ours, theirs in within.items()}
         if config.norm == "pre" or config.final_norm:

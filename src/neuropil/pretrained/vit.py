@@ -32,7 +32,9 @@ def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: typ
     return ViTConfig(
         **translated(settings, NAMES),
         shape=shape_of(settings),
-        classes=tensors["classifier.weight"].shape[0] if "classifier.weight" in tensors else len(settings.get("id2label", "..")),
+        classes=tensors["classifier.weight"].shape[0]
+        if "classifier.weight" in tensors
+        else len(settings.get("id2label", "..")),
         activation=activation(settings.get("hidden_act", "gelu")),
     )
 
@@ -64,7 +66,9 @@ def places(model: ViT) -> dict[str, Place]:
     for number in range(model.config.layers):
         own, other = f"blocks.{number}", f"vit.encoder.layer.{number}"
         pairs |= {
-            f"{own}.attention.projection": tuple(f"{other}.attention.attention.{part}" for part in ("query", "key", "value")),
+            f"{own}.attention.projection": tuple(
+                f"{other}.attention.attention.{part}" for part in ("query", "key", "value")
+            ),
             f"{own}.attention.output": f"{other}.attention.output.dense",
             f"{own}.attention_sum.norm": f"{other}.layernorm_before",
             f"{own}.feed_forward.inner": f"{other}.intermediate.dense",

@@ -39,26 +39,38 @@ MOST_CLASSES = 6
 
 class ActivationsOptions(Config):
     data: DataConfig = DataConfig()
-    hidden: tuple[int, ...] = option((64, 64), "units of each hidden layer of the network that is trained with each activation", low=1)
+    hidden: tuple[int, ...] = option(
+        (64, 64), "units of each hidden layer of the network that is trained with each activation", low=1
+    )
     epochs: int = option(25, "passes over the training data with each activation", low=1)
     learning_rate: float = option(3e-3, "peak learning rate of Adam, the same for all", low=0)
-    repeats: int = option(2, "trainings with each activation, from different first weights, whose scores are averaged", low=1)
+    repeats: int = option(
+        2, "trainings with each activation, from different first weights, whose scores are averaged", low=1
+    )
 
     def validate(self) -> None:
         if not self.hidden:
-            raise InputError("activations sit in hidden layers", got="hidden without any", fix="give --hidden at least one layer")
+            raise InputError(
+                "activations sit in hidden layers", got="hidden without any", fix="give --hidden at least one layer"
+            )
 
 
 def build(options: ActivationsOptions, seed: int) -> Study:
     splits = prepare_classes(options.data, seed)
-    return Study("activations", lambda folder, display: _compute(options, splits, seed, folder, display), {"source": splits.train.source})
+    return Study(
+        "activations",
+        lambda folder, display: _compute(options, splits, seed, folder, display),
+        {"source": splits.train.source},
+    )
 
 
 def _compute(options: ActivationsOptions, splits: Splits, seed: int, folder: Path, display: Display) -> Findings:
     scores, histories, models = {}, {}, {}
     for index, name in enumerate(ACTIVATIONS):
         scores[name], histories[name], models[name] = _learn(name, options, splits, seed, folder)
-        display.update((index + 1) / len(ACTIVATIONS), f"{name} units: test accuracy {100 * scores[name]['accuracy']:.1f} %")
+        display.update(
+            (index + 1) / len(ACTIVATIONS), f"{name} units: test accuracy {100 * scores[name]['accuracy']:.1f} %"
+        )
     return Findings(
         _results(scores, splits),
         [_shapes_section(), _layer_section(models["relu"], splits.test), _learning_section(options, scores, histories)],
@@ -69,14 +81,20 @@ def _learn(
     name: ActivationName, options: ActivationsOptions, splits: Splits, seed: int, folder: Path
 ) -> tuple[dict[str, float], list[Row], MLP]:
     """Mean test scores over the repeats; history and model of the first."""
-    config = TrainingConfig(epochs=options.epochs, learning_rate=options.learning_rate, optimizer="adam", weight_decay=0.0, keep="last")
+    config = TrainingConfig(
+        epochs=options.epochs, learning_rate=options.learning_rate, optimizer="adam", weight_decay=0.0, keep="last"
+    )
     augment = Augment(shift=0.5, rotate=10, zoom=0.1) if splits.train.schema.kind == "image" else None
     models, histories, scores = [], [], []
     for repeat in range(options.repeats):
         own_seed = seed + 1000 * repeat
         learner = Classification(new_mlp(splits.train, own_seed, hidden=options.hidden, activation=name, dropout=0.0))
         batches = shuffled(splits.train, config.batch_size, own_seed, augment)
-        histories.append(train_trial(folder, f"{name} {repeat}", learner, batches, in_order(splits.validation), config, seed=own_seed))
+        histories.append(
+            train_trial(
+                folder, f"{name} {repeat}", learner, batches, in_order(splits.validation), config, seed=own_seed
+            )
+        )
         scores.append(score(learner, splits.test))
         models.append(learner.model)
     return {metric: sum(each[metric] for each in scores) / len(scores) for metric in scores[0]}, histories[0], models[0]
@@ -163,7 +181,9 @@ def _thumbnail(examples: Examples, index: int) -> Thumbnail:
 
 def _slope_table(z: Float[Tensor, " class"], shown: Tensor, names: Sequence[str]) -> Table:
     slopes = torch.func.jacrev(softmax)(z)[shown][:, shown]
-    rows = [[f"y of {name}", *(f"{slope:.4f}" for slope in row.tolist())] for name, row in zip(names, slopes, strict=True)]
+    rows = [
+        [f"y of {name}", *(f"{slope:.4f}" for slope in row.tolist())] for name, row in zip(names, slopes, strict=True)
+    ]
     caption = "∂yᵢ/∂zⱼ = yᵢ (δᵢⱼ − yⱼ) of softmax(z): raising one logit takes from all other shares."
     return Table(["", *(f"z of {name}" for name in names)], rows, caption)
 
@@ -184,7 +204,9 @@ def _learning_section(
         "What each does in practice",
         [
             Text(words),
-            Picture.of(pictures.learning_curves(histories, "loss"), alt="validation loss of each network against the epoch"),
+            Picture.of(
+                pictures.learning_curves(histories, "loss"), alt="validation loss of each network against the epoch"
+            ),
         ],
     )
 

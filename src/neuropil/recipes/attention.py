@@ -62,7 +62,9 @@ def build(options: AttentionOptions, seed: int) -> Supervised:
 def require_pictures(splits: Splits) -> None:
     if splits.train.schema.kind != "image" or not splits.train.schema.classes:
         raise InputError(
-            "attention over patches learns from pictures with class labels", got=splits.train.source, fix="train the mlp on it"
+            "attention over patches learns from pictures with class labels",
+            got=splits.train.source,
+            fix="train the mlp on it",
         )
 
 
@@ -75,7 +77,9 @@ def new_patch_attention(config: PatchAttentionConfig, train: Examples, seed: int
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:
-    return SupervisedModel(PatchAttention(PatchAttentionConfig.from_dict(facts["model"])), Schema.from_dict(facts["schema"]))
+    return SupervisedModel(
+        PatchAttention(PatchAttentionConfig.from_dict(facts["model"])), Schema.from_dict(facts["schema"])
+    )
 
 
 def weights_of(model: PatchAttention, examples: Examples) -> dict[str, Float[Tensor, "example patch patch"]]:
@@ -110,7 +114,9 @@ def _looking_section(model: PatchAttention, test: Examples) -> Section:
         "What looks where",
         [
             Text(words),
-            Picture.of(patch_attention(images, weights, grid, titles), alt="pictures in patches and their matrices of weights"),
+            Picture.of(
+                patch_attention(images, weights, grid, titles), alt="pictures in patches and their matrices of weights"
+            ),
             Text(again),
             Picture.of(patch_looks(images[0], matrices[0], grid), alt=f"where each patch of a {titles[0]} looks"),
         ],
@@ -144,7 +150,11 @@ def _spread_section(model: PatchAttention, test: Examples) -> Section:
     header = ["", "entropy in bits", "patches that amounts to", "largest weight", "weight on itself"]
     return Section(
         "What is looked at",
-        [Text(words), Picture.of(figure, alt="what is looked at in the pictures of each class"), Table(header, rows, caption)],
+        [
+            Text(words),
+            Picture.of(figure, alt="what is looked at in the pictures of each class"),
+            Table(header, rows, caption),
+        ],
     )
 
 

@@ -44,7 +44,9 @@ class AutodiffOptions(Config):
     epochs: int = option(30, "passes over the training data of each network", low=1)
     learning_rate: float = option(6e-3, "rate of Adam, the same for all", low=0)
     batch_size: int = option(32, "examples in a batch", low=1)
-    pixels: int = option(320, "pixels that the recurrent network reads whose graph is drawn; each adds twelve nodes", low=1, high=5000)
+    pixels: int = option(
+        320, "pixels that the recurrent network reads whose graph is drawn; each adds twelve nodes", low=1, high=5000
+    )
     x: float = option(1.5, "x of the expression x · tanh(w x + b) that is drawn")
     w: float = option(-0.8, "w of that expression")
     b: float = option(0.5, "b of that expression")
@@ -63,7 +65,9 @@ def build(options: AutodiffOptions, seed: int) -> Study:
                     histories[name].append(row)
                     if display.due():
                         share = (index + row["epoch"] / options.epochs) / len(trained)
-                        display.update(share, f"{name}  epoch {row['epoch']}/{options.epochs}  val accuracy {row['accuracy']:.4f}")
+                        display.update(
+                            share, f"{name}  epoch {row['epoch']}/{options.epochs}  val accuracy {row['accuracy']:.4f}"
+                        )
         accuracies = {name: networks.accuracy(network, *_arrays(splits.test)) for name, network in trained.items()}
         first, *others = [Result(name, {"accuracy": accuracy}) for name, accuracy in accuracies.items()]
         linear, frequent = baselines(splits)
@@ -119,7 +123,11 @@ def _expression_sections(options: AutodiffOptions) -> list[Section]:
     return [
         Section(
             "One expression",
-            [Text(words), Html(_row([_drawing(whole.draw(layout="layered"))])), _quotients(options, {"x": x, "w": w, "b": b})],
+            [
+                Text(words),
+                Html(_row([_drawing(whole.draw(layout="layered"))])),
+                _quotients(options, {"x": x, "w": w, "b": b}),
+            ],
         ),
         Section("Backward, step by step", [Text(stepping), Html(_row(frames))]),
     ]
@@ -137,7 +145,9 @@ def _quotients(options: AutodiffOptions, leaves: Mapping[str, Var]) -> Table:
         here = float(var.val)
         # (f(x + h) − f(x − h)) / 2h
         quotient = (value(**{name: here + SMALL_STEP}) - value(**{name: here - SMALL_STEP})) / (2 * SMALL_STEP)
-        rows.append([f"∂f/∂{name}", f"{float(var.grad):.8f}", f"{quotient:.8f}", f"{abs(float(var.grad) - quotient):.0e}"])
+        rows.append(
+            [f"∂f/∂{name}", f"{float(var.grad):.8f}", f"{quotient:.8f}", f"{abs(float(var.grad) - quotient):.0e}"]
+        )
     return Table(["", "by backward", "by a difference quotient", "apart"], rows)
 
 
@@ -170,7 +180,8 @@ def _large_section(train: Examples, length: int, seed: int, folder: Path) -> Sec
         f"{whole.num_visible(whole.opened())} are seen at first. In `graph.svg`, beside this report, they open down to the last op."
     )
     return Section(
-        f"{len(whole):,} nodes", [Text(words), Html(_row([_drawing(whole.draw(layout="layered", interactive=False))])), _counts(whole)]
+        f"{len(whole):,} nodes",
+        [Text(words), Html(_row([_drawing(whole.draw(layout="layered", interactive=False))])), _counts(whole)],
     )
 
 
@@ -179,7 +190,10 @@ def _counts(whole: Graph) -> Table:
 
 
 def _training_section(
-    options: AutodiffOptions, trained: Mapping[str, Module], histories: Mapping[str, Sequence[Row]], accuracies: Mapping[str, float]
+    options: AutodiffOptions,
+    trained: Mapping[str, Module],
+    histories: Mapping[str, Sequence[Row]],
+    accuracies: Mapping[str, float],
 ) -> Section:
     words = (
         f"Four networks, {options.epochs} passes over the digits with Adam at {options.learning_rate:g}. Every gradient is computed "
@@ -194,9 +208,13 @@ def _training_section(
         ]
         for name, network in trained.items()
     ]
-    figure = Picture.of(pictures.learning_curves(histories, "accuracy"), alt="validation accuracy of the four networks against the epoch")
+    figure = Picture.of(
+        pictures.learning_curves(histories, "accuracy"),
+        alt="validation accuracy of the four networks against the epoch",
+    )
     return Section(
-        "What it can train", [Text(words), figure, Table(["network", "parameters", "last training loss", "test accuracy"], rows)]
+        "What it can train",
+        [Text(words), figure, Table(["network", "parameters", "last training loss", "test accuracy"], rows)],
     )
 
 
@@ -211,7 +229,9 @@ def _drawing(svg: str, caption: str = "") -> str:
 
 
 def _row(drawings: Sequence[str]) -> str:
-    return f'<div style="display: flex; flex-wrap: wrap; gap: 1.2rem; justify-content: center">{"".join(drawings)}</div>'
+    return (
+        f'<div style="display: flex; flex-wrap: wrap; gap: 1.2rem; justify-content: center">{"".join(drawings)}</div>'
+    )
 
 
 RECIPE = Recipe(AutodiffOptions(), build)

@@ -62,7 +62,11 @@ def build(options: BalancedNetworkOptions, seed: int) -> Study:
 
 
 def _compute(
-    options: BalancedNetworkOptions, networks: Mapping[str, BalancedNetworkConfig], seed: int, folder: Path, display: Display
+    options: BalancedNetworkOptions,
+    networks: Mapping[str, BalancedNetworkConfig],
+    seed: int,
+    folder: Path,
+    display: Display,
 ) -> Findings:
     observed: dict[str, Observed] = {}
     for number, (name, config) in enumerate(networks.items()):
@@ -74,17 +78,23 @@ def _compute(
         observed[name] = _observe(config, options, seed, tell)
         display.update((number + 1) / len(networks), f"{name}: {observed[name].metrics['rate_hz']:.1f} Hz")
     arrays = {
-        f"{name.replace(', ', '_')}_{part}": getattr(each.trains, part) for name, each in observed.items() for part in ("times", "neurons")
+        f"{name.replace(', ', '_')}_{part}": getattr(each.trains, part)
+        for name, each in observed.items()
+        for part in ("times", "neurons")
     }
     write_arrays(folder / SPIKES, **arrays)
     return Findings(_results(observed), [_regimes_section(observed), _numbers_section(observed, seed)])
 
 
-def _observe(config: BalancedNetworkConfig, options: BalancedNetworkOptions, seed: int, tell: Callable[[float], None]) -> Observed:
+def _observe(
+    config: BalancedNetworkConfig, options: BalancedNetworkOptions, seed: int, tell: Callable[[float], None]
+) -> Observed:
     simulator = Simulator(balanced_network(config), dt=options.dt, seed=seed)
     trains = trains_of(record(simulator, options.settle, options.duration, tell), "excitatory", "inhibitory")
     swing = oscillation(trains)
-    return Observed(config, trains, firing(trains) | ({"oscillation_hz": swing} if swing == swing else {}), stationary_rate(config))
+    return Observed(
+        config, trains, firing(trains) | ({"oscillation_hz": swing} if swing == swing else {}), stationary_rate(config)
+    )
 
 
 def _results(observed: Mapping[str, Observed]) -> list[Result]:
@@ -107,9 +117,14 @@ def _regimes_section(observed: Mapping[str, Observed]) -> Section:
         ]
     )
     figure = regimes(
-        {f"{name}: g = {each.config.g:g}, ν_ext/ν_thr = {each.config.external:g}": _activity(each) for name, each in observed.items()}
+        {
+            f"{name}: g = {each.config.g:g}, ν_ext/ν_thr = {each.config.external:g}": _activity(each)
+            for name, each in observed.items()
+        }
     )
-    return Section("Four regimes of one network", [Text(words), Picture.of(figure, alt="rasters and rates in four regimes")])
+    return Section(
+        "Four regimes of one network", [Text(words), Picture.of(figure, alt="rasters and rates in four regimes")]
+    )
 
 
 def _activity(observed: Observed) -> Activity:
@@ -137,7 +152,12 @@ def _numbers_section(observed: Mapping[str, Observed], seed: int) -> Section:
         own, published, alone = each.metrics, PUBLISHED.get(name, {}), firing(at_random(each.trains, seed))
         swings = (own.get("oscillation_hz"), published.get("oscillation_hz"))
         rates.append([name, *map(_written, (own.get("rate_hz"), each.theory, published.get("rate_hz"), *swings))])
-        firings.append([name, *map(_written, (own.get("cv"), own.get("fano_factor"), own.get("synchrony"), alone.get("synchrony")))])
+        firings.append(
+            [
+                name,
+                *map(_written, (own.get("cv"), own.get("fano_factor"), own.get("synchrony"), alone.get("synchrony"))),
+            ]
+        )
     caption = "Published: Brunel (2000), Journal of Computational Neuroscience 8, 183–208, table 1, simulation."
     return Section(
         "In numbers",

@@ -59,7 +59,9 @@ class HiddenWords:
         _, start, end, mask, _ = special = cast(tuple[int, ...], numbers)  # WordPiece has them all
         return cls(context, share, Alphabet(mask, max(special) + 1, len(tokenizer)), (start, end))
 
-    def learned(self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device) -> MaskedWindows:
+    def learned(
+        self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device
+    ) -> MaskedWindows:
         return self._windows(tokens, batch_size, seed, device)
 
     def scored(self, tokens: Integer[Tensor, " token"], device: torch.device) -> MaskedWindows:
@@ -67,7 +69,14 @@ class HiddenWords:
 
     def _windows(self, tokens: Tensor, size: int, seed: int, device: torch.device) -> MaskedWindows:
         return MaskedWindows(
-            tokens, size, self.context, alphabet=self.alphabet, around=self.around, share=self.share, seed=seed, device=device
+            tokens,
+            size,
+            self.context,
+            alphabet=self.alphabet,
+            around=self.around,
+            share=self.share,
+            seed=seed,
+            device=device,
         )
 
 
@@ -121,7 +130,11 @@ class MaskedModelling(TextModelling):
         batches = list(self.held_out("test").epoch(0))
         hidden = torch.cat([batch["target"][batch["scored"]] for batch in batches]).cpu()
         loss, right = -(counts / counts.sum()).log()[hidden], hidden == counts.argmax()
-        return [Result("how often each token occurs", {"loss": float(loss.mean()), "accuracy": float(right.double().mean())})]
+        return [
+            Result(
+                "how often each token occurs", {"loss": float(loss.mean()), "accuracy": float(right.double().mean())}
+            )
+        ]
 
     def sections(self, history: Sequence[Row]) -> list[Section]:
         return [
@@ -149,16 +162,18 @@ class MaskedModelling(TextModelling):
             if len(filler.tokenizer.encode([shown], special=True)[0]) <= filler.model.config.context:
                 found = filler.fill(shown, SHOWN_WORDS)
                 rows.append([shown, words[place], ", ".join(f"{each.word} {100 * each.share:.0f} %" for each in found)])
-        words = (
-            "Lines of the test part, each with the word in its middle hidden. A word may be longer than what the model fills in, a token."
+        words = "Lines of the test part, each with the word in its middle hidden. A word may be longer than what the model fills in, a token."
+        blocks: list[Block] = (
+            [Text(words), Table(["text", "hidden", "likeliest"], rows)] if rows else [Text("No line is long enough.")]
         )
-        blocks: list[Block] = [Text(words), Table(["text", "hidden", "likeliest"], rows)] if rows else [Text("No line is long enough.")]
         return Section("What it fills in", blocks)
 
     def data_section(self) -> Section:
         rows = [[part, len(getattr(self.corpus, part)), len(tokens)] for part, tokens in self.tokens.items()]
         words = f"{self.corpus.source}; {len(self.tokenizer):,} different tokens (WordPiece). The parts follow one another in the text."
-        return Section("Data", [Text(words), Table(["part", "characters", "tokens"], rows), *map(Text, self.corpus.notes)])
+        return Section(
+            "Data", [Text(words), Table(["part", "characters", "tokens"], rows), *map(Text, self.corpus.notes)]
+        )
 
 
 RECIPE = Recipe(BERTOptions(), build, restore)

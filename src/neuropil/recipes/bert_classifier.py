@@ -24,12 +24,16 @@ ADJUSTABLE = ("dropout", "attention_dropout")
 
 
 class StartConfig(Config):
-    start: Path | None = option(None, "a folder with a BERT to start from, as Hugging Face or neuropil wrote it; without it, from scratch")
+    start: Path | None = option(
+        None, "a folder with a BERT to start from, as Hugging Face or neuropil wrote it; without it, from scratch"
+    )
     vocabulary: int = option(4_000, "tokens to tell apart, at most, where it starts from scratch", low=100)
 
 
 class SmoothingConfig(Config):
-    label_smoothing: float = option(0.0, "share of the target's probability that is spread over all classes", low=0, high=0.9)
+    label_smoothing: float = option(
+        0.0, "share of the target's probability that is spread over all classes", low=0, high=0.9
+    )
 
 
 class BERTClassifierOptions(Config):
@@ -62,7 +66,9 @@ def build(options: BERTClassifierOptions, seed: int) -> TextClassification:
     )
 
 
-def begun(options: BERTClassifierOptions, texts: Sequence[str], classes: int, seed: int) -> tuple[BERTClassifier, PublishedTokenizer]:
+def begun(
+    options: BERTClassifierOptions, texts: Sequence[str], classes: int, seed: int
+) -> tuple[BERTClassifier, PublishedTokenizer]:
     """From a folder with a new last layer, or from scratch."""
     start = options.begin.start
     if start is None:
@@ -80,7 +86,11 @@ def require_own_sizes(options: BERTClassifierOptions) -> None:
     pairs = zip(BERTClassifierOptions().model.options(), options.model.options(), strict=True)
     changed = [given.name for usual, given in pairs if given.default != usual.default and given.name not in ADJUSTABLE]
     if changed:
-        raise InputError("a model to start from has sizes of its own", got=f"--{changed[0].replace('_', '-')} too", fix="leave it out")
+        raise InputError(
+            "a model to start from has sizes of its own",
+            got=f"--{changed[0].replace('_', '-')} too",
+            fix="leave it out",
+        )
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> TextClassifier:

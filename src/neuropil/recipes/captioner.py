@@ -21,7 +21,9 @@ from neuropil.training.loop import TrainingConfig
 
 
 class CaptionObjective(Config):
-    label_smoothing: float = option(0.0, "share of a word's probability that is spread over the vocabulary", low=0, high=0.9)
+    label_smoothing: float = option(
+        0.0, "share of a word's probability that is spread over the vocabulary", low=0, high=0.9
+    )
     compare: bool = option(True, "also train the same network without attention (or with it, if this one has none)")
 
 
@@ -31,7 +33,9 @@ class CaptionerOptions(Config):
     model: CaptionerConfig = SIZES["base"]
     objective: CaptionObjective = CaptionObjective()
     augment: Augment = Augment(rotate=5, zoom=0.05)  # more would push digits over the edge
-    training: TrainingConfig = TrainingConfig(epochs=5, batch_size=32, learning_rate=6e-3, warmup=0.03, clip=1.0, keep="last")
+    training: TrainingConfig = TrainingConfig(
+        epochs=5, batch_size=32, learning_rate=6e-3, warmup=0.03, clip=1.0, keep="last"
+    )
 
 
 OWN_DATA = CaptionerOptions(
@@ -73,7 +77,9 @@ def new_captioner(config: CaptionerConfig, train: CaptionedPictures, seed: int) 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> CaptionWriter:
     model = Captioner(CaptionerConfig.from_dict(facts["model"]))
-    return CaptionWriter(model, Tokenizer.load(folder / TOKENIZER_FILE), facts["max_tokens"], facts["beam"], facts["columns"])
+    return CaptionWriter(
+        model, Tokenizer.load(folder / TOKENIZER_FILE), facts["max_tokens"], facts["beam"], facts["columns"]
+    )
 
 
 RECIPE = Recipe(CaptionerOptions(), build, restore, own_data=OWN_DATA)

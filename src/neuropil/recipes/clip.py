@@ -25,7 +25,9 @@ from neuropil.training.loop import TrainingConfig
 class TowersConfig(Config):
     shared: int = option(64, "numbers in the space where pictures and captions meet", low=1)
     patch: int | None = option(
-        4, "height and width of a patch in pixels; without it the smallest that fills a picture with at most 8 a side", low=1
+        4,
+        "height and width of a patch in pixels; without it the smallest that fills a picture with at most 8 a side",
+        low=1,
     )
     width: int = option(64, "numbers that stand for a patch", low=2)
     heads: int = option(4, "attention heads in each layer that sees; they divide the width", low=1)
@@ -33,7 +35,9 @@ class TowersConfig(Config):
     text_width: int = option(64, "numbers that stand for a token", low=2)
     text_heads: int = option(4, "attention heads in each layer that reads; they divide its width", low=1)
     text_layers: int = option(2, "blocks that read", low=1)
-    context: int = option(32, "tokens that can be read at once, start and end among them; a longer caption loses its end", low=3)
+    context: int = option(
+        32, "tokens that can be read at once, start and end among them; a longer caption loses its end", low=3
+    )
     dropout: float = option(0.0, "share of each sublayer's output that is silenced in training", low=0, high=0.95)
 
     def of(self, shape: tuple[int, ...], patch: int, tokenizer: PublishedTokenizer) -> CLIPConfig:

@@ -30,11 +30,15 @@ def build(options: CNNOptions, seed: int) -> Supervised:
     splits = prepare(options.data, seed)
     schema = splits.train.schema
     if schema.kind != "image" or not schema.classes:
-        raise InputError("the cnn learns from pictures with class labels", got=splits.train.source, fix="train the mlp on it")
+        raise InputError(
+            "the cnn learns from pictures with class labels", got=splits.train.source, fix="train the mlp on it"
+        )
     config = dataclasses.replace(options.model, shape=schema.shape, classes=schema.num_outputs)
     model = initialised(lambda: CNN(config), seed)
     model.standardize.fit(splits.train.inputs)
-    return Supervised(model, splits, options.training, seed=seed, name="cnn", augment=options.augment, objective=options.objective)
+    return Supervised(
+        model, splits, options.training, seed=seed, name="cnn", augment=options.augment, objective=options.objective
+    )
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:

@@ -46,32 +46,46 @@ SHORTEST_MEMORY, SHORTEST_LEARNING = 2 * SETTLED, 2000.0
 
 
 class DynamicsOptions(Config):
-    equations: tuple[str, ...] = option(LORENZ, "changes per second of x, y, z, u, v, w, one expression for each of your variables")
+    equations: tuple[str, ...] = option(
+        LORENZ, "changes per second of x, y, z, u, v, w, one expression for each of your variables"
+    )
     start: tuple[float, ...] = option((1.0, 1.0, 20.0), "values at which the equations start, one for each")
-    neurons: int = option(1000, "neurons of the memory and, for each variable, of the other systems", low=10, high=100_000)
+    neurons: int = option(
+        1000, "neurons of the memory and, for each variable, of the other systems", low=10, high=100_000
+    )
     tau: float = option(100.0, "time constant of the recurrent synapses (ms)")
     duration: float = option(20_000.0, "how long your equations are followed (ms)", low=100)
-    hold: float = option(4000.0, "how long the memory holds, and how long the other systems run (ms)", low=SHORTEST_MEMORY)
+    hold: float = option(
+        4000.0, "how long the memory holds, and how long the other systems run (ms)", low=SHORTEST_MEMORY
+    )
     dt: float = option(1.0, "step (ms)", low=1e-3)
 
     def validate(self) -> None:
         if not 1 <= len(self.equations) <= len(NAMES):
             raise InputError(f"equations must be one to {len(NAMES)} expressions", got=f"{len(self.equations)}")
         if len(self.start) != len(self.equations):
-            raise InputError("start must have a value for each equation", got=f"{len(self.start)} for {len(self.equations)}")
+            raise InputError(
+                "start must have a value for each equation", got=f"{len(self.start)} for {len(self.equations)}"
+            )
         if not 0 < self.dt <= min(2.0, self.tau):
             raise InputError(
-                "dt must be a time above 0 ms", got=f"{self.dt:g}", fix=f"the largest that works here is {min(2.0, self.tau):g}"
+                "dt must be a time above 0 ms",
+                got=f"{self.dt:g}",
+                fix=f"the largest that works here is {min(2.0, self.tau):g}",
             )
 
 
 def build(options: DynamicsOptions, seed: int) -> Study:
     equations = Equations(options.equations)
-    solution = equations.solve(options.start, options.duration, options.dt)  # what has none is refused before a folder is made
+    solution = equations.solve(
+        options.start, options.duration, options.dt
+    )  # what has none is refused before a folder is made
     return Study("dynamics", lambda folder, display: _compute(options, equations, solution, seed, folder, display))
 
 
-def _compute(options: DynamicsOptions, equations: Equations, solution: Solution, seed: int, folder: Path, display: Display) -> Findings:
+def _compute(
+    options: DynamicsOptions, equations: Equations, solution: Solution, seed: int, folder: Path, display: Display
+) -> Findings:
     memory = _remember(options, options.neurons, seed)
     small = _remember(options, max(options.neurons // 10, 10), seed)
     display.update(0.3, f"memory: drift {memory.mean:.2f} % / s")
@@ -81,7 +95,11 @@ def _compute(options: DynamicsOptions, equations: Equations, solution: Solution,
     write_arrays(folder / SPIKES, times=own_spikes[0], neurons=own_spikes[1])
     oscillation, oscillator_section = _oscillator_section(options, seed)
     display.update(0.7, "oscillator")
-    sections = [_memory_section(options, memory, small), oscillator_section, _equations_section(options, equations, solution, own)]
+    sections = [
+        _memory_section(options, memory, small),
+        oscillator_section,
+        _equations_section(options, equations, solution, own),
+    ]
     sections += [_limits_section(options, seed), _weights_section(options, seed)]
     display.update(0.9, "time constants and weights")
     return Findings(
@@ -148,15 +166,21 @@ def _memory_section(options: DynamicsOptions, memory: Memory, small: Memory) -> 
     )
     lines = {f"{memory.neurons:,} neurons": memory.drifts, f"{small.neurons:,} neurons": small.drifts}
     shown = {
-        f"{each.neurons:,} neurons": {f"set to {value:.1f}".replace("-", "−"): each.values[:, k] for k, value in enumerate(HELD)}
+        f"{each.neurons:,} neurons": {
+            f"set to {value:.1f}".replace("-", "−"): each.values[:, k] for k, value in enumerate(HELD)
+        }
         for each in (memory, small)
     }
     return Section(
         "A value that stays",
         [
             Text(words),
-            Picture.of(pictures.over_time(memory.times, shown, columns=2), alt="values that two memories hold over time"),
-            Picture.of(pictures.drift(HELD, lines, allowed=1.0), alt="drift of both memories against the value that they hold"),
+            Picture.of(
+                pictures.over_time(memory.times, shown, columns=2), alt="values that two memories hold over time"
+            ),
+            Picture.of(
+                pictures.drift(HELD, lines, allowed=1.0), alt="drift of both memories against the value that they hold"
+            ),
         ],
     )
 
@@ -185,7 +209,12 @@ def _oscillator_section(options: DynamicsOptions, seed: int) -> tuple[dict[str, 
         f"{1 / FREQUENCY:g} s; the network went around at {found['frequency_hz']:.3f} Hz with a radius of {found['amplitude']:.3f}."
     )
     circle = np.linspace(0, 2 * math.pi, 200)
-    panels = {"in the plane": {"the network": pictures.Path(x, y), "the circle": pictures.Path(np.cos(circle), np.sin(circle))}}
+    panels = {
+        "in the plane": {
+            "the network": pictures.Path(x, y),
+            "the circle": pictures.Path(np.cos(circle), np.sin(circle)),
+        }
+    }
     lines = {"over time": {"x": x, "y": y}}
     return found, Section(
         "A value that turns",
@@ -211,7 +240,9 @@ def _follow(
     population = Population(count * options.neurons, count, radius=radius, noise=0.05, seed=mix(seed, "equations"))
     network = Network()
     start = (np.asarray(options.start) - middle) / reach
-    network.follow(population, lambda x: np.asarray(equations(middle + reach * x)) / reach, tau=options.tau, start=start)
+    network.follow(
+        population, lambda x: np.asarray(equations(middle + reach * x)) / reach, tau=options.tau, start=start
+    )
     seen = network.probe(population, tau=10.0)
     network.probe_spikes(population)
     simulation = network.simulate(options.duration, options.dt, seed=seed)
@@ -220,7 +251,9 @@ def _follow(
     return middle + reach * simulation[seen], spikes
 
 
-def _equations_section(options: DynamicsOptions, equations: Equations, solution: Solution, own: Float[Array, "step variable"]) -> Section:
+def _equations_section(
+    options: DynamicsOptions, equations: Equations, solution: Solution, own: Float[Array, "step variable"]
+) -> Section:
     together = _together(solution, own)
     lines = "; ".join(f"d{name}/dt = {text}" for name, text in zip(equations.variables, equations.texts, strict=True))
     words = (
@@ -235,7 +268,12 @@ def _equations_section(options: DynamicsOptions, equations: Equations, solution:
             name,
             *(
                 f"{number:.3f}".replace("-", "−")
-                for number in (own[:, k].mean(), solution.values[:, k].mean(), own[:, k].std(), solution.values[:, k].std())
+                for number in (
+                    own[:, k].mean(),
+                    solution.values[:, k].mean(),
+                    own[:, k].std(),
+                    solution.values[:, k].std(),
+                )
             ),
         ]
         for k, name in enumerate(equations.variables)
@@ -249,14 +287,23 @@ def _equations_section(options: DynamicsOptions, equations: Equations, solution:
         }
         figure = pictures.paths(panels, xlabel="x", ylabel=equations.variables[other])
         blocks.append(Picture.of(figure, alt="the path of the network and the path of the solver"))
-    shown = {name: {"in spikes": own[:, k], "by a solver": solution.values[:, k]} for k, name in enumerate(equations.variables)}
-    blocks.append(Picture.of(pictures.over_time(solution.times, shown), alt="every variable over time, of the network and of the solver"))
+    shown = {
+        name: {"in spikes": own[:, k], "by a solver": solution.values[:, k]}
+        for k, name in enumerate(equations.variables)
+    }
+    blocks.append(
+        Picture.of(
+            pictures.over_time(solution.times, shown), alt="every variable over time, of the network and of the solver"
+        )
+    )
     return Section("Equations", [*blocks, Table(header, rows)])
 
 
 def _together(solution: Solution, own: Float[Array, "step variable"]) -> float:
     """ms until the network is further from the solution than a tenth of its range, in any variable."""
-    apart = np.any(np.abs(own - solution.values) > 0.2 * solution.reach, axis=1) & (solution.times > 50)  # when the probe has settled
+    apart = np.any(np.abs(own - solution.values) > 0.2 * solution.reach, axis=1) & (
+        solution.times > 50
+    )  # when the probe has settled
     return float(solution.times[apart.argmax()] if apart.any() else solution.times[-1])
 
 
@@ -279,12 +326,15 @@ def _limits_section(options: DynamicsOptions, seed: int) -> Section:
     for name, runs in (("τ_m ≪ τ_s", slow_current), ("τ_s ≪ τ_m", slow_activity)):
         panels[name] = {f"ratio {ratio:g}": runs[ratio][1] for ratio in (1.0, 0.1, 0.01)} | {"the limit": runs[0.0][1]}
     for ratio in RATIOS:
-        rows.append([f"{ratio:g}", *(f"{_rms(runs[ratio][1] - runs[0.0][1]):.4f}" for runs in (slow_current, slow_activity))])
+        rows.append(
+            [f"{ratio:g}", *(f"{_rms(runs[ratio][1] - runs[0.0][1]):.4f}" for runs in (slow_current, slow_activity))]
+        )
     caption = "Root mean square of the difference of x from the limit."
     figure = pictures.over_time(times, panels, ylabel="x")
     table = Table(["shorter / longer", "τ_m is the shorter", "τ_s is the shorter"], rows, caption)
     return Section(
-        "Two time constants", [Text(words), Picture.of(figure, alt="the oscillator with both clocks, and its two limits"), table]
+        "Two time constants",
+        [Text(words), Picture.of(figure, alt="the oscillator with both clocks, and its two limits"), table],
     )
 
 
@@ -316,7 +366,9 @@ def _weights_section(options: DynamicsOptions, seed: int) -> Section:
     network.connect(Input(lambda t: math.sin(2 * math.pi * t / duration)), a)
     network.connect(a, b, function=lambda x: x**2)
     seen = network.probe(b)
-    factored, full = (network.simulate(duration, options.dt, seed=seed, full_weights=full)[seen] for full in (False, True))
+    factored, full = (
+        network.simulate(duration, options.dt, seed=seed, full_weights=full)[seen] for full in (False, True)
+    )
     count, apart = options.neurons, np.abs(factored - full).max()
     words = (
         f"From one population to another, which squares: {count:,} decoders and {count:,} encoders, or one weight for each of the "
@@ -344,7 +396,10 @@ def _learning_section(options: DynamicsOptions, seed: int) -> Section:
     simulation = network.simulate(duration, options.dt, seed=seed)
     wanted = np.sin(2 * math.pi * simulation.times / WAVE) ** 2
     x = np.linspace(-1, 1, 200)
-    decoded = {"learned": (a.rates(x) @ simulation.decoders[learned])[:, 0], "solved": (a.rates(x) @ a.decoders(lambda v: v**2))[:, 0]}
+    decoded = {
+        "learned": (a.rates(x) @ simulation.decoders[learned])[:, 0],
+        "solved": (a.rates(x) @ a.decoders(lambda v: v**2))[:, 0],
+    }
     errors = {name: _rms(values - x**2) for name, values in decoded.items()}
     words = (
         f"The connection between two populations of {neurons} neurons begins with decoders of zero. A third population is told what came "
@@ -361,8 +416,14 @@ def _learning_section(options: DynamicsOptions, seed: int) -> Section:
         "A decoder that learns",
         [
             Text(words),
-            Picture.of(pictures.over_time(simulation.times, lines), alt="what is wanted, what is said, and the error, over time"),
-            Picture.of(pictures.decoded_curves(x, x**2, decoded, ylabel="x²"), alt="the square, decoded by learned and by solved decoders"),
+            Picture.of(
+                pictures.over_time(simulation.times, lines),
+                alt="what is wanted, what is said, and the error, over time",
+            ),
+            Picture.of(
+                pictures.decoded_curves(x, x**2, decoded, ylabel="x²"),
+                alt="the square, decoded by learned and by solved decoders",
+            ),
         ],
     )
 

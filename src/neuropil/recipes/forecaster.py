@@ -26,7 +26,9 @@ class ForecasterOptions(Config):
 def build(options: ForecasterOptions, seed: int) -> Forecasting:
     splits = prepare_series(options.data)
     windows = splits.train.thinned(MOST_FOR_LEAST_SQUARES).batch()
-    config = dataclasses.replace(options.model, lags=choose_lags(windows), features=splits.table.num_features, steps=splits.panel.horizon)
+    config = dataclasses.replace(
+        options.model, lags=choose_lags(windows), features=splits.table.num_features, steps=splits.panel.horizon
+    )
     model = initialised(lambda: Forecaster(config), seed).fit(windows)
     return Forecasting(
         model,

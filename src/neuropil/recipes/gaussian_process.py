@@ -28,7 +28,14 @@ from neuropil.errors import InputError
 from neuropil.inspection.pictures import kernels as smoothing
 from neuropil.inspection.pictures.kernels import BAND, Curve, Points
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
-from neuropil.models.gaussian_process import GaussianProcess, GaussianProcessConfig, LearnedAttention, fit_length, reach_of, smooth
+from neuropil.models.gaussian_process import (
+    GaussianProcess,
+    GaussianProcessConfig,
+    LearnedAttention,
+    fit_length,
+    reach_of,
+    smooth,
+)
 from neuropil.parts.attention import Smoothing, weigh
 from neuropil.parts.kernels import Kernel, KernelName, build_kernel
 from neuropil.parts.losses import squared_error
@@ -56,12 +63,16 @@ Predict = Callable[[Tensor], Tensor]
 
 
 class GaussianProcessOptions(Config):
-    data: Path | None = option(None, "your own data: a CSV or TSV with two columns of numbers; without it, a row of a photograph")
+    data: Path | None = option(
+        None, "your own data: a CSV or TSV with two columns of numbers; without it, a row of a photograph"
+    )
     target: str | None = option(None, "the column of your data to predict; the other one is x")
     test: float = option(0.2, "share of your data held out for the final score", low=0.01, high=0.9)
     line: int = option(100, "which row of the embedded photograph is read", low=0, high=426)
     kernel: KernelName = option("matern", "kernel of smoothing and of the process")
-    length: float | None = option(None, "length of the fixed kernel, in units of x; without it, Silverman's rule of thumb", low=1e-12)
+    length: float | None = option(
+        None, "length of the fixed kernel, in units of x; without it, Silverman's rule of thumb", low=1e-12
+    )
     period: float = option(1.0, "period of the periodic kernel, in units of x", low=1e-12)
     waves: int = option(16, "waves in which the attention writes x", low=1, high=256)
     updates: int = option(300, "updates of the attention's projections", low=1)
@@ -111,7 +122,9 @@ class Found:
 
 
 def build(options: GaussianProcessOptions, seed: int) -> Study:
-    config = GaussianProcessConfig(kernel=options.kernel, period=options.period)  # refuses what is not positive definite
+    config = GaussianProcessConfig(
+        kernel=options.kernel, period=options.period
+    )  # refuses what is not positive definite
     series = _photograph(options, seed) if options.data is None else _own(options, seed)
     _require_spread(series)
 
@@ -124,10 +137,19 @@ def build(options: GaussianProcessOptions, seed: int) -> Study:
 
 
 def _find(
-    options: GaussianProcessOptions, config: GaussianProcessConfig, series: Series, seed: int, folder: Path, display: Display
+    options: GaussianProcessOptions,
+    config: GaussianProcessConfig,
+    series: Series,
+    seed: int,
+    folder: Path,
+    display: Display,
 ) -> Found:
-    fixed = build_kernel(options.kernel, options.length or rule_of_thumb(series.x, options.kernel), period=options.period)
-    fitted = build_kernel(options.kernel, fit_length(series.x, series.y, options.kernel, period=options.period), period=options.period)
+    fixed = build_kernel(
+        options.kernel, options.length or rule_of_thumb(series.x, options.kernel), period=options.period
+    )
+    fitted = build_kernel(
+        options.kernel, fit_length(series.x, series.y, options.kernel, period=options.period), period=options.period
+    )
     display.update(0.1, f"smoothing: length {fitted.length:.4g} by leaving one out")
     few = torch.randperm(len(series.x), generator=seeded(seed, "likelihood"))[:MOST_FOR_LIKELIHOOD].sort().values
     process = GaussianProcess(config).fit(series.x[few], series.y[few]).learn().fit(series.x, series.y)
@@ -135,7 +157,9 @@ def _find(
     # Waves must reach the next point, or it could not be told from those further off.
     length = max(fit_length(series.x, series.y, "gaussian"), reach_of(series.x, "gaussian") / len(series.x))
     attention = LearnedAttention(series.x, series.y, length, waves=options.waves)
-    training = TrainingConfig(updates=options.updates, learning_rate=3e-3, weight_decay=WEIGHT_DECAY, keep="last", device="cpu")
+    training = TrainingConfig(
+        updates=options.updates, learning_rate=3e-3, weight_decay=WEIGHT_DECAY, keep="last", device="cpu"
+    )
     train_trial(folder, "attention", LeaveOneOut(attention), Rows(len(series.x), seed), None, training, seed=seed)
     display.update(1.0, f"attention: {options.updates} updates of its projections")
     return Found(fixed, fitted, attention, process)
@@ -195,7 +219,11 @@ class Rows:
 
 def _photograph(options: GaussianProcessOptions, seed: int) -> Series:
     if options.target is not None:
-        raise InputError("a target is a column of a CSV or TSV", got=f"{options.target!r} for the embedded photograph", fix="leave it out")
+        raise InputError(
+            "a target is a column of a CSV or TSV",
+            got=f"{options.target!r} for the embedded photograph",
+            fix="leave it out",
+        )
     from PIL import Image
 
     package = importlib.util.find_spec("sklearn")
@@ -209,16 +237,24 @@ def _photograph(options: GaussianProcessOptions, seed: int) -> Series:
     known, held = order[:KNOWN_PIXELS].sort().values, order[KNOWN_PIXELS:].sort().values
     source = f"a fifth of the {len(brightness)} pixels of row {options.line} of a photograph (scikit-learn)"
     x = torch.arange(len(brightness), dtype=torch.double)[:, None]
-    return Series(x[known], brightness[known], x[held], brightness[held], "pixel of the row", "brightness", source, picture)
+    return Series(
+        x[known], brightness[known], x[held], brightness[held], "pixel of the row", "brightness", source, picture
+    )
 
 
 def _own(options: GaussianProcessOptions, seed: int) -> Series:
-    splits = prepare(DataConfig(data=options.data, target=options.target, task="regression", validation=0.0, test=options.test), seed)
+    splits = prepare(
+        DataConfig(data=options.data, target=options.target, task="regression", validation=0.0, test=options.test), seed
+    )
     schema = splits.train.schema
     if schema.shape != (1,) or any(column.kind != "number" for column in schema.columns):
         got = f"{len(schema.columns)} beside it" if len(schema.columns) > 1 else f"{splits.train.source}"
-        raise InputError("this study needs one column of numbers beside the target", got=got, fix="give a file with two columns")
-    x, y, x_test, y_test = (values.double() for part in (splits.train, splits.test) for values in (part.inputs, part.targets[:, 0]))
+        raise InputError(
+            "this study needs one column of numbers beside the target", got=got, fix="give a file with two columns"
+        )
+    x, y, x_test, y_test = (
+        values.double() for part in (splits.train, splits.test) for values in (part.inputs, part.targets[:, 0])
+    )
     source = splits.train.source
     if len(x) > MOST_POINTS:
         some = torch.randperm(len(x), generator=seeded(seed, "points"))[:MOST_POINTS].sort().values
@@ -228,7 +264,11 @@ def _own(options: GaussianProcessOptions, seed: int) -> Series:
 
 def _require_spread(series: Series) -> None:
     if len(series.x) < LEAST_POINTS:
-        raise InputError(f"this study needs at least {LEAST_POINTS} points to learn from", got=f"{len(series.x)}", fix="hold fewer out")
+        raise InputError(
+            f"this study needs at least {LEAST_POINTS} points to learn from",
+            got=f"{len(series.x)}",
+            fix="hold fewer out",
+        )
     for name, values in ((series.x_name, series.x), (series.y_name, series.y)):
         if not values.std() > 0:
             raise InputError(f"{name!r} must differ between rows", got=f"{values.flatten()[0]:g} in all of them")
@@ -238,7 +278,9 @@ def _require_spread(series: Series) -> None:
 
 
 def _results(found: Found, series: Series) -> list[Result]:
-    metrics = {name: errors(_ask(predict, series.x_test), series.y_test) for name, predict in found.means(series).items()}
+    metrics = {
+        name: errors(_ask(predict, series.x_test), series.y_test) for name, predict in found.means(series).items()
+    }
     mean, variance = found.process.predict(series.x_test)
     deviation = (variance + found.process.noise).sqrt()
     own = metrics["Gaussian process"] | {
@@ -257,7 +299,10 @@ def _results(found: Found, series: Series) -> list[Result]:
 
 def errors(predicted: Float[Tensor, " held"], actual: Float[Tensor, " held"]) -> dict[str, float]:
     difference = predicted - actual
-    return {"root_mean_square_error": difference.square().mean().sqrt().item(), "absolute_error": difference.abs().mean().item()}
+    return {
+        "root_mean_square_error": difference.square().mean().sqrt().item(),
+        "absolute_error": difference.abs().mean().item(),
+    }
 
 
 def _ask(predict: Predict, x: Float[Tensor, "query 1"]) -> Float[Tensor, " query"]:
@@ -276,7 +321,12 @@ def _straight_line(series: Series) -> Predict:
 
 def _sections(found: Found, series: Series, seed: int) -> list[Section]:
     process = _process_section(found.process, series, seed)
-    return [_curves_section(found, series), _weights_section(found, series), process, _same_section(found.process, series)]
+    return [
+        _curves_section(found, series),
+        _weights_section(found, series),
+        process,
+        _same_section(found.process, series),
+    ]
 
 
 def _curves_section(found: Found, series: Series) -> Section:
@@ -284,10 +334,19 @@ def _curves_section(found: Found, series: Series) -> Section:
     curves = {}
     for name, predict in found.means(series).items():
         error = errors(_ask(predict, series.x_test), series.y_test)["root_mean_square_error"]
-        deviation = (found.process.predict(places).variance + found.process.noise).sqrt() if name == "Gaussian process" else None
+        deviation = (
+            (found.process.predict(places).variance + found.process.noise).sqrt()
+            if name == "Gaussian process"
+            else None
+        )
         curves[f"{name}: error {error:.3g}"] = Curve(_ask(predict, places), deviation)
     figure = smoothing.smoothers(
-        places[:, 0], curves, series.known, Points(series.x_test[:, 0], series.y_test), xlabel=series.x_name, ylabel=series.y_name
+        places[:, 0],
+        curves,
+        series.known,
+        Points(series.x_test[:, 0], series.y_test),
+        xlabel=series.x_name,
+        ylabel=series.y_name,
     )
     words = (
         f"Every curve mixes the values of the {len(series.x):,} known points; they differ in the weights alone. The fixed kernel has a "
@@ -322,12 +381,17 @@ def _weights_section(found: Found, series: Series) -> Section:
         "of attention lie between 0 and 1 and sum to one. Smoothing looks equally far everywhere; attention may look narrowly here and "
         "widely there. Those of the process are of both signs: a point behind a nearer one is counted off."
     )
-    rows = [[name, _short(values.min().item()), _short(values.max().item()), _range(values.sum(1))] for name, values in weights.items()]
+    rows = [
+        [name, _short(values.min().item()), _short(values.max().item()), _range(values.sum(1))]
+        for name, values in weights.items()
+    ]
     return Section(
         "Their weights",
         [
             Text(words),
-            Picture.of(smoothing.weight_matrices(weights, asked[:, 0], x_key), alt="three matrices of weights, query by key"),
+            Picture.of(
+                smoothing.weight_matrices(weights, asked[:, 0], x_key), alt="three matrices of weights, query by key"
+            ),
             Picture.of(
                 smoothing.weight_profiles(x_key, {name: values[row] for name, values in weights.items()}, at),
                 alt="weights of one query over the known points",
@@ -342,7 +406,10 @@ def _process_section(process: GaussianProcess, series: Series, seed: int) -> Sec
     places, drawn = series.places(), {}
     for name, one in (("prior", GaussianProcess(process.found())), ("posterior", process)):
         mean, variance = one.predict(places)
-        drawn[f"{SAMPLES} functions of the {name}"] = (Curve(mean, variance.sqrt()), one.sample(places, SAMPLES, seeded(seed, name)))
+        drawn[f"{SAMPLES} functions of the {name}"] = (
+            Curve(mean, variance.sqrt()),
+            one.sample(places, SAMPLES, seeded(seed, name)),
+        )
     figure = smoothing.process_samples(places[:, 0], drawn, series.known, xlabel=series.x_name, ylabel=series.y_name)
     rows = [
         ["kernel", process.config.kernel.replace("_", " ")],
@@ -360,7 +427,12 @@ def _process_section(process: GaussianProcess, series: Series, seed: int) -> Sec
         "much noise and a wild one with none have to earn their place."
     )
     return Section(
-        "The process", [Text(words), Picture.of(figure, alt="functions of the prior and of the posterior"), Table(["", "found"], rows)]
+        "The process",
+        [
+            Text(words),
+            Picture.of(figure, alt="functions of the prior and of the posterior"),
+            Table(["", "found"], rows),
+        ],
     )
 
 

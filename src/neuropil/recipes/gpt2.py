@@ -28,7 +28,9 @@ SHOWN_CHARACTERS = 400
 
 
 class MergesConfig(Config):
-    vocabulary: int = option(1_000, "tokens to tell apart, at most: 256 bytes, and frequent neighbours that were merged", low=257)
+    vocabulary: int = option(
+        1_000, "tokens to tell apart, at most: 256 bytes, and frequent neighbours that were merged", low=257
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +39,9 @@ class Windows:
 
     context: int
 
-    def learned(self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device) -> TextWindows:
+    def learned(
+        self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device
+    ) -> TextWindows:
         return TextWindows(tokens, batch_size, self.context, seed=seed, device=device)
 
     def scored(self, tokens: Integer[Tensor, " token"], device: torch.device) -> SlidingWindows:
@@ -48,7 +52,9 @@ class GPT2Options(Config):
     data: TextDataConfig = TextDataConfig()
     cut: MergesConfig = MergesConfig()
     model: GPT2Config = dataclasses.replace(SIZES["tiny"], context=128, dropout=0.15)
-    training: TrainingConfig = TrainingConfig(batch_size=4, updates=2_500, learning_rate=2e-3, weight_decay=0.1, clip=1.0)
+    training: TrainingConfig = TrainingConfig(
+        batch_size=4, updates=2_500, learning_rate=2e-3, weight_decay=0.1, clip=1.0
+    )
     """The embedded text is short: it is passed over often, in small steps, and what was learned by heart must be forgotten again."""
 
 

@@ -57,7 +57,9 @@ METHOD_NAMES: dict[Method, str] = {"staggered": "staggered", "exponential_euler"
 class HodgkinHuxleyOptions(Config):
     neuron: HodgkinHuxleyConfig = HodgkinHuxleyConfig()
     currents: tuple[float, ...] = option((3.0, 7.0, 10.0, 30.0), "constant currents (µA/cm²), a neuron for each")
-    drive: Path | None = option(None, "CSV of currents (µA/cm²): a column for each neuron and, if you like, one called time (ms)")
+    drive: Path | None = option(
+        None, "CSV of currents (µA/cm²): a column for each neuron and, if you like, one called time (ms)"
+    )
     duration: float = option(100.0, "how long to simulate (ms)")
     dt: float = option(0.01, "step (ms)")
     method: Method = option("staggered", "how to take a step")
@@ -77,7 +79,9 @@ def build(options: HodgkinHuxleyOptions, seed: int) -> Study:
         require_dt(options.neuron, options.dt, options.method, drive.values.min().item())
     kept = round(options.duration / options.dt) * len(options.currents if drive is None else drive.names)
     if kept > MOST_KEPT:
-        raise InputError(f"a run keeps up to {MOST_KEPT:,} voltages", got=f"{kept:,}", fix="make it shorter, or its steps longer")
+        raise InputError(
+            f"a run keeps up to {MOST_KEPT:,} voltages", got=f"{kept:,}", fix="make it shorter, or its steps longer"
+        )
     facts = {} if options.drive is None else {"source": f"currents of {options.drive.name}"}
     return Study("hodgkin-huxley", lambda folder, display: _compute(Axon(options), drive, folder, display), facts)
 
@@ -117,7 +121,13 @@ class Axon:
         self.options, self.model = options, HodgkinHuxley(options.neuron)
 
     def run(
-        self, current: Tensor, duration: float, *, watch: bool = False, dt: float | None = None, method: Method | None = None
+        self,
+        current: Tensor,
+        duration: float,
+        *,
+        watch: bool = False,
+        dt: float | None = None,
+        method: Method | None = None,
     ) -> Recording:
         """With the options' steps, or others."""
         watched = torch.arange(current.shape[-1]) if watch else None
@@ -128,7 +138,9 @@ class Axon:
         """Ends of the steps (ms)."""
         return self.options.dt * torch.arange(1, len(recording.voltages) + 1, dtype=torch.double)
 
-    def pulse(self, strength: Tensor, duration: float, *, start: float | Tensor = PULSE_AT, width: float | Tensor = PULSE) -> Tensor:
+    def pulse(
+        self, strength: Tensor, duration: float, *, start: float | Tensor = PULSE_AT, width: float | Tensor = PULSE
+    ) -> Tensor:
         return pulse(strength, start=start, stop=start + width, duration=duration, dt=self.options.dt)
 
     def fires(self, current: Float[Tensor, "step neuron"], duration: float, times: int = 1) -> Bool[Tensor, " neuron"]:
@@ -143,11 +155,18 @@ class Axon:
     def strongest(self, width: float | Tensor) -> Float[Tensor, "*width"]:
         """µA/cm² that a pulse may have. A long one may have what one of an ordinary width has."""
         neuron = self.options.neuron
-        return LIFT * max(neuron.fires_at - self.model.rest, 0.0) * neuron.capacitance / torch.as_tensor(width).clamp(max=PULSE)
+        return (
+            LIFT
+            * max(neuron.fires_at - self.model.rest, 0.0)
+            * neuron.capacitance
+            / torch.as_tensor(width).clamp(max=PULSE)
+        )
 
     def least_strength(self, widths: Float[Tensor, " width"]) -> Float[Tensor, " width"]:
         duration = PULSE_AT + float(widths.max()) + ANSWER
-        return least(lambda strength: self.fires(self.pulse(strength, duration, width=widths), duration), self.strongest(widths))
+        return least(
+            lambda strength: self.fires(self.pulse(strength, duration, width=widths), duration), self.strongest(widths)
+        )
 
     def least_second_strength(self, delays: Float[Tensor, " delay"], strength: float) -> Float[Tensor, " delay"]:
         """Of a second pulse, so that both are answered; no number where nothing is enough."""
@@ -173,7 +192,11 @@ def least(enough: Callable[[Tensor], Bool[Tensor, " case"]], most: Float[Tensor,
 
 
 def phases_of(
-    times: Float[Tensor, " step"], voltage: Float[Tensor, " step"], outward: Float[Tensor, " step"], rest: float, stimulus: float
+    times: Float[Tensor, " step"],
+    voltage: Float[Tensor, " step"],
+    outward: Float[Tensor, " step"],
+    rest: float,
+    stimulus: float,
 ) -> list[tuple[str, float, float]]:
     """The phases of an action potential that a pulse at `stimulus` ms sets off: name, begin and end (ms). It takes off where more flows in
     through the membrane than out, and is below rest until it comes back from below."""
@@ -191,11 +214,22 @@ def phases_of(
         times[again].item(),
         times[-1].item(),
     ]
-    names = ("rest", "the pulse lifts the voltage", "rising: sodium enters", "falling: potassium leaves", "undershoot", "back to rest")
-    return [(name, begin, end) for name, begin, end in zip(names, borders[:-1], borders[1:], strict=True) if end > begin]
+    names = (
+        "rest",
+        "the pulse lifts the voltage",
+        "rising: sodium enters",
+        "falling: potassium leaves",
+        "undershoot",
+        "back to rest",
+    )
+    return [
+        (name, begin, end) for name, begin, end in zip(names, borders[:-1], borders[1:], strict=True) if end > begin
+    ]
 
 
-def _given_currents(options: HodgkinHuxleyOptions, drive: Traces | None) -> tuple[tuple[str, ...], Float[Tensor, "step neuron"]]:
+def _given_currents(
+    options: HodgkinHuxleyOptions, drive: Traces | None
+) -> tuple[tuple[str, ...], Float[Tensor, "step neuron"]]:
     num_steps = round(options.duration / options.dt)
     if drive is not None:
         return drive.names, drive.at_steps(num_steps, options.dt)
@@ -217,12 +251,18 @@ def _silent_section(axon: Axon) -> Section:
 
 def _action_potential_section(axon: Axon, threshold: float) -> Section:
     duration = PULSE_AT + ANSWER
-    recording = axon.run(axon.pulse(torch.tensor([1.5 * threshold], dtype=torch.double), duration), duration, watch=True)
+    recording = axon.run(
+        axon.pulse(torch.tensor([1.5 * threshold], dtype=torch.double), duration), duration, watch=True
+    )
     times = axon.times(recording)
     flows = {ion: flow[:, 0] for ion, flow in axon.model.ionic_currents(recording).items()}
     voltage, rest, neuron = recording.voltages[:, 0], axon.model.rest, axon.options.neuron
     phases = phases_of(times, voltage, torch.stack(list(flows.values())).sum(0), rest, PULSE_AT)
-    gates = {"n opens potassium": recording.n[:, 0], "m opens sodium": recording.m[:, 0], "h closes it": recording.h[:, 0]}
+    gates = {
+        "n opens potassium": recording.n[:, 0],
+        "m opens sodium": recording.m[:, 0],
+        "h closes it": recording.h[:, 0],
+    }
     levels = {"E_Na": neuron.sodium_reversal, "rest": rest, "E_K": neuron.potassium_reversal}
     words = (
         f"A pulse of {1.5 * threshold:.1f} µA/cm² for {PULSE:g} ms, half as strong again as it need be. It lifts the voltage until the m "
@@ -235,12 +275,18 @@ def _action_potential_section(axon: Axon, threshold: float) -> Section:
     facts = [
         Number("rest", _millivolts(rest)),
         Number("takes off at", _millivolts(level), "where more flows in than out"),
-        Number("peak", _millivolts(voltage.max().item()), f"{times[voltage.argmax()] - PULSE_AT:.2f} ms after the pulse began"),
+        Number(
+            "peak",
+            _millivolts(voltage.max().item()),
+            f"{times[voltage.argmax()] - PULSE_AT:.2f} ms after the pulse began",
+        ),
         Number("lowest", _millivolts(voltage.min().item()), f"E_K is {_millivolts(neuron.potassium_reversal)}"),
     ]
     figure = pictures.action_potential(times, voltage, phases, gates, flows, levels)
     alt = "an action potential with its phases, gates and currents"
-    return Section("An action potential", [Numbers(facts), Text(words), Picture.of(figure, alt=alt), _phase_table(phases)])
+    return Section(
+        "An action potential", [Numbers(facts), Text(words), Picture.of(figure, alt=alt), _phase_table(phases)]
+    )
 
 
 def _millivolts(voltage: float) -> str:
@@ -248,7 +294,9 @@ def _millivolts(voltage: float) -> str:
 
 
 def _phase_table(phases: Sequence[tuple[str, float, float]]) -> Table:
-    rows = [[str(number), name, f"{begin:.2f}", f"{end - begin:.2f}"] for number, (name, begin, end) in enumerate(phases, 1)]
+    rows = [
+        [str(number), name, f"{begin:.2f}", f"{end - begin:.2f}"] for number, (name, begin, end) in enumerate(phases, 1)
+    ]
     return Table(["", "phase", "begins (ms)", "lasts (ms)"], rows)
 
 
@@ -261,7 +309,9 @@ def _gate_section(axon: Axon) -> Section:
         "ten times as fast as n, which opens potassium, and h, which closes sodium. A spike is that race."
     )
     figure = pictures.gate_curves(v, {"n": n, "m": m, "h": h}, {"n": of_n, "m": of_m, "h": of_h}, rest=axon.model.rest)
-    return Section("What the gates want", [Text(words), Picture.of(figure, alt="steady states and time constants of the gates")])
+    return Section(
+        "What the gates want", [Text(words), Picture.of(figure, alt="steady states and time constants of the gates")]
+    )
 
 
 def _threshold_section(axon: Axon, threshold: float) -> Section:
@@ -275,14 +325,23 @@ def _threshold_section(axon: Axon, threshold: float) -> Section:
     recording = axon.run(axon.pulse(shares * threshold, duration), duration, watch=True)
     times = axon.times(recording)
     figure = pictures.all_or_none(
-        times, recording.voltages, (shares * threshold).tolist(), widths, strengths, rheobase=rheobase, chronaxie=chronaxie
+        times,
+        recording.voltages,
+        (shares * threshold).tolist(),
+        widths,
+        strengths,
+        rheobase=rheobase,
+        chronaxie=chronaxie,
     )
     words = (
         f"A pulse of {PULSE:g} ms must have {threshold:.2f} µA/cm². One per cent less dies away; one per cent more gives a whole action "
         "potential, later than a strong pulse does and almost as high. A shorter pulse must be stronger, since much the same charge has "
         f"to get in. However long it is, it takes {rheobase:.2f} µA/cm² (the rheobase, here for {widths[-1]:g} ms)."
     )
-    return Section("The threshold", [Text(words), Picture.of(figure, alt="pulses below and above the threshold, and strength by duration")])
+    return Section(
+        "The threshold",
+        [Text(words), Picture.of(figure, alt="pulses below and above the threshold, and strength by duration")],
+    )
 
 
 def _refractory_section(axon: Axon, threshold: float) -> Section:
@@ -306,7 +365,8 @@ def _refractory_section(axon: Axon, threshold: float) -> Section:
     if len(recovered):
         words += " Later still less may be enough than at rest: the voltage comes back from below and swings past."
     return Section(
-        "The refractory period", [Text(words), Picture.of(figure, alt="answers to two pulses, and the strength of the second by delay")]
+        "The refractory period",
+        [Text(words), Picture.of(figure, alt="answers to two pulses, and the strength of the second by delay")],
     )
 
 
@@ -340,13 +400,19 @@ def _given_section(
     recording: Recording,
 ) -> Section:
     counts = torch.bincount(recording.neurons, minlength=recording.num_neurons).tolist()
-    rows = [[name, str(count), f"{rate:.1f}"] for name, count, rate in zip(names, counts, recording.rates().tolist(), strict=True)]
+    rows = [
+        [name, str(count), f"{rate:.1f}"]
+        for name, count, rate in zip(names, counts, recording.rates().tolist(), strict=True)
+    ]
     shown = slice(0, 6)
     figure = pictures.voltages_and_currents(times, recording.voltages[:, shown], currents[:, shown], names[shown])
     origin = "Currents of your file" if options.drive else "Constant currents from the start on"
     words = f"{origin} (shaded, against the axis on the right) and the voltages that they cause. `spikes.npz` and `traces.npz` hold them."
     header = ["neuron" if options.drive else "current", f"spikes in {options.duration:g} ms", "rate (Hz)"]
-    return Section("Given currents", [Text(words), Picture.of(figure, alt="voltages over time, with the currents"), Table(header, rows)])
+    return Section(
+        "Given currents",
+        [Text(words), Picture.of(figure, alt="voltages over time, with the currents"), Table(header, rows)],
+    )
 
 
 def _step_section(axon: Axon, rates: Float[Tensor, " point"]) -> tuple[list[Result], Section]:
@@ -377,16 +443,23 @@ def _step_section(axon: Axon, rates: Float[Tensor, " point"]) -> tuple[list[Resu
         "ms, or gates would open within one."
     )
     errors = {
-        METHOD_NAMES[method]: [scores[method, dt]["ms_of_spike_time_error"] if (method, dt) in scores else math.nan for dt in dts]
+        METHOD_NAMES[method]: [
+            scores[method, dt]["ms_of_spike_time_error"] if (method, dt) in scores else math.nan for dt in dts
+        ]
         for method in STEPS
     }
     rows = [
         [f"{dt:g}", *("–" if math.isnan(error) else f"{error:.2g}" for error in row)]
         for dt, *row in zip(dts, *errors.values(), strict=True)
     ]
-    blocks: list[Block] = [Text(words), Table(["step (ms)", *errors], rows, "The largest error of a spike time, in ms.")]
+    blocks: list[Block] = [
+        Text(words),
+        Table(["step (ms)", *errors], rows, "The largest error of a spike time, in ms."),
+    ]
     if len(truth.times):
-        blocks.insert(1, Picture.of(pictures.step_errors(dts, errors), alt="errors of spike times by the length of a step"))
+        blocks.insert(
+            1, Picture.of(pictures.step_errors(dts, errors), alt="errors of spike times by the length of a step")
+        )
     return results, Section("How good the steps are", blocks)
 
 

@@ -38,8 +38,12 @@ MODE_NAMES: dict[SpikeTimes, str] = {"exact": "exact spike times", "grid": "spik
 
 class LIFOptions(Config):
     neuron: LIFConfig = LIFConfig()
-    inputs: tuple[float, ...] = option((0.95, 1.05, 1.3, 2.0, 4.0), "constant inputs, a neuron for each; 1 is the least that makes it fire")
-    drive: Path | None = option(None, "CSV of inputs that change: a column for each neuron and, if you like, one called time (ms)")
+    inputs: tuple[float, ...] = option(
+        (0.95, 1.05, 1.3, 2.0, 4.0), "constant inputs, a neuron for each; 1 is the least that makes it fire"
+    )
+    drive: Path | None = option(
+        None, "CSV of inputs that change: a column for each neuron and, if you like, one called time (ms)"
+    )
     duration: float = option(200.0, "how long to simulate (ms)")
     dt: float = option(0.1, "step (ms)")
     spike_times: SpikeTimes = option("exact", "when a spike happens: within the step, or on the grid of steps")
@@ -53,7 +57,10 @@ class LIFOptions(Config):
                 raise InputError(f"--{name} needs at least one number", got="none")
         if self.neuron.threshold <= self.neuron.rest:
             got = f"rest={self.neuron.rest:g} and threshold={self.neuron.threshold:g}"
-            raise InputError("a neuron whose input is counted from the least that makes it fire must rest below its threshold", got=got)
+            raise InputError(
+                "a neuron whose input is counted from the least that makes it fire must rest below its threshold",
+                got=got,
+            )
         for order in self.orders:
             Synapse(self.tau_s, order, self.delay)
         num_steps = LIF(self.neuron, self.spike_times).num_steps(self.duration, self.dt)
@@ -62,7 +69,9 @@ class LIFOptions(Config):
             raise InputError(f"a simulation may have up to {MOST_STEPS:,} steps", got=f"{num_steps:,}", fix=fix)
         if not self.dt <= self.tau_s:
             raise InputError(
-                "dt must be no longer than the synapses last", got=f"{self.dt:g}", fix=f"the largest that works is {self.tau_s:g}"
+                "dt must be no longer than the synapses last",
+                got=f"{self.dt:g}",
+                fix=f"the largest that works is {self.tau_s:g}",
             )
 
     @property
@@ -98,12 +107,25 @@ def _compute(options: LIFOptions, drive: Traces | None, folder: Path, display: D
     }
     _tell(display, 0.6, "tuning curve")
     names, changing = _changing(options, drive, times, num_steps)
-    driven = simulator.simulate(changing, duration=options.duration, dt=options.dt, watch=torch.arange(changing.shape[1]))
+    driven = simulator.simulate(
+        changing, duration=options.duration, dt=options.dt, watch=torch.arange(changing.shape[1])
+    )
     _tell(display, 0.8, "changing input")
 
-    write_arrays(folder / SPIKES, times=constant.times, neurons=constant.neurons, driven_times=driven.times, driven_neurons=driven.neurons)
     write_arrays(
-        folder / TRACES, times=times, inputs=inputs, voltages=constant.voltages, driven_inputs=changing, driven_voltages=driven.voltages
+        folder / SPIKES,
+        times=constant.times,
+        neurons=constant.neurons,
+        driven_times=driven.times,
+        driven_neurons=driven.neurons,
+    )
+    write_arrays(
+        folder / TRACES,
+        times=times,
+        inputs=inputs,
+        voltages=constant.voltages,
+        driven_inputs=changing,
+        driven_voltages=driven.voltages,
     )
     shown = times[: max(round(SHOWN / options.dt), 1)]
     constant, driven = beginning(constant, len(shown)), beginning(driven, len(shown))
@@ -143,7 +165,11 @@ def _results(options: LIFOptions, curve: Float[Tensor, " point"], counted: dict[
     formula = rate(curve, options.neuron)
     own, other = (
         Result(
-            MODE_NAMES[mode], {"mean_rate_hz": _mean(recording.rates()), "largest_rate_error": _largest_error(recording.rates(), formula)}
+            MODE_NAMES[mode],
+            {
+                "mean_rate_hz": _mean(recording.rates()),
+                "largest_rate_error": _largest_error(recording.rates(), formula),
+            },
         )
         for mode, recording in counted.items()
     )
@@ -172,12 +198,21 @@ def _membrane_section(
     )
     names = [f"v_in = {_written(value, neuron.unit)}" for value in inputs.tolist()]
     trains = [recording.times[recording.neurons == index] for index in range(len(names))]
-    figure = pictures.membranes(times, recording.voltages, trains, names, threshold=neuron.threshold, reset=neuron.reset, unit=neuron.unit)
-    return Section("A membrane that charges, fires and forgets", [Text(words), Picture.of(figure, alt="voltages over time, with spikes")])
+    figure = pictures.membranes(
+        times, recording.voltages, trains, names, threshold=neuron.threshold, reset=neuron.reset, unit=neuron.unit
+    )
+    return Section(
+        "A membrane that charges, fires and forgets",
+        [Text(words), Picture.of(figure, alt="voltages over time, with spikes")],
+    )
 
 
 def _tuning_section(
-    options: LIFOptions, inputs: Float[Tensor, " neuron"], curve: Float[Tensor, " point"], counted: dict[SpikeTimes, Recording], step: float
+    options: LIFOptions,
+    inputs: Float[Tensor, " neuron"],
+    curve: Float[Tensor, " point"],
+    counted: dict[SpikeTimes, Recording],
+    step: float,
 ) -> Section:
     neuron, formula = options.neuron, rate(curve, options.neuron)
     errors = {mode: _largest_error(recording.rates(), formula) for mode, recording in counted.items()}
@@ -200,7 +235,8 @@ def _tuning_section(
     header = ["v_in", "rate by the formula (Hz)", "rate in the simulation (Hz)", f"spikes in {options.long / 1000:g} s"]
     caption = "The rate in the simulation is one over the mean interval between spikes."
     return Section(
-        "How fast it fires", [Text(words), Picture.of(figure, alt="tuning curve, counted and by the formula"), Table(header, rows, caption)]
+        "How fast it fires",
+        [Text(words), Picture.of(figure, alt="tuning curve, counted and by the formula"), Table(header, rows, caption)],
     )
 
 
@@ -227,7 +263,10 @@ def _refractory_section(options: LIFOptions) -> Section:
     )
     ceilings = [1000 / period if period else None for period in periods]
     figure = pictures.rate_curves(v_in, curves, ceilings, unit=neuron.unit)
-    return Section("What the refractory period costs", [Text(words), Picture.of(figure, alt="rates for several refractory periods")])
+    return Section(
+        "What the refractory period costs",
+        [Text(words), Picture.of(figure, alt="rates for several refractory periods")],
+    )
 
 
 def _changing(
@@ -273,14 +312,18 @@ def _driven_section(
             unit=neuron.unit,
         )
         caption = name if own else ""
-        blocks.append(Picture.of(figure, alt="an input that changes, the voltage with spikes, and rates", caption=caption))
+        blocks.append(
+            Picture.of(figure, alt="an input that changes, the voltage with spikes, and rates", caption=caption)
+        )
     return Section("An input that changes", blocks)
 
 
 def _synapse_section(options: LIFOptions, times: Float[Tensor, " step"], recording: Recording) -> Section:
     synapses = {f"n = {order}": Synapse(options.tau_s, order, options.delay) for order in options.orders}
     firing = recording.neurons.unique().tolist() or [0]
-    watched = firing[len(firing) // 2]  # of middling rate: fast enough for filtered spikes to overlap, slow enough to tell them apart
+    watched = firing[
+        len(firing) // 2
+    ]  # of middling rate: fast enough for filtered spikes to overlap, slow enough to tell them apart
     train = recording.times[recording.neurons == watched]
     t = torch.linspace(0, options.delay + options.tau_s * (max(options.orders) + 6), 400, dtype=torch.double)
     filtered = {name: synapse.filter_times(train, len(times), options.dt) for name, synapse in synapses.items()}
@@ -297,7 +340,9 @@ def _synapse_section(options: LIFOptions, times: Float[Tensor, " step"], recordi
         "spike; the last column says how far that is from adding up h for every spike."
     )
     header = ["order", "area", "peak after (ms)", "largest difference (1/ms)"]
-    figure = pictures.synaptic_filters(t, {name: synapse.response(t) for name, synapse in synapses.items()}, times, filtered, train)
+    figure = pictures.synaptic_filters(
+        t, {name: synapse.response(t) for name, synapse in synapses.items()}, times, filtered, train
+    )
     picture = Picture.of(figure, alt="synaptic filters, and a train of spikes through them")
     return Section("Synapses", [Text(words), picture, Table(header, rows)])
 

@@ -28,7 +28,13 @@ from neuropil.data.examples.files import DataConfig
 from neuropil.inspection import pictures
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.models.mlp import MLP
-from neuropil.parts.losses import bernoulli_cross_entropy, categorical_cross_entropy, frobenius_penalty, l1_penalty, squared_error
+from neuropil.parts.losses import (
+    bernoulli_cross_entropy,
+    categorical_cross_entropy,
+    frobenius_penalty,
+    l1_penalty,
+    squared_error,
+)
 from neuropil.parts.objectives import Classification, matrices
 from neuropil.protocols import Batch, Phase
 from neuropil.tasks.classification.scores import baselines
@@ -87,12 +93,16 @@ class Penalised:
         return torch.cat([weight.detach().flatten() for weight in matrices(self.model)])
 
 
-def squared_error_of_shares(logits: Float[Tensor, "batch class"], target: Int[Tensor, " batch"]) -> Float[Tensor, " batch"]:
+def squared_error_of_shares(
+    logits: Float[Tensor, "batch class"], target: Int[Tensor, " batch"]
+) -> Float[Tensor, " batch"]:
     """½ ‖logistic(z) − t‖², with t = 1 for the class and 0 for the others."""
     return squared_error(torch.sigmoid(logits), _one_hot(logits, target))
 
 
-def bernoulli_of_classes(logits: Float[Tensor, "batch class"], target: Int[Tensor, " batch"]) -> Float[Tensor, " batch"]:
+def bernoulli_of_classes(
+    logits: Float[Tensor, "batch class"], target: Int[Tensor, " batch"]
+) -> Float[Tensor, " batch"]:
     """Each class a question of its own: is it this one?"""
     return bernoulli_cross_entropy(logits, _one_hot(logits, target))
 
@@ -110,11 +120,19 @@ LOSSES = (
 
 def build(options: LossesOptions, seed: int) -> Study:
     splits = prepare_classes(options.data, seed)
-    return Study("losses", lambda folder, display: _compute(options, splits, seed, folder, display), {"source": splits.train.source})
+    return Study(
+        "losses",
+        lambda folder, display: _compute(options, splits, seed, folder, display),
+        {"source": splits.train.source},
+    )
 
 
 def _compute(options: LossesOptions, splits: Splits, seed: int, folder: Path, display: Display) -> Findings:
-    choices = [*LOSSES, *_penalties("L1", l1_penalty, options.l1), *_penalties("Frobenius", frobenius_penalty, options.frobenius)]
+    choices = [
+        *LOSSES,
+        *_penalties("L1", l1_penalty, options.l1),
+        *_penalties("Frobenius", frobenius_penalty, options.frobenius),
+    ]
     learners, histories, scores = {}, {}, {}
     for index, choice in enumerate(choices):
         learner, histories[choice.name] = _learn(choice, options, splits, seed, folder)
@@ -122,11 +140,16 @@ def _compute(options: LossesOptions, splits: Splits, seed: int, folder: Path, di
         scores[choice.name] = {"accuracy": score(learner, splits.test)["accuracy"]}
         if choice.penalty is not None:
             scores[choice.name]["near_zero_share"] = _near_zero(learner.weights())
-        display.update((index + 1) / len(choices), f"{choice.name}: test accuracy {100 * scores[choice.name]['accuracy']:.1f} %")
+        display.update(
+            (index + 1) / len(choices), f"{choice.name}: test accuracy {100 * scores[choice.name]['accuracy']:.1f} %"
+        )
     own, *others = [Result(name, metrics) for name, metrics in scores.items()]
     linear, frequent = baselines(splits)
     shown = {"no penalty": learners[LOSSES[0].name]}
-    shown |= {f"{kind} penalty, λ = {strength:g}": learners[_dose_name(kind, strength)] for kind, strength in _shown_doses(options)}
+    shown |= {
+        f"{kind} penalty, λ = {strength:g}": learners[_dose_name(kind, strength)]
+        for kind, strength in _shown_doses(options)
+    }
     sections = [
         _slopes_section(),
         _practice_section({loss.name: histories[loss.name] for loss in LOSSES}),
@@ -137,7 +160,9 @@ def _compute(options: LossesOptions, splits: Splits, seed: int, folder: Path, di
 
 
 def _penalties(kind: str, penalty: Penalty, strength: float) -> list[Choice]:
-    return [Choice(_dose_name(kind, dose * strength), categorical_cross_entropy, penalty, dose * strength) for dose in DOSES]
+    return [
+        Choice(_dose_name(kind, dose * strength), categorical_cross_entropy, penalty, dose * strength) for dose in DOSES
+    ]
 
 
 def _dose_name(kind: str, strength: float) -> str:
@@ -148,8 +173,12 @@ def _shown_doses(options: LossesOptions) -> list[tuple[str, float]]:
     return [("L1", options.l1), ("Frobenius", options.frobenius)]
 
 
-def _learn(choice: Choice, options: LossesOptions, splits: Splits, seed: int, folder: Path) -> tuple[Penalised, list[Row]]:
-    config = TrainingConfig(epochs=options.epochs, learning_rate=options.learning_rate, optimizer="adam", weight_decay=0.0, keep="last")
+def _learn(
+    choice: Choice, options: LossesOptions, splits: Splits, seed: int, folder: Path
+) -> tuple[Penalised, list[Row]]:
+    config = TrainingConfig(
+        epochs=options.epochs, learning_rate=options.learning_rate, optimizer="adam", weight_decay=0.0, keep="last"
+    )
     learner = Penalised(new_mlp(splits.train, seed, hidden=options.hidden, dropout=0.0), choice)
     batches = shuffled(splits.train, config.batch_size, seed)
     return learner, train_trial(folder, choice.name, learner, batches, in_order(splits.validation), config, seed=seed)
@@ -170,14 +199,19 @@ def _slopes_section() -> Section:
     }
     curves = {name: (z, loss(z), _gradient(loss, z)) for name, loss in losses.items()}
     places = torch.tensor([-6.0, -3.0, 0.0, 3.0, 6.0], dtype=torch.float64)
-    rows = [[name, *(f"{slope:.4f}".replace("-", "−") for slope in _gradient(loss, places).tolist())] for name, loss in losses.items()]
+    rows = [
+        [name, *(f"{slope:.4f}".replace("-", "−") for slope in _gradient(loss, places).tolist())]
+        for name, loss in losses.items()
+    ]
     words = (
         "The target is 1, so a large negative logit is a confident mistake. There the cross-entropies rise as a straight line and pull "
         "with their full slope of −1, while the squared error is flat: a unit that is badly wrong hardly learns. The categorical curve has "
         "nine other classes with logits of 0, so that z = 0 is still a mistake."
     )
     header = ["gradient by z at", *(f"z = {place:g}".replace("-", "−") for place in places.tolist())]
-    figure = Picture.of(pictures.loss_curves(curves), alt="three losses and their gradients against the logit, for target 1")
+    figure = Picture.of(
+        pictures.loss_curves(curves), alt="three losses and their gradients against the logit, for target 1"
+    )
     return Section("How each loss pulls on a logit", [Text(words), figure, Table(header, rows)])
 
 
@@ -189,13 +223,17 @@ def _gradient(loss: Callable[[Tensor], Tensor], z: Float[Tensor, " point"]) -> F
 
 def _practice_section(histories: Mapping[str, Sequence[Row]]) -> Section:
     passed = {name: _first_epoch(rows, 0.9) for name, rows in histories.items()}
-    reached = ", ".join(f"{name} after {epoch:g} epochs" if epoch else f"{name} never" for name, epoch in passed.items())
+    reached = ", ".join(
+        f"{name} after {epoch:g} epochs" if epoch else f"{name} never" for name, epoch in passed.items()
+    )
     words = (
         "The same network from the same first weights with each loss. While all classes still get like shares, the squared error is flat "
         "and sets out late; Adam, which divides a gradient by its usual size, makes up for much of it. Validation accuracy passed 90 % "
         f"with {reached}."
     )
-    figure = Picture.of(pictures.learning_curves(histories, "accuracy"), alt="validation accuracy with each loss against the epoch")
+    figure = Picture.of(
+        pictures.learning_curves(histories, "accuracy"), alt="validation accuracy with each loss against the epoch"
+    )
     return Section("What that does in practice", [Text(words), figure])
 
 
@@ -219,7 +257,13 @@ def _overflow_section() -> Section:
         name = " and ".join(f"{logit:,.0f}".replace("-", "−") for logit in pair)
         exact = categorical_cross_entropy(z.double()[None], torch.tensor([1]))[0].item()
         values.append([name, *(_number(form(z).item()) for form in forms.values()), _number(exact)])
-        slopes.append([name, *(_number(_gradient(form, z)[0].item()) for form in forms.values()), _number(z.double().softmax(0)[0].item())])
+        slopes.append(
+            [
+                name,
+                *(_number(_gradient(form, z)[0].item()) for form in forms.values()),
+                _number(z.double().softmax(0)[0].item()),
+            ]
+        )
     words = (
         "Two classes, the second is right; numbers have 32 bits. e¹⁰⁰ is more than such a number can hold, so the formula as it is written "
         "gives ∞, or ∞ / ∞, which is no number. Taking the largest logit off first saves softmax, but its small shares round to 0, and "
@@ -228,7 +272,8 @@ def _overflow_section() -> Section:
     )
     header = [*forms, "exact"]
     return Section(
-        "Why losses take logits", [Text(words), Table(["loss", *header], values), Table(["gradient by the first", *header], slopes)]
+        "Why losses take logits",
+        [Text(words), Table(["loss", *header], values), Table(["gradient by the first", *header], slopes)],
     )
 
 
@@ -240,7 +285,10 @@ def _number(value: float) -> str:
 
 
 def _penalties_section(
-    learners: Mapping[str, Penalised], scores: Mapping[str, Mapping[str, float]], shown: Mapping[str, Penalised], splits: Splits
+    learners: Mapping[str, Penalised],
+    scores: Mapping[str, Mapping[str, float]],
+    shown: Mapping[str, Penalised],
+    splits: Splits,
 ) -> Section:
     weights = {name: learner.weights() for name, learner in shown.items()}
     (_, plain), (l1_name, l1), (frobenius_name, frobenius) = weights.items()
@@ -262,14 +310,19 @@ def _penalties_section(
     ]
     blocks: list[Block] = [
         Text(words),
-        Picture.of(pictures.weight_spread(weights), alt="histogram of the weights without a penalty, with L1 and with Frobenius"),
+        Picture.of(
+            pictures.weight_spread(weights),
+            alt="histogram of the weights without a penalty, with L1 and with Frobenius",
+        ),
         Table(["trained with", "test accuracy", f"|w| < {NEAR_ZERO:g}", "Σ |w|", "‖W‖"], rows),
     ]
     schema = splits.train.schema
     if schema.kind == "image":
         for name, learner in shown.items():
             grid = pictures.weight_grid(_strongest_units(learner.model, schema))
-            blocks.append(Picture.of(grid, alt=f"incoming weights of 12 units, {name}", caption=f"The 12 strongest units, {name}"))
+            blocks.append(
+                Picture.of(grid, alt=f"incoming weights of 12 units, {name}", caption=f"The 12 strongest units, {name}")
+            )
     return Section("What penalties do to weights", blocks)
 
 
@@ -283,9 +336,9 @@ def _strongest_units(model: MLP, schema: Schema) -> Float[Tensor, "unit height w
     weight = first.get_parameter("weight").detach()
     channels, height, width = schema.shape
     chosen = weight[weight.norm(dim=1).argsort(descending=True, stable=True)[:12]]
-    return rearrange(chosen, "unit (channel height width) -> unit channel height width", channel=channels, height=height, width=width).mean(
-        1
-    )
+    return rearrange(
+        chosen, "unit (channel height width) -> unit channel height width", channel=channels, height=height, width=width
+    ).mean(1)
 
 
 RECIPE = Recipe(LossesOptions(), build)

@@ -32,7 +32,9 @@ def build(options: MLPOptions, seed: int) -> Supervised:
     model.standardize.fit(splits.train.inputs)
     if not schema.classes:
         model.target_scale.fit(splits.train.targets)
-    return Supervised(model, splits, options.training, seed=seed, name="mlp", augment=options.augment, objective=options.objective)
+    return Supervised(
+        model, splits, options.training, seed=seed, name="mlp", augment=options.augment, objective=options.objective
+    )
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:

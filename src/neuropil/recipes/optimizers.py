@@ -37,7 +37,9 @@ NEAR = 0.01
 
 
 class OptimizersOptions(Config):
-    surface: Literal["diabetes", "rosenbrock"] = option("diabetes", "what to race on: a real regression, or Rosenbrock's valley")
+    surface: Literal["diabetes", "rosenbrock"] = option(
+        "diabetes", "what to race on: a real regression, or Rosenbrock's valley"
+    )
     steps: int = option(100, "updates of each rule", low=10)
     batch_size: int = option(32, "examples in a mini-batch; gradient descent takes all", low=1)
     momentum: float = option(0.9, "β of the momentum rule", low=0, high=1)
@@ -117,9 +119,13 @@ def _compute(options: OptimizersOptions, seed: int, display: Display) -> Finding
         for index, racer in enumerate(racers):
             races[racer.name] = [race(racer, rate, surface, options, seed) for rate in RATES]
             best = min(races[racer.name], key=lambda race: race.final)
-            display.update((index + 1) / len(racers), f"{racer.name}: {best.final:.2g} above the minimum at rate {best.rate:g}")
+            display.update(
+                (index + 1) / len(racers), f"{racer.name}: {best.final:.2g} above the minimum at rate {best.rate:g}"
+            )
     best = {name: min(tried, key=lambda race: race.final) for name, tried in races.items()}
-    return Findings(_results(best), [_race_section(surface, options, best), _rates_section(races), _theory_section(surface, best)])
+    return Findings(
+        _results(best), [_race_section(surface, options, best), _rates_section(races), _theory_section(surface, best)]
+    )
 
 
 def race(racer: Racer, rate: float, surface: Surface, options: OptimizersOptions, seed: int) -> Race:
@@ -187,9 +193,7 @@ def rosenbrock_surface() -> Surface:
         # f = (1 − a)² + 100 (b − a²)²
         return (1 - a) ** 2 + 100 * (b - a**2) ** 2
 
-    words = (
-        "The surface is Rosenbrock's valley, (1 − w₁)² + 100 (w₂ − w₁²)², bent and flat along its floor. It has no examples and so no SGD."
-    )
+    words = "The surface is Rosenbrock's valley, (1 − w₁)² + 100 (w₂ − w₁²)², bent and flat along its floor. It has no examples and so no SGD."
     return Surface(loss, (-1.2, 1.0), (1.0, 1.0), 0, ((-1.7, 1.7), (-0.8, 2.4)), words)
 
 
@@ -202,7 +206,10 @@ def _row(point: Sequence[float]) -> Float[Tensor, "1 2"]:
 
 def _results(best: Mapping[str, Race]) -> list[Result]:
     order = ["adam", "gradient descent", *(name for name in best if name not in ("adam", "gradient descent"))]
-    return [Result(name, {"excess_loss": best[name].final, "learning_rate": best[name].rate} | _arrival(best[name])) for name in order]
+    return [
+        Result(name, {"excess_loss": best[name].final, "learning_rate": best[name].rate} | _arrival(best[name]))
+        for name in order
+    ]
 
 
 def _arrival(race: Race) -> dict[str, float]:
@@ -239,7 +246,14 @@ def _race_section(surface: Surface, options: OptimizersOptions, best: Mapping[st
         f"{noise}"
     )
     rows = [
-        [name, f"{race.rate:g}", f"{race.final:.2g}", str(race.arrival() or "–"), f"{race.path[-1, 0]:.3f}", f"{race.path[-1, 1]:.3f}"]
+        [
+            name,
+            f"{race.rate:g}",
+            f"{race.final:.2g}",
+            str(race.arrival() or "–"),
+            f"{race.path[-1, 0]:.3f}",
+            f"{race.path[-1, 1]:.3f}",
+        ]
         for name, race in best.items()
     ]
     rows.append(["exact minimum", "–", "0", "–", *(f"{weight:.3f}" for weight in surface.minimum)])
@@ -247,7 +261,11 @@ def _race_section(surface: Surface, options: OptimizersOptions, best: Mapping[st
     caption = f"Excess loss: above the minimum, mean of the last tenth of the race. Arrived: stays below {100 * NEAR:g} % of the start."
     return Section(
         "The race",
-        [Text(words), Picture.of(figure, alt="paths of the update rules over the surface, and their losses"), Table(header, rows, caption)],
+        [
+            Text(words),
+            Picture.of(figure, alt="paths of the update rules over the surface, and their losses"),
+            Table(header, rows, caption),
+        ],
     )
 
 
@@ -274,7 +292,10 @@ def _theory_section(surface: Surface, best: Mapping[str, Race]) -> Section:
         ["condition number κ = λ_max / λ_min", f"{high / low:.3g}"],
         ["largest rate of gradient descent, 2 / λ_max", f"{2 / high:.3g}"],
         ["its best rate, 2 / (λ_max + λ_min)", f"{2 / (high + low):.3g}"],
-        [f"what one step at {rate:g} leaves of the way, along the valley, |1 − rate λ_min|", f"{abs(1 - rate * low):.4f}"],
+        [
+            f"what one step at {rate:g} leaves of the way, along the valley, |1 − rate λ_min|",
+            f"{abs(1 - rate * low):.4f}",
+        ],
         ["the same across it, |1 − rate λ_max|", f"{abs(1 - rate * high):.4f}"],
     ]
     words = (

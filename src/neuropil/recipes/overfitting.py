@@ -54,7 +54,10 @@ class OverfittingOptions(Config):
     data: DataConfig = DataConfig(validation=0.3)
     examples: int = option(150, "examples to train on; the cure `more data` takes the whole training part", low=2)
     wrong_labels: float | None = option(
-        None, "share of the training and validation labels that are made wrong; a tenth for the digits, none for your own", low=0, high=0.9
+        None,
+        "share of the training and validation labels that are made wrong; a tenth for the digits, none for your own",
+        low=0,
+        high=0.9,
     )
     hidden: tuple[int, ...] = option((256, 256), "units of each hidden layer", low=1)
     updates: int = option(800, "updates of each network", low=1)
@@ -119,7 +122,8 @@ def cures(options: OverfittingOptions, kind: str) -> list[Cure]:
         early_stopping=True,
         weight_decay=DOSE * options.weight_decay,
         dropout=DOSE * options.dropout,
-        augment=augment and augment.override(**{name: DOSE * getattr(augment, name) for name in ("shift", "rotate", "zoom")}),
+        augment=augment
+        and augment.override(**{name: DOSE * getattr(augment, name) for name in ("shift", "rotate", "zoom")}),
     )
     everything = [*alone, together, dataclasses.replace(together, name="all together", more_data=True)]
     return [cure for cure in everything if augment or cure.name != "augmentation"]
@@ -162,9 +166,16 @@ def build(options: OverfittingOptions, seed: int) -> Study:
     splits = prepare_parts(options.data, seed)
     share = _wrong_share(options, splits)
     if options.examples > len(splits.train):
-        raise InputError(f"examples must be at most the {len(splits.train):,} of the training part", got=f"{options.examples:,}")
-    train, validation = mislabel(splits.train, share, seed, "train"), mislabel(splits.validation, share, seed, "validation")
-    chosen = choose(_strata(splits.train), options.examples / len(splits.train), seeded(seed, "few")).nonzero().flatten()
+        raise InputError(
+            f"examples must be at most the {len(splits.train):,} of the training part", got=f"{options.examples:,}"
+        )
+    train, validation = (
+        mislabel(splits.train, share, seed, "train"),
+        mislabel(splits.validation, share, seed, "validation"),
+    )
+    chosen = (
+        choose(_strata(splits.train), options.examples / len(splits.train), seeded(seed, "few")).nonzero().flatten()
+    )
     few = Labelled(train.examples.take(chosen), train.wrong[chosen])
     parts = Splits(few.examples, validation.examples, splits.test)
 
@@ -193,10 +204,18 @@ def _treat(cure: Cure, options: OverfittingOptions, train: Labelled, parts: Spli
         patience=options.patience if cure.early_stopping else None,
     )
     learner = learner_for(
-        new_mlp(train.examples, seed, hidden=options.hidden, dropout=cure.dropout), train.examples.schema, ObjectiveConfig()
+        new_mlp(train.examples, seed, hidden=options.hidden, dropout=cure.dropout),
+        train.examples.schema,
+        ObjectiveConfig(),
     )
     history = train_trial(
-        folder, cure.name, MeasuredOnBoth(learner), batches, BothParts(train.examples, parts.validation), config, seed=seed
+        folder,
+        cure.name,
+        MeasuredOnBoth(learner),
+        batches,
+        BothParts(train.examples, parts.validation),
+        config,
+        seed=seed,
     )
     return Outcome(
         history,
@@ -256,7 +275,9 @@ def _findings(outcomes: Mapping[str, Outcome], options: OverfittingOptions, few:
     """The cured network, the patient, then the other cures and the simplest baseline."""
     order = ["all together", "no cure", *(name for name in outcomes if name not in ("all together", "no cure"))]
     results = [Result(name, {**outcomes[name].test, "gap": outcomes[name].gap}) for name in order]
-    simplest = [Result(f"{result.name}, {len(few.examples)} examples", result.metrics) for result in baselines(parts)[:1]]
+    simplest = [
+        Result(f"{result.name}, {len(few.examples)} examples", result.metrics) for result in baselines(parts)[:1]
+    ]
     sections = [_curves_section(outcomes, options, few), _table_section(outcomes)]
     if few.wrong.any():
         sections.append(_heart_section(outcomes, few))
@@ -276,7 +297,10 @@ def _curves_section(outcomes: Mapping[str, Outcome], options: OverfittingOptions
         "grey behind it; the ring marks the lowest validation loss."
     )
     figure = pictures.cures({name: _both_curves(outcome.history) for name, outcome in outcomes.items()})
-    return Section("The patient and its cures", [Text(words), Picture.of(figure, alt="training and validation loss under each cure")])
+    return Section(
+        "The patient and its cures",
+        [Text(words), Picture.of(figure, alt="training and validation loss under each cure")],
+    )
 
 
 def _both_curves(history: Sequence[Row]) -> list[Row]:
@@ -298,7 +322,14 @@ def _table_section(outcomes: Mapping[str, Outcome]) -> Section:
         for name, outcome in outcomes.items()
     ]
     heart = [] if outcomes["no cure"].by_heart is None else ["wrong labels learned"]
-    header = ["cure", "train loss", "validation loss", "gap", "test accuracy" if has_classes else "test squared error", *heart]
+    header = [
+        "cure",
+        "train loss",
+        "validation loss",
+        "gap",
+        "test accuracy" if has_classes else "test squared error",
+        *heart,
+    ]
     words = (
         "The weights that each network ends with: the last, or with early stopping the best. A cure raises the training loss, which was "
         "never the aim, and lowers the others. `all together` gives each cure at a third of its strength: at full strength "

@@ -21,7 +21,15 @@ from neuropil.inspection.pictures.spiking import populations as pictures
 from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.models.dynamics.network import Input, Network
 from neuropil.models.lif import LIFConfig
-from neuropil.models.population import Array, DecodingError, Function, Population, decoding_error, solve_decoders, values_of
+from neuropil.models.population import (
+    Array,
+    DecodingError,
+    Function,
+    Population,
+    decoding_error,
+    solve_decoders,
+    values_of,
+)
 from neuropil.parts.expression import Expression
 from neuropil.randomness import mix
 from neuropil.tasks.recipe import Recipe, Result
@@ -40,8 +48,12 @@ DRAWS = 50
 
 class PopulationOptions(Config):
     neurons: int = option(50, "neurons of the population", low=2, high=20_000)
-    noise: float = option(0.2, "noise that decoders expect on every rate, as a share of the highest rate", low=1e-3, high=10)
-    function: str = option("x^2", "what else to decode: an expression of x with + - * / ^, sin, exp, abs, max and others")
+    noise: float = option(
+        0.2, "noise that decoders expect on every rate, as a share of the highest rate", low=1e-3, high=10
+    )
+    function: str = option(
+        "x^2", "what else to decode: an expression of x with + - * / ^, sin, exp, abs, max and others"
+    )
     lowest: float = option(100.0, "lowest of the neurons' highest rates (Hz)", low=1)
     highest: float = option(200.0, "highest of the neurons' highest rates (Hz)", low=1)
     tau_m: float = option(20.0, "membrane time constant (ms)")
@@ -76,7 +88,9 @@ class Spoken(NamedTuple):
 def build(options: PopulationOptions, seed: int) -> Study:
     function = function_of(Expression(options.function))
     population = options.population(options.neurons, mix(seed, "population"))
-    values_of(function, population.points)  # a function that is not finite somewhere is refused here, before a folder is made
+    values_of(
+        function, population.points
+    )  # a function that is not finite somewhere is refused here, before a folder is made
     _network(options, population, function).require_times(options.duration, options.dt)
     return Study("population", lambda folder, display: _compute(options, population, function, seed, folder, display))
 
@@ -85,7 +99,9 @@ def function_of(expression: Expression) -> Function:
     return lambda x: float(expression(*map(float, x)))
 
 
-def _compute(options: PopulationOptions, population: Population, function: Function, seed: int, folder: Path, display: Display) -> Findings:
+def _compute(
+    options: PopulationOptions, population: Population, function: Function, seed: int, folder: Path, display: Display
+) -> Findings:
     scaling = {}
     for index, size in enumerate(SIZES):
         scaling[size] = _errors_of(options, size, seed)
@@ -121,7 +137,10 @@ def _results(options: PopulationOptions, population: Population, spoken: Spoken,
     theory = population.error(noise=options.noise)
     from_spikes = _rms(_settled(spoken.value - spoken.truth, options))
     return [
-        Result(f"{options.neurons} neurons, solved for noise {options.noise:g}", _named(expecting) | {"rmse_of_spikes": from_spikes}),
+        Result(
+            f"{options.neurons} neurons, solved for noise {options.noise:g}",
+            _named(expecting) | {"rmse_of_spikes": from_spikes},
+        ),
         Result("solved for no noise", _named(careless)),
         Result("by the formula", {"rmse_of_exact_rates": theory.distortion, "rmse_of_noisy_rates": theory.total}),
     ]
@@ -213,7 +232,10 @@ def _decoding_section(options: PopulationOptions, population: Population, functi
     for name, one in (("x", None), (options.function, function)):
         decoders, wanted = population.decoders(one), values_of(one, x[:, None])
         noise = options.noise * rates.max() * noisy.normal(size=rates.shape)
-        exact, dots = {"from exact rates": (rates @ decoders)[:, 0]}, {"from noisy rates": ((rates + noise) @ decoders)[:, 0]}
+        exact, dots = (
+            {"from exact rates": (rates @ decoders)[:, 0]},
+            {"from noisy rates": ((rates + noise) @ decoders)[:, 0]},
+        )
         figure = pictures.decoded_curves(x, wanted[:, 0], exact, noisy=dots, ylabel=name)
         blocks.append(Picture.of(figure, alt=f"{name} and what is decoded instead of it"))
         error = decoding_error(rates, decoders, wanted, options.noise)
@@ -232,13 +254,19 @@ def _scaling_section(scaling: dict[int, dict[float, DecodingError]]) -> Section:
     noisy = {f"{noise:g}": np.array([errors[noise].total for errors in scaling.values()]) for noise in NOISES}
     exact = np.array([errors[HARDLY_ANY].distortion for errors in scaling.values()])
     header = ["noise", *(f"N = {size}" for size in SIZES[::2]), "slope", "theory"]
-    rows = [[name, *(f"{error:.4f}" for error in errors[::2]), _slope(errors), "−0.50"] for name, errors in noisy.items()]
+    rows = [
+        [name, *(f"{error:.4f}" for error in errors[::2]), _slope(errors), "−0.50"] for name, errors in noisy.items()
+    ]
     rows.append(["exact rates", *(f"{error:.4f}" for error in exact[::2]), _slope(exact), "−1.00"])
     figure = pictures.error_by_neurons(SIZES, noisy, exact)
     caption = "Root mean square errors, and the slope of a line through their logarithms."
     return Section(
         "Neurons and noise",
-        [Text(words), Picture.of(figure, alt="error against the number of neurons and the noise"), Table(header, rows, caption)],
+        [
+            Text(words),
+            Picture.of(figure, alt="error against the number of neurons and the noise"),
+            Table(header, rows, caption),
+        ],
     )
 
 
@@ -246,7 +274,9 @@ def _slope(errors: Float[Array, " size"]) -> str:
     return f"{np.polyfit(np.log(SIZES), np.log(errors), 1)[0]:.2f}".replace("-", "−")
 
 
-def _spikes_section(options: PopulationOptions, population: Population, function: Function, spoken: Spoken, seed: int) -> Section:
+def _spikes_section(
+    options: PopulationOptions, population: Population, function: Function, spoken: Spoken, seed: int
+) -> Section:
     order = np.argsort(np.argsort(population.encoders[:, 0] * (1.0 - (1 - population.biases) / population.gains)))
     figure = pictures.spikes_and_value(
         spoken.times,
@@ -265,13 +295,20 @@ def _spikes_section(options: PopulationOptions, population: Population, function
         "smoothed by the same synapse: the first counts the delay as an error, the second only the roughness of spikes."
     )
     table = Table(["synapse (ms)", "error", "without the delay"], rows, caption)
-    return Section("The same with spikes", [Text(words), Picture.of(figure, alt="spikes, and the value that is decoded from them"), table])
+    return Section(
+        "The same with spikes",
+        [Text(words), Picture.of(figure, alt="spikes, and the value that is decoded from them"), table],
+    )
 
 
 def _by_synapse(options: PopulationOptions, population: Population, tau: float, seed: int) -> list[str]:
     network, wave = Network(), Input(lambda t: _wave(t, options.duration))
     network.connect(wave, population, tau=None)
-    spoken, plain, smoothed = network.probe(population, tau=tau), network.probe(wave, tau=None), network.probe(wave, tau=tau)
+    spoken, plain, smoothed = (
+        network.probe(population, tau=tau),
+        network.probe(wave, tau=None),
+        network.probe(wave, tau=tau),
+    )
     simulation = network.simulate(options.duration, options.dt, seed=seed)
     begin = min(round(200 / options.dt), len(simulation.times) // 2)
     return [f"{_rms((simulation[spoken] - simulation[other])[begin:]):.4f}" for other in (plain, smoothed)]
@@ -293,7 +330,10 @@ def _vector_section(options: PopulationOptions, seed: int) -> Section:
         f"for the point and {error_of_product.total:.3f} for the product."
     )
     panels = {
-        "where it is": {"the point": pictures.Path(*truth.T), "decoded from spikes": pictures.Path(*simulation[seen].T)},
+        "where it is": {
+            "the point": pictures.Path(*truth.T),
+            "decoded from spikes": pictures.Path(*simulation[seen].T),
+        },
     }
     over_time = {"their product": {"x·y": truth.prod(1), "decoded from spikes": simulation[product][:, 0]}}
     return Section(
@@ -301,7 +341,9 @@ def _vector_section(options: PopulationOptions, seed: int) -> Section:
         [
             Text(words),
             Picture.of(pictures.paths(panels), alt="the path of a point and what is decoded"),
-            Picture.of(pictures.over_time(simulation.times, over_time), alt="the product of both coordinates over time"),
+            Picture.of(
+                pictures.over_time(simulation.times, over_time), alt="the product of both coordinates over time"
+            ),
         ],
     )
 

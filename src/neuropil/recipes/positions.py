@@ -38,7 +38,11 @@ from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 
-NAMES: dict[PositionName, str] = {"learned": "learned positions", "none": "no positions", "sinusoidal": "sinusoidal positions"}
+NAMES: dict[PositionName, str] = {
+    "learned": "learned positions",
+    "none": "no positions",
+    "sinusoidal": "sinusoidal positions",
+}
 FARTHEST = 100
 SHOWN = 3
 
@@ -47,7 +51,9 @@ class PositionsOptions(Config):
     data: DataConfig = DataConfig()
     encoded: int = option(20, "positions in the picture of the encodings", low=2)
     dimensions: int = option(512, "dimensions of the encodings in the picture", low=2)
-    patch: int | None = option(None, "height and width of a patch in pixels; without it 2, or more where a side would have over 8", low=1)
+    patch: int | None = option(
+        None, "height and width of a patch in pixels; without it 2, or more where a side would have over 8", low=1
+    )
     width: int = option(64, "numbers that stand for a patch in each network", low=1)
     layers: int = option(2, "layers of attention in each network", low=1)
     updates: int = option(1500, "updates of each network", low=1)
@@ -80,7 +86,11 @@ class Outcome:
 def build(options: PositionsOptions, seed: int) -> Study:
     splits = prepare_classes(options.data, seed)
     require_pictures(splits)
-    return Study("positions", lambda folder, display: _compute(options, splits, seed, folder, display), {"source": splits.train.source})
+    return Study(
+        "positions",
+        lambda folder, display: _compute(options, splits, seed, folder, display),
+        {"source": splits.train.source},
+    )
 
 
 def _compute(options: PositionsOptions, splits: Splits, seed: int, folder: Path, display: Display) -> Findings:
@@ -89,15 +99,26 @@ def _compute(options: PositionsOptions, splits: Splits, seed: int, folder: Path,
         outcomes[kind] = _learn(kind, options, splits, seed, folder)
         display.update((index + 1) / len(NAMES), f"{name}: test accuracy {100 * outcomes[kind].test['accuracy']:.1f} %")
     shuffled_results = [
-        Result(f"{NAMES[kind]}, patches shuffled", {"accuracy": o.accuracy_on_shuffled(splits.test)}) for kind, o in outcomes.items()
+        Result(f"{NAMES[kind]}, patches shuffled", {"accuracy": o.accuracy_on_shuffled(splits.test)})
+        for kind, o in outcomes.items()
     ]
-    results = [*(Result(NAMES[kind], outcome.test) for kind, outcome in outcomes.items()), *shuffled_results, *baselines(splits)]
-    sections = [_encodings_section(options), _learning_section(outcomes), _shuffling_section(outcomes, splits.test, seed)]
+    results = [
+        *(Result(NAMES[kind], outcome.test) for kind, outcome in outcomes.items()),
+        *shuffled_results,
+        *baselines(splits),
+    ]
+    sections = [
+        _encodings_section(options),
+        _learning_section(outcomes),
+        _shuffling_section(outcomes, splits.test, seed),
+    ]
     return Findings(results, [*sections, _places_section(outcomes)])
 
 
 def _learn(kind: PositionName, options: PositionsOptions, splits: Splits, seed: int, folder: Path) -> Outcome:
-    config = PatchAttentionConfig(patch=options.patch, width=options.width, key_width=options.width, layers=options.layers, positions=kind)
+    config = PatchAttentionConfig(
+        patch=options.patch, width=options.width, key_width=options.width, layers=options.layers, positions=kind
+    )
     training = TrainingConfig(updates=options.updates, learning_rate=options.learning_rate, clip=1.0, keep="last")
     model = new_patch_attention(config, splits.train, seed)
     learner = Classification(model)
@@ -113,7 +134,9 @@ def _learn(kind: PositionName, options: PositionsOptions, splits: Splits, seed: 
     return Outcome(model, history, score(learner, splits.test), torch.cat(answers), torch.cat(answers_to_shuffled))
 
 
-def shuffle_patches(patches: Float[Tensor, "batch patch pixel"], seed: int, number: int) -> Float[Tensor, "batch patch pixel"]:
+def shuffle_patches(
+    patches: Float[Tensor, "batch patch pixel"], seed: int, number: int
+) -> Float[Tensor, "batch patch pixel"]:
     """Those of every picture in an order of their own; batch `number` is shuffled in the same way each time."""
     order = torch.rand(patches.shape[:2], generator=seeded(seed, "patches", number)).argsort(-1)
     return patches.gather(1, order[..., None].expand_as(patches))
@@ -161,7 +184,10 @@ def _learning_section(outcomes: Mapping[PositionName, Outcome]) -> Section:
         "not where. That is enough for part of the task, and only for part."
     )
     figure = learning_curves({NAMES[kind]: outcome.history for kind, outcome in outcomes.items()}, "accuracy")
-    return Section("Learning with and without", [Text(words), Picture.of(figure, alt="validation accuracy with each kind of positions")])
+    return Section(
+        "Learning with and without",
+        [Text(words), Picture.of(figure, alt="validation accuracy with each kind of positions")],
+    )
 
 
 def _shuffling_section(outcomes: Mapping[PositionName, Outcome], test: Examples, seed: int) -> Section:
@@ -181,7 +207,9 @@ def _shuffling_section(outcomes: Mapping[PositionName, Outcome], test: Examples,
         for kind, outcome in outcomes.items()
     ]
     header = ["positions", "test accuracy", "on shuffled patches", "answers changed", "largest change"]
-    return Section("Shuffled patches", [Text(words), Table(header, rows), Gallery(_shuffled_pairs(outcomes, test, seed))])
+    return Section(
+        "Shuffled patches", [Text(words), Table(header, rows), Gallery(_shuffled_pairs(outcomes, test, seed))]
+    )
 
 
 def _shuffled_pairs(outcomes: Mapping[PositionName, Outcome], test: Examples, seed: int) -> list[Thumbnail]:
@@ -203,7 +231,9 @@ def picture_of(model: PatchAttention, patches: Float[Tensor, "batch patch pixel"
     """Patches laid out as a picture again, in bytes; with its filling, where the patches do not divide it."""
     rows, _ = model.config.grid
     side = model.config.patch_side
-    z = rearrange(patches, "batch (row column) (channel a b) -> batch channel (row a) (column b)", row=rows, a=side, b=side)
+    z = rearrange(
+        patches, "batch (row column) (channel a b) -> batch channel (row a) (column b)", row=rows, a=side, b=side
+    )
     return model.standardize.inverse(z).round().clamp(0, 255).to(torch.uint8)
 
 
@@ -218,7 +248,9 @@ def _places_section(outcomes: Mapping[PositionName, Outcome]) -> Section:
         "vector like its own, blue where it has an opposite one. The sinusoids number the patches row by row, and know nothing of columns. "
         "The learned vectors began at random; a name for every place would be enough, and what more there is was found by training."
     )
-    rows = [[name, *(f"{value:.2f}" for value in _neighbours_and_others(each, grid))] for name, each in likeness.items()]
+    rows = [
+        [name, *(f"{value:.2f}" for value in _neighbours_and_others(each, grid))] for name, each in likeness.items()
+    ]
     return Section(
         "What was learned about places",
         [

@@ -115,13 +115,17 @@ class Settling:
             title=NAME,
             show_progress=show_progress,
         )
-        passes = math.ceil(max(row["epoch"] for row in rows if row["kind"] == "train"))  # as many for the other, however long they took
+        passes = math.ceil(
+            max(row["epoch"] for row in rows if row["kind"] == "train")
+        )  # as many for the other, however long they took
         self.peer = self._peer(dataclasses.replace(training, epochs=passes, minutes=None, patience=None))
         self.peer.train(folder / PEER, show_progress=show_progress)
 
     def _peer(self, training: TrainingConfig) -> Supervised:
         own = self.model.config
-        config = MLPConfig(hidden=own.hidden, activation=own.activation, dropout=0.0, shape=own.shape, outputs=own.outputs)
+        config = MLPConfig(
+            hidden=own.hidden, activation=own.activation, dropout=0.0, shape=own.shape, outputs=own.outputs
+        )
         model = initialised(lambda: MLP(config), self.seed)
         model.standardize.fit(self.splits.train.inputs)
         if not self.splits.train.schema.classes:
@@ -142,11 +146,16 @@ class Settling:
 
 def build(options: PredictiveCodingOptions, seed: int) -> Settling:
     if options.training.precision != "float32":  # errors are small differences of large numbers
-        raise InputError("predictive coding settles in float32", got=f"precision={options.training.precision!r}", fix="leave it out")
+        raise InputError(
+            "predictive coding settles in float32", got=f"precision={options.training.precision!r}", fix="leave it out"
+        )
     splits = prepare(options.data, seed)
     schema = splits.train.schema
     config = dataclasses.replace(
-        options.model, shape=schema.shape, outputs=schema.num_outputs, answers="classes" if schema.classes else "numbers"
+        options.model,
+        shape=schema.shape,
+        outputs=schema.num_outputs,
+        answers="classes" if schema.classes else "numbers",
     )
     model = initialised(lambda: PredictiveCoding(config), seed)
     model.standardize.fit(splits.train.inputs)
@@ -156,7 +165,9 @@ def build(options: PredictiveCodingOptions, seed: int) -> Settling:
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:
-    return SupervisedModel(PredictiveCoding(PredictiveCodingConfig.from_dict(facts["model"])), Schema.from_dict(facts["schema"]))
+    return SupervisedModel(
+        PredictiveCoding(PredictiveCodingConfig.from_dict(facts["model"])), Schema.from_dict(facts["schema"])
+    )
 
 
 RECIPE = Recipe(PredictiveCodingOptions(), build, restore)

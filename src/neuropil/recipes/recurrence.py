@@ -58,7 +58,9 @@ class RecurrenceOptions(Config):
     units: int = option(64, "units of each cell", low=1)
     steps: int = option(60, "steps in time", low=2)
     updates: int = option(200, "updates of each of the two networks that are trained", low=1)
-    learning_rate: float = option(2.0, "learning rate of plain gradient descent, the same with and without clipping", low=0)
+    learning_rate: float = option(
+        2.0, "learning rate of plain gradient descent, the same with and without clipping", low=0
+    )
     stretch: float = option(2.5, "factor on the recurrent weights of the network whose gradients explode", low=0)
     clip: float = option(1.0, "longest gradient of the network that is clipped", low=0)
 
@@ -118,13 +120,20 @@ def read(train: str, test: str, steps: int, seed: int) -> Reading:
     return Reading(tokens, encode_text(tokenizer, test), len(tokenizer), embedding[batch["input"]], batch["target"])
 
 
-def results(differences: Sequence["Difference"], profiles: Mapping[str, TimeProfile], outcomes: Mapping[str, Outcome]) -> list[Result]:
+def results(
+    differences: Sequence["Difference"], profiles: Mapping[str, TimeProfile], outcomes: Mapping[str, Outcome]
+) -> list[Result]:
     """An open gate, the network that forgets, then all others."""
     order = [f"{TITLES['lstm']}, open gates", f"RNN, w = {FACTORS[0]:g}"]
     kept = {name: profile.norms[-1] / profile.norms[0] for name, profile in profiles.items()}
-    found = [Result(name, {"gradient_kept": kept[name]}) for name in (*order, *(name for name in kept if name not in order))]
+    found = [
+        Result(name, {"gradient_kept": kept[name]}) for name in (*order, *(name for name in kept if name not in order))
+    ]
     found += [Result(name, {"loss": outcome.loss}) for name, outcome in outcomes.items()]
-    return [*found, Result("by hand, against autograd", {"largest_difference": max(row.difference for row in differences)})]
+    return [
+        *found,
+        Result("by hand, against autograd", {"largest_difference": max(row.difference for row in differences)}),
+    ]
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------------------
@@ -149,7 +158,9 @@ def compare_by_hand(reading: Reading, units: int, seed: int) -> list[Difference]
     (do, *found) = torch.autograd.grad(loss, [o, *named.values()])
     by_hand = gradients_by_hand(cell, output.weight.detach(), x, do)
     return [
-        Difference(name, tuple(theirs.shape), float(theirs.norm()), float((getattr(by_hand, name) - theirs).abs().max()))
+        Difference(
+            name, tuple(theirs.shape), float(theirs.norm()), float((getattr(by_hand, name) - theirs).abs().max())
+        )
         for name, theirs in zip(named, found, strict=True)
     ]
 
@@ -161,7 +172,9 @@ def by_hand_section(differences: Sequence[Difference], options: RecurrenceOption
         "and here it stands beside what autograd finds, in double precision."
     )
     rows = [[row.name, " × ".join(map(str, row.shape)), row.norm, f"{row.difference:.1e}"] for row in differences]
-    return Section("By hand", [Text(words), Table(["gradient of", "shape", "length", "largest difference from autograd"], rows)])
+    return Section(
+        "By hand", [Text(words), Table(["gradient of", "shape", "length", "largest difference from autograd"], rows)]
+    )
 
 
 # --- by distance -----------------------------------------------------------------------------------------------------------------
@@ -220,17 +233,29 @@ def distance_section(profiles: Mapping[str, TimeProfile], options: RecurrenceOpt
     )
     shown = {name: profile for name, profile in profiles.items() if "begins" not in name}
     figure = Picture.of(pictures.gradient_through_time(shown), alt="gradient norm of each cell by distance in time")
-    rows = [[name, f"{profile.norms[-1] / profile.norms[0]:.2g}", " ".join(diagnose(profile))] for name, profile in profiles.items()]
-    return Section("By distance in time", [Text(words), figure, Table(["cell", f"left after {n} steps", "in words"], rows)])
+    rows = [
+        [name, f"{profile.norms[-1] / profile.norms[0]:.2g}", " ".join(diagnose(profile))]
+        for name, profile in profiles.items()
+    ]
+    return Section(
+        "By distance in time", [Text(words), figure, Table(["cell", f"left after {n} steps", "in words"], rows)]
+    )
 
 
 # --- clipping --------------------------------------------------------------------------------------------------------------------
 
 
-def train_stretched(name: str, clip: float | None, reading: Reading, options: RecurrenceOptions, seed: int, folder: Path) -> Outcome:
+def train_stretched(
+    name: str, clip: float | None, reading: Reading, options: RecurrenceOptions, seed: int, folder: Path
+) -> Outcome:
     """An RNN whose weights stretch, on the text, by plain gradient descent."""
     config = SequenceConfig(
-        cell="rnn", units=options.units, embedding=EMBEDDING, tokens=reading.vocabulary, outputs=reading.vocabulary, shape="aligned"
+        cell="rnn",
+        units=options.units,
+        embedding=EMBEDDING,
+        tokens=reading.vocabulary,
+        outputs=reading.vocabulary,
+        shape="aligned",
     )
     model = initialised(lambda: SequenceModel(config), seed)
     with torch.no_grad():
@@ -267,16 +292,27 @@ def gradient_norm(model: SequenceModel, batch: Mapping[str, Tensor]) -> float:
 
 def clipping_section(outcomes: Mapping[str, Outcome], options: RecurrenceOptions) -> Section:
     plain, clipped = outcomes[PLAIN], outcomes[CLIPPED]
-    fate = f"was stopped by the training loop: its loss was {plain.stopped}" if plain.stopped else f"ends at a loss of {plain.loss:.2f}"
+    fate = (
+        f"was stopped by the training loop: its loss was {plain.stopped}"
+        if plain.stopped
+        else f"ends at a loss of {plain.loss:.2f}"
+    )
     words = (
         f"The recurrent weights of this RNN are {options.stretch:g} times a rotation. Its first gradient has a length of "
         f"{plain.first_norm:,.3g}. With steps of {options.learning_rate:g} times the gradient it {fate} on the test part. Where each "
         f"gradient is shortened to at most {options.clip:g}, the same steps bring it to {clipped.loss:.2f}."
     )
     histories = {name: outcome.history for name, outcome in outcomes.items() if outcome.history}
-    rows = [[name, outcome.first_norm, outcome.loss, "diverged" if outcome.stopped else "finished"] for name, outcome in outcomes.items()]
-    figure = Picture.of(pictures.learning_curves(histories, "loss"), alt="loss with and without clipping against the pass over the text")
-    return Section("Clipping", [Text(words), figure, Table(["network", "first gradient", "test loss", "training"], rows)])
+    rows = [
+        [name, outcome.first_norm, outcome.loss, "diverged" if outcome.stopped else "finished"]
+        for name, outcome in outcomes.items()
+    ]
+    figure = Picture.of(
+        pictures.learning_curves(histories, "loss"), alt="loss with and without clipping against the pass over the text"
+    )
+    return Section(
+        "Clipping", [Text(words), figure, Table(["network", "first gradient", "test loss", "training"], rows)]
+    )
 
 
 # --- sizes and ways --------------------------------------------------------------------------------------------------------------
@@ -285,7 +321,8 @@ def clipping_section(outcomes: Mapping[str, Outcome], options: RecurrenceOptions
 def parameter_section(options: RecurrenceOptions) -> Section:
     cells = {title: CELLS[name](EMBEDDING, options.units) for name, title in TITLES.items()}
     rows = [
-        [title, str(cell.parameter_table()[0]), cell.parameter_table()[0].count, count_parameters(cell)] for title, cell in cells.items()
+        [title, str(cell.parameter_table()[0]), cell.parameter_table()[0].count, count_parameters(cell)]
+        for title, cell in cells.items()
     ]
     words = "What a cell learns does not depend on how long the sequences are: n units and m inputs, by formula and in the cell itself."
     return Section("Parameters", [Text(words), Table(["cell", "formula", "by formula", "in the cell"], rows)])
@@ -298,7 +335,9 @@ def ways_section(options: RecurrenceOptions) -> Section:
     for name, title in TITLES.items():
         cell = new_cell(name, options.units, 0)
         chosen = choose(cell, options.steps, x.device)
-        seconds = {way: f"{1e6 * seconds_of(cell, x, way) / options.steps:,.0f}" if can_run(cell, way) else "–" for way in WAYS}
+        seconds = {
+            way: f"{1e6 * seconds_of(cell, x, way) / options.steps:,.0f}" if can_run(cell, way) else "–" for way in WAYS
+        }
         rows.append([title, *seconds.values(), chosen.way, chosen.reason])
     words = (
         "The same steps can be run one after the other, by PyTorch's own kernel, or, where a state is linear in the one before it, as a "

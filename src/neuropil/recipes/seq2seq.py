@@ -10,7 +10,14 @@ from neuropil.data.pairs.sources import PairDataConfig, prepare_pairs
 from neuropil.models.seq2seq import SIZES, Seq2Seq, Seq2SeqConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.translation.experiment import Translating, TranslationObjective, Translator, Vocabulary, VocabularyConfig, columns_of
+from neuropil.tasks.translation.experiment import (
+    Translating,
+    TranslationObjective,
+    Translator,
+    Vocabulary,
+    VocabularyConfig,
+    columns_of,
+)
 from neuropil.training.loop import TrainingConfig
 
 
@@ -36,7 +43,9 @@ OWN_DATA = Seq2SeqOptions(
 def build(options: Seq2SeqOptions, seed: int) -> Translating:
     splits = prepare_pairs(options.data, seed)
     vocabulary = Vocabulary.learn(splits.train, options.vocabulary)
-    config = dataclasses.replace(options.model, source_vocabulary=len(vocabulary.source), target_vocabulary=len(vocabulary.target))
+    config = dataclasses.replace(
+        options.model, source_vocabulary=len(vocabulary.source), target_vocabulary=len(vocabulary.target)
+    )
     model = initialised(lambda: Seq2Seq(config), seed)
     return Translating(
         model,
@@ -55,7 +64,9 @@ def build(options: Seq2SeqOptions, seed: int) -> Translating:
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> Translator:
-    return Translator(Seq2Seq(Seq2SeqConfig.from_dict(facts["model"])), Vocabulary.load(folder), columns=facts["columns"])
+    return Translator(
+        Seq2Seq(Seq2SeqConfig.from_dict(facts["model"])), Vocabulary.load(folder), columns=facts["columns"]
+    )
 
 
 RECIPE = Recipe(Seq2SeqOptions(), build, restore, own_data=OWN_DATA)

@@ -17,7 +17,12 @@ from neuropil.data.augmentation import Augment
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.spiking.classifier import accuracy_by_time, rates_by_class, spikes_through_layers, voltage_traces
+from neuropil.inspection.pictures.spiking.classifier import (
+    accuracy_by_time,
+    rates_by_class,
+    spikes_through_layers,
+    voltage_traces,
+)
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.models.spiking.classifier import Activity, SpikingClassifier, SpikingClassifierConfig
 from neuropil.randomness import initialised
@@ -67,7 +72,9 @@ def build(options: SpikingClassifierOptions, seed: int) -> Supervised:
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:
-    return SupervisedModel(SpikingClassifier(SpikingClassifierConfig.from_dict(facts["model"])), Schema.from_dict(facts["schema"]))
+    return SupervisedModel(
+        SpikingClassifier(SpikingClassifierConfig.from_dict(facts["model"])), Schema.from_dict(facts["schema"])
+    )
 
 
 # --- the report ------------------------------------------------------------------------------------------------------------------
@@ -160,7 +167,11 @@ def rates_section(measured: Measured, classes: tuple[str, ...]) -> Section:
         "How much it fires",
         [
             Table(["layer", "neurons", "mean rate (Hz)", "neurons that never fire"], rows),
-            Picture.of(rates_by_class(measured.rates, classes), alt="firing rates of each layer for inputs of each class", caption=words),
+            Picture.of(
+                rates_by_class(measured.rates, classes),
+                alt="firing rates of each layer for inputs of each class",
+                caption=words,
+            ),
         ],
     )
 
@@ -173,7 +184,10 @@ def time_section(measured: Measured, config: SpikingClassifierConfig) -> Section
         "inputs is within one per cent of its last value."
     )
     figure = accuracy_by_time(measured.accuracy, config.dt)
-    return Section("How soon it knows", [Text(words), Picture.of(figure, alt="accuracy against the time for which the network is read")])
+    return Section(
+        "How soon it knows",
+        [Text(words), Picture.of(figure, alt="accuracy against the time for which the network is read")],
+    )
 
 
 RECIPE = Recipe(SpikingClassifierOptions(), build, restore, own_data=OWN_DATA)

@@ -18,7 +18,18 @@ from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.inspection.report.spiking import FANO_WINDOW, at_random, firing, record, trains_of
 from neuropil.inspection.spike_statistics import SpikeTrains, fano_factor, interval_cv, rates
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking.network import STDP, Connection, Current, Group, Network, Poisson, Probe, Recording, Simulator, Source
+from neuropil.models.spiking.network import (
+    STDP,
+    Connection,
+    Current,
+    Group,
+    Network,
+    Poisson,
+    Probe,
+    Recording,
+    Simulator,
+    Source,
+)
 from neuropil.tasks.recipe import Recipe, Result
 from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
 from neuropil.tasks.study import Findings, Study
@@ -98,18 +109,24 @@ RASTER, MEMBRANE = 1000.0, 200.0
 
 
 class SpikingNetworkOptions(Config):
-    network: Path | None = option(None, "TOML file that describes the network; without it, an embedded one of 500 neurons")
+    network: Path | None = option(
+        None, "TOML file that describes the network; without it, an embedded one of 500 neurons"
+    )
     duration: float = option(1000.0, "how long to simulate (ms)")
     settle: float = option(200.0, "how long before that, unrecorded, until it has settled (ms)", low=0)
     dt: float = option(0.1, "step (ms)")
 
 
 def build(options: SpikingNetworkOptions, seed: int) -> Study:
-    described = parse_network(EMBEDDED, "the embedded network") if options.network is None else read_network(options.network)
+    described = (
+        parse_network(EMBEDDED, "the embedded network") if options.network is None else read_network(options.network)
+    )
     network = network_of(described)
     Simulator.require(network, options.dt, options.duration)
     source = "the embedded network" if options.network is None else options.network.name
-    return Study("spiking network", lambda folder, display: _compute(options, network, seed, folder, display), {"source": source})
+    return Study(
+        "spiking network", lambda folder, display: _compute(options, network, seed, folder, display), {"source": source}
+    )
 
 
 def network_of(file: NetworkFile) -> Network:
@@ -139,7 +156,11 @@ def _connection(table: Mapping[str, Any]) -> Connection:
 
 def _compute(options: SpikingNetworkOptions, network: Network, seed: int, folder: Path, display: Display) -> Findings:
     simulator = Simulator(network, dt=options.dt, seed=seed)
-    first = {place: simulator.synapses(place).weights.copy() for place, each in enumerate(network.connections) if each.stdp is not None}
+    first = {
+        place: simulator.synapses(place).weights.copy()
+        for place, each in enumerate(network.connections)
+        if each.stdp is not None
+    }
     whole = options.settle + options.duration
 
     def tell(share: float) -> None:
@@ -150,7 +171,11 @@ def _compute(options: SpikingNetworkOptions, network: Network, seed: int, folder
     _write(folder, recording)
     trains = {group.name: trains_of(recording, group.name) for group in network.groups}
     found = {name: (firing(train), firing(at_random(train, seed))) for name, train in trains.items()}
-    sections = [_raster_section(network, recording), *_membrane_sections(network, recording), _statistics_section(network, trains, found)]
+    sections = [
+        _raster_section(network, recording),
+        *_membrane_sections(network, recording),
+        _statistics_section(network, trains, found),
+    ]
     if first:
         sections.append(_learning_section(network, first, recording))
     return Findings(_results(found), [*sections, _network_section(network, simulator)])
@@ -158,13 +183,23 @@ def _compute(options: SpikingNetworkOptions, network: Network, seed: int, folder
 
 def _results(found: Mapping[str, tuple[dict[str, float], dict[str, float]]]) -> list[Result]:
     """Every group, and the same at random."""
-    return [result for name, (own, random) in found.items() for result in (Result(name, own), Result(f"{name}, if it were random", random))]
+    return [
+        result
+        for name, (own, random) in found.items()
+        for result in (Result(name, own), Result(f"{name}, if it were random", random))
+    ]
 
 
 def _write(folder: Path, recording: Recording) -> None:
-    spikes = {f"{name}_{part}": values for name, train in recording.spikes.items() for part, values in train._asdict().items()}
+    spikes = {
+        f"{name}_{part}": values for name, train in recording.spikes.items() for part, values in train._asdict().items()
+    }
     write_arrays(folder / SPIKES, **spikes)
-    write_arrays(folder / TRACES, times=recording.times, **{f"{name}_voltages": values for name, values in recording.voltages.items()})
+    write_arrays(
+        folder / TRACES,
+        times=recording.times,
+        **{f"{name}_voltages": values for name, values in recording.voltages.items()},
+    )
 
 
 def _raster_section(network: Network, recording: Recording) -> Section:
@@ -180,7 +215,9 @@ def _raster_section(network: Network, recording: Recording) -> Section:
         words += f" Of large groups {MOST_DRAWN} neurons are shown."
     end = recording.start + recording.duration
     figure = spike_pictures.raster(shown, sizes, duration=end, start=start)
-    return Section("Who fires when", [Text(words), Picture.of(figure, alt="raster of the spikes of each group, with rates below")])
+    return Section(
+        "Who fires when", [Text(words), Picture.of(figure, alt="raster of the spikes of each group, with rates below")]
+    )
 
 
 def _membrane_sections(network: Network, recording: Recording) -> list[Section]:
@@ -195,7 +232,9 @@ def _membrane_sections(network: Network, recording: Recording) -> list[Section]:
     last = recording.times > recording.start + recording.duration - MEMBRANE
     for name, voltages in recording.voltages.items():
         group = network.neurons(name)
-        watched = [neuron for probe in network.probes if probe.group == name for neuron in probe.neurons][:MOST_MEMBRANES]
+        watched = [neuron for probe in network.probes if probe.group == name for neuron in probe.neurons][
+            :MOST_MEMBRANES
+        ]
         times, neurons = recording.spikes[name]
         begin = float(recording.times[last][0]) - recording.dt
         trains = [times[(neurons == neuron) & (times > begin)] - begin for neuron in watched]
@@ -245,9 +284,14 @@ def _statistics_section(
 
 def _learning_section(network: Network, first: Mapping[int, Any], recording: Recording) -> Section:
     words = "Plastic synapses have grown where their spikes came before those of their targets, and shrunk where they came after."
-    weights = {network.connections[place].name: (before, recording.synapses[place].weights) for place, before in first.items()}
+    weights = {
+        network.connections[place].name: (before, recording.synapses[place].weights) for place, before in first.items()
+    }
     figure = network_pictures.learned_weights(weights)
-    rows = [[name, float(before.mean()), float(after.mean()), float(after.std())] for name, (before, after) in weights.items()]
+    rows = [
+        [name, float(before.mean()), float(after.mean()), float(after.std())]
+        for name, (before, after) in weights.items()
+    ]
     table = Table(["connection", "mean before", "mean after", "spread after"], rows)
     return Section("What was learned", [Text(words), Picture.of(figure, alt="weights before and after"), table])
 
@@ -274,7 +318,9 @@ def _kind(group: Group | Source) -> str:
     if isinstance(group, Source):
         return f"fires at random with {group.rate:g} Hz"
     neuron = group.neurons
-    return f"τ_m {neuron.tau_m:g} ms, τ_ref {neuron.tau_ref:g} ms, threshold {neuron.threshold:g}, reset {neuron.reset:g}"
+    return (
+        f"τ_m {neuron.tau_m:g} ms, τ_ref {neuron.tau_ref:g} ms, threshold {neuron.threshold:g}, reset {neuron.reset:g}"
+    )
 
 
 RECIPE = Recipe(SpikingNetworkOptions(), build, verb="simulate")

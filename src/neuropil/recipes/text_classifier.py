@@ -25,7 +25,9 @@ from neuropil.training.loop import TrainingConfig, pick_device
 class TextClassifierOptions(Config):
     data: LabelledTextConfig = LabelledTextConfig()
     reading: ReadingConfig = ReadingConfig(tokens="bpe", vocabulary=8_000)
-    model: SequenceConfig = SequenceConfig(cell="gru", units=128, embedding=128, bidirectional=True, pooling="max", dropout=0.5)
+    model: SequenceConfig = SequenceConfig(
+        cell="gru", units=128, embedding=128, bidirectional=True, pooling="max", dropout=0.5
+    )
     objective: TextObjective = TextObjective(label_smoothing=0.1, word_dropout=0.2)
     training: TrainingConfig = TrainingConfig(epochs=10, batch_size=64, learning_rate=2e-3, clip=1.0)
 
@@ -42,7 +44,9 @@ OWN_DATA = TextClassifierOptions(
 def build(options: TextClassifierOptions, seed: int) -> TextClassification:
     splits = prepare_labelled_texts(options.data, seed)
     reader = Reader.learn(splits.train.texts, options.reading)
-    config = dataclasses.replace(options.model, shape="many_to_one", tokens=len(reader.tokenizer), outputs=len(splits.train.classes))
+    config = dataclasses.replace(
+        options.model, shape="many_to_one", tokens=len(reader.tokenizer), outputs=len(splits.train.classes)
+    )
     model = initialised(lambda: Sequence(config), seed).to(pick_device(options.training.device))
     begin_alike(model.embedding)
     return TextClassification(

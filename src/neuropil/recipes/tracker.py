@@ -19,7 +19,9 @@ from neuropil.training.loop import TrainingConfig
 
 
 class TrackingConfig(Config):
-    window: int = option(64, "frames that are learned from at once; longer films are cut into pieces for training", low=2)
+    window: int = option(
+        64, "frames that are learned from at once; longer films are cut into pieces for training", low=2
+    )
     compare: bool = option(True, "also train the same network without a memory")
 
 
@@ -27,7 +29,9 @@ class TrackerOptions(Config):
     data: FilmDataConfig = FilmDataConfig()
     model: TrackerConfig = dataclasses.replace(SIZES["base"], width=8)
     tracking: TrackingConfig = TrackingConfig()
-    training: TrainingConfig = TrainingConfig(epochs=8, batch_size=16, learning_rate=4e-3, warmup=0.05, clip=1.0, keep="last")
+    training: TrainingConfig = TrainingConfig(
+        epochs=8, batch_size=16, learning_rate=4e-3, warmup=0.05, clip=1.0, keep="last"
+    )
 
 
 OWN_DATA = TrackerOptions(

@@ -11,7 +11,14 @@ from neuropil.errors import InputError
 from neuropil.models.transformer import SIZES, Transformer, TransformerConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.translation.experiment import Translating, TranslationObjective, Translator, Vocabulary, VocabularyConfig, columns_of
+from neuropil.tasks.translation.experiment import (
+    Translating,
+    TranslationObjective,
+    Translator,
+    Vocabulary,
+    VocabularyConfig,
+    columns_of,
+)
 from neuropil.training.loop import TrainingConfig
 
 

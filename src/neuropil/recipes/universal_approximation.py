@@ -23,7 +23,12 @@ from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.errors import InputError
 from neuropil.inspection import pictures
 from neuropil.inspection.report.page import Picture, Section, Table, Text
-from neuropil.models.universal_approximation import UniversalApproximator, UniversalApproximatorConfig, approximate, finite_values
+from neuropil.models.universal_approximation import (
+    UniversalApproximator,
+    UniversalApproximatorConfig,
+    approximate,
+    finite_values,
+)
 from neuropil.parts.expression import Expression
 from neuropil.tasks.classification.experiment import ObjectiveConfig, learner_for
 from neuropil.tasks.recipe import Recipe, Result
@@ -41,14 +46,18 @@ TRAINING_POINTS = 1024
 
 
 class UniversalApproximationOptions(Config):
-    function: str = option("sin(3*x) + 0.3*x^2", "what to approximate: an expression of x with + - * / ^, sin, exp, abs, max and others")
+    function: str = option(
+        "sin(3*x) + 0.3*x^2", "what to approximate: an expression of x with + - * / ^, sin, exp, abs, max and others"
+    )
     net: UniversalApproximatorConfig = UniversalApproximatorConfig(units=64, low=-3.0, high=3.0)
     epochs: int = option(400, "passes of gradient descent for the network that is trained beside it", low=1)
 
 
 def build(options: UniversalApproximationOptions, seed: int) -> Study:
     function = Expression(options.function)
-    UniversalApproximator(options.net).fit(function)  # a function that is not finite somewhere is refused here, before a folder is made
+    UniversalApproximator(options.net).fit(
+        function
+    )  # a function that is not finite somewhere is refused here, before a folder is made
 
     def compute(folder: Path, display: Display) -> Findings:
         errors = {}
@@ -64,7 +73,9 @@ def build(options: UniversalApproximationOptions, seed: int) -> Study:
             Result("construction", {"largest_error": errors[options.net.units][0]}),
             Result("what the proof promises", {"largest_error": errors[options.net.units][1]}),
             Result(f"{options.net.units} logistic units, trained", {"largest_error": trained}),
-            Result(f"polynomial of {options.net.units} coefficients", {"largest_error": polynomial_error(net, function)}),
+            Result(
+                f"polynomial of {options.net.units} coefficients", {"largest_error": polynomial_error(net, function)}
+            ),
         ]
         sections = [
             _picture_section(net, function, errors),
@@ -88,9 +99,13 @@ def _trained_error(
     x = torch.linspace(config.low, config.high, TRAINING_POINTS, dtype=torch.float64)
     schema = Schema(kind="table", shape=(1,), classes=())
     examples = Examples(x.float()[:, None], finite_values(function, x).float()[:, None], schema, options.function)
-    learner = learner_for(new_mlp(examples, seed, hidden=(config.units,), activation="logistic", dropout=0.0), schema, ObjectiveConfig())
+    learner = learner_for(
+        new_mlp(examples, seed, hidden=(config.units,), activation="logistic", dropout=0.0), schema, ObjectiveConfig()
+    )
     training = TrainingConfig(epochs=options.epochs, learning_rate=0.1, optimizer="adam", weight_decay=0.0)
-    train_trial(folder, "trained units", learner, shuffled(examples, training.batch_size, seed), None, training, seed=seed)
+    train_trial(
+        folder, "trained units", learner, shuffled(examples, training.batch_size, seed), None, training, seed=seed
+    )
     with torch.no_grad():
         answers = learner.model(net.grid().float()[:, None])[:, 0]
     return (answers - function(net.grid())).abs().max().item()
@@ -110,7 +125,9 @@ def polynomial_error(net: UniversalApproximator, function: Expression) -> float:
 # --- the report ----------------------------------------------------------------------------------------------------------------------
 
 
-def _picture_section(net: UniversalApproximator, function: Expression, errors: Mapping[int, tuple[float, float]]) -> Section:
+def _picture_section(
+    net: UniversalApproximator, function: Expression, errors: Mapping[int, tuple[float, float]]
+) -> Section:
     x = torch.linspace(net.config.low, net.config.high, DRAWN_POINTS, dtype=torch.float64)
     heights = function(net.centers())
     with torch.no_grad():
@@ -131,7 +148,8 @@ def _picture_section(net: UniversalApproximator, function: Expression, errors: M
         "logarithmic axes."
     )
     return Section(
-        "The construction", [Text(words), Picture.of(figure, alt="the function, its staircase, some pieces, and error against units")]
+        "The construction",
+        [Text(words), Picture.of(figure, alt="the function, its staircase, some pieces, and error against units")],
     )
 
 
@@ -143,11 +161,18 @@ def _error_section(errors: Mapping[int, tuple[float, float]]) -> Section:
         falls = (
             "as the proof says for a function with a bounded slope: twice the units, half the error"
             if slope < -0.8
-            else ("and −1 is what a function with a bounded slope would give: this one is too steep somewhere, or not continuous")
+            else (
+                "and −1 is what a function with a bounded slope would give: this one is too steep somewhere, or not continuous"
+            )
         )
-        words = f"From 16 units on the error falls with a slope of {slope:.2f} on logarithmic axes".replace("-", "−") + f", {falls}."
+        words = (
+            f"From 16 units on the error falls with a slope of {slope:.2f} on logarithmic axes".replace("-", "−")
+            + f", {falls}."
+        )
     rows = [[units, f"{error:.3g}", f"{bound:.3g}"] for units, (error, bound) in errors.items()]
-    return Section("Error against units", [Text(words), Table(["units", "largest error", "what the proof promises"], rows)])
+    return Section(
+        "Error against units", [Text(words), Table(["units", "largest error", "what the proof promises"], rows)]
+    )
 
 
 def _beside_section(results: Sequence[Result]) -> Section:
@@ -177,10 +202,10 @@ def _epsilon_section(config: UniversalApproximatorConfig, function: Expression) 
         except InputError:
             rows.append([f"{share * span:.3g}", f"{100 * share:g} %", "more than can be tried", "–"])
             break
-        rows.append([f"{share * span:.3g}", f"{100 * share:g} %", f"{net.config.units:,}", f"{net.error(function):.3g}"])
-    words = (
-        "For any ε there is a number of units. Here they are doubled until the bound of the proof is below ε; the real error is smaller."
-    )
+        rows.append(
+            [f"{share * span:.3g}", f"{100 * share:g} %", f"{net.config.units:,}", f"{net.error(function):.3g}"]
+        )
+    words = "For any ε there is a number of units. Here they are doubled until the bound of the proof is below ε; the real error is smaller."
     header = ["ε", "of the function's range", "units that promise it", "largest error"]
     return Section("As near as you like", [Text(words), Table(header, rows)])
 

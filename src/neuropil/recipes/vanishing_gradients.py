@@ -103,7 +103,9 @@ def build(options: VanishingGradientsOptions, seed: int) -> Study:
         for index, network in enumerate(plan):
             outcomes[network.name] = outcome = _observe(network, options, splits, seed, folder)
             accuracy = f"training accuracy {100 * outcome.train_accuracy:.1f} %"
-            display.update((index + 1) / len(plan), f"{network.name}: {outcome.kept:.3g} of the gradient kept, {accuracy}")
+            display.update(
+                (index + 1) / len(plan), f"{network.name}: {outcome.kept:.3g} of the gradient kept, {accuracy}"
+            )
         sections = [
             _depth_section(options, outcomes),
             _words_section(outcomes),
@@ -139,7 +141,9 @@ def _observe(network: Network, options: VanishingGradientsOptions, splits: Split
         history = train_trial(folder, network.name, learner, batches, validation, config, seed=seed)
     except DivergedError as error:
         stopped = error.got
-    return Outcome(profile, history, score(learner, splits.test)["accuracy"], score(learner, splits.train)["accuracy"], stopped)
+    return Outcome(
+        profile, history, score(learner, splits.test)["accuracy"], score(learner, splits.train)["accuracy"], stopped
+    )
 
 
 def _new_network(network: Network, options: VanishingGradientsOptions, train: Examples, seed: int) -> MLP:
@@ -154,8 +158,13 @@ def _results(outcomes: Mapping[str, Outcome]) -> list[Result]:
     """A remedy, the patient, then all others."""
     order = ["logistic, batch norm", "logistic"]
     return [
-        Result(name, {"accuracy": outcome.accuracy, "train_accuracy": outcome.train_accuracy, "gradient_kept": outcome.kept})
-        for name, outcome in sorted(outcomes.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))
+        Result(
+            name,
+            {"accuracy": outcome.accuracy, "train_accuracy": outcome.train_accuracy, "gradient_kept": outcome.kept},
+        )
+        for name, outcome in sorted(
+            outcomes.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)
+        )
     ]
 
 
@@ -174,12 +183,17 @@ def _depth_section(options: VanishingGradientsOptions, outcomes: Mapping[str, Ou
     )
     shown = {name: outcome.profile for name, outcome in outcomes.items() if name != "the same, clipped"}
     figure = pictures.gradient_flow(shown, bound=STEEPEST_LOGISTIC)
-    return Section("The gradient at each layer", [Text(words), Picture.of(figure, alt="gradient norm of each layer of each network")])
+    return Section(
+        "The gradient at each layer",
+        [Text(words), Picture.of(figure, alt="gradient norm of each layer of each network")],
+    )
 
 
 def _words_section(outcomes: Mapping[str, Outcome]) -> Section:
     words = "The same in words, as `neuropil inspect RUN --gradients` says it of any trained model."
-    rows = [[name, " ".join(diagnose(outcome.profile))] for name, outcome in outcomes.items() if name != "the same, clipped"]
+    rows = [
+        [name, " ".join(diagnose(outcome.profile))] for name, outcome in outcomes.items() if name != "the same, clipped"
+    ]
     return Section("The diagnosis", [Text(words), Table(["network", "what its gradients say"], rows)])
 
 
@@ -207,7 +221,10 @@ def _training_section(options: VanishingGradientsOptions, outcomes: Mapping[str,
         "What it does to learning",
         [
             Text(words),
-            Picture.of(pictures.learning_curves(histories, "accuracy"), alt="validation accuracy of each network against the epoch"),
+            Picture.of(
+                pictures.learning_curves(histories, "accuracy"),
+                alt="validation accuracy of each network against the epoch",
+            ),
             Table(["network", "gradient kept", "train accuracy", "test accuracy", "training"], rows),
         ],
     )
@@ -229,7 +246,9 @@ def _time_section(options: VanishingGradientsOptions, train: Examples, seed: int
         "them. An LSTM whose forget gates stand open carries its memory on by addition, and its gradient with it."
     )
     rows = [[name, " ".join(diagnose(profile))] for name, profile in networks.items()]
-    figure = Picture.of(pictures.gradient_through_time(profiles | networks), alt="gradient norm against steps back in time")
+    figure = Picture.of(
+        pictures.gradient_through_time(profiles | networks), alt="gradient norm against steps back in time"
+    )
     return Section("Back through time", [Text(words), figure, Table(["network", "what its gradient says"], rows)])
 
 
@@ -253,7 +272,9 @@ def rotating_rnn(w: float, inputs: int, seed: int) -> nn.RNN:
 def open_lstm(inputs: int, seed: int) -> nn.LSTM:
     """Gates that know nothing of the state: the memory is all that carries a gradient."""
     lstm = nn.LSTM(inputs, RECURRENT_UNITS, batch_first=True)
-    nn.init.orthogonal_(lstm.get_parameter("weight_ih_l0"), gain=SMALL_INPUTS, generator=seeded(seed, "recurrent weights"))
+    nn.init.orthogonal_(
+        lstm.get_parameter("weight_ih_l0"), gain=SMALL_INPUTS, generator=seeded(seed, "recurrent weights")
+    )
     nn.init.zeros_(lstm.get_parameter("weight_hh_l0"))
     nn.init.zeros_(lstm.get_parameter("bias_ih_l0"))
     bias = nn.init.zeros_(lstm.get_parameter("bias_hh_l0"))

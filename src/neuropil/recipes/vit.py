@@ -31,12 +31,16 @@ SHOWN = 15
 
 class PatchModelConfig(Config):
     patch: int | None = option(
-        None, "height and width of a patch in pixels; without it the smallest that fills a picture with at most 8 a side", low=1
+        None,
+        "height and width of a patch in pixels; without it the smallest that fills a picture with at most 8 a side",
+        low=1,
     )
     width: int = option(64, "numbers that stand for a patch", low=2)
     heads: int = option(4, "attention heads in each layer; they divide the width", low=1)
     layers: int = option(4, "blocks above one another", low=1)
-    dropout: float = option(0.0, "share of embeddings and of each sublayer's output that is silenced in training", low=0, high=0.95)
+    dropout: float = option(
+        0.0, "share of embeddings and of each sublayer's output that is silenced in training", low=0, high=0.95
+    )
 
     def of(self, shape: tuple[int, ...], patch: int, classes: int) -> ViTConfig:
         return ViTConfig(
@@ -56,7 +60,9 @@ class ViTOptions(Config):
     model: PatchModelConfig = PatchModelConfig()
     objective: ObjectiveConfig = ObjectiveConfig(label_smoothing=0.1)
     augment: Augment = Augment(shift=0.5, rotate=10, zoom=0.1)
-    training: TrainingConfig = TrainingConfig(updates=2_000, learning_rate=2e-3, weight_decay=0.05, warmup=0.1, clip=1.0, keep="last")
+    training: TrainingConfig = TrainingConfig(
+        updates=2_000, learning_rate=2e-3, weight_decay=0.05, warmup=0.1, clip=1.0, keep="last"
+    )
 
 
 OWN_DATA = ViTOptions(
@@ -70,7 +76,9 @@ def build(options: ViTOptions, seed: int) -> Supervised:
     splits = prepare(options.data, seed)
     schema = splits.train.schema
     if schema.kind != "image" or not schema.classes:
-        raise InputError("the vit learns from pictures with class labels", got=splits.train.source, fix="train the mlp on it")
+        raise InputError(
+            "the vit learns from pictures with class labels", got=splits.train.source, fix="train the mlp on it"
+        )
     splits, patch = cut_into_patches(splits, options)
     schema = splits.train.schema
     config = options.model.of(schema.shape, patch, schema.num_outputs)

@@ -70,7 +70,9 @@ def classifier(source: str | Path) -> TextClassifier:
     model = BERTClassifier.from_pretrained(folder)
     names = settings.get("id2label", {})
     classes = tuple(str(names.get(str(number), number)) for number in range(model.config.classes))
-    reader = PieceReader(fitting_tokenizer(folder, model.config.vocabulary), PieceConfig(max_tokens=model.config.context))
+    reader = PieceReader(
+        fitting_tokenizer(folder, model.config.vocabulary), PieceConfig(max_tokens=model.config.context)
+    )
     return TextClassifier(model, reader, classes, TextColumns(None, None), masked=True)
 
 
@@ -81,7 +83,9 @@ def found(source: str | Path) -> tuple[Path, Mapping[str, Any]]:
         run.load(path)  # refuses it, and names the runs that there are
     folder = located(source, "a model")
     if not (folder / SETTINGS).exists():
-        raise InputError(f"a model is a run, or a folder with a {SETTINGS} as Hugging Face writes it", got=f"none in {str(folder)!r}")
+        raise InputError(
+            f"a model is a run, or a folder with a {SETTINGS} as Hugging Face writes it", got=f"none in {str(folder)!r}"
+        )
     return folder, read_json(folder / SETTINGS)
 
 
@@ -117,6 +121,8 @@ def open_matcher(source: str | Path) -> Matcher:
 def _is_run(folder: Path) -> bool:
     """Hugging Face's library carries our entry along when it writes a folder anew, but no history."""
     try:
-        return (folder / "metrics.jsonl").exists() and "neuropil" in json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        return (folder / "metrics.jsonl").exists() and "neuropil" in json.loads(
+            (folder / "config.json").read_text(encoding="utf-8")
+        )
     except (OSError, ValueError, TypeError):
         return False

@@ -42,7 +42,8 @@ def metric_names(results: Sequence[Result]) -> list[str]:
 def result_rows(results: Sequence[Result]) -> list[list[str]]:
     names = metric_names(results)
     return [
-        [result.name, *(metric_text(name, result.metrics[name]) if name in result.metrics else "" for name in names)] for result in results
+        [result.name, *(metric_text(name, result.metrics[name]) if name in result.metrics else "" for name in names)]
+        for result in results
     ]
 
 
@@ -60,7 +61,11 @@ def margin(results: Sequence[Result]) -> str:
     elif not falls(name) and other:  # a rate is neither good nor bad, but near what theory says or not
         words = f"{100 * abs(mine / other - 1):.2g} % away from"
     else:
-        words = f"{100 * abs(mine / other - 1):.1f} % {'below' if mine <= other else 'ABOVE'}" if other else f"{mine:.4g} against 0, as"
+        words = (
+            f"{100 * abs(mine / other - 1):.1f} % {'below' if mine <= other else 'ABOVE'}"
+            if other
+            else f"{mine:.4g} against 0, as"
+        )
     return f"{own.name}: {name.replace('_', ' ')} {metric_text(name, mine)}, {words} {baseline.name} ({metric_text(name, other)})."
 
 
@@ -68,7 +73,9 @@ def _result_sections(results: Sequence[Result]) -> list[Section]:
     if not results:
         return []
     names = metric_names(results)
-    cards = [_card(results, result, name) for result, name in itertools.product(results[:2], names) if name in result.metrics]
+    cards = [
+        _card(results, result, name) for result, name in itertools.product(results[:2], names) if name in result.metrics
+    ]
     table = Table(["", *(name.replace("_", " ") for name in names)], result_rows(results))
     words = [Text(margin(results))] if margin(results) else []
     return [Section("Result", [Numbers(cards[:4]), *words, table])]

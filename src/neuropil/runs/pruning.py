@@ -51,11 +51,17 @@ def parse_share(text: str, num_heads: int) -> int:
     raise InputError(rule, got=f"{text!r}")
 
 
-def prune(run: Run, heads: str, *, by: Measure = "gradient", out: Path | None = None, show_progress: bool = True) -> Run:
+def prune(
+    run: Run, heads: str, *, by: Measure = "gradient", out: Path | None = None, show_progress: bool = True
+) -> Run:
     """A new run without the heads that are worth least, whose report says what that costs and what it saves."""
     experiment = run.experiment()
     if not isinstance(experiment, Teaching) or not heads_of(experiment.model):
-        raise RunError(f"{run.folder} must hold a model with attention heads", got=f"a run of {run.name}", fix="prune a transformer")
+        raise RunError(
+            f"{run.folder} must hold a model with attention heads",
+            got=f"a run of {run.name}",
+            fix="prune a transformer",
+        )
     load_model(run.weights, experiment.model)
     model = experiment.model.eval()
     count = parse_share(heads, sum(attention.heads for attention in heads_of(model).values()))
@@ -93,13 +99,17 @@ def prune(run: Run, heads: str, *, by: Measure = "gradient", out: Path | None = 
     ]
     _write(folder, run, settings, results, model)
     title = f"neuropil · {run.name} without {gone}"
-    write_report(folder / "report.html", Report(title, f"What is left of {run.folder.name}, and what it still can do.", sections))
+    write_report(
+        folder / "report.html", Report(title, f"What is left of {run.folder.name}, and what it still can do.", sections)
+    )
     return Run(folder, settings)
 
 
 def _importance(experiment: Teaching, batches: Sequence[Batch], by: Measure) -> Heads:
     if by == "gradient":
-        return gradient_importance(experiment.model, (partial(_mean_loss, experiment.learner, batch) for batch in batches))
+        return gradient_importance(
+            experiment.model, (partial(_mean_loss, experiment.learner, batch) for batch in batches)
+        )
     return leave_one_out(experiment.model, lambda: _loss(experiment, batches))
 
 
@@ -124,7 +134,9 @@ class _Some:
         return iter(self.batches[start:])
 
 
-def _loss_by_share(experiment: Teaching, batches: Sequence[Batch], importance: Heads, display: Display) -> dict[int, float]:
+def _loss_by_share(
+    experiment: Teaching, batches: Sequence[Batch], importance: Heads, display: Display
+) -> dict[int, float]:
     """Validation loss when the least important heads are masked, from none to all."""
     total = sum(len(values) for values in importance.values())
     curve = {}
@@ -157,7 +169,9 @@ def _speed(whole: Learner, pruned: Learner, batch: Batch) -> _Speed:
     return _Speed(ratio, *(1e3 * statistics.median(taken) for taken in seconds.values()))
 
 
-def _write(folder: Path, run: Run, settings: Mapping[str, object], results: Sequence[Result], model: torch.nn.Module) -> None:
+def _write(
+    folder: Path, run: Run, settings: Mapping[str, object], results: Sequence[Result], model: torch.nn.Module
+) -> None:
     for path in run.folder.glob("tokenizer*.json"):
         with replacing(folder / path.name) as part:
             shutil.copyfile(path, part)
@@ -170,7 +184,9 @@ def _write(folder: Path, run: Run, settings: Mapping[str, object], results: Sequ
 # --- the report --------------------------------------------------------------------------------------------------------------------
 
 
-def _cost_section(results: Sequence[Result], masked: Result, speed: _Speed, whole_size: int, pruned_size: int) -> Section:
+def _cost_section(
+    results: Sequence[Result], masked: Result, speed: _Speed, whole_size: int, pruned_size: int
+) -> Section:
     after, before = results
     name = metric_names(results)[0]
     numbers = [
@@ -182,7 +198,8 @@ def _cost_section(results: Sequence[Result], masked: Result, speed: _Speed, whol
     rows = result_rows([*results, Result("masked, not removed", masked.metrics)])
     words = "The heads are gone, with their rows and columns of the weights; masking them gives the same answers and saves nothing."
     return Section(
-        "What it costs", [Numbers(numbers), Text(words), Table(["", *(n.replace("_", " ") for n in metric_names(results))], rows)]
+        "What it costs",
+        [Numbers(numbers), Text(words), Table(["", *(n.replace("_", " ") for n in metric_names(results))], rows)],
     )
 
 
@@ -192,10 +209,14 @@ def _heads_section(importance: Heads, removed: Mapping[str, Sequence[int]], by: 
         "leave_one_out": "By how much the loss rises without each head, in units of its layer; the crossed ones are removed.",
     }
     figure = pictures.head_importance({name: values.numpy() for name, values in importance.items()}, removed)
-    return Section("What each head is worth", [Text(words[by]), Picture.of(figure, alt="importance of each head of each layer")])
+    return Section(
+        "What each head is worth", [Text(words[by]), Picture.of(figure, alt="importance of each head of each layer")]
+    )
 
 
 def _curve_section(curve: Mapping[int, float]) -> Section:
     figure = pictures.loss_by_heads(curve)
     words = "Validation loss while the least important heads are masked one after another, from none to all of them."
-    return Section("How many heads it needs", [Text(words), Picture.of(figure, alt="loss against the number of masked heads")])
+    return Section(
+        "How many heads it needs", [Text(words), Picture.of(figure, alt="loss against the number of masked heads")]
+    )

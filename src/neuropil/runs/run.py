@@ -86,7 +86,9 @@ class Run:
     @cached_property
     def trained(self) -> Trained:
         if self.recipe.restore is None:
-            raise RunError(f"{self.folder} must hold a model for this", got=f"a run of {self.name}, which only makes a report")
+            raise RunError(
+                f"{self.folder} must hold a model for this", got=f"a run of {self.name}, which only makes a report"
+            )
         trained = self.recipe.restore(self.settings["facts"], self.folder)
         load_model(self.weights, trained.model)
         trained.model.eval()
@@ -97,7 +99,9 @@ class Run:
         path = self.folder / "model.safetensors"
         if not path.exists():
             raise RunError(
-                f"{self.folder} must hold model.safetensors", got="a run without it", fix=f"finish it with neuropil resume {self.folder}"
+                f"{self.folder} must hold model.safetensors",
+                got="a run without it",
+                fix=f"finish it with neuropil resume {self.folder}",
             )
         return path
 
@@ -112,13 +116,19 @@ class Run:
 
     def translate(self, texts: str | Sequence[str], *, beam: int = 1, length_penalty: float = 0.6) -> Any:
         """One translation for a text, or a list for several; a wider beam is slower and often a little better."""
-        found = self.translator.translate([texts] if isinstance(texts, str) else texts, beam_width=beam, length_penalty=length_penalty)
+        found = self.translator.translate(
+            [texts] if isinstance(texts, str) else texts, beam_width=beam, length_penalty=length_penalty
+        )
         return found.texts[0] if isinstance(texts, str) else found.texts
 
     @property
     def translator(self) -> Translator:
         if not isinstance(self.trained, Translator):
-            raise RunError(f"{self.folder} must hold a model that translates", got=f"a run of {self.name}", fix="train a transformer")
+            raise RunError(
+                f"{self.folder} must hold a model that translates",
+                got=f"a run of {self.name}",
+                fix="train a transformer",
+            )
         return self.trained
 
     def generate(
@@ -141,7 +151,11 @@ class Run:
     @property
     def writer(self) -> LanguageModel[Any]:
         if not isinstance(self.trained, LanguageModel):
-            raise RunError(f"{self.folder} must hold a model that goes on with texts", got=f"a run of {self.name}", fix="train a gpt2")
+            raise RunError(
+                f"{self.folder} must hold a model that goes on with texts",
+                got=f"a run of {self.name}",
+                fix="train a gpt2",
+            )
         return self.trained
 
     def evaluate(self, data: str | Path | Sequence[str | Path] | None = None) -> dict[str, float]:
@@ -172,22 +186,30 @@ class Run:
         return experiment
 
 
-def train(name: str, *, out: str | Path | None = None, seed: int = 0, show_progress: bool = True, **options: Any) -> Run:
+def train(
+    name: str, *, out: str | Path | None = None, seed: int = 0, show_progress: bool = True, **options: Any
+) -> Run:
     """Train a system by its name in `neuropil list`; `options` are those that `neuropil show NAME` lists."""
     if options.get("minutes") is not None and options.get("epochs") is not None:
         raise InputError("a run ends after epochs or after minutes", got="both", fix="give one of them")
     return _start("train", name, out, seed, show_progress, options)
 
 
-def simulate(name: str | Path, *, out: str | Path | None = None, seed: int = 0, show_progress: bool = True, **options: Any) -> Run:
+def simulate(
+    name: str | Path, *, out: str | Path | None = None, seed: int = 0, show_progress: bool = True, **options: Any
+) -> Run:
     """Simulate a system by its name in `neuropil list`, or the network that a TOML file describes; `options` as for `train`."""
     system, network = recipes.find_simulation(name)
     if network and options.get("network"):
-        raise InputError("a simulation is of one network", got=f"{str(name)!r} and {str(options['network'])!r}", fix="leave one out")
+        raise InputError(
+            "a simulation is of one network", got=f"{str(name)!r} and {str(options['network'])!r}", fix="leave one out"
+        )
     return _start("simulate", system.name, out, seed, show_progress, options | network)
 
 
-def _start(verb: Verb, name: str, out: str | Path | None, seed: int, show_progress: bool, options: dict[str, Any]) -> Run:
+def _start(
+    verb: Verb, name: str, out: str | Path | None, seed: int, show_progress: bool, options: dict[str, Any]
+) -> Run:
     name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
     defaults = recipe.defaults(own_data=bool(options.get("data")))
     chosen = defaults.override(**options)
@@ -220,7 +242,11 @@ def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
     """Evaluate a run again and write its report anew, training first what is not yet trained."""
     run = load(folder)
     if "removed_heads" in run.settings:
-        raise RunError("the report of a pruned run is written by neuropil prune", got=f"{str(folder)!r}", fix="prune the first run again")
+        raise RunError(
+            "the report of a pruned run is written by neuropil prune",
+            got=f"{str(folder)!r}",
+            fix="prune the first run again",
+        )
     return _complete(run, run.experiment(), show_progress)
 
 
@@ -236,13 +262,17 @@ def load(folder: str | Path) -> Run:
         missing = {"recipe", "seed", "options", "facts", "command"} - set(settings)
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(
-            f"{path} must be the JSON that neuropil wrote", got=f"a damaged file ({error})", fix="train again or restore it"
+            f"{path} must be the JSON that neuropil wrote",
+            got=f"a damaged file ({error})",
+            fix="train again or restore it",
         ) from error
     if written > FORMAT:
         raise RunError(f"{folder} must have format {FORMAT} or older", got=f"format {written}", fix="upgrade neuropil")
     if missing:
         raise RunError(
-            f"{path} must be the JSON that neuropil wrote", got=f"one without {', '.join(sorted(missing))}", fix="train again or restore it"
+            f"{path} must be the JSON that neuropil wrote",
+            got=f"one without {', '.join(sorted(missing))}",
+            fix="train again or restore it",
         )
     return Run(folder, settings)
 
@@ -270,7 +300,9 @@ def _files(experiment: Experiment, settings: dict[str, Any]) -> dict[str, dict[s
     files = model.published_files() if isinstance(model, Published) else {}
     theirs, facts = dict(files.get("config.json", {})), settings["facts"]
     if "id2label" in theirs:
-        theirs["id2label"] = dict(zip(theirs["id2label"], facts.get("classes") or facts["schema"]["classes"], strict=True))
+        theirs["id2label"] = dict(
+            zip(theirs["id2label"], facts.get("classes") or facts["schema"]["classes"], strict=True)
+        )
     return files | {"config.json": {**theirs, "neuropil": settings}}
 
 
@@ -279,7 +311,11 @@ def new_folder(usual: Path, out: str | Path | None) -> Path:
     if out is not None:
         folder = Path(out)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise InputError("the output folder must be new or empty", got=f"{str(folder)!r}", fix="choose another, or neuropil resume it")
+            raise InputError(
+                "the output folder must be new or empty",
+                got=f"{str(folder)!r}",
+                fix="choose another, or neuropil resume it",
+            )
     else:
         numbered = (usual.with_name(f"{usual.name}-{number}") for number in itertools.count(2))
         folder = next(path for path in itertools.chain([usual], numbered) if not path.exists())
@@ -290,7 +326,11 @@ def new_folder(usual: Path, out: str | Path | None) -> Path:
 def _nearby_runs(folder: Path) -> str:
     parent = folder.parent if folder.parent.is_dir() else Path("runs")
     runs = sorted(path.parent for path in parent.glob("*/config.json"))
-    return f"the newest here is {max(runs, key=lambda run: run.stat().st_mtime)}" if runs else "make one with neuropil train cnn"
+    return (
+        f"the newest here is {max(runs, key=lambda run: run.stat().st_mtime)}"
+        if runs
+        else "make one with neuropil train cnn"
+    )
 
 
 def _with_whole_paths(options: Config) -> Config:

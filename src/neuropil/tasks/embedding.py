@@ -29,7 +29,9 @@ def similarities(texts: Sequence[str], vectors: Float[Tensor, "text width"]) -> 
     """Header and rows: the cosine of each text with each."""
     if len(texts) > MOST_SHOWN:
         raise InputError(
-            f"how alike texts are is shown for up to {MOST_SHOWN}", got=f"{len(texts):,}", fix="write the vectors with --out vectors.npy"
+            f"how alike texts are is shown for up to {MOST_SHOWN}",
+            got=f"{len(texts):,}",
+            fix="write the vectors with --out vectors.npy",
         )
     cosines = (vectors @ vectors.mT).tolist()
     rows = [

@@ -40,7 +40,13 @@ class TextExperiment(ABC):
         change: Change,
     ):
         """`encoded` has the texts of each part, and `change` is what is done to batches of training texts."""
-        self.model, self.model_config, self.learner, self.encoded, self.training = model, model_config, learner, encoded, training
+        self.model, self.model_config, self.learner, self.encoded, self.training = (
+            model,
+            model_config,
+            learner,
+            encoded,
+            training,
+        )
         self.seed, self.name, self.parameters, self.change = seed, name, parameters, change
         self.device = next(model.parameters()).device
         one = encoded["test"].take(torch.zeros(1, dtype=torch.int64))
@@ -81,7 +87,9 @@ class TextExperiment(ABC):
     @property
     def training_batches(self) -> LengthBatches:
         size = self.training.batch_size
-        return LengthBatches(self.encoded["train"], size, self.seed, shuffle=True, change=self.change, device=self.device)
+        return LengthBatches(
+            self.encoded["train"], size, self.seed, shuffle=True, change=self.change, device=self.device
+        )
 
     @property
     def validation_batches(self) -> LengthBatches:

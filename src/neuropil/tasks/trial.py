@@ -23,7 +23,14 @@ from neuropil.training.loop import TrainingConfig, fit
 
 
 def train_trial(
-    run_folder: Path, name: str, learner: Learner, train: Batches, validation: Batches | None, config: TrainingConfig, *, seed: int
+    run_folder: Path,
+    name: str,
+    learner: Learner,
+    train: Batches,
+    validation: Batches | None,
+    config: TrainingConfig,
+    *,
+    seed: int,
 ) -> list[Row]:
     """Train in a folder of the trial's own inside the run's, so that a study that is stopped goes on with the trials that are left."""
     folder = run_folder / "trials" / re.sub(r"\W+", "-", name)
@@ -47,7 +54,9 @@ def prepare_parts(data: DataConfig, seed: int) -> Splits:
     """The data in three parts, with a validation part to watch the networks on."""
     splits = prepare(data, seed)
     if not len(splits.validation):
-        raise InputError("this study needs a validation part", got=f"validation {data.validation:g}", fix="give --validation 0.1")
+        raise InputError(
+            "this study needs a validation part", got=f"validation {data.validation:g}", fix="give --validation 0.1"
+        )
     return splits
 
 
@@ -55,7 +64,11 @@ def prepare_classes(data: DataConfig, seed: int) -> Splits:
     """The same, for studies that compare accuracies."""
     splits = prepare_parts(data, seed)
     if not splits.train.schema.classes:
-        raise InputError("this study needs data with classes", got=splits.train.source, fix="leave --data out to use the embedded digits")
+        raise InputError(
+            "this study needs data with classes",
+            got=splits.train.source,
+            fix="leave --data out to use the embedded digits",
+        )
     return splits
 
 

@@ -37,7 +37,11 @@ def save(
 
 
 def load(
-    path: Path, model: nn.Module, optimizers: Mapping[str, Optimizer], phases: Sequence[Phase], average: WeightAverage | None
+    path: Path,
+    model: nn.Module,
+    optimizers: Mapping[str, Optimizer],
+    phases: Sequence[Phase],
+    average: WeightAverage | None,
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Fill the model, the optimisers and the average; return the state and the learner's memory that were saved with them."""
     tensors, facts = read_tensors(path)

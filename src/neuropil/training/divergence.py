@@ -12,7 +12,14 @@ from neuropil.errors import DivergedError
 
 
 def diverged(
-    *, model: nn.Module, loss: Callable[[], Tensor], phase: str, value: float, step: int, learning_rate: float, kept: str
+    *,
+    model: nn.Module,
+    loss: Callable[[], Tensor],
+    phase: str,
+    value: float,
+    step: int,
+    learning_rate: float,
+    kept: str,
 ) -> DivergedError:
     """Call before the gradients of the last update are cleared; `kept` says what is left of the run."""
     parameters = dict(model.named_parameters())
@@ -26,7 +33,9 @@ def diverged(
 
 def finite(model: nn.Module) -> bool:
     """Whether every weight is a finite number; checked before a checkpoint takes the place of a good one."""
-    return all(bool(torch.isfinite(tensor).all()) for tensor in model.state_dict().values() if tensor.is_floating_point())
+    return all(
+        bool(torch.isfinite(tensor).all()) for tensor in model.state_dict().values() if tensor.is_floating_point()
+    )
 
 
 def _first_broken(model: nn.Module, parameters: Mapping[str, Parameter], loss: Callable[[], Tensor]) -> str:
@@ -50,7 +59,11 @@ def _first_broken(model: nn.Module, parameters: Mapping[str, Parameter], loss: C
     finally:
         for hook in hooks:
             hook.remove()
-    return f"{layers[0]} is the first layer whose output is not finite" if layers else "every layer is finite and only the loss is not"
+    return (
+        f"{layers[0]} is the first layer whose output is not finite"
+        if layers
+        else "every layer is finite and only the loss is not"
+    )
 
 
 def _gradient_norms(parameters: Mapping[str, Parameter]) -> str:
@@ -58,4 +71,6 @@ def _gradient_norms(parameters: Mapping[str, Parameter]) -> str:
     if not norms:
         return "no update was made before"
     largest = sorted(norms, key=lambda name: math.inf if math.isnan(norms[name]) else norms[name], reverse=True)[:3]
-    return "the largest gradient norms of the update before were " + ", ".join(f"{name} {norms[name]:.3g}" for name in largest)
+    return "the largest gradient norms of the update before were " + ", ".join(
+        f"{name} {norms[name]:.3g}" for name in largest
+    )

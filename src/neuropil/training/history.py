@@ -48,6 +48,8 @@ def _tensorboard_writer(folder: Path, step: int) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise InputError(
-            "tensorboard=True needs the tensorboard package", got="an environment without it", fix="pip install 'neuropil[tensorboard]'"
+            "tensorboard=True needs the tensorboard package",
+            got="an environment without it",
+            fix="pip install 'neuropil[tensorboard]'",
         ) from error
     return SummaryWriter(str(folder), purge_step=step or None)

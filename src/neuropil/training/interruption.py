@@ -27,7 +27,9 @@ class StopRequest:
         self.previous = {number: signal.signal(number, self._note) for number in self.signals}
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for number, handler in self.previous.items():
             signal.signal(number, handler)
 

@@ -43,7 +43,9 @@ class TrainingConfig(Config):
     epochs: int | None = option(
         None, "passes over the training data; without it, as many as make `updates` updates, ten at the least", low=1
     )
-    updates: int = option(1000, "updates to make where epochs are not given: a small data set is passed over more often", low=1)
+    updates: int = option(
+        1000, "updates to make where epochs are not given: a small data set is passed over more often", low=1
+    )
     minutes: float | None = option(None, "train for so long, in place of a number of epochs", low=0.001)
     batch_size: int = option(64, "examples in a batch", low=1)
     optimizer: OptimizerName = option("adamw", "update rule")
@@ -56,8 +58,12 @@ class TrainingConfig(Config):
     accumulate: int = option(1, "batches whose gradients are added up before an update", low=1)
     precision: Literal["float32", "bfloat16"] = option("float32", "number format of the forward pass")
     compile: bool = option(False, "compile the model with torch.compile")
-    average: float = option(0.0, "decay of the moving average of the weights that is kept and evaluated; 0 for none", low=0, high=0.99999)
-    monitor: str = option("loss", "validation metric that picks the best weights; names with loss or error should fall, others rise")
+    average: float = option(
+        0.0, "decay of the moving average of the weights that is kept and evaluated; 0 for none", low=0, high=0.99999
+    )
+    monitor: str = option(
+        "loss", "validation metric that picks the best weights; names with loss or error should fall, others rise"
+    )
     keep: Literal["best", "last"] = option("best", "which weights the finished run holds")
     patience: int | None = option(None, "stop after so many validations without a better monitored metric", low=1)
     checkpoint_seconds: float = option(20.0, "time between two checkpoints", low=0)
@@ -96,7 +102,10 @@ def fit(
     Leaves `model.safetensors` (the weights to use, which the learner's model then holds), `checkpoint.safetensors` and
     `metrics.jsonl`; returns the rows of the latter.
     """
-    with torch.random.fork_rng(devices=_cuda_devices(learner)), _Loop(learner, train, validation, config, seed, folder) as loop:
+    with (
+        torch.random.fork_rng(devices=_cuda_devices(learner)),
+        _Loop(learner, train, validation, config, seed, folder) as loop,
+    ):
         with Display(title, show=show_progress) as display:
             loop.run(display)
         return loop.history.rows
@@ -114,11 +123,21 @@ def pick_device(name: str) -> torch.device:
 
 def require_monitor(config: TrainingConfig, metrics: Iterable[str]) -> None:
     if config.monitor not in metrics:
-        raise InputError("monitor must name a validation metric", got=f"{config.monitor!r}", fix=nearest(config.monitor, metrics))
+        raise InputError(
+            "monitor must name a validation metric", got=f"{config.monitor!r}", fix=nearest(config.monitor, metrics)
+        )
 
 
 class _Loop:
-    def __init__(self, learner: Learner, train: Batches, validation: Batches | None, config: TrainingConfig, seed: int, folder: Path):
+    def __init__(
+        self,
+        learner: Learner,
+        train: Batches,
+        validation: Batches | None,
+        config: TrainingConfig,
+        seed: int,
+        folder: Path,
+    ):
         self.learner, self.model, self.config, self.seed, self.folder = learner, learner.model, config, seed, folder
         self.train, self.validation = train, validation
         self.phases = learner.phases()
@@ -128,7 +147,9 @@ class _Loop:
         self.state = State()
         self.weights_path, self.checkpoint_path = folder / "model.safetensors", folder / "checkpoint.safetensors"
         if self.checkpoint_path.exists():
-            state, memory = checkpoint.load(self.checkpoint_path, self.model, self.optimizers, self.phases, self.average)
+            state, memory = checkpoint.load(
+                self.checkpoint_path, self.model, self.optimizers, self.phases, self.average
+            )
             self.state = State(**state)
             if isinstance(learner, Remembering):
                 learner.recall(memory)
@@ -248,7 +269,12 @@ class _Loop:
                 self.state.validations_since_best += 1
 
     def _row(self, kind: str) -> Row:
-        return {"kind": kind, "step": self.state.step, "epoch": self._epochs_done(), "seconds": round(self._elapsed(), 3)}
+        return {
+            "kind": kind,
+            "step": self.state.step,
+            "epoch": self._epochs_done(),
+            "seconds": round(self._elapsed(), 3),
+        }
 
     def _figures(self) -> str:
         state = self.state
@@ -256,7 +282,11 @@ class _Loop:
         if state.loss_count:
             parts += [f"{name} {total / state.loss_count:.4f}" for name, total in state.loss_sums.items()]
         latest = next((row for row in reversed(self.history.rows) if row["kind"] == "validation"), {})
-        parts += [f"val {name} {value:.4f}" for name, value in latest.items() if name not in ("kind", "step", "epoch", "seconds")]
+        parts += [
+            f"val {name} {value:.4f}"
+            for name, value in latest.items()
+            if name not in ("kind", "step", "epoch", "seconds")
+        ]
         parts.append(f"{self.examples / (time.monotonic() - self.opened):,.0f} examples/s")
         return "  ".join(parts)
 
@@ -291,11 +321,17 @@ class _Loop:
             return  # the next loss will not be finite either, and will say why; the checkpoint before is good
         self.state.elapsed = self._elapsed()
         memory = self.learner.memory() if isinstance(self.learner, Remembering) else {}
-        checkpoint.save(self.checkpoint_path, vars(self.state), self.model, self.optimizers, self.phases, self.average, memory)
+        checkpoint.save(
+            self.checkpoint_path, vars(self.state), self.model, self.optimizers, self.phases, self.average, memory
+        )
         self.saved_at = time.monotonic()
 
     def _stop_diverged(self, phase: Phase, batch: Batch, value: float) -> None:
-        kept = f"the last good checkpoint is in {self.folder}" if self.checkpoint_path.exists() else "no checkpoint had been written yet"
+        kept = (
+            f"the last good checkpoint is in {self.folder}"
+            if self.checkpoint_path.exists()
+            else "no checkpoint had been written yet"
+        )
         raise diverged(
             model=self.model,
             loss=lambda: phase.loss(batch),
@@ -330,7 +366,9 @@ class _Loop:
 def _require_compiler() -> None:
     """torch.compile writes C++ for a CPU; without a compiler it would fail in the middle of the first step."""
     if not any(shutil.which(name) for name in (os.environ.get("CXX", "c++"), "g++", "clang++", "cl")):
-        raise InputError("compile=True needs a C++ compiler", got="a machine without one", fix="install g++ or train without compile")
+        raise InputError(
+            "compile=True needs a C++ compiler", got="a machine without one", fix="install g++ or train without compile"
+        )
 
 
 def _groups(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
@@ -352,7 +390,9 @@ def _better(name: str, value: float, best: float) -> bool:
 
 def _seed_random_numbers(seed: int, step: int, device: torch.device) -> None:
     key = mix(seed, "update", step)
-    torch.default_generator.manual_seed(key)  # torch.manual_seed would visit every backend and cost a hundred times more
+    torch.default_generator.manual_seed(
+        key
+    )  # torch.manual_seed would visit every backend and cost a hundred times more
     if device.type == "cuda":
         torch.cuda.manual_seed(key)
 

@@ -26,7 +26,12 @@ OPTIMIZERS: dict[OptimizerName, Callable[..., Optimizer]] = {
 
 
 def build_optimizer(
-    name: OptimizerName, parameters: Mapping[str, Parameter], *, learning_rate: float, weight_decay: float = 0.0, momentum: float = 0.9
+    name: OptimizerName,
+    parameters: Mapping[str, Parameter],
+    *,
+    learning_rate: float,
+    weight_decay: float = 0.0,
+    momentum: float = 0.9,
 ) -> Optimizer:
     """Weight decay pulls on matrices and kernels only: shrinking a bias or a normalisation's scale buys no simplicity."""
     trainable = [parameter for parameter in parameters.values() if parameter.requires_grad]

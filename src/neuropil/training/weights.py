@@ -43,7 +43,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 (a safe_open file is no mapping)
     except (SafetensorError, OSError, ValueError) as error:
         raise RunError(
-            f"{path.name} must be a whole safetensors file", got=f"one that cannot be read ({error})", fix=f"restore or remove {path}"
+            f"{path.name} must be a whole safetensors file",
+            got=f"one that cannot be read ({error})",
+            fix=f"restore or remove {path}",
         ) from error
 
 

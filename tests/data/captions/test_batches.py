@@ -10,7 +10,9 @@ from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.protocols import END, PADDING, START
 
 CAPTIONS = [["a cat"], ["a dog at home", "dog"], ["a bird in the sky"], ["cat"]]
-DATA = CaptionedPictures(torch.arange(4, dtype=torch.uint8).reshape(4, 1, 1, 1).expand(4, 1, 2, 2).contiguous(), CAPTIONS, (), "four")
+DATA = CaptionedPictures(
+    torch.arange(4, dtype=torch.uint8).reshape(4, 1, 1, 1).expand(4, 1, 2, 2).contiguous(), CAPTIONS, (), "four"
+)
 TOKENIZER = Tokenizer.train(DATA.texts, "words")
 
 
@@ -44,13 +46,16 @@ def test_a_pass_has_every_caption_once(count: int, size: int, shuffle: bool, num
     found = list(batches.epoch(number))
     assert len(found) == len(batches)
     assert sorted(torch.cat([batch["source"].flatten() for batch in found]).tolist()) == list(range(count))
-    assert all(int(batch["target"].ne(PADDING).any(0).sum()) == batch["target"].shape[1] for batch in found)  # no column of padding alone
+    assert all(
+        int(batch["target"].ne(PADDING).any(0).sum()) == batch["target"].shape[1] for batch in found
+    )  # no column of padding alone
 
 
 def test_a_batch_has_captions_of_all_lengths():
     """Else batch normalisation would see in a batch what no picture shows: how much there is to say."""
     lengths = [
-        int((batch["target"] != PADDING).sum(1).unique().numel()) for batch in CaptionBatches(many(200), 20, 1, shuffle=True).epoch(0)
+        int((batch["target"] != PADDING).sum(1).unique().numel())
+        for batch in CaptionBatches(many(200), 20, 1, shuffle=True).epoch(0)
     ]
     assert min(lengths) >= 4
 

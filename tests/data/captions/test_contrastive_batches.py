@@ -21,7 +21,9 @@ def test_pictures_are_of_one_group_if_captions_lead_from_one_to_the_other(captio
     groups = caption_groups(data(captions)).tolist()
     linked = [{i} for i in range(len(captions))]
     for _ in captions:  # spread until nothing changes
-        linked = [{k for j in each for k in range(len(captions)) if set(captions[j]) & set(captions[k])} for each in linked]
+        linked = [
+            {k for j in each for k in range(len(captions)) if set(captions[j]) & set(captions[k])} for each in linked
+        ]
     for i in range(len(captions)):
         assert [groups[j] == groups[i] for j in range(len(captions))] == [j in linked[i] for j in range(len(captions))]
 
@@ -70,11 +72,16 @@ def test_captions_with_the_same_words_come_into_one_batch():
     alone, together = (MatchingBatches(matches, 10, 3, shuffle=True, alike=alike) for alike in (1, 3))
     drawn = set()
     for number in range(8):
-        batches = [[TOKENIZER.decode(row.tolist()).split() for row in batch["caption"]] for batch in together.epoch(number)]
+        batches = [
+            [TOKENIZER.decode(row.tolist()).split() for row in batch["caption"]] for batch in together.epoch(number)
+        ]
         (shared,) = [set.intersection(*map(set, batch)) for batch in batches if set.intersection(*map(set, batch))]
         drawn |= shared  # all ten captions with the word that counts most are in one batch, and so with each its mirror image
     assert len(drawn) > 1
-    assert not any(set.intersection(*(set(TOKENIZER.decode(row.tolist()).split()) for row in batch["caption"])) for batch in alone.epoch(0))
+    assert not any(
+        set.intersection(*(set(TOKENIZER.decode(row.tolist()).split()) for row in batch["caption"]))
+        for batch in alone.epoch(0)
+    )
 
 
 def test_short_captions_come_first_and_each_as_often():

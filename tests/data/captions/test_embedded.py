@@ -24,7 +24,9 @@ def splits(request: pytest.FixtureRequest) -> CaptionSplits:
 
 def test_digits_stand_on_the_raster_that_was_asked_for():
     scenes = make_scenes(60, 0, 30, seed=1, raster=3)
-    places = {place for scene in scenes.train.pictures[:, 0].numpy() for _, *corner in found_digits(scene) for place in corner}
+    places = {
+        place for scene in scenes.train.pictures[:, 0].numpy() for _, *corner in found_digits(scene) for place in corner
+    }
     assert places == {0, 3, 6, 9, 12, 15}
 
 

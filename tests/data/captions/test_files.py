@@ -18,7 +18,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_picture_with_several_captions_is_one_picture(folder: Path):
-    path = write_text(folder / "captions.csv", "image,caption", "cat.png,a cat", 'dog.png,"a dog, at home"', "cat.png,  an  animal ")
+    path = write_text(
+        folder / "captions.csv", "image,caption", "cat.png,a cat", 'dog.png,"a dog, at home"', "cat.png,  an  animal "
+    )
     data, notes = read_captions(path)
     assert data.captions == [["a cat", "an animal"], ["a dog, at home"]]
     np.testing.assert_array_equal(data.pictures[1, 0], noise(5, 7, seed=1))
@@ -36,7 +38,9 @@ def test_tabs_and_gzip_and_folders(folder: Path, name: str):
 
 
 def test_columns_may_be_named_and_pictures_may_lie_elsewhere(folder: Path, tmp_path_factory: pytest.TempPathFactory):
-    path = write_text(tmp_path_factory.mktemp("other") / "c.csv", "what,which,caption", "a cat,cat.png,no", "a dog,dog.png,no")
+    path = write_text(
+        tmp_path_factory.mktemp("other") / "c.csv", "what,which,caption", "a cat,cat.png,no", "a dog,dog.png,no"
+    )
     data, notes = read_captions(path, picture_column="which", caption_column="what", folder=folder)
     assert data.texts == ["a cat", "a dog"]
     assert notes == []

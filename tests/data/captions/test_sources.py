@@ -13,7 +13,10 @@ def table(tmp_path: Path) -> Path:
     rows = []
     for index in range(12):
         Image.fromarray(noise(4, 4, seed=index)).save(tmp_path / f"{index}.png")
-        rows += [f"{index}.png,picture {index}, said once".replace(", said", " said"), f"{index}.png,picture {index} again"]
+        rows += [
+            f"{index}.png,picture {index}, said once".replace(", said", " said"),
+            f"{index}.png,picture {index} again",
+        ]
     return write_text(tmp_path / "c.csv", "image,caption", *rows)
 
 

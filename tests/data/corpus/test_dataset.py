@@ -34,7 +34,10 @@ def test_one_long_line_is_cut_where_the_shares_say(tmp_path: Path):
 
 
 def test_gzip_and_several_files_are_read_one_after_the_other(tmp_path: Path):
-    first, second = written(tmp_path, "a.txt", b"a" * 300), written(tmp_path, "b.gz", gzip.compress("ü\r\nb".encode() * 100))
+    first, second = (
+        written(tmp_path, "a.txt", b"a" * 300),
+        written(tmp_path, "b.gz", gzip.compress("ü\r\nb".encode() * 100)),
+    )
     corpus = prepare_text(TextDataConfig(data=(first, second)))
     assert corpus.train + corpus.validation + corpus.test == "a" * 300 + "\n\n" + "ü\nb" * 100
     assert corpus.source == "602 characters (a.txt, b.gz)"
@@ -76,4 +79,7 @@ def test_a_folder_is_all_its_files_in_the_order_of_their_names(tmp_path: Path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError) as error:
         read_text([tmp_path / "empty"])
-    assert str(error.value) == f"a folder of texts must hold files, but got {(tmp_path / 'empty').as_posix()!r} without any."
+    assert (
+        str(error.value)
+        == f"a folder of texts must hold files, but got {(tmp_path / 'empty').as_posix()!r} without any."
+    )

@@ -33,7 +33,9 @@ def test_held_out_text_is_read_once_and_whole(length: int, streams: int, steps: 
 
 @settings(deadline=None, max_examples=60)
 @given(length=st.integers(2, 300), streams=st.integers(1, 12), steps=st.integers(1, 30), number=st.integers(0, 5))
-def test_training_rows_go_on_where_the_piece_before_ended_and_no_token_is_in_two_rows(length: int, streams: int, steps: int, number: int):
+def test_training_rows_go_on_where_the_piece_before_ended_and_no_token_is_in_two_rows(
+    length: int, streams: int, steps: int, number: int
+):
     training = TextStreams(text(length), streams, steps, seed=3)
     rows = joined(training, number)
     assert (rows["target"] == rows["input"] + 1).all()

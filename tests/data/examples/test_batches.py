@@ -11,7 +11,12 @@ from neuropil.protocols import Batch, Batches
 def numbered_images(count: int) -> Examples:
     """Pictures of noise whose target is their own number."""
     images = torch.randint(0, 256, (count, 1, 4, 5), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    return Examples(images, torch.arange(count), Schema(kind="image", shape=(1, 4, 5), classes=tuple(map(str, range(count)))), "noise")
+    return Examples(
+        images,
+        torch.arange(count),
+        Schema(kind="image", shape=(1, 4, 5), classes=tuple(map(str, range(count)))),
+        "noise",
+    )
 
 
 def same(a: list[Batch], b: list[Batch]) -> bool:
@@ -38,8 +43,12 @@ def test_a_pass_shows_each_example_once(count: int, size: int, seed: int, number
 
 @settings(deadline=None)
 @given(counts, sizes, seeds, st.integers(0, 9), st.integers(0, 9))
-def test_a_pass_that_goes_on_from_a_batch_is_the_tail_of_the_whole_pass(count: int, size: int, seed: int, number: int, start: int):
-    batches = ExampleBatches(numbered_images(count), size, seed, shuffle=True, augment=Augment(shift=2, rotate=30, zoom=0.3, flip=True))
+def test_a_pass_that_goes_on_from_a_batch_is_the_tail_of_the_whole_pass(
+    count: int, size: int, seed: int, number: int, start: int
+):
+    batches = ExampleBatches(
+        numbered_images(count), size, seed, shuffle=True, augment=Augment(shift=2, rotate=30, zoom=0.3, flip=True)
+    )
     assert same(list(batches.epoch(number, start)), list(batches.epoch(number))[start:])
 
 
@@ -75,6 +84,8 @@ def test_batches_arrive_on_the_device():
 @settings(deadline=None)
 @given(st.integers(2, 300), st.integers(2, 70))
 def test_no_batch_of_several_has_a_single_example(count: int, size: int):
-    sizes = [len(batch["target"]) for batch in ExampleBatches(numbered_images(count), size, seed=0, shuffle=True).epoch(0)]
+    sizes = [
+        len(batch["target"]) for batch in ExampleBatches(numbered_images(count), size, seed=0, shuffle=True).epoch(0)
+    ]
     assert min(sizes) > 1
     assert max(sizes) <= size + 1

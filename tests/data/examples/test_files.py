@@ -70,7 +70,8 @@ def test_the_same_digits_are_read_from_idx_from_pictures_and_from_npz(tmp_path: 
     for name, path in paths.items():
         splits = parts_of(path)
         found = [
-            torch.cat([part.targets[:, None], part.inputs.flatten(1)], dim=1) for part in (splits.train, splits.validation, splits.test)
+            torch.cat([part.targets[:, None], part.inputs.flatten(1)], dim=1)
+            for part in (splits.train, splits.validation, splits.test)
         ]
         assert set(map(tuple, torch.cat(found).tolist())) == expected
         assert splits.train.source == f"60 grey images of 8×8 in 10 classes ({name})"
@@ -96,7 +97,10 @@ def test_data_that_brings_its_own_validation_part_keeps_it(tmp_path: Path):
 
 def test_resizing_is_said_in_the_source(tmp_path: Path):
     write_images(tmp_path / "pets", {"cat": [noise(10, 8, 3)] * 2, "dog": [noise(12, 8, 3)] * 2})
-    assert parts_of(tmp_path / "pets").train.source == "4 colour images of 11×8 in 2 classes (pets, resized from several sizes)"
+    assert (
+        parts_of(tmp_path / "pets").train.source
+        == "4 colour images of 11×8 in 2 classes (pets, resized from several sizes)"
+    )
 
 
 def test_a_table_of_classes(tmp_path: Path):
@@ -162,7 +166,9 @@ def test_labelled_pictures_of_another_size_are_resized_and_arrays_are_refused(tm
 
 def test_a_labelled_table_is_read_by_the_names_of_its_columns_and_classes(tmp_path: Path):
     schema = parts_of(write_text(tmp_path / "a.csv", *ROWS), target="answer").train.schema
-    examples = read_labelled(write_text(tmp_path / "b.csv", "answer;note;colour;age", "yes;x;blue;7", "no;y;red;8"), schema)
+    examples = read_labelled(
+        write_text(tmp_path / "b.csv", "answer;note;colour;age", "yes;x;blue;7", "no;y;red;8"), schema
+    )
     assert examples.inputs.tolist() == [[7, 1, 0], [8, 0, 1]]
     assert examples.targets.tolist() == [1, 0]
     assert refusal(read_labelled, write_text(tmp_path / "c.csv", "age,colour,answer", "1,red,yse"), schema) == (
@@ -204,7 +210,9 @@ def test_inputs_of_several_kinds_are_joined(tmp_path: Path):
     write_npz(tmp_path / "a.npz", arr=noise(1, 4, 5, seed=2))
     images, names = read_inputs([tmp_path / "cat" / "0.png", tmp_path / "digits-idx3-ubyte", tmp_path / "a.npz"], GREY)
     assert names == ["0.png", "digits-idx3-ubyte[0]", "digits-idx3-ubyte[1]", "a.npz[0]"]
-    np.testing.assert_array_equal(images[:, 0], np.concatenate([noise(1, 4, 5), noise(2, 4, 5, seed=1), noise(1, 4, 5, seed=2)]))
+    np.testing.assert_array_equal(
+        images[:, 0], np.concatenate([noise(1, 4, 5), noise(2, 4, 5, seed=1), noise(1, 4, 5, seed=2)])
+    )
 
 
 def test_rows_need_no_target_and_are_named_as_in_a_spreadsheet(tmp_path: Path):
@@ -232,8 +240,12 @@ def test_a_path_that_does_not_exist_is_offered_the_nearest(tmp_path: Path, monke
     assert refusal(parts_of, Path("data/mnits")) == f"{rule}, but got 'data/mnits': did you mean 'data/mnist'?"
     assert refusal(parts_of, Path("dta/mnist")) == f"{rule}, but got 'dta/mnist': did you mean 'data'?"
     assert refusal(parts_of, Path("data/xyz")) == f"{rule}, but got 'data/xyz'."
-    assert refusal(read_labelled, Path("data/mnits"), GREY) == f"{rule}, but got 'data/mnits': did you mean 'data/mnist'?"
-    assert refusal(read_inputs, [Path("data/mnits")], GREY) == f"{rule}, but got 'data/mnits': did you mean 'data/mnist'?"
+    assert (
+        refusal(read_labelled, Path("data/mnits"), GREY) == f"{rule}, but got 'data/mnits': did you mean 'data/mnist'?"
+    )
+    assert (
+        refusal(read_inputs, [Path("data/mnits")], GREY) == f"{rule}, but got 'data/mnits': did you mean 'data/mnist'?"
+    )
 
 
 def test_the_current_folder_is_called_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -244,7 +256,10 @@ def test_the_current_folder_is_called_by_its_name(tmp_path: Path, monkeypatch: p
 
 def test_an_unknown_kind_of_file_is_refused(tmp_path: Path):
     path = write_text(tmp_path / "notes.docx", "no data")
-    assert refusal(parts_of, path) == "the data must be IDX, NPZ, CSV, TSV or images, but got notes.docx: rename it if it is one of these."
+    assert (
+        refusal(parts_of, path)
+        == "the data must be IDX, NPZ, CSV, TSV or images, but got notes.docx: rename it if it is one of these."
+    )
 
 
 def test_idx_is_known_by_how_it_begins(tmp_path: Path):
@@ -303,7 +318,9 @@ def test_a_class_that_only_the_test_part_has_is_refused(tmp_path: Path):
 
 
 def test_a_test_part_of_another_size_is_refused(tmp_path: Path):
-    path = write_npz(tmp_path / "a.npz", x=noise(4, 4, 4), y=np.array([0, 1, 0, 1]), x_test=noise(2, 5, 5), y_test=np.array([0, 1]))
+    path = write_npz(
+        tmp_path / "a.npz", x=noise(4, 4, 4), y=np.array([0, 1, 0, 1]), x_test=noise(2, 5, 5), y_test=np.array([0, 1])
+    )
     assert refusal(parts_of, path) == (
         "the test part of a.npz must hold grey images of 4×4, as the training data did, but got grey images of 5×5."
     )
@@ -316,7 +333,10 @@ def test_data_without_a_part_to_train_on_is_refused(tmp_path: Path):
 
 def test_text_to_predict_is_no_regression(tmp_path: Path):
     config = DataConfig(data=write_text(tmp_path / "a.csv", *ROWS), target="answer", task="regression")
-    assert refusal(prepare, config, 0) == "regression predicts numbers, but got labels such as 'no': use --task classification."
+    assert (
+        refusal(prepare, config, 0)
+        == "regression predicts numbers, but got labels such as 'no': use --task classification."
+    )
 
 
 def test_a_model_of_images_refuses_tables_and_a_model_of_rows_refuses_images(tmp_path: Path):

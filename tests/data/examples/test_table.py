@@ -71,7 +71,9 @@ def test_a_target_alone_is_refused(tmp_path: Path):
     assert refusal(read_table, path, "answer") == "a.csv must have columns beside its target, but got only 'answer'."
 
 
-@pytest.mark.parametrize(("cell", "got"), [("", "an empty cell"), ("NaN", "'NaN'"), ("n/a", "'n/a'"), ("?", "'?'"), ("NULL", "'NULL'")])
+@pytest.mark.parametrize(
+    ("cell", "got"), [("", "an empty cell"), ("NaN", "'NaN'"), ("n/a", "'n/a'"), ("?", "'?'"), ("NULL", "'NULL'")]
+)
 def test_a_missing_number_is_named_with_row_and_column(tmp_path: Path, cell: str, got: str):
     path = write_text(tmp_path / "a.csv", "age,answer", "1,yes", f"{cell},no", "3,yes")
     sentence = f"row 3, column 'age' of a.csv must hold a value, but got {got}: fill it in or remove the row."
@@ -95,7 +97,10 @@ def test_a_missing_text_is_named_with_row_and_column(tmp_path: Path, cell: str, 
 @pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e39"])
 def test_a_number_beyond_all_bounds_is_refused(tmp_path: Path, cell: str):
     path = write_text(tmp_path / "a.csv", "age,answer", f"{cell},yes", "2,no")
-    assert refusal(read_table, path, "answer") == f"row 2, column 'age' of a.csv must hold a finite number, but got {cell!r}."
+    assert (
+        refusal(read_table, path, "answer")
+        == f"row 2, column 'age' of a.csv must hold a finite number, but got {cell!r}."
+    )
 
 
 def test_a_column_of_too_many_texts_is_refused(tmp_path: Path):

@@ -2,7 +2,19 @@ import numpy as np
 import pytest
 import torch
 
-from neuropil.data.films.embedded import DIGIT, HIDDEN, NUM_FRAMES, SIDE, SPEED, divide_digits, draw, film, hidings, make_films, paths
+from neuropil.data.films.embedded import (
+    DIGIT,
+    HIDDEN,
+    NUM_FRAMES,
+    SIDE,
+    SPEED,
+    divide_digits,
+    draw,
+    film,
+    hidings,
+    make_films,
+    paths,
+)
 from neuropil.errors import InputError
 from real_data import digits
 

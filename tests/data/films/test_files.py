@@ -59,7 +59,10 @@ def test_what_is_wrong_with_a_table_is_said_with_its_row(root: Path):
     def refused(*rows: str, header: str = "sequence,frame,x,y") -> str:
         return refusal(read_films, table(root, *rows, header=header))
 
-    assert refused("c,0,1,1") == "row 2, column 'sequence' of positions.csv must name a folder of frames, but got 'c': it may be a, b."
+    assert (
+        refused("c,0,1,1")
+        == "row 2, column 'sequence' of positions.csv must name a folder of frames, but got 'c': it may be a, b."
+    )
     assert refused("a,frame_0001.png,1,1") == (
         "row 2, column 'frame' of positions.csv must name a frame in a, but got 'frame_0001.png': did you mean 'frame_001.png'?"
     )
@@ -74,7 +77,10 @@ def test_what_is_wrong_with_a_table_is_said_with_its_row(root: Path):
         "each frame must stand in positions.csv once, but got it in rows 2 and 3: remove one of the two."
     )
     assert refused("a,0,,") == "positions.csv must say where the object is in some frames, but got no position at all."
-    assert refused("a,0,1,1", header="sequence,frame,x,z") == "positions.csv must have the column 'y', but got sequence, frame, x, z."
+    assert (
+        refused("a,0,1,1", header="sequence,frame,x,z")
+        == "positions.csv must have the column 'y', but got sequence, frame, x, z."
+    )
     assert refused("a,0,1,1,perhaps", header="sequence,frame,x,y,hidden") == (
         "row 2, column 'hidden' of positions.csv must hold 1 or 0, but got 'perhaps'."
     )

@@ -11,11 +11,16 @@ from hypothesis import strategies as st
 from data.written_files import refusal, write_text
 from neuropil.data.formats.delimited import ROWS_PER_BLOCK, DelimitedFile
 
-texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]) | st.sampled_from('",;|\t'), max_size=6).map(str.strip)
+texts = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]) | st.sampled_from('",;|\t'), max_size=6
+).map(str.strip)
 
 
 def cells_of(path: Path) -> list[tuple[str, ...]]:
-    columns = [[text for block in DelimitedFile(path).blocks() for text in block[name].texts] for name in DelimitedFile(path).header]
+    columns = [
+        [text for block in DelimitedFile(path).blocks() for text in block[name].texts]
+        for name in DelimitedFile(path).header
+    ]
     return list(zip(*columns, strict=True))
 
 
@@ -67,7 +72,10 @@ def test_columns_without_names_of_their_own_are_refused(tmp_path: Path, lines: l
 
 def test_an_empty_file_is_refused(tmp_path: Path):
     (tmp_path / "a.csv").touch()
-    assert refusal(DelimitedFile, tmp_path / "a.csv") == "a.csv must name each of its columns in the first row, but got an empty file."
+    assert (
+        refusal(DelimitedFile, tmp_path / "a.csv")
+        == "a.csv must name each of its columns in the first row, but got an empty file."
+    )
 
 
 def test_a_header_alone_is_refused(tmp_path: Path):
@@ -78,13 +86,17 @@ def test_a_header_alone_is_refused(tmp_path: Path):
 def test_a_row_of_another_width_is_named(tmp_path: Path):
     path = write_text(tmp_path / "a.csv", "a,b", "1,2", "", "1,2,3")
     assert (
-        refusal(lambda: list(DelimitedFile(path).blocks())) == "each row of a.csv must have 2 cells, as the header has, but got 3 in row 4."
+        refusal(lambda: list(DelimitedFile(path).blocks()))
+        == "each row of a.csv must have 2 cells, as the header has, but got 3 in row 4."
     )
 
 
 def test_a_missing_column_is_offered_the_nearest(tmp_path: Path):
     table = DelimitedFile(write_text(tmp_path / "a.csv", "age,Price,colour", "1,2,3"))
-    assert refusal(table.require_column, "PRISE") == "a.csv must have the column 'PRISE', but got age, Price, colour: did you mean 'Price'?"
+    assert (
+        refusal(table.require_column, "PRISE")
+        == "a.csv must have the column 'PRISE', but got age, Price, colour: did you mean 'Price'?"
+    )
     assert refusal(table.require_column, "xyz") == "a.csv must have the column 'xyz', but got age, Price, colour."
 
 

@@ -61,7 +61,10 @@ def test_a_folder_brings_its_own_test_part(tmp_path: Path):
     write_mnist(tmp_path, "train", noise(6, 2, 2), [0, 1, 0, 1, 0, 1])
     write_mnist(tmp_path, "t10k", noise(2, 2, 2, seed=1), [1, 0], packed=True)
     reading = read_idx(tmp_path)
-    assert {name: part.labels.values.tolist() for name, part in reading.parts.items()} == {"train": [0, 1, 0, 1, 0, 1], "test": [1, 0]}
+    assert {name: part.labels.values.tolist() for name, part in reading.parts.items()} == {
+        "train": [0, 1, 0, 1, 0, 1],
+        "test": [1, 0],
+    }
     assert torch.equal(read_idx_inputs(tmp_path).values, reading.parts["test"].inputs.values)
 
 
@@ -86,7 +89,10 @@ def test_a_folder_of_labels_alone_is_refused(tmp_path: Path):
     folder = tmp_path / "mnist"
     folder.mkdir()
     write_idx(folder / "train-labels-idx1-ubyte", np.zeros(3, dtype=np.uint8))
-    assert refusal(read_idx, folder) == "the folder mnist must hold IDX images, but got labels only: add train-images-idx3-ubyte."
+    assert (
+        refusal(read_idx, folder)
+        == "the folder mnist must hold IDX images, but got labels only: add train-images-idx3-ubyte."
+    )
 
 
 def test_a_file_that_is_cut_off_is_refused(tmp_path: Path):
@@ -97,7 +103,10 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path):
         "images-idx3-ubyte must be 176 bytes long for 10×4×4 values, as its header says, but got 100: copy or download it again."
     )
     path.write_bytes(content[:9])
-    assert refusal(read_images, path) == "images-idx3-ubyte must hold a whole IDX header of 16 bytes, but got 9: copy or download it again."
+    assert (
+        refusal(read_images, path)
+        == "images-idx3-ubyte must hold a whole IDX header of 16 bytes, but got 9: copy or download it again."
+    )
     path.write_bytes(content + b"more")
     assert refusal(read_images, path) == (
         "images-idx3-ubyte must be 176 bytes long for 10×4×4 values, as its header says, but got 180: copy or download it again."
@@ -115,7 +124,9 @@ def test_a_packed_file_that_is_cut_off_is_refused(tmp_path: Path, cut: int):
 
 def test_something_else_under_the_name_of_idx_is_refused(tmp_path: Path):
     path = tmp_path / "images-idx3-ubyte"
-    rule = "images-idx3-ubyte must begin as an IDX file does, with two zero bytes, a type and the number of axes, but got"
+    rule = (
+        "images-idx3-ubyte must begin as an IDX file does, with two zero bytes, a type and the number of axes, but got"
+    )
     path.write_bytes(b"\x89PNG and so on")
     assert refusal(read_images, path) == f"{rule} the bytes 89 50 4e 47."
     path.write_bytes(b"")
@@ -133,12 +144,18 @@ def test_labels_where_images_are_expected_are_refused(tmp_path: Path):
 def test_images_where_labels_are_expected_are_refused(tmp_path: Path):
     path = write_idx(tmp_path / "a-images-idx3-ubyte", noise(2, 3, 3))
     write_idx(tmp_path / "a-labels-idx1-ubyte", noise(2, 3, 3))
-    assert refusal(read_idx, path) == "a-labels-idx1-ubyte must hold labels: one axis of whole numbers, but got 2×3×3 values of type uint8."
+    assert (
+        refusal(read_idx, path)
+        == "a-labels-idx1-ubyte must hold labels: one axis of whole numbers, but got 2×3×3 values of type uint8."
+    )
 
 
 def test_images_that_are_no_bytes_are_refused(tmp_path: Path):
     path = write_idx(tmp_path / "images", np.zeros((2, 3, 3), dtype=np.float32))
-    assert refusal(read_images, path) == "images must hold images: bytes on 3 or 4 axes, but got 2×3×3 values of type float32."
+    assert (
+        refusal(read_images, path)
+        == "images must hold images: bytes on 3 or 4 axes, but got 2×3×3 values of type float32."
+    )
 
 
 def test_no_images_at_all_are_refused(tmp_path: Path):

@@ -27,7 +27,10 @@ def test_a_folder_of_grey_pictures_is_read_pixel_for_pixel(tmp_path: Path):
 
 def test_one_coloured_picture_makes_all_of_them_coloured(tmp_path: Path):
     grey, colour = noise(4, 4), noise(4, 4, 3)
-    (images,) = [part.inputs.values for part in read_image_folder(write_images(tmp_path, {"a": [grey], "b": [colour]})).parts.values()]
+    (images,) = [
+        part.inputs.values
+        for part in read_image_folder(write_images(tmp_path, {"a": [grey], "b": [colour]})).parts.values()
+    ]
     assert images.shape == (2, 3, 4, 4)
     np.testing.assert_array_equal(images[0], np.stack([grey] * 3))
     np.testing.assert_array_equal(images[1], colour.transpose(2, 0, 1))
@@ -40,7 +43,9 @@ def test_pictures_of_several_sizes_meet_at_the_median_and_the_report_says_so(tmp
 
 
 def test_large_pictures_are_reduced_and_keep_their_proportions(tmp_path: Path):
-    mixed = read_image_folder(write_images(tmp_path / "mixed", {"a": [noise(100, 200)], "b": [noise(101, 200), noise(100, 200)]}))
+    mixed = read_image_folder(
+        write_images(tmp_path / "mixed", {"a": [noise(100, 200)], "b": [noise(101, 200), noise(100, 200)]})
+    )
     large = read_image_folder(write_images(tmp_path / "large", {"a": [noise(300, 600)], "b": [noise(300, 600)]}))
     assert mixed.parts["train"].inputs.shape == (1, 32, 64)
     assert (large.parts["train"].inputs.shape, large.note) == ((1, 32, 64), "resized from 300×600")
@@ -51,7 +56,9 @@ def test_pictures_are_brought_to_the_shape_that_a_model_wants(tmp_path: Path):
     assert found.parts["train"].inputs.shape == (3, 6, 8)
 
 
-@pytest.mark.parametrize(("name", "part"), [("test", "test"), ("Testing", "test"), ("val", "validation"), ("valid", "validation")])
+@pytest.mark.parametrize(
+    ("name", "part"), [("test", "test"), ("Testing", "test"), ("val", "validation"), ("valid", "validation")]
+)
 def test_a_folder_may_bring_its_own_parts(tmp_path: Path, name: str, part: str):
     write_images(tmp_path / "train", {"a": [noise(4, 4)] * 2, "b": [noise(4, 4)]})
     write_images(tmp_path / name, {"a": [noise(4, 4)], "b": [noise(4, 4)]})
@@ -66,7 +73,10 @@ def test_a_class_may_be_called_train(tmp_path: Path):
 
 
 def test_hidden_files_and_files_that_are_no_pictures_are_passed_over(tmp_path: Path):
-    write_images(tmp_path, {"a": [noise(4, 4)], "b": [noise(4, 4)], ".cache": [noise(4, 4)], "b/.ipynb_checkpoints": [noise(4, 4)]})
+    write_images(
+        tmp_path,
+        {"a": [noise(4, 4)], "b": [noise(4, 4)], ".cache": [noise(4, 4)], "b/.ipynb_checkpoints": [noise(4, 4)]},
+    )
     (tmp_path / "a" / "._0.png").write_bytes(b"left by another system")
     (tmp_path / "a" / "notes.txt").write_text("cats")
     (tmp_path / "__MACOSX").mkdir()

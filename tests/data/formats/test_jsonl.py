@@ -12,7 +12,9 @@ def rows_of(path: Path, wanted: Names = (None, None)) -> list[Row]:
 
 
 def test_two_texts_are_found_by_the_names_of_the_first_line(tmp_path: Path):
-    path = write_text(tmp_path / "a.jsonl", '{"id": 1, "en": "cat", "de": "Katze"}', '{"de": "H\\u00fcte\\n", "id": 2, "en": "hats"}')
+    path = write_text(
+        tmp_path / "a.jsonl", '{"id": 1, "en": "cat", "de": "Katze"}', '{"de": "H\\u00fcte\\n", "id": 2, "en": "hats"}'
+    )
     assert rows_of(path) == [(1, "cat", "Katze"), (2, "hats", "Hüte\n")]
     found = find_objects(path, (None, None))
     assert (found.named, found.names) == ("The texts of a.jsonl have names", ("en", "de"))
@@ -51,7 +53,10 @@ GOOD = '{"a": "x", "b": "y"}'
         (["null"], "each line of a.jsonl must be a JSON object, but got null in line 1."),
         ([GOOD, '{"a": "x"}'], "each line of a.jsonl must have a text under 'b', but got nothing in line 2."),
         ([GOOD, '{"a": 1, "b": "y"}'], "each line of a.jsonl must have a text under 'a', but got a number in line 2."),
-        ([GOOD, '{"a": "x", "b": ["y"]}'], "each line of a.jsonl must have a text under 'b', but got a list in line 2."),
+        (
+            [GOOD, '{"a": "x", "b": ["y"]}'],
+            "each line of a.jsonl must have a text under 'b', but got a list in line 2.",
+        ),
         (['{"a": "x", "b": 1}'], "each line of a.jsonl must hold two texts, but got 1 in the first."),
         (['{"a": 1}'], "each line of a.jsonl must hold two texts, but got none in the first."),
         ([""], "a.jsonl must hold pairs of texts, but got an empty first line."),
@@ -59,7 +64,10 @@ GOOD = '{"a": "x", "b": "y"}'
             ['{"a": "x", "b": "y", "c": "z"}'],
             "a.jsonl must have two columns, or two that you name, but got 3: a, b, c: choose two with --source-column and --target-column.",
         ),
-        ([GOOD, '{"a": "\\ud83d", "b": "y"}'], "a.jsonl must hold whole characters, but got half a surrogate pair in line 2."),
+        (
+            [GOOD, '{"a": "\\ud83d", "b": "y"}'],
+            "a.jsonl must hold whole characters, but got half a surrogate pair in line 2.",
+        ),
     ],
 )
 def test_lines_that_do_not_fit_are_named(tmp_path: Path, lines: list[str], sentence: str):

@@ -11,7 +11,9 @@ from neuropil.data.formats import contents as reading
 from neuropil.data.formats import lines as text_lines
 from neuropil.data.formats.lines import read_lines
 
-line = st.text(st.characters(codec="utf-8", exclude_characters="\n\r") | st.sampled_from("\u2028\x85\x0b\x0c\x1c\ufeff"))
+line = st.text(
+    st.characters(codec="utf-8", exclude_characters="\n\r") | st.sampled_from("\u2028\x85\x0b\x0c\x1c\ufeff")
+)
 
 
 def lines_of(path: Path) -> list[str]:
@@ -19,8 +21,17 @@ def lines_of(path: Path) -> list[str]:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(line, max_size=8), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.booleans(), st.booleans(), st.integers(1, 20))
-def test_lines_end_at_line_feeds_and_nowhere_else(lines: list[str], end: str, packed: bool, marked: bool, ended: bool, block: int):
+@given(
+    st.lists(line, max_size=8),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 20),
+)
+def test_lines_end_at_line_feeds_and_nowhere_else(
+    lines: list[str], end: str, packed: bool, marked: bool, ended: bool, block: int
+):
     content = end.join([*lines, ""] if ended and lines else lines).encode("utf-8-sig" if marked else "utf-8")
     kept = lines if ended or (lines and lines[-1]) else lines[:-1]
     if not marked and kept:
@@ -61,7 +72,10 @@ def test_a_progress_bar_changes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_line_that_is_not_utf_8_is_named(tmp_path: Path, packed: bool):
     content = b"good\n" * 200_000 + "größe\n".encode("latin-1")
     (tmp_path / "a.txt").write_bytes(gzip.compress(content) if packed else content)
-    assert refusal(lines_of, tmp_path / "a.txt") == "a.txt must be text in UTF-8, but got other bytes in line 200,001: save it as UTF-8."
+    assert (
+        refusal(lines_of, tmp_path / "a.txt")
+        == "a.txt must be text in UTF-8, but got other bytes in line 200,001: save it as UTF-8."
+    )
 
 
 def test_a_damaged_gzip_file_is_refused(tmp_path: Path):
@@ -74,7 +88,10 @@ def test_a_damaged_gzip_file_is_refused(tmp_path: Path):
 def test_a_missing_file_is_offered_the_nearest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     write_text(tmp_path / "pairs.tsv", "a\tb")
-    assert refusal(lines_of, Path("pears.tsv")) == "texts are read from files that exist, but got 'pears.tsv': did you mean 'pairs.tsv'?"
+    assert (
+        refusal(lines_of, Path("pears.tsv"))
+        == "texts are read from files that exist, but got 'pears.tsv': did you mean 'pairs.tsv'?"
+    )
     assert refusal(lines_of, Path("no/where.tsv")) == "texts are read from files that exist, but got 'no/where.tsv'."
 
 

@@ -12,7 +12,9 @@ def write(path: Path, **arrays: np.ndarray) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("x", "y"), [("x", "y"), ("X", "Y"), ("images", "labels"), ("inputs", "targets"), ("data", "target")])
+@pytest.mark.parametrize(
+    ("x", "y"), [("x", "y"), ("X", "Y"), ("images", "labels"), ("inputs", "targets"), ("data", "target")]
+)
 def test_pairs_are_known_by_many_names(tmp_path: Path, x: str, y: str):
     pixels = noise(3, 4, 5)
     (part,) = read_arrays(write(tmp_path / "a.npz", **{x: pixels, y: np.array([2, 0, 1])})).parts.values()
@@ -43,12 +45,19 @@ def test_channels_may_be_last_or_second(tmp_path: Path, axes: str, channels: int
 
 @pytest.mark.parametrize(
     "as_stored",
-    [lambda x: x.astype(np.int64), lambda x: x.astype(np.float32), lambda x: x / 255, lambda x: (x / 255).astype(np.float32)],
+    [
+        lambda x: x.astype(np.int64),
+        lambda x: x.astype(np.float32),
+        lambda x: x / 255,
+        lambda x: (x / 255).astype(np.float32),
+    ],
     ids=["int64", "float32", "fractions", "fractions32"],
 )
 def test_bytes_in_other_clothes_are_the_same_bytes(tmp_path: Path, as_stored):
     pixels = noise(2, 16, 16)
-    np.testing.assert_array_equal(read_array_inputs(write(tmp_path / "a.npz", x=as_stored(pixels))).values.numpy()[:, 0], pixels)
+    np.testing.assert_array_equal(
+        read_array_inputs(write(tmp_path / "a.npz", x=as_stored(pixels))).values.numpy()[:, 0], pixels
+    )
 
 
 def test_black_and_white_is_zero_and_255(tmp_path: Path):
@@ -68,7 +77,11 @@ def test_a_single_axis_is_one_feature_of_each_example(tmp_path: Path):
 
 @pytest.mark.parametrize("kind", ["U", "S"])
 def test_labels_may_be_text(tmp_path: Path, kind: str):
-    labels = read_arrays(write(tmp_path / "a.npz", x=noise(3, 4, 4), y=np.array(["dog", "cat", "dog"]).astype(kind))).parts["train"].labels
+    labels = (
+        read_arrays(write(tmp_path / "a.npz", x=noise(3, 4, 4), y=np.array(["dog", "cat", "dog"]).astype(kind)))
+        .parts["train"]
+        .labels
+    )
     assert (labels.values.tolist(), labels.names) == ([1, 0, 1], ("cat", "dog"))
 
 
@@ -85,7 +98,10 @@ def test_unknown_names_are_refused(tmp_path: Path):
         "a.npz must hold x and y, images and labels, inputs and targets, or x_train, y_train, x_test and y_test, "
         "but got pictures, y: rename the arrays."
     )
-    assert refusal(read_array_inputs, path) == "a.npz must hold x, images or inputs, but got pictures, y: rename the array of inputs."
+    assert (
+        refusal(read_array_inputs, path)
+        == "a.npz must hold x, images or inputs, but got pictures, y: rename the array of inputs."
+    )
     assert refusal(read_array_inputs, write(tmp_path / "b.npz")) == (
         "b.npz must hold x, images or inputs, but got no arrays: rename the array of inputs."
     )
@@ -118,7 +134,10 @@ def test_python_objects_are_never_unpickled(tmp_path: Path):
 def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes | None):
     path = write(tmp_path / "a.npz", x=noise(3, 4, 4), y=np.arange(3))
     path.write_bytes(path.read_bytes()[:200] if content is None else content)
-    assert refusal(read_arrays, path) == "a.npz must be a whole NPZ file, but got a damaged or different one: write it with np.savez."
+    assert (
+        refusal(read_arrays, path)
+        == "a.npz must be a whole NPZ file, but got a damaged or different one: write it with np.savez."
+    )
 
 
 def test_a_single_array_under_the_name_of_a_bundle_is_refused(tmp_path: Path):
@@ -140,7 +159,8 @@ def test_a_single_array_under_the_name_of_a_bundle_is_refused(tmp_path: Path):
 )
 def test_inputs_of_other_shapes_and_types_are_refused(tmp_path: Path, array: np.ndarray, got: str):
     assert (
-        refusal(read_array_inputs, write(tmp_path / "a.npz", x=array)) == f"x of a.npz must be images or rows of features, but got {got}."
+        refusal(read_array_inputs, write(tmp_path / "a.npz", x=array))
+        == f"x of a.npz must be images or rows of features, but got {got}."
     )
 
 
@@ -164,7 +184,10 @@ def test_a_number_that_is_not_finite_is_named_with_its_place(tmp_path: Path, bad
         f"x[2, 1] of a.npz must be a finite number, but got {bad}: fill it in or remove its row."
     )
     path = write(tmp_path / "a.npz", x=np.ones((3, 4)), y=np.array([0, bad, 1]))
-    assert refusal(read_arrays, path) == f"y[1] of a.npz must be a finite number, but got {bad}: fill it in or remove its row."
+    assert (
+        refusal(read_arrays, path)
+        == f"y[1] of a.npz must be a finite number, but got {bad}: fill it in or remove its row."
+    )
 
 
 def test_one_hot_labels_are_refused_with_the_way_out(tmp_path: Path):

@@ -51,7 +51,12 @@ def test_one_of_two_columns_is_enough_to_name(tmp_path: Path):
 
 
 def test_empty_lines_and_sides_are_handed_on_with_their_numbers(tmp_path: Path):
-    assert rows_of(write_text(tmp_path / "a.tsv", "a\tb", "", "\tc", "d\t")) == [(1, "a", "b"), (2, "", ""), (3, "", "c"), (4, "d", "")]
+    assert rows_of(write_text(tmp_path / "a.tsv", "a\tb", "", "\tc", "d\t")) == [
+        (1, "a", "b"),
+        (2, "", ""),
+        (3, "", "c"),
+        (4, "d", ""),
+    ]
     assert rows_of(write_text(tmp_path / "a.csv", "a,b", "", ",c")) == [(1, "a", "b"), (2, "", ""), (3, "", "c")]
 
 
@@ -59,7 +64,11 @@ def test_empty_lines_and_sides_are_handed_on_with_their_numbers(tmp_path: Path):
     ("name", "lines", "sentence"),
     [
         ("a.tsv", ["a\tb", "c"], "each line of a.tsv must have 2 columns, as the first has, but got 1 in line 2."),
-        ("a.tsv", ["a\tb", "", "c\td\te"], "each line of a.tsv must have 2 columns, as the first has, but got 3 in line 3."),
+        (
+            "a.tsv",
+            ["a\tb", "", "c\td\te"],
+            "each line of a.tsv must have 2 columns, as the first has, but got 3 in line 3.",
+        ),
         ("a.csv", ["a,b", "c,d,e"], "each line of a.csv must have 2 columns, as the first has, but got 3 in line 2."),
         (
             "a.tsv",
@@ -102,4 +111,7 @@ def test_an_empty_file_is_refused(tmp_path: Path, name: str):
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
 def test_the_line_that_is_not_utf_8_is_named(tmp_path: Path, name: str):
     (tmp_path / name).write_bytes(b"a\tb\nc\t\xe4\n")
-    assert refusal(rows_of, tmp_path / name) == f"{name} must be text in UTF-8, but got other bytes in line 2: save it as UTF-8."
+    assert (
+        refusal(rows_of, tmp_path / name)
+        == f"{name} must be text in UTF-8, but got other bytes in line 2: save it as UTF-8."
+    )

@@ -21,7 +21,10 @@ def test_a_tsv_holds_what_was_written_whatever_it_is(rows: list[tuple[str, str, 
         path = Path(folder) / "a.tsv"
         path.write_bytes(gzip.compress(content) if packed else content)
         first = rows[0][0].removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")  # there, it is a mark of the encoding
-        assert list(read_records(path)) == [(1, [first, *rows[0][1:]]), *((number, list(row)) for number, row in enumerate(rows[1:], 2))]
+        assert list(read_records(path)) == [
+            (1, [first, *rows[0][1:]]),
+            *((number, list(row)) for number, row in enumerate(rows[1:], 2)),
+        ]
 
 
 @settings(deadline=None, max_examples=80)
@@ -34,6 +37,8 @@ def test_a_csv_holds_what_the_standard_library_wrote(rows: list[tuple[str, str]]
         assert [cells for _, cells in read_records(path)] == [["text", "label"], *map(list, rows)]
 
 
-@pytest.mark.parametrize(("name", "suffix"), [("a.tsv", ".tsv"), ("A.CSV.gz", ".csv"), ("a.b.conll", ".conll"), ("a", "")])
+@pytest.mark.parametrize(
+    ("name", "suffix"), [("a.tsv", ".tsv"), ("A.CSV.gz", ".csv"), ("a.b.conll", ".conll"), ("a", "")]
+)
 def test_gzip_does_not_hide_what_a_file_is(name: str, suffix: str):
     assert suffix_of(Path(name)) == suffix

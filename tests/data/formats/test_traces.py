@@ -34,8 +34,14 @@ def test_without_times_there_is_a_row_for_every_step_and_the_last_holds(tmp_path
         (["time,a", "0,1", "5,inf"], "row 3, column 'a' of drive.csv must hold a finite number, but got 'inf'."),
         (["time,a", "0,1", "5,"], "row 3, column 'a' of drive.csv must hold a finite number, but got an empty cell."),
         (["time,a", "1,1"], "the first row of drive.csv must be of time 0, but got 1 ms."),
-        (["time,a", "0,1", "5,2", "4,3"], "the times of drive.csv must grow from row to row, but got 4 after 5 ms: sort the rows."),
-        (["1,2", "3,4"], "drive.csv must name each of its columns in the first row, but got the numbers 1, 2: add a row of names."),
+        (
+            ["time,a", "0,1", "5,2", "4,3"],
+            "the times of drive.csv must grow from row to row, but got 4 after 5 ms: sort the rows.",
+        ),
+        (
+            ["1,2", "3,4"],
+            "drive.csv must name each of its columns in the first row, but got the numbers 1, 2: add a row of names.",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_table_is_said(tmp_path: Path, lines: list[str], sentence: str):
@@ -43,7 +49,10 @@ def test_what_is_wrong_with_a_table_is_said(tmp_path: Path, lines: list[str], se
 
 
 def test_a_file_must_be_there_and_be_a_table(tmp_path: Path):
-    assert refusal(read_traces, tmp_path / "no.csv") == f"inputs over time must be in a file that exists, but got '{tmp_path / 'no.csv'}'."
+    assert (
+        refusal(read_traces, tmp_path / "no.csv")
+        == f"inputs over time must be in a file that exists, but got '{tmp_path / 'no.csv'}'."
+    )
     (tmp_path / "drive.wav").write_bytes(b"RIFF")
     assert refusal(read_traces, tmp_path / "drive.wav") == (
         "inputs over time must be in a table of text, but got 'drive.wav': save it as CSV."

@@ -4,14 +4,22 @@ import pytest
 import torch
 
 from data.written_files import refusal, write_text
-from neuropil.data.labelled_texts.dataset import LabelledTextConfig, LabelledTexts, prepare_labelled_texts, read_labelled_texts
+from neuropil.data.labelled_texts.dataset import (
+    LabelledTextConfig,
+    LabelledTexts,
+    prepare_labelled_texts,
+    read_labelled_texts,
+)
 from neuropil.data.labelled_texts.embedded import LIBRARIES
 from neuropil.data.labelled_texts.files import TextColumns
 
 
 def reviews(path: Path, count: int = 50, *more: str) -> Path:
     return write_text(
-        path, "label\ttext", *(f"{kind}\ttext {number} is {kind}" for number in range(count) for kind in ("good", "bad")), *more
+        path,
+        "label\ttext",
+        *(f"{kind}\ttext {number} is {kind}" for number in range(count) for kind in ("good", "bad")),
+        *more,
     )
 
 
@@ -24,7 +32,8 @@ def test_parts_are_disjoint_whole_and_stratified(tmp_path: Path):
     assert splits.train.classes == ("bad", "good")
     assert splits.train.source == "100 texts in 2 classes (a.tsv)"
     assert all(
-        text.endswith(splits.test.classes[target]) for text, target in zip(splits.test.texts, splits.test.targets.tolist(), strict=True)
+        text.endswith(splits.test.classes[target])
+        for text, target in zip(splits.test.texts, splits.test.targets.tolist(), strict=True)
     )
 
 
@@ -39,8 +48,12 @@ def test_copies_of_one_text_are_in_one_part(tmp_path: Path):
 
 
 def test_rare_classes_are_kept_and_mentioned(tmp_path: Path):
-    splits = prepare_labelled_texts(LabelledTextConfig(data=reviews(tmp_path / "a.tsv", 20, "odd\tthe only one of its kind")), 0)
-    assert splits.notes[-1] == ("1 class has fewer than 5 texts (the rarest: 'odd' with 1), so that little can be learned about them.")
+    splits = prepare_labelled_texts(
+        LabelledTextConfig(data=reviews(tmp_path / "a.tsv", 20, "odd\tthe only one of its kind")), 0
+    )
+    assert splits.notes[-1] == (
+        "1 class has fewer than 5 texts (the rarest: 'odd' with 1), so that little can be learned about them."
+    )
     assert "the only one of its kind" in splits.train.texts
 
 
@@ -61,18 +74,23 @@ def test_parts_follow_the_seed(tmp_path: Path):
 
 
 def test_labels_of_another_file_are_those_of_the_model(tmp_path: Path):
-    found, _ = read_labelled_texts(write_text(tmp_path / "a.tsv", "3.0\tgreat", "1\tpoor"), TextColumns(), ("1", "2", "3"))
-    assert found.targets.tolist() == [2, 0]
-    assert refusal(read_labelled_texts, write_text(tmp_path / "b.tsv", "a\tpos", "b\tposs"), TextColumns(), ("neg", "pos")) == (
-        "each label must be a class of the training data, but got 'poss' (b.tsv line 2): did you mean 'pos'?"
+    found, _ = read_labelled_texts(
+        write_text(tmp_path / "a.tsv", "3.0\tgreat", "1\tpoor"), TextColumns(), ("1", "2", "3")
     )
+    assert found.targets.tolist() == [2, 0]
+    assert refusal(
+        read_labelled_texts, write_text(tmp_path / "b.tsv", "a\tpos", "b\tposs"), TextColumns(), ("neg", "pos")
+    ) == ("each label must be a class of the training data, but got 'poss' (b.tsv line 2): did you mean 'pos'?")
 
 
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
         (["a\tgood", "b\tgood", "c\tgood"], "a.tsv must have texts of at least 2 classes, but got only 'good'."),
-        (["a\tgood"] * 3 + ["a\tbad"] * 3, "a.tsv must hold different texts, some to learn from and some to score, but got 1."),
+        (
+            ["a\tgood"] * 3 + ["a\tbad"] * 3,
+            "a.tsv must hold different texts, some to learn from and some to score, but got 1.",
+        ),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(tmp_path: Path, lines: list[str], sentence: str):

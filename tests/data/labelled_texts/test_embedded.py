@@ -10,14 +10,26 @@ import pytest
 
 from data.written_files import refusal
 from neuropil.data.labelled_texts import embedded as docstrings
-from neuropil.data.labelled_texts.embedded import FEWEST_WORDS, LIBRARIES, MOST, key_of, read_docstrings, sentences_of, spread
+from neuropil.data.labelled_texts.embedded import (
+    FEWEST_WORDS,
+    LIBRARIES,
+    MOST,
+    key_of,
+    read_docstrings,
+    sentences_of,
+    spread,
+)
 
 
 def parsed(source: str) -> list[str]:
     """What Python itself takes for the docstrings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+        nodes = [
+            node
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        ]
     first = [" ".join((ast.get_docstring(node) or "").split("\n\n")[0].split()) for node in nodes]
     return [sentence for sentence in first if len(sentence.split()) >= FEWEST_WORDS]
 
@@ -56,7 +68,9 @@ def test_each_library_has_hundreds_of_sentences_and_none_twice():
     keys = [key_of(sentence) for sentences in found.values() for sentence in sentences]
     assert len(set(keys)) == len(keys)
     assert all(
-        len(sentence.split()) >= FEWEST_WORDS and sentence == " ".join(sentence.split()) for each in found.values() for sentence in each
+        len(sentence.split()) >= FEWEST_WORDS and sentence == " ".join(sentence.split())
+        for each in found.values()
+        for sentence in each
     )
 
 
@@ -72,7 +86,9 @@ def test_a_spread_takes_from_everywhere():
 
 def test_nothing_is_imported_to_be_read():
     program = "import sys; from neuropil.data.labelled_texts.embedded import read_docstrings; read_docstrings(); print('sympy.core' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "False\n"
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "False\n"
+    )
 
 
 def test_libraries_without_sources_are_missed(monkeypatch: pytest.MonkeyPatch):

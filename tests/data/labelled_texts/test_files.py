@@ -27,7 +27,9 @@ def found(path: Path, wanted: TextColumns = NOTHING, classes: tuple[str, ...] | 
 ROWS = [(GOOD, "pos"), (BAD, "neg"), ("so good", "pos"), ("so bad", "neg")]
 
 
-@pytest.mark.parametrize("header", [None, "label\ttext", "sentiment\treview", "Class\tMessage", "polarity_of\twhat_they_said"])
+@pytest.mark.parametrize(
+    "header", [None, "label\ttext", "sentiment\treview", "Class\tMessage", "polarity_of\twhat_they_said"]
+)
 def test_columns_are_recognised_in_either_order_with_or_without_names(tmp_path: Path, header: str | None):
     lines = [f"{label}\t{text}" for text, label in ROWS]
     for turned in (False, True):
@@ -72,7 +74,9 @@ def test_what_was_written_is_read(rows: list[tuple[str, str]], turned: bool):
 
 
 def test_columns_asked_for_by_name_are_found_among_several(tmp_path: Path):
-    path = write_text(tmp_path / "a.tsv", "id\tstars\ttitle\tbody of it", "1\t5\tfine\tgood", "2\t1\tbad\tdull", "3\t5\tfine\tnice")
+    path = write_text(
+        tmp_path / "a.tsv", "id\tstars\ttitle\tbody of it", "1\t5\tfine\tgood", "2\t1\tbad\tdull", "3\t5\tfine\tnice"
+    )
     assert found(path, TextColumns("title", "stars")) == [("fine", "5"), ("bad", "1"), ("fine", "5")]
     assert found(path, TextColumns("body of it", "stars")) == [("good", "5"), ("dull", "1"), ("nice", "5")]
 
@@ -91,7 +95,17 @@ def test_numbers_are_classes_in_their_order_and_names_in_that_of_the_alphabet():
 
 def test_what_is_odd_is_counted_and_only_what_says_nothing_is_left_out(tmp_path: Path):
     long = "so long " * LONG
-    lines = [f"{GOOD}\tpos", f"{BAD}\tneg", " \tpos", "no label\t", f"{GOOD}\tpos", f"{BAD}\tpos", f"{long}\tneg", "", "\t"]
+    lines = [
+        f"{GOOD}\tpos",
+        f"{BAD}\tneg",
+        " \tpos",
+        "no label\t",
+        f"{GOOD}\tpos",
+        f"{BAD}\tpos",
+        f"{long}\tneg",
+        "",
+        "\t",
+    ]
     file = read_labelled_file(write_text(tmp_path / "a.tsv", *lines), NOTHING)
     assert list(file.texts) == [GOOD, BAD, GOOD, BAD, long]
     assert file.lines == [1, 2, 5, 6, 7]
@@ -115,7 +129,11 @@ def test_classes_of_a_model_tell_labels_from_texts_in_a_file_of_one_line(tmp_pat
     ("lines", "wanted", "sentence"),
     [
         ([""], NOTHING, "a.tsv must hold texts with labels, but got an empty file."),
-        (["one text"], NOTHING, "a.tsv must have two columns with a tab between them, a text and its label, but got one."),
+        (
+            ["one text"],
+            NOTHING,
+            "a.tsv must have two columns with a tab between them, a text and its label, but got one.",
+        ),
         (["a\tb", "c"], NOTHING, "each line of a.tsv must have 2 columns, as the first has, but got 1 in line 2."),
         (["text\tlabel", "a\t"], NOTHING, "a.tsv must hold texts with labels, but got none."),
         (
@@ -129,7 +147,11 @@ def test_classes_of_a_model_tell_labels_from_texts_in_a_file_of_one_line(tmp_pat
             TextColumns("txt", None),
             "a.tsv must have the column 'txt', but got text, label: did you mean 'text'?",
         ),
-        (["text\tlabel", "a\tb"], TextColumns("text", "text"), "texts and labels must be different columns, but got 'text' for both."),
+        (
+            ["text\tlabel", "a\tb"],
+            TextColumns("text", "text"),
+            "texts and labels must be different columns, but got 'text' for both.",
+        ),
         (
             ["id\ttext\tlabel", "1\ta\tb"],
             TextColumns("text"),
@@ -143,7 +165,9 @@ def test_classes_of_a_model_tell_labels_from_texts_in_a_file_of_one_line(tmp_pat
         ),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_one_sentence(tmp_path: Path, lines: list[str], wanted: TextColumns, sentence: str):
+def test_what_cannot_be_read_is_refused_with_one_sentence(
+    tmp_path: Path, lines: list[str], wanted: TextColumns, sentence: str
+):
     assert refusal(read_labelled_file, write_text(tmp_path / "a.tsv", *lines), wanted) == sentence
 
 

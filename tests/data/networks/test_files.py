@@ -45,7 +45,10 @@ def test_a_file_is_read_as_it_stands(tmp_path: Path):
     path = tmp_path / "network.toml"
     path.write_text(WHOLE, encoding="utf-8")
     network = read_network(path)
-    assert network.groups == {"cells": {"size": 10, "tau_m": 15, "start": [0.0, 1.0]}, "input": {"size": 4, "rate": 20.0}}
+    assert network.groups == {
+        "cells": {"size": 10, "tau_m": 15, "start": [0.0, 1.0]},
+        "input": {"size": 4, "rate": 20.0},
+    }
     assert network.connections == [
         {
             "from": "input",
@@ -71,7 +74,10 @@ CELLS = "[groups.cells]\nsize = 3\n"
 MISTAKES = [
     ("", "x.toml must have a group of neurons, but got none: for instance [groups.excitatory] with size = 100."),
     ("groups = 3", "x.toml must have a group of neurons, but got 3: for instance [groups.excitatory] with size = 100."),
-    ("[groups.input]\nsize = 2\nrate = 5", "x.toml must have a group of neurons, but got only sources, which have a rate."),
+    (
+        "[groups.input]\nsize = 2\nrate = 5",
+        "x.toml must have a group of neurons, but got only sources, which have a rate.",
+    ),
     (
         "[group.cells]\nsize = 3",
         "x.toml has the sections groups, connections, poisson, currents, probes, but got 'group': did you mean 'groups'?",
@@ -83,12 +89,18 @@ MISTAKES = [
     ("[groups.cells]\nsize = true", "groups.cells.size in x.toml must be a whole number, but got True."),
     ("[groups.cells]\nsize = 3\ntau_m = 0", "groups.cells.tau_m in x.toml must be above 0, but got 0."),
     ("[groups.cells]\nsize = 3\ntau_m = nan", "groups.cells.tau_m in x.toml must be a number, but got nan."),
-    ("[groups.cells]\nsize = 3\nstart = [1.0]", "groups.cells.start in x.toml must be a number or [lowest, highest], but got [1.0]."),
+    (
+        "[groups.cells]\nsize = 3\nstart = [1.0]",
+        "groups.cells.start in x.toml must be a number or [lowest, highest], but got [1.0].",
+    ),
     (
         "[groups.cells]\nsize = 3\ntau = 5.0",
         "groups.cells in x.toml has the keys size, tau_m, tau_ref, rest, threshold, reset, start, but got 'tau': did you mean 'tau_m'?",
     ),
-    ("[groups.input]\nsize = 3\nrate = 5\ntau_m = 5.0", "groups.input in x.toml has the keys size, rate, but got 'tau_m'."),
+    (
+        "[groups.input]\nsize = 3\nrate = 5\ntau_m = 5.0",
+        "groups.input in x.toml has the keys size, rate, but got 'tau_m'.",
+    ),
     (
         CELLS + "[connections]\nfrom = 'cells'",
         "connections in x.toml must be a list of tables, but got a table: begin each with [[connections]].",
@@ -97,8 +109,14 @@ MISTAKES = [
         CELLS + "[[connections]]\nfrom = 'cells'\nto = 'cell'\nweight = 1",
         "connections[1].to in x.toml must be a group, cells, but got 'cell': did you mean 'cells'?",
     ),
-    (CELLS + "[[connections]]\nfrom = 'cells'\nto = 3\nweight = 1", "connections[1].to in x.toml must be a group, cells, but got 3."),
-    (CELLS + "[[connections]]\nfrom = 'cells'\nto = 'cells'", "connections[1] in x.toml must have the key weight, but got only from, to."),
+    (
+        CELLS + "[[connections]]\nfrom = 'cells'\nto = 3\nweight = 1",
+        "connections[1].to in x.toml must be a group, cells, but got 3.",
+    ),
+    (
+        CELLS + "[[connections]]\nfrom = 'cells'\nto = 'cells'",
+        "connections[1] in x.toml must have the key weight, but got only from, to.",
+    ),
     (
         CELLS + "[[connections]]\nfrom = 'cells'\nto = 'cells'\nweight = '1'",
         "connections[1].weight in x.toml must be a number, but got '1'.",
@@ -119,7 +137,10 @@ MISTAKES = [
         CELLS + "[[connections]]\nfrom = 'cells'\nto = 'cells'\nweight = 1\nstdp = 1",
         "connections[1].stdp in x.toml must be a table, but got 1.",
     ),
-    (CELLS + "[[poisson]]\nto = 'cells'\nrate = -5\nweight = 1", "poisson[1].rate in x.toml must be at least 0, but got -5."),
+    (
+        CELLS + "[[poisson]]\nto = 'cells'\nrate = -5\nweight = 1",
+        "poisson[1].rate in x.toml must be at least 0, but got -5.",
+    ),
     (
         CELLS + "[[probes]]\ngroup = 'cells'\nneurons = [0, 1.5]",
         "probes[1].neurons in x.toml must be a list of whole numbers, but got [0, 1.5].",

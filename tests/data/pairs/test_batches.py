@@ -21,7 +21,9 @@ def encoded(pairs: list[tuple[str, str]], max_tokens: int | None = None) -> Enco
 
 def varied(count: int) -> list[tuple[str, str]]:
     """Pairs of lengths as in a translation: spread wide, but alike on both sides."""
-    lengths = (torch.randn(count, 2, generator=torch.Generator().manual_seed(0)) * torch.tensor([0.8, 0.2])).cumsum(1).exp() * 15
+    lengths = (torch.randn(count, 2, generator=torch.Generator().manual_seed(0)) * torch.tensor([0.8, 0.2])).cumsum(
+        1
+    ).exp() * 15
     return [("a" * int(source), "b" * int(target)) for source, target in lengths.tolist()]
 
 
@@ -33,7 +35,9 @@ def texts_of(batch: Batch) -> list[tuple[str, str]]:
 
 
 def same(a: list[Batch], b: list[Batch]) -> bool:
-    return len(a) == len(b) and all(torch.equal(x[side], y[side]) for x, y in zip(a, b, strict=True) for side in ("source", "target"))
+    return len(a) == len(b) and all(
+        torch.equal(x[side], y[side]) for x, y in zip(a, b, strict=True) for side in ("source", "target")
+    )
 
 
 def num_tokens(batch: Batch) -> int:
@@ -41,7 +45,9 @@ def num_tokens(batch: Batch) -> int:
 
 
 def padding(batches: list[Batch]) -> float:
-    return sum(int((values == 0).sum()) for batch in batches for values in batch.values()) / sum(map(num_tokens, batches))
+    return sum(int((values == 0).sum()) for batch in batches for values in batch.values()) / sum(
+        map(num_tokens, batches)
+    )
 
 
 @settings(deadline=None, max_examples=60)
@@ -98,7 +104,9 @@ def test_batches_are_nearly_full_and_hold_about_as_many_pairs_as_asked_for():
 def test_little_is_padding_where_random_batches_are_mostly_padding():
     pairs = encoded(varied(3_000))
     bucketed = list(PairBatches(pairs, 32, 0, shuffle=True).epoch(0))
-    random = [pairs.batch(index) for index in torch.randperm(3_000, generator=torch.Generator().manual_seed(0)).split(32)]
+    random = [
+        pairs.batch(index) for index in torch.randperm(3_000, generator=torch.Generator().manual_seed(0)).split(32)
+    ]
     assert padding(random) > 0.6
     assert padding(bucketed) < 0.1
 

@@ -5,13 +5,26 @@ from neuropil.data.pairs.columns import are_names, choose_columns
 
 
 @pytest.mark.parametrize(
-    "cells", ["source target", "src tgt", "en de", "EN DE", "English German", "input output", "pt_BR en-GB", "zh-hans en", "text fa"]
+    "cells",
+    [
+        "source target",
+        "src tgt",
+        "en de",
+        "EN DE",
+        "English German",
+        "input output",
+        "pt_BR en-GB",
+        "zh-hans en",
+        "text fa",
+    ],
 )
 def test_usual_words_and_languages_name_columns(cells: str):
     assert are_names(cells.split())
 
 
-@pytest.mark.parametrize("cells", ["Hello Hallo", "war Krieg", "en en", "source Quelle", "der the", "English Englisch", "1 2"])
+@pytest.mark.parametrize(
+    "cells", ["Hello Hallo", "war Krieg", "en en", "source Quelle", "der the", "English Englisch", "1 2"]
+)
 def test_other_texts_do_not(cells: str):
     assert not are_names(cells.split())
 

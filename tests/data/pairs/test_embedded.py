@@ -8,7 +8,16 @@ from babel.dates import format_date
 
 from data.written_files import refusal
 from neuropil.data.pairs.dataset import Pairs
-from neuropil.data.pairs.embedded import DIGITS, LANGUAGES, LATIN, NUM_DAYS, DateFormat, cannot_be_misread, date_formats, make_dates
+from neuropil.data.pairs.embedded import (
+    DIGITS,
+    LANGUAGES,
+    LATIN,
+    NUM_DAYS,
+    DateFormat,
+    cannot_be_misread,
+    date_formats,
+    make_dates,
+)
 
 FORMATS = [way for ways in date_formats().values() for way in ways]
 
@@ -131,4 +140,7 @@ def test_training_may_have_more_pairs_than_there_are_dates():
 
 
 def test_not_all_dates_can_be_held_out():
-    assert refusal(make_dates, 10, NUM_DAYS - 5, 5) == "there are 73,049 dates to hold out from, but got 73,049 to hold out."
+    assert (
+        refusal(make_dates, 10, NUM_DAYS - 5, 5)
+        == "there are 73,049 dates to hold out from, but got 73,049 to hold out."
+    )

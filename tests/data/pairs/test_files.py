@@ -83,7 +83,10 @@ def test_tables_are_not_parallel_files(tmp_path: Path):
 
 def test_there_are_one_or_two_files(tmp_path: Path):
     assert refusal(read_pairs, []) == "pairs of texts come in one file, or in two with a line each, but got 0 files."
-    assert refusal(read_pairs, [tmp_path] * 3) == "pairs of texts come in one file, or in two with a line each, but got 3 files."
+    assert (
+        refusal(read_pairs, [tmp_path] * 3)
+        == "pairs of texts come in one file, or in two with a line each, but got 3 files."
+    )
 
 
 def test_columns_that_make_no_sense_are_refused(tmp_path: Path):
@@ -98,7 +101,9 @@ def test_columns_that_make_no_sense_are_refused(tmp_path: Path):
 
 @settings(deadline=None, max_examples=150)
 @given(st.sampled_from(sorted(FILES)), st.booleans(), st.data())
-def test_whatever_happens_to_a_file_it_is_read_or_refused_with_one_sentence(name: str, packed: bool, data: st.DataObject):
+def test_whatever_happens_to_a_file_it_is_read_or_refused_with_one_sentence(
+    name: str, packed: bool, data: st.DataObject
+):
     content = bytearray(gzip.compress(FILES[name], mtime=0) if packed else FILES[name])
     for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=4)):
         content[place] = data.draw(st.integers(0, 255))

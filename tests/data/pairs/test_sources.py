@@ -42,7 +42,9 @@ def test_own_pairs_are_split_by_seed_and_keep_their_order(tmp_path: Path):
         assert part.sources == sorted(part.sources, key=int)
         assert part.targets == [f"x{source}" for source in part.sources]
         assert part.source == "200 pairs of texts (a.tsv)"
-    assert sorted(both(first.train) + both(first.validation) + both(first.test)) == sorted((str(n), f"x{n}") for n in range(200))
+    assert sorted(both(first.train) + both(first.validation) + both(first.test)) == sorted(
+        (str(n), f"x{n}") for n in range(200)
+    )
     assert first.notes == []
 
 
@@ -61,12 +63,18 @@ def test_the_same_source_is_always_in_the_same_part(tmp_path: Path):
     parts = [set(part.sources) for part in (splits.train, splits.validation, splits.test)]
     assert not (parts[0] & parts[1] | parts[1] & parts[2] | parts[0] & parts[2])
     assert sum(sizes(splits)) == 181
-    assert splits.notes == ["180 of 181 pairs share their source with another; the same source is always in the same part."]
+    assert splits.notes == [
+        "180 of 181 pairs share their source with another; the same source is always in the same part."
+    ]
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(1, 50), min_size=2, max_size=60), st.floats(0, 0.5), st.floats(0.01, 0.9), st.integers(0, 100))
-def test_the_held_out_parts_are_as_large_as_asked_for_if_the_sources_allow(counts: list[int], validation: float, test: float, seed: int):
+@given(
+    st.lists(st.integers(1, 50), min_size=2, max_size=60), st.floats(0, 0.5), st.floats(0.01, 0.9), st.integers(0, 100)
+)
+def test_the_held_out_parts_are_as_large_as_asked_for_if_the_sources_allow(
+    counts: list[int], validation: float, test: float, seed: int
+):
     size = torch.tensor(counts)
     part = assign_parts(size, validation, test, seed)
     pairs = {name: int(size[part == name].sum()) for name in (TRAIN, VALIDATION, TEST)}

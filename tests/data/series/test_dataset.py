@@ -8,7 +8,10 @@ N = np.nan
 
 
 def table_of(*values: list[float], step: Step | None = None) -> SeriesTable:
-    series = tuple(Series(f"s{index}", 0, np.array(each, dtype=float), np.zeros((len(each), 0))) for index, each in enumerate(values))
+    series = tuple(
+        Series(f"s{index}", 0, np.array(each, dtype=float), np.zeros((len(each), 0)))
+        for index, each in enumerate(values)
+    )
     return SeriesTable(series, step or Step(), None, "y")
 
 

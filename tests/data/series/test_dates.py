@@ -15,7 +15,18 @@ def cells(texts: list[str], name: str = "date") -> Cells:
 
 @pytest.mark.parametrize(
     "form",
-    ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%d %b %Y", "%B %d, %Y", "%Y%m%d", "%Y-%m-%dT%H:%M:%SZ"],
+    [
+        "%Y-%m-%d",
+        "%Y/%m/%d",
+        "%d.%m.%Y",
+        "%m/%d/%Y",
+        "%d/%m/%Y",
+        "%d-%m-%Y",
+        "%d %b %Y",
+        "%B %d, %Y",
+        "%Y%m%d",
+        "%Y-%m-%dT%H:%M:%SZ",
+    ],
 )
 def test_dates_are_read_as_pandas_wrote_them(form: str):
     dates, doubt = read_dates(cells(list(DAYS.strftime(form))))
@@ -31,7 +42,10 @@ def test_times_are_read_too(form: str):
 
 def test_years_months_and_quarters_are_dates():
     assert read_dates(cells(["1700", "1701"]))[0].astype("M8[Y]").astype(str).tolist() == ["1700", "1701"]
-    assert read_dates(cells(["1700.0", "1701.0"]))[0].astype(str).tolist() == ["1700-01-01T00:00:00", "1701-01-01T00:00:00"]
+    assert read_dates(cells(["1700.0", "1701.0"]))[0].astype(str).tolist() == [
+        "1700-01-01T00:00:00",
+        "1701-01-01T00:00:00",
+    ]
     assert read_dates(cells(["Jan 2020", "Feb 2020"]))[0].astype("M8[M]").astype(str).tolist() == ["2020-01", "2020-02"]
     assert read_dates(cells(["2020Q1", "2020-Q4"]))[0].astype("M8[M]").astype(str).tolist() == ["2020-01", "2020-10"]
 
@@ -63,7 +77,10 @@ def test_an_order_that_cannot_be_known_is_said():
             ["2020-01-01", "soon", "2020-01-03"],
             "row 3, column 'date' of shop.csv must hold a date, but got 'soon': write dates such as 2020-12-31 or 2020-12-31 18:00.",
         ),
-        (["01.02.2020", ""], "row 3, column 'date' of shop.csv must hold a date, but got an empty cell: fill it in or remove the row."),
+        (
+            ["01.02.2020", ""],
+            "row 3, column 'date' of shop.csv must hold a date, but got an empty cell: fill it in or remove the row.",
+        ),
     ],
 )
 def test_what_is_no_date_is_shown_with_its_place(texts: list[str], sentence: str):
@@ -73,7 +90,11 @@ def test_what_is_no_date_is_shown_with_its_place(texts: list[str], sentence: str
 
 
 def test_the_column_of_dates_is_found_by_its_name_or_by_what_it_holds():
-    days, numbers, words = cells(["2020-01-01", "2020-01-02"], "when"), cells(["3", "4"], "sales"), cells(["a", "b"], "shop")
+    days, numbers, words = (
+        cells(["2020-01-01", "2020-01-02"], "when"),
+        cells(["3", "4"], "sales"),
+        cells(["a", "b"], "shop"),
+    )
     assert recognise_dates({"sales": numbers, "shop": words, "when": days}) == "when"
     assert recognise_dates({"when": days, "Date": cells(["2020-01-01", "2020-01-02"], "Date")}) == "Date"
     assert recognise_dates({"sales": numbers, "shop": words}) is None

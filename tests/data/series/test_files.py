@@ -10,9 +10,13 @@ from neuropil.data.series.files import Columns, read_series
 from neuropil.data.series.steps import Step
 
 
-def write_days(path: Path, values: list[object], *, start: str = "2024-01-01", more: dict[str, list[object]] | None = None) -> Path:
+def write_days(
+    path: Path, values: list[object], *, start: str = "2024-01-01", more: dict[str, list[object]] | None = None
+) -> Path:
     """By pandas, as most users' tables are."""
-    pd.DataFrame({"date": pd.date_range(start, periods=len(values)), "sales": values, **(more or {})}).to_csv(path, index=False)
+    pd.DataFrame({"date": pd.date_range(start, periods=len(values)), "sales": values, **(more or {})}).to_csv(
+        path, index=False
+    )
     return path
 
 
@@ -36,7 +40,16 @@ def test_it_may_be_tab_separated_and_packed(tmp_path: Path):
 
 
 def test_rows_that_are_missing_and_cells_that_are_empty_are_gaps(tmp_path: Path):
-    lines = ("date,sales", "2024-01-01,1", "2024-01-02,", "2024-01-03,NA", "2024-01-04,2", "2024-01-07,3", "2024-01-08,4", "2024-01-09,")
+    lines = (
+        "date,sales",
+        "2024-01-01,1",
+        "2024-01-02,",
+        "2024-01-03,NA",
+        "2024-01-04,2",
+        "2024-01-07,3",
+        "2024-01-08,4",
+        "2024-01-09,",
+    )
     table, _ = read_series(write_text(tmp_path / "shop.csv", *lines), Columns())
     assert np.isnan(table.series[0].values).tolist() == [False, True, True, False, True, True, False, False]
 
@@ -52,7 +65,14 @@ def test_repeated_and_unordered_dates_are_mended_and_told(tmp_path: Path):
 
 
 def test_series_are_told_apart_and_stand_on_one_axis_of_time(tmp_path: Path):
-    lines = ("date,shop,sales", "2024-01-01,a,1", "2024-01-02,a,2", "2024-01-02,b,10", "2024-01-03,b,20", "2024-01-03,a,3")
+    lines = (
+        "date,shop,sales",
+        "2024-01-01,a,1",
+        "2024-01-02,a,2",
+        "2024-01-02,b,10",
+        "2024-01-03,b,20",
+        "2024-01-03,a,3",
+    )
     table, _ = read_series(write_text(tmp_path / "shops.csv", *lines), Columns(series="shop"))
     a, b = table.series
     assert (a.name, a.start, a.values.tolist()) == ("a", 0, [1, 2, 3])
@@ -138,7 +158,9 @@ def test_without_dates_a_row_is_a_step(tmp_path: Path):
         ),
     ],
 )
-def test_tables_that_cannot_be_forecast_are_refused_in_one_sentence(tmp_path: Path, lines: list[str], columns: Columns, sentence: str):
+def test_tables_that_cannot_be_forecast_are_refused_in_one_sentence(
+    tmp_path: Path, lines: list[str], columns: Columns, sentence: str
+):
     assert refusal(read_series, write_text(tmp_path / "shop.csv", *lines), columns) == sentence
 
 
@@ -164,7 +186,10 @@ def test_files_that_are_no_table_are_refused(tmp_path: Path):
     assert refusal(read_series, Path(missing), Columns()) == (
         f"series are read from a table that exists, but got {missing!r}: did you mean 'shop.csv'?"
     )
-    assert refusal(read_series, tmp_path, Columns()) == f"series are read from a table that exists, but got the folder {folder!r}."
+    assert (
+        refusal(read_series, tmp_path, Columns())
+        == f"series are read from a table that exists, but got the folder {folder!r}."
+    )
     assert refusal(read_series, tmp_path / "shop.xlsx", Columns()) == (
         "series are read from a CSV or TSV, plain or gzip, but got shop.xlsx: rename it if it is one of these."
     )

@@ -26,7 +26,9 @@ def write_months(path: Path, count: int = 120, shops: tuple[str, ...] = ("a",), 
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(20, 500), st.integers(1, 6), st.floats(0, 0.5), st.floats(0.01, 0.8))
-def test_the_parts_follow_one_another_and_have_room_for_a_forecast(length: int, horizon: int, validation: float, test: float):
+def test_the_parts_follow_one_another_and_have_room_for_a_forecast(
+    length: int, horizon: int, validation: float, test: float
+):
     train_end, test_begin = cuts(length, horizon, validation, test)
     assert train_end <= test_begin <= length - horizon
     assert test_begin - train_end >= (horizon if validation else 0)
@@ -67,9 +69,13 @@ def test_each_series_has_a_scale_of_its_own(tmp_path: Path):
 
 def test_what_was_decided_is_told(tmp_path: Path):
     config = SeriesDataConfig(data=write_months(tmp_path / "shop.csv"), target="sales")
-    assert prepare_series(config).table.notes == ("A step is one month; a season has 12 (from the calendar); 36 are read to forecast 12.",)
+    assert prepare_series(config).table.notes == (
+        "A step is one month; a season has 12 (from the calendar); 36 are read to forecast 12.",
+    )
     given_season = SeriesDataConfig(data=config.data, target="sales", season=6, horizon=3, window=8)
-    assert prepare_series(given_season).table.notes == ("A step is one month; a season has 6 (as given); 8 are read to forecast 3.",)
+    assert prepare_series(given_season).table.notes == (
+        "A step is one month; a season has 6 (as given); 8 are read to forecast 3.",
+    )
 
 
 def test_series_that_begin_too_late_are_left_out_and_named(tmp_path: Path):
@@ -90,4 +96,7 @@ def test_a_series_that_is_too_short_is_refused_with_a_way_out(tmp_path: Path):
 def test_columns_of_embedded_data_cannot_be_named():
     with pytest.raises(InputError) as error:
         SeriesDataConfig(target="sunspots")
-    assert str(error.value) == "columns are named in a CSV or TSV of your own, but got target for embedded data: leave it out."
+    assert (
+        str(error.value)
+        == "columns are named in a CSV or TSV of your own, but got target for embedded data: leave it out."
+    )

@@ -82,7 +82,9 @@ def test_irregular_dates_are_refused_with_their_range(dates: list[str], got: str
 def test_one_date_is_no_series():
     with pytest.raises(InputError) as error:
         find_step([np.array(["2024-01-01"], "M8[s]")], "column 'day' of shop.csv")
-    assert str(error.value) == "column 'day' of shop.csv must hold at least two different dates of a series, but got one."
+    assert (
+        str(error.value) == "column 'day' of shop.csv must hold at least two different dates of a series, but got one."
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ from neuropil.data.series.windows import Panel, WindowBatches
 N = np.nan
 
 
-def panel_of(*series: list[float], window: int = 3, horizon: int = 2, longest_gap: int = 2, starts: tuple[int, ...] = ()) -> Panel:
+def panel_of(
+    *series: list[float], window: int = 3, horizon: int = 2, longest_gap: int = 2, starts: tuple[int, ...] = ()
+) -> Panel:
     starts = starts or (0,) * len(series)
     each = tuple(
         Series(str(number), start, np.array(values, dtype=float), np.zeros((len(values), 0)))
@@ -23,7 +25,9 @@ def panel_of(*series: list[float], window: int = 3, horizon: int = 2, longest_ga
     return Panel.of(table, window, horizon, longest_gap, [1.0] * len(series))
 
 
-gappy = st.lists(st.one_of(st.floats(-9, 9), st.just(N)), min_size=8, max_size=30).map(lambda values: [1.0, *values, 2.0])
+gappy = st.lists(st.one_of(st.floats(-9, 9), st.just(N)), min_size=8, max_size=30).map(
+    lambda values: [1.0, *values, 2.0]
+)
 
 
 def test_a_window_is_what_came_before_and_what_came_after():
@@ -45,7 +49,9 @@ def test_no_input_depends_on_a_value_at_or_after_its_origin(values: list[float],
     future = data.draw(st.lists(st.floats(-1e3, 1e3), min_size=len(values) - origin, max_size=len(values) - origin))
     other = panel_of([*values[:origin], *future], longest_gap=longest_gap)
     places = torch.tensor([origin])
-    assert torch.equal(windows.take(torch.tensor([chosen])).history(3), type(windows)(other, places, torch.tensor([0])).history(3))
+    assert torch.equal(
+        windows.take(torch.tensor([chosen])).history(3), type(windows)(other, places, torch.tensor([0])).history(3)
+    )
 
 
 @settings(deadline=None, max_examples=60)
@@ -82,7 +88,9 @@ def test_no_window_reaches_into_a_long_gap_but_targets_may():
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 6), st.integers(1, 5))
 def test_the_targets_of_a_part_lie_in_it_and_all_that_can_are_there(begin: int, end: int, window: int, horizon: int):
     windows = panel_of([float(value) for value in range(30)], window=window, horizon=horizon).windows(begin, end)
-    expected = [origin for origin in range(30) if origin >= window and origin >= begin and origin + horizon <= min(end, 30)]
+    expected = [
+        origin for origin in range(30) if origin >= window and origin >= begin and origin + horizon <= min(end, 30)
+    ]
     assert windows.origins.tolist() == expected
     target = windows.batch()["target"]
     assert target.tolist() == [[float(origin + step) for step in range(horizon)] for origin in expected]

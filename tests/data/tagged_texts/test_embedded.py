@@ -18,7 +18,9 @@ def fields(tagged: list[tuple[str, str]]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("language", "way"), FORMATS, ids=lambda value: value if isinstance(value, str) else f"{value.pattern} {value.digits[1]}"
+    ("language", "way"),
+    FORMATS,
+    ids=lambda value: value if isinstance(value, str) else f"{value.pattern} {value.digits[1]}",
 )
 def test_the_fields_of_a_date_are_its_numbers_and_names(language: str, way: DateFormat):
     for day in DAYS:

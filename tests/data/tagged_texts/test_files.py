@@ -28,7 +28,21 @@ def found(path: Path, columns: TagColumns = NOTHING) -> list[tuple[list[str], li
     ("name", "lines"),
     [
         ("a.tsv", ["The\tDET", "cat\tNOUN", "sat\tVERB", "", "Go\tVERB", "!\tPUNCT"]),
-        ("a.conll", ["-DOCSTART- -X- O", "", "The DT B DET", "cat NN I NOUN", "sat VB O VERB", "", "", "Go VB O VERB", "! . O PUNCT", ""]),
+        (
+            "a.conll",
+            [
+                "-DOCSTART- -X- O",
+                "",
+                "The DT B DET",
+                "cat NN I NOUN",
+                "sat VB O VERB",
+                "",
+                "",
+                "Go VB O VERB",
+                "! . O PUNCT",
+                "",
+            ],
+        ),
         (
             "a.conllu",
             [
@@ -120,7 +134,12 @@ def test_a_file_shows_its_layout(tmp_path: Path):
             NOTHING,
             "each line of a.tsv must have as many tags as tokens, with spaces between them, but got 2 tags for 3 tokens in line 2.",
         ),
-        ("a.csv", ["a b,X Y", "a"], NOTHING, "each line of a.csv must have 2 columns, as the first has, but got 1 in line 2."),
+        (
+            "a.csv",
+            ["a b,X Y", "a"],
+            NOTHING,
+            "each line of a.csv must have 2 columns, as the first has, but got 1 in line 2.",
+        ),
         (
             "a.csv",
             ["a b,c d,X Y"],
@@ -128,11 +147,23 @@ def test_a_file_shows_its_layout(tmp_path: Path):
             "a.csv must have two columns, or two that you name, but got 3: a b, c d, X Y: "
             "choose with --text-column and --tags-column, which name columns in the first line.",
         ),
-        ("a.csv", ["text,tags", "a,X"], TagColumns("txt"), "a.csv must have the column 'txt', but got text, tags: did you mean 'text'?"),
-        ("a.csv", ["text,tags", "a,X"], TagColumns("text", "text"), "texts and tags must be different columns, but got 'text' for both."),
+        (
+            "a.csv",
+            ["text,tags", "a,X"],
+            TagColumns("txt"),
+            "a.csv must have the column 'txt', but got text, tags: did you mean 'text'?",
+        ),
+        (
+            "a.csv",
+            ["text,tags", "a,X"],
+            TagColumns("text", "text"),
+            "texts and tags must be different columns, but got 'text' for both.",
+        ),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_one_sentence(tmp_path: Path, name: str, lines: list[str], columns: TagColumns, sentence: str):
+def test_what_cannot_be_read_is_refused_with_one_sentence(
+    tmp_path: Path, name: str, lines: list[str], columns: TagColumns, sentence: str
+):
     assert refusal(read_tagged_texts, write_text(tmp_path / name, *lines), columns) == sentence
 
 

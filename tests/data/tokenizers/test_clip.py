@@ -39,4 +39,6 @@ def test_it_is_as_small_as_asked_for_but_knows_all_bytes():
     assert len(learn_clip_vocabulary(CAPTIONS, 520)) == 520
     assert len(learn_clip_vocabulary(CAPTIONS, 10)) == 514
     assert len(LEARNED) < 600
-    assert learn_clip_vocabulary(CAPTIONS, 600).encode(["a five"]) == learn_clip_vocabulary(CAPTIONS, 600).encode(["a five"])
+    assert learn_clip_vocabulary(CAPTIONS, 600).encode(["a five"]) == learn_clip_vocabulary(CAPTIONS, 600).encode(
+        ["a five"]
+    )

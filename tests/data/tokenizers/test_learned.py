@@ -159,7 +159,11 @@ def test_a_saved_tokenizer_is_read_back_and_read_by_hugging_face_too(kind: Kind,
     assert loaded.kind == kind
     assert len(loaded) == len(TRAINED[kind]) == foreign.get_vocab_size()
     texts = [*TEXTS, "Ω new\n\tthings 🙂", ""]
-    assert loaded.encode(texts) == TRAINED[kind].encode(texts) == [encoding.ids for encoding in foreign.encode_batch(texts)]
+    assert (
+        loaded.encode(texts)
+        == TRAINED[kind].encode(texts)
+        == [encoding.ids for encoding in foreign.encode_batch(texts)]
+    )
 
 
 def refused(path: Path) -> str:
@@ -170,7 +174,10 @@ def refused(path: Path) -> str:
 
 def test_a_missing_damaged_or_foreign_tokenizer_is_refused(tmp_path: Path):
     path = tmp_path / "tokenizer.json"
-    assert refused(path) == "tokenizer.json must be the tokenizer that neuropil wrote, but got no such file: train again or restore it."
+    assert (
+        refused(path)
+        == "tokenizer.json must be the tokenizer that neuropil wrote, but got no such file: train again or restore it."
+    )
     BPE.save(path)
     damaged = "tokenizer.json must be the tokenizer that neuropil wrote, but got a damaged file or another kind: train again or restore it."
     path.write_bytes(path.read_bytes()[:-100])

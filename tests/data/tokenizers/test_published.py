@@ -41,21 +41,37 @@ def test_gpt2_gives_every_text_back_exactly(gpt2: PublishedTokenizer, text: str)
 
 @settings(deadline=None)
 @given(data=st.data())
-def test_labels_join_to_the_text_whatever_the_tokens(gpt2: PublishedTokenizer, clip: PublishedTokenizer, data: st.DataObject):
+def test_labels_join_to_the_text_whatever_the_tokens(
+    gpt2: PublishedTokenizer, clip: PublishedTokenizer, data: st.DataObject
+):
     for tokenizer in (gpt2, clip):
         special = {tokenizer.start, tokenizer.end}
-        ids = data.draw(st.lists(st.integers(0, len(tokenizer) - 1).filter(lambda number, special=special: number not in special)))
+        ids = data.draw(
+            st.lists(st.integers(0, len(tokenizer) - 1).filter(lambda number, special=special: number not in special))
+        )
         labels = "".join(label for label in tokenizer.tokens(ids) if label != "…")
         assert tokenizer.decode(ids) == (labels.rstrip(" ") if tokenizer is clip else labels)
 
 
-def test_labels_show_spaces_ends_of_words_and_parts_of_words(gpt2: PublishedTokenizer, clip: PublishedTokenizer, bert: PublishedTokenizer):
+def test_labels_show_spaces_ends_of_words_and_parts_of_words(
+    gpt2: PublishedTokenizer, clip: PublishedTokenizer, bert: PublishedTokenizer
+):
     assert gpt2.tokens(gpt2.encode(["The cat𝄞"])[0]) == ["The", " cat", "…", "…", "…", "𝄞"]
     assert clip.tokens(clip.encode(["The Mat."], special=True)[0])[1:-1] == ["the ", "mat ", ". "]
-    assert bert.tokens(bert.encode(["The matter Ω"], special=True)[0]) == ["[CLS]", "the", "mat", "##te", "##r", "[UNK]", "[SEP]"]
+    assert bert.tokens(bert.encode(["The matter Ω"], special=True)[0]) == [
+        "[CLS]",
+        "the",
+        "mat",
+        "##te",
+        "##r",
+        "[UNK]",
+        "[SEP]",
+    ]
 
 
-def test_what_surrounds_a_text_says_nothing_and_a_mask_does(gpt2: PublishedTokenizer, clip: PublishedTokenizer, bert: PublishedTokenizer):
+def test_what_surrounds_a_text_says_nothing_and_a_mask_does(
+    gpt2: PublishedTokenizer, clip: PublishedTokenizer, bert: PublishedTokenizer
+):
     assert gpt2.encode(["cat"], special=True) == gpt2.encode(["cat"])
     assert clip.encode([""], special=True) == [[clip.start, clip.end]]
     assert bert.decode([0, *bert.encode(["the [MASK] sat"], special=True)[0], 0]) == "the [MASK] sat"
@@ -158,7 +174,10 @@ def test_vocabulary_and_merges_must_belong_together(tmp_path: Path, name: str, d
 
 def test_a_vocabulary_without_the_special_tokens_is_refused(tmp_path: Path):
     (tmp_path / "vocab.txt").write_text("[PAD]\nthe\ncat\n")
-    assert refused(tmp_path) == "FOLDER/vocab.txt must hold the token [UNK], but got a vocabulary without it: download it again."
+    assert (
+        refused(tmp_path)
+        == "FOLDER/vocab.txt must hold the token [UNK], but got a vocabulary without it: download it again."
+    )
     (tmp_path / "vocab.txt").write_bytes(b"\xff\xfe")
     assert refused(tmp_path) == (
         "FOLDER/vocab.txt must be a file that Hugging Face's tokenizers can read, but got a damaged one: download it again."
@@ -174,14 +193,18 @@ def test_a_vocabulary_without_the_special_tokens_is_refused(tmp_path: Path):
 )
 def test_other_kinds_of_tokenizers_are_refused_by_name(tmp_path: Path, model: tokenizers.models.Model, kind: str):
     (tmp_path / "tokenizer.json").write_text(tokenizers.Tokenizer(model).to_str())
-    assert refused(tmp_path) == f"FOLDER/tokenizer.json must be byte-level BPE, WordPiece or CLIP's BPE, but got {kind}."
+    assert (
+        refused(tmp_path) == f"FOLDER/tokenizer.json must be byte-level BPE, WordPiece or CLIP's BPE, but got {kind}."
+    )
 
 
 def test_a_tokenizer_that_has_nothing_for_a_letter_is_refused(tmp_path: Path):
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE({"b": 0}, []))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel()
     (tmp_path / "tokenizer.json").write_text(tokenizer.to_str())
-    assert refused(tmp_path) == "a tokenizer must have a token for every text, but got one without any for the letter a."
+    assert (
+        refused(tmp_path) == "a tokenizer must have a token for every text, but got one without any for the letter a."
+    )
 
 
 def test_a_tokenizer_must_fit_the_vocabulary_of_its_model(bert: PublishedTokenizer):

@@ -10,7 +10,10 @@ from neuropil.errors import RunError
 from neuropil.protocols import PADDING, UNKNOWN
 
 TEXTS = [["The", "cats", "sat", "in", "1999", "."], ["The", "dogs", "ran", "in", "2001", "!"], ["Bob", "ran"]]
-words = st.lists(st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=6), min_size=1, max_size=8), min_size=1)
+words = st.lists(
+    st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=6), min_size=1, max_size=8),
+    min_size=1,
+)
 
 
 @settings(deadline=None, max_examples=60)
@@ -86,9 +89,17 @@ def test_a_vocabulary_comes_back_from_its_file(tmp_path: Path):
 
 def test_a_missing_or_damaged_file_is_named(tmp_path: Path):
     path = tmp_path / "vocabulary.json"
-    for content, got in ((None, "no such file"), ("[1]", "a damaged file"), ("{}", "a damaged file"), ("{", "a damaged file")):
+    for content, got in (
+        (None, "no such file"),
+        ("[1]", "a damaged file"),
+        ("{}", "a damaged file"),
+        ("{", "a damaged file"),
+    ):
         if content is not None:
             path.write_text(content)
         with pytest.raises(RunError) as error:
             TagVocabulary.load(tmp_path)
-        assert str(error.value) == f"{path} must be the vocabulary that neuropil wrote, but got {got}: train again or restore it."
+        assert (
+            str(error.value)
+            == f"{path} must be the vocabulary that neuropil wrote, but got {got}: train again or restore it."
+        )

@@ -49,7 +49,9 @@ def test_the_same_text_makes_the_same_tokenizer(tmp_path: Path):
     folders = [str(tmp_path / name) for name in ("text", "merges again", "pieces again")]
     subprocess.run([sys.executable, "-c", code, *folders], check=True)
     for name in ("merges", "pieces"):
-        assert (tmp_path / name / "tokenizer.json").read_text() == (tmp_path / f"{name} again" / "tokenizer.json").read_text()
+        assert (tmp_path / name / "tokenizer.json").read_text() == (
+            tmp_path / f"{name} again" / "tokenizer.json"
+        ).read_text()
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path):

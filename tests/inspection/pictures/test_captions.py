@@ -25,11 +25,17 @@ def test_each_picture_stands_before_its_words():
     weights = [torch.ones(3, 2, 2), torch.ones(MOST_WORDS + 4, 2, 2)]
     words = [["a", "seven", "◁"], [f"w{index}" for index in range(MOST_WORDS + 4)]]
     lines = caption_looks(images, weights, words).axes
-    assert [[text.get_text() for text in axes.texts] for axes in lines] == [words[0], words[1][:MOST_WORDS], words[1][MOST_WORDS:]]
+    assert [[text.get_text() for text in axes.texts] for axes in lines] == [
+        words[0],
+        words[1][:MOST_WORDS],
+        words[1][MOST_WORDS:],
+    ]
     first, _, last = (np.asarray(axes.images[0].get_array()) for axes in lines)
     assert first.shape == (6, 7 * (MOST_WORDS + 1) - 1, 4)
     np.testing.assert_array_equal(first[:, :6], np.ones((6, 6, 4)))
-    there = [[bool(line[:, 7 * place : 7 * place + 6, 3].all()) for place in range(MOST_WORDS + 1)] for line in (first, last)]
+    there = [
+        [bool(line[:, 7 * place : 7 * place + 6, 3].all()) for place in range(MOST_WORDS + 1)] for line in (first, last)
+    ]
     assert there == [[True] * 4 + [False] * (MOST_WORDS - 3), [False] + [True] * 4 + [False] * (MOST_WORDS - 4)]
     assert not first[:, 6, 3].any()  # a gap
 
@@ -55,4 +61,6 @@ def test_a_drawing_is_small_enough_for_a_page():
 def test_weights_and_words_are_needed_for_each_picture():
     with pytest.raises(InputError) as error:
         caption_looks([torch.zeros(4, 4)], [], [["a"]])
-    assert str(error.value) == ("a picture of looks needs weights and words for each image, but got 1 images, 0 weights and 1 captions.")
+    assert str(error.value) == (
+        "a picture of looks needs weights and words for each image, but got 1 images, 0 weights and 1 captions."
+    )

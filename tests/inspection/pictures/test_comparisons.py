@@ -11,7 +11,10 @@ from neuropil.inspection.report.svg import figure_svg
 
 def history(*losses: float) -> list[dict]:
     rows = [{"kind": "train", "epoch": 0.5, "loss": 9.0}]
-    return rows + [{"kind": "validation", "epoch": epoch, "loss": loss, "accuracy": 1 - loss} for epoch, loss in enumerate(losses, 1)]
+    return rows + [
+        {"kind": "validation", "epoch": epoch, "loss": loss, "accuracy": 1 - loss}
+        for epoch, loss in enumerate(losses, 1)
+    ]
 
 
 def heights(axes: Axes) -> list[float]:
@@ -63,7 +66,9 @@ def test_softening_has_a_bar_for_each_unit_on_one_scale():
 
 
 def test_a_spread_counts_every_weight_and_has_one_bar_around_zero():
-    figure = weight_spread({"sparse": torch.cat([torch.zeros(90), torch.linspace(-1, 1, 10)]), "dense": torch.randn(100)})
+    figure = weight_spread(
+        {"sparse": torch.cat([torch.zeros(90), torch.linspace(-1, 1, 10)]), "dense": torch.randn(100)}
+    )
     counts = [heights(axes) for axes in figure.axes]
     assert [sum(bars) for bars in counts] == [100, 100]
     middle = len(counts[0]) // 2
@@ -73,7 +78,10 @@ def test_a_spread_counts_every_weight_and_has_one_bar_around_zero():
 @pytest.mark.parametrize(
     ("picture", "message"),
     [
-        (lambda: learning_curves({}, "loss"), "learning curves need at least one validation of each network, but got none for no history."),
+        (
+            lambda: learning_curves({}, "loss"),
+            "learning curves need at least one validation of each network, but got none for no history.",
+        ),
         (lambda: loss_curves({}), "a picture of losses needs at least one, but got none."),
         (lambda: softening(["a"], {}), "a picture of softening needs at least one function, but got none."),
         (lambda: weight_spread({}), "a picture of weights needs at least one set of them, but got none."),

@@ -10,7 +10,9 @@ BANDS = {"50 %": (MEDIAN - 1, MEDIAN + 1), "80 %": (MEDIAN - 2, MEDIAN + 3)}
 
 
 def one(**changes: object) -> Forecast:
-    return Forecast(**{"x": np.arange(6), "history": HISTORY, "median": MEDIAN, "bands": BANDS, "title": "from 5", **changes})
+    return Forecast(
+        **{"x": np.arange(6), "history": HISTORY, "median": MEDIAN, "bands": BANDS, "title": "from 5", **changes}
+    )
 
 
 def test_the_forecast_sets_out_from_the_last_value_and_the_bands_with_it():

@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.kernels import MOST_MARKERS, Curve, Points, process_samples, smoothers, weight_matrices, weight_profiles
+from neuropil.inspection.pictures.kernels import (
+    MOST_MARKERS,
+    Curve,
+    Points,
+    process_samples,
+    smoothers,
+    weight_matrices,
+    weight_profiles,
+)
 from neuropil.inspection.report.svg import figure_svg
 
 X = np.linspace(0, 10, 50)

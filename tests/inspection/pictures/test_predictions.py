@@ -63,7 +63,10 @@ def test_a_class_without_examples_has_an_empty_row():
 def test_a_matrix_that_does_not_fit_its_classes_is_refused():
     with pytest.raises(InputError) as error:
         confusion_matrix(np.eye(3, dtype=int), ["a", "b"])
-    assert str(error.value) == "a confusion matrix needs one row and one column for each class, but got (3, 3) for 2 classes."
+    assert (
+        str(error.value)
+        == "a confusion matrix needs one row and one column for each class, but got (3, 3) for 2 classes."
+    )
 
 
 @pytest.mark.parametrize("shape", [(5, 8, 8), (3, 4, 6, 3), (1, 2, 2)])

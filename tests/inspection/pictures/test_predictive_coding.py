@@ -19,7 +19,9 @@ def test_energies_are_shares_of_the_first_and_parts_are_stacked():
     np.testing.assert_allclose(first, [1, 0.5, 0.25])
     np.testing.assert_allclose(second, [1, 1, 0.5])
     assert layers.get_title(loc="left") == "where it goes"
-    heights = [np.asarray(path.vertices)[:, 1].max() for collection in layers.collections for path in collection.get_paths()]
+    heights = [
+        np.asarray(path.vertices)[:, 1].max() for collection in layers.collections for path in collection.get_paths()
+    ]
     assert max(heights) == 8
 
 

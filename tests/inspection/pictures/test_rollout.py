@@ -22,7 +22,9 @@ def test_a_picture_stands_beside_itself_lit_where_the_weight_is():
     assert pair.shape == (12, 16 + 1 + 16, 4)
     np.testing.assert_array_equal(pair[:, :16], np.ones((12, 16, 4)))
     lit = pair[:, 17:, :3]
-    np.testing.assert_allclose(lit[9, 5], 0.8 * np.array(LIGHT) + 0.2 * 0.8, atol=0.08)  # light fades over between places
+    np.testing.assert_allclose(
+        lit[9, 5], 0.8 * np.array(LIGHT) + 0.2 * 0.8, atol=0.08
+    )  # light fades over between places
     np.testing.assert_allclose(lit[0, 0], [0.8] * 3)  # the least has no light
 
 
@@ -34,7 +36,8 @@ def test_pictures_may_have_different_sizes_and_the_last_row_may_be_short():
 
 def test_heads_stand_in_rows_of_layers_over_their_pictures():
     figure = head_looks(
-        np.zeros((12, 12), dtype=np.uint8), {"blocks.0.attention": torch.rand(2, 3, 3), "blocks.1.attention": torch.rand(2, 3, 3)}
+        np.zeros((12, 12), dtype=np.uint8),
+        {"blocks.0.attention": torch.rand(2, 3, 3), "blocks.1.attention": torch.rand(2, 3, 3)},
     )
     assert [axes.get_ylabel() for axes in figure.axes] == ["blocks.0", "blocks.1"]
     assert [text.get_text() for text in figure.axes[0].texts] == ["head 1", "head 2"]
@@ -51,7 +54,10 @@ def test_a_photograph_is_thinned_out_and_a_page_stays_small():
 def test_what_does_not_belong_together_is_refused():
     with pytest.raises(InputError) as error:
         rollouts([np.zeros((4, 4))], [], ["a"])
-    assert str(error.value) == "a picture of roll-outs needs weights and a title for each image, but got 1 images, 0 weights and 1 titles."
+    assert (
+        str(error.value)
+        == "a picture of roll-outs needs weights and a title for each image, but got 1 images, 0 weights and 1 titles."
+    )
     with pytest.raises(InputError) as error:
         head_looks(np.zeros((4, 4)), {})
     assert str(error.value) == "a picture of heads needs at least one layer, but got none."

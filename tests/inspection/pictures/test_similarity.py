@@ -8,12 +8,23 @@ from neuropil.inspection.pictures.similarity import similarity_matrix
 
 def test_a_caption_a_row_a_picture_a_column_and_its_own_is_framed():
     similarity = torch.tensor([[0.9, 0.1], [-0.2, 0.5], [0.3, 0.4]])  # three pictures, two captions
-    figure = similarity_matrix(similarity, [np.zeros((4, 4), dtype=np.uint8)] * 3, ["a seven", "a two left of a five and a nine below it"])
+    figure = similarity_matrix(
+        similarity, [np.zeros((4, 4), dtype=np.uint8)] * 3, ["a seven", "a two left of a five and a nine below it"]
+    )
     *pictures, cells = figure.axes
     assert len(pictures) == 3
     np.testing.assert_allclose(np.asarray(cells.images[0].get_array()), similarity.T)
     written = [text.get_text() for text in cells.texts]
-    assert written == ["0.90", "−0.20", "0.30", "0.10", "0.50", "0.40", "a seven", "a two left of a five and a nine\nbelow it"]
+    assert written == [
+        "0.90",
+        "−0.20",
+        "0.30",
+        "0.10",
+        "0.50",
+        "0.40",
+        "a seven",
+        "a two left of a five and a nine\nbelow it",
+    ]
     assert [patch.get_xy() for patch in cells.patches] == [(-0.47, -0.47), (0.53, 0.53)]  # type: ignore[attr-defined]
 
 

@@ -13,9 +13,15 @@ from neuropil.inspection.pictures.style import PALETTE, house_style, line, make_
 # Machado, Oliveira and Fernandes (2009), severity 1.0: linear RGB as those with that colour blindness see it.
 BLINDNESS = {
     "none": np.eye(3),
-    "protanopia": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
-    "deuteranopia": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
-    "tritanopia": np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "tritanopia": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+    ),
 }
 SRGB_TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 
@@ -68,7 +74,16 @@ def test_pictures_ignore_the_users_settings_and_leave_them_alone():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1, "1"), (0.01, "0.01"), (20000, "20000"), (1e-3, "0.001"), (1e-4, "10⁻⁴"), (5e-12, "5·10⁻¹²"), (1e6, "10⁶"), (2e5, "2·10⁵")],
+    [
+        (1, "1"),
+        (0.01, "0.01"),
+        (20000, "20000"),
+        (1e-3, "0.001"),
+        (1e-4, "10⁻⁴"),
+        (5e-12, "5·10⁻¹²"),
+        (1e6, "10⁶"),
+        (2e5, "2·10⁵"),
+    ],
 )
 def test_powers_of_ten_are_written_in_short_without_mathematics_markup(value: float, text: str):
     assert power_of_ten(value) == text

@@ -16,7 +16,9 @@ def test_every_activation_is_drawn_with_its_derivative_on_shared_axes():
     tanh, identity = figure.axes
     assert (tanh.get_title(loc="left"), identity.get_title(loc="left")) == ("tanh", "identity")
     curve, derivative = tanh.lines[-2:]
-    np.testing.assert_allclose(np.asarray(derivative.get_ydata()), np.gradient(np.asarray(curve.get_ydata()), x), atol=0.02)
+    np.testing.assert_allclose(
+        np.asarray(derivative.get_ydata()), np.gradient(np.asarray(curve.get_ydata()), x), atol=0.02
+    )
     assert tanh.get_ylim() == identity.get_ylim()
 
 

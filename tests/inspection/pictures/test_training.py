@@ -15,10 +15,21 @@ def history(steps: int = 20, *, overfits: float = 0.0, floor: float = 0.1) -> li
     rows: list[dict] = []
     for step in range(1, steps + 1):
         loss = floor + math.exp(-4 * step / steps)
-        rows.append({"step": step, "epoch": step / 10, "kind": "train", "loss": loss, "learning_rate": 0.1 / step, "seconds": 0.5 * step})
+        rows.append(
+            {
+                "step": step,
+                "epoch": step / 10,
+                "kind": "train",
+                "loss": loss,
+                "learning_rate": 0.1 / step,
+                "seconds": 0.5 * step,
+            }
+        )
         if step % 2 == 0:
             risen = loss + overfits * max(0, step - steps / 2) / steps
-            rows.append({"step": step, "epoch": step / 10, "kind": "validation", "accuracy": 1 - risen / 2, "loss": risen})
+            rows.append(
+                {"step": step, "epoch": step / 10, "kind": "validation", "accuracy": 1 - risen / 2, "loss": risen}
+            )
     return rows
 
 
@@ -30,10 +41,18 @@ def points(axes: Axes, label: str) -> np.ndarray:
 def test_a_learning_curve_shows_every_row_of_training_and_validation():
     rows = history()
     loss, accuracy, rate = learning_curve(rows).axes
-    np.testing.assert_allclose(points(loss, "train"), [(row["step"], row["loss"]) for row in rows if row["kind"] == "train"])
-    np.testing.assert_allclose(points(loss, "validation"), [(row["step"], row["loss"]) for row in rows if row["kind"] == "validation"])
-    np.testing.assert_allclose(points(accuracy, "validation")[:, 1], [row["accuracy"] for row in rows if row["kind"] == "validation"])
-    np.testing.assert_allclose(np.asarray(rate.lines[0].get_ydata()), [row["learning_rate"] for row in rows if row["kind"] == "train"])
+    np.testing.assert_allclose(
+        points(loss, "train"), [(row["step"], row["loss"]) for row in rows if row["kind"] == "train"]
+    )
+    np.testing.assert_allclose(
+        points(loss, "validation"), [(row["step"], row["loss"]) for row in rows if row["kind"] == "validation"]
+    )
+    np.testing.assert_allclose(
+        points(accuracy, "validation")[:, 1], [row["accuracy"] for row in rows if row["kind"] == "validation"]
+    )
+    np.testing.assert_allclose(
+        np.asarray(rate.lines[0].get_ydata()), [row["learning_rate"] for row in rows if row["kind"] == "train"]
+    )
 
 
 def test_the_best_step_is_that_of_the_lowest_validation_loss():
@@ -85,7 +104,12 @@ def test_a_history_without_metrics_is_refused():
 
 
 def test_every_cure_is_drawn_beside_the_patient_without_one_on_the_same_axes():
-    histories = {"none": history(overfits=2.0), "dropout": history(overfits=0.5), "weight decay": history(), "early stopping": history(10)}
+    histories = {
+        "none": history(overfits=2.0),
+        "dropout": history(overfits=0.5),
+        "weight decay": history(),
+        "early stopping": history(10),
+    }
     figure = cures(histories)
     panels = [axes for axes in figure.axes if axes.get_visible()]
     assert [panel.get_title(loc="left").strip() for panel in panels] == list(histories)
@@ -96,7 +120,9 @@ def test_every_cure_is_drawn_beside_the_patient_without_one_on_the_same_axes():
 
 def test_the_gap_between_training_and_validation_is_written_out():
     rows = history(overfits=2.0)
-    gap = [row["loss"] for row in rows if row["kind"] == "validation"][-1] - [row["loss"] for row in rows if row["kind"] == "train"][-1]
+    gap = [row["loss"] for row in rows if row["kind"] == "validation"][-1] - [
+        row["loss"] for row in rows if row["kind"] == "train"
+    ][-1]
     (panel,) = cures({"none": rows}).axes
     assert f"gap {gap:.2g}" in [text.get_text() for text in panel.texts]
 
@@ -117,7 +143,10 @@ def test_racers_are_drawn_until_they_leave_for_good():
     losses = {"Adam": [12.25, 3.5, 0.01], "too fast": [12.25, 800.0, math.inf]}
     figure = race(grid, grid, surface, {"Adam": healthy, "too fast": diverged}, losses)
     above, beside = figure.axes
-    assert [len(np.asarray(line.get_xdata())) for line in above.lines if len(np.asarray(line.get_xdata())) > 1] == [3, 2]
+    assert [len(np.asarray(line.get_xdata())) for line in above.lines if len(np.asarray(line.get_xdata())) > 1] == [
+        3,
+        2,
+    ]
     np.testing.assert_allclose(points(beside, "too fast"), [(0, 12.25), (1, 800)])
     assert above.get_ylim() == (-2, 2)
     assert beside.get_yscale() == "log"

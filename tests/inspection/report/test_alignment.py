@@ -91,7 +91,9 @@ def test_a_byte_per_weight_is_as_precise_as_it_says(values: np.ndarray):
     assert (restored[values >= 4e-6] > 0).all()
 
 
-@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy, lambda array: torch.from_numpy(array).double().requires_grad_()])
+@pytest.mark.parametrize(
+    "kind", [np.asarray, torch.from_numpy, lambda array: torch.from_numpy(array).double().requires_grad_()]
+)
 def test_the_markup_holds_every_head_of_every_layer(kind: Any):
     first, second = weights(2, 5, 7), weights(3, 4, 4, seed=1)
     maps = [
@@ -186,7 +188,9 @@ def test_letters_and_tokens_with_their_spaces_stand_together(tokens: list[str], 
 
 def test_no_token_name_or_title_becomes_markup():
     hostile = Alignment([AttentionMap(name, weights(2, 7, 7), HOSTILE, HOSTILE) for name in HOSTILE], HOSTILE[0])
-    tame = Alignment([AttentionMap(name, weights(2, 7, 7), list("abcdefg"), list("tuvwxyz")) for name in "abcdefg"], "title")
+    tame = Alignment(
+        [AttentionMap(name, weights(2, 7, 7), list("abcdefg"), list("tuvwxyz")) for name in "abcdefg"], "title"
+    )
     viewer, plain = Viewer(hostile.html()), Viewer(tame.html())
     assert viewer.tags == plain.tags
     assert viewer.described()["texts"][0]["tokens"] == [token.replace(" ", "␣") for token in HOSTILE]
@@ -229,8 +233,14 @@ def test_an_alignment_without_maps_is_refused():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (np.zeros((1, 3, 2)), "the attention map 'cross' needs one label per query, but got 2 labels for weights of shape 1 × 3 × 2."),
-        (np.zeros((1, 2, 3)), "the attention map 'cross' needs one label per key, but got 2 labels for weights of shape 1 × 2 × 3."),
+        (
+            np.zeros((1, 3, 2)),
+            "the attention map 'cross' needs one label per query, but got 2 labels for weights of shape 1 × 3 × 2.",
+        ),
+        (
+            np.zeros((1, 2, 3)),
+            "the attention map 'cross' needs one label per key, but got 2 labels for weights of shape 1 × 2 × 3.",
+        ),
         (
             np.full((1, 2, 2), 1.5),
             "the attention map 'cross' needs weights between 0 and 1, but got values from 1.5 to 1.5:"
@@ -273,13 +283,16 @@ def test_weights_that_round_beyond_one_are_accepted():
 
 def luminance(colour: np.ndarray) -> float:
     """Relative luminance as WCAG 2 defines it."""
-    return float(np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722])
+    return float(
+        np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+    )
 
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_text_has_the_contrast_that_wcag_asks_for_under_any_weight(scheme: int):
     css, script = (
-        resources.files("neuropil.inspection").joinpath(f"alignment.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
+        resources.files("neuropil.inspection").joinpath(f"alignment.{kind}").read_text(encoding="utf-8")
+        for kind in ("css", "js")
     )
     share = float(re.findall(r"([\d.]+) \* share}%", script)[0])
     pairs = {name: pair for name, *pair in re.findall(r"--(\w+): light-dark\(#(\w{6}), #(\w{6})\);", css)}
@@ -300,7 +313,10 @@ def test_text_has_the_contrast_that_wcag_asks_for_under_any_weight(scheme: int):
 def test_the_colours_are_those_of_a_report():
     folder = resources.files("neuropil.inspection")
     report, alignment = (folder.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in ("report", "alignment"))
-    light, dark = (dict(re.findall(r"--(\w+): (#\w{6});", part)) for part in re.findall(r":root \{(.*?)\}", report, flags=re.DOTALL))
+    light, dark = (
+        dict(re.findall(r"--(\w+): (#\w{6});", part))
+        for part in re.findall(r":root \{(.*?)\}", report, flags=re.DOTALL)
+    )
     for name in ("paper", "tint", "ink", "muted", "rule", "accent"):
         assert f"--{name}: light-dark({light[name]}, {dark[name]});" in alignment
 
@@ -320,7 +336,9 @@ def browsed(markup: str, folder: Path) -> str:
 
 def spoken(dom: str) -> list[str]:
     """What the status lines of ready viewers say."""
-    statuses = re.findall(r'<neuropil-alignment data-ready="">.*?<p class="status"[^>]*>(.*?)</p>', dom, flags=re.DOTALL)
+    statuses = re.findall(
+        r'<neuropil-alignment data-ready="">.*?<p class="status"[^>]*>(.*?)</p>', dom, flags=re.DOTALL
+    )
     return [re.sub(r"<[^>]*>", "", status).replace("&nbsp;", " ") for status in statuses]
 
 
@@ -365,7 +383,10 @@ def test_viewers_that_are_put_into_a_page_later_start_too(tmp_path: Path):
         document.body.append(cell);
       }}
     </script></body>"""
-    assert spoken(browsed(notebook, tmp_path)) == ["Strongest link: eins looks at one 0.80", "Strongest link: zwei looks at two 0.80"]
+    assert spoken(browsed(notebook, tmp_path)) == [
+        "Strongest link: eins looks at one 0.80",
+        "Strongest link: zwei looks at two 0.80",
+    ]
 
 
 VISIT = """
@@ -394,7 +415,9 @@ VISIT = """
 def test_pointing_shades_both_ways_a_click_pins_and_the_other_viewer_does_not_notice(tmp_path: Path):
     page = f"<!doctype html><meta charset=utf-8><title></title>{link('a1', 'b1').html()}{link('a2', 'b2').html()}<script>{VISIT}</script>"
     dom = browsed(page, tmp_path)
-    said, other, shades = json.loads(re.findall(r"<title>(.*?)</title>", dom)[0].replace("\u00a0", " ").replace("&nbsp;", " "))
+    said, other, shades = json.loads(
+        re.findall(r"<title>(.*?)</title>", dom)[0].replace("\u00a0", " ").replace("&nbsp;", " ")
+    )
     assert said == [
         ". looks at , 0.40, b1 0.30, ; 0.30",
         ", is looked at by . 0.40, a1 0.10",
@@ -409,7 +432,11 @@ def test_pointing_shades_both_ways_a_click_pins_and_the_other_viewer_does_not_no
 
 @needs_a_browser
 def test_without_its_script_the_table_stays_open(tmp_path: Path):
-    page = re.sub(r"<script>.*?</script>", "", f"<!doctype html><meta charset=utf-8>{link('eins', 'one').html()}", flags=re.DOTALL)
+    page = re.sub(
+        r"<script>.*?</script>", "", f"<!doctype html><meta charset=utf-8>{link('eins', 'one').html()}", flags=re.DOTALL
+    )
     dom = browsed(page, tmp_path)
     assert '<details open="">' in dom
-    assert '<details open="">' not in browsed(f"<!doctype html><meta charset=utf-8>{link('eins', 'one').html()}", tmp_path)
+    assert '<details open="">' not in browsed(
+        f"<!doctype html><meta charset=utf-8>{link('eins', 'one').html()}", tmp_path
+    )

@@ -12,12 +12,18 @@ from neuropil.inspection.report.coloured_text import BLUE, RED, coloured_text
 def spans(markup: str) -> list[tuple[str, float, str]]:
     return [
         (colour, float(share), text)
-        for colour, share, text in re.findall(r"rgba\((\d+, \d+, \d+),([\d.]+)\)\" title=\"[^\"]*\">(.*?)</span>", markup, flags=re.DOTALL)
+        for colour, share, text in re.findall(
+            r"rgba\((\d+, \d+, \d+),([\d.]+)\)\" title=\"[^\"]*\">(.*?)</span>", markup, flags=re.DOTALL
+        )
     ]
 
 
 def test_colour_grows_with_the_value_up_to_the_highest():
-    assert spans(coloured_text(["a", "b", "c"], torch.tensor([0.0, 4.0, 20.0]), high=8)) == [(RED, 0, "a"), (RED, 0.5, "b"), (RED, 1, "c")]
+    assert spans(coloured_text(["a", "b", "c"], torch.tensor([0.0, 4.0, 20.0]), high=8)) == [
+        (RED, 0, "a"),
+        (RED, 0.5, "b"),
+        (RED, 1, "c"),
+    ]
 
 
 def test_below_zero_is_blue_where_there_is_a_below():

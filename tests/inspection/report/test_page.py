@@ -149,7 +149,14 @@ def test_headings_are_in_order_and_every_entry_of_the_contents_leads_to_its_sect
 def test_sections_of_the_same_name_and_of_any_script_have_anchors_of_their_own():
     sections = [Section(title, []) for title in ("Result", "Result", "نتیجه", "…", "…", "Result 2")]
     page = Page(render(Report("title", "", sections)))
-    assert [section["id"] for section in page.all("section")] == ["result", "result-2", "نتیجه", "section", "section-2", "result-2-2"]
+    assert [section["id"] for section in page.all("section")] == [
+        "result",
+        "result-2",
+        "نتیجه",
+        "section",
+        "section-2",
+        "result-2-2",
+    ]
 
 
 def test_texts_of_any_direction_find_their_own():
@@ -159,7 +166,8 @@ def test_texts_of_any_direction_find_their_own():
 
 
 @pytest.mark.parametrize(
-    ("word", "direction"), [("word", "ltr"), ("1 کلمه", "rtl"), ("كلمة", "rtl"), ("מילה", "rtl"), ("語", "ltr"), ("…", "ltr")]
+    ("word", "direction"),
+    [("word", "ltr"), ("1 کلمه", "rtl"), ("كلمة", "rtl"), ("מילה", "rtl"), ("語", "ltr"), ("…", "ltr")],
 )
 def test_the_first_column_of_a_table_stands_where_its_readers_begin(word: str, direction: str):
     assert Page(render(report_of(Table([word, "2"], [[1, 2]])))).all("table") == [{"dir": direction}]
@@ -208,11 +216,21 @@ def test_numbers_are_aligned_with_as_many_digits_as_they_need():
 
 
 def test_numbers_that_span_many_decades_are_written_in_short():
-    assert [text for text, _ in cells(Table(["x"], [[1.5e-9], [float("nan")], [123456.0], [0.0]]))] == ["1.5e-09", "nan", "1.23e+05", "0"]
+    assert [text for text, _ in cells(Table(["x"], [[1.5e-9], [float("nan")], [123456.0], [0.0]]))] == [
+        "1.5e-09",
+        "nan",
+        "1.23e+05",
+        "0",
+    ]
 
 
 def test_names_in_the_first_column_stay_on_the_left_even_where_they_are_digits():
-    assert cells(Table(["class", "examples"], [["0", 36], ["1", 35]])) == [("0", False), ("36", True), ("1", False), ("35", True)]
+    assert cells(Table(["class", "examples"], [["0", 36], ["1", 35]])) == [
+        ("0", False),
+        ("36", True),
+        ("1", False),
+        ("35", True),
+    ]
 
 
 def test_a_row_that_does_not_fit_its_header_is_refused():

@@ -68,7 +68,9 @@ def test_a_value_and_its_square_pass_through_spikes():
 
 @settings(deadline=None, max_examples=8)
 @given(dimensions=st.integers(1, 3), neurons=st.integers(5, 40), seed=st.integers(0, 99), spiking=st.booleans())
-def test_decoding_and_encoding_is_the_same_as_a_weight_for_every_pair(dimensions: int, neurons: int, seed: int, spiking: bool):
+def test_decoding_and_encoding_is_the_same_as_a_weight_for_every_pair(
+    dimensions: int, neurons: int, seed: int, spiking: bool
+):
     rng, mode = np.random.default_rng(seed), "spiking" if spiking else "rate"
     a = Population(neurons, dimensions, seed=seed, mode=mode)
     b = Population(neurons + 3, dimensions, seed=seed + 1, mode=mode, radius=1.4)
@@ -203,7 +205,10 @@ def test_each_time_constant_alone_is_the_limit_in_which_the_other_vanishes():
 
     for long_s in (True, False):
         limit = oscillation(100.0, 0.0) if long_s else oscillation(None, 100.0)
-        apart = [rms((oscillation(100.0, short) if long_s else oscillation(short, 100.0)) - limit) for short in (20.0, 5.0, 1.25)]
+        apart = [
+            rms((oscillation(100.0, short) if long_s else oscillation(short, 100.0)) - limit)
+            for short in (20.0, 5.0, 1.25)
+        ]
         assert apart[0] > 2 * apart[1] > 4 * apart[2] > 0
 
 
@@ -287,7 +292,10 @@ def test_connections_that_do_not_fit_are_refused():
         (lambda: network.connect(a, Input(1.0)[0]), "a target must be a population, but got an input."),
         (lambda: PES(rate=-1.0), "a learning rate must be a number of 0 or more, but got -1."),
         (lambda: network.follow(a, start=[0.1, 0.2]), "start must hold 1 finite numbers, but got [0.1, 0.2]."),
-        (lambda: network.connect(Input(1.0), a, start=0.5), "only what leaves a population has a start, but got a start for an input."),
+        (
+            lambda: network.connect(Input(1.0), a, start=0.5),
+            "only what leaves a population has a start, but got a start for an input.",
+        ),
         (
             lambda: Input(np.zeros((2, 2, 2))),
             "an input must be a number, a vector, an array [step, dimension] or a function of time, but got an array with 3 axes.",

@@ -10,7 +10,14 @@ from torch.nn import functional as F
 
 from neuropil.errors import InputError
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking.classifier import CodingName, Latency, Poisson, ReadoutName, SpikingClassifier, SpikingClassifierConfig
+from neuropil.models.spiking.classifier import (
+    CodingName,
+    Latency,
+    Poisson,
+    ReadoutName,
+    SpikingClassifier,
+    SpikingClassifierConfig,
+)
 from neuropil.models.spiking.layer import in_steps
 from neuropil.models.spiking.network import Connection, Current, Group, Network, Source, simulate
 from real_data import digits
@@ -61,7 +68,10 @@ def test_the_whole_network_spikes_as_in_the_event_driven_simulator(coding: Codin
     wires = [
         wire
         for i in range(1, len(sizes))
-        for wire in (Connection(f"layer {i - 1}", f"layer {i}", weights[i]), Connection("always on", f"layer {i}", biases[i]))
+        for wire in (
+            Connection(f"layer {i - 1}", f"layer {i}", weights[i]),
+            Connection("always on", f"layer {i}", biases[i]),
+        )
     ]
     for picture in pictures(3).split(1):
         activity = model.eval().activity(picture)
@@ -201,7 +211,9 @@ def learned(model: SpikingClassifier, updates: int) -> SpikingClassifier:
     for _ in range(updates):
         index = torch.randint(0, 1200, (64,), generator=generator).numpy()
         optimizer.zero_grad()
-        F.cross_entropy(model.train()(torch.from_numpy(images[index])[:, None]), torch.from_numpy(labels[index]).long()).backward()
+        F.cross_entropy(
+            model.train()(torch.from_numpy(images[index])[:, None]), torch.from_numpy(labels[index]).long()
+        ).backward()
         optimizer.step()
     return model.eval()
 
@@ -248,11 +260,17 @@ def test_a_step_that_is_too_long_is_refused_with_the_longest_that_works():
 def test_a_network_without_hidden_neurons_is_refused():
     with pytest.raises(InputError) as error:
         SpikingClassifierConfig(hidden=())
-    assert str(error.value) == "a spiking classifier must have a hidden layer, for it is there that neurons spike, but got none."
+    assert (
+        str(error.value)
+        == "a spiking classifier must have a hidden layer, for it is there that neurons spike, but got none."
+    )
 
 
 @pytest.mark.parametrize("coding", CODINGS)
 def test_inputs_of_another_shape_are_refused(coding: CodingName):
     with pytest.raises(InputError) as error:
         classifier(coding=coding)(torch.zeros(2, 1, 8, 9))
-    assert str(error.value) == "inputs must have the shape [batch, 1, 8, 8] that the model was made for, but got [2, 1, 8, 9]."
+    assert (
+        str(error.value)
+        == "inputs must have the shape [batch, 1, 8, 8] that the model was made for, but got [2, 1, 8, 9]."
+    )

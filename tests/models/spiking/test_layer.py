@@ -17,7 +17,9 @@ def firing_of(neuron: LIFConfig, dt: float = 2.0, steps: int = 25, slope: float 
 
 
 neurons = st.builds(
-    lambda tau_m, tau_ref, rest, gap, below: LIFConfig(tau_m=tau_m, tau_ref=tau_ref, rest=rest, threshold=rest + gap, reset=rest - below),
+    lambda tau_m, tau_ref, rest, gap, below: LIFConfig(
+        tau_m=tau_m, tau_ref=tau_ref, rest=rest, threshold=rest + gap, reset=rest - below
+    ),
     st.sampled_from([5.0, 20.0]),
     st.sampled_from([0.0, 2.0, 5.0]),
     st.sampled_from([0.0, -65.0]),
@@ -121,7 +123,9 @@ def test_a_gradient_of_a_gradient_is_refused():
     drive = torch.randn(2, 3, dtype=torch.double, requires_grad=True)
     with pytest.raises(InputError) as error:
         torch.autograd.grad(fire(drive, firing_of(LIFConfig())).sum(), drive, create_graph=True)
-    assert str(error.value) == ("the gradient that stands in for that of a spike has none itself, but got create_graph=True: leave it out.")
+    assert str(error.value) == (
+        "the gradient that stands in for that of a spike has none itself, but got create_graph=True: leave it out."
+    )
 
 
 def test_nothing_is_written_over_what_was_given():

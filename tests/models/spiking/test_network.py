@@ -77,7 +77,9 @@ def test_without_connections_neurons_are_those_of_lif_on_the_grid(v_in: float, t
     neuron = LIFConfig(tau_m=tau_m, tau_ref=tau_ref)
     inputs = torch.tensor([v_in, 1.7 * v_in], dtype=torch.double)
     alone = LIF(neuron, "grid").simulate(inputs, duration=60.0, dt=DT, watch=torch.arange(2))
-    together = simulate(Network([Group("all", 2, neuron)], inputs=[Current("all", inputs)], probes=[Probe("all", (0, 1))]), 60.0, DT)
+    together = simulate(
+        Network([Group("all", 2, neuron)], inputs=[Current("all", inputs)], probes=[Probe("all", (0, 1))]), 60.0, DT
+    )
     torch.testing.assert_close(together.spikes["all"].times, alone.times, rtol=1e-12, atol=0)
     assert torch.equal(together.spikes["all"].neurons, alone.neurons)
     torch.testing.assert_close(together.voltages["all"], alone.voltages, rtol=1e-12, atol=1e-12)
@@ -87,7 +89,9 @@ def test_without_connections_neurons_are_those_of_lif_on_the_grid(v_in: float, t
 @settings(deadline=None, max_examples=25)
 def test_a_delta_synapse_makes_a_step_that_leaks_away(step: int, delay: int, weight: float):
     network = Network(
-        [clicks((step + 1) * DT), Group("all", 1, SILENT)], [Connection("click", "all", weight, delay=delay * DT)], probes=[Probe("all")]
+        [clicks((step + 1) * DT), Group("all", 1, SILENT)],
+        [Connection("click", "all", weight, delay=delay * DT)],
+        probes=[Probe("all")],
     )
     recording = simulate(network, 10.0, DT)
     since = recording.times - (step + 1 + delay) * DT
@@ -101,7 +105,9 @@ def test_a_delta_synapse_makes_a_step_that_leaks_away(step: int, delay: int, wei
 def test_a_synapse_with_a_time_constant_makes_a_difference_of_exponentials(tau: float, tau_m: float, equal: bool):
     tau = tau_m if equal or abs(tau - tau_m) < 1e-3 else tau
     weight, neuron = 2.0, LIFConfig(tau_m=tau_m, threshold=1e9)
-    network = Network([clicks(DT), Group("all", 1, neuron)], [Connection("click", "all", weight, tau=tau)], probes=[Probe("all")])
+    network = Network(
+        [clicks(DT), Group("all", 1, neuron)], [Connection("click", "all", weight, tau=tau)], probes=[Probe("all")]
+    )
     recording = simulate(network, 50.0, DT)
     t = recording.times - DT
     if tau == tau_m:
@@ -113,12 +119,16 @@ def test_a_synapse_with_a_time_constant_makes_a_difference_of_exponentials(tau: 
 
 def test_what_arrives_at_a_refractory_neuron_is_lost_unless_it_lasts():
     def network(weight: float, tau: float | None, *times: float) -> Network:
-        return Network([clicks(*times), Group("all", 1)], [Connection("click", "all", weight, tau=tau)], probes=[Probe("all")])
+        return Network(
+            [clicks(*times), Group("all", 1)], [Connection("click", "all", weight, tau=tau)], probes=[Probe("all")]
+        )
 
     after = simulate(network(1.5, None, 1.0, 2.0), 40.0, DT)
     assert after.spikes["all"].times.tolist() == pytest.approx([1.1])
     assert not after.voltages["all"][11:].any()
-    once, twice = (simulate(network(1000.0, 5.0, *times), 40.0, DT).spikes["all"].times for times in ((1.0,), (1.0, 2.0)))
+    once, twice = (
+        simulate(network(1000.0, 5.0, *times), 40.0, DT).spikes["all"].times for times in ((1.0,), (1.0, 2.0))
+    )
     assert once[0] < 2.0 < once[0] + 2.0
     assert len(twice) > len(once)
 
@@ -127,13 +137,19 @@ def test_a_current_may_change_from_step_to_step_for_each_neuron_or_for_all():
     steps = 50
     each = np.random.default_rng(0).uniform(0, 3, (steps, 2))
     own = simulate(
-        Network([Group("all", 2, SILENT)], inputs=[Current("all", each), Current("all", 0.5)], probes=[Probe("all", (0, 1))]), 5.0, DT
+        Network(
+            [Group("all", 2, SILENT)], inputs=[Current("all", each), Current("all", 0.5)], probes=[Probe("all", (0, 1))]
+        ),
+        5.0,
+        DT,
     )
     v, decay = np.zeros(2), math.exp(-DT / SILENT.tau_m)
     for step in range(steps):
         v = each[step] + 0.5 + (v - each[step] - 0.5) * decay
         np.testing.assert_allclose(own.voltages["all"][step], v, rtol=1e-12)
-    shared = Network([Group("all", 2, SILENT)], inputs=[Current("all", torch.from_numpy(each[:, :1]))], probes=[Probe("all", (0, 1))])
+    shared = Network(
+        [Group("all", 2, SILENT)], inputs=[Current("all", torch.from_numpy(each[:, :1]))], probes=[Probe("all", (0, 1))]
+    )
     voltages = simulate(shared, 5.0, DT).voltages["all"]
     assert torch.equal(voltages[:, 0], voltages[:, 1])
 
@@ -177,7 +193,9 @@ def test_watching_changes_nothing():
 @pytest.mark.parametrize("tau", [None, 5.0])
 def test_a_matrix_and_a_list_of_pairs_are_the_same_connection(tau: float | None):
     random = np.random.default_rng(0)
-    weights = np.where(random.random((30, 20)) < 0.4, random.integers(-16, 64, (30, 20)) / (64 if tau is None else 4), 0.0)
+    weights = np.where(
+        random.random((30, 20)) < 0.4, random.integers(-16, 64, (30, 20)) / (64 if tau is None else 4), 0.0
+    )
     sources, targets = np.nonzero(weights)
     shuffled = random.permutation(len(sources))
     pairs = (torch.from_numpy(sources[shuffled]), torch.from_numpy(targets[shuffled]))
@@ -193,7 +211,10 @@ def test_all_to_all_is_a_matrix_without_its_diagonal():
     full = np.full((6, 6), 0.25)
     np.fill_diagonal(full, 0.0)
     inputs = [Poisson("all", 2000.0, 0.25)]
-    first, second = (simulate(Network([Group("all", 6)], [Connection("all", "all", weight)], inputs), 200.0, DT) for weight in (0.25, full))
+    first, second = (
+        simulate(Network([Group("all", 6)], [Connection("all", "all", weight)], inputs), 200.0, DT)
+        for weight in (0.25, full)
+    )
     assert_equal(first, second)
 
 
@@ -202,13 +223,18 @@ def test_all_to_all_is_a_matrix_without_its_diagonal():
 
 @pytest.mark.parametrize("mean", [0.02, 1.0, 4.0, 60.0])
 def test_poisson_input_has_the_distribution_of_poisson(mean: float):
-    network = Network([Group("all", 200, COUNTER)], inputs=[Poisson("all", 1000 * mean / DT, 1.0)], probes=[Probe("all", range(200))])
+    network = Network(
+        [Group("all", 200, COUNTER)], inputs=[Poisson("all", 1000 * mean / DT, 1.0)], probes=[Probe("all", range(200))]
+    )
     voltages = simulate(network, 30.0, DT).voltages["all"]
     events = voltages.diff(dim=0).round().numpy()
     counts = np.bincount(events.astype(int).ravel())
     expected = stats.poisson.pmf(np.arange(len(counts)), mean) * events.size
     common = expected > 20
-    observed, wanted = np.append(counts[common], counts[~common].sum()), np.append(expected[common], events.size - expected[common].sum())
+    observed, wanted = (
+        np.append(counts[common], counts[~common].sum()),
+        np.append(expected[common], events.size - expected[common].sum()),
+    )
     statistic = (
         ((observed - wanted) ** 2 / np.maximum(wanted, 1e-9)).sum()
         if wanted[-1] > 1
@@ -226,7 +252,9 @@ def test_a_source_fires_at_its_rate_or_as_it_is_told():
     told = Source("told", 3, spikes=(times, cells))
     recording = simulate(Network([Source("random", 400, rate=50.0), told, Group("all", 1)]), 2000.0, DT)
     assert recording.rate("random") == pytest.approx(50.0, abs=5 * math.sqrt(50.0 / 800))
-    assert recording.spikes["told"].times.tolist() == pytest.approx([0.1, 0.3, 3.0, 3.0, 7.7])  # within a step: at its end; once
+    assert recording.spikes["told"].times.tolist() == pytest.approx(
+        [0.1, 0.3, 3.0, 3.0, 7.7]
+    )  # within a step: at its end; once
     assert recording.spikes["told"].neurons.tolist() == [1, 0, 0, 2, 1]
 
 
@@ -247,7 +275,9 @@ def test_random_connections_are_pairs_that_differ(sources: int, targets: int, pr
 
 def test_each_pair_has_its_probability_and_each_target_its_fan_in():
     groups = [Group("a", 300), Group("b", 200)]
-    drawn = Simulator(Network(groups, [Connection("a", "b", 1.0, probability=0.1), Connection("a", "a", 1.0, fan_in=25)]))
+    drawn = Simulator(
+        Network(groups, [Connection("a", "b", 1.0, probability=0.1), Connection("a", "a", 1.0, fan_in=25)])
+    )
     count = len(drawn.synapses(0))
     assert abs(count - 6000) < 5 * math.sqrt(6000 * 0.9)
     for numbers, size in ((drawn.synapses(0).sources, 300), (drawn.synapses(0).targets, 200)):
@@ -256,7 +286,9 @@ def test_each_pair_has_its_probability_and_each_target_its_fan_in():
     fan_in = drawn.synapses(1)
     assert np.bincount(fan_in.targets, minlength=300).tolist() == [25] * 300
     assert stats.chisquare(np.bincount(fan_in.sources, minlength=300)).pvalue > 1e-4
-    assert all(np.all(np.diff(fan_in.targets[low:high]) > 0) for low, high in zip(fan_in.rows, fan_in.rows[1:], strict=False))
+    assert all(
+        np.all(np.diff(fan_in.targets[low:high]) > 0) for low, high in zip(fan_in.rows, fan_in.rows[1:], strict=False)
+    )
 
 
 # --- plasticity ------------------------------------------------------------------------------------------------------------------------
@@ -299,12 +331,18 @@ def test_stdp_keeps_within_its_bounds_at_every_spike(seed: int):
         fired = after.times[after.neurons == int(target)].tolist()
         w = 0.4
         # at one time first the arrival, then the spike of the target
-        for time, kind in sorted([(round(t / DT), 0) for t in arrivals if t < 100.05] + [(round(t / DT), 1) for t in fired]):
+        for time, kind in sorted(
+            [(round(t / DT), 0) for t in arrivals if t < 100.05] + [(round(t / DT), 1) for t in fired]
+        ):
             if kind == 0:
-                trace = sum(math.exp((round(t / DT) - time) * DT / rule.tau_minus) for t in fired if round(t / DT) < time)
+                trace = sum(
+                    math.exp((round(t / DT) - time) * DT / rule.tau_minus) for t in fired if round(t / DT) < time
+                )
                 w = max(w - rule.depression * trace, rule.low)
             else:
-                trace = sum(math.exp((round(t / DT) - time) * DT / rule.tau_plus) for t in arrivals if round(t / DT) < time)
+                trace = sum(
+                    math.exp((round(t / DT) - time) * DT / rule.tau_plus) for t in arrivals if round(t / DT) < time
+                )
                 w = min(w + rule.potentiation * trace, rule.high)
         assert weight == pytest.approx(w, abs=1e-12)
 
@@ -328,7 +366,10 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: Network([Source("s", 1)]), "a network must have a group of neurons, but got none."),
     (lambda: Network([Group("a", 1), Group("a", 2)]), "groups must have different names, but got 'a' twice."),
     (lambda: Network([Group("a", 0)]), "the group 'a' must have at least one neuron, but got 0."),
-    (lambda: Network([Group("a", 2, start=np.zeros(3))]), "the first voltages of 'a' must be 2, one for each neuron, but got 3 numbers."),
+    (
+        lambda: Network([Group("a", 2, start=np.zeros(3))]),
+        "the first voltages of 'a' must be 2, one for each neuron, but got 3 numbers.",
+    ),
     (
         lambda: Network([Group("excitatory", 1)], [Connection("exitatory", "excitatory", 1.0)]),
         "a group must be one of the network's, but got 'exitatory': did you mean 'excitatory'?",
@@ -345,7 +386,10 @@ REFUSED: list[tuple[Any, str]] = [
         lambda: Network(TWO, [Connection("a", "b", 1.0, probability=1.5)]),
         "the probability of the connection a → b must be from 0 to 1, but got 1.5.",
     ),
-    (lambda: Network(TWO, [Connection("a", "a", 1.0, fan_in=3)]), "the fan_in of the connection a → a must be from 0 to 2, but got 3."),
+    (
+        lambda: Network(TWO, [Connection("a", "a", 1.0, fan_in=3)]),
+        "the fan_in of the connection a → a must be from 0 to 2, but got 3.",
+    ),
     (
         lambda: Network(TWO, [Connection("a", "b", np.ones((2, 3)))]),
         "the weights of the connection a → b must be 3×2, but got 2×3 numbers.",
@@ -366,12 +410,18 @@ REFUSED: list[tuple[Any, str]] = [
         lambda: Network(TWO, [Connection("a", "b", 2.0, stdp=STDP())]),
         "plastic weights of the connection a → b must be within 0 and 1, but got weights from 2 to 2.",
     ),
-    (lambda: Network(TWO, [Connection("a", "b", 1.0, delay=-1.0)]), "the delay of the connection a → b must be 0 ms or more, but got -1."),
+    (
+        lambda: Network(TWO, [Connection("a", "b", 1.0, delay=-1.0)]),
+        "the delay of the connection a → b must be 0 ms or more, but got -1.",
+    ),
     (
         lambda: Network(TWO, [Connection("a", "b", 1.0, tau=0.0)]),
         "the tau of the connection a → b must be a time above 0 ms, but got 0: leave it out for delta synapses.",
     ),
-    (lambda: Network(TWO, inputs=[Poisson("a", -1.0, 1.0)]), "the rate of Poisson input to 'a' must be 0 Hz or more, but got -1."),
+    (
+        lambda: Network(TWO, inputs=[Poisson("a", -1.0, 1.0)]),
+        "the rate of Poisson input to 'a' must be 0 Hz or more, but got -1.",
+    ),
     (
         lambda: Network(TWO, inputs=[Current("a", np.ones((5, 2)))]),
         "the current to 'a' must be one number, 3 numbers, or a row of 1 or 3 for each step, but got 5×2 numbers.",
@@ -379,7 +429,10 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: Network(TWO, probes=[Probe("b", (2,))]), "a probe of 'b' watches neurons from 0 to 1, but got 2."),
     (lambda: Network([Group("a", 1), Source("s", 1, rate=-2.0)]), "the rate of 's' must be 0 Hz or more, but got -2."),
     (lambda: STDP(tau_plus=0.0), "tau_plus and tau_minus must be times above 0 ms, but got tau_plus=0, tau_minus=20."),
-    (lambda: simulate(Network(TWO), 10.0, 0.0), "dt must be a time above 0 ms and not too long, but got 0: at most 20, for tau_m of 'a'."),
+    (
+        lambda: simulate(Network(TWO), 10.0, 0.0),
+        "dt must be a time above 0 ms and not too long, but got 0: at most 20, for tau_m of 'a'.",
+    ),
     (
         lambda: simulate(Network(TWO, [Connection("a", "b", 1.0, tau=5.0)]), 10.0, 8.0),
         "dt must be a time above 0 ms and not too long, but got 8: at most 5, for the tau of the connection a → b.",
@@ -392,7 +445,10 @@ REFUSED: list[tuple[Any, str]] = [
         lambda: simulate(Network(TWO, [Connection("a", "b", 1.0, delay=1.5)]), 10.0, 1.0),
         "the delay of the connection a → b must be a whole number of steps, but got 1.5 ms in steps of 1 ms.",
     ),
-    (lambda: simulate(Network(TWO), 0.0, 1.0), "duration must be a time of at least one step, but got 0 ms in steps of 1 ms."),
+    (
+        lambda: simulate(Network(TWO), 0.0, 1.0),
+        "duration must be a time of at least one step, but got 0 ms in steps of 1 ms.",
+    ),
     (
         lambda: simulate(Network(TWO, inputs=[Current("a", np.ones((5, 1)))]), 1.0, 0.1),
         "the changing current to 'a' must last for 10 steps, but got 5.",

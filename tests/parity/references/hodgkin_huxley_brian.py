@@ -14,7 +14,20 @@ from pathlib import Path
 
 import brian2
 import numpy as np
-from brian2 import NeuronGroup, StateMonitor, TimedArray, cm, defaultclock, ms, msiemens, mV, run, start_scope, uA, ufarad
+from brian2 import (
+    NeuronGroup,
+    StateMonitor,
+    TimedArray,
+    cm,
+    defaultclock,
+    ms,
+    msiemens,
+    mV,
+    run,
+    start_scope,
+    uA,
+    ufarad,
+)
 
 DURATION, DT = 100.0, 0.01
 SAMPLED = 20
@@ -88,7 +101,11 @@ def main() -> None:
     for method in ("exponential_euler", "rk4"):
         voltages = simulate(method)
         times, neurons = spikes(voltages)
-        found |= {f"{method}_voltages": voltages[SAMPLED - 1 :: SAMPLED], f"{method}_times": times, f"{method}_neurons": neurons}
+        found |= {
+            f"{method}_voltages": voltages[SAMPLED - 1 :: SAMPLED],
+            f"{method}_times": times,
+            f"{method}_neurons": neurons,
+        }
     versions = f"Brian2 {brian2.__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
     np.savez_compressed(Path(__file__).with_suffix(".npz"), versions=np.array(versions), **found)
 

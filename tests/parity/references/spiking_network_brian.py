@@ -53,7 +53,9 @@ def cases() -> dict[str, Case]:
     }
 
 
-def _case(seed: int, weights: tuple[float, float], delays: tuple[float, float], taus: tuple[float | None, float | None]) -> Case:
+def _case(
+    seed: int, weights: tuple[float, float], delays: tuple[float, float], taus: tuple[float | None, float | None]
+) -> Case:
     random = np.random.default_rng(seed)
     start = random.uniform(REST, THRESHOLD, SIZE)
     inputs = 14.0 + 4.0 * random.standard_normal((STEPS // HOLD, SIZE))
@@ -85,7 +87,13 @@ def spikes_of(case: Case) -> tuple[np.ndarray, np.ndarray]:
         used[f"tau_{name}"] = (synapses.tau or 1.0) * ms
         equations += f"ds_{name}/dt = -s_{name} / tau_{name} : 1\n"
     neurons = brian2.NeuronGroup(
-        SIZE, equations, threshold="v > threshold", reset="v = reset", refractory=(TAU_REF + DT) * ms, method="exact", namespace=used
+        SIZE,
+        equations,
+        threshold="v > threshold",
+        reset="v = reset",
+        refractory=(TAU_REF + DT) * ms,
+        method="exact",
+        namespace=used,
     )
     neurons.v = case.start
     parts: list[object] = [neurons]
@@ -107,7 +115,11 @@ def main() -> None:
         arrays[f"{name}_steps"], arrays[f"{name}_neurons"] = spikes_of(case)
         rate = len(arrays[f"{name}_steps"]) / (SIZE * STEPS * DT / 1000)
         print(f"{name}: {len(arrays[f'{name}_steps']):,} spikes, {rate:.1f} Hz")  # noqa: T201 (a script that a person runs)
-    versions = {"brian2": import_module("brian2").__version__, "numpy": np.__version__, "python": platform.python_version()}
+    versions = {
+        "brian2": import_module("brian2").__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
     np.savez_compressed(FILE, versions=np.array(json.dumps(versions)), **arrays)
 
 

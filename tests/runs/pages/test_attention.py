@@ -19,7 +19,15 @@ from neuropil.parts.multi_head import remove_heads
 from neuropil.runs.run import Run
 
 TEXT = "The cat sat on the mat, and the dog sat on the log. " * 30
-TINY: dict[str, Any] = {"width": 16, "heads": 2, "layers": 3, "feed_forward": 20, "context": 24, "vocabulary": 280, "updates": 3}
+TINY: dict[str, Any] = {
+    "width": 16,
+    "heads": 2,
+    "layers": 3,
+    "feed_forward": 20,
+    "context": 24,
+    "vocabulary": 280,
+    "updates": 3,
+}
 
 
 @dataclasses.dataclass
@@ -73,7 +81,9 @@ def test_gpt2_looks_back_only_and_bert_both_ways():
 def test_a_layer_whose_heads_are_gone_is_passed_over():
     pair = gpt2()
     remove_heads(pair.model, {"blocks.1.attention": [0, 1], "blocks.2.attention": [1]})
-    assert [(attention.name, len(attention.weights)) for attention in self_attention(pair, tokens_of(pair, "the cat"))] == [
+    assert [
+        (attention.name, len(attention.weights)) for attention in self_attention(pair, tokens_of(pair, "the cat"))
+    ] == [
         ("blocks.0.attention", 2),
         ("blocks.2.attention", 1),
     ]
@@ -96,7 +106,9 @@ def test_pages_are_written_beside_the_report(run: Run, capsys: pytest.CaptureFix
     lines = said(capsys, "inspect", str(run.folder), *words).splitlines()
     assert re.fullmatch(r"3 layers with 6 heads over \d+ tokens\.", lines[0])
     assert lines[1] == str(run.folder / "attention.html")
-    assert re.fullmatch(r"After the last token: .+ \(\d+\.\d %\), (already in the embedding|since block \d of 3)\.", lines[2])
+    assert re.fullmatch(
+        r"After the last token: .+ \(\d+\.\d %\), (already in the embedding|since block \d of 3)\.", lines[2]
+    )
     assert lines[3] == str(run.folder / "lens.html")
     assert all(re.fullmatch(r".+: .+ -?\d\.\d\d(, .+ -?\d\.\d\d){9}", line) for line in lines[4:-1])
     assert lines[-1] == str(run.folder / "neighbours.html")
@@ -118,12 +130,20 @@ def test_a_text_longer_than_the_context_is_refused(run: Run, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
-        (["--attention", "a"], "must hold a model that reads a text by attention, but got a run of mlp: train a gpt2 or a bert."),
+        (
+            ["--attention", "a"],
+            "must hold a model that reads a text by attention, but got a run of mlp: train a gpt2 or a bert.",
+        ),
         (["--lens", "a"], "must hold a GPT-2, but got a run of mlp: train a gpt2."),
-        (["--neighbours", "a"], "must hold a model with an embedding of tokens, but got a run of mlp: train a gpt2 or a bert."),
+        (
+            ["--neighbours", "a"],
+            "must hold a model with an embedding of tokens, but got a run of mlp: train a gpt2 or a bert.",
+        ),
     ],
 )
-def test_a_run_that_reads_no_texts_is_refused(pictures: Run, words: list[str], rule: str, capsys: pytest.CaptureFixture[str]):
+def test_a_run_that_reads_no_texts_is_refused(
+    pictures: Run, words: list[str], rule: str, capsys: pytest.CaptureFixture[str]
+):
     error = said(capsys, "inspect", str(pictures.folder), *words, code=2)
     assert f"{pictures.folder} {rule}" in error
 

@@ -21,7 +21,14 @@ PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "int8")
 
 def gpt2(**options: Any) -> GPT2:
     """Large weights, so that everything in it matters to the logits."""
-    sizes: dict[str, Any] = {"width": 24, "heads": 3, "layers": 2, "feed_forward": 40, "context": 32, "vocabulary": 50} | options
+    sizes: dict[str, Any] = {
+        "width": 24,
+        "heads": 3,
+        "layers": 2,
+        "feed_forward": 40,
+        "context": 32,
+        "vocabulary": 50,
+    } | options
     torch.manual_seed(0)
     model = GPT2(GPT2Config(**sizes)).eval()
     for parameter in model.parameters():
@@ -181,13 +188,20 @@ def test_its_only_row_can_be_kept_or_dropped_but_not_repeated():
     state.reorder(torch.tensor([], dtype=torch.int64))
     with pytest.raises(InputError) as error:
         state.reorder(torch.tensor([0, 0]))
-    assert str(error.value) == "FastDecoder writes one text at a time, but got the rows [0, 0]: several are written by the model itself."
+    assert (
+        str(error.value)
+        == "FastDecoder writes one text at a time, but got the rows [0, 0]: several are written by the model itself."
+    )
 
 
 @pytest.mark.parametrize(
     ("tokens", "present", "sentence"),
     [
-        (torch.zeros(2, 3), None, "FastDecoder writes one text at a time, but got 2: several are written by the model itself."),
+        (
+            torch.zeros(2, 3),
+            None,
+            "FastDecoder writes one text at a time, but got 2: several are written by the model itself.",
+        ),
         (torch.zeros(1, 0), None, "a step reads at least one token, but got none."),
         (torch.tensor([[3, 50]]), None, "tokens are numbers from 0 to 49, but got 50."),
         (torch.tensor([[-1]]), None, "tokens are numbers from 0 to 49, but got -1."),
@@ -244,7 +258,10 @@ def masked() -> GPT2:
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (gpt2().to("meta"), "FastDecoder reads the processor's memory, but got a model on meta: move it there by model.cpu()."),
+        (
+            gpt2().to("meta"),
+            "FastDecoder reads the processor's memory, but got a model on meta: move it there by model.cpu().",
+        ),
         (
             gpt2().bfloat16(),
             "precision float32 takes the model's weights as they are, but got a model in bfloat16: use model.float().",

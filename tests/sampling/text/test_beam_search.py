@@ -48,7 +48,10 @@ class RandomModel:
     def log_probability(self, source: int, tokens: Sequence[int], finished: bool) -> float:
         """Σ_t ln p(y_t | y_<t), and of the end."""
         written = [*tokens, *([END] if finished else [])]
-        return sum(self.logits(source, (START, *written[:i])).double().log_softmax(-1)[token].item() for i, token in enumerate(written))
+        return sum(
+            self.logits(source, (START, *written[:i])).double().log_softmax(-1)[token].item()
+            for i, token in enumerate(written)
+        )
 
 
 class Certain(RandomModel):
@@ -66,7 +69,9 @@ def run_greedy(model: RandomModel, sources: Sequence[int], limits: Sequence[int]
     return greedy(model.step, Prefixes(sources), limits, start=START, end=END)
 
 
-def run_beam(model: RandomModel, sources: Sequence[int], limits: Sequence[int], width: int, penalty: float = 0.6) -> list[list[Written]]:
+def run_beam(
+    model: RandomModel, sources: Sequence[int], limits: Sequence[int], width: int, penalty: float = 0.6
+) -> list[list[Written]]:
     return beam(model.step, Prefixes(sources), limits, width=width, start=START, end=END, length_penalty=penalty)
 
 
@@ -75,7 +80,10 @@ def every_output(model: RandomModel, source: int, limit: int) -> list[Written]:
     words = [token for token in range(TOKENS) if token != END]
     ended = [(tokens, True) for length in range(limit) for tokens in itertools.product(words, repeat=length)]
     cut = [(tokens, False) for tokens in itertools.product(words, repeat=limit)]
-    return [Written(list(tokens), model.log_probability(source, tokens, finished), finished) for tokens, finished in ended + cut]
+    return [
+        Written(list(tokens), model.log_probability(source, tokens, finished), finished)
+        for tokens, finished in ended + cut
+    ]
 
 
 seeds, limits = st.integers(0, 2**20), st.integers(1, 5)
@@ -100,12 +108,19 @@ def test_greedy_takes_the_most_probable_token_each_time(source: int, limit: int)
 
 @settings(deadline=None, max_examples=12)
 @given(source=seeds, limit=limits, penalty=penalties)
-def test_a_beam_that_is_wide_enough_finds_every_output_in_the_order_of_the_formula(source: int, limit: int, penalty: float):
+def test_a_beam_that_is_wide_enough_finds_every_output_in_the_order_of_the_formula(
+    source: int, limit: int, penalty: float
+):
     model = RandomModel()
     (found,) = run_beam(model, [source], [limit], WIDE, penalty)
     everything = every_output(model, source, limit)
-    assert {(*written.tokens, written.finished) for written in found} == {(*written.tokens, written.finished) for written in everything}
-    scores = [(not one.finished, -one.log_probability / ((5 + len(one.tokens) + one.finished) / 6) ** penalty) for one in everything]
+    assert {(*written.tokens, written.finished) for written in found} == {
+        (*written.tokens, written.finished) for written in everything
+    }
+    scores = [
+        (not one.finished, -one.log_probability / ((5 + len(one.tokens) + one.finished) / 6) ** penalty)
+        for one in everything
+    ]
     best = everything[scores.index(min(scores))]
     assert (found[0].tokens, found[0].finished) == (best.tokens, best.finished)
     assert [(not one.finished, pytest.approx(-one.score(penalty), abs=1e-4)) for one in found] == sorted(scores)
@@ -132,7 +147,9 @@ def test_a_beam_finds_what_greed_misses():
 
 @settings(deadline=None, max_examples=60)
 @given(source=seeds, limit=limits, width=st.integers(1, 6), penalty=penalties)
-def test_outputs_are_distinct_and_ranked_and_their_probabilities_are_the_models(source: int, limit: int, width: int, penalty: float):
+def test_outputs_are_distinct_and_ranked_and_their_probabilities_are_the_models(
+    source: int, limit: int, width: int, penalty: float
+):
     model = RandomModel()
     (found,) = run_beam(model, [source], [limit], width, penalty)
     assert 1 <= len(found) <= width
@@ -140,7 +157,9 @@ def test_outputs_are_distinct_and_ranked_and_their_probabilities_are_the_models(
     for written in found:
         assert len(written.tokens) < limit if written.finished else len(written.tokens) == limit
         assert END not in written.tokens
-        assert written.log_probability == pytest.approx(model.log_probability(source, written.tokens, written.finished), abs=1e-4)
+        assert written.log_probability == pytest.approx(
+            model.log_probability(source, written.tokens, written.finished), abs=1e-4
+        )
     order = [(not written.finished, -written.score(penalty)) for written in found]
     assert order == sorted(order)
 
@@ -152,7 +171,11 @@ def test_a_beam_keeps_the_best_of_all_continuations(source: int, limit: int, wid
     model, prefixes, done = RandomModel(), [Written([], 0.0, finished=False)], []
     while len(prefixes[0].tokens) < limit and len(done) < width:
         everything = [
-            Written([*one.tokens, token], model.log_probability(source, [*one.tokens, token], finished=False), finished=token == END)
+            Written(
+                [*one.tokens, token],
+                model.log_probability(source, [*one.tokens, token], finished=False),
+                finished=token == END,
+            )
             for one in prefixes
             for token in range(TOKENS)
         ]
@@ -187,7 +210,11 @@ def test_without_a_length_penalty_the_most_probable_output_wins_and_with_one_a_l
 
         def logits(self, source: int, prefix: Prefix) -> Tensor:
             steps = [[0.25, 0.45, 0, 0.3], [1.0, 0, 0, 0], [1.0, 0, 0, 0], [0, 0, 0, 1.0]]
-            return torch.tensor(steps[min(len(prefix), 4) - 1]).clamp(min=1e-9).log() if 1 not in prefix else torch.zeros(TOKENS)
+            return (
+                torch.tensor(steps[min(len(prefix), 4) - 1]).clamp(min=1e-9).log()
+                if 1 not in prefix
+                else torch.zeros(TOKENS)
+            )
 
     lengths = {penalty: len(run_beam(Choice(), [0], [5], WIDE, penalty)[0][0].tokens) for penalty in (0.0, 0.6)}
     assert lengths == {0.0: 0, 0.6: 3}

@@ -21,7 +21,9 @@ def chosen(logits: Tensor, choosing: Choosing, seed: int = 0, never: tuple[int, 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 3.0])
 def test_tokens_come_as_often_as_the_softened_logits_say(temperature: float):
-    tokens = choose(LOGITS.expand(4_000, 4), Choosing(temperature=temperature), [torch.Generator().manual_seed(0)] * 4_000)
+    tokens = choose(
+        LOGITS.expand(4_000, 4), Choosing(temperature=temperature), [torch.Generator().manual_seed(0)] * 4_000
+    )
     counts = torch.bincount(tokens, minlength=4) / 4_000
     torch.testing.assert_close(counts, (LOGITS[0] / temperature).softmax(0), atol=0.03, rtol=0)
 
@@ -50,7 +52,9 @@ def test_top_p_keeps_the_smallest_set_that_is_probable_enough(p: list[float], sh
 
 def test_of_equally_likely_tokens_no_more_than_needed_are_kept():
     assert int(keep_top_p(torch.zeros(1, 8), 0.5)[0].isfinite().sum()) == 4
-    assert int(left(torch.zeros(1, 8), Choosing(top_k=3))[0].isfinite().sum()) == 8  # top-k has no way to tell them apart
+    assert (
+        int(left(torch.zeros(1, 8), Choosing(top_k=3))[0].isfinite().sum()) == 8
+    )  # top-k has no way to tell them apart
 
 
 @settings(deadline=None)
@@ -74,13 +78,21 @@ def test_what_is_drawn_was_left_and_the_likeliest_always_is(
 
 
 def test_the_strictest_settings_are_greedy():
-    for choosing in (Choosing(temperature=0), Choosing(temperature=5e-324), Choosing(top_k=1), Choosing(top_p=0), Choosing(min_p=1)):
+    for choosing in (
+        Choosing(temperature=0),
+        Choosing(temperature=5e-324),
+        Choosing(top_k=1),
+        Choosing(top_p=0),
+        Choosing(min_p=1),
+    ):
         assert {chosen(LOGITS, choosing, seed)[0] for seed in range(20)} == {3}
 
 
 def test_forbidden_tokens_never_come_and_logits_stay_as_they_are():
     logits = torch.tensor([[9.0, 0.0, -1.0, 8.0]])
-    drawn = {chosen(logits, Choosing(temperature=t), seed, never=(0, 3))[0] for t in (0.0, 1.0, 5.0) for seed in range(20)}
+    drawn = {
+        chosen(logits, Choosing(temperature=t), seed, never=(0, 3))[0] for t in (0.0, 1.0, 5.0) for seed in range(20)
+    }
     assert drawn == {1, 2}
     assert logits.tolist() == [[9.0, 0.0, -1.0, 8.0]]
 
@@ -109,7 +121,10 @@ def test_half_precision_is_chosen_from_as_it_is():
 def test_without_a_token_to_choose_it_is_said_so(logits: list[float], temperature: float):
     with pytest.raises(InputError) as error:
         chosen(torch.tensor([[0.0, 0.0], logits]), Choosing(temperature=temperature))
-    assert str(error.value) == "the model must expect some token next, but got logits that are no numbers, or none that may be drawn."
+    assert (
+        str(error.value)
+        == "the model must expect some token next, but got logits that are no numbers, or none that may be drawn."
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,9 @@ class Script:
         self.shapes.append(tuple(tokens.shape))
         present = torch.ones_like(tokens, dtype=torch.bool) if present is None else present
         state.read = [(*old, *new[there].tolist()) for old, new, there in zip(state.read, tokens, present, strict=True)]
-        return torch.stack([9.0 * torch.eye(TOKENS)[self.tokens[(len(text) - 1) % len(self.tokens)]] for text in state.read])
+        return torch.stack(
+            [9.0 * torch.eye(TOKENS)[self.tokens[(len(text) - 1) % len(self.tokens)]] for text in state.read]
+        )
 
 
 def written(writing: Writing) -> list[list[int]]:
@@ -191,7 +193,9 @@ def test_tokens_come_before_the_next_is_computed_and_without_a_limit_there_is_no
 
 
 def test_forbidden_tokens_are_not_written():
-    assert not {token for seed in range(5) for token in write([[1]], 20, seed=seed, choosing=DARING, never=(0, 4, 7))[0]} & {0, 4, 7}
+    assert not {
+        token for seed in range(5) for token in write([[1]], 20, seed=seed, choosing=DARING, never=(0, 4, 7))[0]
+    } & {0, 4, 7}
 
 
 # --- beam search -----------------------------------------------------------------------------------------------------------------------
@@ -203,7 +207,9 @@ def search(texts: Sequence[Sequence[int]], **others) -> list[list[Written]]:
 
 @settings(deadline=None, max_examples=20)
 @given(texts=batches, width=st.integers(1, 4), end=st.sampled_from([None, 3]))
-def test_the_beam_of_a_prompt_depends_on_no_other_and_its_probabilities_are_the_models(texts: list[list[int]], width: int, end: int | None):
+def test_the_beam_of_a_prompt_depends_on_no_other_and_its_probabilities_are_the_models(
+    texts: list[list[int]], width: int, end: int | None
+):
     for text, found in zip(texts, search(texts, width=width, length=4, end=end), strict=True):
         (alone,) = search([text], width=width, length=4, end=end)
         assert [one.tokens for one in found] == [one.tokens for one in alone]
@@ -211,7 +217,9 @@ def test_the_beam_of_a_prompt_depends_on_no_other_and_its_probabilities_are_the_
             following = [*one.tokens, *([end] if one.finished and end is not None else [])]
             with torch.no_grad():
                 log_probabilities = MODEL(torch.tensor([[*text, *following]]))[0].log_softmax(-1)
-            expected = sum(log_probabilities[len(text) - 1 + place, token].item() for place, token in enumerate(following))
+            expected = sum(
+                log_probabilities[len(text) - 1 + place, token].item() for place, token in enumerate(following)
+            )
             assert one.log_probability == pytest.approx(expected, abs=1e-3)
 
 
@@ -246,7 +254,9 @@ def test_a_beam_ends_with_the_context():
         ([[1]], {"samples": 0}, "samples must be 1 or more, but got 0."),
     ],
 )
-def test_what_cannot_be_continued_is_refused_before_anything_is_read(texts: list[list[int]], others: dict, sentence: str):
+def test_what_cannot_be_continued_is_refused_before_anything_is_read(
+    texts: list[list[int]], others: dict, sentence: str
+):
     with pytest.raises(InputError) as error:
         Writing(MODEL.step, MODEL.begin(), texts, context=CONTEXT, **others)
     assert str(error.value) == sentence

@@ -39,7 +39,9 @@ def written(model: Sequence, texts: list[list[int]], choosing: Choosing, samples
 
 @settings(deadline=None, max_examples=20)
 @given(cell=st.sampled_from(CELLS), texts=st.lists(prompts, min_size=1, max_size=4))
-def test_the_likeliest_tokens_are_those_of_reading_everything_again_in_any_batch(cell: CellName, texts: list[list[int]]):
+def test_the_likeliest_tokens_are_those_of_reading_everything_again_in_any_batch(
+    cell: CellName, texts: list[list[int]]
+):
     model, expected = MODELS[cell], []
     for prompt in texts:
         text = list(prompt)
@@ -54,7 +56,9 @@ def test_the_likeliest_tokens_are_those_of_reading_everything_again_in_any_batch
 @given(cell=st.sampled_from(CELLS), texts=st.lists(prompts, min_size=1, max_size=3), samples=st.integers(1, 3))
 def test_drawn_rows_depend_on_no_other(cell: CellName, texts: list[list[int]], samples: int):
     together = written(MODELS[cell], texts, Choosing(temperature=1), samples)
-    assert together == [row for text in texts for row in written(MODELS[cell], [text], Choosing(temperature=1), samples)]
+    assert together == [
+        row for text in texts for row in written(MODELS[cell], [text], Choosing(temperature=1), samples)
+    ]
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -62,6 +66,8 @@ def test_a_beam_of_one_is_greedy(cell: CellName):
     model = MODELS[cell]
     found = likeliest(step_of(model.stream), Carried(), [[5, 6, 7], [4]], width=1, length=8)
     greedy: list[list[int]] = [[], []]
-    for row, token, _ in Writing(step_of(model.stream), Carried(), [[5, 6, 7], [4]], length=8, choosing=Choosing(temperature=0)):
+    for row, token, _ in Writing(
+        step_of(model.stream), Carried(), [[5, 6, 7], [4]], length=8, choosing=Choosing(temperature=0)
+    ):
         greedy[row].append(token)
     assert [one.tokens for (one,) in found] == greedy

@@ -34,7 +34,9 @@ def scripted(*scripts: Sequence[int], **others) -> Writing:
 
     def step(tokens: Tensor, state: Rows) -> Tensor:
         state.read = [count + 1 for count in state.read]
-        due = [[*scripts[row], *[space] * count][count - 1] for row, count in zip(state.sources, state.read, strict=True)]
+        due = [
+            [*scripts[row], *[space] * count][count - 1] for row, count in zip(state.sources, state.read, strict=True)
+        ]
         return 9.0 * torch.eye(len(BPE))[due]
 
     return Writing(step, Rows(len(scripts)), [[5]] * len(scripts), choosing=Choosing(temperature=0), **others)
@@ -96,7 +98,9 @@ def reference(text: str, stops: Sequence[str]) -> tuple[str, bool]:
 
 @settings(deadline=None, max_examples=300)
 @given(text=letters, stops=stop_strings, data=st.data())
-def test_a_stop_string_never_leaks_however_the_text_is_cut_into_pieces(text: str, stops: list[str], data: st.DataObject):
+def test_a_stop_string_never_leaks_however_the_text_is_cut_into_pieces(
+    text: str, stops: list[str], data: st.DataObject
+):
     expected, stopped = reference(text, stops)
     stopping, given_so_far, rest = Stopping(stops), "", text
     while rest and not stopping.stopped:
@@ -109,7 +113,13 @@ def test_a_stop_string_never_leaks_however_the_text_is_cut_into_pieces(text: str
 
 def test_only_what_may_become_a_stop_string_is_held_back():
     stopping = Stopping(["\n\nQ:"])
-    assert [stopping.add(text) for text in ("one\n", "two\n\n", "Q", "uite\n\nQ", ": more")] == ["one", "\ntwo", "", "\n\nQuite", ""]
+    assert [stopping.add(text) for text in ("one\n", "two\n\n", "Q", "uite\n\nQ", ": more")] == [
+        "one",
+        "\ntwo",
+        "",
+        "\n\nQuite",
+        "",
+    ]
     assert stopping.stopped
     assert stopping.finish() == ""
     held = Stopping(["abc"])

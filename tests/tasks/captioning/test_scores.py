@@ -12,14 +12,19 @@ def test_any_of_a_pictures_captions_may_be_met():
 
 
 def test_bleu_is_sacrebleus():
-    ours, theirs = ["the cat sat on the mat", "a dog"], [["the cat sat on a mat", "a cat sat there"], ["a dog ran away", "a dog is here"]]
+    ours, theirs = (
+        ["the cat sat on the mat", "a dog"],
+        [["the cat sat on a mat", "a cat sat there"], ["a dog ran away", "a dog is here"]],
+    )
     assert score_captions(ours, theirs)["bleu"] == pytest.approx(
         sacrebleu.corpus_bleu(ours, [list(each) for each in zip(*theirs, strict=True)]).score
     )
 
 
 def test_pictures_may_have_different_numbers_of_captions():
-    scores = score_captions(["the cat sat on a mat", "a dog ran very fast"], [["the cat sat on a mat"], ["no", "a dog ran very fast"]])
+    scores = score_captions(
+        ["the cat sat on a mat", "a dog ran very fast"], [["the cat sat on a mat"], ["no", "a dog ran very fast"]]
+    )
     assert scores["bleu"] == pytest.approx(100)
     assert scores["exact_accuracy"] == 1
 
@@ -40,4 +45,7 @@ def test_the_nearest_picture_is_the_one_whose_pixels_differ_least():
     assert nearest_captions(train, noisy) == [str(index) for index in range(300)]
     test = CaptionedPictures(noisy[:2], [["0"], ["5"]], (), "")
     found = baselines(CaptionSplits(train, test, test, ()))
-    assert found == {"the caption of the nearest training picture": ["0", "1"], "the most common caption": ["other", "other"]}
+    assert found == {
+        "the caption of the nearest training picture": ["0", "1"],
+        "the most common caption": ["other", "other"],
+    }

@@ -26,7 +26,9 @@ def rolled_of(origins: int = 60, horizon: int = 4, seed: int = 0, spread: float 
     median = torch.randn(origins, horizon, generator=generator)
     target = median + spread * torch.randn(origins, horizon, generator=generator)
     there = torch.rand(origins, horizon, generator=generator) < 0.9
-    return Rolled(median.unsqueeze(-1) + OFFSETS, target, there, torch.full((origins,), 2.0), torch.arange(100, 100 + origins))
+    return Rolled(
+        median.unsqueeze(-1) + OFFSETS, target, there, torch.full((origins,), 2.0), torch.arange(100, 100 + origins)
+    )
 
 
 def test_scores_are_those_of_scikit_learn_in_units_of_the_scale():
@@ -42,7 +44,9 @@ def test_scores_are_those_of_scikit_learn_in_units_of_the_scale():
 
 def test_mase_by_hand():
     quantiles = torch.tensor([[10.0, 20.0]]).unsqueeze(-1).expand(1, 2, len(LEVELS))
-    rolled = Rolled(quantiles, torch.tensor([[13.0, 99.0]]), torch.tensor([[True, False]]), torch.tensor([6.0]), torch.tensor([0]))
+    rolled = Rolled(
+        quantiles, torch.tensor([[13.0, 99.0]]), torch.tensor([[True, False]]), torch.tensor([6.0]), torch.tensor([0])
+    )
     assert rolled.scores()["mase"] == 0.5
     assert rolled.mase_by_step().tolist() == [0.5, 0.0]
 

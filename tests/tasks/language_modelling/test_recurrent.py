@@ -88,7 +88,13 @@ def test_half_a_character_waits_for_the_rest(tmp_path: Path):
     path = tmp_path / "a.txt"
     path.write_text("größer 日本 " * 60, encoding="utf-8")
     run = neuropil.train(
-        "gru", data=path, tokens="bpe", vocabulary=270, out=tmp_path / "run", show_progress=False, **SMALL | {"updates": 2}
+        "gru",
+        data=path,
+        tokens="bpe",
+        vocabulary=270,
+        out=tmp_path / "run",
+        show_progress=False,
+        **SMALL | {"updates": 2},
     )
     model = model_of(run)
     ids = model.tokenizer.encode(["größer 日本"])[0]
@@ -122,7 +128,9 @@ def test_a_short_run_of_a_long_text_is_a_part_of_ten_passes(book: Path):
 
 
 def test_the_state_can_be_left_behind(book: Path, tmp_path: Path):
-    run = neuropil.train("rnn", data=book, carry_state=False, out=tmp_path / "run", show_progress=False, **SMALL | {"updates": 2})
+    run = neuropil.train(
+        "rnn", data=book, carry_state=False, out=tmp_path / "run", show_progress=False, **SMALL | {"updates": 2}
+    )
     assert "--no-carry-state" in run.settings["command"]
 
 
@@ -136,7 +144,9 @@ def test_gates_are_shown_for_a_short_text_with_what_they_are_tied_to(run: Run, c
         assert name in page
 
 
-def test_a_long_text_or_file_says_itself_what_units_are_tied_to(run: Run, book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_long_text_or_file_says_itself_what_units_are_tied_to(
+    run: Run, book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     path = tmp_path / "part.txt"
     path.write_text(TEXT[:900])
     said(capsys, "inspect", str(run.folder), "--gates", str(path))
@@ -155,9 +165,13 @@ def test_watching_a_language_model_does_not_change_it(run: Run):
         assert torch.equal(watched, model.model.stream(tokens).outputs)
 
 
-def test_explain_says_how_cells_run_and_trains_nothing(book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch):
+def test_explain_says_how_cells_run_and_trains_nothing(
+    book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    lines = said(capsys, "train", "lstm", "--data", str(book), "--explain", "--steps", "16", "--layers", "2").splitlines()
+    lines = said(
+        capsys, "train", "lstm", "--data", str(book), "--explain", "--steps", "16", "--layers", "2"
+    ).splitlines()
     assert lines == [
         "cell\tkind\tsteps\tway\tbecause",
         "reader.forwards.0\tLSTM\t16\tfused\tPyTorch has a kernel for LSTM",

@@ -27,7 +27,9 @@ def witten_bell(train: list[int], test: list[int], vocabulary: int, order: int) 
         return (counts[token] + distinct * lower) / (total + distinct) if distinct else lower
 
     whole = train + test
-    return [-math.log(probability(whole[: len(train) + place], test[place], order - 1)) for place in range(1, len(test))]
+    return [
+        -math.log(probability(whole[: len(train) + place], test[place], order - 1)) for place in range(1, len(test))
+    ]
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])

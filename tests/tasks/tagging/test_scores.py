@@ -20,7 +20,9 @@ def test_scores_are_scikit_learns(rows: list[list[tuple[str, str]]]):
     scores = score_tags(said, truth)
     assert scores["token_accuracy"] == pytest.approx(accuracy_score(flat_truth, flat_said))
     occurring = sorted(set(flat_truth))
-    assert scores["f1"] == pytest.approx(f1_score(flat_truth, flat_said, labels=occurring, average="macro", zero_division=0))  # type: ignore[arg-type]
+    assert scores["f1"] == pytest.approx(
+        f1_score(flat_truth, flat_said, labels=occurring, average="macro", zero_division=0)
+    )  # type: ignore[arg-type]
     assert scores["exact_accuracy"] == sum(a == b for a, b in zip(said, truth, strict=True)) / len(rows)
 
 
@@ -31,10 +33,16 @@ def test_tags_that_are_not_known_are_counted_together():
 
 def test_neighbours_tell_what_a_word_alone_does_not():
     train = TaggedTexts(
-        [["they", "fish"], ["the", "fish", "swims"], ["the", "fish"]], [["P", "V"], ["D", "N", "V"], ["D", "N"]], (), "words", ""
+        [["they", "fish"], ["the", "fish", "swims"], ["the", "fish"]],
+        [["P", "V"], ["D", "N", "V"], ["D", "N"]],
+        (),
+        "words",
+        "",
     )
     test = TaggedTexts([["they", "fish"], ["a", "fish"]], [["P", "V"], ["D", "N"]], (), "words", "")
     near, alone = baselines(train, test)
     assert near.name == "most frequent tag of a word and its neighbours"
-    assert near.metrics["token_accuracy"] == 3 / 4  # "a" has the tag that is most frequent at large, and "fish" after it its own
+    assert (
+        near.metrics["token_accuracy"] == 3 / 4
+    )  # "a" has the tag that is most frequent at large, and "fish" after it its own
     assert alone.metrics["token_accuracy"] == 2 / 4

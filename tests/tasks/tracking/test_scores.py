@@ -8,7 +8,15 @@ from neuropil.tasks.tracking.scores import carried_on, distances, frames_hidden,
 def films(positions: torch.Tensor, hidden: list[int], lengths: list[int]) -> Films:
     total = len(positions)
     frames = torch.zeros(total, 1, 20, 30, dtype=torch.uint8)
-    return Films(frames, torch.tensor(lengths), positions, torch.tensor(hidden, dtype=torch.bool), [""] * len(lengths), (20, 30), "")
+    return Films(
+        frames,
+        torch.tensor(lengths),
+        positions,
+        torch.tensor(hidden, dtype=torch.bool),
+        [""] * len(lengths),
+        (20, 30),
+        "",
+    )
 
 
 def test_errors_are_distances_apart_for_what_is_hidden():

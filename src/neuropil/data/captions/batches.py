@@ -79,7 +79,10 @@ class CaptionBatches:
         order = torch.randperm(count, generator=seeded(self.seed, number)) if self.shuffle else torch.arange(count)
         for index in range(start, len(self)):
             end = (index + 1) * self.size if index < len(self) - 1 else len(self.encoded)
-            batch = {name: values.to(self.device) for name, values in self.encoded.batch(order[index * self.size : end]).items()}
+            batch = {
+                name: values.to(self.device)
+                for name, values in self.encoded.batch(order[index * self.size : end]).items()
+            }
             if self.augment is not None:
                 batch["source"] = self.augment(batch["source"], seeded(self.seed, number, index))
             yield batch

@@ -52,7 +52,9 @@ def padded_captions(
     """Tokens between start and end, filled up with the end, and how many there are before that. What is too long loses its end."""
     encoded = tokenizer.encode(texts, special=True, longest=context)
     lengths = torch.tensor([len(ids) for ids in encoded], dtype=torch.int64)
-    tokens = torch.full((len(encoded), int(lengths.max()) if len(encoded) else 0), tokenizer.end or 0, dtype=torch.int32)
+    tokens = torch.full(
+        (len(encoded), int(lengths.max()) if len(encoded) else 0), tokenizer.end or 0, dtype=torch.int32
+    )
     for row, ids in zip(tokens, encoded, strict=True):
         row[: len(ids)] = torch.tensor(ids)
     return tokens, lengths
@@ -107,7 +109,10 @@ class MatchingBatches:
         order = self._order(number) if self.shuffle else torch.arange(len(self.matches))
         for index in range(start, len(self)):
             end = (index + 1) * self.size if index < len(self) - 1 else len(order)
-            batch = {name: values.to(self.device) for name, values in self.matches.batch(order[index * self.size : end]).items()}
+            batch = {
+                name: values.to(self.device)
+                for name, values in self.matches.batch(order[index * self.size : end]).items()
+            }
             if self.augment is not None:
                 batch["picture"] = self.augment(batch["picture"], seeded(self.seed, number, index))
             yield batch

@@ -79,7 +79,9 @@ def make_scenes(
     total = f"{sum(counts.values()):,} scenes of hand-written digits, {SIDE}×{SIDE} (scikit-learn)"
     parts = {}
     for part, count in counts.items():
-        plans = make_plans(combinations[part], count, mix(seed, part, "plans"), singles=SINGLES if part == "train" else 0.0)
+        plans = make_plans(
+            combinations[part], count, mix(seed, part, "plans"), singles=SINGLES if part == "train" else 0.0
+        )
         pictures = compose(plans, digits[part], mix(seed, part, "pictures"), raster)
         groups = [GROUPS[len(plan.classes) - 1] for plan in plans]
         parts[part] = CaptionedPictures(pictures, [[plan.caption] for plan in plans], groups, total)
@@ -94,7 +96,9 @@ def make_scenes(
 def divide_combinations(seed: int) -> dict[str, Sequence[Combination]]:
     """Those of each part."""
     everything = [Combination(*each) for each in itertools.product(RELATIONS, range(len(WORDS)), range(len(WORDS)))]
-    order = [everything[index] for index in torch.randperm(len(everything), generator=seeded(seed, "combinations")).tolist()]
+    order = [
+        everything[index] for index in torch.randperm(len(everything), generator=seeded(seed, "combinations")).tolist()
+    ]
     test, validation = HELD_OUT["test"], HELD_OUT["validation"]
     return {"test": order[:test], "validation": order[test : test + validation], "train": order[test + validation :]}
 
@@ -133,7 +137,9 @@ def make_plans(combinations: Sequence[Combination], count: int, seed: int, *, si
     return plans
 
 
-def compose(plans: Sequence[Plan], digits: Int64[Tensor, " digit"], seed: int, raster: int = 1) -> UInt8[Tensor, "scene 1 side side"]:
+def compose(
+    plans: Sequence[Plan], digits: Int64[Tensor, " digit"], seed: int, raster: int = 1
+) -> UInt8[Tensor, "scene 1 side side"]:
     """Draw the plans with some of the hand-written digits, anywhere where the caption holds; no two of them touch."""
     examples = hand_written().take(digits)
     canvas = torch.zeros(len(plans), SIDE, SIDE, dtype=torch.uint8)
@@ -175,7 +181,9 @@ def _places(
     before = torch.tensor([plan.side in ("above", "on the left") for plan in plans], dtype=torch.bool)
     across = torch.where(before[:, None], last - across, across)
     in_a_row = torch.tensor([plan.relation != "above" for plan in plans], dtype=torch.bool)
-    corners = torch.stack([torch.where(in_a_row[:, None], across, along), torch.where(in_a_row[:, None], along, across)], dim=-1)
+    corners = torch.stack(
+        [torch.where(in_a_row[:, None], across, along), torch.where(in_a_row[:, None], along, across)], dim=-1
+    )
     there = torch.arange(3) < sizes[:, None]
     classes = torch.tensor([number for plan in plans for number in plan.classes], dtype=torch.int64)
     return there.nonzero()[:, 0], classes, raster * corners[there]

@@ -39,9 +39,13 @@ def read_captions(
         shape, note = common_shape(files)
     pictures = read_pictures(files, shape).values
     count = sum(map(len, captions.values()))
-    source = f"{len(files):,} {describe_inputs(shape)} with {count:,} captions ({path.name}{', ' if note else ''}{note})"
+    source = (
+        f"{len(files):,} {describe_inputs(shape)} with {count:,} captions ({path.name}{', ' if note else ''}{note})"
+    )
     named = picture_column is not None and caption_column is not None
-    notes = [] if named else [f"In {path.name}, {columns[0]!r} names the pictures and {columns[1]!r} says what is on them."]
+    notes = (
+        [] if named else [f"In {path.name}, {columns[0]!r} names the pictures and {columns[1]!r} says what is on them."]
+    )
     return CaptionedPictures(pictures, list(captions.values()), (), source), notes
 
 
@@ -75,7 +79,11 @@ def collect(table: DelimitedFile, columns: tuple[str, str], folder: Path) -> dic
         pictures, captions = (block[name] for name in columns)
         for index, (name, text) in enumerate(zip(pictures.texts, captions.texts, strict=True)):
             if not text.strip():
-                raise InputError(f"{captions.where(index)} must say something", got="an empty cell", fix="fill it in or remove the row")
+                raise InputError(
+                    f"{captions.where(index)} must say something",
+                    got="an empty cell",
+                    fix="fill it in or remove the row",
+                )
             path = folder / name.strip()
             if path not in found and not path.is_file():
                 missing.setdefault(path, _no_picture(path, pictures, index, folder))
@@ -103,7 +111,9 @@ def _only(names: Sequence[str], words: Sequence[str]) -> str | None:
 def _no_picture(path: Path, cells: Cells, index: int, folder: Path) -> InputError:
     name = cells.texts[index].strip()
     if not name:
-        raise InputError(f"{cells.where(index)} must name a picture", got="an empty cell", fix="fill it in or remove the row")
+        raise InputError(
+            f"{cells.where(index)} must name a picture", got="an empty cell", fix="fill it in or remove the row"
+        )
     beside = [inner.name for inner in path.parent.iterdir()] if path.parent.is_dir() else []
     fix = did_you_mean(path.name, beside) or ELSEWHERE
     return InputError(f"{cells.where(index)} must name a picture in {folder.as_posix()}", got=repr(name), fix=fix)
@@ -113,12 +123,16 @@ def _require_none_missing(table: DelimitedFile, missing: Mapping[Path, InputErro
     """All are listed, so that they can be mended at once; but where there are none at all, the folder is the mistake."""
     if len(missing) == 1:
         raise next(iter(missing.values()))
-    names = [path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix() for path in missing]
+    names = [
+        path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix() for path in missing
+    ]
     if names and len(names) == total:
         rule = f"{table.path.name} must name pictures in {folder.as_posix()}"
         raise InputError(rule, got=f"{total:,} names of which none is there, such as {names[0]!r}", fix=ELSEWHERE)
     if names:
         rule = f"{table.path.name} must name pictures in {folder.as_posix()}"
         raise InputError(
-            rule, got=f"{len(names):,} of {total:,} that are not there: {', '.join(names)}", fix="add them or remove their rows"
+            rule,
+            got=f"{len(names):,} of {total:,} that are not there: {', '.join(names)}",
+            fix="add them or remove their rows",
         )

@@ -23,7 +23,8 @@ BETWEEN_TOPICS = "\n\n\n"
 
 class TextDataConfig(Config):
     data: tuple[Path, ...] = option(
-        (), "your own text files in UTF-8, plain or gzip, or folders of them, read one after the other; without it, Python's own docs"
+        (),
+        "your own text files in UTF-8, plain or gzip, or folders of them, read one after the other; without it, Python's own docs",
     )
     validation: float = option(0.05, "share before the test part that picks the best weights", low=0, high=0.5)
     test: float = option(0.05, "share at the end of the text that is held out for the final score", low=0.01, high=0.5)
@@ -81,7 +82,10 @@ def python_documentation() -> tuple[str, str]:
     kept = [_new_paragraphs(topic, seen) for _, topic in sorted(topics.items())]
     text = BETWEEN_TOPICS.join(topic for topic in kept if topic)
     whole = sum(map(len, topics.values()))
-    return text, f"{whole - sum(map(len, kept)):,} of {whole:,} characters stand in paragraphs that occur twice, and are left out."
+    return (
+        text,
+        f"{whole - sum(map(len, kept)):,} of {whole:,} characters stand in paragraphs that occur twice, and are left out.",
+    )
 
 
 def _new_paragraphs(topic: str, seen: set[str]) -> str:

@@ -74,7 +74,13 @@ class MaskedWindows:
         device: torch.device | str = "cpu",
     ):
         self.windows = TextWindows(tokens, size, max(context - len(around), 1), seed=seed)
-        self.alphabet, self.around, self.share, self.seed, self.device = alphabet, around, share, seed, torch.device(device)
+        self.alphabet, self.around, self.share, self.seed, self.device = (
+            alphabet,
+            around,
+            share,
+            seed,
+            torch.device(device),
+        )
 
     def __len__(self) -> int:
         return len(self.windows)
@@ -85,4 +91,7 @@ class MaskedWindows:
             whole = F.pad(F.pad(batch["input"], (1, 0), value=before), (0, 1), value=after)
             generator = seeded(self.seed, number, index)
             tokens, chosen = hide(whole, whole >= self.alphabet.first, self.alphabet, generator, self.share)
-            yield {name: values.to(self.device) for name, values in (("input", tokens), ("target", whole), ("scored", chosen))}
+            yield {
+                name: values.to(self.device)
+                for name, values in (("input", tokens), ("target", whole), ("scored", chosen))
+            }

@@ -26,7 +26,13 @@ class TextStreams:
     """
 
     def __init__(
-        self, tokens: Integer[Tensor, " token"], streams: int, steps: int, *, seed: int | None = None, device: torch.device | str = "cpu"
+        self,
+        tokens: Integer[Tensor, " token"],
+        streams: int,
+        steps: int,
+        *,
+        seed: int | None = None,
+        device: torch.device | str = "cpu",
     ):
         if len(tokens) < 2:
             raise InputError("a stream needs two tokens or more", got=f"{len(tokens)}", fix="give more text")
@@ -42,7 +48,11 @@ class TextStreams:
         return -(-self.length // self.steps)
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        skipped = 0 if self.seed is None else int(torch.randint(self.most_skipped + 1, (), generator=seeded(self.seed, number)))
+        skipped = (
+            0
+            if self.seed is None
+            else int(torch.randint(self.most_skipped + 1, (), generator=seeded(self.seed, number)))
+        )
         x, following = self._rows(skipped), self._rows(skipped + 1)
         for index in range(start, len(self)):
             here = slice(index * self.steps, (index + 1) * self.steps)
@@ -55,4 +65,6 @@ class TextStreams:
     def _rows(self, begin: int) -> Int64[Tensor, "stream time"] | Integer[Tensor, "stream time"]:
         wanted = self.streams * self.length
         there = self.tokens[begin : begin + wanted]
-        return rearrange(F.pad(there, (0, wanted - len(there)), value=PADDING), "(stream time) -> stream time", stream=self.streams)
+        return rearrange(
+            F.pad(there, (0, wanted - len(there)), value=PADDING), "(stream time) -> stream time", stream=self.streams
+        )

@@ -23,7 +23,15 @@ class TextWindows:
     The sequence may be mapped from a file: of it only the windows of one batch are read at a time.
     """
 
-    def __init__(self, tokens: Integer[Tensor, " token"], size: int, context: int, *, seed: int, device: torch.device | str = "cpu"):
+    def __init__(
+        self,
+        tokens: Integer[Tensor, " token"],
+        size: int,
+        context: int,
+        *,
+        seed: int,
+        device: torch.device | str = "cpu",
+    ):
         require_two(tokens)
         self.tokens, self.size, self.seed, self.device = tokens, size, seed, torch.device(device)
         self.context = min(context, len(tokens) - 1)
@@ -50,7 +58,9 @@ class SlidingWindows:
     Windows overlap by half, and of each only the tokens are scored that the one before it has not reached.
     """
 
-    def __init__(self, tokens: Integer[Tensor, " token"], size: int, context: int, *, device: torch.device | str = "cpu"):
+    def __init__(
+        self, tokens: Integer[Tensor, " token"], size: int, context: int, *, device: torch.device | str = "cpu"
+    ):
         require_two(tokens)
         self.tokens, self.size, self.device = tokens, size, torch.device(device)
         self.context = min(context, len(tokens) - 1)
@@ -72,7 +82,9 @@ class SlidingWindows:
             yield {name: values.to(self.device) for name, values in batch.items()}
 
 
-def windows(tokens: Integer[Tensor, " token"], begins: Int64[Tensor, " window"], length: int) -> Int64[Tensor, "window length"]:
+def windows(
+    tokens: Integer[Tensor, " token"], begins: Int64[Tensor, " window"], length: int
+) -> Int64[Tensor, "window length"]:
     return torch.stack([tokens[begin : begin + length].long() for begin in begins.tolist()])
 
 

@@ -44,4 +44,7 @@ class ExampleBatches:
         if order is None:
             return {"input": self.examples.inputs[begin:end], "target": self.examples.targets[begin:end]}
         chosen = order[begin:end]
-        return {"input": self.examples.inputs.index_select(0, chosen), "target": self.examples.targets.index_select(0, chosen)}
+        return {
+            "input": self.examples.inputs.index_select(0, chosen),
+            "target": self.examples.targets.index_select(0, chosen),
+        }

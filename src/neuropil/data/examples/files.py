@@ -28,10 +28,16 @@ Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
 
 
 class DataConfig(Config):
-    data: Path | None = option(None, "your own data: IDX, a folder of images per class, NPZ, CSV or TSV; without it, the embedded digits")
+    data: Path | None = option(
+        None, "your own data: IDX, a folder of images per class, NPZ, CSV or TSV; without it, the embedded digits"
+    )
     target: str | None = option(None, "the column of a CSV or TSV to predict")
-    task: Literal["auto", "classification", "regression"] = option("auto", "predict classes or numbers; auto decides by the labels")
-    validation: float = option(0.1, "share of the training part held out for early stopping, unless the data has its own", low=0, high=0.5)
+    task: Literal["auto", "classification", "regression"] = option(
+        "auto", "predict classes or numbers; auto decides by the labels"
+    )
+    validation: float = option(
+        0.1, "share of the training part held out for early stopping, unless the data has its own", low=0, high=0.5
+    )
     test: float = option(0.2, "share held out for the final score, unless the data has its own", low=0.01, high=0.9)
 
 
@@ -73,7 +79,11 @@ def read_inputs(
         files = list(group)
         for path in files:
             _require_kind(path, kind, schema)
-        found += [read_pictures(files, schema.shape)] if kind == "image" else [_read_unlabelled(path, kind, schema) for path in files]
+        found += (
+            [read_pictures(files, schema.shape)]
+            if kind == "image"
+            else [_read_unlabelled(path, kind, schema) for path in files]
+        )
     names = [inputs.name(index) for inputs in found for index in range(len(inputs))]
     return torch.cat([inputs.values for inputs in found]), names
 
@@ -89,12 +99,16 @@ def format_of(path: Path) -> Format:
         return "image"
     if is_idx(path):
         return "IDX"
-    raise InputError("the data must be IDX, NPZ, CSV, TSV or images", got=path.name, fix="rename it if it is one of these")
+    raise InputError(
+        "the data must be IDX, NPZ, CSV, TSV or images", got=path.name, fix="rename it if it is one of these"
+    )
 
 
 def _embedded(config: DataConfig) -> Mapping[PartName, Examples]:
     if config.target is not None:
-        raise InputError("a target is a column of a CSV or TSV", got=f"{config.target!r} for the embedded digits", fix="leave it out")
+        raise InputError(
+            "a target is a column of a CSV or TSV", got=f"{config.target!r} for the embedded digits", fix="leave it out"
+        )
     if config.task == "regression":
         raise InputError("the embedded digits are classes", got="task 'regression'", fix="give data of your own")
     return {"train": load_digits()}
@@ -104,11 +118,16 @@ def _own(path: Path, config: DataConfig) -> Mapping[PartName, Examples]:
     path = _existing(path)
     kind = format_of(path)
     if config.target is not None and kind != "table":
-        raise InputError("a target is a column of a CSV or TSV", got=f"{config.target!r} for {path.name}", fix="leave it out")
+        raise InputError(
+            "a target is a column of a CSV or TSV", got=f"{config.target!r} for {path.name}", fix="leave it out"
+        )
     reading = read_table(path, config.target) if kind == "table" else _read_parts(path, kind)
     schema = _learn_schema(reading, config.task, path.name)
     source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), path.name, reading.note)
-    parts = {name: _as_examples(part, schema, f"the {name} part of {path.name}", source) for name, part in reading.parts.items()}
+    parts = {
+        name: _as_examples(part, schema, f"the {name} part of {path.name}", source)
+        for name, part in reading.parts.items()
+    }
     _require_enough(parts["train"], path.name)
     return parts
 
@@ -148,7 +167,11 @@ def _learn_schema(reading: Reading, wanted: Literal["auto"] | Task, name: str) -
 def _as_examples(part: Part, schema: Schema, where: str, source: str) -> Examples:
     _require_shape(part.inputs, schema, where)
     task = decide_task(part.labels, schema.kind, schema.task)
-    targets = encode_numbers(part.labels) if task == "regression" else encode_classes(part.labels, schema.classes, part.inputs.name)
+    targets = (
+        encode_numbers(part.labels)
+        if task == "regression"
+        else encode_classes(part.labels, schema.classes, part.inputs.name)
+    )
     return Examples(part.inputs.values, targets, schema, source)
 
 
@@ -171,17 +194,24 @@ def _require_kind(path: Path, kind: Format, schema: Schema) -> None:
     """NPZ may hold either kind, and is judged by its shape."""
     if kind != "NPZ" and (kind == "table") != (schema.kind == "table"):
         fix = "give a CSV, TSV or NPZ" if schema.kind == "table" else "give images, IDX or NPZ"
-        raise InputError(f"this model was trained on {describe_inputs(schema.shape)}", got=f"the {kind} {path.name}", fix=fix)
+        raise InputError(
+            f"this model was trained on {describe_inputs(schema.shape)}", got=f"the {kind} {path.name}", fix=fix
+        )
 
 
 def _require_shape(inputs: Inputs, schema: Schema, where: str) -> None:
     if inputs.shape != schema.shape:
-        raise InputError(f"{where} must hold {describe_inputs(schema.shape)}, as the training data did", got=describe_inputs(inputs.shape))
+        raise InputError(
+            f"{where} must hold {describe_inputs(schema.shape)}, as the training data did",
+            got=describe_inputs(inputs.shape),
+        )
 
 
 def _require_enough(train: Examples, name: str) -> None:
     if len(train) < 2:
-        raise InputError(f"{name} must hold at least 2 examples, one to learn from and one to score", got=f"{len(train)}")
+        raise InputError(
+            f"{name} must hold at least 2 examples, one to learn from and one to score", got=f"{len(train)}"
+        )
     if train.schema.task == "classification":
         rarest = int(train.targets.bincount().argmin())
         if train.targets.bincount()[rarest] < 2:

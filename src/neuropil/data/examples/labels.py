@@ -49,7 +49,11 @@ def decide_task(labels: Labels, kind: Literal["image", "table"], wanted: Literal
     """Names are classes. So are whole numbers on images, and a few different whole numbers in a table; other numbers are quantities."""
     if labels.names is not None:
         if wanted == "regression":
-            raise InputError("regression predicts numbers", got=f"labels such as {labels.names[0]!r}", fix="use --task classification")
+            raise InputError(
+                "regression predicts numbers",
+                got=f"labels such as {labels.names[0]!r}",
+                fix="use --task classification",
+            )
         return "classification"
     if wanted != "auto":
         return wanted

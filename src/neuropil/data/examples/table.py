@@ -27,7 +27,9 @@ def read_table(path: Path, target: str | None) -> Reading:
     """Find out what the columns are; all but the target become inputs."""
     table = DelimitedFile(path)
     if target is None:
-        raise InputError(f"the table {path.name} needs a target, the column to predict", fix=f"choose from {listed(table.header)}")
+        raise InputError(
+            f"the table {path.name} needs a target, the column to predict", fix=f"choose from {listed(table.header)}"
+        )
     table.require_column(target)
     if len(table.header) == 1:
         raise InputError(f"{path.name} must have columns beside its target", got=f"only {target!r}")
@@ -60,14 +62,20 @@ def survey(table: DelimitedFile, target: str) -> tuple[tuple[Column, ...], Colum
 class SurveyedColumn:
     def __init__(self, name: str, most: int):
         self.name, self.most = name, most
-        self.texts: set[str] = set()  # complete while there are at most `most`; whether they are numbers is known only at the end
+        self.texts: set[str] = (
+            set()
+        )  # complete while there are at most `most`; whether they are numbers is known only at the end
         self.first_text: str | None = None
 
     def look(self, cells: Cells) -> None:
         if len(self.texts) <= self.most:
             self.texts.update(cells.texts)
         if self.first_text is None and not are_numbers(cells.texts):
-            index = next(index for index, text in enumerate(cells.texts) if not is_number(text) and not is_missing(text, MISSING_NUMBERS))
+            index = next(
+                index
+                for index, text in enumerate(cells.texts)
+                if not is_number(text) and not is_missing(text, MISSING_NUMBERS)
+            )
             self.first_text = f"{cells.texts[index]!r} in row {cells.rows[index]}"
 
     def conclude(self, file: str) -> Column:
@@ -75,7 +83,9 @@ class SurveyedColumn:
             return Column(name=self.name, kind="number")
         if sum(map(is_number, self.texts)) > MOST_NUMBER_CLASSES:
             raise InputError(
-                f"column {self.name!r} of {file} must hold numbers only, as it does elsewhere", got=self.first_text, fix="correct the cell"
+                f"column {self.name!r} of {file} must hold numbers only, as it does elsewhere",
+                got=self.first_text,
+                fix="correct the cell",
             )
         if len(self.texts) > self.most:
             raise InputError(

@@ -59,7 +59,11 @@ class Films:
         out, since it teaches nothing."""
         pairs = [(name, int(length)) for name, length in zip(self.names, self.lengths, strict=True)]
         cut = [(name, min(longest, length - start)) for name, length in pairs for start in range(0, length, longest)]
-        films = replace(self, names=[name for name, _ in cut], lengths=torch.tensor([length for _, length in cut], dtype=torch.int64))
+        films = replace(
+            self,
+            names=[name for name, _ in cut],
+            lengths=torch.tensor([length for _, length in cut], dtype=torch.int64),
+        )
         known = torch.tensor([bool(part.any()) for part in self.known.split(films.lengths.tolist())])
         return films if bool(known.all()) else films.take(known.nonzero().flatten())
 

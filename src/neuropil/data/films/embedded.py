@@ -123,7 +123,9 @@ def draw(
     return canvas[:, :SIDE, :SIDE].round().clamp(0, 255).to(torch.uint8)
 
 
-def _lay_scraps(canvas: Float[Tensor, "frame high wide"], ink: UInt8[Tensor, "digit 8 8"], generator: torch.Generator) -> None:
+def _lay_scraps(
+    canvas: Float[Tensor, "frame high wide"], ink: UInt8[Tensor, "digit 8 8"], generator: torch.Generator
+) -> None:
     for _ in range(NUM_SCRAPS):
         whose = torch.randint(len(ink), (len(canvas),), generator=generator)
         row, column = torch.randint(DIGIT - SCRAP + 1, (2, len(canvas)), generator=generator)
@@ -132,7 +134,9 @@ def _lay_scraps(canvas: Float[Tensor, "frame high wide"], ink: UInt8[Tensor, "di
         _lay(canvas, scrap.float(), torch.randint(SIDE - SCRAP + 1, (len(canvas), 2), generator=generator))
 
 
-def _lay(canvas: Float[Tensor, "frame high wide"], patch: Float[Tensor, "frame a b"], corners: Int64[Tensor, "frame 2"]) -> None:
+def _lay(
+    canvas: Float[Tensor, "frame high wide"], patch: Float[Tensor, "frame a b"], corners: Int64[Tensor, "frame 2"]
+) -> None:
     """Add a patch to each frame, its upper left pixel at (row, column)."""
     frame = torch.arange(len(canvas))[:, None, None]
     rows = (corners[:, :1] + torch.arange(patch.shape[1]))[:, :, None]

@@ -37,7 +37,11 @@ def read_films(path: Path, *, positions: Path | None = None, shape: tuple[int, .
     """Films with positions. Frames are brought to `shape`, or to one that suits them; positions stay in pixels of the frames as given."""
     if is_npz(require_there(path)):
         if positions is not None:
-            raise InputError("an NPZ holds its own positions", got=f"{positions.name} beside {path.name}", fix="leave --positions out")
+            raise InputError(
+                "an NPZ holds its own positions",
+                got=f"{positions.name} beside {path.name}",
+                fix="leave --positions out",
+            )
         return _with_positions_of_arrays(path, shape)
     folders = film_folders(path)
     table = DelimitedFile(require_file(positions) if positions is not None else find_table(path))
@@ -68,11 +72,17 @@ def read_frames(paths: Sequence[Path], shape: tuple[int, ...], size: tuple[int, 
         folders = {path.as_posix(): files for inner in paths if inner.is_dir() for path, files in _below(inner).items()}
         folders |= {"": [require_image(path) for path in loose]} if loose else {}
         films = [read_folders(folders, shape, paths[0].name)]
-        names = [f"{file.parent.name}/{file.name}" if folder else file.name for folder, files in folders.items() for file in files]
+        names = [
+            f"{file.parent.name}/{file.name}" if folder else file.name
+            for folder, files in folders.items()
+            for file in files
+        ]
     for each in films:
         if each.size != size:
             got = f"frames of {each.size[0]}×{each.size[1]}"
-            raise InputError(f"this model was trained on frames of {size[0]}×{size[1]}, whose pixels it answers in", got=got)
+            raise InputError(
+                f"this model was trained on frames of {size[0]}×{size[1]}, whose pixels it answers in", got=got
+            )
     return join(films), names
 
 
@@ -94,7 +104,9 @@ def film_folders(root: Path) -> dict[str, list[Path]]:
 def require_there(path: Path) -> Path:
     if not path.exists():
         beside = [inner.name for inner in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise InputError("films must be files or folders that exist", got=f"{path.as_posix()!r}", fix=did_you_mean(path.name, beside))
+        raise InputError(
+            "films must be files or folders that exist", got=f"{path.as_posix()!r}", fix=did_you_mean(path.name, beside)
+        )
     return path
 
 
@@ -133,7 +145,15 @@ def read_folders(folders: Mapping[str, Sequence[Path]], shape: tuple[int, ...] |
 
 
 def unlabelled(frames: Tensor, lengths: Tensor, names: Sequence[str], size: tuple[int, int], source: str) -> Films:
-    return Films(frames, lengths, torch.full((len(frames), 2), torch.nan), torch.zeros(len(frames), dtype=torch.bool), names, size, source)
+    return Films(
+        frames,
+        lengths,
+        torch.full((len(frames), 2), torch.nan),
+        torch.zeros(len(frames), dtype=torch.bool),
+        names,
+        size,
+        source,
+    )
 
 
 def one_size(files: Sequence[Path]) -> tuple[int, int]:
@@ -160,7 +180,15 @@ def join(films: Sequence[Films]) -> Films:
         return films[0]
     tensors = ([getattr(each, name) for each in films] for name in ("frames", "lengths", "positions", "hidden"))
     frames, lengths, positions, hidden = map(torch.cat, tensors)
-    return Films(frames, lengths, positions, hidden, [name for each in films for name in each.names], films[0].size, films[0].source)
+    return Films(
+        frames,
+        lengths,
+        positions,
+        hidden,
+        [name for each in films for name in each.names],
+        films[0].size,
+        films[0].source,
+    )
 
 
 # --- positions in a table ----------------------------------------------------------------------------------------------------------
@@ -183,7 +211,9 @@ class Answers:
                 place = _find(block, index, places)
                 if place in told:
                     got = f"it in rows {told[place]} and {row}"
-                    raise InputError(f"each frame must stand in {table.path.name} once", got=got, fix="remove one of the two")
+                    raise InputError(
+                        f"each frame must stand in {table.path.name} once", got=got, fix="remove one of the two"
+                    )
                 told[place] = row
                 answers.positions[place] = torch.tensor(_position(block, index))
                 answers.hidden[place] = "hidden" in block and _is_hidden(block["hidden"], index)
@@ -228,7 +258,11 @@ def _number(cells: Cells, index: int) -> float:
     text = cells.texts[index].strip()
     if not is_number(text) or not abs(float(text)) < 1e9:
         got = repr(text) if text else "an empty cell beside a full one"
-        raise InputError(f"{cells.where(index)} must hold a number of pixels", got=got, fix="leave x and y empty where nobody knows them")
+        raise InputError(
+            f"{cells.where(index)} must hold a number of pixels",
+            got=got,
+            fix="leave x and y empty where nobody knows them",
+        )
     return float(text)
 
 
@@ -250,14 +284,20 @@ def _with_positions_of_arrays(path: Path, shape: tuple[int, ...] | None) -> Film
             raise InputError(f"{path.name} must hold positions beside frames", got=listed(bundle.files))
         positions = bundle["positions"]
         hidden = bundle["hidden"] if "hidden" in bundle.files else np.zeros((len(films), time), dtype=bool)
-    for array, key, expected in ((positions, "positions", (len(films), time, 2)), (hidden, "hidden", (len(films), time))):
+    for array, key, expected in (
+        (positions, "positions", (len(films), time, 2)),
+        (hidden, "hidden", (len(films), time)),
+    ):
         if array.shape != expected or array.dtype.kind not in "biuf":
             sizes = "×".join(map(str, expected))
-            raise InputError(f"{key} of {path.name} must be {sizes} numbers, as frames has it", got=describe_array(array))
+            raise InputError(
+                f"{key} of {path.name} must be {sizes} numbers, as frames has it", got=describe_array(array)
+            )
     positions = rearrange(positions, "film time side -> (film time) side").astype(np.float32)
     if np.isinf(positions).any() or not np.isfinite(positions).all(-1).any():
         raise InputError(
-            f"positions of {path.name} must be finite numbers of pixels, or NaN where nobody knows them", got="infinite ones or NaN alone"
+            f"positions of {path.name} must be finite numbers of pixels, or NaN where nobody knows them",
+            got="infinite ones or NaN alone",
         )
     return _told(films, torch.from_numpy(positions), torch.from_numpy(hidden.reshape(-1) != 0))
 
@@ -266,7 +306,8 @@ def _array_films(path: Path, shape: tuple[int, ...] | None) -> Films:
     with open_npz(path) as bundle:
         if "frames" not in bundle.files:
             raise InputError(
-                f"{path.name} must hold frames with the axes film, time, height and width", got=listed(bundle.files) or "no arrays"
+                f"{path.name} must hold frames with the axes film, time, height and width",
+                got=listed(bundle.files) or "no arrays",
             )
         array = bundle["frames"]
     rule = f"frames of {path.name} must be pictures with the axes film, time, height and width, and channels last if there are any"
@@ -280,10 +321,13 @@ def _array_films(path: Path, shape: tuple[int, ...] | None) -> Films:
     require_finite(array, "frames", path)
     count, time = array.shape[:2]
     pixels = as_bytes(array if array.ndim == 5 else array[..., None], "frames", path)
-    frames = torch.from_numpy(np.ascontiguousarray(rearrange(pixels, "film time height width channel -> (film time) channel height width")))
+    frames = torch.from_numpy(
+        np.ascontiguousarray(rearrange(pixels, "film time height width channel -> (film time) channel height width"))
+    )
     if shape is not None and tuple(frames.shape[1:]) != shape:
         raise InputError(
-            f"{path.name} must hold {describe_inputs(shape)}, as the training data did", got=describe_inputs(tuple(frames.shape[1:]))
+            f"{path.name} must hold {describe_inputs(shape)}, as the training data did",
+            got=describe_inputs(tuple(frames.shape[1:])),
         )
     lengths = torch.full((count,), time)
     names = [f"{path.name}[{index}]" for index in range(count)]

@@ -91,7 +91,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
                 yield plain
         except (EOFError, zlib.error, gzip.BadGzipFile) as cause:
             raise InputError(
-                f"{path.name} must be a whole gzip file", got="one that is cut off or damaged", fix="copy or download it again"
+                f"{path.name} must be a whole gzip file",
+                got="one that is cut off or damaged",
+                fix="copy or download it again",
             ) from cause
 
 
@@ -105,7 +107,13 @@ def tracked(items: Sequence[Item], doing: str) -> Iterator[Item]:
 
             console = Console(stderr=True)
             yield from track(
-                items[done:], doing, total=len(items), completed=done, console=console, transient=True, disable=not console.is_terminal
+                items[done:],
+                doing,
+                total=len(items),
+                completed=done,
+                console=console,
+                transient=True,
+                disable=not console.is_terminal,
             )
             return
         yield item

@@ -34,7 +34,9 @@ def delimiter_of(line: str) -> str:
 def no_table(path: Path, cause: csv.Error) -> InputError:
     rule = f"{path.name} must be a table of text"
     if "new-line" in str(cause):
-        return InputError(rule, got="a carriage return inside a cell", fix="put the cell in quotes, or end lines with line feeds")
+        return InputError(
+            rule, got="a carriage return inside a cell", fix="put the cell in quotes, or end lines with line feeds"
+        )
     return InputError(rule, got=f"a {cause}", fix="is there a quote that never ends?")
 
 
@@ -66,7 +68,9 @@ class DelimitedFile:
     def require_column(self, name: str) -> None:
         if name not in self.header:
             raise InputError(
-                f"{self.path.name} must have the column {name!r}", got=listed(self.header), fix=did_you_mean(name, self.header)
+                f"{self.path.name} must have the column {name!r}",
+                got=listed(self.header),
+                fix=did_you_mean(name, self.header),
             )
 
     def blocks(self) -> Iterator[Block]:
@@ -78,12 +82,18 @@ class DelimitedFile:
             rows: Sequence[int] = range(next_row, next_row + len(block))
             next_row += len(block)
             if not all(map(any, block)):
-                rows, block = [row for row, cells in zip(rows, block, strict=True) if any(cells)], [cells for cells in block if any(cells)]
+                rows, block = (
+                    [row for row, cells in zip(rows, block, strict=True) if any(cells)],
+                    [cells for cells in block if any(cells)],
+                )
             self._require_widths(rows, block)
             if block:
                 empty = False
                 columns = zip(*block, strict=True)
-                yield {name: Cells(self.path.name, name, rows, texts) for name, texts in zip(self.header, columns, strict=True)}
+                yield {
+                    name: Cells(self.path.name, name, rows, texts)
+                    for name, texts in zip(self.header, columns, strict=True)
+                }
         if empty:
             raise InputError(f"{self.path.name} must have rows", got="only a header")
 
@@ -97,7 +107,9 @@ class DelimitedFile:
             with opened(self.path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
                 yield text
         except UnicodeDecodeError as cause:
-            raise InputError(f"{self.path.name} must be text in UTF-8", got="other bytes", fix="save it as CSV UTF-8") from cause
+            raise InputError(
+                f"{self.path.name} must be text in UTF-8", got="other bytes", fix="save it as CSV UTF-8"
+            ) from cause
         except csv.Error as cause:
             raise no_table(self.path, cause) from cause
 
@@ -105,7 +117,8 @@ class DelimitedFile:
         for row, width in zip(rows, map(len, block), strict=True):
             if width != len(self.header):
                 raise InputError(
-                    f"each row of {self.path.name} must have {len(self.header)} cells, as the header has", got=f"{width} in row {row}"
+                    f"each row of {self.path.name} must have {len(self.header)} cells, as the header has",
+                    got=f"{width} in row {row}",
                 )
 
     def _require_names(self) -> None:

@@ -65,13 +65,19 @@ def files_by_part(path: Path) -> dict[PartName, Path]:
             )
         found[part] = file
     if not found:
-        raise InputError(f"the folder {path.name} must hold IDX images", got="labels only", fix="add train-images-idx3-ubyte")
+        raise InputError(
+            f"the folder {path.name} must hold IDX images", got="labels only", fix="add train-images-idx3-ubyte"
+        )
     return found
 
 
 def images_in(folder: Path) -> list[Path]:
     """The IDX files that are not labels; of a file that is there both packed and unpacked, the unpacked one."""
-    files = [file for file in sorted(folder.iterdir()) if is_idx_name(file) and file.is_file() and "label" not in file.name.lower()]
+    files = [
+        file
+        for file in sorted(folder.iterdir())
+        if is_idx_name(file) and file.is_file() and "label" not in file.name.lower()
+    ]
     return [file for file in files if file.suffix != ".gz" or file.with_suffix("") not in files]
 
 
@@ -82,7 +88,8 @@ def read_pair(path: Path) -> Part:
         raise InputError(f"{labels_path.name} must hold labels: one axis of whole numbers", got=describe_array(labels))
     if len(labels) != len(inputs):
         raise InputError(
-            f"{path.name} and {labels_path.name} must belong together", got=f"{len(inputs):,} images and {len(labels):,} labels"
+            f"{path.name} and {labels_path.name} must belong together",
+            got=f"{len(inputs):,} images and {len(labels):,} labels",
         )
     return Part(inputs, Labels(labels.astype(np.int64)))
 
@@ -125,7 +132,9 @@ def read_array(path: Path) -> Shaped[np.ndarray, "..."]:
     start = 4 + 4 * num_axes
     if len(content) < start:
         raise InputError(
-            f"{path.name} must hold a whole IDX header of {start} bytes", got=f"{len(content)}", fix="copy or download it again"
+            f"{path.name} must hold a whole IDX header of {start} bytes",
+            got=f"{len(content)}",
+            fix="copy or download it again",
         )
     shape = struct.unpack(f">{num_axes}I", content[4:start])
     dtype = np.dtype(TYPES[content[2]])

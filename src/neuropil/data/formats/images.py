@@ -54,14 +54,20 @@ def read_image_folder(root: Path, shape: tuple[int, ...] | None = None) -> Readi
 def part_folders(root: Path) -> dict[PartName, Path]:
     """The folders of the parts, or the root alone if it holds the classes themselves. A class may be called "train" if it is one."""
     folders = [folder for folder in visible_folders(root) if visible_folders(folder)]
-    return {PART_OF_WORD[folder.name.lower()]: folder for folder in folders if folder.name.lower() in PART_OF_WORD} or {"train": root}
+    return {PART_OF_WORD[folder.name.lower()]: folder for folder in folders if folder.name.lower() in PART_OF_WORD} or {
+        "train": root
+    }
 
 
 def images_by_class(folder: Path) -> dict[str, list[Path]]:
     classes = {inner.name: images_below(inner) for inner in visible_folders(folder)}
     if not classes:
         loose = [path.name for path in sorted(folder.iterdir()) if is_image(path)]
-        found = f"{len(loose):,} images with no class, such as {loose[0]}" if loose else listed(contents(folder)) or "an empty folder"
+        found = (
+            f"{len(loose):,} images with no class, such as {loose[0]}"
+            if loose
+            else listed(contents(folder)) or "an empty folder"
+        )
         raise InputError(
             f"the folder {folder.name} must hold one folder of images for each class",
             got=found,
@@ -149,4 +155,6 @@ def open_image(path: Path) -> Iterator["Image"]:
         with Image.open(path) as image:
             yield image
     except Exception as cause:
-        raise InputError("each image must be readable", got=f"{path}, which is damaged or no image", fix="mend or remove it") from cause
+        raise InputError(
+            "each image must be readable", got=f"{path}, which is damaged or no image", fix="mend or remove it"
+        ) from cause

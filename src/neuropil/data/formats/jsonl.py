@@ -11,7 +11,14 @@ from neuropil.data.pairs.columns import FoundPairs, Names, Row, choose_columns
 from neuropil.errors import InputError
 
 NESTED = "translation"
-JSON_TYPES = {dict: "an object", list: "a list", str: "a text", int: "a number", float: "a number", bool: "a truth value"}
+JSON_TYPES = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    bool: "a truth value",
+}
 
 
 def find_objects(path: Path, wanted: Names) -> FoundPairs:
@@ -19,13 +26,17 @@ def find_objects(path: Path, wanted: Names) -> FoundPairs:
     objects = _objects(path)
     first = next(objects, None)
     if first is None or not first[1]:
-        raise InputError(f"{path.name} must hold pairs of texts", got="an empty file" if first is None else "an empty first line")
+        raise InputError(
+            f"{path.name} must hold pairs of texts", got="an empty file" if first is None else "an empty first line"
+        )
     names = [name for name, value in first[1].items() if isinstance(value, str)]
     if len(names) < 2:
         raise InputError(f"each line of {path.name} must hold two texts", got=f"{len(names) or 'none'} in the first")
     source, target = choose_columns(names, wanted, path.name) or (0, 1)
     named = "" if all(wanted) else f"The texts of {path.name} have names"
-    return FoundPairs(_texts(chain([first], objects), names[source], names[target], path.name), named, (names[source], names[target]))
+    return FoundPairs(
+        _texts(chain([first], objects), names[source], names[target], path.name), named, (names[source], names[target])
+    )
 
 
 def _texts(objects: Iterable[tuple[int, Mapping[str, Any]]], source: str, target: str, file: str) -> Iterator[Row]:
@@ -71,4 +82,6 @@ def _require_characters(found: Mapping[str, Any], number: int, file: str) -> Non
     try:
         json.dumps(found, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError as cause:
-        raise InputError(f"{file} must hold whole characters", got=f"half a surrogate pair in line {number:,}") from cause
+        raise InputError(
+            f"{file} must hold whole characters", got=f"half a surrogate pair in line {number:,}"
+        ) from cause

@@ -25,7 +25,9 @@ def read_lines(path: Path, *, progress: bool = False) -> Iterator[str]:
         # Of gzip, the packed file: how long that is, is known.
         packed = getattr(file, "fileobj", file)
         for percent in tracked(range(1, 101), f"Reading {path.name}") if progress else range(1, 101):
-            while (percent == 100 or packed.tell() * 100 < percent * size) and (block := file.read(BYTES_PER_BLOCK) + file.readline()):
+            while (percent == 100 or packed.tell() * 100 < percent * size) and (
+                block := file.read(BYTES_PER_BLOCK) + file.readline()
+            ):
                 lines = _lines_of(block, number, path.name)
                 number += len(lines)
                 yield from lines
@@ -36,7 +38,9 @@ def require_file(path: Path) -> Path:
         raise InputError("texts are read from files", got=f"the folder {path.as_posix()!r}")
     if not path.exists():
         beside = [inner.name for inner in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise InputError("texts are read from files that exist", got=f"{path.as_posix()!r}", fix=did_you_mean(path.name, beside))
+        raise InputError(
+            "texts are read from files that exist", got=f"{path.as_posix()!r}", fix=did_you_mean(path.name, beside)
+        )
     return path
 
 
@@ -45,5 +49,7 @@ def _lines_of(block: bytes, number: int, name: str) -> list[str]:
         text = block.decode("utf-8")
     except UnicodeDecodeError as cause:
         line = number + block.count(b"\n", 0, cause.start)
-        raise InputError(f"{name} must be text in UTF-8", got=f"other bytes in line {line:,}", fix="save it as UTF-8") from cause
+        raise InputError(
+            f"{name} must be text in UTF-8", got=f"other bytes in line {line:,}", fix="save it as UTF-8"
+        ) from cause
     return text.removesuffix("\n").removesuffix("\r").replace("\r\n", "\n").split("\n")

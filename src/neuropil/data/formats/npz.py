@@ -61,7 +61,9 @@ def read_array_inputs(path: Path) -> Inputs:
         keys = {part: key for (part, role), key in keys_by_role(path, bundle.files).items() if role == "input"}
         if not keys and len(bundle.files) != 1:
             raise InputError(
-                f"{path.name} must hold x, images or inputs", got=listed(bundle.files) or "no arrays", fix="rename the array of inputs"
+                f"{path.name} must hold x, images or inputs",
+                got=listed(bundle.files) or "no arrays",
+                fix="rename the array of inputs",
             )
         key = keys[last_part(keys)] if keys else bundle.files[0]
         return as_inputs(bundle[key], key, path)
@@ -74,14 +76,25 @@ def open_npz(path: Path) -> Iterator[NpzFile]:
             yield bundle
     except InputError:
         raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, TypeError, RuntimeError, MemoryError) as cause:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        OSError,
+        ValueError,
+        TypeError,
+        RuntimeError,
+        MemoryError,
+    ) as cause:
         if "allow_pickle" in str(cause) and zipfile.is_zipfile(path):
             raise InputError(
                 f"the arrays of {path.name} must hold numbers or text",
                 got="Python objects, which could run code when they are read",
                 fix="give the array a dtype before np.savez",
             ) from cause
-        raise InputError(f"{path.name} must be a whole NPZ file", got="a damaged or different one", fix="write it with np.savez") from cause
+        raise InputError(
+            f"{path.name} must be a whole NPZ file", got="a damaged or different one", fix="write it with np.savez"
+        ) from cause
 
 
 def keys_by_role(path: Path, keys: Sequence[str]) -> dict[tuple[PartName, Role], str]:
@@ -93,7 +106,11 @@ def keys_by_role(path: Path, keys: Sequence[str]) -> dict[tuple[PartName, Role],
         if len(roles) == 1 and all(word in ROLE_OF_WORD or word in PART_OF_WORD for word in words):
             place = (part_of(words), roles[0])
             if place in found:
-                raise InputError(f"{path.name} must hold each thing once", got=f"{found[place]} and {key}", fix="remove one of the two")
+                raise InputError(
+                    f"{path.name} must hold each thing once",
+                    got=f"{found[place]} and {key}",
+                    fix="remove one of the two",
+                )
             found[place] = key
     return found
 
@@ -105,7 +122,8 @@ def read_part(path: Path, bundle: NpzFile, keys: Mapping[tuple[PartName, Role], 
     inputs, labels = as_inputs(bundle[key], key, path), as_labels(bundle[label_key], label_key, path)
     if len(labels) != len(inputs):
         raise InputError(
-            f"{key} and {label_key} of {path.name} must belong together", got=f"{len(inputs):,} examples and {len(labels):,} labels"
+            f"{key} and {label_key} of {path.name} must belong together",
+            got=f"{len(inputs):,} examples and {len(labels):,} labels",
         )
     return Part(inputs, labels)
 
@@ -121,14 +139,19 @@ def as_inputs(array: Array, key: str, path: Path) -> Inputs:
     return Inputs(torch.from_numpy(values), lambda index: f"{path.name}[{index}]")
 
 
-def channels_first(array: Shaped[np.ndarray, "image ..."], key: str, path: Path) -> UInt8[np.ndarray, "image channel height width"]:
+def channels_first(
+    array: Shaped[np.ndarray, "image ..."], key: str, path: Path
+) -> UInt8[np.ndarray, "image channel height width"]:
     if array.ndim == 3:
         return rearrange(array, "image height width -> image 1 height width")
     if array.shape[-1] in CHANNELS:
         return rearrange(array, "image height width channel -> image channel height width")
     if array.shape[1] in CHANNELS:
         return array
-    raise InputError(f"{key} of {path.name} must be images of 1, 3 or 4 channels, last or second of its axes", got=describe_array(array))
+    raise InputError(
+        f"{key} of {path.name} must be images of 1, 3 or 4 channels, last or second of its axes",
+        got=describe_array(array),
+    )
 
 
 def as_bytes(array: Array, key: str, path: Path) -> UInt8[np.ndarray, "..."]:
@@ -136,7 +159,9 @@ def as_bytes(array: Array, key: str, path: Path) -> UInt8[np.ndarray, "..."]:
         return array
     low, high = float(array.min()), float(array.max())
     if low < 0 or high > 255:
-        raise InputError(f"{key} of {path.name} must be images with values 0 to 255, or 0 to 1", got=f"{low:g} to {high:g}")
+        raise InputError(
+            f"{key} of {path.name} must be images with values 0 to 255, or 0 to 1", got=f"{low:g} to {high:g}"
+        )
     fractions = array.dtype.kind in "bf" and high <= 1
     return np.round(array * 255.0 if fractions else array).astype(np.uint8)
 
@@ -146,7 +171,9 @@ def as_labels(array: Array, key: str, path: Path) -> Labels:
         array = array[:, 0]
     if array.ndim != 1 or array.dtype.kind not in "biufUS":
         fix = "for one-hot labels save y.argmax(axis=1)" if array.ndim == 2 else None
-        raise InputError(f"{key} of {path.name} must hold one label for each example", got=describe_array(array), fix=fix)
+        raise InputError(
+            f"{key} of {path.name} must hold one label for each example", got=describe_array(array), fix=fix
+        )
     if array.dtype.kind in "US":
         names, positions = np.unique(array.astype(str), return_inverse=True)
         return Labels(positions, tuple(names.tolist()))
@@ -160,5 +187,7 @@ def require_finite(array: Array, key: str, path: Path) -> None:
         if not good.all():
             index = tuple(map(int, np.unravel_index(np.argmin(good), array.shape)))
             raise InputError(
-                f"{key}{list(index)} of {path.name} must be a finite number", got=f"{array[index]}", fix="fill it in or remove its row"
+                f"{key}{list(index)} of {path.name} must be a finite number",
+                got=f"{array[index]}",
+                fix="fill it in or remove its row",
             )

@@ -32,14 +32,22 @@ def _cells(records: Iterable[Record], width: int, columns: tuple[int, int], file
         if len(cells) == width:
             yield number, cells[source], cells[target]
         elif any(cells):
-            raise InputError(f"each line of {file} must have {width} columns, as the first has", got=f"{len(cells)} in line {number:,}")
+            raise InputError(
+                f"each line of {file} must have {width} columns, as the first has",
+                got=f"{len(cells)} in line {number:,}",
+            )
         else:
             yield number, "", ""
 
 
 def _require_two_columns(header: list[str], path: Path) -> None:
     if not any(header):
-        raise InputError(f"{path.name} must hold pairs of texts", got="an empty first line" if path.stat().st_size else "an empty file")
+        raise InputError(
+            f"{path.name} must hold pairs of texts",
+            got="an empty first line" if path.stat().st_size else "an empty file",
+        )
     if len(header) == 1:
         between = "" if suffix_of(path) == ".csv" else " with a tab between them"
-        raise InputError(f"{path.name} must have two columns{between}", got="one", fix="parallel texts are given as two files")
+        raise InputError(
+            f"{path.name} must have two columns{between}", got="one", fix="parallel texts are given as two files"
+        )

@@ -34,7 +34,10 @@ class Traces:
             rows = torch.arange(num_steps).clamp(max=len(self.values) - 1)
         else:
             # a step that begins with a row begins with that row, whatever the rounding of k · dt
-            rows = torch.searchsorted(self.times, torch.arange(num_steps, dtype=torch.double) * dt + 1e-9 * dt, right=True) - 1
+            rows = (
+                torch.searchsorted(self.times, torch.arange(num_steps, dtype=torch.double) * dt + 1e-9 * dt, right=True)
+                - 1
+            )
         return self.values[rows]
 
 
@@ -52,7 +55,9 @@ def read_traces(path: Path) -> Traces:
         for name, cells in block.items():
             columns[name] += [_number(cells, index) for index in range(len(cells.texts))]
     values = torch.tensor([columns[name] for name in names], dtype=torch.double).T
-    times = next((torch.tensor(columns[name], dtype=torch.double) for name in file.header if name.lower() == TIME), None)
+    times = next(
+        (torch.tensor(columns[name], dtype=torch.double) for name in file.header if name.lower() == TIME), None
+    )
     if times is not None:
         _require_order(path, times)
     return Traces(names, values, times)

@@ -45,9 +45,13 @@ class LabelledTextSplits:
 
 
 class LabelledTextConfig(Config):
-    data: Path | None = option(None, "your own texts with labels: a TSV or CSV; without it, sentences of the libraries' documentation")
+    data: Path | None = option(
+        None, "your own texts with labels: a TSV or CSV; without it, sentences of the libraries' documentation"
+    )
     text_column: str | None = option(None, "the column of the TSV or CSV that holds the texts, where it is not clear")
-    label_column: str | None = option(None, "the column of the TSV or CSV that holds the classes, where it is not clear")
+    label_column: str | None = option(
+        None, "the column of the TSV or CSV that holds the classes, where it is not clear"
+    )
     validation: float = option(0.1, "share of the training part held out for early stopping", low=0, high=0.5)
     test: float = option(0.2, "share held out for the final score", low=0.01, high=0.9)
 
@@ -60,7 +64,9 @@ def prepare_labelled_texts(config: LabelledTextConfig, seed: int) -> LabelledTex
     """The same for the same seed; each part is in the order of the data, with every class in its right proportion."""
     texts, notes = _embedded(config) if config.data is None else read_labelled_texts(config.data, config.columns)
     if len(texts.classes) < 2:
-        raise InputError(f"{_where(config)} must have texts of at least 2 classes", got=f"only {listed(texts.classes)!r}")
+        raise InputError(
+            f"{_where(config)} must have texts of at least 2 classes", got=f"only {listed(texts.classes)!r}"
+        )
     notes = [*notes, *_rare(texts)]
     part_of = part_texts(texts.texts, texts.targets, config.validation, config.test, seed)
     train, validation, test = (texts.take((part_of == part).nonzero().flatten()) for part in (TRAIN, VALIDATION, TEST))
@@ -70,7 +76,9 @@ def prepare_labelled_texts(config: LabelledTextConfig, seed: int) -> LabelledTex
     return LabelledTextSplits(train, validation, test, notes)
 
 
-def read_labelled_texts(path: Path, columns: TextColumns, classes: tuple[str, ...] | None = None) -> tuple[LabelledTexts, list[str]]:
+def read_labelled_texts(
+    path: Path, columns: TextColumns, classes: tuple[str, ...] | None = None
+) -> tuple[LabelledTexts, list[str]]:
     """All texts of a file that have a label, and notes on the others. With `classes`, those of a trained model, labels must be theirs."""
     file = read_labelled_file(path, columns, classes)
     labels = file.labels
@@ -86,7 +94,9 @@ def _rare(texts: LabelledTexts) -> list[str]:
         return []
     name, count = texts.classes[int(counts.argmin())], int(counts.min())
     have = "1 class has" if rare == 1 else f"{rare:,} classes have"
-    return [f"{have} fewer than {FEW} texts (the rarest: {name!r} with {count}), so that little can be learned about them."]
+    return [
+        f"{have} fewer than {FEW} texts (the rarest: {name!r} with {count}), so that little can be learned about them."
+    ]
 
 
 def _embedded(config: LabelledTextConfig) -> tuple[LabelledTexts, list[str]]:
@@ -95,9 +105,13 @@ def _embedded(config: LabelledTextConfig) -> tuple[LabelledTexts, list[str]]:
     found = read_docstrings()
     classes = tuple(found)
     texts = [text for sentences in found.values() for text in sentences]
-    targets = torch.arange(len(classes)).repeat_interleave(torch.tensor([len(sentences) for sentences in found.values()]))
+    targets = torch.arange(len(classes)).repeat_interleave(
+        torch.tensor([len(sentences) for sentences in found.values()])
+    )
     source = f"{len(texts):,} first sentences of docstrings in {len(classes)} libraries, as installed"
-    return LabelledTexts(texts, targets, classes, source), ["No sentence occurs twice, in whatever library, case or spacing."]
+    return LabelledTexts(texts, targets, classes, source), [
+        "No sentence occurs twice, in whatever library, case or spacing."
+    ]
 
 
 def _source(file: LabelledFile, num_classes: int) -> str:

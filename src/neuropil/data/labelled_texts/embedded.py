@@ -20,7 +20,19 @@ LIBRARIES: Mapping[str, Sequence[str]] = {
     "networkx": ("algorithms", "classes", "generators"),
     "numpy": ("*",),
     "pillow": ("*.py",),
-    PYTHON: ("asyncio", "concurrent", "email", "http", "importlib", "json", "logging", "multiprocessing", "unittest", "urllib", "xml"),
+    PYTHON: (
+        "asyncio",
+        "concurrent",
+        "email",
+        "http",
+        "importlib",
+        "json",
+        "logging",
+        "multiprocessing",
+        "unittest",
+        "urllib",
+        "xml",
+    ),
     "scikit-learn": ("*",),
     "scipy": ("integrate", "optimize", "signal", "spatial", "stats"),
     "sympy": ("core", "geometry", "matrices", "physics", "solvers"),
@@ -43,7 +55,10 @@ def read_docstrings() -> Mapping[str, Sequence[str]]:
     for sentences in found.values():
         for key in sentences:
             times[key] = times.get(key, 0) + 1
-    return {library: spread([text for key, text in sentences.items() if times[key] == 1]) for library, sentences in found.items()}
+    return {
+        library: spread([text for key, text in sentences.items() if times[key] == 1])
+        for library, sentences in found.items()
+    }
 
 
 def spread(texts: Sequence[str]) -> list[str]:

@@ -37,7 +37,21 @@ TEXT_WORDS = frozenset(
     )
 )
 LABEL_WORDS = frozenset(
-    ("label", "labels", "class", "category", "sentiment", "target", "topic", "polarity", "intent", "emotion", "rating", "stars", "y")
+    (
+        "label",
+        "labels",
+        "class",
+        "category",
+        "sentiment",
+        "target",
+        "topic",
+        "polarity",
+        "intent",
+        "emotion",
+        "rating",
+        "stars",
+        "y",
+    )
 )
 LONGEST_NAME = 40
 """Letters in the name of a column, at most."""
@@ -75,7 +89,9 @@ def read_labelled_file(path: Path, wanted: TextColumns, classes: Sequence[str] |
     records = _records(require_file(path))
     layout = _layout(records, wanted, path, classes)
     rows = records if layout.names is None else records[1:]
-    texts, labels, lines, notes = _collect([(number, cells[layout.text], cells[layout.label]) for number, cells in rows])
+    texts, labels, lines, notes = _collect(
+        [(number, cells[layout.text], cells[layout.label]) for number, cells in rows]
+    )
     if not texts:
         raise InputError(f"{path.name} must hold texts with labels", got="none")
     if classes is None and len(set(labels)) > max(2, len(labels) // 2):
@@ -86,7 +102,9 @@ def read_labelled_file(path: Path, wanted: TextColumns, classes: Sequence[str] |
         )
     if layout.names is not None and None in wanted:
         text, label = layout.names[layout.text], layout.names[layout.label]
-        notes.insert(0, f"The first line of {path.name} is taken for the names of its columns: {text!r} tells {label!r}.")
+        notes.insert(
+            0, f"The first line of {path.name} is taken for the names of its columns: {text!r} tells {label!r}."
+        )
     return LabelledFile(path.name, texts, as_labels(labels), lines, notes)
 
 
@@ -110,7 +128,8 @@ def _records(path: Path) -> list[Record]:
     for number, cells in records:
         if len(cells) != width:
             raise InputError(
-                f"each line of {path.name} must have {width} columns, as the first has", got=f"{len(cells)} in line {number:,}"
+                f"each line of {path.name} must have {width} columns, as the first has",
+                got=f"{len(cells)} in line {number:,}",
             )
     return records
 
@@ -136,14 +155,20 @@ def _layout(records: Sequence[Record], wanted: TextColumns, path: Path, classes:
 def _named(names: Sequence[str], wanted: TextColumns, path: Path) -> _Layout:
     for name in wanted:
         if name is not None and name not in names:
-            raise InputError(f"{path.name} must have the column {name!r}", got=listed(short_names(names)), fix=did_you_mean(name, names))
+            raise InputError(
+                f"{path.name} must have the column {name!r}",
+                got=listed(short_names(names)),
+                fix=did_you_mean(name, names),
+            )
     if wanted.text == wanted.label:
         raise InputError("texts and labels must be different columns", got=f"{wanted.text!r} for both")
     text, label = (None if name is None else names.index(name) for name in wanted)
     others = [place for place in range(len(names)) if place not in (text, label)]
     if len(others) > 1 and (text is None or label is None):
         missing = "--text-column" if text is None else "--label-column"
-        raise InputError(f"{path.name} has {len(names)} columns", got=f"only {_given(wanted)!r}", fix=f"name another with {missing}")
+        raise InputError(
+            f"{path.name} has {len(names)} columns", got=f"only {_given(wanted)!r}", fix=f"name another with {missing}"
+        )
     return _Layout(others[0] if text is None else text, others[0] if label is None else label, names)
 
 
@@ -170,7 +195,11 @@ def _label_by_content(records: Sequence[Record], classes: Sequence[str] | None) 
 
 def _are_names(names: Sequence[str], records: Sequence[Record], label: int, classes: Sequence[str] | None) -> bool:
     """Whether the first line is one of names: short, all different, and none of the labels, which come again."""
-    if len(set(names)) < len(names) or not all(0 < len(name) <= LONGEST_NAME for name in names) or all(map(is_number, names)):
+    if (
+        len(set(names)) < len(names)
+        or not all(0 < len(name) <= LONGEST_NAME for name in names)
+        or all(map(is_number, names))
+    ):
         return False
     if is_number(names[label]):
         return False

@@ -36,7 +36,9 @@ from typing import Any, Literal
 from neuropil.data.messages import did_you_mean, listed
 from neuropil.errors import InputError
 
-Kind = Literal["number", "whole number", "name of a group", "list of whole numbers", "number or [lowest, highest]", "table"]
+Kind = Literal[
+    "number", "whole number", "name of a group", "list of whole numbers", "number or [lowest, highest]", "table"
+]
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,9 @@ def parse_network(text: str, name: str) -> NetworkFile:
         raise InputError(f"{name} must be a TOML file", got=f"a mistake in it ({problem})") from cause
     for section in content:
         if section not in SECTIONS:
-            raise InputError(f"{name} has the sections {listed(SECTIONS)}", got=repr(section), fix=did_you_mean(section, SECTIONS))
+            raise InputError(
+                f"{name} has the sections {listed(SECTIONS)}", got=repr(section), fix=did_you_mean(section, SECTIONS)
+            )
     groups = _groups(content.get("groups"), name)
     lists = {section: _tables(content.get(section, []), section, keys, groups, name) for section, keys in LISTS.items()}
     return NetworkFile(groups, **lists)
@@ -137,7 +141,9 @@ def _text(path: Path) -> str:
 def _groups(content: Any, name: str) -> dict[str, dict[str, Any]]:
     if not isinstance(content, dict) or not content or not all(isinstance(group, dict) for group in content.values()):
         raise InputError(
-            f"{name} must have a group of neurons", got=_described(content), fix="for instance [groups.excitatory] with size = 100"
+            f"{name} must have a group of neurons",
+            got=_described(content),
+            fix="for instance [groups.excitatory] with size = 100",
         )
     for group, table in content.items():
         where = f"groups.{group}"
@@ -147,27 +153,42 @@ def _groups(content: Any, name: str) -> dict[str, dict[str, Any]]:
     return content
 
 
-def _tables(content: Any, section: str, keys: Mapping[str, Key], groups: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def _tables(
+    content: Any, section: str, keys: Mapping[str, Key], groups: Mapping[str, Any], name: str
+) -> list[dict[str, Any]]:
     if not isinstance(content, list) or not all(isinstance(table, dict) for table in content):
-        raise InputError(f"{section} in {name} must be a list of tables", got=_described(content), fix=f"begin each with [[{section}]]")
+        raise InputError(
+            f"{section} in {name} must be a list of tables",
+            got=_described(content),
+            fix=f"begin each with [[{section}]]",
+        )
     for number, table in enumerate(content, 1):
         where = f"{section}[{number}]"
         _require_table(table, where, keys, groups, name)
         if "probability" in table and "fan_in" in table:
-            raise InputError(f"{where} in {name} must have a probability or a fan_in", got="both", fix="remove one of them")
+            raise InputError(
+                f"{where} in {name} must have a probability or a fan_in", got="both", fix="remove one of them"
+            )
         if "stdp" in table:
             _require_table(table["stdp"], f"{where}.stdp", LEARNING, groups, name)
     return content
 
 
-def _require_table(table: Mapping[str, Any], where: str, keys: Mapping[str, Key], groups: Mapping[str, Any], name: str) -> None:
+def _require_table(
+    table: Mapping[str, Any], where: str, keys: Mapping[str, Key], groups: Mapping[str, Any], name: str
+) -> None:
     for key, value in table.items():
         if key not in keys:
-            raise InputError(f"{where} in {name} has the keys {listed(list(keys))}", got=repr(key), fix=did_you_mean(key, keys))
+            raise InputError(
+                f"{where} in {name} has the keys {listed(list(keys))}", got=repr(key), fix=did_you_mean(key, keys)
+            )
         _require_value(value, f"{where}.{key} in {name}", keys[key], groups)
     for key, rule in keys.items():
         if rule.needed and key not in table:
-            raise InputError(f"{where} in {name} must have the key {key}", got=f"only {listed(list(table))}" if table else "an empty table")
+            raise InputError(
+                f"{where} in {name} must have the key {key}",
+                got=f"only {listed(list(table))}" if table else "an empty table",
+            )
 
 
 def _require_value(value: Any, where: str, key: Key, groups: Mapping[str, Any]) -> None:
@@ -195,7 +216,9 @@ def _fits(value: Any, kind: Kind) -> bool:
     if kind == "list of whole numbers":
         return isinstance(value, list) and all(_fits(item, "whole number") for item in value)
     if kind == "number or [lowest, highest]":
-        return _fits(value, "number") or (isinstance(value, list) and len(value) == 2 and all(_fits(item, "number") for item in value))
+        return _fits(value, "number") or (
+            isinstance(value, list) and len(value) == 2 and all(_fits(item, "number") for item in value)
+        )
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
 
 

@@ -35,7 +35,9 @@ class EncodedPairs:
         return {"source": self.sources.padded(index), "target": self.targets.padded(index)}
 
 
-def encode_pairs(pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, max_tokens: int | None = None) -> EncodedPairs:
+def encode_pairs(
+    pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, max_tokens: int | None = None
+) -> EncodedPairs:
     """The pairs in their order, without those that have a side of more than `max_tokens`, its start and end among them."""
     sources = Sequences.of_texts(pairs.sources, source_tokenizer, lambda ids: [*ids, END])
     targets = Sequences.of_texts(pairs.targets, target_tokenizer, lambda ids: [START, *ids, END])
@@ -48,5 +50,7 @@ def encode_pairs(pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: To
 class PairBatches(LengthBatches):
     """Passes over pairs as ``{"source": …, "target": …}``."""
 
-    def __init__(self, encoded: EncodedPairs, size: int, seed: int, *, shuffle: bool, device: torch.device | str = "cpu"):
+    def __init__(
+        self, encoded: EncodedPairs, size: int, seed: int, *, shuffle: bool, device: torch.device | str = "cpu"
+    ):
         super().__init__(encoded, size, seed, shuffle=shuffle, device=device)

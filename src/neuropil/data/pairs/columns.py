@@ -9,7 +9,20 @@ from neuropil.data.messages import did_you_mean, listed
 from neuropil.errors import InputError
 
 COLUMN_WORDS = frozenset(
-    ("source", "target", "src", "tgt", "trg", "input", "output", "original", "text", "translation", "question", "answer")
+    (
+        "source",
+        "target",
+        "src",
+        "tgt",
+        "trg",
+        "input",
+        "output",
+        "original",
+        "text",
+        "translation",
+        "question",
+        "answer",
+    )
 )
 
 Row: TypeAlias = tuple[int, str, str]
@@ -37,7 +50,9 @@ def choose_columns(names: Sequence[str], wanted: Names, file: str) -> tuple[int,
         return source, target
     if len(names) > 2:
         fix = "choose two with --source-column and --target-column"
-        raise InputError(f"{file} must have two columns, or two that you name", got=f"{len(names)}: {listed(names)}", fix=fix)
+        raise InputError(
+            f"{file} must have two columns, or two that you name", got=f"{len(names)}: {listed(names)}", fix=fix
+        )
     if source is not None:
         return source, 1 - source
     return None if target is None else (1 - target, target)
@@ -46,7 +61,9 @@ def choose_columns(names: Sequence[str], wanted: Names, file: str) -> tuple[int,
 def are_names(cells: Sequence[str]) -> bool:
     """Whether these are names of columns and not a pair of texts: usual words, or languages by their names or codes."""
     words = [cell.strip().lower() for cell in cells]
-    return len(set(words)) == len(words) and all(word in COLUMN_WORDS or word.replace("_", "-") in _languages() for word in words)
+    return len(set(words)) == len(words) and all(
+        word in COLUMN_WORDS or word.replace("_", "-") in _languages() for word in words
+    )
 
 
 @cache
@@ -56,4 +73,6 @@ def _languages() -> frozenset[str]:
 
     named = Locale("en").languages
     codes = {str(code).lower().replace("_", "-") for code in named}
-    return frozenset({code for code in codes if len(code.split("-")[0]) == 2} | {str(name).lower() for name in named.values()})
+    return frozenset(
+        {code for code in codes if len(code.split("-")[0]) == 2} | {str(name).lower() for name in named.values()}
+    )

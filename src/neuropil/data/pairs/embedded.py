@@ -99,25 +99,40 @@ def date_formats() -> Mapping[str, Sequence[DateFormat]]:
     return {name: _formats_of(code) for code, name in LANGUAGES.items()}
 
 
-def make_dates(num_train: int = 30_000, num_validation: int = 1_000, num_test: int = 2_000, seed: int = 0) -> PairSplits:
+def make_dates(
+    num_train: int = 30_000, num_validation: int = 1_000, num_test: int = 2_000, seed: int = 0
+) -> PairSplits:
     """Dates of 1900–2099, as many in each language; no two parts share a date."""
     parts = draw_dates(num_train, num_validation, num_test, seed)
     source = f"{num_train + num_validation + num_test:,} dates in {len(LANGUAGES)} languages (Babel)"
     train, validation, test = (
-        Pairs([drawn.text for drawn in part], [drawn.day.isoformat() for drawn in part], [drawn.language for drawn in part], source)
+        Pairs(
+            [drawn.text for drawn in part],
+            [drawn.day.isoformat() for drawn in part],
+            [drawn.language for drawn in part],
+            source,
+        )
         for part in parts
     )
     return PairSplits(train, validation, test, notes=(APART,))
 
 
-def draw_dates(num_train: int, num_validation: int, num_test: int, seed: int) -> tuple[list[DrawnDate], list[DrawnDate], list[DrawnDate]]:
+def draw_dates(
+    num_train: int, num_validation: int, num_test: int, seed: int
+) -> tuple[list[DrawnDate], list[DrawnDate], list[DrawnDate]]:
     """Dates for training, validation and test, as `make_dates` has them, with the way in which each is to be written."""
     if num_validation + num_test >= NUM_DAYS:
-        raise InputError(f"there are {NUM_DAYS:,} dates to hold out from", got=f"{num_validation + num_test:,} to hold out")
+        raise InputError(
+            f"there are {NUM_DAYS:,} dates to hold out from", got=f"{num_validation + num_test:,} to hold out"
+        )
     days = torch.randperm(NUM_DAYS, generator=seeded(seed, "dates"))
     test, validation, rest = days.split([num_test, num_validation, NUM_DAYS - num_test - num_validation])
     train = rest[torch.arange(num_train) % len(rest)]
-    return _drawn(train, mix(seed, "train")), _drawn(validation, mix(seed, "validation")), _drawn(test, mix(seed, "test"))
+    return (
+        _drawn(train, mix(seed, "train")),
+        _drawn(validation, mix(seed, "validation")),
+        _drawn(test, mix(seed, "test")),
+    )
 
 
 def _drawn(days: Int64[Tensor, " pair"], seed: int) -> list[DrawnDate]:

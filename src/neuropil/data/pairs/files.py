@@ -45,9 +45,17 @@ def find_pairs(paths: Sequence[Path], wanted: Names) -> FoundPairs:
     if len(paths) == 1:
         return find_objects(paths[0], wanted) if suffix_of(paths[0]) in OBJECTS else find_table(paths[0], wanted)
     if any(suffix_of(path) in TABLES | OBJECTS for path in paths):
-        raise InputError("two files of pairs must be plain texts, a line each", got=names_of(paths), fix="give one file with both sides")
+        raise InputError(
+            "two files of pairs must be plain texts, a line each",
+            got=names_of(paths),
+            fix="give one file with both sides",
+        )
     if any(wanted):
-        raise InputError("columns are named in a TSV, CSV or JSONL", got=f"two plain files, {names_of(paths)}", fix="leave the names out")
+        raise InputError(
+            "columns are named in a TSV, CSV or JSONL",
+            got=f"two plain files, {names_of(paths)}",
+            fix="leave the names out",
+        )
     return FoundPairs(_parallel(paths[0], paths[1]))
 
 
@@ -78,4 +86,8 @@ def _collect(rows: Iterable[Row]) -> tuple[list[str], list[str], list[str]]:
         seen.add((source, target))
         sources.append(source)
         targets.append(target)
-    return sources, targets, [tally.note(len(sources) + empty.count, "pairs") for tally in (empty, long, copies) if tally.count]
+    return (
+        sources,
+        targets,
+        [tally.note(len(sources) + empty.count, "pairs") for tally in (empty, long, copies) if tally.count],
+    )

@@ -30,15 +30,21 @@ class PairDataConfig(Config):
     source_column: str | None = option(None, "the column of a TSV, CSV or JSONL to translate from")
     target_column: str | None = option(None, "the column of a TSV, CSV or JSONL to translate to")
     reverse: bool = option(False, "translate from the second column or file to the first")
-    validation: float = option(0.05, f"share held out for early stopping, at most {MOST_HELD_OUT:,} pairs", low=0, high=0.5)
-    test: float = option(0.1, f"share held out for the final score, at most {MOST_HELD_OUT:,} pairs", low=0.01, high=0.9)
+    validation: float = option(
+        0.05, f"share held out for early stopping, at most {MOST_HELD_OUT:,} pairs", low=0, high=0.5
+    )
+    test: float = option(
+        0.1, f"share held out for the final score, at most {MOST_HELD_OUT:,} pairs", low=0.01, high=0.9
+    )
 
 
 def prepare_pairs(config: PairDataConfig, seed: int) -> PairSplits:
     """The same for the same seed; each part is in the order of the data."""
     if not config.data:
         return _embedded(config, seed)
-    pairs, notes = read_pairs(config.data, source_column=config.source_column, target_column=config.target_column, reverse=config.reverse)
+    pairs, notes = read_pairs(
+        config.data, source_column=config.source_column, target_column=config.target_column, reverse=config.reverse
+    )
     source_of = number_sources(pairs.sources)
     sizes = source_of.bincount()
     if len(sizes) < 2:
@@ -46,7 +52,10 @@ def prepare_pairs(config: PairDataConfig, seed: int) -> PairSplits:
         raise InputError(rule, got=f"{len(sizes)}")
     shared = int(sizes[sizes > 1].sum())
     if shared:
-        notes = [*notes, f"{shared:,} of {len(pairs):,} pairs share their source with another; the same source is always in the same part."]
+        notes = [
+            *notes,
+            f"{shared:,} of {len(pairs):,} pairs share their source with another; the same source is always in the same part.",
+        ]
     part = assign_parts(sizes, config.validation, config.test, seed)[source_of]
     train, validation, test = (pairs.take((part == name).nonzero().flatten()) for name in (TRAIN, VALIDATION, TEST))
     return PairSplits(train, validation, test, notes)
@@ -58,7 +67,9 @@ def number_sources(sources: Sequence[str]) -> Int64[Tensor, " pair"]:
     return torch.tensor([numbers.setdefault(source, len(numbers)) for source in sources], dtype=torch.int64)
 
 
-def assign_parts(sizes: Int64[Tensor, " source"], validation: float, test: float, seed: int) -> Int64[Tensor, " source"]:
+def assign_parts(
+    sizes: Int64[Tensor, " source"], validation: float, test: float, seed: int
+) -> Int64[Tensor, " source"]:
     """Training, validation or test for each source, where `sizes` says how many pairs it has. One source is always left for training."""
     total = int(sizes.sum())
     part = torch.full_like(sizes, TRAIN)
@@ -89,8 +100,14 @@ def fill(sources: Int64[Tensor, " source"], sizes: Int64[Tensor, " source"], wan
 
 def _embedded(config: PairDataConfig, seed: int) -> PairSplits:
     if config.source_column is not None or config.target_column is not None:
-        raise InputError("columns are named in a TSV, CSV or JSONL", got="names for the embedded dates", fix="leave them out")
+        raise InputError(
+            "columns are named in a TSV, CSV or JSONL", got="names for the embedded dates", fix="leave them out"
+        )
     if config.reverse:
-        raise InputError("an ISO date can be written in many ways", got="reverse for the embedded dates", fix="give pairs of your own")
+        raise InputError(
+            "an ISO date can be written in many ways",
+            got="reverse for the embedded dates",
+            fix="give pairs of your own",
+        )
     num_validation, num_test = held_out_of(NUM_DATES, config.validation), held_out_of(NUM_DATES, config.test)
     return make_dates(NUM_DATES - num_validation - num_test, num_validation, num_test, seed)

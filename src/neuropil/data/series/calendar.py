@@ -15,7 +15,11 @@ def calendar(step: Step, dates: Dates | None) -> Float64[np.ndarray, "date featu
     """One row per date, none for None; a cycle that the step does not divide has no columns."""
     dates = np.zeros(0, "M8[s]") if dates is None else dates
     angles = [2 * np.pi * k * phase for phase in _phases(step, dates) for k in HARMONICS]
-    return np.stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)], axis=1) if angles else np.zeros((len(dates), 0))
+    return (
+        np.stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)], axis=1)
+        if angles
+        else np.zeros((len(dates), 0))
+    )
 
 
 def _phases(step: Step, dates: Dates) -> list[Float64[np.ndarray, " date"]]:

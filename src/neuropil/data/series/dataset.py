@@ -59,10 +59,15 @@ class SeriesTable:
     def features(self, series: Series, steps: int) -> Float64[np.ndarray, "time feature"]:
         """What is known in advance of the first `steps` steps of a series: covariates, then the calendar."""
         dates = self.dates(series.start + np.arange(steps))
-        return np.concatenate([series.known[:steps], calendar(self.step, dates if dates is not None else np.zeros(steps, "M8[s]"))], axis=1)
+        return np.concatenate(
+            [series.known[:steps], calendar(self.step, dates if dates is not None else np.zeros(steps, "M8[s]"))],
+            axis=1,
+        )
 
     def with_notes(self, notes: Sequence[str]) -> "SeriesTable":
-        return SeriesTable(self.series, self.step, self.first, self.target, self.known, self.source, (*self.notes, *notes))
+        return SeriesTable(
+            self.series, self.step, self.first, self.target, self.known, self.source, (*self.notes, *notes)
+        )
 
 
 def step_names(series: Sequence[str], dates: Sequence[Sequence[str]]) -> list[str]:

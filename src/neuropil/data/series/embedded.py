@@ -27,7 +27,9 @@ def load_sunspots() -> SeriesTable:
     values = table["SUNACTIVITY"].to_numpy(np.float64)
     first = np.datetime64(f"{int(table['YEAR'].iloc[0])}-01-01", "s")
     step = Step(unit="month", count=12)
-    return SeriesTable((_alone(values),), step, first, "sunspots", source=f"the sunspots of {len(values)} years (statsmodels)")
+    return SeriesTable(
+        (_alone(values),), step, first, "sunspots", source=f"the sunspots of {len(values)} years (statsmodels)"
+    )
 
 
 def load_co2() -> SeriesTable:
@@ -49,4 +51,7 @@ def _alone(values: Float64[np.ndarray, " time"]) -> Series:
     return Series("", 0, values, np.zeros((len(values), 0)))
 
 
-EMBEDDED: dict[DatasetName, Embedded] = {"sunspots": Embedded(load_sunspots, horizon=11), "co2": Embedded(load_co2, horizon=12)}
+EMBEDDED: dict[DatasetName, Embedded] = {
+    "sunspots": Embedded(load_sunspots, horizon=11),
+    "co2": Embedded(load_co2, horizon=12),
+}

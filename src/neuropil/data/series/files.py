@@ -49,7 +49,11 @@ def read_series(path: Path, columns: Columns, step: Step | None = None) -> tuple
     placed: list[Series] = []
     repeated = 0
     for name, part in parts.items():
-        numbers = np.arange(len(part.values)) if first is None or part.dates is None else _numbers(part.dates, first, step, columns, path)
+        numbers = (
+            np.arange(len(part.values))
+            if first is None or part.dates is None
+            else _numbers(part.dates, first, step, columns, path)
+        )
         repeated += len(numbers) - len(np.unique(numbers))
         placed += _place(name, numbers, part, path.name)
     notes += _order_notes(parts, columns, repeated, len(rows.values), path.name)
@@ -78,7 +82,10 @@ class Rows:
         numbers: dict[str, int] = {}
         which = np.array([numbers.setdefault(name, len(numbers)) for name in self.names])
         borders = np.cumsum(np.bincount(which))[:-1]
-        return {name: self.take(rows) for name, rows in zip(numbers, np.split(np.argsort(which, kind="stable"), borders), strict=True)}
+        return {
+            name: self.take(rows)
+            for name, rows in zip(numbers, np.split(np.argsort(which, kind="stable"), borders), strict=True)
+        }
 
 
 def _find_columns(table: DelimitedFile, block: Block, columns: Columns, *, with_dates: bool) -> Columns:
@@ -106,21 +113,32 @@ def _find_columns(table: DelimitedFile, block: Block, columns: Columns, *, with_
 def _read_rows(blocks: Sequence[Block], columns: Columns) -> Rows:
     target = _whole(blocks, columns.target or "")
     dates, doubt = (None, None) if columns.date is None else read_dates(_whole(blocks, columns.date))
-    names = [""] * len(target.texts) if columns.series is None else [text.strip() for text in _whole(blocks, columns.series).texts]
+    names = (
+        [""] * len(target.texts)
+        if columns.series is None
+        else [text.strip() for text in _whole(blocks, columns.series).texts]
+    )
     values = _numbers_or_gaps(target)
     known = [_numbers_or_gaps(_whole(blocks, name)) for name in columns.known]
     for name, column in zip(columns.known, known, strict=True):
         if np.isnan(column).any():
             cells = _whole(blocks, name)
             where = cells.where(int(np.isnan(column).argmax()))
-            raise InputError(f"{where} must hold a value, as it is known in advance", got="an empty cell", fix="fill it in")
+            raise InputError(
+                f"{where} must hold a value, as it is known in advance", got="an empty cell", fix="fill it in"
+            )
     matrix = np.stack(known, axis=1) if known else np.zeros((len(values), 0))
     return Rows(values, matrix, dates, names, (doubt,) if doubt else ())
 
 
 def _whole(blocks: Sequence[Block], name: str) -> Cells:
     pieces = [block[name] for block in blocks]
-    return Cells(pieces[0].file, name, [row for piece in pieces for row in piece.rows], [text for piece in pieces for text in piece.texts])
+    return Cells(
+        pieces[0].file,
+        name,
+        [row for piece in pieces for row in piece.rows],
+        [text for piece in pieces for text in piece.texts],
+    )
 
 
 def _numbers_or_gaps(cells: Cells) -> Float64[np.ndarray, " row"]:
@@ -130,9 +148,13 @@ def _numbers_or_gaps(cells: Cells) -> Float64[np.ndarray, " row"]:
         if is_number(text):
             numbers[index] = float(text)
         elif not is_missing(text, MISSING_NUMBERS):
-            raise InputError(f"{cells.where(index)} must hold a number, or nothing where there is no value", got=repr(text))
+            raise InputError(
+                f"{cells.where(index)} must hold a number, or nothing where there is no value", got=repr(text)
+            )
     if not (np.abs(numbers[~np.isnan(numbers)]) <= np.finfo(np.float32).max).all():
-        index = int(np.argmax(np.abs(np.nan_to_num(numbers, nan=0.0, posinf=np.inf, neginf=-np.inf)) > np.finfo(np.float32).max))
+        index = int(
+            np.argmax(np.abs(np.nan_to_num(numbers, nan=0.0, posinf=np.inf, neginf=-np.inf)) > np.finfo(np.float32).max)
+        )
         raise InputError(f"{cells.where(index)} must hold a finite number", got=repr(cells.texts[index]))
     return numbers
 
@@ -144,7 +166,9 @@ def _step_of(parts: Mapping[str, Rows], columns: Columns, file: str) -> Step:
     repeated = 1 - sum(map(len, each)) / sum(len(part.values) for part in parts.values())
     if repeated > MOST_REPEATED and columns.series is None:
         rule = f"column {columns.date!r} of {file} must hold each date once for each series"
-        raise InputError(rule, got="most of them several times", fix="name the column that tells the series apart with --series")
+        raise InputError(
+            rule, got="most of them several times", fix="name the column that tells the series apart with --series"
+        )
     return find_step(each, f"column {columns.date!r} of {file}")
 
 
@@ -168,7 +192,11 @@ def _place(name: str, numbers: Int64[np.ndarray, " row"], part: Rows, file: str)
     present = np.flatnonzero(~np.isnan(values))
     if not len(present):
         return []
-    known = np.stack([_means(numbers - start, column, length) for column in part.known.T], axis=1) if part.known.size else None
+    known = (
+        np.stack([_means(numbers - start, column, length) for column in part.known.T], axis=1)
+        if part.known.size
+        else None
+    )
     begin, end = int(present[0]), int(present[-1]) + 1
     if known is None:
         return [Series(name, start + begin, values[begin:end], np.zeros((end - begin, 0)))]
@@ -179,7 +207,9 @@ def _place(name: str, numbers: Int64[np.ndarray, " row"], part: Rows, file: str)
     return [Series(name, start + begin, values[begin:end], known)]
 
 
-def _means(numbers: Int64[np.ndarray, " row"], values: Float64[np.ndarray, " row"], length: int) -> Float64[np.ndarray, " time"]:
+def _means(
+    numbers: Int64[np.ndarray, " row"], values: Float64[np.ndarray, " row"], length: int
+) -> Float64[np.ndarray, " time"]:
     there = ~np.isnan(values)
     counts = np.bincount(numbers[there], minlength=length)
     sums = np.bincount(numbers[there], weights=values[there], minlength=length)
@@ -209,8 +239,12 @@ def _existing(path: Path) -> Path:
         beside = [inner.name for inner in path.parent.iterdir()] if path.parent.is_dir() else []
         got = f"the folder {path.as_posix()!r}" if path.is_dir() else repr(path.as_posix())
         raise InputError(
-            "series are read from a table that exists", got=got, fix=None if path.is_dir() else did_you_mean(path.name, beside)
+            "series are read from a table that exists",
+            got=got,
+            fix=None if path.is_dir() else did_you_mean(path.name, beside),
         )
     if not is_delimited(path):
-        raise InputError("series are read from a CSV or TSV, plain or gzip", got=path.name, fix="rename it if it is one of these")
+        raise InputError(
+            "series are read from a CSV or TSV, plain or gzip", got=path.name, fix="rename it if it is one of these"
+        )
     return path

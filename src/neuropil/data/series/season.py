@@ -19,7 +19,9 @@ def find_season(table: SeriesTable, end: int) -> int:
     if table.step.season is not None and table.step.season * FEWEST_SEASONS <= longest:
         return table.step.season
     lags = min(longest // FEWEST_SEASONS, MOST_LAGS)
-    chosen = [part for part in parts if np.count_nonzero(~np.isnan(part)) > 2 * FEWEST_SEASONS and len(part) > lags][:MOST_SERIES]
+    chosen = [part for part in parts if np.count_nonzero(~np.isnan(part)) > 2 * FEWEST_SEASONS and len(part) > lags][
+        :MOST_SERIES
+    ]
     if lags < 2 or not chosen:
         return 1
     correlation = np.mean([autocorrelation(part, lags) for part in chosen], axis=0)

@@ -21,14 +21,24 @@ MOST_ORIGINS = 2_000
 
 
 class SeriesDataConfig(Config):
-    data: Path | None = option(None, "your own series: a CSV or TSV with a row for each date; without it, an embedded data set")
+    data: Path | None = option(
+        None, "your own series: a CSV or TSV with a row for each date; without it, an embedded data set"
+    )
     dataset: DatasetName = option("sunspots", "the embedded data set to use where there is no data of your own")
     target: str | None = option(None, "the column to forecast; not needed if only one column holds numbers")
-    date: str | None = option(None, "the column of dates; without it, it is recognised, and where there is none, a row is a step")
+    date: str | None = option(
+        None, "the column of dates; without it, it is recognised, and where there is none, a row is a step"
+    )
     series: str | None = option(None, "the column whose texts tell several series apart")
-    known: tuple[str, ...] = option((), "columns that are known in advance, also for the steps to forecast, such as a price or a holiday")
-    horizon: int | None = option(None, "steps to forecast; without it, a season, or 12 steps where there is none", low=1)
-    season: int | None = option(None, "steps after which the series repeats itself; without it, found from the dates or the data", low=1)
+    known: tuple[str, ...] = option(
+        (), "columns that are known in advance, also for the steps to forecast, such as a price or a holiday"
+    )
+    horizon: int | None = option(
+        None, "steps to forecast; without it, a season, or 12 steps where there is none", low=1
+    )
+    season: int | None = option(
+        None, "steps after which the series repeats itself; without it, found from the dates or the data", low=1
+    )
     window: int | None = option(None, "steps of history that a forecast is made from; without it, three seasons", low=2)
     longest_gap: int = option(6, "longest gap, in steps, that is filled by interpolation to be read", low=0)
     validation: float = option(
@@ -37,9 +47,13 @@ class SeriesDataConfig(Config):
     test: float = option(0.2, "share of the time, the last, that forecasts are scored on", low=0.01, high=0.8)
 
     def validate(self) -> None:
-        named = [name for name in ("target", "date", "series") if getattr(self, name) is not None] + ["known"] * bool(self.known)
+        named = [name for name in ("target", "date", "series") if getattr(self, name) is not None] + ["known"] * bool(
+            self.known
+        )
         if self.data is None and named:
-            raise InputError("columns are named in a CSV or TSV of your own", got=f"{named[0]} for embedded data", fix="leave it out")
+            raise InputError(
+                "columns are named in a CSV or TSV of your own", got=f"{named[0]} for embedded data", fix="leave it out"
+            )
 
 
 @dataclass(frozen=True)
@@ -77,7 +91,9 @@ def prepare_series(config: SeriesDataConfig) -> SeriesSplits:
     scales = naive_scales(table, season, train_end)
     panel = Panel.of(table.with_notes(notes), window, horizon, config.longest_gap, scales)
     train = panel.windows(0, train_end)
-    validation, test = (panel.windows(*part).thinned(MOST_ORIGINS) for part in ((train_end, test_begin), (test_begin, length)))
+    validation, test = (
+        panel.windows(*part).thinned(MOST_ORIGINS) for part in ((train_end, test_begin), (test_begin, length))
+    )
     for name, windows in (("learn from", train), ("score", test)):
         if not len(windows):
             rule = f"series must have {table.step.of(window + horizon)} without a long gap to {name}"
@@ -102,7 +118,11 @@ def _read(config: SeriesDataConfig) -> tuple[SeriesTable, Columns, int | None]:
 
 def _with_long_series(table: SeriesTable, train_end: int, needed: int) -> SeriesTable:
     """Those whose training part has room for a window; the others are left out, and it is said."""
-    long = [series for series in table.series if train_end - series.start >= needed + 1 and series.end >= series.start + needed + 1]
+    long = [
+        series
+        for series in table.series
+        if train_end - series.start >= needed + 1 and series.end >= series.start + needed + 1
+    ]
     if not long:
         most = max(max(0, min(train_end, series.end) - series.start) for series in table.series)
         raise InputError(

@@ -47,7 +47,10 @@ class Panel:
     def of(cls, table: SeriesTable, window: int, horizon: int, longest_gap: int, scales: Sequence[float]) -> "Panel":
         pieces = [_laid_out(table, series, horizon, longest_gap) for series in table.series]
         begins = np.cumsum([0, *(len(piece.between) for piece in pieces)])
-        known_at = [np.where(piece.known_at == NEVER, NEVER, piece.known_at + b) for piece, b in zip(pieces, begins, strict=False)]
+        known_at = [
+            np.where(piece.known_at == NEVER, NEVER, piece.known_at + b)
+            for piece, b in zip(pieces, begins, strict=False)
+        ]
         return cls(
             table,
             window,
@@ -92,7 +95,9 @@ class Panel:
     def _require_history(self, series: Series, first: int) -> None:
         name, step = series_name(series), self.table.step
         if len(series.values) < self.window:
-            raise InputError(f"a forecast of {name} needs {step.of(self.window)} of history", got=f"{len(series.values):,}")
+            raise InputError(
+                f"a forecast of {name} needs {step.of(self.window)} of history", got=f"{len(series.values):,}"
+            )
         if not self.readable[first + len(series.values) - self.window : first + len(series.values)].all():
             rule = f"the last {step.of(self.window)} of {name} must have no long gap for a forecast"
             raise InputError(rule, got="one that is too long to be filled", fix="fill it in")
@@ -171,7 +176,13 @@ class WindowBatches:
         most: int | None = None,
         device: torch.device | str = "cpu",
     ):
-        self.windows, self.size, self.seed, self.shuffle, self.device = windows, size, seed, shuffle, torch.device(device)
+        self.windows, self.size, self.seed, self.shuffle, self.device = (
+            windows,
+            size,
+            seed,
+            shuffle,
+            torch.device(device),
+        )
         self.count = min(len(windows), most or len(windows))
 
     def __len__(self) -> int:

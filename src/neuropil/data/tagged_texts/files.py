@@ -48,7 +48,9 @@ class TaggedText(NamedTuple):
 def read_tagged_texts(path: Path, columns: TagColumns) -> tuple[TaggedTexts, list[str]]:
     """All texts of a file in their order, and notes on what is odd about them."""
     notes: list[str] = []
-    texts = list(_one_a_line(path, columns, notes) if any(columns) or has_one_text_a_line(path) else _one_token_a_line(path))
+    texts = list(
+        _one_a_line(path, columns, notes) if any(columns) or has_one_text_a_line(path) else _one_token_a_line(path)
+    )
     if not texts:
         raise InputError(f"{path.name} must hold texts with tags", got="an empty file")
     copies, seen = Tally("is an exact copy of an earlier one", "are exact copies of earlier ones"), set()
@@ -116,7 +118,8 @@ def _require_both(token: str, tag: str, number: int, path: Path) -> tuple[str, s
         return token, tag
     missing = f"no tag for {token!r}" if token else f"no token for {tag!r}"
     raise InputError(
-        f"each line of {path.name} must hold a token and its tag, with a tab between them", got=f"{missing} in line {number:,}"
+        f"each line of {path.name} must hold a token and its tag, with a tab between them",
+        got=f"{missing} in line {number:,}",
     )
 
 
@@ -124,14 +127,17 @@ def _require_both(token: str, tag: str, number: int, path: Path) -> tuple[str, s
 
 
 def _one_a_line(path: Path, wanted: TagColumns, notes: list[str]) -> Iterator[TaggedText]:
-    records = [(number, cells) for number, cells in read_records(require_file(path)) if any(cell.strip() for cell in cells)]
+    records = [
+        (number, cells) for number, cells in read_records(require_file(path)) if any(cell.strip() for cell in cells)
+    ]
     if not records:
         return
     names = [cell.strip() for cell in records[0][1]]
     for number, cells in records:
         if len(cells) != len(names):
             raise InputError(
-                f"each line of {path.name} must have {len(names)} columns, as the first has", got=f"{len(cells)} in line {number:,}"
+                f"each line of {path.name} must have {len(names)} columns, as the first has",
+                got=f"{len(cells)} in line {number:,}",
             )
     text, tags, named = _columns(records, names, wanted, path)
     if named and None in wanted:
@@ -152,7 +158,11 @@ def _columns(records: Sequence[Record], names: Sequence[str], wanted: TagColumns
     """The places of texts and tags, and whether the first line has their names."""
     for name in wanted:
         if name is not None and name not in names:
-            raise InputError(f"{path.name} must have the column {name!r}", got=listed(short_names(names)), fix=did_you_mean(name, names))
+            raise InputError(
+                f"{path.name} must have the column {name!r}",
+                got=listed(short_names(names)),
+                fix=did_you_mean(name, names),
+            )
     if wanted.text is not None and wanted.text == wanted.tags:
         raise InputError("texts and tags must be different columns", got=f"{wanted.text!r} for both")
     lower = [name.lower() for name in names]
@@ -164,7 +174,9 @@ def _columns(records: Sequence[Record], names: Sequence[str], wanted: TagColumns
     if len(names) != 2:
         fix = "choose with --text-column and --tags-column, which name columns in the first line"
         raise InputError(
-            f"{path.name} must have two columns, or two that you name", got=f"{len(names)}: {listed(short_names(names))}", fix=fix
+            f"{path.name} must have two columns, or two that you name",
+            got=f"{len(names)}: {listed(short_names(names))}",
+            fix=fix,
         )
     if tags is None:
         tags = 1 - text if text is not None else _with_fewer_words(records)

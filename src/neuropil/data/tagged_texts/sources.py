@@ -16,7 +16,8 @@ NUM_DATES = 10_000
 
 class TaggedTextConfig(Config):
     data: Path | None = option(
-        None, "your own tags: a token and its tag on each line, or texts and tags in a TSV or CSV; without it, the fields of dates"
+        None,
+        "your own tags: a token and its tag on each line, or texts and tags in a TSV or CSV; without it, the fields of dates",
     )
     text_column: str | None = option(None, "the column of a TSV or CSV that holds the texts, where it is not clear")
     tags_column: str | None = option(None, "the column of a TSV or CSV that holds their tags, where it is not clear")

@@ -27,7 +27,9 @@ def learn_clip_vocabulary(captions: Sequence[str], size: int) -> PublishedTokeni
     vocabulary = dict.fromkeys([*base, *("".join(pair) for pair in merges), *special])
     with tempfile.TemporaryDirectory() as folder:
         write_text(Path(folder, "vocab.json"), json.dumps({token: number for number, token in enumerate(vocabulary)}))
-        write_text(Path(folder, "merges.txt"), "#version: 0.2\n" + "".join(f"{first} {second}\n" for first, second in merges))
+        write_text(
+            Path(folder, "merges.txt"), "#version: 0.2\n" + "".join(f"{first} {second}\n" for first, second in merges)
+        )
         return PublishedTokenizer.load(folder)
 
 
@@ -37,7 +39,10 @@ def _merges(captions: Sequence[str], most: int) -> list[tuple[str, str]]:
     learner.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     words = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
     learner.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(tokenizers.Regex(words), "removed", invert=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        [
+            pre_tokenizers.Split(tokenizers.Regex(words), "removed", invert=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
     )
     alphabet = sorted(byte_of_letter())
     # The trainer counts only those letters that it meets at the end of a word.

@@ -57,7 +57,9 @@ class Tokenizer:
         else:
             split, decoder = pre_tokenizers.Whitespace(), None
             counts = Counter(word for text in seen for word, _ in split.pre_tokenize_str(text))
-        tokenizer = tokenizers.Tokenizer(models.WordLevel(_most_frequent(counts, vocabulary), unk_token=SPECIAL[UNKNOWN]))
+        tokenizer = tokenizers.Tokenizer(
+            models.WordLevel(_most_frequent(counts, vocabulary), unk_token=SPECIAL[UNKNOWN])
+        )
         tokenizer.pre_tokenizer, tokenizer.decoder = split, decoder
         tokenizer.add_special_tokens(list(SPECIAL))
         return cls(kind, tokenizer)
@@ -144,7 +146,10 @@ def _merge_bytes(texts: Iterator[str], vocabulary: int) -> tokenizers.Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary, special_tokens=list(SPECIAL), initial_alphabet=sorted(byte_of_letter()), show_progress=False
+        vocab_size=vocabulary,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=sorted(byte_of_letter()),
+        show_progress=False,
     )
     with own_threads():
         tokenizer.train_from_iterator(texts, trainer)

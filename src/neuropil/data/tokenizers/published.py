@@ -52,7 +52,13 @@ FAMILIES: dict[FamilyName, Family] = {
     "gpt2": Family("GPT2Tokenizer", dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>")),
     "bert": Family(
         "BertTokenizer",
-        {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]", "unk_token": "[UNK]"},
+        {
+            "pad_token": "[PAD]",
+            "cls_token": "[CLS]",
+            "sep_token": "[SEP]",
+            "mask_token": "[MASK]",
+            "unk_token": "[UNK]",
+        },
     ),
     "clip": Family(
         "CLIPTokenizer",
@@ -75,7 +81,9 @@ class PublishedTokenizer:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._special = {role: _content(config.get(role)) for role in ROLES}
-        self.padding, self.mask, self.unknown = (self._number(role) for role in ("pad_token", "mask_token", "unk_token"))
+        self.padding, self.mask, self.unknown = (
+            self._number(role) for role in ("pad_token", "mask_token", "unk_token")
+        )
         self.start, self.end = self._number("bos_token", "cls_token"), self._number("eos_token", "sep_token")
         longest = config.get("model_max_length")
         self.max_length = longest if isinstance(longest, int) and longest < NO_LIMIT else None
@@ -107,7 +115,11 @@ class PublishedTokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """The text; padding, start and end say nothing."""
         silent = (self.padding, self.start, self.end)
-        tokens = [token for number in ids if number not in silent and (token := self._tokenizer.id_to_token(number)) is not None]
+        tokens = [
+            token
+            for number in ids
+            if number not in silent and (token := self._tokenizer.id_to_token(number)) is not None
+        ]
         if self.family == "clip":
             tokens = [f"{token.removesuffix(WORD_END)}Ġ" if token.endswith(WORD_END) else token for token in tokens]
             return self._tokenizer.decoder.decode(tokens).rstrip(" ")
@@ -146,7 +158,9 @@ def require_fits(tokenizer: AnyTokenizer, vocabulary: int, folder: str | Path) -
 
 def require_files(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else None
-    if names is None or not any(needed <= names for needed in ({TOKENIZER_FILE}, {"vocab.json", "merges.txt"}, {"vocab.txt"})):
+    if names is None or not any(
+        needed <= names for needed in ({TOKENIZER_FILE}, {"vocab.json", "merges.txt"}, {"vocab.txt"})
+    ):
         raise InputError(
             f"{folder} must hold a tokenizer: tokenizer.json, or vocab.json with merges.txt, or vocab.txt",
             got="no such folder" if names is None else "none of them",
@@ -167,7 +181,10 @@ def _read_tokenizer(path: Path) -> tuple[tokenizers.Tokenizer, FamilyName]:
         return tokenizer, "bert"
     if kind == "BPE" and "ByteLevel" in repr(tokenizer.pre_tokenizer):
         return tokenizer, "clip" if tokenizer.model.end_of_word_suffix == WORD_END else "gpt2"
-    raise InputError(f"{path} must be byte-level BPE, WordPiece or CLIP's BPE", got=f"{kind} of another kind" if kind == "BPE" else kind)
+    raise InputError(
+        f"{path} must be byte-level BPE, WordPiece or CLIP's BPE",
+        got=f"{kind} of another kind" if kind == "BPE" else kind,
+    )
 
 
 def _read_word_pieces(path: Path, config: Mapping[str, Any]) -> tokenizers.Tokenizer:
@@ -201,14 +218,18 @@ def _read_merges(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.To
     try:
         vocabulary, merges = models.BPE.read_file(str(folder / "vocab.json"), str(folder / "merges.txt"))
         # Only CLIP marks the ends of words.
-        family: FamilyName = "clip" if any(len(token) > len(WORD_END) and token.endswith(WORD_END) for token in vocabulary) else "gpt2"
+        family: FamilyName = (
+            "clip" if any(len(token) > len(WORD_END) and token.endswith(WORD_END) for token in vocabulary) else "gpt2"
+        )
         special = {**FAMILIES[family].special, **config}
         if family == "gpt2":
             tokenizer = tokenizers.Tokenizer(models.BPE(vocabulary, merges))
             tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=config.get("add_prefix_space", False))
         else:
             unknown = _content(special["unk_token"])
-            tokenizer = tokenizers.Tokenizer(models.BPE(vocabulary, merges, end_of_word_suffix=WORD_END, unk_token=unknown))
+            tokenizer = tokenizers.Tokenizer(
+                models.BPE(vocabulary, merges, end_of_word_suffix=WORD_END, unk_token=unknown)
+            )
     except Exception as cause:  # the library raises nothing more special than this
         raise InputError(
             f"{folder} must hold a vocab.json and a merges.txt that belong together",
@@ -223,7 +244,9 @@ def _read_merges(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.To
     return tokenizer, family
 
 
-def _finish_clip(tokenizer: tokenizers.Tokenizer, path: Path, vocabulary: Mapping[str, int], special: Mapping[str, Any]) -> None:
+def _finish_clip(
+    tokenizer: tokenizers.Tokenizer, path: Path, vocabulary: Mapping[str, int], special: Mapping[str, Any]
+) -> None:
     _require_tokens(path, vocabulary, {"bos_token": special["bos_token"]})
     first, last = (_content(special[role]) or "" for role in ("bos_token", "eos_token"))
     tokenizer.normalizer = normalizers.Sequence(
@@ -231,7 +254,10 @@ def _finish_clip(tokenizer: tokenizers.Tokenizer, path: Path, vocabulary: Mappin
     )
     words = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(tokenizers.Regex(words), "removed", invert=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        [
+            pre_tokenizers.Split(tokenizers.Regex(words), "removed", invert=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
     )
     tokenizer.post_processor = processors.RobertaProcessing(
         (last, vocabulary[last]), (first, vocabulary[first]), trim_offsets=False, add_prefix_space=False
@@ -240,7 +266,9 @@ def _finish_clip(tokenizer: tokenizers.Tokenizer, path: Path, vocabulary: Mappin
 
 def _add_special(tokenizer: tokenizers.Tokenizer, special: Mapping[str, Any]) -> None:
     contents = dict.fromkeys(content for role in ROLES if (content := _content(special.get(role))) is not None)
-    tokenizer.add_special_tokens([tokenizers.AddedToken(content, special=True, normalized=False) for content in contents])
+    tokenizer.add_special_tokens(
+        [tokenizers.AddedToken(content, special=True, normalized=False) for content in contents]
+    )
 
 
 def _surrounding(tokenizer: tokenizers.Tokenizer) -> tuple[list[int], list[int]]:
@@ -272,7 +300,9 @@ def _content(token: Any) -> str | None:
 def _require_tokens(path: Path, vocabulary: Mapping[str, int], needed: Mapping[str, Any]) -> None:
     for token in map(_content, needed.values()):
         if token not in vocabulary:
-            raise InputError(f"{path} must hold the token {token}", got="a vocabulary without it", fix="download it again")
+            raise InputError(
+                f"{path} must hold the token {token}", got="a vocabulary without it", fix="download it again"
+            )
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -289,7 +319,9 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _damaged(path: Path) -> InputError:
-    return InputError(f"{path} must be a file that Hugging Face's tokenizers can read", got="a damaged one", fix="download it again")
+    return InputError(
+        f"{path} must be a file that Hugging Face's tokenizers can read", got="a damaged one", fix="download it again"
+    )
 
 
 def fitting_tokenizer(folder: Path, vocabulary: int) -> PublishedTokenizer:

@@ -55,7 +55,9 @@ class TagVocabulary:
         """Tokens of a text that comes without tags: its letters, or its words, with punctuation apart where the whole is not known."""
         if self.kind == "characters":
             return list(text)
-        return [token for piece in text.split() for token in ([piece] if piece in self._numbers else WORD.findall(piece))]
+        return [
+            token for piece in text.split() for token in ([piece] if piece in self._numbers else WORD.findall(piece))
+        ]
 
     def hide(self, share: float) -> Change:
         """Some tokens of each batch at random are known by their looks only: unknown ones are met before a test."""
@@ -80,11 +82,15 @@ class TagVocabulary:
             return cls(content["kind"], content["tokens"], content["looks"])
         except FileNotFoundError as cause:
             raise RunError(
-                f"{path} must be the vocabulary that neuropil wrote", got="no such file", fix="train again or restore it"
+                f"{path} must be the vocabulary that neuropil wrote",
+                got="no such file",
+                fix="train again or restore it",
             ) from cause
         except (ValueError, KeyError, TypeError) as cause:
             raise RunError(
-                f"{path} must be the vocabulary that neuropil wrote", got="a damaged file", fix="train again or restore it"
+                f"{path} must be the vocabulary that neuropil wrote",
+                got="a damaged file",
+                fix="train again or restore it",
             ) from cause
 
 

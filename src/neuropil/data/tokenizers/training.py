@@ -39,7 +39,12 @@ def learn_word_pieces(texts: Sequence[str], vocabulary: int) -> PublishedTokeniz
     learner = tokenizers.Tokenizer(models.WordPiece(unk_token=special["unk_token"]))
     learner.normalizer, learner.pre_tokenizer = normalizer, split
     # The library numbers letters inside words as it meets them, in an order that differs from run to run: here they are numbered first.
-    inside = {letter for text in texts for word, _ in split.pre_tokenize_str(normalizer.normalize_str(text)) for letter in word[1:]}
+    inside = {
+        letter
+        for text in texts
+        for word, _ in split.pre_tokenize_str(normalizer.normalize_str(text))
+        for letter in word[1:]
+    }
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocabulary,
         special_tokens=[*special.values(), *(f"{MARK}{letter}" for letter in sorted(inside))],
@@ -48,7 +53,11 @@ def learn_word_pieces(texts: Sequence[str], vocabulary: int) -> PublishedTokeniz
     )
     _learn(learner, texts, trainer)
     tokenizer = tokenizers.Tokenizer(models.WordPiece(learner.get_vocab(), unk_token=special["unk_token"]))
-    tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = normalizer, split, decoders.WordPiece(prefix=MARK)
+    tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = (
+        normalizer,
+        split,
+        decoders.WordPiece(prefix=MARK),
+    )
     tokenizer.add_special_tokens(list(special.values()))
     first, last = special["cls_token"], special["sep_token"]
     tokenizer.post_processor = processors.TemplateProcessing(

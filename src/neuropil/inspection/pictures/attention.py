@@ -8,7 +8,18 @@ from einops import rearrange, repeat
 from jaxtyping import Float, Shaped
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.style import GRID, INK, MUTED, PALETTE, WIDTH, Array, house_style, new_figure, numbers, short
+from neuropil.inspection.pictures.style import (
+    GRID,
+    INK,
+    MUTED,
+    PALETTE,
+    WIDTH,
+    Array,
+    house_style,
+    new_figure,
+    numbers,
+    short,
+)
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -28,7 +39,10 @@ def patch_attention(
 ) -> "matplotlib.figure.Figure":
     """Under each picture, cut into numbered patches, its matrix of weights in every layer: row i is where patch i looks."""
     if len(images) != len(titles):
-        raise InputError("a picture of attention needs one title for each image", got=f"{len(images)} images and {len(titles)} titles")
+        raise InputError(
+            "a picture of attention needs one title for each image",
+            got=f"{len(images)} images and {len(titles)} titles",
+        )
     columns = max(len(titles), 3)
     cell = (WIDTH - 0.5) / columns
     figure = new_figure(WIDTH, (len(layers) + 1) * (cell + 0.12) + 0.35)
@@ -49,7 +63,9 @@ def patch_attention(
 
 @house_style
 def patch_looks(
-    image: Shaped[Array, "height width"] | Shaped[Array, "height width 3"], weights: Float[Array, "patch patch"], grid: tuple[int, int]
+    image: Shaped[Array, "height width"] | Shaped[Array, "height width 3"],
+    weights: Float[Array, "patch patch"],
+    grid: tuple[int, int],
 ) -> "matplotlib.figure.Figure":
     """The picture once for each patch, which is framed: the more a patch is looked at from there, the more it is lit."""
     pixels = numbers(image)
@@ -106,7 +122,9 @@ def position_encodings(encodings: Float[Array, "position width"]) -> "matplotlib
             extent=(first - 1, first + 2 * part.shape[1] - 1, num_positions - 0.5, -0.5),
         )
         axes.grid(visible=False)
-        axes.set(title=f"{name}: dimensions {first}, {first + 2} … {first + 2 * (part.shape[1] - 1)}", xlabel="dimension")
+        axes.set(
+            title=f"{name}: dimensions {first}, {first + 2} … {first + 2 * (part.shape[1] - 1)}", xlabel="dimension"
+        )
     panels[0].set_ylabel("position")
     bar = figure.colorbar(panels[0].images[0], ax=list(panels), ticks=[-1, 0, 1], pad=0.015, fraction=0.03)
     bar.outline.set_visible(False)
@@ -136,7 +154,9 @@ def position_likeness(
 
 
 @house_style
-def position_maps(likeness: Mapping[str, Float[Array, "patch patch"]], grid: tuple[int, int]) -> "matplotlib.figure.Figure":
+def position_maps(
+    likeness: Mapping[str, Float[Array, "patch patch"]], grid: tuple[int, int]
+) -> "matplotlib.figure.Figure":
     """For each kind of positions: one small map for every place of the grid, red where another place has a vector like its own."""
     rows, columns = grid
     side = min(3.4, (WIDTH - 0.6) / max(2, len(likeness)))
@@ -152,7 +172,9 @@ def position_maps(likeness: Mapping[str, Float[Array, "patch patch"]], grid: tup
         axes.imshow(board, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
         axes.set_axis_off()
         axes.set_title(name, loc="center")
-    bar = figure.colorbar(panels[0].images[0], ax=list(panels[: len(likeness)]), ticks=[-1, 0, 1], fraction=0.03, pad=0.02)
+    bar = figure.colorbar(
+        panels[0].images[0], ax=list(panels[: len(likeness)]), ticks=[-1, 0, 1], fraction=0.03, pad=0.02
+    )
     bar.outline.set_visible(False)
     return figure
 

@@ -41,7 +41,9 @@ def caption_looks(
     ]
     tallest = max(image.shape[0] / image.shape[1] for *_, image in rows)
     figure = new_figure(WIDTH, len(rows) * (WIDTH / (MOST_WORDS + 1) * tallest + 0.22))
-    for axes, (first, looks, caption, image) in zip(figure.subplots(len(rows), 1, squeeze=False)[:, 0], rows, strict=True):
+    for axes, (first, looks, caption, image) in zip(
+        figure.subplots(len(rows), 1, squeeze=False)[:, 0], rows, strict=True
+    ):
         pixels = shade(image)
         # One picture for the whole line: many small ones would take long to lay out.
         panels = [None if first is None else pixels, *(lit(pixels, look) for look in looks)]
@@ -49,7 +51,15 @@ def caption_looks(
         axes.set_axis_off()
         for place, word in enumerate(caption, start=1):
             middle = place * (pixels.shape[1] + gap(pixels.shape[1])) + pixels.shape[1] / 2 - 0.5
-            axes.annotate(short(word, 10), (middle, -0.5), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=8)
+            axes.annotate(
+                short(word, 10),
+                (middle, -0.5),
+                (0, 2),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                fontsize=8,
+            )
     return figure
 
 
@@ -78,7 +88,9 @@ def shade(image: np.ndarray) -> Float[np.ndarray, "height width 3"]:
     return colours / 255.0
 
 
-def lit(pixels: Float[np.ndarray, "height width 3"], look: Float[np.ndarray, "row column"]) -> Float[np.ndarray, "height width 3"]:
+def lit(
+    pixels: Float[np.ndarray, "height width 3"], look: Float[np.ndarray, "row column"]
+) -> Float[np.ndarray, "height width 3"]:
     """The picture, covered with light where it was looked at; between the places of the grid the light fades over."""
     grid = torch.from_numpy(look)[None, None].float()
     spread = F.interpolate(grid, pixels.shape[:2], mode="bilinear", align_corners=False)[0, 0].numpy()

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 @house_style
 def learning_curves(histories: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> "matplotlib.figure.Figure":
     """One validation metric of several networks against the epoch; each history is the rows of a metrics.jsonl."""
-    curves = {name: [(row["epoch"], row[metric]) for row in rows if row["kind"] == "validation"] for name, rows in histories.items()}
+    curves = {
+        name: [(row["epoch"], row[metric]) for row in rows if row["kind"] == "validation"]
+        for name, rows in histories.items()
+    }
     if not curves or not all(curves.values()):
         lacking = ", ".join(name for name, curve in curves.items() if not curve) or "no history"
         raise InputError("learning curves need at least one validation of each network", got=f"none for {lacking}")

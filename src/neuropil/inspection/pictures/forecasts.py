@@ -59,7 +59,11 @@ def forecasts(shown: Sequence[Forecast], *, ylabel: str = "") -> "matplotlib.fig
     for index, axes in enumerate(panels.flat):
         axes.set_visible(index < len(shown))
         axes.set_ylabel(short(ylabel, 24) if index % columns == 0 else "")
-    entries = {label: handle for axes in panels.flat[: len(shown)] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    entries = {
+        label: handle
+        for axes in panels.flat[: len(shown)]
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
     figure.legend(list(entries.values()), list(entries), loc="outside upper right", ncols=len(entries))
     return figure
 
@@ -86,7 +90,9 @@ def error_by_step(
 
 
 @house_style
-def coverage_by_step(coverage: Mapping[float, Float[Array, " horizon"]], *, step: str = "step") -> "matplotlib.figure.Figure":
+def coverage_by_step(
+    coverage: Mapping[float, Float[Array, " horizon"]], *, step: str = "step"
+) -> "matplotlib.figure.Figure":
     """The share of the truth inside each band over the steps of the horizon, beside the share that the band promises."""
     if not coverage:
         raise InputError("a picture of coverage needs at least one band", got="none")
@@ -111,13 +117,22 @@ def _draw(axes: "matplotlib.axes.Axes", forecast: Forecast) -> None:
     start = ([past[known[-1]]], [history[known[-1]]]) if len(known) else ([], [])
     for shade, (name, (low, high)) in reversed(list(zip(SHADES, forecast.bands.items(), strict=False))):
         x, below, above = (
-            np.concatenate([part, numbers(values)]) for part, values in ((start[0], ahead), (start[1], low), (start[1], high))
+            np.concatenate([part, numbers(values)])
+            for part, values in ((start[0], ahead), (start[1], low), (start[1], high))
         )
         axes.fill_between(x, below, above, color=PALETTE[0], alpha=shade, linewidth=0, label=name)
     axes.plot(past, history, color=MUTED, linewidth=1.1, label="history")
-    axes.plot(np.concatenate([start[0], ahead]), np.concatenate([start[1], median]), color=PALETTE[0], linewidth=1.7, label="forecast")
+    axes.plot(
+        np.concatenate([start[0], ahead]),
+        np.concatenate([start[1], median]),
+        color=PALETTE[0],
+        linewidth=1.7,
+        label="forecast",
+    )
     if forecast.truth is not None:
-        axes.plot(ahead, numbers(forecast.truth), "o", color=INK, markersize=2.6, markeredgewidth=0, label="what happened")
+        axes.plot(
+            ahead, numbers(forecast.truth), "o", color=INK, markersize=2.6, markeredgewidth=0, label="what happened"
+        )
     if len(ahead):
         axes.axvline(ahead[0], color=MUTED, linewidth=0.8, linestyle=":")
     axes.set_title(forecast.title)

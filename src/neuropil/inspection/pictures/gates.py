@@ -44,16 +44,22 @@ def gate_maps(
             aspect="auto",
             interpolation="none",
         )
-        axes.set_title(f"{name} gate" if opens else {"h": "state h", "c": "memory c"}.get(name, name), fontsize=9, pad=3)
+        axes.set_title(
+            f"{name} gate" if opens else {"h": "state h", "c": "memory c"}.get(name, name), fontsize=9, pad=3
+        )
         axes.set_yticks(range(len(rows[name])), [f"{label}  {unit}".strip() for unit, label in rows[name]], fontsize=6)
         axes.set_xticks([])
         axes.tick_params(length=0)
         axes.grid(visible=False)
-        bar = figure.colorbar(drawn, ax=axes, fraction=0.02, pad=0.01, ticks=[0, 1] if opens else [-strongest, 0, strongest])
+        bar = figure.colorbar(
+            drawn, ax=axes, fraction=0.02, pad=0.01, ticks=[0, 1] if opens else [-strongest, 0, strongest]
+        )
         bar.ax.set_yticklabels(["0", "1"] if opens else [f"{-strongest:.2g}", "0", f"{strongest:.2g}"], fontsize=6)
         bar.outline.set_visible(False)
     if count <= MOST_LABELS:
-        panels[-1].set_xticks(range(count), [shown(token) for token in tokens], fontsize=max(4.5, min(8.0, 560 / count)))
+        panels[-1].set_xticks(
+            range(count), [shown(token) for token in tokens], fontsize=max(4.5, min(8.0, 560 / count))
+        )
     else:
         panels[-1].set_xlabel("token")
     return figure

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 @house_style
-def head_importance(importance: Mapping[str, Float[Array, " head"]], removed: Mapping[str, Sequence[int]]) -> "matplotlib.figure.Figure":
+def head_importance(
+    importance: Mapping[str, Float[Array, " head"]], removed: Mapping[str, Sequence[int]]
+) -> "matplotlib.figure.Figure":
     """A row for each layer, a square for each head, darker where it is worth more of its layer; crosses mark those that are removed."""
     if not importance:
         raise InputError("a picture of heads needs at least one layer", got="none")
@@ -29,7 +31,12 @@ def head_importance(importance: Mapping[str, Float[Array, " head"]], removed: Ma
     image = axes.imshow(grid, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for index, name in enumerate(names):
         axes.plot(
-            list(removed.get(name, [])), [index] * len(removed.get(name, [])), "x", color=PALETTE[1], markersize=8, markeredgewidth=1.8
+            list(removed.get(name, [])),
+            [index] * len(removed.get(name, [])),
+            "x",
+            color=PALETTE[1],
+            markersize=8,
+            markeredgewidth=1.8,
         )
     axes.set_yticks(range(len(names)), names)
     axes.set_xticks(range(columns), [str(head) for head in range(columns)])

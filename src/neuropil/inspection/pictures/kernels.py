@@ -8,7 +8,18 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, WIDTH, Array, house_style, label_outer, new_figure, numbers, short
+from neuropil.inspection.pictures.style import (
+    INK,
+    MUTED,
+    PALETTE,
+    WIDTH,
+    Array,
+    house_style,
+    label_outer,
+    new_figure,
+    numbers,
+    short,
+)
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -34,7 +45,13 @@ class Curve(NamedTuple):
 
 @house_style
 def smoothers(
-    x: Float[Array, " place"], curves: Mapping[str, Curve], known: Points, held_out: Points, *, xlabel: str = "x", ylabel: str = "y"
+    x: Float[Array, " place"],
+    curves: Mapping[str, Curve],
+    known: Points,
+    held_out: Points,
+    *,
+    xlabel: str = "x",
+    ylabel: str = "y",
 ) -> "matplotlib.figure.Figure":
     """Curves through the same points, a panel each under its name; a deviation is drawn as the band that holds 95 %."""
     if not curves:
@@ -88,7 +105,9 @@ def weight_matrices(
 
 
 @house_style
-def weight_profiles(x: Float[Array, " key"], weights: Mapping[str, Float[Array, " key"]], at: float) -> "matplotlib.figure.Figure":
+def weight_profiles(
+    x: Float[Array, " key"], weights: Mapping[str, Float[Array, " key"]], at: float
+) -> "matplotlib.figure.Figure":
     """The weights of one query at x = `at` over the points that it mixes, near enough to have one; negative ones are red."""
     if not weights:
         raise InputError("a picture of weights needs at least one query's", got="none")
@@ -144,7 +163,13 @@ def _scatter(axes: "matplotlib.axes.Axes", points: Points, **marker: str | float
 def _band(axes: "matplotlib.axes.Axes", x: Array, curve: Curve, colour: str) -> None:
     mean, deviation = numbers(curve.mean), numbers(curve.deviation if curve.deviation is not None else [])
     axes.fill_between(
-        numbers(x), mean - BAND * deviation, mean + BAND * deviation, color=colour, alpha=0.2, linewidth=0, label="holds 95 %"
+        numbers(x),
+        mean - BAND * deviation,
+        mean + BAND * deviation,
+        color=colour,
+        alpha=0.2,
+        linewidth=0,
+        label="holds 95 %",
     )
 
 
@@ -157,7 +182,9 @@ def _frame(axes: "matplotlib.axes.Axes", known: Points, held_out: Points) -> Non
 
 def _legend(panels: np.ndarray) -> tuple[list, list[str]]:
     """Each label once, whichever panel has it."""
-    entries = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    entries = {
+        label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
     return list(entries.values()), list(entries)
 
 

@@ -17,7 +17,9 @@ CELL, LETTERS = 0.56, 9
 
 
 @house_style
-def logit_lens(shares: Float[Array, "layer time"], likeliest: Sequence[Sequence[str]], tokens: Sequence[str]) -> "matplotlib.figure.Figure":
+def logit_lens(
+    shares: Float[Array, "layer time"], likeliest: Sequence[Sequence[str]], tokens: Sequence[str]
+) -> "matplotlib.figure.Figure":
     """A column for each token that was read, a row for each layer, the last on top: in each cell the likeliest next token, and how likely
     it is. The same token as in the top row is bold."""
     values = numbers(shares)
@@ -34,7 +36,17 @@ def logit_lens(shares: Float[Array, "layer time"], likeliest: Sequence[Sequence[
             colour = "white" if share > 0.55 else INK
             label = f"{short(shown(token), LETTERS)}\n{100 * share:.0f} %"
             weight = "bold" if final else "normal"
-            axes.text(place, layer, label, ha="center", va="center", fontsize=size, color=colour, fontweight=weight, linespacing=1.2)
+            axes.text(
+                place,
+                layer,
+                label,
+                ha="center",
+                va="center",
+                fontsize=size,
+                color=colour,
+                fontweight=weight,
+                linespacing=1.2,
+            )
     axes.set_xticks(range(time), [short(shown(token), LETTERS) for token in tokens])
     axes.set_yticks(range(layers), ["embedding", *(f"block {layer}" for layer in range(1, layers))])
     axes.set_xlabel("after this token")

@@ -9,7 +9,18 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.style import GRID, INK, MUTED, PALETTE, WIDTH, Array, house_style, new_figure, numbers, short
+from neuropil.inspection.pictures.style import (
+    GRID,
+    INK,
+    MUTED,
+    PALETTE,
+    WIDTH,
+    Array,
+    house_style,
+    new_figure,
+    numbers,
+    short,
+)
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -21,14 +32,19 @@ def confusion_matrix(counts: Int[Array, "actual predicted"], classes: Sequence[s
     """How often each class (row) was taken for each other (column); the right ones are pale, so that mistakes stand out."""
     counts = numbers(counts)
     if counts.shape != (len(classes), len(classes)):
-        raise InputError("a confusion matrix needs one row and one column for each class", got=f"{counts.shape} for {len(classes)} classes")
+        raise InputError(
+            "a confusion matrix needs one row and one column for each class",
+            got=f"{counts.shape} for {len(classes)} classes",
+        )
     names = [short(name) for name in classes]
     beside = 0.09 * max(map(len, names)) + 0.5
     size = min(WIDTH - beside, max(3.2, 0.42 * len(classes)))
     cell = size / len(classes) * 72
     figure = new_figure(size + beside, size + 0.5)
     axes = figure.add_subplot()
-    axes.imshow(_cell_colours(counts), interpolation="none", extent=(-0.5, len(classes) - 0.5, len(classes) - 0.5, -0.5))
+    axes.imshow(
+        _cell_colours(counts), interpolation="none", extent=(-0.5, len(classes) - 0.5, len(classes) - 0.5, -0.5)
+    )
     upright = _name_cells(axes, names, cell)
     figure.set_figheight(size + (beside if upright else 0.5))
     _write_counts(axes, counts, cell)
@@ -37,11 +53,16 @@ def confusion_matrix(counts: Int[Array, "actual predicted"], classes: Sequence[s
 
 @house_style
 def image_grid(
-    images: Shaped[Array, "image height width"] | Shaped[Array, "image height width 3"], captions: Sequence[str], *, columns: int = 8
+    images: Shaped[Array, "image height width"] | Shaped[Array, "image height width 3"],
+    captions: Sequence[str],
+    *,
+    columns: int = 8,
 ) -> "matplotlib.figure.Figure":
     """Images in rows, each under its caption; grey ones share no scale, each uses its own from darkest to lightest."""
     if len(images) != len(captions):
-        raise InputError("a grid of images needs one caption for each", got=f"{len(images)} images and {len(captions)} captions")
+        raise InputError(
+            "a grid of images needs one caption for each", got=f"{len(images)} images and {len(captions)} captions"
+        )
     columns = min(columns, len(images))
     rows = math.ceil(len(images) / columns)
     cell = WIDTH / max(columns, 5)
@@ -58,7 +79,9 @@ def image_grid(
 
 
 @house_style
-def predicted_against_actual(predicted: Float[Array, " example"], actual: Float[Array, " example"]) -> "matplotlib.figure.Figure":
+def predicted_against_actual(
+    predicted: Float[Array, " example"], actual: Float[Array, " example"]
+) -> "matplotlib.figure.Figure":
     """A regression's predictions over the truth, with the line on which all would be right, and the errors that are left."""
     predicted, actual = numbers(predicted), numbers(actual)
     residuals = predicted - actual
@@ -70,12 +93,27 @@ def predicted_against_actual(predicted: Float[Array, " example"], actual: Float[
     else:
         scatter.plot(actual, predicted, "o", color=PALETTE[0], alpha=0.55, markersize=3.6, markeredgewidth=0)
     scatter.plot(ends, ends, color=INK, linewidth=0.9, linestyle="--")
-    scatter.set(xlabel="actual", ylabel="predicted", title=f"R² = {_explained(residuals, actual):.3f}", aspect="equal", box_aspect=1)
+    scatter.set(
+        xlabel="actual",
+        ylabel="predicted",
+        title=f"R² = {_explained(residuals, actual):.3f}",
+        aspect="equal",
+        box_aspect=1,
+    )
     histogram.hist(
-        residuals, bins=min(40, max(8, int(math.sqrt(len(residuals))))), color=PALETTE[0], alpha=0.75, edgecolor="white", linewidth=0.5
+        residuals,
+        bins=min(40, max(8, int(math.sqrt(len(residuals))))),
+        color=PALETTE[0],
+        alpha=0.75,
+        edgecolor="white",
+        linewidth=0.5,
     )
     histogram.axvline(0, color=INK, linewidth=0.9, linestyle="--")
-    histogram.set(xlabel="predicted − actual", ylabel="examples", title=f"root mean square error {_root_mean_square(residuals):.3g}")
+    histogram.set(
+        xlabel="predicted − actual",
+        ylabel="examples",
+        title=f"root mean square error {_root_mean_square(residuals):.3g}",
+    )
     return figure
 
 
@@ -132,4 +170,13 @@ def _write_counts(axes: "matplotlib.axes.Axes", counts: np.ndarray, cell: float)
         size = min(10.0, 1.2 * cell / max(2, len(f"{count}")))
         colour, weight = (MUTED, "normal") if row == column else (INK, "bold")
         if count and size >= 5:
-            axes.text(column, row, f"{count}", ha="center", va="center_baseline", fontsize=size, color=colour, fontweight=weight)
+            axes.text(
+                column,
+                row,
+                f"{count}",
+                ha="center",
+                va="center_baseline",
+                fontsize=size,
+                color=colour,
+                fontweight=weight,
+            )

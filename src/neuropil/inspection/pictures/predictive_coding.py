@@ -9,7 +9,17 @@ from jaxtyping import Float, Shaped, UInt8
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.captions import gap, shade, side_by_side
 from neuropil.inspection.pictures.rollout import thinned
-from neuropil.inspection.pictures.style import INK, WIDTH, Array, house_style, label_outer, line, new_figure, numbers, short
+from neuropil.inspection.pictures.style import (
+    INK,
+    WIDTH,
+    Array,
+    house_style,
+    label_outer,
+    line,
+    new_figure,
+    numbers,
+    short,
+)
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -23,7 +33,10 @@ def settling(
 ) -> "matplotlib.figure.Figure":
     """How the energy falls in each use of a network, as a share of the first; and its parts in one use, on top of one another."""
     if not energies or not parts:
-        raise InputError("a picture of settling needs energies and their parts", got=f"{len(energies)} energies and {len(parts)} parts")
+        raise InputError(
+            "a picture of settling needs energies and their parts",
+            got=f"{len(energies)} energies and {len(parts)} parts",
+        )
     figure = new_figure(WIDTH, 2.9)
     falling, layers = figure.subplots(1, 2, width_ratios=[1.1, 1])
     for index, (name, energy) in enumerate(energies.items()):
@@ -32,8 +45,16 @@ def settling(
     falling.set(xlabel="settling step", ylabel="energy, as a share of the first", title="Energy falls", ylim=(0, 1.05))
     falling.legend(fontsize=8, loc="center right", bbox_to_anchor=(1, 0.36))
     heights = np.stack([numbers(part) for part in parts.values()])
-    drawn = layers.stackplot(np.arange(heights.shape[1]), heights, colors=_ramp(len(parts)), linewidth=0.4, edgecolor="white")
-    layers.legend(drawn[::-1], [short(name, 26) for name in parts][::-1], loc="center left", bbox_to_anchor=(1, 0.5), handlelength=1)
+    drawn = layers.stackplot(
+        np.arange(heights.shape[1]), heights, colors=_ramp(len(parts)), linewidth=0.4, edgecolor="white"
+    )
+    layers.legend(
+        drawn[::-1],
+        [short(name, 26) for name in parts][::-1],
+        loc="center left",
+        bbox_to_anchor=(1, 0.5),
+        handlelength=1,
+    )
     layers.set(xlabel="settling step", ylabel="energy", title=title)
     layers.margins(x=0)
     return figure
@@ -46,7 +67,9 @@ def cosines_over_settling(
     """A panel for each network, a line for each layer, light at the input and dark at the target. Cosines are [step layer]; there is no
     number, and no line, where a layer does not change yet."""
     if not cosines or any(len(each) != len(steps) for each in cosines.values()):
-        raise InputError("a picture of cosines needs a row for each step", got=f"{[len(each) for each in cosines.values()]} rows")
+        raise InputError(
+            "a picture of cosines needs a row for each step", got=f"{[len(each) for each in cosines.values()]} rows"
+        )
     columns = min(columns, len(cosines))
     rows = -(-len(cosines) // columns)
     figure = new_figure(WIDTH, 2.1 * rows + 0.4)
@@ -71,7 +94,10 @@ def generated(
 ) -> "matplotlib.figure.Figure":
     """A column for each class, one generated picture under the other."""
     if not images or any(len(row) != len(classes) for row in images):
-        raise InputError("a picture of generated images needs rows of one for each class", got=f"{[len(row) for row in images]} images")
+        raise InputError(
+            "a picture of generated images needs rows of one for each class",
+            got=f"{[len(row) for row in images]} images",
+        )
     return _table_of_images(images, titles=classes, labels=[""] * len(images))
 
 
@@ -81,15 +107,21 @@ def completed(
 ) -> "matplotlib.figure.Figure":
     """Three rows: pictures of which a part (`hidden`) is covered, what the network makes of them, and what they were."""
     veiled = [_veil(numbers(image), numbers(hidden)) for image in covered]
-    return _table_of_images([veiled, settled, whole], titles=[""] * len(covered), labels=["covered", "completed", "as it was"])
+    return _table_of_images(
+        [veiled, settled, whole], titles=[""] * len(covered), labels=["covered", "completed", "as it was"]
+    )
 
 
-def _table_of_images(rows: Sequence[Sequence[Array]], titles: Sequence[str], labels: Sequence[str]) -> "matplotlib.figure.Figure":
+def _table_of_images(
+    rows: Sequence[Sequence[Array]], titles: Sequence[str], labels: Sequence[str]
+) -> "matplotlib.figure.Figure":
     shaded = [[shade(thinned(numbers(image))) for image in row] for row in rows]
     height, width = shaded[0][0].shape[:2]
     beside = 0.8 if any(labels) else 0.0
     cell = min(0.95, (WIDTH - beside) / len(titles))
-    figure = new_figure(cell * len(titles) + beside, len(rows) * (cell * height / width + 0.04) + (0.24 if any(titles) else 0.0))
+    figure = new_figure(
+        cell * len(titles) + beside, len(rows) * (cell * height / width + 0.04) + (0.24 if any(titles) else 0.0)
+    )
     panels = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
     for axes, images, label in zip(panels, shaded, labels, strict=True):
         axes.imshow(side_by_side(images, len(titles), (height, width)), interpolation="none")
@@ -99,7 +131,9 @@ def _table_of_images(rows: Sequence[Sequence[Array]], titles: Sequence[str], lab
         axes.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=8.5)
     for place, title in enumerate(titles):
         middle = place * (width + gap(width)) + width / 2 - 0.5
-        panels[0].annotate(short(title, int(13 * cell)), (middle, -0.5), (0, 3), textcoords="offset points", ha="center", fontsize=8.5)
+        panels[0].annotate(
+            short(title, int(13 * cell)), (middle, -0.5), (0, 3), textcoords="offset points", ha="center", fontsize=8.5
+        )
     return figure
 
 

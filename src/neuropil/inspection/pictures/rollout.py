@@ -46,7 +46,9 @@ def rollouts(
     for axes in panels.flat:
         axes.set_axis_off()
     for axes, image, look, title in zip(panels.flat, shaded, weights, titles, strict=False):
-        axes.imshow(side_by_side([image, lit(image, above_least(numbers(look)))], 2, image.shape[:2]), interpolation="none")
+        axes.imshow(
+            side_by_side([image, lit(image, above_least(numbers(look)))], 2, image.shape[:2]), interpolation="none"
+        )
         axes.set_title(short(title, int(11 * cell)), loc="center", fontsize=8.5, fontweight="normal", pad=3)
     return figure
 
@@ -61,7 +63,9 @@ def head_looks(
     pixels = shade(thinned(numbers(image)))
     heads = max(len(each) for each in layers.values())
     cell = min(1.0, (WIDTH - 0.9) / (heads + 1))
-    figure = new_figure(cell * (heads + 1) + 0.9, len(layers) * (cell * pixels.shape[0] / pixels.shape[1] + 0.06) + 0.25)
+    figure = new_figure(
+        cell * (heads + 1) + 0.9, len(layers) * (cell * pixels.shape[0] / pixels.shape[1] + 0.06) + 0.25
+    )
     rows = figure.subplots(len(layers), 1, squeeze=False)[:, 0]
     for place, (axes, (name, looks)) in enumerate(zip(rows, layers.items(), strict=True)):
         panels = [pixels, *(lit(pixels, look) for look in numbers(looks))]
@@ -71,7 +75,9 @@ def head_looks(
             width = pixels.shape[1]
             for head in range(heads):
                 middle = (head + 1) * (width + gap(width)) + width / 2 - 0.5
-                axes.annotate(f"head {head + 1}", (middle, -0.5), (0, 2), textcoords="offset points", ha="center", fontsize=8)
+                axes.annotate(
+                    f"head {head + 1}", (middle, -0.5), (0, 2), textcoords="offset points", ha="center", fontsize=8
+                )
     return figure
 
 

@@ -38,7 +38,9 @@ def similarity_matrix(
     figure.set_layout_engine("none")
     width, height = figure.get_size_inches()
     for place, image in enumerate(images):
-        top = figure.add_axes(((TEXT_WIDTH + cell * (place + 0.06)) / width, 1 - cell / height, 0.88 * cell / width, cell / height))
+        top = figure.add_axes(
+            ((TEXT_WIDTH + cell * (place + 0.06)) / width, 1 - cell / height, 0.88 * cell / width, cell / height)
+        )
         top.imshow(shade(thinned(numbers(image))), interpolation="none")
         top.set_axis_off()
         top.set_anchor("S")
@@ -46,17 +48,38 @@ def similarity_matrix(
     _draw_cells(axes, values, cell)
     for place, caption in enumerate(captions):
         lines = "\n".join(textwrap.wrap(caption, LETTERS, max_lines=2, placeholder="…"))
-        axes.annotate(lines, (-0.5, place), (-6, 0), textcoords="offset points", ha="right", va="center", fontsize=7.5, linespacing=1.05)
+        axes.annotate(
+            lines,
+            (-0.5, place),
+            (-6, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            fontsize=7.5,
+            linespacing=1.05,
+        )
     return figure
 
 
 def _draw_cells(axes: "matplotlib.axes.Axes", values: Float[np.ndarray, "caption picture"], cell: float) -> None:
     from matplotlib.patches import Rectangle
 
-    axes.imshow(values, cmap="Blues", vmin=min(0.0, float(values.min())), vmax=max(1.0, float(values.max())), aspect="auto")
+    axes.imshow(
+        values, cmap="Blues", vmin=min(0.0, float(values.min())), vmax=max(1.0, float(values.max())), aspect="auto"
+    )
     axes.set_axis_off()
     for (row, column), value in np.ndenumerate(values):
         colour = "white" if value > 0.6 else INK
-        axes.text(column, row, f"{value:.2f}".replace("-", "−"), ha="center", va="center", fontsize=min(7.5, 15 * cell), color=colour)
+        axes.text(
+            column,
+            row,
+            f"{value:.2f}".replace("-", "−"),
+            ha="center",
+            va="center",
+            fontsize=min(7.5, 15 * cell),
+            color=colour,
+        )
     for place in range(min(values.shape)):
-        axes.add_patch(Rectangle((place - 0.47, place - 0.47), 0.94, 0.94, fill=False, edgecolor=PALETTE[1], linewidth=1.8))
+        axes.add_patch(
+            Rectangle((place - 0.47, place - 0.47), 0.94, 0.94, fill=False, edgecolor=PALETTE[1], linewidth=1.8)
+        )

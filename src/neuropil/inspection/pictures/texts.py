@@ -8,7 +8,18 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, WIDTH, Array, house_style, line, new_figure, numbers, short
+from neuropil.inspection.pictures.style import (
+    INK,
+    MUTED,
+    PALETTE,
+    WIDTH,
+    Array,
+    house_style,
+    line,
+    new_figure,
+    numbers,
+    short,
+)
 from neuropil.inspection.report.alignment import shown
 
 if TYPE_CHECKING:
@@ -44,7 +55,9 @@ def class_by_word(developments: Sequence[Development], classes: Sequence[str]) -
 
 
 @house_style
-def accuracy_by_length(lengths: Int[Array, " text"], correct: Bool[Array, " text"], *, groups: int = 6) -> "matplotlib.figure.Figure":
+def accuracy_by_length(
+    lengths: Int[Array, " text"], correct: Bool[Array, " text"], *, groups: int = 6
+) -> "matplotlib.figure.Figure":
     """The share of right answers among texts of like length, equally many in each group, with the range of what chance may add to it."""
     lengths, correct = numbers(lengths), numbers(correct).astype(float)
     if not len(lengths):
@@ -58,10 +71,15 @@ def accuracy_by_length(lengths: Int[Array, " text"], correct: Bool[Array, " text
     places = np.arange(len(parts))
     below = np.minimum(errors, shares)
     above = np.minimum(errors, 1 - shares)
-    axes.errorbar(places, 100 * shares, 100 * np.stack([below, above]), fmt="o", color=PALETTE[0], capsize=3, elinewidth=1)
+    axes.errorbar(
+        places, 100 * shares, 100 * np.stack([below, above]), fmt="o", color=PALETTE[0], capsize=3, elinewidth=1
+    )
     axes.axhline(100 * correct.mean(), color=MUTED, linewidth=0.9, linestyle="--")
     axes.text(len(parts) - 0.55, 100 * correct.mean(), "all", color=MUTED, fontsize=8.5, va="bottom", ha="right")
-    names = [f"{lengths[part].min()}–{lengths[part].max()}" if len(set(lengths[part])) > 1 else f"{lengths[part][0]}" for part in parts]
+    names = [
+        f"{lengths[part].min()}–{lengths[part].max()}" if len(set(lengths[part])) > 1 else f"{lengths[part][0]}"
+        for part in parts
+    ]
     axes.set_xticks(places, [f"{name}\n{len(part):,} texts" for name, part in zip(names, parts, strict=True)])
     axes.set(xlabel="tokens", ylabel="right, %", xlim=(-0.5, len(parts) - 0.5))
     return figure
@@ -79,8 +97,12 @@ def _draw_development(axes: "matplotlib.axes.Axes", development: Development, cl
     values, tokens = values[-MOST_TOKENS:], development.tokens[-MOST_TOKENS:]
     places = np.arange(len(tokens))
     for index, number in enumerate(sorted(map(int, likeliest), key=lambda number: -values[-1, number])):
-        axes.plot(places, 100 * values[:, number], **line(index), marker="o", markersize=2.5, label=short(classes[number]))
-    axes.set_xticks(places, [short(shown(token), 14) for token in tokens], rotation=90, fontsize=min(8.0, 330 / max(len(tokens), 1)))
+        axes.plot(
+            places, 100 * values[:, number], **line(index), marker="o", markersize=2.5, label=short(classes[number])
+        )
+    axes.set_xticks(
+        places, [short(shown(token), 14) for token in tokens], rotation=90, fontsize=min(8.0, 330 / max(len(tokens), 1))
+    )
     axes.set(ylabel="%", ylim=(-3, 103), xlim=(-0.5, max(len(tokens) - 0.5, 0.5)))
     axes.set_title(short(development.title, 90), color=INK)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

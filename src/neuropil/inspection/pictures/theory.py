@@ -64,10 +64,19 @@ def gradient_flow(profiles: Mapping[str, GradientProfile], *, bound: float | Non
     for index, (name, flow) in enumerate(flows.items()):
         shares = np.array([norm for _, norm in flow]) / (flow[-1][1] or 1)
         shares[shares == 0] = np.nan
-        axes.plot(np.arange(len(flow)) + deepest - len(flow) + 1, shares, marker="o", markersize=4, label=name, **line(index))
+        axes.plot(
+            np.arange(len(flow)) + deepest - len(flow) + 1, shares, marker="o", markersize=4, label=name, **line(index)
+        )
     if bound is not None:
         distance = np.arange(deepest - 1, -1, -1)
-        axes.plot(np.arange(1, deepest + 1), bound**distance, color=MUTED, linewidth=1, linestyle=":", label=f"{bound:g} per layer")
+        axes.plot(
+            np.arange(1, deepest + 1),
+            bound**distance,
+            color=MUTED,
+            linewidth=1,
+            linestyle=":",
+            label=f"{bound:g} per layer",
+        )
     low, high = axes.dataLim.intervaly
     axes.set_ylim(min(low / 2, 0.1), max(high * 2, 10))  # at least two decades: what differs little should look so
     make_logarithmic(axes)
@@ -104,7 +113,11 @@ def approximation(
     """A function and the staircase of sigmoids that follows it, some of its pieces, and the error against the number of units."""
     figure = new_figure(WIDTH, 3.9)
     grid = figure.add_gridspec(2, 2, width_ratios=[1.35, 1], height_ratios=[2, 1])
-    function, parts, error = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0]), figure.add_subplot(grid[:, 1])
+    function, parts, error = (
+        figure.add_subplot(grid[0, 0]),
+        figure.add_subplot(grid[1, 0]),
+        figure.add_subplot(grid[:, 1]),
+    )
     x = numbers(x)
     function.plot(x, numbers(target), color=INK, linewidth=1, label="function")
     function.plot(x, numbers(approximated), color=PALETTE[1], linewidth=1.5, label="network")

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 @house_style
-def token_weights(weights: Float[Array, "query key"], queries: Sequence[str], keys: Sequence[str]) -> "matplotlib.figure.Figure":
+def token_weights(
+    weights: Float[Array, "query key"], queries: Sequence[str], keys: Sequence[str]
+) -> "matplotlib.figure.Figure":
     """A row for each token that looks, a column for each that is looked at, darker for more."""
     values = numbers(weights)
     cell = min(0.28, (WIDTH - 1.6) / len(keys))

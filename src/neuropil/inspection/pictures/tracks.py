@@ -56,9 +56,17 @@ def film_paths(tracks: Sequence[Track]) -> "matplotlib.figure.Figure":
         hidden = numbers(track.hidden)
         for name, points, colour in (("true", numbers(track.truth), INK), ("told", numbers(track.said), PALETTE[1])):
             axes.plot(points[:, 0], points[:, 1], color=colour, linewidth=1, alpha=0.8)
-            axes.plot(points[~hidden, 0], points[~hidden, 1], "o", color=colour, markersize=3, markeredgewidth=0, label=name)
             axes.plot(
-                points[hidden, 0], points[hidden, 1], "o", color=colour, markersize=3.6, markerfacecolor="white", label=f"{name}, hidden"
+                points[~hidden, 0], points[~hidden, 1], "o", color=colour, markersize=3, markeredgewidth=0, label=name
+            )
+            axes.plot(
+                points[hidden, 0],
+                points[hidden, 1],
+                "o",
+                color=colour,
+                markersize=3.6,
+                markerfacecolor="white",
+                label=f"{name}, hidden",
             )
         axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal", xlabel="x")
     panels[0].set_ylabel("y")
@@ -67,7 +75,9 @@ def film_paths(tracks: Sequence[Track]) -> "matplotlib.figure.Figure":
 
 
 @house_style
-def error_since_hidden(errors: Mapping[str, Float[Array, " step"]], counts: Sequence[int]) -> "matplotlib.figure.Figure":
+def error_since_hidden(
+    errors: Mapping[str, Float[Array, " step"]], counts: Sequence[int]
+) -> "matplotlib.figure.Figure":
     """Mean distance, in pixels, against how many frames the object has been hidden; step 0 is every frame in which it is seen."""
     if not errors:
         raise InputError("a picture of errors needs at least one tracker", got="none")
@@ -94,11 +104,26 @@ def _draw_strip(axes: "matplotlib.axes.Axes", track: Track) -> None:
     for place, time in enumerate(shown):
         top, left = down * (place // COLUMNS), right * (place % COLUMNS)
         colours = frames[time] if frames.ndim == 4 else np.repeat(frames[time][..., None], 3, axis=-1)
-        board[top : top + height, left : left + width] = np.concatenate([colours / 255, np.ones((height, width, 1))], -1)
+        board[top : top + height, left : left + width] = np.concatenate(
+            [colours / 255, np.ones((height, width, 1))], -1
+        )
         corner = (left - 0.5, top - 0.5)
-        axes.plot(*(numbers(track.truth)[time] + (left, top)), "o", markersize=10, markerfacecolor="none", markeredgecolor=TRUTH)
+        axes.plot(
+            *(numbers(track.truth)[time] + (left, top)),
+            "o",
+            markersize=10,
+            markerfacecolor="none",
+            markeredgecolor=TRUTH,
+        )
         axes.plot(*(numbers(track.said)[time] + (left, top)), "x", markersize=6, color=SAID, markeredgewidth=1.8)
-        axes.annotate(f"{time + 1}", (left + width / 2 - 0.5, top - 0.5), (0, 1.5), textcoords="offset points", ha="center", fontsize=7.5)
+        axes.annotate(
+            f"{time + 1}",
+            (left + width / 2 - 0.5, top - 0.5),
+            (0, 1.5),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7.5,
+        )
         if numbers(track.hidden)[time]:
             axes.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=SAID, linewidth=2.2))
     axes.imshow(board, interpolation="none")

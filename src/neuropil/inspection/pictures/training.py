@@ -61,11 +61,16 @@ def metric_names(history: History) -> list[str]:
     for kind in ("validation", "train"):
         rows = [row for row in history if row["kind"] == kind]
         names = dict.fromkeys(
-            name for row in rows for name, value in row.items() if name not in _NOT_METRICS and isinstance(value, int | float)
+            name
+            for row in rows
+            for name, value in row.items()
+            if name not in _NOT_METRICS and isinstance(value, int | float)
         )
         if names:
             return sorted(names, key=lambda name: name != "loss")
-    raise InputError("a learning curve needs rows with a loss or another metric", got=f"{len(history)} rows without one")
+    raise InputError(
+        "a learning curve needs rows with a loss or another metric", got=f"{len(history)} rows without one"
+    )
 
 
 @house_style
@@ -73,7 +78,10 @@ def cures(histories: Mapping[str, History]) -> "matplotlib.figure.Figure":
     """Training against validation loss for each cure of overfitting; the first history is the patient without a cure."""
     for name, history in histories.items():
         if not all(len(_curve(history, kind, "loss").steps) for kind in ("train", "validation")):
-            raise InputError("a picture of cures needs a training and a validation loss for each", got=f"a history of {name!r} without one")
+            raise InputError(
+                "a picture of cures needs a training and a validation loss for each",
+                got=f"a history of {name!r} without one",
+            )
     columns = min(3, len(histories))
     rows = math.ceil(len(histories) / columns)
     figure = new_figure(WIDTH, 2.15 * rows + 0.5)
@@ -81,7 +89,9 @@ def cures(histories: Mapping[str, History]) -> "matplotlib.figure.Figure":
     untreated = _curve(next(iter(histories.values())), "validation", "loss")
     for index, (axes, (name, history)) in enumerate(zip(panels.flat, histories.items(), strict=False)):
         if index:
-            axes.plot(untreated.steps, untreated.values, color="#c3c8d0", linewidth=1.4, label="validation without a cure")
+            axes.plot(
+                untreated.steps, untreated.values, color="#c3c8d0", linewidth=1.4, label="validation without a cure"
+            )
         _draw_cure(axes, name, history)
     panels[0, 0].set_ylim(0, _worth_seeing(histories))
     label_outer(panels, len(histories), xlabel="step", ylabel="loss")
@@ -140,7 +150,9 @@ class _Curve:
 
 def _curve(history: History, kind: str, name: str) -> _Curve:
     """What was finite of one metric."""
-    points = [(row["step"], row[name]) for row in history if row["kind"] == kind and name in row and math.isfinite(row[name])]
+    points = [
+        (row["step"], row[name]) for row in history if row["kind"] == kind and name in row and math.isfinite(row[name])
+    ]
     steps, values = np.array(points, dtype=float).reshape(-1, 2).T
     return _Curve(steps, values)
 
@@ -149,7 +161,15 @@ def _draw_metric(axes: "matplotlib.axes.Axes", history: History, name: str, best
     train, validation = _curve(history, "train", name), _curve(history, "validation", name)
     _draw_train(axes, train)
     marker = "o" if len(validation.steps) <= 40 else ""
-    axes.plot(validation.steps, validation.values, color=VALIDATION, marker=marker, markersize=3.2, linewidth=1.8, label="validation")
+    axes.plot(
+        validation.steps,
+        validation.values,
+        color=VALIDATION,
+        marker=marker,
+        markersize=3.2,
+        linewidth=1.8,
+        label="validation",
+    )
     title = name.replace("_", " ")
     if best_step is not None and best_step in validation.steps:
         best = float(validation.values[validation.steps == best_step][0])
@@ -201,11 +221,18 @@ def _draw_cure(axes: "matplotlib.axes.Axes", name: str, history: History) -> Non
     _draw_train(axes, train)
     axes.plot(validation.steps, validation.values, color=VALIDATION, linewidth=1.8, label="validation")
     lowest = validation.lowest()
-    axes.plot(*lowest, "o", markersize=6, markerfacecolor="white", markeredgecolor=VALIDATION, markeredgewidth=1.3, zorder=4)
+    axes.plot(
+        *lowest, "o", markersize=6, markerfacecolor="white", markeredgecolor=VALIDATION, markeredgewidth=1.3, zorder=4
+    )
     axes.set_title(f"{name}\n")
     axes.text(0, 1.03, f"lowest {lowest[1]:.3g}", transform=axes.transAxes, color=VALIDATION, fontsize=8.5)
     end, low, high = validation.steps[-1], train.smoothed().values[-1], validation.values[-1]
-    axes.annotate("", (end, low), (end, high), arrowprops={"arrowstyle": "<->", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0})
+    axes.annotate(
+        "",
+        (end, low),
+        (end, high),
+        arrowprops={"arrowstyle": "<->", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0},
+    )
     axes.text(1, 1.03, f"gap {high - low:.2g}", transform=axes.transAxes, ha="right", fontsize=8.5)
 
 
@@ -220,7 +247,13 @@ def _draw_contours(axes: "matplotlib.axes.Axes", x: np.ndarray, y: np.ndarray, s
     levels = np.unique(np.quantile(surface, np.linspace(0, 1, 22)))
     ranks = np.interp(surface, levels, np.linspace(0, 1, len(levels)))
     image = axes.imshow(
-        ranks, extent=(x.min(), x.max(), y.min(), y.max()), origin="lower", aspect="auto", cmap="Greys", vmin=-0.05, vmax=2.2
+        ranks,
+        extent=(x.min(), x.max(), y.min(), y.max()),
+        origin="lower",
+        aspect="auto",
+        cmap="Greys",
+        vmin=-0.05,
+        vmax=2.2,
     )
     image.set_interpolation("bilinear")
     axes.contour(x, y, ranks, levels=np.linspace(0.04, 1, 15), colors="#9aa1ad", linewidths=0.6)

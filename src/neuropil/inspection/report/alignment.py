@@ -59,13 +59,18 @@ class AttentionMap:
             )
         for kind, labels, count in (("query", self.queries, weights.shape[1]), ("key", self.keys, weights.shape[2])):
             if len(labels) != count:
-                raise InputError(f"{owner} needs one label per {kind}", got=f"{len(labels)} labels for weights of shape {_shape(weights)}")
+                raise InputError(
+                    f"{owner} needs one label per {kind}",
+                    got=f"{len(labels)} labels for weights of shape {_shape(weights)}",
+                )
         low, high = float(weights.min()), float(weights.max())
         # A NaN is neither within nor beyond the bounds, so that the question must be whether all lies within.
         if not (low >= -_ROUNDING and high <= 1 + _ROUNDING):
             raise InputError(
                 f"{owner} needs weights between 0 and 1",
-                got=f"values from {low:g} to {high:g}" if np.isfinite([low, high]).all() else "values that are not finite",
+                got=f"values from {low:g} to {high:g}"
+                if np.isfinite([low, high]).all()
+                else "values that are not finite",
                 fix="pass what the softmax gives, not the scores" if np.isfinite([low, high]).all() else None,
             )
 
@@ -100,8 +105,13 @@ class Alignment:
 
 def write_alignments(path: Path, alignments: Sequence[Alignment], title: str) -> None:
     """Several examples on one page, each under its title."""
-    sections = [Section(alignment.title or "What looks where", [Html(replace(alignment, title="").html())]) for alignment in alignments]
-    summary = "Point at a token or a cell to see what it is tied to; a click or the Enter key keeps it, Escape lets it go."
+    sections = [
+        Section(alignment.title or "What looks where", [Html(replace(alignment, title="").html())])
+        for alignment in alignments
+    ]
+    summary = (
+        "Point at a token or a cell to see what it is tied to; a click or the Enter key keeps it, Escape lets it go."
+    )
     write_report(path, Report(title, summary, sections))
 
 
@@ -156,7 +166,10 @@ def _data(maps: Sequence[AttentionMap]) -> str:
             }
         )
         heads += [_packed(head) for head in quantised(weights)]
-    described = {"texts": [{"tokens": [*map(shown, text)], "joined": _joined(text)} for text in texts], "layers": layers}
+    described = {
+        "texts": [{"tokens": [*map(shown, text)], "joined": _joined(text)} for text in texts],
+        "layers": layers,
+    }
     # Inside a script element "<" alone could end it or open a comment.
     described_safely = json.dumps(described, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     blocks = "\n".join(f'<script type="application/octet-stream">{head}</script>' for head in heads)

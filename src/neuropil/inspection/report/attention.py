@@ -59,7 +59,9 @@ def attention_section(trained: Tokenized, text: str) -> Section:
     """For a report: the beginning of a text, as far as it can be looked at in one picture."""
     config: Any = trained.model.config
     maps = self_attention(trained, tokens_of(trained, text)[: min(LOOKED_AT, config.context)])
-    words = "Every token of the beginning of the test part, and what it takes from which other, in every layer and head."
+    words = (
+        "Every token of the beginning of the test part, and what it takes from which other, in every layer and head."
+    )
     return Section("Where it looks", [Text(words), Html(Alignment(maps).html())])
 
 
@@ -87,17 +89,25 @@ def _lens_pictures(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " 
         part = slice(start, start + COLUMNS)
         likeliest = [tokenizer.tokens(row) for row in lens.tokens[:, part, 0].tolist()]
         figure = draw_lens(lens.shares[:, part, 0], likeliest, labels[part])
-        pictures.append(Picture.of(figure, alt=f"likeliest next token after each block, for the tokens from number {start + 1} on"))
+        pictures.append(
+            Picture.of(figure, alt=f"likeliest next token after each block, for the tokens from number {start + 1} on")
+        )
     return pictures
 
 
 def lens_table(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " time"]) -> Table:
     rows = []
     for token, numbers, shares, settled in zip(
-        tokenizer.tokens(tokens.tolist()), lens.tokens[-1].tolist(), lens.shares[-1].tolist(), lens.settled().tolist(), strict=True
+        tokenizer.tokens(tokens.tolist()),
+        lens.tokens[-1].tolist(),
+        lens.shares[-1].tolist(),
+        lens.settled().tolist(),
+        strict=True,
     ):
         best = zip(tokenizer.tokens(numbers)[:ALTERNATIVES], shares, strict=False)
-        rows.append([shown(token), *(f"{shown(name)} {100 * share:.1f} %" for name, share in best), str(settled or "embedding")])
+        rows.append(
+            [shown(token), *(f"{shown(name)} {100 * share:.1f} %" for name, share in best), str(settled or "embedding")]
+        )
     places = ("likeliest", "second", "third")[: len(rows[0]) - 2]
     return Table(["after", *places, "the likeliest leads from block"], rows)
 
@@ -110,7 +120,11 @@ def lens_sentence(tokenizer: AnyTokenizer, lens: Lens) -> str:
 
 def embedding_of(model: nn.Module) -> Float[Tensor, "token width"] | None:
     """What stands for each token when it comes in."""
-    found = (module.weight for name, module in model.named_modules() if isinstance(module, nn.Embedding) and name.endswith("tokens"))
+    found = (
+        module.weight
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Embedding) and name.endswith("tokens")
+    )
     return next(found, None)
 
 
@@ -118,7 +132,11 @@ def tokens_of(trained: Tokenized, text: str) -> Int64[Tensor, " time"]:
     """As the model was taught to see a text: BERT's begins and ends with a token of its own."""
     tokenizer = trained.tokenizer
     whole = isinstance(tokenizer, PublishedTokenizer) and tokenizer.family == "bert"
-    ids = tokenizer.encode([text], special=True)[0] if isinstance(tokenizer, PublishedTokenizer) and whole else tokenizer.encode([text])[0]
+    ids = (
+        tokenizer.encode([text], special=True)[0]
+        if isinstance(tokenizer, PublishedTokenizer) and whole
+        else tokenizer.encode([text])[0]
+    )
     if not text or not ids:
         raise InputError("a text to look at must have one token or more", got=f"{text!r}")
     return torch.tensor(ids, device=next(trained.model.parameters()).device)

@@ -12,7 +12,9 @@ from neuropil.inspection.pictures.style import Array, numbers
 RED, BLUE = "216, 87, 10", "22, 103, 183"
 
 
-def coloured_text(tokens: Sequence[str], values: Float[Array, " token"], *, low: float = 0.0, high: float = 1.0, unit: str = "") -> str:
+def coloured_text(
+    tokens: Sequence[str], values: Float[Array, " token"], *, low: float = 0.0, high: float = 1.0, unit: str = ""
+) -> str:
     """Markup: the farther a value lies above `low`, the redder; where `low` is below zero, negative values are blue. Pointing at a token
     tells its value."""
     shares = numbers(values).astype(float)

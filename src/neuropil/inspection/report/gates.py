@@ -50,7 +50,10 @@ def watch(readable: Readable, text: str) -> list[Watched]:
     passage = readable.passage(text)
     with torch.no_grad(), record_gates(readable.model) as tape:
         passage.run()
-    return [Watched(name, passage.labels(name), {gate: values[0].cpu() for gate, values in gates.items()}) for name, gates in tape.items()]
+    return [
+        Watched(name, passage.labels(name), {gate: values[0].cpu() for gate, values in gates.items()})
+        for name, gates in tape.items()
+    ]
 
 
 def gate_sections(watched: Watched, tied: Sequence[Tie], studied: int) -> list[Section]:
@@ -66,7 +69,11 @@ def gate_picture(watched: Watched, tied: Sequence[Tie]) -> Picture:
     gates = {gate: values[:DRAWN_TOKENS] for gate, values in watched.gates.items()}
     rows = {gate: _rows(gate, values, tied) for gate, values in gates.items()}
     caption = "Units by number, after what they are tied to. A gate is dark where it is open; candidates and states are blue below zero."
-    return Picture.of(pictures.gate_maps(gates, tokens, rows), alt="gates of a recurrent cell over the tokens of a text", caption=caption)
+    return Picture.of(
+        pictures.gate_maps(gates, tokens, rows),
+        alt="gates of a recurrent cell over the tokens of a text",
+        caption=caption,
+    )
 
 
 def tie_blocks(watched: Watched, tied: Sequence[Tie], studied: int) -> list[Block]:

@@ -65,7 +65,9 @@ class Table:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.header):
-                raise InputError(f"every row of this table must have {len(self.header)} cells", got=f"{len(row)} in {tuple(row)!r}")
+                raise InputError(
+                    f"every row of this table must have {len(self.header)} cells", got=f"{len(row)} in {tuple(row)!r}"
+                )
 
 
 @dataclass(frozen=True)
@@ -214,15 +216,16 @@ def _number(number: Number) -> str:
     note = f'<dd class="note" dir="auto">{_inline(number.note)}</dd>' if number.note else ""
     value = f'<span class="spoken">{spoken}</span>{escape(number.value)}'
     direction = _direction([number.label, number.note, number.value])
-    return (
-        f'<div class="number{kind}" dir="{direction}"><dt dir="auto">{escape(number.label)}</dt><dd class="value">{value}</dd>{note}</div>'
-    )
+    return f'<div class="number{kind}" dir="{direction}"><dt dir="auto">{escape(number.label)}</dt><dd class="value">{value}</dd>{note}</div>'
 
 
 def _table(table: Table) -> str:
     columns = [_column([row[index] for row in table.rows], is_first=index == 0) for index in range(len(table.header))]
     caption = f'<caption dir="auto">{_inline(table.caption)}</caption>' if table.caption else ""
-    names = [f'<th scope="col"{_align(column)} dir="auto">{escape(name)}</th>' for name, column in zip(table.header, columns, strict=True)]
+    names = [
+        f'<th scope="col"{_align(column)} dir="auto">{escape(name)}</th>'
+        for name, column in zip(table.header, columns, strict=True)
+    ]
     header = f"<thead><tr>{''.join(names)}</tr></thead>" if any(table.header) else ""
     rows = "".join(f"<tr>{_cells(columns, index)}</tr>\n" for index in range(len(table.rows)))
     direction = _direction([*table.header, *itertools.chain.from_iterable(table.rows)])
@@ -257,7 +260,9 @@ def _column(values: Sequence[str | float | int], *, is_first: bool) -> _Column:
     """A column is numeric when each of its cells is a number or, save in the first, reads as one: `1,024`, `99.2 %`, `–`."""
     decimals = _decimals([value for value in values if isinstance(value, float)])
     cells = [_cell(value, decimals) for value in values]
-    numeric = [not isinstance(value, str | bool) or (not is_first and _NUMERIC.fullmatch(str(value))) for value in values]
+    numeric = [
+        not isinstance(value, str | bool) or (not is_first and _NUMERIC.fullmatch(str(value))) for value in values
+    ]
     return _Column(cells, numeric=bool(cells) and all(numeric))
 
 
@@ -276,7 +281,9 @@ def _decimals(values: Sequence[float]) -> int | None:
     sizes = [abs(value) for value in values if np.isfinite(value) and value != 0]
     if sizes and (max(sizes) >= 1e7 or min(sizes) < 1e-4):
         return None
-    return next((places for places in range(4) if all(abs(round(size, places) - size) < 1e-4 * size for size in sizes)), 4)
+    return next(
+        (places for places in range(4) if all(abs(round(size, places) - size) < 1e-4 * size for size in sizes)), 4
+    )
 
 
 def _align(column: _Column) -> str:

@@ -76,7 +76,11 @@ def settling_section(model: PredictiveCoding, few: Examples, test: Examples) -> 
 
 
 def energies(
-    model: PredictiveCoding, states: States, free: Free, connections: Sequence[Connection], rates: Sequence[float] | None = None
+    model: PredictiveCoding,
+    states: States,
+    free: Free,
+    connections: Sequence[Connection],
+    rates: Sequence[float] | None = None,
 ) -> Float[Tensor, "step connection"]:
     """Mean energy of each connection's errors, before the first step and after each."""
     path = [states, *model.settling(states, free, WATCHED, rates=rates, connections=connections)]
@@ -135,7 +139,10 @@ def backpropagation_section(few: Examples) -> Section:
         f"error is that the states have to give way to: below, ν = {SPREADS[-1]:g} at the target makes it count for a hundredth."
     )
     figure = cosines_over_settling(COSINE_STEPS, panels, columns=len(DEPTHS))
-    return Section("Beside back-propagation", [Text(words), Picture.of(figure, alt="cosine between the changes of weights of each layer")])
+    return Section(
+        "Beside back-propagation",
+        [Text(words), Picture.of(figure, alt="cosine between the changes of weights of each layer")],
+    )
 
 
 def cosines(model: PredictiveCoding, few: Examples) -> Float[Tensor, "step layer"]:
@@ -151,7 +158,9 @@ def cosines(model: PredictiveCoding, few: Examples) -> Float[Tensor, "step layer
     return torch.stack(found)
 
 
-def backpropagated(model: PredictiveCoding, x: Float[Tensor, "batch input"], target: Float[Tensor, "batch output"]) -> list[Tensor]:
+def backpropagated(
+    model: PredictiveCoding, x: Float[Tensor, "batch input"], target: Float[Tensor, "batch output"]
+) -> list[Tensor]:
     """The gradient of the mean squared error of the upward sweep by each connection's weights."""
     weights = [c.weight for c in model.connections]
     with torch.enable_grad():
@@ -185,12 +194,14 @@ def generation_section(model: PredictiveCoding, schema: Schema) -> Section:
 
 def expected_table(rows: Float[Tensor, "target feature"], names: Sequence[str], schema: Schema) -> Section:
     """Of a table: the features that go with each target, as the network sees it."""
-    named = [f"{column.name} = {value}" if value else column.name for column in schema.columns for value in (column.values or ("",))]
+    named = [
+        f"{column.name} = {value}" if value else column.name
+        for column in schema.columns
+        for value in (column.values or ("",))
+    ]
     columns = (named or [f"feature {number}" for number in range(schema.shape[0])])[:MOST_FEATURES]
     cells = [[column, *(float(value) for value in rows[:, place].tolist())] for place, column in enumerate(columns)]
-    words = (
-        f"{schema.target or 'The target'} is held, and everything else settles, the features too: what the network expects of each value."
-    )
+    words = f"{schema.target or 'The target'} is held, and everything else settles, the features too: what the network expects of each value."
     return Section("What it generates", [Text(words), Table(["feature", *names], cells)])
 
 
@@ -206,9 +217,15 @@ def completion_section(model: PredictiveCoding, few: Examples) -> Section:
         covered = model.decode(model.encode(inputs) * known.flatten().to(device))
         before, after = (int((model(each).argmax(-1).cpu() == few.targets).sum()) for each in (covered, settled))
         words += f" Of {len(few)} covered pictures the network names {before} rightly, of the completed ones {after}."
-    return Section("What it completes", [Text(words), Picture.of(figure, alt="covered pictures, completed, and as they were")])
+    return Section(
+        "What it completes", [Text(words), Picture.of(figure, alt="covered pictures, completed, and as they were")]
+    )
 
 
-def as_pixels(images: Float[Tensor, "image channel height width"]) -> list[UInt8[np.ndarray, "_ _"] | UInt8[np.ndarray, "_ _ 3"]]:
-    shown = rearrange(images.cpu().clamp(0, 255).round().byte(), "image channel height width -> image height width channel").numpy()
+def as_pixels(
+    images: Float[Tensor, "image channel height width"],
+) -> list[UInt8[np.ndarray, "_ _"] | UInt8[np.ndarray, "_ _ 3"]]:
+    shown = rearrange(
+        images.cpu().clamp(0, 255).round().byte(), "image channel height width -> image height width channel"
+    ).numpy()
     return list(shown[..., 0] if shown.shape[-1] == 1 else shown)

@@ -23,7 +23,9 @@ def record(simulator: Simulator, settle: float, duration: float, tell: Callable[
 
 def trains_of(recording: Recording, *groups: str) -> SpikeTrains:
     """The spikes of some groups as if they were one, from the beginning of the recording."""
-    first = dict(zip(groups, torch.tensor([0, *(recording.sizes[group] for group in groups)]).cumsum(0).tolist(), strict=False))
+    first = dict(
+        zip(groups, torch.tensor([0, *(recording.sizes[group] for group in groups)]).cumsum(0).tolist(), strict=False)
+    )
     times = torch.cat([recording.spikes[group].times for group in groups]) - recording.start
     neurons = torch.cat([recording.spikes[group].neurons + first[group] for group in groups])
     return SpikeTrains(times, neurons, sum(recording.sizes[group] for group in groups), recording.duration)

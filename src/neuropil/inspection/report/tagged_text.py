@@ -7,7 +7,17 @@ from itertools import groupby
 
 from neuropil.errors import InputError
 
-COLOURS = ("22,103,183", "216,87,10", "31,158,138", "122,42,120", "190,150,0", "221,102,184", "70,120,40", "180,30,40", "90,100,120")
+COLOURS = (
+    "22,103,183",
+    "216,87,10",
+    "31,158,138",
+    "122,42,120",
+    "190,150,0",
+    "221,102,184",
+    "70,120,40",
+    "180,30,40",
+    "90,100,120",
+)
 WRONG = "text-decoration:underline wavy #b3261e;text-decoration-skip-ink:none;"
 
 
@@ -22,10 +32,14 @@ class TaggedText:
     def __post_init__(self) -> None:
         for what in (self.tags, self.truth):
             if what is not None and len(what) != len(self.tokens):
-                raise InputError("a tagged text needs one tag for each token", got=f"{len(what)} tags for {len(self.tokens)} tokens")
+                raise InputError(
+                    "a tagged text needs one tag for each token", got=f"{len(what)} tags for {len(self.tokens)} tokens"
+                )
 
 
-def tagged_texts(texts: Sequence[TaggedText], tags: Sequence[str], *, plain: str | None = None, between: str = " ") -> str:
+def tagged_texts(
+    texts: Sequence[TaggedText], tags: Sequence[str], *, plain: str | None = None, between: str = " "
+) -> str:
     """A paragraph for each text, below what the colours mean. Tokens with the tag `plain` have no colour; wrong ones are underlined, and
     pointing at one tells what is right. `between` stands between tokens: nothing, where they are letters."""
     coloured = [tag for tag in tags if tag != plain]

@@ -36,7 +36,9 @@ class Input:
     def over(self, times: Float[Array, " step"]) -> Float[Array, "step dimension"]:
         rows = self._asked(times) if callable(self.value) else np.atleast_1d(np.asarray(self.value, dtype=float))
         if rows.ndim == 2 and len(rows) != len(times):
-            raise InputError(f"an input that changes must have a row for each of the {len(times):,} steps", got=f"{len(rows):,}")
+            raise InputError(
+                f"an input that changes must have a row for each of the {len(times):,} steps", got=f"{len(rows):,}"
+            )
         if not np.isfinite(rows).all():
             raise InputError("an input must be finite", got="infinity or nan")
         return np.broadcast_to(rows, (len(times), self.dimensions))
@@ -49,8 +51,14 @@ class Input:
         try:
             return np.array(values, dtype=float).reshape(len(times), self.dimensions)
         except ValueError:
-            odd = [f"{np.size(value)} at {t:g} ms" for t, value in zip(times, values, strict=True) if np.size(value) != self.dimensions]
-            raise InputError(f"an input must have {self.dimensions} numbers at all times", got=(odd or ["text"])[0]) from None
+            odd = [
+                f"{np.size(value)} at {t:g} ms"
+                for t, value in zip(times, values, strict=True)
+                if np.size(value) != self.dimensions
+            ]
+            raise InputError(
+                f"an input must have {self.dimensions} numbers at all times", got=(odd or ["text"])[0]
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,11 @@ def target_of(target: Target) -> Part:
     """A population, some dimensions of it, or the error of a connection that learns."""
     if isinstance(target, Connection):
         if target.learning is None:
-            raise InputError("an error must go to a connection that learns", got="one that does not", fix="connect it with learning=PES()")
+            raise InputError(
+                "an error must go to a connection that learns",
+                got="one that does not",
+                fix="connect it with learning=PES()",
+            )
         return Part(target, list(range(target.size)))
     part = part_of(target)
     if not isinstance(part.whole, Population):

@@ -47,9 +47,19 @@ class Equations:
 
         times = dt * np.arange(1, round(duration / dt) + 1)
         solved = solve_ivp(
-            lambda _, values: self(values), (0, times[-1] / 1000), start, t_eval=times / 1000, method="DOP853", rtol=1e-8, atol=1e-10
+            lambda _, values: self(values),
+            (0, times[-1] / 1000),
+            start,
+            t_eval=times / 1000,
+            method="DOP853",
+            rtol=1e-8,
+            atol=1e-10,
         )
         if not solved.success or len(solved.t) != len(times) or not np.isfinite(solved.y).all():
             got = f"one that ends after {solved.t[-1] if len(solved.t) else 0:.3g} s"
-            raise InputError("the equations must have a solution for the whole duration", got=got, fix="change the start or the duration")
+            raise InputError(
+                "the equations must have a solution for the whole duration",
+                got=got,
+                fix="change the start or the duration",
+            )
         return Solution(times, solved.y.T)

@@ -76,7 +76,16 @@ def run(program, drive, voltages, dt):
             count = 0
             if program.spiking[p]:
                 count, num_held[p] = spike(
-                    v[low:high], own, wait[low:high], held[low:high], num_held[p], dt, program.tau_m[p], program.tau_ref[p], fired, since
+                    v[low:high],
+                    own,
+                    wait[low:high],
+                    held[low:high],
+                    num_held[p],
+                    dt,
+                    program.tau_m[p],
+                    program.tau_ref[p],
+                    fired,
+                    since,
                 )
                 decode_spikes(fired, count, decoders[begin:end], 1000.0 / dt, columns)
             else:

@@ -87,12 +87,21 @@ class Network:
         is what the connection carries when time begins. To a connection that learns, connect its error.
         """
         connection = describe(
-            source, target, function=function, transform=transform, tau=tau, change=change, learning=learning, start=start
+            source,
+            target,
+            function=function,
+            transform=transform,
+            tau=tau,
+            change=change,
+            learning=learning,
+            start=start,
         )
         self.connections.append(connection)
         return connection
 
-    def follow(self, population: Population, f: Function | None = None, *, tau: float = 100.0, start: Numbers | None = None) -> None:
+    def follow(
+        self, population: Population, f: Function | None = None, *, tau: float = 100.0, start: Numbers | None = None
+    ) -> None:
         """Let the population's value x follow dx/dt = f(x), per second, from `start`, or from 0; without f it stays, and integrates what
         arrives with `change`.
 
@@ -116,14 +125,22 @@ class Network:
     @property
     def populations(self) -> list[Population]:
         """In the order in which they were first named."""
-        ends = [end.whole for connection in self.connections for end in (connection.source, connection.target) if end is not None]
+        ends = [
+            end.whole
+            for connection in self.connections
+            for end in (connection.source, connection.target)
+            if end is not None
+        ]
         return list(dict.fromkeys(end for end in [*ends, *self.watched] if isinstance(end, Population)))
 
     def largest_dt(self) -> float:
         """ms: no longer than the shortest time constant or refractory period, within which a neuron fires no more than once."""
         synapses = [connection.tau for connection in self.connections if connection.tau is not None]
         learning = [connection.learning.tau for connection in self.connections if connection.learning is not None]
-        membranes = [min(p.neuron.tau_m, p.neuron.tau_ref) if p.mode == "spiking" else p.lag or math.inf for p in self.populations]
+        membranes = [
+            min(p.neuron.tau_m, p.neuron.tau_ref) if p.mode == "spiking" else p.lag or math.inf
+            for p in self.populations
+        ]
         return min([*synapses, *learning, *membranes], default=math.inf)
 
     def simulate(
@@ -146,9 +163,15 @@ class Network:
             raise InputError("a network must have a population", got="none", fix="connect an input to one")
         if not 0 < dt <= self.largest_dt():
             fix = f"the largest that works here is {self.largest_dt():g}"
-            raise InputError("dt must be a time above 0 ms, no longer than any time constant or refractory period", got=f"{dt:g}", fix=fix)
+            raise InputError(
+                "dt must be a time above 0 ms, no longer than any time constant or refractory period",
+                got=f"{dt:g}",
+                fix=fix,
+            )
         if not dt <= duration < math.inf:
-            raise InputError("duration must be a time of at least one step", got=f"{duration:g} ms in steps of {dt:g} ms")
+            raise InputError(
+                "duration must be a time of at least one step", got=f"{duration:g} ms in steps of {dt:g} ms"
+            )
 
 
 # --- from the description to flat arrays -----------------------------------------------------------------------------------------------
@@ -178,7 +201,9 @@ class Simulator:
         self.column_starts = _starts([sum(self.solved[each].shape[1] for each in outputs) for outputs in self.leaving])
         self.program = self.flatten()
 
-    def run(self, duration: float, *, seed: int = 0, first: Mapping[Population, Float[Array, " neuron"]] | None = None) -> Simulation:
+    def run(
+        self, duration: float, *, seed: int = 0, first: Mapping[Population, Float[Array, " neuron"]] | None = None
+    ) -> Simulation:
         """From time 0, as `Network.simulate` says."""
         self.network.require_times(duration, self.dt)
         times = self.dt * np.arange(1, round(duration / self.dt) + 1)
@@ -188,7 +213,9 @@ class Simulator:
 
     def flatten(self) -> Program:
         populations, dt = self.populations, self.dt
-        decoders = [np.concatenate([self.solved[each] for each in outputs], 1) if outputs else None for outputs in self.leaving]
+        decoders = [
+            np.concatenate([self.solved[each] for each in outputs], 1) if outputs else None for outputs in self.leaving
+        ]
         flat = [np.zeros(0) if matrix is None else matrix.reshape(-1) for matrix in decoders]
         every = [connection for outputs in self.leaving for connection in outputs]
         widths = [self.solved[connection].shape[1] for connection in every]
@@ -210,16 +237,22 @@ class Simulator:
             column_starts=self.column_starts,
             decoder_starts=_starts([len(part) for part in flat]),
             decoders=np.concatenate(flat),
-            column_decay=np.repeat([math.exp(-dt / each.tau) if each.tau is not None else 0.0 for each in every], widths),
+            column_decay=np.repeat(
+                [math.exp(-dt / each.tau) if each.tau is not None else 0.0 for each in every], widths
+            ),
             column_start=np.concatenate([self._start(each) for each in every] or [np.zeros(0)]),
             column_target=np.concatenate(
                 [np.array(self._targets(connection), dtype=np.int64) for connection in every] or [np.zeros(0, np.int64)]
             ),
-            recorded=np.array([place[each] + k for each in every if each.target is None for k in range(each.size)], dtype=np.int64),
+            recorded=np.array(
+                [place[each] + k for each in every if each.target is None for k in range(each.size)], dtype=np.int64
+            ),
             learned_population=np.array([populations.index(each.source.whole) for each, _ in rules], dtype=np.int64),
             learned_column=np.array([place[each] for each, _ in rules], dtype=np.int64),
             learned_size=np.array([each.size for each, _ in rules], dtype=np.int64),
-            error_start=np.array([self.input_starts[len(populations) + number] for number in range(len(rules))], dtype=np.int64),
+            error_start=np.array(
+                [self.input_starts[len(populations) + number] for number in range(len(rules))], dtype=np.int64
+            ),
             learning_rate=np.array([rule.rate for _, rule in rules], dtype=float),
             trace_decay=np.array([math.exp(-dt / rule.tau) for _, rule in rules], dtype=float),
         )
@@ -232,11 +265,15 @@ class Simulator:
                 drive[:, self._places(connection)] += self._signal(connection, times)
         return drive
 
-    def seen(self, recorded: Float[Array, "step column"], times: Float[Array, " step"]) -> dict[Connection, Float[Array, "step _"]]:
+    def seen(
+        self, recorded: Float[Array, "step column"], times: Float[Array, " step"]
+    ) -> dict[Connection, Float[Array, "step _"]]:
         probes = [each for outputs in self.leaving for each in outputs if each.target is None]
         starts = _starts([probe.size for probe in probes])
         seen = {probe: recorded[:, start : start + probe.size] for probe, start in zip(probes, starts, strict=False)}
-        inputs = [each for each in self.network.connections if each.target is None and isinstance(each.source.whole, Input)]
+        inputs = [
+            each for each in self.network.connections if each.target is None and isinstance(each.source.whole, Input)
+        ]
         return seen | {probe: self._signal(probe, times) for probe in inputs}
 
     def spikes(self, times: Float[Array, " spike"], neurons: Int[Array, " spike"]) -> dict[Population, Spikes]:
@@ -269,7 +306,9 @@ class Simulator:
         parts = np.split(decoders, np.cumsum([values.shape[1] for values in wanted])[:-1], 1)
         return [(connection, self._weights(connection, part)) for connection, part in zip(outputs, parts, strict=True)]
 
-    def _weights(self, connection: Connection, decoders: Float[Array, "neuron output"]) -> Float[Array, "neuron column"]:
+    def _weights(
+        self, connection: Connection, decoders: Float[Array, "neuron output"]
+    ) -> Float[Array, "neuron column"]:
         """The decoders or, with full weights, D E."""
         target = self._full_target(connection)
         return decoders if target is None else decoders @ target.whole.scaled_encoders[target.indices]
@@ -277,7 +316,12 @@ class Simulator:
     def _full_target(self, connection: Connection) -> Part | None:
         """The population whose neurons get a weight each, if the connection has full weights; one that learns has not."""
         target = connection.target
-        full = self.full_weights and target is not None and isinstance(target.whole, Population) and connection.learning is None
+        full = (
+            self.full_weights
+            and target is not None
+            and isinstance(target.whole, Population)
+            and connection.learning is None
+        )
         return target if full else None
 
     def _targets(self, connection: Connection) -> list[int]:
@@ -314,10 +358,14 @@ def _starts(sizes: Sequence[int]) -> Int[Array, " count"]:
     return np.concatenate([[0], np.cumsum(np.array(sizes, dtype=np.int64))]).astype(np.int64)
 
 
-def _first(population: Population, number: int, seed: int, given: Mapping[Population, Array]) -> Float[Array, " neuron"]:
+def _first(
+    population: Population, number: int, seed: int, given: Mapping[Population, Array]
+) -> Float[Array, " neuron"]:
     if population not in given:
         return np.random.default_rng(mix(seed, "voltages", number)).random(population.neurons)
     voltages = np.asarray(given[population], dtype=float)
     if voltages.shape != (population.neurons,) or not np.isfinite(voltages).all():
-        raise InputError(f"first must hold {population.neurons} finite voltages of this population", got=f"{list(voltages.shape)}")
+        raise InputError(
+            f"first must hold {population.neurons} finite voltages of this population", got=f"{list(voltages.shape)}"
+        )
     return voltages

@@ -41,20 +41,32 @@ class SpikingClassifierConfig(Config):
     neuron: LIFConfig = LIFConfig()
     dt: float = option(2.0, "length of a time step (ms)")
     steps: int = option(25, "time steps for which an input is shown", low=1)
-    slope: float = option(SURROGATE_SLOPE, "steepness α of the smooth step that stands in for the threshold backwards", low=0.01)
-    coding: CodingName = option("current", "an input is a constant current, or random spikes, or one spike, the brighter the earlier")
-    readout: ReadoutName = option("membrane", "what is read: the mean voltage of neurons that never spike, or the number of spikes")
-    dropout: float = option(0.1, "share of the hidden neurons that are silenced in each training step", low=0, high=0.95)
+    slope: float = option(
+        SURROGATE_SLOPE, "steepness α of the smooth step that stands in for the threshold backwards", low=0.01
+    )
+    coding: CodingName = option(
+        "current", "an input is a constant current, or random spikes, or one spike, the brighter the earlier"
+    )
+    readout: ReadoutName = option(
+        "membrane", "what is read: the mean voltage of neurons that never spike, or the number of spikes"
+    )
+    dropout: float = option(
+        0.1, "share of the hidden neurons that are silenced in each training step", low=0, high=0.95
+    )
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
     classes: int = from_data(10, "how many classes to tell apart")
 
     def validate(self) -> None:
         if not self.hidden:
-            raise InputError("a spiking classifier must have a hidden layer, for it is there that neurons spike", got="none")
+            raise InputError(
+                "a spiking classifier must have a hidden layer, for it is there that neurons spike", got="none"
+            )
         largest = LIF(self.neuron, "grid").largest_dt()
         if not 0 < self.dt <= largest:
             fix = f"the largest that works for tau_m={self.neuron.tau_m:g} and tau_ref={self.neuron.tau_ref:g} is {largest:g}"
-            raise InputError("dt must be a time above 0 ms and no longer than the time constants allow", got=f"{self.dt:g}", fix=fix)
+            raise InputError(
+                "dt must be a time above 0 ms and no longer than the time constants allow", got=f"{self.dt:g}", fix=fix
+            )
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -79,7 +91,9 @@ class SpikingClassifier(nn.Module):
         self.firing = Firing(constants(config.neuron, config.dt), config.steps, config.slope)
         self.encode = CODINGS[config.coding](config.shape, config.steps)
         gains = [self.encode.gain, *[SPIKE_GAIN] * (len(config.hidden) - 1)]
-        self.hidden = nn.ModuleList(dense(n, m, gain) for (n, m), gain in zip(pairwise(config.sizes), gains, strict=True))
+        self.hidden = nn.ModuleList(
+            dense(n, m, gain) for (n, m), gain in zip(pairwise(config.sizes), gains, strict=True)
+        )
         self.output = dense(config.sizes[-1], config.classes, 1.0 if config.readout == "membrane" else SPIKE_GAIN)
 
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch class"]:
@@ -190,7 +204,9 @@ class SpikeCoding(nn.Module, ABC):
     def intensities(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch input"]:
         if x.shape[1:] != self.shape:
             expected = ", ".join(map(str, ("batch", *self.shape)))
-            raise InputError(f"inputs must have the shape [{expected}] that the model was made for", got=f"{list(x.shape)}")
+            raise InputError(
+                f"inputs must have the shape [{expected}] that the model was made for", got=f"{list(x.shape)}"
+            )
         return ((x.to(self.low.dtype) - self.low) / (self.high - self.low)).clamp(0, 1).flatten(1)
 
     @abstractmethod
@@ -226,7 +242,11 @@ class Latency(SpikeCoding):
         return torch.cat([fired[:1], fired.diff(dim=0)])
 
 
-CODINGS: dict[CodingName, type[Current] | type[Poisson] | type[Latency]] = {"current": Current, "poisson": Poisson, "latency": Latency}
+CODINGS: dict[CodingName, type[Current] | type[Poisson] | type[Latency]] = {
+    "current": Current,
+    "poisson": Poisson,
+    "latency": Latency,
+}
 
 
 SIZES = {

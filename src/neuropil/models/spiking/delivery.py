@@ -23,7 +23,9 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
     rows = wires.rows[wires.row_first[connection] + team.member :]
     targets = wires.targets[wires.target_first[connection] :]
     own = slice(begins(size, team.member, team), begins(size, team.member + 1, team))
-    counted = rule < 0 and wires.kind[connection] == SAME and many_arrive(connection, slot, groups, neurons, wires, team)
+    counted = (
+        rule < 0 and wires.kind[connection] == SAME and many_arrive(connection, slot, groups, neurons, wires, team)
+    )
     for member in range(team.members if then >= 0 else 0):
         begin = groups.first[source] + begins(groups.size[source], member, team)
         fired = neurons.recent[slot, begin : begin + neurons.counts[slot, source, member]]
@@ -53,7 +55,10 @@ def many_arrive(connection, slot, groups, neurons, wires, team):
     source = wires.source[connection]
     rows = wires.rows[wires.row_first[connection] :]
     num_synapses = rows[groups.size[source] * team.members] - rows[0]
-    return 4 * neurons.counts[slot, source].sum() * num_synapses > groups.size[source] * groups.size[wires.target[connection]]
+    return (
+        4 * neurons.counts[slot, source].sum() * num_synapses
+        > groups.size[source] * groups.size[wires.target[connection]]
+    )
 
 
 @compiled_inside

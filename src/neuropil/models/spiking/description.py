@@ -36,7 +36,9 @@ class Source:
 
 
 class STDP(Config):
-    potentiation: float = option(0.01, "A₊: what a pair adds to a weight when the target fires right after the spike arrives", low=0)
+    potentiation: float = option(
+        0.01, "A₊: what a pair adds to a weight when the target fires right after the spike arrives", low=0
+    )
     depression: float = option(0.0105, "A₋: what a pair takes away when the target has fired right before", low=0)
     tau_plus: float = option(20.0, "time constant τ₊ of potentiation (ms)")
     tau_minus: float = option(20.0, "time constant τ₋ of depression (ms)")
@@ -46,10 +48,13 @@ class STDP(Config):
     def validate(self) -> None:
         if not (self.tau_plus > 0 and self.tau_minus > 0):
             raise InputError(
-                "tau_plus and tau_minus must be times above 0 ms", got=f"tau_plus={self.tau_plus:g}, tau_minus={self.tau_minus:g}"
+                "tau_plus and tau_minus must be times above 0 ms",
+                got=f"tau_plus={self.tau_plus:g}, tau_minus={self.tau_minus:g}",
             )
         if not self.low <= self.high:
-            raise InputError("the smallest weight must not be above the largest", got=f"low={self.low:g}, high={self.high:g}")
+            raise InputError(
+                "the smallest weight must not be above the largest", got=f"low={self.low:g}, high={self.high:g}"
+            )
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,9 @@ class Network:
             size = self.neurons(probe.group).size
             for neuron in probe.neurons:
                 if not 0 <= neuron < size:
-                    raise InputError(f"a probe of {probe.group!r} watches neurons from 0 to {size - 1}", got=f"{neuron}")
+                    raise InputError(
+                        f"a probe of {probe.group!r} watches neurons from 0 to {size - 1}", got=f"{neuron}"
+                    )
 
     @property
     def num_neurons(self) -> int:
@@ -129,7 +136,11 @@ class Network:
         for group in self.groups:
             if group.name == name:
                 return group
-        raise InputError("a group must be one of the network's", got=f"{name!r}", fix=nearest(name, [group.name for group in self.groups]))
+        raise InputError(
+            "a group must be one of the network's",
+            got=f"{name!r}",
+            fix=nearest(name, [group.name for group in self.groups]),
+        )
 
     def neurons(self, name: str) -> Group:
         group = self.find(name)
@@ -148,13 +159,21 @@ def _require_group(group: Group | Source, names: Sequence[str]) -> None:
         raise InputError(f"the group {group.name!r} must have at least one neuron", got=f"{group.size}")
     if isinstance(group, Group):
         if isinstance(group.start, np.ndarray | Tensor) and tuple(group.start.shape) != (group.size,):
-            raise InputError(f"the first voltages of {group.name!r} must be {group.size}, one for each neuron", got=_shape(group.start))
+            raise InputError(
+                f"the first voltages of {group.name!r} must be {group.size}, one for each neuron",
+                got=_shape(group.start),
+            )
     elif group.spikes is not None:
         times, cells = group.spikes
         if tuple(times.shape) != tuple(cells.shape) or len(times.shape) != 1:
-            raise InputError(f"the spikes of {group.name!r} must have a time and a cell each", got=f"{_shape(times)} and {_shape(cells)}")
+            raise InputError(
+                f"the spikes of {group.name!r} must have a time and a cell each",
+                got=f"{_shape(times)} and {_shape(cells)}",
+            )
         if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < group.size:
-            raise InputError(f"the cells of {group.name!r} are numbers from 0 to {group.size - 1}", got=f"{_outside(cells)}")
+            raise InputError(
+                f"the cells of {group.name!r} are numbers from 0 to {group.size - 1}", got=f"{_outside(cells)}"
+            )
         if len(times) and not (float(times.min()) > 0 and math.isfinite(float(times.max()))):
             raise InputError(f"the spikes of {group.name!r} must have times after 0 ms", got=f"{float(times.min()):g}")
     elif not 0 <= group.rate < math.inf:
@@ -165,7 +184,9 @@ def _require_connection(connection: Connection, source: Group | Source, target: 
     name, sizes = connection.name, (source.size, target.size)
     given = [key for key in ("probability", "fan_in", "pairs") if getattr(connection, key) is not None]
     if len(given) > 1:
-        raise InputError(f"{name} is made by a probability, a fan_in or pairs", got=" and ".join(given), fix="give one of them")
+        raise InputError(
+            f"{name} is made by a probability, a fan_in or pairs", got=" and ".join(given), fix="give one of them"
+        )
     if connection.probability is not None and not 0 <= connection.probability <= 1:
         raise InputError(f"the probability of {name} must be from 0 to 1", got=f"{connection.probability:g}")
     most = source.size - (source is target)
@@ -181,7 +202,10 @@ def _require_connection(connection: Connection, source: Group | Source, target: 
 
 def _require_pairs(name: str, pairs: tuple[Numbers, Numbers], sizes: tuple[int, int]) -> None:
     if tuple(pairs[0].shape) != tuple(pairs[1].shape) or len(pairs[0].shape) != 1:
-        raise InputError(f"the pairs of {name} must have a source and a target each", got=f"{_shape(pairs[0])} and {_shape(pairs[1])}")
+        raise InputError(
+            f"the pairs of {name} must have a source and a target each",
+            got=f"{_shape(pairs[0])} and {_shape(pairs[1])}",
+        )
     for side, neurons, size in zip(("sources", "targets"), pairs, sizes, strict=True):
         if len(neurons) and not 0 <= int(neurons.min()) <= int(neurons.max()) < size:
             raise InputError(f"the {side} of {name} are numbers from 0 to {size - 1}", got=f"{_outside(neurons)}")
@@ -192,7 +216,11 @@ def _require_weight(connection: Connection, sizes: tuple[int, int]) -> None:
     if isinstance(weight, np.ndarray | Tensor):
         wanted = sizes if connection.pairs is None else tuple(connection.pairs[0].shape)
         if connection.probability is not None or connection.fan_in is not None:
-            raise InputError(f"random synapses of {name} must have one weight", got=_shape(weight), fix="give pairs with a weight each")
+            raise InputError(
+                f"random synapses of {name} must have one weight",
+                got=_shape(weight),
+                fix="give pairs with a weight each",
+            )
         if tuple(weight.shape) != wanted:
             raise InputError(f"the weights of {name} must be {'×'.join(map(str, wanted))}", got=_shape(weight))
     smallest, largest = (float(weight), float(weight)) if isinstance(weight, int | float) else _range(weight)
@@ -201,7 +229,8 @@ def _require_weight(connection: Connection, sizes: tuple[int, int]) -> None:
     rule = connection.stdp
     if rule is not None and not rule.low <= smallest <= largest <= rule.high:
         raise InputError(
-            f"plastic weights of {name} must be within {rule.low:g} and {rule.high:g}", got=f"weights from {smallest:g} to {largest:g}"
+            f"plastic weights of {name} must be within {rule.low:g} and {rule.high:g}",
+            got=f"weights from {smallest:g} to {largest:g}",
         )
 
 
@@ -225,7 +254,9 @@ def _require_input(each: Poisson | Current, target: Group) -> None:
 
 def _require_tau(name: str, tau: float | None) -> None:
     if tau is not None and not 0 < tau < math.inf:
-        raise InputError(f"the tau of {name} must be a time above 0 ms", got=f"{tau:g}", fix="leave it out for delta synapses")
+        raise InputError(
+            f"the tau of {name} must be a time above 0 ms", got=f"{tau:g}", fix="leave it out for delta synapses"
+        )
 
 
 def _shape(array: Numbers) -> str:

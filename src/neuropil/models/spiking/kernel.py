@@ -156,7 +156,9 @@ def run(first_step, num_steps, groups, neurons, ports, wires, plastic, drives, w
             fired, num_fired = neurons.recent[slot, first + low : first + high], 0
             for begin in range(low, high, BLOCK):
                 end = min(begin + BLOCK, high)
-                num_fired += advance(fired[num_fired:], group, begin, end, step, groups, neurons, ports, drives, drawn, events)
+                num_fired += advance(
+                    fired[num_fired:], group, begin, end, step, groups, neurons, ports, drives, drawn, events
+                )
             neurons.counts[slot, group, team.member] = num_fired
             while count + num_fired > len(spike_steps):
                 spike_steps, spike_neurons = doubled(spike_steps), doubled(spike_neurons)

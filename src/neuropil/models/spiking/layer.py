@@ -115,7 +115,16 @@ class Fired(torch.autograd.Function):
         number = current.dtype.type  # a constant of more digits would turn every number of the loops into one of more
         neuron = Constants(*(number(each) if isinstance(each, float) else each for each in firing.neuron))
         slope = firing.slope / firing.size
-        forwards(current, kicks, number(firing.size), neuron, number(slope / 2), number(math.pi * slope / 2), rows(spikes), rows(slopes))
+        forwards(
+            current,
+            kicks,
+            number(firing.size),
+            neuron,
+            number(slope / 2),
+            number(math.pi * slope / 2),
+            rows(spikes),
+            rows(slopes),
+        )
         ctx.save_for_backward(spikes, slopes)
         ctx.firing, ctx.shape = firing, drive.shape
         return spikes
@@ -123,12 +132,25 @@ class Fired(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         if torch.is_grad_enabled():
-            raise InputError("the gradient that stands in for that of a spike has none itself", got="create_graph=True", fix="leave it out")
+            raise InputError(
+                "the gradient that stands in for that of a spike has none itself",
+                got="create_graph=True",
+                fix="leave it out",
+            )
         spikes, slopes = ctx.saved_tensors
         by_drive, decay = spikes.new_zeros(ctx.shape), ctx.firing.neuron.decay
         current, kicks = current_and_kicks(by_drive)
         number = current.dtype.type
-        backwards(rows(gradients[0]), rows(spikes), rows(slopes), number(ctx.firing.size), number(decay), number(1 - decay), current, kicks)
+        backwards(
+            rows(gradients[0]),
+            rows(spikes),
+            rows(slopes),
+            number(ctx.firing.size),
+            number(decay),
+            number(1 - decay),
+            current,
+            kicks,
+        )
         return by_drive, None
 
 

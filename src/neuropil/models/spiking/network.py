@@ -128,7 +128,8 @@ class Simulator:
         usual = torch.get_num_threads() if network.num_neurons >= FEW_NEURONS else 1
         self.members = usual if threads is None else threads
         self._synapses = [
-            packing.draw_synapses(network, each, mix(seed, "synapses", place)) for place, each in enumerate(network.connections)
+            packing.draw_synapses(network, each, mix(seed, "synapses", place))
+            for place, each in enumerate(network.connections)
         ]
         self._ports, ports = packing.pack_ports(network, dt)
         self._wires = packing.pack_wires(network, self._synapses, ports, dt, self.members)
@@ -146,7 +147,9 @@ class Simulator:
         """Refuse steps that are too long for the network, and times that are too short for a step, before any work is done."""
         packing.require_dt(network, dt)
         if not dt <= duration * (1 + 1e-9) < math.inf:
-            raise InputError("duration must be a time of at least one step", got=f"{duration:g} ms in steps of {dt:g} ms")
+            raise InputError(
+                "duration must be a time of at least one step", got=f"{duration:g} ms in steps of {dt:g} ms"
+            )
 
     @property
     def time(self) -> float:
@@ -209,7 +212,8 @@ class Simulator:
         for group, signal in zip(self.network.groups, self._signals, strict=True):
             if signal.size and len(signal) < self.step + num_steps:
                 raise InputError(
-                    f"the changing current to {group.name!r} must last for {self.step + num_steps:,} steps", got=f"{len(signal):,}"
+                    f"the changing current to {group.name!r} must last for {self.step + num_steps:,} steps",
+                    got=f"{len(signal):,}",
                 )
 
     def _new_watch(self, num_steps: int) -> kernel.Watch:
@@ -217,7 +221,8 @@ class Simulator:
         wanted = [(probe.group, neuron) for probe in self.network.probes for neuron in probe.neurons]
         neurons = np.array([first[name] + neuron for name, neuron in wanted], np.int64)
         limits = {
-            group.name: [group.size * (member + 1) // self.members for member in range(self.members)] for group in self.network.groups
+            group.name: [group.size * (member + 1) // self.members for member in range(self.members)]
+            for group in self.network.groups
         }
         owners = np.array([np.searchsorted(limits[name], neuron, side="right") for name, neuron in wanted], np.int64)
         places = np.argsort(owners, kind="stable")
@@ -228,7 +233,10 @@ class Simulator:
         """Of all probes of a group together, in their order."""
         names = [probe.group for probe in self.network.probes for _ in probe.neurons]
         found = torch.from_numpy(watch.voltages).T
-        return {name: found[:, [place for place, other in enumerate(names) if other == name]] for name in dict.fromkeys(names)}
+        return {
+            name: found[:, [place for place, other in enumerate(names) if other == name]]
+            for name in dict.fromkeys(names)
+        }
 
     def _spikes(self, place: int, steps: Int32[np.ndarray, " spike"], neurons: Int32[np.ndarray, " spike"]) -> Spikes:
         first, size = self._groups.first[place], self._groups.size[place]
@@ -237,10 +245,14 @@ class Simulator:
         return Spikes(times, torch.from_numpy(neurons[own] - first).long())
 
 
-def in_order(found: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[Int32[np.ndarray, " spike"], Int32[np.ndarray, " spike"]]:
+def in_order(
+    found: Sequence[tuple[np.ndarray, np.ndarray]],
+) -> tuple[Int32[np.ndarray, " spike"], Int32[np.ndarray, " spike"]]:
     """The spikes of all members by step and then by neuron."""
     if len(found) == 1:
         return found[0][0], found[0][1]
     steps, neurons = (np.concatenate([part[side] for part in found]) for side in (0, 1))
-    order = np.argsort((steps.astype(np.int64) << 32) + neurons, kind="stable")  # some runs that are sorted already: merging them is quick
+    order = np.argsort(
+        (steps.astype(np.int64) << 32) + neurons, kind="stable"
+    )  # some runs that are sorted already: merging them is quick
     return steps[order], neurons[order]

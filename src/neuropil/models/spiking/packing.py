@@ -27,16 +27,23 @@ def require_dt(network: Network, dt: float) -> None:
     limits |= {f"the tau of {each.name}": each.tau for each in network.connections if each.tau is not None}
     poisson = [each for each in network.inputs if isinstance(each, Poisson)]
     limits |= {f"the tau of Poisson input to {each.target!r}": each.tau for each in poisson if each.tau is not None}
-    limits |= {f"{MOST_EVENTS} spikes a step to {each.target!r}": 1000 * MOST_EVENTS / each.rate for each in poisson if each.rate}
+    limits |= {
+        f"{MOST_EVENTS} spikes a step to {each.target!r}": 1000 * MOST_EVENTS / each.rate
+        for each in poisson
+        if each.rate
+    }
     sources = [group for group in network.groups if isinstance(group, Source) and group.rate]
     limits |= {f"one spike a step of {group.name!r}": 1000 / group.rate for group in sources}
     rule = min(limits, key=lambda name: limits[name])
     if not 0 < dt <= limits[rule]:
-        raise InputError("dt must be a time above 0 ms and not too long", got=f"{dt:g}", fix=f"at most {limits[rule]:g}, for {rule}")
+        raise InputError(
+            "dt must be a time above 0 ms and not too long", got=f"{dt:g}", fix=f"at most {limits[rule]:g}, for {rule}"
+        )
     for connection in network.connections:
         if abs(connection.delay / dt - round(connection.delay / dt)) > 1e-6:
             raise InputError(
-                f"the delay of {connection.name} must be a whole number of steps", got=f"{connection.delay:g} ms in steps of {dt:g} ms"
+                f"the delay of {connection.name} must be a whole number of steps",
+                got=f"{connection.delay:g} ms in steps of {dt:g} ms",
             )
 
 
@@ -50,7 +57,9 @@ def draw_synapses(network: Network, connection: Connection, seed: int) -> Synaps
     dtype = np.float32 if connection.stdp is None else np.float64
     if connection.pairs is not None:
         sources, targets = (array(neurons).astype(np.int64) for neurons in connection.pairs)
-        weight = connection.weight if isinstance(connection.weight, int | float) else array(connection.weight).astype(dtype)
+        weight = (
+            connection.weight if isinstance(connection.weight, int | float) else array(connection.weight).astype(dtype)
+        )
         synapses = wiring.paired(sources, targets, weight, source.size)
     elif not isinstance(connection.weight, int | float):
         synapses = wiring.dense(array(connection.weight).astype(dtype))
@@ -95,7 +104,9 @@ def gain(dt: float, tau: float, tau_m: float) -> float:
     return dt / tau_m * math.exp(-dt / tau_m) * (math.expm1(x) / x if x else 1.0)
 
 
-def pack_wires(network: Network, synapses: Sequence[Synapses], ports: Mapping[PortKey, int], dt: float, members: int) -> kernel.Wires:
+def pack_wires(
+    network: Network, synapses: Sequence[Synapses], ports: Mapping[PortKey, int], dt: float, members: int
+) -> kernel.Wires:
     numbers = {group.name: index for index, group in enumerate(network.groups)}
     rows = [
         wiring.shared_rows(each, network.find(connection.target).size, members)
@@ -114,7 +125,9 @@ def pack_wires(network: Network, synapses: Sequence[Synapses], ports: Mapping[Po
         integers(numbers[connection.target] for connection in network.connections),
         integers(ports[connection.target, connection.tau] for connection in network.connections),
         integers(round(connection.delay / dt) for connection in network.connections),
-        floats(each.scale / (connection.tau or 1.0) for each, connection in zip(synapses, network.connections, strict=True)),
+        floats(
+            each.scale / (connection.tau or 1.0) for each, connection in zip(synapses, network.connections, strict=True)
+        ),
         integers(-1 if connection.stdp is None else next(plastic) for connection in network.connections),
         row_first[:-1],
         target_first[:-1],
@@ -126,7 +139,11 @@ def pack_wires(network: Network, synapses: Sequence[Synapses], ports: Mapping[Po
 
 
 def pack_plastic(network: Network, synapses: Sequence[Synapses], dt: float, members: int) -> plasticity.Plastic:
-    chosen = [(each, rule, made) for each, made in zip(network.connections, synapses, strict=True) if (rule := each.stdp) is not None]
+    chosen = [
+        (each, rule, made)
+        for each, made in zip(network.connections, synapses, strict=True)
+        if (rule := each.stdp) is not None
+    ]
     rules: list[STDP] = [rule for _, rule, _ in chosen]
     columns = [wiring.by_target(made, network.find(each.target).size) for each, _, made in chosen]
     before = starts(network.find(each.source).size for each, _, _ in chosen)
@@ -172,10 +189,14 @@ def poisson_table(mean: float) -> np.ndarray:
     chances = np.exp(k * math.log(mean) - mean - logarithms) if mean else (k == 0).astype(float)
     table = np.round(np.cumsum(chances) * 2.0**32)
     table = table[table < 2.0**32].astype(np.uint32)
-    return np.pad(table, (0, -len(table) % 4), constant_values=2**32 - 1)  # the last of 2³² values is all that lies beyond the table
+    return np.pad(
+        table, (0, -len(table) % 4), constant_values=2**32 - 1
+    )  # the last of 2³² values is all that lies beyond the table
 
 
-def pack_groups(network: Network, signals: Sequence[np.ndarray], given: Sequence[np.ndarray], dt: float) -> kernel.Groups:
+def pack_groups(
+    network: Network, signals: Sequence[np.ndarray], given: Sequence[np.ndarray], dt: float
+) -> kernel.Groups:
     groups = network.groups
     neurons = [group.neurons if isinstance(group, Group) else None for group in groups]
     random = [isinstance(group, Source) and group.spikes is None for group in groups]
@@ -202,7 +223,13 @@ def kind_of(group: Group | Source) -> int:
 
 
 def pack_neurons(
-    network: Network, signals: Sequence[np.ndarray], given: Sequence[np.ndarray], num_streams: int, dt: float, seed: int, members: int
+    network: Network,
+    signals: Sequence[np.ndarray],
+    given: Sequence[np.ndarray],
+    num_streams: int,
+    dt: float,
+    seed: int,
+    members: int,
 ) -> kernel.Neurons:
     number = network.num_neurons
     num_slots = max((round(connection.delay / dt) for connection in network.connections), default=0) + 2
@@ -249,7 +276,9 @@ def constant_targets(group: Group | Source, network: Network) -> Float64[np.ndar
 
 def changing_input(group: Group | Source, network: Network) -> Float64[np.ndarray, "step neuron"]:
     """The sum of all inputs that change, for as many steps as the shortest has; nothing without any."""
-    changing = [amount for amount in currents(group, network) if not isinstance(amount, int | float) and amount.ndim == 2]
+    changing = [
+        amount for amount in currents(group, network) if not isinstance(amount, int | float) and amount.ndim == 2
+    ]
     steps = min(map(len, changing), default=0)
     return sum((amount[:steps] for amount in changing), start=np.zeros((steps, 1)))
 

@@ -52,7 +52,9 @@ def fade(rule, connection, groups, wires, plastic, team):
     for i in range(len(before)):
         before[i] = before[i] * plastic.decay_plus[rule] if before[i] > TINY else 0.0
     first = plastic.after_first[rule]
-    after = plastic.after[first + begins(num_targets, team.member, team) : first + begins(num_targets, team.member + 1, team)]
+    after = plastic.after[
+        first + begins(num_targets, team.member, team) : first + begins(num_targets, team.member + 1, team)
+    ]
     for i in range(len(after)):
         after[i] = after[i] * plastic.decay_minus[rule] if after[i] > TINY else 0.0
 
@@ -81,7 +83,9 @@ def potentiate(rule, connection, step, groups, neurons, wires, plastic, team):
         neuron = neurons.recent[slot, index]
         for k in range(first + columns[neuron], first + columns[neuron + 1]):
             synapse = plastic.synapses[k]
-            weights[synapse] = min(weights[synapse] + plastic.potentiation[rule] * before[plastic.sources[k]], plastic.high[rule])
+            weights[synapse] = min(
+                weights[synapse] + plastic.potentiation[rule] * before[plastic.sources[k]], plastic.high[rule]
+            )
         plastic.after[plastic.after_first[rule] + neuron] += 1.0
 
 

@@ -53,7 +53,10 @@ def dense(weights: Float[np.ndarray, "source target"], scale: float = 1.0) -> Sy
 
 
 def paired(
-    sources: Int64[np.ndarray, " synapse"], targets: Int64[np.ndarray, " synapse"], weight: float | np.ndarray, num_sources: int
+    sources: Int64[np.ndarray, " synapse"],
+    targets: Int64[np.ndarray, " synapse"],
+    weight: float | np.ndarray,
+    num_sources: int,
 ) -> Synapses:
     order = np.lexsort((targets, sources))
     rows = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=num_sources))])
@@ -62,13 +65,17 @@ def paired(
     return Synapses(SAME, rows, targets[order].astype(np.uint32), NO_WEIGHTS, weight)
 
 
-def random(num_sources: int, num_targets: int, probability: float, *, others: bool, weight: float, seed: int) -> Synapses:
+def random(
+    num_sources: int, num_targets: int, probability: float, *, others: bool, weight: float, seed: int
+) -> Synapses:
     """Each pair with this probability; `others` if the groups are one and no neuron may be connected with itself."""
     rows, targets = random_rows(num_sources, num_targets, probability, others, np.uint64(seed))
     return Synapses(SAME, rows, targets, NO_WEIGHTS, weight)
 
 
-def random_fan_in(num_sources: int, num_targets: int, fan_in: int, *, others: bool, weight: float, seed: int) -> Synapses:
+def random_fan_in(
+    num_sources: int, num_targets: int, fan_in: int, *, others: bool, weight: float, seed: int
+) -> Synapses:
     """As many different sources for each target neuron."""
     rows, targets = random_columns(num_sources, num_targets, fan_in, others, np.uint64(seed))
     return Synapses(SAME, rows, targets, NO_WEIGHTS, weight)

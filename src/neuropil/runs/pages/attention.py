@@ -33,7 +33,11 @@ def write_attention(run: Run, text: str) -> tuple[Path, list[str]]:
     trained = _require_reader(run)
     maps = self_attention(trained, tokens_of(trained, text))
     path = run.folder / "attention.html"
-    write_alignments(path, [Alignment(maps, text if len(text) <= 80 else f"{text[:79]}…")], f"neuropil · attention of {run.folder.name}")
+    write_alignments(
+        path,
+        [Alignment(maps, text if len(text) <= 80 else f"{text[:79]}…")],
+        f"neuropil · attention of {run.folder.name}",
+    )
     heads = sum(len(attention.weights) for attention in maps)
     return path, [f"{len(maps)} layers with {heads} heads over {len(maps[0].keys)} tokens."]
 
@@ -64,7 +68,9 @@ def write_neighbours(run: Run, text: str) -> tuple[Path, list[str]]:
     trained = run.trained
     embedding = embedding_of(trained.model)
     if not isinstance(trained, Tokenized) or embedding is None:
-        raise RunError(f"{run.folder} must hold a model with an embedding of tokens", got=f"a run of {run.name}", fix=READS_TEXTS)
+        raise RunError(
+            f"{run.folder} must hold a model with an embedding of tokens", got=f"a run of {run.name}", fix=READS_TEXTS
+        )
     tokens = list(dict.fromkeys(trained.tokenizer.encode([text])[0]))
     if not tokens:
         raise InputError("neighbours are looked for of one token or more", got=f"{text!r}")
@@ -73,15 +79,19 @@ def write_neighbours(run: Run, text: str) -> tuple[Path, list[str]]:
         found = neighbours(embedding, token, NEIGHBOURS)
         names = [shown(name) for name in trained.tokenizer.tokens([token, *(other.token for other in found)])]
         rows += [
-            [names[0] if place == 0 else "", name, other.cosine] for place, (name, other) in enumerate(zip(names[1:], found, strict=True))
+            [names[0] if place == 0 else "", name, other.cosine]
+            for place, (name, other) in enumerate(zip(names[1:], found, strict=True))
         ]
-        sentences.append(f"{names[0]}: {', '.join(f'{name} {other.cosine:.2f}' for name, other in zip(names[1:], found, strict=True))}")
-    words = (
-        "Tokens whose learned vectors point the same way: 1 is the same direction, 0 a right angle. What comes in alike is treated alike."
-    )
+        sentences.append(
+            f"{names[0]}: {', '.join(f'{name} {other.cosine:.2f}' for name, other in zip(names[1:], found, strict=True))}"
+        )
+    words = "Tokens whose learned vectors point the same way: 1 is the same direction, 0 a right angle. What comes in alike is treated alike."
     path = run.folder / "neighbours.html"
     sections = [Section("Nearest tokens", [Text(words), Table(["token", "neighbour", "cosine"], rows)])]
-    write_report(path, Report(f"neuropil · neighbours in {run.folder.name}", "Which tokens the embedding takes for alike.", sections))
+    write_report(
+        path,
+        Report(f"neuropil · neighbours in {run.folder.name}", "Which tokens the embedding takes for alike.", sections),
+    )
     return path, sentences
 
 
@@ -91,5 +101,9 @@ def write_neighbours(run: Run, text: str) -> tuple[Path, list[str]]:
 def _require_reader(run: Run) -> Tokenized:
     trained = run.trained
     if not isinstance(trained, Tokenized) or not isinstance(trained.model, GPT2 | BERT | MaskedBERT | BERTClassifier):
-        raise RunError(f"{run.folder} must hold a model that reads a text by attention", got=f"a run of {run.name}", fix=READS_TEXTS)
+        raise RunError(
+            f"{run.folder} must hold a model that reads a text by attention",
+            got=f"a run of {run.name}",
+            fix=READS_TEXTS,
+        )
     return trained

@@ -34,13 +34,19 @@ def write_gates(run: Run, text: str) -> tuple[Path, list[str]]:
     """A page on the gates of a run while it reads `text`: its path, and what it says in words."""
     trained = run.trained
     if not isinstance(trained, Readable):
-        raise RunError(f"{run.folder} must hold a recurrent model that reads texts", got=f"a run of {run.name}", fix="train an lstm")
+        raise RunError(
+            f"{run.folder} must hold a recurrent model that reads texts",
+            got=f"a run of {run.name}",
+            fix="train an lstm",
+        )
     watched = watch(trained, text)
     longest = max(len(each.tokens) for each in watched)
     sample = held_out_text(run) if longest < LEAST_FOR_TIES else ""
     studied = watch(trained, sample) if len(sample) > longest else watched
     tied = {each.name: ties(each.gates, properties_of(each.tokens)) for each in studied}
-    sections = [section for each in watched for section in gate_sections(each, tied.get(each.name, []), len(studied[0].tokens))]
+    sections = [
+        section for each in watched for section in gate_sections(each, tied.get(each.name, []), len(studied[0].tokens))
+    ]
     summary = f"What the cells of {run.folder.name} did while they read {longest:,} tokens."
     path = run.folder / "gates.html"
     write_report(path, Report(f"neuropil · gates of {run.folder.name}", summary, sections))

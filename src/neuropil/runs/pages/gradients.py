@@ -19,14 +19,18 @@ def write_gradients(run: Run) -> tuple[Path, list[str]]:
     """Gradient norms of a trained model on one batch of its training data: the page's path, and what it says in words."""
     experiment = run.experiment()
     if not isinstance(experiment, Teaching):
-        raise RunError(f"{run.folder} must hold a model for this", got=f"a run of {run.name}, which only makes a report")
+        raise RunError(
+            f"{run.folder} must hold a model for this", got=f"a run of {run.name}, which only makes a report"
+        )
     load_model(run.weights, experiment.model)
     batch = next(experiment.training_batches.epoch(0))
     experiment.model.train()
     profile = profile_gradients(experiment.model, lambda: experiment.learner.phases()[0].loss(batch))
     sentences = diagnose(profile)
     rows = [[layer.name, layer.parameter_norm, layer.gradient_norm] for layer in profile.layers]
-    figure = Picture.of(pictures.gradient_flow({run.name: profile}), alt="gradient norm of each layer, from the input to the output")
+    figure = Picture.of(
+        pictures.gradient_flow({run.name: profile}), alt="gradient norm of each layer, from the input to the output"
+    )
     page = Report(
         f"neuropil · gradients of {run.folder.name}",
         "How strongly one batch of training data pulls on each layer.",
@@ -48,4 +52,6 @@ def execution_table(name: str, seed: int, options: Mapping[str, Any]) -> tuple[l
         raise InputError("only the execution of one model can be explained", got=f"{name}, which is a study of several")
     batch = next(experiment.training_batches.epoch(0))
     found = explain(experiment.model, lambda: experiment.learner.phases()[0].loss(batch))
-    return ["cell", "kind", "steps", "way", "because"], [[each.cell, each.kind, f"{each.steps:,}", each.way, each.reason] for each in found]
+    return ["cell", "kind", "steps", "way", "because"], [
+        [each.cell, each.kind, f"{each.steps:,}", each.way, each.reason] for each in found
+    ]

@@ -68,7 +68,9 @@ class Norm(NamedTuple):
     epsilon: np.float32
 
     def __call__(self, x: Float[Tensor, "time width"]) -> Float[Tensor, "time width"]:
-        return F.layer_norm(x, x.shape[-1:], torch.from_numpy(self.weight), torch.from_numpy(self.bias), float(self.epsilon))
+        return F.layer_norm(
+            x, x.shape[-1:], torch.from_numpy(self.weight), torch.from_numpy(self.bias), float(self.epsilon)
+        )
 
 
 class Layer(NamedTuple):
@@ -122,7 +124,11 @@ class FastDecoder:
         self.layers = [packed_layer(block, precision) for block in model.blocks]
         self.norm = packed_norm(model.norm)
         self.output = self.tokens if model.config.tied else packed(model.output, precision)
-        widest = 0 if precision == "float32" else max(matrix.weights.size for layer in self.layers for matrix in layer.matrices)
+        widest = (
+            0
+            if precision == "float32"
+            else max(matrix.weights.size for layer in self.layers for matrix in layer.matrices)
+        )
         self._wide = torch.empty(widest)
         self._kernel: ModuleType | None = None
         try:
@@ -173,20 +179,33 @@ class FastDecoder:
         """By the kernel, to the logits."""
         kernel, config = cast(ModuleType, self._kernel), self.config
         x = (self.tokens.widened(slice(token, token + 1))[0] + self.positions[state.length]).numpy()
-        room = Room(*(np.empty(size, np.float32) for size in (3 * config.width, config.width, config.feed_forward, config.vocabulary)))
+        room = Room(
+            *(
+                np.empty(size, np.float32)
+                for size in (3 * config.width, config.width, config.feed_forward, config.vocabulary)
+            )
+        )
         activation = kernel.ACTIVATIONS[config.activation]
-        team_of(threads).run(kernel.step, x, self._listed, state.listed, self.norm, self.output, room, state.length, activation)
+        team_of(threads).run(
+            kernel.step, x, self._listed, state.listed, self.norm, self.output, room, state.length, activation
+        )
         state.length += 1
         return torch.from_numpy(room.logits)[None]
 
     def _go_without_kernel(self, error: Exception) -> None:
         """Weights that were rounded are widened at once and for good: to do it for every token would be slower than the plain path."""
-        warnings.warn(f"decoding is slower than it could be, because its kernel cannot be compiled: {error}", RuntimeWarning, stacklevel=3)
+        warnings.warn(
+            f"decoding is slower than it could be, because its kernel cannot be compiled: {error}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
         self._kernel = None
         self.tokens = widened(self.tokens)
         self.output = self.tokens if self.config.tied else widened(self.output)
         self.layers = [
-            layer._replace(**{name: widened(getattr(layer, name)) for name in ("projection", "output", "inner", "outer")})
+            layer._replace(
+                **{name: widened(getattr(layer, name)) for name in ("projection", "output", "inner", "outer")}
+            )
             for layer in self.layers
         ]
 
@@ -199,10 +218,14 @@ class FastDecoder:
             raise InputError("a step reads at least one token", got="none")
         low, high = tokens.aminmax()
         if low < 0 or high >= self.config.vocabulary:
-            raise InputError(f"tokens are numbers from 0 to {self.config.vocabulary - 1}", got=f"{int(low if low < 0 else high)}")
+            raise InputError(
+                f"tokens are numbers from 0 to {self.config.vocabulary - 1}", got=f"{int(low if low < 0 else high)}"
+            )
         length = state.length + tokens.shape[1]
         if length > self.config.context:
-            raise InputError(f"this model sees {self.config.context} tokens at once", got=f"{length}", fix="shorten the text")
+            raise InputError(
+                f"this model sees {self.config.context} tokens at once", got=f"{length}", fix="shorten the text"
+            )
 
 
 def packed(module: nn.Linear | nn.Embedding, precision: str) -> Matrix:
@@ -257,16 +280,28 @@ def require_precision(precision: str) -> None:
             fix="processors compute with it slowly, and what exceeds 65504 is lost; bfloat16 is as small",
         )
     if precision not in get_args(Precision):
-        raise InputError("precision must be float32, bfloat16 or int8", got=precision, fix=nearest(precision, get_args(Precision)))
+        raise InputError(
+            "precision must be float32, bfloat16 or int8", got=precision, fix=nearest(precision, get_args(Precision))
+        )
 
 
 def require_readable(model: GPT2, precision: str) -> None:
     weight = model.tokens.weight
     if weight.device.type != "cpu":
-        raise InputError("FastDecoder reads the processor's memory", got=f"a model on {weight.device}", fix="move it there by model.cpu()")
+        raise InputError(
+            "FastDecoder reads the processor's memory",
+            got=f"a model on {weight.device}",
+            fix="move it there by model.cpu()",
+        )
     if precision == "float32" and weight.dtype != torch.float32:
         name = str(weight.dtype).removeprefix("torch.")
-        raise InputError("precision float32 takes the model's weights as they are", got=f"a model in {name}", fix="use model.float()")
+        raise InputError(
+            "precision float32 takes the model's weights as they are", got=f"a model in {name}", fix="use model.float()"
+        )
     masked = [number for number, block in enumerate(model.blocks) if block.attention.head_mask is not None]
     if masked:
-        raise InputError("FastDecoder reads every head", got=f"a mask of heads in block {masked[0]}", fix="remove the mask, or the heads")
+        raise InputError(
+            "FastDecoder reads every head",
+            got=f"a mask of heads in block {masked[0]}",
+            fix="remove the mask, or the heads",
+        )

@@ -90,7 +90,12 @@ def linear(y, matrix, x, activation, team):
     apart = (len(mine) + STREAMS - 1) // STREAMS
     for row in range(mine.start, mine.start + apart):
         # The last stream may be shorter than the others; what it would read behind its end is not used.
-        rows = (row, min(row + apart, mine.stop - 1), min(row + 2 * apart, mine.stop - 1), min(row + 3 * apart, mine.stop - 1))
+        rows = (
+            row,
+            min(row + apart, mine.stop - 1),
+            min(row + 2 * apart, mine.stop - 1),
+            min(row + 3 * apart, mine.stop - 1),
+        )
         sums = dots(matrix.weights, rows, x)
         for stream in range(STREAMS):
             place = row + stream * apart

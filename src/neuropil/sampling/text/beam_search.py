@@ -34,7 +34,9 @@ def length_factor(length: int, penalty: float) -> float:
 
 
 @torch.no_grad()
-def greedy(step: Step, state: State, limits: Sequence[int], *, start: int, end: int, device: torch.device | str = "cpu") -> list[Written]:
+def greedy(
+    step: Step, state: State, limits: Sequence[int], *, start: int, end: int, device: torch.device | str = "cpu"
+) -> list[Written]:
     """The most probable next token, again and again, in each row until it ends or has `limits[row]` tokens; then it is computed no more."""
     tokens: list[list[int]] = [[] for _ in limits]
     totals = torch.zeros(len(limits), device=device)
@@ -85,7 +87,9 @@ def beam(
     newest = (start if isinstance(start, Prompts) else Prompts.start(start, len(rows), device)).select(keep)
     while open_rows:
         log_probabilities = newest.read(step, state).float().log_softmax(-1)
-        best = log_probabilities.topk(min(width + 1, log_probabilities.shape[-1]), dim=-1)  # the end may be among them, and makes room
+        best = log_probabilities.topk(
+            min(width + 1, log_probabilities.shape[-1]), dim=-1
+        )  # the end may be among them, and makes room
         values, indices = best.values.tolist(), best.indices.tolist()
         parents: list[int] = []
         following: list[int] = []

@@ -29,7 +29,9 @@ class Choosing(Config):
     )
     top_k: int = option(0, "draw from this many of the likeliest tokens only; 0 for all", low=0)
     top_p: float = option(1.0, "draw from the fewest tokens that together are at least this probable", low=0, high=1)
-    min_p: float = option(0.0, "leave out tokens with less than this share of the likeliest one's probability", low=0, high=1)
+    min_p: float = option(
+        0.0, "leave out tokens with less than this share of the likeliest one's probability", low=0, high=1
+    )
     repetition_penalty: float = option(1.0, "above 1, what the text has already becomes less likely", low=0.01)
 
     @property
@@ -56,7 +58,11 @@ def choose(
 
 
 def left(
-    z: Float[Tensor, "row token"], choosing: Choosing, *, seen: Bool[Tensor, "row token"] | None = None, never: Sequence[int] = ()
+    z: Float[Tensor, "row token"],
+    choosing: Choosing,
+    *,
+    seen: Bool[Tensor, "row token"] | None = None,
+    never: Sequence[int] = (),
 ) -> Float[Tensor, "row token"]:
     """The logits that a token is drawn from: those of tokens that are left out are −∞."""
     if seen is not None and choosing.repetition_penalty != 1:
@@ -76,7 +82,9 @@ def left(
     return z
 
 
-def penalise(z: Float[Tensor, "row token"], seen: Bool[Tensor, "row token"], penalty: float) -> Float[Tensor, "row token"]:
+def penalise(
+    z: Float[Tensor, "row token"], seen: Bool[Tensor, "row token"], penalty: float
+) -> Float[Tensor, "row token"]:
     return torch.where(seen, torch.where(z < 0, z * penalty, z / penalty), z)
 
 
@@ -113,4 +121,6 @@ def draw(z: Float[Tensor, "row token"], generators: Sequence[torch.Generator]) -
 
 def require_choice(z: Float[Tensor, "row token"]) -> None:
     if not z.amax(-1).isfinite().all():
-        raise InputError("the model must expect some token next", got="logits that are no numbers, or none that may be drawn")
+        raise InputError(
+            "the model must expect some token next", got="logits that are no numbers, or none that may be drawn"
+        )

@@ -77,7 +77,9 @@ class Writing(Iterator[Drawn]):
         logits = self._read_prompts(rows) if rows else None
         while logits is not None:
             generators = [self.generators[row] for row in rows]
-            tokens = choose(logits, self.choosing, generators, seen=self._seen(rows, logits.shape[1]), never=self.never).tolist()
+            tokens = choose(
+                logits, self.choosing, generators, seen=self._seen(rows, logits.shape[1]), never=self.never
+            ).tolist()
             for row, token in zip(rows, tokens, strict=True):
                 if self.ended[row] is None:
                     yield self._note(row, token)

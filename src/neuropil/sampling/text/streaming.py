@@ -22,7 +22,9 @@ class Piece(NamedTuple):
     """Why nothing follows in this row, where nothing does."""
 
 
-def streamed(writing: Writing, decode: Decode, before: Sequence[Sequence[int]] = (), stops: Sequence[str] = ()) -> Iterator[Piece]:
+def streamed(
+    writing: Writing, decode: Decode, before: Sequence[Sequence[int]] = (), stops: Sequence[str] = ()
+) -> Iterator[Piece]:
     """The text of each row as it grows, without stop strings and end tokens. `before` are the prompts, a list of tokens for each."""
     require_stops(stops)
     prompts = [before[row // writing.samples] if before else () for row in range(len(writing.ended))]

@@ -40,7 +40,9 @@ PARTS = ("train", "validation", "test")
 
 
 class WordsConfig(Config):
-    tokens: Literal["words", "bpe", "characters"] = option("words", "what a caption is cut into; bpe learns frequent pieces of words")
+    tokens: Literal["words", "bpe", "characters"] = option(
+        "words", "what a caption is cut into; bpe learns frequent pieces of words"
+    )
     words: int = option(8_000, "tokens to tell apart, at most", low=8)
     max_tokens: int = option(64, "longer captions are left out of training, counted, and reported", low=3)
     beam: int = option(1, "how many beginnings of a caption to follow at once; 1 is greedy", low=1)
@@ -88,7 +90,9 @@ class CaptionWriter:
         data, _ = read_captions(paths[0], shape=self.model.config.shape, **self.columns)
         return score_captions(self.describe(data.pictures).texts, data.captions)
 
-    def describe(self, pictures: UInt8[Tensor, "picture channel height width"], *, beam_width: int | None = None) -> Captions:
+    def describe(
+        self, pictures: UInt8[Tensor, "picture channel height width"], *, beam_width: int | None = None
+    ) -> Captions:
         """One caption for each picture. A wider beam is slower and often a little better; without one, as the run was made."""
         texts, totals = list[str](), list[float]()
         for some in tracked(pictures.split(PICTURES_AT_ONCE), "Writing captions"):
@@ -107,11 +111,18 @@ class CaptionWriter:
             fed = torch.tensor([[START, *ids]], device=self._device)
             with torch.no_grad(), record(self.model, layers="attention") as tape:
                 self.model.hidden(picture[None].to(self._device), fed)
-            weights = rearrange(tape.attention["attention"][0, 0].cpu(), "word (row column) -> word row column", row=rows, column=columns)
+            weights = rearrange(
+                tape.attention["attention"][0, 0].cpu(),
+                "word (row column) -> word row column",
+                row=rows,
+                column=columns,
+            )
             found.append(([*self.tokenizer.tokens(ids), "◁"], weights))
         return found
 
-    def _write(self, pictures: UInt8[Tensor, "picture channel height width"], beam_width: int) -> list[tuple[str, float]]:
+    def _write(
+        self, pictures: UInt8[Tensor, "picture channel height width"], beam_width: int
+    ) -> list[tuple[str, float]]:
         model, limits = self.model, [self.max_tokens] * len(pictures)
         with torch.no_grad():
             state = model.begin(pictures)
@@ -147,13 +158,19 @@ class Captioning:
         rival: tuple[str, Captioner] | None,
     ):
         self.device = pick_device(training.device)
-        self.model, self.model_config, self.splits, self.tokenizer = model.to(self.device), model.config, splits, tokenizer
+        self.model, self.model_config, self.splits, self.tokenizer = (
+            model.to(self.device),
+            model.config,
+            splits,
+            tokenizer,
+        )
         self.training, self.seed, self.name, self.words, self.augment = training, seed, name, words, augment
         self.learner = Translation(self.model, label_smoothing)
         self.columns, self.writer = columns, CaptionWriter(self.model, tokenizer, words.max_tokens, words.beam, columns)
         self.rival = None if rival is None else (rival[0], Translation(rival[1].to(self.device), label_smoothing))
         self.encoded = {
-            part: encode_captions(getattr(splits, part), tokenizer, words.max_tokens if part == "train" else None) for part in PARTS
+            part: encode_captions(getattr(splits, part), tokenizer, words.max_tokens if part == "train" else None)
+            for part in PARTS
         }
         if not len(self.encoded["train"]):
             raise InputError(
@@ -174,7 +191,9 @@ class Captioning:
             "columns": dict(self.columns),
             "notes": self.notes,
             "fingerprint": fingerprint(
-                tensor for part in self.encoded.values() for tensor in (part.pictures, part.picture_of, *part.captions.tensors)
+                tensor
+                for part in self.encoded.values()
+                for tensor in (part.pictures, part.picture_of, *part.captions.tensors)
             ),
         }
 
@@ -220,7 +239,9 @@ class Captioning:
     def sections(self, history: Sequence[Row]) -> list[Section]:
         return captioning_report.sections(self, history)
 
-    def _result(self, name: str, writer: CaptionWriter, learner: Translation, captions: list[str] | None = None) -> Result:
+    def _result(
+        self, name: str, writer: CaptionWriter, learner: Translation, captions: list[str] | None = None
+    ) -> Result:
         test = self.splits.test
         captions = writer.describe(test.pictures).texts if captions is None else captions
         taught = evaluate(learner, self._held_out("test"))

@@ -39,11 +39,16 @@ def saying_section(experiment: "Captioning") -> Section:
         blocks.append(group_table(test.groups, right))
     good = [index for index in range(len(test)) if right[index]]
     if good:
-        blocks.append(Text(f"{len(good):,} of {len(test):,} captions are, word for word, those of the data; some of them:"))
+        blocks.append(
+            Text(f"{len(good):,} of {len(test):,} captions are, word for word, those of the data; some of them:")
+        )
         blocks.append(Gallery([Thumbnail(pixels(test, index), said[index]) for index in spread(good, SHOWN)]))
     wrong = [index for index in range(len(test)) if not right[index]]
     if wrong:
-        shown = [Thumbnail(pixels(test, index), said[index], f"in the data: {test.captions[index][0]}") for index in spread(wrong, SHOWN)]
+        shown = [
+            Thumbnail(pixels(test, index), said[index], f"in the data: {test.captions[index][0]}")
+            for index in spread(wrong, SHOWN)
+        ]
         blocks += [Text("Some that differ:"), Gallery(shown)]
     return Section("What it says", blocks)
 
@@ -64,7 +69,9 @@ def looking_section(experiment: "Captioning") -> Section:
         return Section("Where it looks", [Text("No caption has a word.")])
     looks = experiment.writer.looks(test.pictures[chosen], [said[index] for index in chosen])
     figure = caption_looks(
-        [pixels(test, index) for index in chosen], [each[:MOST_DRAWN] for _, each in looks], [named[:MOST_DRAWN] for named, _ in looks]
+        [pixels(test, index) for index in chosen],
+        [each[:MOST_DRAWN] for _, each in looks],
+        [named[:MOST_DRAWN] for named, _ in looks],
     )
     rows, columns = experiment.model_config.grid
     text = (
@@ -73,13 +80,16 @@ def looking_section(experiment: "Captioning") -> Section:
     )
     caption = "Weights show where information may flow from; they do not say by themselves why a word was chosen."
     return Section(
-        "Where it looks", [Text(text), Picture.of(figure, alt="pictures, lit where the captioner looked for each word", caption=caption)]
+        "Where it looks",
+        [Text(text), Picture.of(figure, alt="pictures, lit where the captioner looked for each word", caption=caption)],
     )
 
 
 def data_section(experiment: "Captioning") -> Section:
     splits = experiment.splits
-    rows = [[part, len(getattr(splits, part)), len(getattr(splits, part).texts)] for part in ("train", "validation", "test")]
+    rows = [
+        [part, len(getattr(splits, part)), len(getattr(splits, part).texts)] for part in ("train", "validation", "test")
+    ]
     tokens = f"{len(experiment.tokenizer):,} tokens ({experiment.tokenizer.kind})"
     changes = ", ".join(f"{name} {value:g}" for name, value in experiment.augment.to_dict().items() if value)
     turned = [Text(f"Training pictures are changed at random, anew in each epoch: {changes}.")] if changes else []
@@ -98,7 +108,9 @@ def is_right(caption: str, references: Sequence[str]) -> bool:
     return words(caption) in map(words, references)
 
 
-def pixels(data: CaptionedPictures, index: int) -> UInt8[np.ndarray, "height width"] | UInt8[np.ndarray, "height width 3"]:
+def pixels(
+    data: CaptionedPictures, index: int
+) -> UInt8[np.ndarray, "height width"] | UInt8[np.ndarray, "height width 3"]:
     """One picture as a report shows it: grey, or colour with the channels last."""
     image = rearrange(data.pictures[index], "channel height width -> height width channel").numpy()
     return image[..., 0] if image.shape[-1] == 1 else image

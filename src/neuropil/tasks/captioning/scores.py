@@ -18,7 +18,9 @@ PICTURES_AT_ONCE = 256
 
 def score_captions(captions: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
     """`exact_accuracy` from 0 to 1, where any of a picture's references may be met, and `bleu` from 0 to 100 over the whole corpus."""
-    exact = sum(words(ours) in map(words, theirs) for ours, theirs in zip(captions, references, strict=True)) / len(references)
+    exact = sum(words(ours) in map(words, theirs) for ours, theirs in zip(captions, references, strict=True)) / len(
+        references
+    )
     scores = {"exact_accuracy": exact}
     count = sum(map(len, references))
     if sum(len(words(text)) for theirs in references for text in theirs) > WORDS_FOR_BLEU * count:
@@ -26,7 +28,9 @@ def score_captions(captions: Sequence[str], references: Sequence[Sequence[str]])
 
         most = max(map(len, references))
         # As many lists as the most references that a picture has; a picture with fewer has none in the last of them.
-        lists: Any = [[theirs[place] if place < len(theirs) else None for theirs in references] for place in range(most)]
+        lists: Any = [
+            [theirs[place] if place < len(theirs) else None for theirs in references] for place in range(most)
+        ]
         scores["bleu"] = BLEU().corpus_score(list(captions), lists).score
     return scores
 

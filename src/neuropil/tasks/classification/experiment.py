@@ -20,7 +20,13 @@ from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Classification, Regression
 from neuropil.parts.standardize import Standardize
-from neuropil.tasks.classification.report import data_section, inside_section, learning_section, mistakes_section, model_section
+from neuropil.tasks.classification.report import (
+    data_section,
+    inside_section,
+    learning_section,
+    mistakes_section,
+    model_section,
+)
 from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.fingerprint import fingerprint
 from neuropil.tasks.recipe import Predictions, Result
@@ -32,7 +38,9 @@ EVALUATION_BATCH = 512
 
 
 class ObjectiveConfig(Config):
-    label_smoothing: float = option(0.0, "share of the target's probability that is spread over all classes", low=0, high=0.9)
+    label_smoothing: float = option(
+        0.0, "share of the target's probability that is spread over all classes", low=0, high=0.9
+    )
     l1: float = option(0.0, "weight of the L1 penalty, which drives weights to exactly zero", low=0)
 
 
@@ -45,7 +53,9 @@ class SupervisedModel:
 
     def predict(self, inputs: Any) -> Predictions:
         """`inputs` is a tensor or array of examples (or of one), or a path or paths of files."""
-        if isinstance(inputs, str | Path) or (isinstance(inputs, list | tuple) and all(isinstance(item, str | Path) for item in inputs)):
+        if isinstance(inputs, str | Path) or (
+            isinstance(inputs, list | tuple) and all(isinstance(item, str | Path) for item in inputs)
+        ):
             paths = [inputs] if isinstance(inputs, str | Path) else inputs
             inputs, _ = read_inputs([Path(path) for path in paths], self.schema)
         examples = self._as_examples(inputs)
@@ -68,7 +78,12 @@ class SupervisedModel:
     def _as_examples(self, inputs: Any) -> Tensor:
         tensor = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.ascontiguousarray(inputs))
         shape = self.schema.shape
-        for whole in ((1, *tensor.shape), tuple(tensor.shape), (1, 1, *tensor.shape), (len(tensor), 1, *tensor.shape[1:])):
+        for whole in (
+            (1, *tensor.shape),
+            tuple(tensor.shape),
+            (1, 1, *tensor.shape),
+            (len(tensor), 1, *tensor.shape[1:]),
+        ):
             if whole[1:] == shape:
                 return tensor.reshape(whole)
         expected = ", ".join(["example", *map(str, shape)])
@@ -123,14 +138,21 @@ class Supervised:
             "schema": self.schema.to_dict(),
             "source": self.splits.train.source,
             "fingerprint": fingerprint(
-                tensor for part in (self.splits.train, self.splits.validation, self.splits.test) for tensor in (part.inputs, part.targets)
+                tensor
+                for part in (self.splits.train, self.splits.validation, self.splits.test)
+                for tensor in (part.inputs, part.targets)
             ),
         }
 
     @cached_property
     def training_batches(self) -> ExampleBatches:
         return ExampleBatches(
-            self.splits.train, self.training.batch_size, seed=self.seed, shuffle=True, augment=self.augment, device=self.device
+            self.splits.train,
+            self.training.batch_size,
+            seed=self.seed,
+            shuffle=True,
+            augment=self.augment,
+            device=self.device,
         )
 
     def train(self, folder: Path, *, show_progress: bool) -> None:

@@ -27,7 +27,11 @@ def learning_section(history: Sequence[Row], training: TrainingConfig) -> Sectio
     seconds = max((row["seconds"] for row in history), default=0.0)
     words = f"Training took {seconds:,.1f} seconds."
     if any(row["kind"] == "validation" for row in history):
-        kept = "of the last step" if training.keep == "last" else f"with the best validation {training.monitor.replace('_', ' ')}"
+        kept = (
+            "of the last step"
+            if training.keep == "last"
+            else f"with the best validation {training.monitor.replace('_', ' ')}"
+        )
         words += f" The weights {kept} are kept; the ring marks the lowest validation loss."
     return Section("How it learned", [Text(words), curve])
 
@@ -36,9 +40,14 @@ def mistakes_section(test: Examples, scores: Float[Tensor, "example output"]) ->
     classes = test.schema.classes
     if not classes:
         figure = pictures.predicted_against_actual(scores[:, 0].numpy(), test.targets[:, 0].numpy())
-        return Section("Where it errs", [Picture.of(figure, alt="predicted against actual values of the test part, and the residuals")])
+        return Section(
+            "Where it errs",
+            [Picture.of(figure, alt="predicted against actual values of the test part, and the residuals")],
+        )
     counts = mistakes.confusion_counts(scores.argmax(-1), test.targets, len(classes))
-    blocks: list[Block] = [Picture.of(pictures.confusion_matrix(counts, classes), alt="confusion matrix of the test part")]
+    blocks: list[Block] = [
+        Picture.of(pictures.confusion_matrix(counts, classes), alt="confusion matrix of the test part")
+    ]
     worst = mistakes.worst_mistakes(scores, test.targets, WORST).tolist()
     if not worst:
         blocks.append(Text("No mistake was made on the test part."))
@@ -65,7 +74,10 @@ def inside_section(model: nn.Module, test: Examples) -> Section:
         rows.sort(key=lambda row: -float(row[1]))
         return Section("What is inside", [Table(["feature", "mean |weight| in the first layer"], rows[:40])])
     figure = pictures.weight_grid(images[:48].numpy())
-    return Section("What is inside", [Text(f"Each square is {what}: blue pulls down, red pushes up."), Picture.of(figure, alt=what)])
+    return Section(
+        "What is inside",
+        [Text(f"Each square is {what}: blue pulls down, red pushes up."), Picture.of(figure, alt=what)],
+    )
 
 
 def model_section(rows: Sequence[ParameterRow], model: nn.Module) -> Section:
@@ -78,10 +90,20 @@ def data_section(splits: Splits, augment: Augment | None) -> Section:
     blocks: list[Block] = [Text(f"{splits.train.source}."), Table(["part", "examples"], rows)]
     if splits.train.schema.kind == "image":
         shown = torch.arange(min(12, len(splits.train)))
-        blocks.append(Gallery([Thumbnail(pixels(splits.train, index), _class_of(splits.train, index)) for index in shown.tolist()]))
+        blocks.append(
+            Gallery(
+                [Thumbnail(pixels(splits.train, index), _class_of(splits.train, index)) for index in shown.tolist()]
+            )
+        )
     if augment is not None:
         changes = ", ".join(f"{name} {value:g}" for name, value in augment.to_dict().items() if value)
-        blocks.append(Text(f"Training pictures are changed at random, anew in each epoch: {changes}." if changes else "No augmentation."))
+        blocks.append(
+            Text(
+                f"Training pictures are changed at random, anew in each epoch: {changes}."
+                if changes
+                else "No augmentation."
+            )
+        )
     return Section("Data", blocks)
 
 
@@ -98,7 +120,11 @@ def pixels(examples: Examples, index: int) -> UInt8[np.ndarray, "height width"] 
 
 
 def _class_of(examples: Examples, index: int) -> str:
-    return examples.schema.classes[int(examples.targets[index])] if examples.schema.classes else f"{float(examples.targets[index]):g}"
+    return (
+        examples.schema.classes[int(examples.targets[index])]
+        if examples.schema.classes
+        else f"{float(examples.targets[index]):g}"
+    )
 
 
 def _axes(test: Examples) -> dict[str, int]:
@@ -107,5 +133,9 @@ def _axes(test: Examples) -> dict[str, int]:
 
 def _feature_names(test: Examples) -> list[str]:
     columns = test.schema.columns
-    names = [f"{column.name} = {value}" if column.values else column.name for column in columns for value in (column.values or ("",))]
+    names = [
+        f"{column.name} = {value}" if column.values else column.name
+        for column in columns
+        for value in (column.values or ("",))
+    ]
     return names or [f"feature {index}" for index in range(test.schema.shape[0])]

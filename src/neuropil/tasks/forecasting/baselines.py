@@ -56,7 +56,9 @@ class Autoregressions:
     def forecast(self, windows: Windows) -> Float[Tensor, "window horizon"]:
         most = max(max(self.lags), 1)
         known = windows.history(most).double().flip(1)  # the last value first
-        weights = torch.stack([torch.nn.functional.pad(each[1:], (0, most - len(each) + 1)) for each in self.coefficients])[windows.series]
+        weights = torch.stack(
+            [torch.nn.functional.pad(each[1:], (0, most - len(each) + 1)) for each in self.coefficients]
+        )[windows.series]
         constants = torch.stack([each[0] for each in self.coefficients])[windows.series]
         ahead = []
         for _ in range(windows.panel.horizon):

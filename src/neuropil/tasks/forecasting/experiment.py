@@ -156,10 +156,15 @@ class TrainedForecaster:
         values = np.asarray(inputs, dtype=np.float64)
         if values.ndim != 1 or not len(values) or np.isnan(values[[0, -1]]).any():
             raise InputError(
-                "values to continue must be a row of numbers that begins and ends with one", got=f"an array of shape {values.shape}"
+                "values to continue must be a row of numbers that begins and ends with one",
+                got=f"an array of shape {values.shape}",
             )
         table = SeriesTable(
-            (Series("", 0, values, np.zeros((len(values), 0))),), self.step, None, self.columns.target or "", self.columns.known
+            (Series("", 0, values, np.zeros((len(values), 0))),),
+            self.step,
+            None,
+            self.columns.target or "",
+            self.columns.known,
         )
         if table.num_features:
             rule = "this forecaster needs what is known in advance, such as dates, beside the values"
@@ -183,7 +188,12 @@ class Forecasting:
         parameters: Sequence[ParameterRow],
     ):
         self.device = pick_device(training.device)
-        self.model, self.model_config, self.splits, self.training = model.to(self.device), model_config, splits, training
+        self.model, self.model_config, self.splits, self.training = (
+            model.to(self.device),
+            model_config,
+            splits,
+            training,
+        )
         self.seed, self.name, self.parameters = seed, name, parameters
         self.learner = QuantileRegression(self.model)
         self.forecaster = trained_forecaster(self.model, self._schema(longest_gap), UNSTRETCHED)
@@ -199,7 +209,9 @@ class Forecasting:
             "horizon": panel.horizon,
             "season": splits.season,
             "longest_gap": longest_gap,
-            "scales": {series.name: scale for series, scale in zip(splits.table.series, panel.scales.tolist(), strict=True)},
+            "scales": {
+                series.name: scale for series, scale in zip(splits.table.series, panel.scales.tolist(), strict=True)
+            },
             "calibration": max(panel.window, 2 * panel.horizon),
         }
 
@@ -226,7 +238,9 @@ class Forecasting:
         )
         validation = Rolled.of(self.splits.validation, self.forecaster.quantiles(self.splits.validation))
         factors = factors_from(ratios(validation), validation.there)
-        write_text(folder / CALIBRATION_FILE, json.dumps({"bands": BANDS, "factors": factors.tolist()}, indent=2) + "\n")
+        write_text(
+            folder / CALIBRATION_FILE, json.dumps({"bands": BANDS, "factors": factors.tolist()}, indent=2) + "\n"
+        )
 
     @property
     def training_batches(self) -> WindowBatches:
@@ -256,7 +270,9 @@ class Forecasting:
 
     def _roll(self) -> tuple[Rolled, Rolled]:
         """As the net gives them, and calibrated."""
-        validation, test = (Rolled.of(part, self.forecaster.quantiles(part)) for part in (self.splits.validation, self.splits.test))
+        validation, test = (
+            Rolled.of(part, self.forecaster.quantiles(part)) for part in (self.splits.validation, self.splits.test)
+        )
         factors = sliding_factors(validation + test, test.origins, self.forecaster.calibration)
         return test, test.with_quantiles(stretched(test.quantiles, factors))
 
@@ -271,7 +287,11 @@ class Forecasting:
             "seasonal naive": lambda windows: seasonal_naive(windows, season),
             "persistence": persistence,
         }
-        return {name: self._with_bands(forecast) for name, forecast in methods.items() if season > 1 or name != "seasonal naive"}
+        return {
+            name: self._with_bands(forecast)
+            for name, forecast in methods.items()
+            if season > 1 or name != "seasonal naive"
+        }
 
     def _with_bands(self, forecast: Callable[[Windows], Tensor]) -> Rolled:
         parts = []

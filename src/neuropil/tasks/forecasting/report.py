@@ -46,7 +46,9 @@ def foretold_section(experiment: "Forecasting") -> Section:
         f"{_percents(BANDS)} of the truth."
     )
     figure = forecasts(shown, ylabel=experiment.splits.table.target)
-    return Section("What it foretold", [Text(words), Picture.of(figure, alt="forecasts from several origins of the test part")])
+    return Section(
+        "What it foretold", [Text(words), Picture.of(figure, alt="forecasts from several origins of the test part")]
+    )
 
 
 def ahead_section(experiment: "Forecasting") -> Section:
@@ -115,7 +117,9 @@ def data_section(experiment: "Forecasting") -> Section:
         for place, (name, windows) in enumerate(parts)
         if borders[place] < borders[place + 1]
     ]
-    return Section("Data", [Text(f"{table.source}."), Table(["part", "from", "to", "origins"], rows), *map(Text, table.notes)])
+    return Section(
+        "Data", [Text(f"{table.source}."), Table(["part", "from", "to", "origins"], rows), *map(Text, table.notes)]
+    )
 
 
 def _forecast(one: Windows, quantiles: torch.Tensor, *, truth: bool) -> Forecast:

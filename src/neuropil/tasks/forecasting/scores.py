@@ -45,7 +45,9 @@ class Rolled:
         return len(self.origins)
 
     def __add__(self, other: "Rolled") -> "Rolled":
-        return Rolled(*(torch.cat([mine, theirs]) for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
+        return Rolled(
+            *(torch.cat([mine, theirs]) for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
+        )
 
     def with_quantiles(self, quantiles: Float[Tensor, "window horizon level"]) -> "Rolled":
         return Rolled(quantiles, self.target, self.there, self.scale, self.origins)
@@ -107,7 +109,9 @@ def ratios(rolled: Rolled) -> Float[Tensor, "window horizon band"]:
 
 
 def factors_from(
-    needed: Float[Tensor, "window horizon band"], known: Bool[Tensor, "window horizon"], otherwise: Sequence[float] = UNSTRETCHED
+    needed: Float[Tensor, "window horizon band"],
+    known: Bool[Tensor, "window horizon"],
+    otherwise: Sequence[float] = UNSTRETCHED,
 ) -> Float[Tensor, " band"]:
     """With which each band would have held its share of the known outcomes; `otherwise` where there are too few to tell."""
     if int(known.any(1).sum()) < FEWEST_ORIGINS:
@@ -132,19 +136,27 @@ def sliding_factors(
     return torch.stack([found[origin] for origin in origins.tolist()]) if len(origins) else torch.ones(0, len(BANDS))
 
 
-def error_quantiles(rolled: Rolled, origins: Int64[Tensor, " asked"], length: int) -> Float[Tensor, "asked horizon level"]:
+def error_quantiles(
+    rolled: Rolled, origins: Int64[Tensor, " asked"], length: int
+) -> Float[Tensor, "asked horizon level"]:
     """Bands around a forecast that has none, such as a baseline's: the quantiles of its own errors at each step, of the same outcomes as
     above and in units of the series' scale, moved so that the median is 0."""
     errors, found = (rolled.target - rolled.median) / rolled.scale.unsqueeze(1), {}
     for origin in origins.unique().tolist():
         rows, known = outcomes_by(rolled, origin, length)
         seen = errors[rows].masked_fill(~known, torch.nan)
-        around = torch.nanquantile(seen, torch.tensor(LEVELS), dim=0).mT if len(seen) else seen.new_zeros(seen.shape[1], len(LEVELS))
+        around = (
+            torch.nanquantile(seen, torch.tensor(LEVELS), dim=0).mT
+            if len(seen)
+            else seen.new_zeros(seen.shape[1], len(LEVELS))
+        )
         found[origin] = (around - around[:, MEDIAN : MEDIAN + 1]).nan_to_num(0.0)
     return torch.stack([found[origin] for origin in origins.tolist()])
 
 
-def outcomes_by(rolled: Rolled, origin: int, length: int) -> tuple[Bool[Tensor, " window"], Bool[Tensor, "chosen horizon"]]:
+def outcomes_by(
+    rolled: Rolled, origin: int, length: int
+) -> tuple[Bool[Tensor, " window"], Bool[Tensor, "chosen horizon"]]:
     """The forecasts of the last `length` steps before those whose horizon reaches `origin`, those too, and which of their outcomes lie
     before it."""
     horizon = rolled.target.shape[1]

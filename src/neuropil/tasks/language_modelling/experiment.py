@@ -33,7 +33,9 @@ PARTS = ("train", "validation", "test")
 class Feeding(Protocol):
     """How one long row of tokens is cut into batches."""
 
-    def learned(self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device) -> Batches: ...
+    def learned(
+        self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device
+    ) -> Batches: ...
 
     def scored(self, tokens: Integer[Tensor, " token"], device: torch.device) -> Batches: ...
 
@@ -58,13 +60,21 @@ class TextModelling(ABC):
         save: Callable[[Path], None],
     ):
         """`judge` scores the test part, and `save` writes the tokenizer."""
-        self.model, self.model_config, self.corpus, self.tokenizer, self.feeding = model, model_config, corpus, tokenizer, feeding
+        self.model, self.model_config, self.corpus, self.tokenizer, self.feeding = (
+            model,
+            model_config,
+            corpus,
+            tokenizer,
+            feeding,
+        )
         self.seed, self.name, self.learner, self.judge = seed, name, learner, judge
         self.parameters, self.save = parameters, save
         self.device = next(model.parameters()).device
         self.tokens = {part: encode_text(tokenizer, getattr(corpus, part)) for part in PARTS}
         self.training = self._with_epochs(training)
-        require_monitor(training, evaluate(judge, feeding.scored(self.tokens["train"][:2], self.device)))  # before a folder is made
+        require_monitor(
+            training, evaluate(judge, feeding.scored(self.tokens["train"][:2], self.device))
+        )  # before a folder is made
 
     @abstractmethod
     def own_result(self) -> Result: ...
@@ -142,7 +152,9 @@ class LanguageModelling(TextModelling):
     ):
         """`inside` makes the report's sections on what is in the model; for the `others` see `TextModelling`."""
         self.language_model, self.inside = language_model, inside
-        super().__init__(language_model.model, model_config, corpus, language_model.tokenizer, feeding, training, **others)
+        super().__init__(
+            language_model.model, model_config, corpus, language_model.tokenizer, feeding, training, **others
+        )
 
     def own_result(self) -> Result:
         """The test part is read in one go, however the model was trained."""

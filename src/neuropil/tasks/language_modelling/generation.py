@@ -14,23 +14,33 @@ USUAL_LENGTH = 400
 
 
 class GeneratingConfig(Config):
-    length: int | None = option(None, f"tokens to write, if the context has room for them; without it, {USUAL_LENGTH}", low=0)
+    length: int | None = option(
+        None, f"tokens to write, if the context has room for them; without it, {USUAL_LENGTH}", low=0
+    )
     choosing: Choosing = Choosing()
     stop: tuple[str, ...] = option((), "texts at which to stop; they are not written")
     samples: int = option(1, "texts to write, each drawn by itself", low=1)
-    beam: int = option(1, "how many beginnings to follow at once; above 1 the likeliest text is searched, and nothing is drawn", low=1)
-    precision: str = option("float32", "how weights are kept while writing, on a processor: float32, bfloat16 or int8, which is fastest")
+    beam: int = option(
+        1, "how many beginnings to follow at once; above 1 the likeliest text is searched, and nothing is drawn", low=1
+    )
+    precision: str = option(
+        "float32", "how weights are kept while writing, on a processor: float32, bfloat16 or int8, which is fastest"
+    )
     seed: int = option(0, "the same seed gives the same text", low=0)
 
     def validate(self) -> None:
         require_stops(self.stop)
         if self.beam > 1 and self.samples > 1:
-            raise InputError("a beam finds one text", got=f"{self.samples} samples", fix="leave out --beam or --samples")
+            raise InputError(
+                "a beam finds one text", got=f"{self.samples} samples", fix="leave out --beam or --samples"
+            )
         if self.beam > 1 and self.precision != "float32":
             raise InputError("a beam writes in float32", got=self.precision, fix="leave out --beam or --precision")
 
 
-def generated(writer: LanguageModel[Any], prompt: str, config: GeneratingConfig, tell: Callable[[str], None]) -> Iterator[str]:
+def generated(
+    writer: LanguageModel[Any], prompt: str, config: GeneratingConfig, tell: Callable[[str], None]
+) -> Iterator[str]:
     """Pieces of what is to be printed, the prompt first. `tell` is told what the reader should know beside the text."""
     if not prompt:
         tell(f"Without a prompt, the text goes on from {writer.opening!r}.")

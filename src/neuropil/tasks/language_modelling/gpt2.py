@@ -39,20 +39,28 @@ class GPT2LanguageModel(LanguageModel[GPT2]):
         alone = rows == 1 and self.device.type == "cpu"
         if not alone and precision != "float32":
             got = f"{rows} texts" if rows > 1 else f"a model on {self.device}"
-            raise InputError(f"precision {precision} is for one text at a time on a processor", got=got, fix="leave it out")
+            raise InputError(
+                f"precision {precision} is for one text at a time on a processor", got=got, fix="leave it out"
+            )
         writer = self._decoder(precision) if alone else self.model
         return Beginning(writer.step, writer.begin(room))
 
     def judge(self, tokens: Int64[Tensor, " time"]) -> tuple[Float[Tensor, " following"], Float[Tensor, " token"]]:
         learner = NextTokenInWindow(self.model)
         with torch.no_grad():
-            windows = SlidingWindows(tokens, 1, self.model.config.context, device=self.device).epoch(0) if len(tokens) > 1 else ()
+            windows = (
+                SlidingWindows(tokens, 1, self.model.config.context, device=self.device).epoch(0)
+                if len(tokens) > 1
+                else ()
+            )
             nats = [learner.metrics(batch)["loss"].cpu() for batch in windows]
             last = self.model.hidden(tokens[-self.model.config.context :].unsqueeze(0))[0, -1]
             return torch.cat([torch.zeros(0), *nats]), F.linear(last, self.model.output_weight).cpu()
 
     def losses(self, text: str) -> dict[str, float]:
-        windows = SlidingWindows(encode_text(self.tokenizer, text), EVALUATION_WINDOWS, self.model.config.context, device=self.device)
+        windows = SlidingWindows(
+            encode_text(self.tokenizer, text), EVALUATION_WINDOWS, self.model.config.context, device=self.device
+        )
         return evaluate(NextTokenInWindow(self.model), windows)
 
     def _decoder(self, precision: str) -> FastDecoder:

@@ -115,7 +115,9 @@ class LanguageModel(ABC, Generic[M]):
     ) -> Iterator[str]:
         """Up to `length` more tokens after the prompt, as text and as soon as they are known; the same seed gives the same text. `choosing`
         are options of `Choosing`, such as `temperature`."""
-        pieces = self.written([prompt], length=length, choosing=Choosing(**choosing), stop=stop, seed=seed, precision=precision)
+        pieces = self.written(
+            [prompt], length=length, choosing=Choosing(**choosing), stop=stop, seed=seed, precision=precision
+        )
         return (piece.text for piece in pieces)
 
     def written(
@@ -152,11 +154,17 @@ class LanguageModel(ABC, Generic[M]):
         tokens = self.tokens_of(prompt).tolist()
         step, state = self.begin(beam, self._room([tokens], length), "float32")
         with torch.no_grad():
-            found = likeliest(step, state, [tokens], width=beam, length=length, end=self.end, context=self.context, device=self.device)
+            found = likeliest(
+                step, state, [tokens], width=beam, length=length, end=self.end, context=self.context, device=self.device
+            )
         ending = limit_of(tokens, length, self.context).ending
         before = self.tokenizer.decode(tokens)
         return [
-            Piece(row, self.tokenizer.decode([*tokens, *written.tokens]).removeprefix(before), "end" if written.finished else ending)
+            Piece(
+                row,
+                self.tokenizer.decode([*tokens, *written.tokens]).removeprefix(before),
+                "end" if written.finished else ending,
+            )
             for row, written in enumerate(found[0])
         ]
 
@@ -196,7 +204,9 @@ def gives_back(tokenizer: AnyTokenizer) -> bool:
     return not (isinstance(tokenizer, Tokenizer) and tokenizer.kind == "words")
 
 
-def scores(metrics: Mapping[str, float], text: str, tokenizer: AnyTokenizer, tokens: int | None = None) -> dict[str, float]:
+def scores(
+    metrics: Mapping[str, float], text: str, tokenizer: AnyTokenizer, tokens: int | None = None
+) -> dict[str, float]:
     """Nats per token (`loss`) and what follows from them."""
     tokens = len(encode_text(tokenizer, text)) if tokens is None else tokens
     loss = metrics["loss"]
@@ -211,7 +221,10 @@ def baselines(corpus: Corpus, tokens: Mapping[str, Tensor], tokenizer: AnyTokeni
     """The strongest first."""
     train, test = (tokens[part].numpy() for part in ("train", "test"))
     losses = n_gram_losses(train, test, len(tokenizer), max(ORDERS))
-    found = {f"{order}-gram" if order > 1 else "how often each token occurs": float(losses[order - 1].mean()) for order in ORDERS}
+    found = {
+        f"{order}-gram" if order > 1 else "how often each token occurs": float(losses[order - 1].mean())
+        for order in ORDERS
+    }
     if gives_back(tokenizer):
         found |= {name: packed_nats(name, corpus.train, corpus.test) / len(test) for name in PACKERS}
     results = [Result(name, scores({"loss": loss}, corpus.test, tokenizer, len(test))) for name, loss in found.items()]

@@ -35,7 +35,9 @@ EVALUATION_STREAMS = 8
 
 
 class TokensConfig(Config):
-    tokens: Literal["characters", "bpe", "words"] = option("characters", "what the text is cut into; bpe learns frequent pieces of words")
+    tokens: Literal["characters", "bpe", "words"] = option(
+        "characters", "what the text is cut into; bpe learns frequent pieces of words"
+    )
     vocabulary: int = option(8_000, "tokens to tell apart, at most", low=8)
 
 
@@ -45,7 +47,9 @@ class LanguageConfig(Config):
     layers: int = option(1, "layers, each of which reads the one below", low=1)
     residual: bool = option(False, "layers in blocks that add to what they read, each with a feed-forward net")
     embedding: int = option(64, "width of a token's vector", low=1)
-    dropout: float = option(0.0, "share of the numbers between layers that are silenced in each training step", low=0, high=0.95)
+    dropout: float = option(
+        0.0, "share of the numbers between layers that are silenced in each training step", low=0, high=0.95
+    )
 
     def of(self, vocabulary: int) -> SequenceConfig:
         return SequenceConfig(**self.to_dict(), shape="aligned", tokens=vocabulary, outputs=vocabulary)
@@ -55,7 +59,9 @@ class StreamsConfig(Config):
     steps: int = option(64, "tokens in a piece of the text, which is as far back as a gradient goes", low=1)
     carry_state: bool = option(True, "begin each piece with the state that the one before it ended with")
 
-    def learned(self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device) -> TextStreams:
+    def learned(
+        self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device
+    ) -> TextStreams:
         return TextStreams(tokens, batch_size, self.steps, seed=seed, device=device)
 
     def scored(self, tokens: Integer[Tensor, " token"], device: torch.device) -> TextStreams:
@@ -99,7 +105,9 @@ def build(options: LanguageOptions, seed: int) -> LanguageModelling:
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> "RecurrentLanguageModel":
-    return RecurrentLanguageModel(SequenceModel(SequenceConfig.from_dict(facts["model"])), Tokenizer.load(folder / TOKENIZER_FILE))
+    return RecurrentLanguageModel(
+        SequenceModel(SequenceConfig.from_dict(facts["model"])), Tokenizer.load(folder / TOKENIZER_FILE)
+    )
 
 
 class RecurrentLanguageModel(LanguageModel[SequenceModel]):

@@ -45,7 +45,9 @@ def writing_section(experiment: "LanguageModelling") -> Section:
         )
     ]
     for temperature in TEMPERATURES:
-        written = "".join(experiment.language_model.continued(prompt, length=WRITTEN, temperature=temperature, seed=experiment.seed))
+        written = "".join(
+            experiment.language_model.continued(prompt, length=WRITTEN, temperature=temperature, seed=experiment.seed)
+        )
         blocks += [Text(f"Temperature {temperature:g}:"), Code(f"{prompt}▷{written}")]
     return Section("What it writes", blocks)
 
@@ -53,7 +55,11 @@ def writing_section(experiment: "LanguageModelling") -> Section:
 def beginning(experiment: "LanguageModelling") -> str:
     """Of the test part; no more than a quarter of what the model can see, so that there is room to go on."""
     model, text = experiment.language_model, experiment.held_out_text(PROMPT)
-    return text if model.context is None else model.tokenizer.decode(model.tokens_of(text)[: max(model.context // 4, 1)].tolist())
+    return (
+        text
+        if model.context is None
+        else model.tokenizer.decode(model.tokens_of(text)[: max(model.context // 4, 1)].tolist())
+    )
 
 
 def surprise_section(experiment: "LanguageModelling") -> Section:
@@ -64,16 +70,22 @@ def surprise_section(experiment: "LanguageModelling") -> Section:
         f"{MOST_BITS:g} bits, which is a chance of one in {2**MOST_BITS:.0f}. Here it needed {float(bits.mean()):.2f} bits a token. Words "
         "begin red and end white: what follows is hard to tell at their beginning and easy at their end."
     )
-    return Section("What surprised it", [Text(words), Html(coloured_text(surprise.tokens, bits, high=MOST_BITS, unit=" bits"))])
+    return Section(
+        "What surprised it", [Text(words), Html(coloured_text(surprise.tokens, bits, high=MOST_BITS, unit=" bits"))]
+    )
 
 
 def gates_section(experiment: "LanguageModelling", readable: Readable) -> Section:
     """Of a recurrent model's last layer, over the beginning of the test part."""
     last = gate_report.watch(readable, experiment.held_out_text(MOST_FOR_TIES))[-1]
     tied = ties(last.gates, properties_of(last.tokens))
-    beginning = gate_report.Watched(last.name, last.tokens[:READ], {gate: values[:READ] for gate, values in last.gates.items()})
+    beginning = gate_report.Watched(
+        last.name, last.tokens[:READ], {gate: values[:READ] for gate, values in last.gates.items()}
+    )
     blocks = [gate_report.gate_picture(beginning, tied), *gate_report.tie_blocks(beginning, tied, len(last.tokens))]
-    return Section("What its gates do", [Text(f"The cell is `{last.name}`; `neuropil inspect RUN --gates` shows all."), *blocks])
+    return Section(
+        "What its gates do", [Text(f"The cell is `{last.name}`; `neuropil inspect RUN --gates` shows all."), *blocks]
+    )
 
 
 def data_section(experiment: "LanguageModelling") -> Section:

@@ -24,7 +24,9 @@ MARK = "##"
 
 
 @torch.no_grad()
-def embed(model: BERT, tokenizer: PublishedTokenizer, texts: Sequence[str], longest: int | None = None) -> Float[Tensor, "text width"]:
+def embed(
+    model: BERT, tokenizer: PublishedTokenizer, texts: Sequence[str], longest: int | None = None
+) -> Float[Tensor, "text width"]:
     """Vectors of unit length in the order of the texts: means over their tokens, of which at most `longest` are read. Texts of like length
     are read together, so that little is padding."""
     room = min(longest or model.config.context, model.config.context)
@@ -105,7 +107,12 @@ class TextFiller:
 
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
         """A text for each line."""
-        lines = [(f"{path.name} line {number}", line) for path in paths for number, line in enumerate(read_lines(path), 1) if line]
+        lines = [
+            (f"{path.name} line {number}", line)
+            for path in paths
+            for number, line in enumerate(read_lines(path), 1)
+            if line
+        ]
         return [line for _, line in lines], [name for name, _ in lines]
 
     @torch.no_grad()
@@ -113,16 +120,29 @@ class TextFiller:
         """The `most` likeliest words for each place that says [MASK], the likeliest first; each place by itself."""
         hidden = self.hidden_word
         if hidden not in text:
-            raise InputError(f"a text to fill must say {hidden}", got=f"{text!r}", fix=f"write {hidden} where a word is missing")
+            raise InputError(
+                f"a text to fill must say {hidden}", got=f"{text!r}", fix=f"write {hidden} where a word is missing"
+            )
         tokens = torch.tensor(self.tokenizer.encode([text], special=True))
         if tokens.shape[1] > self.model.config.context:
-            raise InputError(f"a text to fill has at most {self.model.config.context} tokens", got=f"{tokens.shape[1]}", fix="shorten it")
+            raise InputError(
+                f"a text to fill has at most {self.model.config.context} tokens",
+                got=f"{tokens.shape[1]}",
+                fix="shorten it",
+            )
         states = self.model.bert(tokens.to(self.model.bias.device))
-        shares, words = self.model.logits(states[tokens == self.tokenizer.mask]).softmax(-1).topk(min(most, len(self.tokenizer)))
+        shares, words = (
+            self.model.logits(states[tokens == self.tokenizer.mask]).softmax(-1).topk(min(most, len(self.tokenizer)))
+        )
         names = [self.tokenizer.tokens(row) for row in words.tolist()]
         best = [row[0] for row in names]
         return [
-            Filled(place + 1, word.removeprefix(MARK), share, written(text, hidden, [*best[:place], word, *best[place + 1 :]]))
+            Filled(
+                place + 1,
+                word.removeprefix(MARK),
+                share,
+                written(text, hidden, [*best[:place], word, *best[place + 1 :]]),
+            )
             for place, (row, each) in enumerate(zip(names, shares.tolist(), strict=True))
             for word, share in zip(row, each, strict=True)
         ]

@@ -39,7 +39,11 @@ class CaptionsConfig(Config):
     short_first: tuple[float, ...] = option(
         (0.1, 0.5), "the first passes are made of the shortest captions alone, of such shares of all", low=0.001, high=1
     )
-    alike: int = option(1, "of every so many batches, captions with the same words come into one, harder to tell apart; 1 for none", low=1)
+    alike: int = option(
+        1,
+        "of every so many batches, captions with the same words come into one, harder to tell apart; 1 for none",
+        low=1,
+    )
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,16 @@ class Matcher:
             raise InputError("captions are read from one table", got=f"{len(paths)}")
         data, _ = read_captions(paths[0], shape=self.model.config.shape, **self.columns)
         matches = encode_matches(data, self.tokenizer, self.model.config.context)
-        return evaluate(Matching(self.model), MatchingBatches(matches, POOL, seed=0, shuffle=False, device=self._device))
+        return evaluate(
+            Matching(self.model), MatchingBatches(matches, POOL, seed=0, shuffle=False, device=self._device)
+        )
 
     @torch.no_grad()
     def see(self, pictures: UInt8[Tensor, "picture channel height width"]) -> Float[Tensor, "picture shared"]:
-        found = [self.model.embed_pictures(some.to(self._device)).cpu() for some in tracked(pictures.split(AT_ONCE), "Looking at pictures")]
+        found = [
+            self.model.embed_pictures(some.to(self._device)).cpu()
+            for some in tracked(pictures.split(AT_ONCE), "Looking at pictures")
+        ]
         return torch.cat(found)
 
     @torch.no_grad()
@@ -121,11 +130,18 @@ class PictureMatching:
         columns: Columns,
     ):
         self.device = pick_device(training.device)
-        self.model, self.model_config, self.splits, self.tokenizer = model.to(self.device), model.config, splits, tokenizer
+        self.model, self.model_config, self.splits, self.tokenizer = (
+            model.to(self.device),
+            model.config,
+            splits,
+            tokenizer,
+        )
         self.training, self.seed, self.name, self.columns = training, seed, name, columns
         self.augment, self.captions = augment, captions
         self.learner, self.matcher = Matching(self.model), Matcher(self.model, tokenizer, columns)
-        self.matches: dict[str, Matches] = {part: encode_matches(getattr(splits, part), tokenizer, model.config.context) for part in PARTS}
+        self.matches: dict[str, Matches] = {
+            part: encode_matches(getattr(splits, part), tokenizer, model.config.context) for part in PARTS
+        }
         require_monitor(training, evaluate(self.learner, self._held_out("test")))  # before a run folder is made
 
     def facts(self) -> dict[str, Any]:

@@ -41,7 +41,9 @@ def matrix_section(experiment: "PictureMatching") -> Section:
     _, right = right_pairs(experiment.matches["test"])[0]
     shown = different(right, IN_MATRIX)
     figure = similarity_matrix(
-        similarity[shown][:, shown], [_pixels(experiment, index) for index in shown], [_text(experiment, index) for index in shown]
+        similarity[shown][:, shown],
+        [_pixels(experiment, index) for index in shown],
+        [_text(experiment, index) for index in shown],
     )
     words = (
         "Pictures of the test part and their captions, and the similarity of each picture with each caption: the cosine u·v of their two "
@@ -53,7 +55,9 @@ def matrix_section(experiment: "PictureMatching") -> Section:
 def finding_section(experiment: "PictureMatching") -> Section:
     """Some retrievals, right and wrong, from the caption and from the picture."""
     good, wrong, blocks = list[Thumbnail](), list[Thumbnail](), list[Block]()
-    for (begin, right), similarity in zip(right_pairs(experiment.matches["test"]), experiment.test_similarities, strict=True):
+    for (begin, right), similarity in zip(
+        right_pairs(experiment.matches["test"]), experiment.test_similarities, strict=True
+    ):
         for caption, picture in enumerate(similarity.argmax(0).tolist()):
             asked = _text(experiment, begin + caption)
             if right[picture, caption]:
@@ -64,7 +68,9 @@ def finding_section(experiment: "PictureMatching") -> Section:
     pairs = len(experiment.matches["test"])
     pool = min(pairs, len(experiment.test_similarities[0]))
     if good:
-        blocks.append(Text(f"For {len(good):,} of {pairs:,} captions a right picture is found among {pool:,}. Some of them:"))
+        blocks.append(
+            Text(f"For {len(good):,} of {pairs:,} captions a right picture is found among {pool:,}. Some of them:")
+        )
         blocks.append(Gallery(some(good)))
     if wrong:
         blocks += [Text("Some captions for which another was taken:"), Gallery(some(wrong))]
@@ -80,11 +86,15 @@ def some(thumbnails: Sequence[Thumbnail]) -> list[Thumbnail]:
 
 def group_table(experiment: "PictureMatching", groups: Sequence[str]) -> Table:
     found: dict[str, list[tuple[bool, bool]]] = {}
-    for (begin, right), similarity in zip(right_pairs(experiment.matches["test"]), experiment.test_similarities, strict=True):
+    for (begin, right), similarity in zip(
+        right_pairs(experiment.matches["test"]), experiment.test_similarities, strict=True
+    ):
         by_picture, by_caption = similarity.argmax(1).tolist(), similarity.argmax(0).tolist()
         for place in range(len(right)):
             name = groups[int(experiment.matches["test"].picture_of[begin + place])]
-            found.setdefault(name, []).append((bool(right[place, by_picture[place]]), bool(right[by_caption[place], place])))
+            found.setdefault(name, []).append(
+                (bool(right[place, by_picture[place]]), bool(right[by_caption[place], place]))
+            )
     rows = [
         [name, len(each), *(f"{100 * sum(way) / len(each):.1f} %" for way in zip(*each, strict=True))]
         for name, each in sorted(found.items())
@@ -97,9 +107,14 @@ def looking_section(experiment: "PictureMatching") -> Section:
     shown = spread(range(len(test)), LOOKED_AT)
     experiment.model.eval()
     looks = patch_looks(experiment.model, test.pictures[list(shown)].to(experiment.device))
-    figure = rollouts([pixels(test, index) for index in shown], looks.rollout, [test.captions[index][0] for index in shown], columns=3)
+    figure = rollouts(
+        [pixels(test, index) for index in shown], looks.rollout, [test.captions[index][0] for index in shown], columns=3
+    )
     words = "By roll-out: the brighter a patch is lit, the more of it can have reached the vector that stands for the picture."
-    return Section("Where it looks", [Text(words), Picture.of(figure, alt="pictures, and beside each the same lit where it was looked at")])
+    return Section(
+        "Where it looks",
+        [Text(words), Picture.of(figure, alt="pictures, and beside each the same lit where it was looked at")],
+    )
 
 
 def data_section(experiment: "PictureMatching") -> Section:
@@ -109,7 +124,9 @@ def data_section(experiment: "PictureMatching") -> Section:
     return Section(
         "Data",
         [
-            Text(f"{experiment.splits.train.source}; {len(experiment.tokenizer):,} tokens (byte-level BPE, as CLIP's)."),
+            Text(
+                f"{experiment.splits.train.source}; {len(experiment.tokenizer):,} tokens (byte-level BPE, as CLIP's)."
+            ),
             Table(["part", "pictures", "captions"], rows),
             *turned,
             *map(Text, experiment.notes),
@@ -130,7 +147,9 @@ def sharpness(experiment: "PictureMatching") -> float:
     return float(experiment.model.scale.detach().clamp(max=SHARPEST).exp())
 
 
-def _pixels(experiment: "PictureMatching", index: int) -> UInt8[np.ndarray, "height width"] | UInt8[np.ndarray, "height width 3"]:
+def _pixels(
+    experiment: "PictureMatching", index: int
+) -> UInt8[np.ndarray, "height width"] | UInt8[np.ndarray, "height width 3"]:
     return pixels(experiment.splits.test, int(experiment.matches["test"].picture_of[index]))
 
 

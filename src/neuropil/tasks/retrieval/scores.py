@@ -23,7 +23,9 @@ def baselines(splits: CaptionSplits, matches: Matches) -> list[Result]:
     nearest, guessed = list[dict[str, Tensor]](), list[dict[str, Tensor]]()
     for begin, right in right_pairs(matches):
         chosen = range(begin, begin + len(right))
-        nearest.append(picked(likeness([said[int(matches.picture_of[index])] for index in chosen], _texts(test, chosen)), right))
+        nearest.append(
+            picked(likeness([said[int(matches.picture_of[index])] for index in chosen], _texts(test, chosen)), right)
+        )
         share = right.float().mean(1)
         guessed.append({"caption_accuracy": share, "picture_accuracy": share})
     return [
@@ -42,7 +44,9 @@ def right_pairs(matches: Matches) -> list[tuple[int, Bool[Tensor, "picture capti
     return found
 
 
-def picked(similarity: Float[Tensor, "picture caption"], right: Bool[Tensor, "picture caption"]) -> dict[str, Float[Tensor, " pair"]]:
+def picked(
+    similarity: Float[Tensor, "picture caption"], right: Bool[Tensor, "picture caption"]
+) -> dict[str, Float[Tensor, " pair"]]:
     """Whether the caption that is most similar to each picture is right, and the picture that is most similar to each caption."""
     return {
         "caption_accuracy": right.gather(1, similarity.argmax(1)[:, None]).flatten().float(),

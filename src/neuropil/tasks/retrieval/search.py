@@ -63,7 +63,9 @@ def picture_files(paths: Sequence[Path]) -> list[Path]:
         elif not path.exists():
             raise InputError("pictures are read from files that exist", got=f"{path.as_posix()!r}")
         elif not is_image(path):
-            raise InputError("pictures are read from image files, such as PNG or JPEG, and folders of them", got=path.name)
+            raise InputError(
+                "pictures are read from image files, such as PNG or JPEG, and folders of them", got=path.name
+            )
         else:
             found.append(path)
     if not found:
@@ -74,11 +76,17 @@ def picture_files(paths: Sequence[Path]) -> list[Path]:
 def write_page(path: Path, rankings: Sequence[Ranking], count: int) -> None:
     """The pictures that were found, on one page."""
     sections = [
-        Section(each.query, list[Block]([Gallery([_thumbnail(file, score) for file, score in zip(each.files, each.scores, strict=True)])]))
+        Section(
+            each.query,
+            list[Block](
+                [Gallery([_thumbnail(file, score) for file, score in zip(each.files, each.scores, strict=True)])]
+            ),
+        )
         for each in rankings
     ]
     note = Section(
-        "What the numbers say", [Text("The cosine of two vectors, from −1 to 1: of the picture found and of what was asked for.")]
+        "What the numbers say",
+        [Text("The cosine of two vectors, from −1 to 1: of the picture found and of what was asked for.")],
     )
     write_report(path, Report("neuropil · search", f"The best of {count:,} pictures.", [*sections, note]))
 

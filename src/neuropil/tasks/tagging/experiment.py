@@ -36,13 +36,17 @@ PARTS = ("train", "validation", "test")
 
 
 class TagReadingConfig(Config):
-    vocabulary: int = option(20_000, "tokens to tell apart, at most; rarer ones are known by what they look like", low=1)
+    vocabulary: int = option(
+        20_000, "tokens to tell apart, at most; rarer ones are known by what they look like", low=1
+    )
     max_tokens: int = option(256, "a longer text is read in pieces of so many tokens, each for itself", low=1)
 
 
 class TaggingObjective(Config):
     label_smoothing: float = option(0.0, "share of a tag's probability that is spread over all tags", low=0, high=0.9)
-    word_dropout: float = option(0.1, "share of the tokens of a training text that are known only by what they look like", low=0, high=0.9)
+    word_dropout: float = option(
+        0.1, "share of the tokens of a training text that are known only by what they look like", low=0, high=0.9
+    )
 
 
 @dataclass(frozen=True)
@@ -97,11 +101,17 @@ class Tagger:
         for tag in chain.from_iterable(texts.tags):
             if tag not in self.tags:
                 fix = did_you_mean(tag, self.tags) or f"the tags are {listed(self.tags)}"
-                raise InputError("each tag must be one of the training data", got=f"{tag!r} in {paths[0].name}", fix=fix)
+                raise InputError(
+                    "each tag must be one of the training data", got=f"{tag!r} in {paths[0].name}", fix=fix
+                )
         return score_tags(self.tag(texts.tokens).tags, texts.tags)
 
     def tag(self, texts: Sequence[Sequence[str]]) -> Tagged:
-        pieces = [list(text[begin : begin + self.max_tokens]) for text in texts for begin in range(0, len(text), self.max_tokens)]
+        pieces = [
+            list(text[begin : begin + self.max_tokens])
+            for text in texts
+            for begin in range(0, len(text), self.max_tokens)
+        ]
         numbers = self._best([self.vocabulary.encode(piece) for piece in pieces])
         named = ([self.tags[number] for number in piece] for piece in numbers)
         tags = [list(chain.from_iterable(next(named) for _ in range(0, len(text), self.max_tokens))) for text in texts]
@@ -204,7 +214,11 @@ def encode_tags(texts: TaggedTexts, tagger: Tagger) -> EncodedTexts:
     first, and only moves the measured loss."""
     numbers = {tag: number for number, tag in enumerate(tagger.tags)}
     size = tagger.max_tokens
-    pieces = [(text, tags, begin) for text, tags in zip(texts.tokens, texts.tags, strict=True) for begin in range(0, len(text), size)]
+    pieces = [
+        (text, tags, begin)
+        for text, tags in zip(texts.tokens, texts.tags, strict=True)
+        for begin in range(0, len(text), size)
+    ]
     inputs = [tagger.vocabulary.encode(text[begin : begin + size]) for text, _, begin in pieces]
     targets = [[numbers.get(tag, 0) for tag in tags[begin : begin + size]] for _, tags, begin in pieces]
     too_long = sum(len(text) > size for text in texts.tokens)

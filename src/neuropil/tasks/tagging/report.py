@@ -72,7 +72,9 @@ def mistakes_section(experiment: "TextTagging") -> Section:
     tags, test = experiment.tagger.tags, experiment.splits.test
     counts = count_tags(experiment.test_tags, test.tags, tags)
     names = [*tags, "not met in training"][: len(counts)]
-    blocks: list[Block] = [Picture.of(pictures.confusion_matrix(counts, names), alt="confusion matrix of the tags of the test part")]
+    blocks: list[Block] = [
+        Picture.of(pictures.confusion_matrix(counts, names), alt="confusion matrix of the tags of the test part")
+    ]
     if len(names) > MOST_IN_MATRIX:
         blocks.append(mistakes.confused_pairs(counts, names, WORST))
     return Section("Where it errs", [*blocks, mistakes.per_class_table(counts, names)])

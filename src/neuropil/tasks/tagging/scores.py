@@ -35,7 +35,8 @@ def count_tags(said: Tags, truth: Tags, tags: Sequence[str]) -> Int64[Tensor, "a
     """How often each tag was taken for which; tags that are none of `tags` are counted together at the end, where there are any."""
     numbers = {tag: number for number, tag in enumerate(tags)}
     ours, theirs = (
-        torch.tensor([numbers.get(tag, len(tags)) for tag in chain.from_iterable(each)], dtype=torch.int64) for each in (said, truth)
+        torch.tensor([numbers.get(tag, len(tags)) for tag in chain.from_iterable(each)], dtype=torch.int64)
+        for each in (said, truth)
     )
     strange = int(bool(len(ours)) and bool((torch.cat([ours, theirs]) == len(tags)).any()))
     return confusion_counts(ours, theirs, len(tags) + strange)
@@ -52,7 +53,9 @@ def baselines(train: TaggedTexts, test: TaggedTexts) -> list[Result]:
     near, alone = _guesses(train, test, _with_neighbours), _guesses(train, test, _itself)
     everywhere = Counter(chain.from_iterable(train.tags)).most_common(1)[0][0]
     by_token = [[tag or everywhere for tag in tags] for tags in alone]
-    by_neighbours = [[first or second for first, second in zip(*tags, strict=True)] for tags in zip(near, by_token, strict=True)]
+    by_neighbours = [
+        [first or second for first, second in zip(*tags, strict=True)] for tags in zip(near, by_token, strict=True)
+    ]
     what = "character" if train.kind == "characters" else "word"
     return [
         Result(f"most frequent tag of a {what} and its neighbours", score_tags(by_neighbours, test.tags)),
@@ -60,7 +63,9 @@ def baselines(train: TaggedTexts, test: TaggedTexts) -> list[Result]:
     ]
 
 
-def _guesses(train: TaggedTexts, test: TaggedTexts, keys_of: Callable[[Sequence[str]], list[Hashable]]) -> list[list[str | None]]:
+def _guesses(
+    train: TaggedTexts, test: TaggedTexts, keys_of: Callable[[Sequence[str]], list[Hashable]]
+) -> list[list[str | None]]:
     counts: dict[Hashable, Counter[str]] = defaultdict(Counter)
     for tokens, tags in zip(train.tokens, train.tags, strict=True):
         for key, tag in zip(keys_of(tokens), tags, strict=True):

@@ -47,8 +47,12 @@ class ReadingConfig(Config):
 
 
 class TextObjective(Config):
-    label_smoothing: float = option(0.0, "share of the target's probability that is spread over all classes", low=0, high=0.9)
-    word_dropout: float = option(0.1, "share of the tokens of a training text that are made unknown at random", low=0, high=0.9)
+    label_smoothing: float = option(
+        0.0, "share of the target's probability that is spread over all classes", low=0, high=0.9
+    )
+    word_dropout: float = option(
+        0.1, "share of the tokens of a training text that are made unknown at random", low=0, high=0.9
+    )
 
 
 @runtime_checkable
@@ -107,7 +111,9 @@ class Reader:
         self.tokenizer.save(folder / TOKENIZER_FILE)
 
     def read(self, text: str) -> tuple[Int64[Tensor, " time"], list[str]]:
-        tokens = self.encode([text], torch.zeros(1, dtype=torch.int64)).inputs.padded(torch.zeros(1, dtype=torch.int64))[0]
+        tokens = self.encode([text], torch.zeros(1, dtype=torch.int64)).inputs.padded(
+            torch.zeros(1, dtype=torch.int64)
+        )[0]
         return tokens, self.tokenizer.tokens(tokens.tolist())
 
 

@@ -18,7 +18,9 @@ from neuropil.protocols import PADDING
 
 
 class PieceConfig(Config):
-    max_tokens: int = option(256, "tokens of a longer text that are read, with the two around it; the report counts such texts", low=3)
+    max_tokens: int = option(
+        256, "tokens of a longer text that are read, with the two around it; the report counts such texts", low=3
+    )
     read_from: Side = option("beginning", "which side of a longer text is read")
 
 

@@ -41,12 +41,16 @@ def sections(experiment: "TextClassification", history: Sequence[Row]) -> list[S
 def mistakes_section(experiment: "TextClassification") -> Section:
     test, scores = experiment.splits.test, experiment.test_scores
     counts = mistakes.confusion_counts(scores.argmax(-1), test.targets, len(test.classes))
-    blocks: list[Block] = [Picture.of(pictures.confusion_matrix(counts, test.classes), alt="confusion matrix of the test part")]
+    blocks: list[Block] = [
+        Picture.of(pictures.confusion_matrix(counts, test.classes), alt="confusion matrix of the test part")
+    ]
     if len(test.classes) > MOST_IN_MATRIX:
         blocks.append(mistakes.confused_pairs(counts, test.classes, WORST))
     blocks.append(mistakes.per_class_table(counts, test.classes))
     figure = pictures.accuracy_by_length(experiment.encoded["test"].inputs.lengths, scores.argmax(-1) == test.targets)
-    caption = "Right answers among test texts of like length; the bars hold what chance may add or take, 19 times out of 20."
+    caption = (
+        "Right answers among test texts of like length; the bars hold what chance may add or take, 19 times out of 20."
+    )
     blocks.append(Picture.of(figure, alt="accuracy against the length of a text", caption=caption))
     return Section("Where it errs", [*blocks, *worst_blocks(experiment)])
 
@@ -94,14 +98,21 @@ def reading_section(experiment: "TextClassification") -> Section:
     test, classifier = experiment.splits.test, experiment.classifier
     lengths = experiment.encoded["test"].inputs.lengths
     low, high = FOLLOWED_TOKENS
-    readable = ((lengths >= low) & (lengths <= high)).nonzero().flatten().tolist() or lengths.argsort()[:FOLLOWED].tolist()
+    readable = ((lengths >= low) & (lengths <= high)).nonzero().flatten().tolist() or lengths.argsort()[
+        :FOLLOWED
+    ].tolist()
     developments = []
     for index in spread(readable, FOLLOWED):
         tokens, probabilities = classifier.develop(test.texts[index])
-        developments.append(Development(f"in the data: {test.classes[int(test.targets[index])]}", tokens, probabilities))
+        developments.append(
+            Development(f"in the data: {test.classes[int(test.targets[index])]}", tokens, probabilities)
+        )
     words = "What it thinks of a text that it has not seen, after each of its tokens: as if the text ended there."
     figure = pictures.class_by_word(developments, test.classes)
-    return Section("How it comes to an answer", [Text(words), Picture.of(figure, alt="probabilities of classes after each word of a text")])
+    return Section(
+        "How it comes to an answer",
+        [Text(words), Picture.of(figure, alt="probabilities of classes after each word of a text")],
+    )
 
 
 def words_section(experiment: "TextClassification") -> Section:
@@ -115,7 +126,9 @@ def words_section(experiment: "TextClassification") -> Section:
     for number, name in enumerate(classifier.classes):
         best = scores[:, number].argsort(descending=True)[:TELLING]
         labels = classifier.reader.tokenizer.tokens(often[best].tolist())
-        rows.append([name, ", ".join(label.strip() for label in labels), f"{100 * float(scores[best[0], number]):.0f} %"])
+        rows.append(
+            [name, ", ".join(label.strip() for label in labels), f"{100 * float(scores[best[0], number]):.0f} %"]
+        )
     return Section("Telling words", [Text(words), Table(["class", "tokens", "the first of them"], rows)])
 
 
@@ -129,7 +142,9 @@ def frequent_words(experiment: "TextClassification") -> list[int]:
 def data_section(experiment: "TextClassification") -> Section:
     splits = experiment.splits
     counts = {part: texts.targets.bincount(minlength=len(texts.classes)) for part, texts in experiment.parts.items()}
-    rows = [[name, *(int(count[number]) for count in counts.values())] for number, name in enumerate(splits.train.classes)]
+    rows = [
+        [name, *(int(count[number]) for count in counts.values())] for number, name in enumerate(splits.train.classes)
+    ]
     rows.append(["all", *map(len, experiment.parts.values())])
     reader = experiment.reader
     words = f"{splits.train.source}; {len(reader.tokenizer):,} tokens ({reader.words})."

@@ -32,7 +32,9 @@ def classifiers(splits: LabelledTextSplits, tokens: Kind) -> list[Result]:
     ]
 
 
-def count_words(train: LabelledTexts, validation: LabelledTexts, tokens: Kind) -> Callable[[Sequence[str]], Int64[Tensor, " text"]]:
+def count_words(
+    train: LabelledTexts, validation: LabelledTexts, tokens: Kind
+) -> Callable[[Sequence[str]], Int64[Tensor, " text"]]:
     """Logistic regression on weighted counts: of words, or, where a model reads letters, of up to four letters in a row."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression

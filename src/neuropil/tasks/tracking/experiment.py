@@ -57,7 +57,9 @@ class FilmTracker:
 
     def predict(self, inputs: Any) -> Tracks:
         """`inputs` are frames as bytes, [film time channel height width] or of one film, with or without channels; or paths of films."""
-        if isinstance(inputs, str | Path) or (isinstance(inputs, list | tuple) and all(isinstance(item, str | Path) for item in inputs)):
+        if isinstance(inputs, str | Path) or (
+            isinstance(inputs, list | tuple) and all(isinstance(item, str | Path) for item in inputs)
+        ):
             inputs, _ = self.read([Path(path) for path in ([inputs] if isinstance(inputs, str | Path) else inputs)])
         films = inputs if isinstance(inputs, Films) else self._as_films(inputs)
         return Tracks(self.follow(films), tuple(films.lengths.tolist()))
@@ -92,9 +94,13 @@ class FilmTracker:
         tensor = tensor.unsqueeze(0) if tensor.ndim == 4 else tensor
         if tensor.ndim != 5 or tensor.shape[2:] != (channels, height, width) or tensor.dtype != torch.uint8:
             expected = f"film, time, {channels}, {height}, {width}"
-            raise InputError(f"frames must be bytes of the shape ({expected})", got=f"{tuple(tensor.shape)} of {tensor.dtype}")
+            raise InputError(
+                f"frames must be bytes of the shape ({expected})", got=f"{tuple(tensor.shape)} of {tensor.dtype}"
+            )
         lengths = torch.full((len(tensor),), tensor.shape[1])
-        return unlabelled(tensor.flatten(0, 1), lengths, [f"film {index}" for index in range(len(tensor))], self.size, "frames")
+        return unlabelled(
+            tensor.flatten(0, 1), lengths, [f"film {index}" for index in range(len(tensor))], self.size, "frames"
+        )
 
 
 def _alike(films: Films) -> Iterator[Tensor]:
@@ -126,7 +132,12 @@ class FollowingFilms:
         rival: tuple[str, Tracker] | None,
     ):
         self.device = pick_device(training.device)
-        self.model, self.model_config, self.splits, self.training = model.to(self.device), model.config, splits, training
+        self.model, self.model_config, self.splits, self.training = (
+            model.to(self.device),
+            model.config,
+            splits,
+            training,
+        )
         self.seed, self.name, self.window = seed, name, window
         self.learner = Tracking(self.model)
         self.rival = None if rival is None else (rival[0], Tracking(rival[1].to(self.device)))
@@ -161,7 +172,10 @@ class FollowingFilms:
         return self._held_out(self.watched if len(self.watched) else self.splits.test.pieces(self.window))
 
     def own_result(self) -> Result:
-        return Result(self.name, score_tracks(FilmTracker(self.model, self.splits.test.size).follow(self.splits.test), self.splits.test))
+        return Result(
+            self.name,
+            score_tracks(FilmTracker(self.model, self.splits.test.size).follow(self.splits.test), self.splits.test),
+        )
 
     def evaluate(self) -> list[Result]:
         return [Result(name, score_tracks(told, self.splits.test)) for name, told in self.told.items()]

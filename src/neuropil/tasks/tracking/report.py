@@ -62,7 +62,8 @@ def hiding_section(experiment: "FollowingFilms") -> Section:
     errors = {name: distances(told, test) for name, told in experiment.told.items()}
     counts = [int((test.known & (since == step)).sum()) for step in steps]
     means = {
-        name: torch.stack([error[test.known & (since == step)].mean() for step in steps if counts[step]]) for name, error in errors.items()
+        name: torch.stack([error[test.known & (since == step)].mean() for step in steps if counts[step]])
+        for name, error in errors.items()
     }
     kept = [count for count in counts if count]
     words = (

@@ -40,12 +40,16 @@ def carried_on(told: Float[Tensor, "frame 2"], films: Films) -> Float[Tensor, "f
     """
     pieces = [
         _carried_on(each, hidden, films.size)
-        for each, hidden in zip(told.split(films.lengths.tolist()), films.hidden.split(films.lengths.tolist()), strict=True)
+        for each, hidden in zip(
+            told.split(films.lengths.tolist()), films.hidden.split(films.lengths.tolist()), strict=True
+        )
     ]
     return torch.cat(pieces)
 
 
-def _carried_on(told: Float[Tensor, "time 2"], hidden: Bool[Tensor, " time"], size: tuple[int, int]) -> Float[Tensor, "time 2"]:
+def _carried_on(
+    told: Float[Tensor, "time 2"], hidden: Bool[Tensor, " time"], size: tuple[int, int]
+) -> Float[Tensor, "time 2"]:
     answers = told.clone()
     time = torch.arange(len(told), dtype=told.dtype)
     for now in hidden.nonzero().flatten().tolist():

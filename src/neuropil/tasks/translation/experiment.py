@@ -39,14 +39,18 @@ SOURCE_FILE, TARGET_FILE = "tokenizer.json", "tokenizer-target.json"
 
 
 class VocabularyConfig(Config):
-    tokens: Literal["bpe", "characters", "words"] = option("bpe", "what a text is cut into; bpe learns frequent pieces of words")
+    tokens: Literal["bpe", "characters", "words"] = option(
+        "bpe", "what a text is cut into; bpe learns frequent pieces of words"
+    )
     vocabulary: int = option(8_000, "tokens to tell apart, at most", low=8)
     shared_vocabulary: bool = option(True, "one vocabulary for both sides")
     max_tokens: int = option(256, "longer texts are left out of training, counted, and reported", low=2)
 
 
 class TranslationObjective(Config):
-    label_smoothing: float = option(0.1, "share of a token's probability that is spread over the vocabulary", low=0, high=0.9)
+    label_smoothing: float = option(
+        0.1, "share of a token's probability that is spread over the vocabulary", low=0, high=0.9
+    )
 
 
 @runtime_checkable
@@ -84,7 +88,12 @@ class Vocabulary:
         if config.shared_vocabulary:
             both = Tokenizer.train([*pairs.sources, *pairs.targets], config.tokens, config.vocabulary)
             return cls(both, both)
-        return cls(*(Tokenizer.train(list(texts), config.tokens, config.vocabulary) for texts in (pairs.sources, pairs.targets)))
+        return cls(
+            *(
+                Tokenizer.train(list(texts), config.tokens, config.vocabulary)
+                for texts in (pairs.sources, pairs.targets)
+            )
+        )
 
     @classmethod
     def load(cls, folder: Path) -> "Vocabulary":
@@ -150,9 +159,13 @@ class Translator:
         names["written"] = labels(self.vocabulary.target, written[1:])
         maps = []
         for name, weights in tape.attention.items():
-            rows, columns = ("read", "read") if name.startswith("encoder") else ("written", "read" if "cross" in name else "known")
+            rows, columns = (
+                ("read", "read") if name.startswith("encoder") else ("written", "read" if "cross" in name else "known")
+            )
             maps.append(AttentionMap(name, weights[0].cpu(), names[rows], names[columns]))
-        maps.sort(key=lambda each: "cross" in each.name)  # a viewer opens with the last one, and this is what people come for
+        maps.sort(
+            key=lambda each: "cross" in each.name
+        )  # a viewer opens with the last one, and this is what people come for
         return Alignment(maps, title=f"{text} → {translation}")
 
     def passage(self, text: str) -> Passage:
@@ -160,7 +173,9 @@ class Translator:
         read, written = self._tokens(text, self.translate([text]).texts[0])
         model, known = cast(WritingModel, self.model), written[:-1]
         names = {True: labels(self.vocabulary.source, read), False: labels(self.vocabulary.target, known)}
-        return Passage(lambda: model.hidden(self._row(read), self._row(known)), lambda cell: names[cell.startswith("encoder")])
+        return Passage(
+            lambda: model.hidden(self._row(read), self._row(known)), lambda cell: names[cell.startswith("encoder")]
+        )
 
     def _tokens(self, text: str, translation: str) -> tuple[list[int], list[int]]:
         """What is read, and what is written, from start to end."""
@@ -194,7 +209,14 @@ class Translator:
             written = greedy(model.step, state, limits, start=START, end=END, device=self._device)
         else:
             beams = beam(
-                model.step, state, limits, width=beam_width, start=START, end=END, length_penalty=length_penalty, device=self._device
+                model.step,
+                state,
+                limits,
+                width=beam_width,
+                start=START,
+                end=END,
+                length_penalty=length_penalty,
+                device=self._device,
             )
             written = [ranked[0] for ranked in beams]
         return [(self.vocabulary.target.decode(one.tokens), one.log_probability) for one in written]
@@ -248,17 +270,32 @@ class Translating:
         columns: Columns,
     ):
         self.device = pick_device(training.device)
-        self.model, self.model_config, self.splits, self.vocabulary = model.to(self.device), model_config, splits, vocabulary
-        self.training, self.seed, self.name, self.parameters, self.max_tokens = training, seed, name, parameters, max_tokens
+        self.model, self.model_config, self.splits, self.vocabulary = (
+            model.to(self.device),
+            model_config,
+            splits,
+            vocabulary,
+        )
+        self.training, self.seed, self.name, self.parameters, self.max_tokens = (
+            training,
+            seed,
+            name,
+            parameters,
+            max_tokens,
+        )
         self.learner = Translation(self.model, label_smoothing)
         self.columns, self.translator = columns, Translator(self.model, vocabulary, longest, columns)
         self.encoded = {
-            part: encode_pairs(getattr(splits, part), vocabulary.source, vocabulary.target, max_tokens if part == "train" else longest)
+            part: encode_pairs(
+                getattr(splits, part), vocabulary.source, vocabulary.target, max_tokens if part == "train" else longest
+            )
             for part in PARTS
         }
         if not len(self.encoded["train"]):
             raise InputError(
-                f"training needs pairs of at most {max_tokens} tokens", got="none", fix="give shorter texts or a larger --max-tokens"
+                f"training needs pairs of at most {max_tokens} tokens",
+                got="none",
+                fix="give shorter texts or a larger --max-tokens",
             )
         one = self.encoded["train"].take(torch.zeros(1, dtype=torch.int64))
         require_monitor(
@@ -273,7 +310,10 @@ class Translating:
             "columns": dict(self.columns),
             "notes": self.notes,
             "fingerprint": fingerprint(
-                tensor for part in self.encoded.values() for side in (part.sources, part.targets) for tensor in side.tensors
+                tensor
+                for part in self.encoded.values()
+                for side in (part.sources, part.targets)
+                for tensor in side.tensors
             ),
         }
 
@@ -311,7 +351,10 @@ class Translating:
     def evaluate(self) -> list[Result]:
         targets = self.splits.test.targets
         own = Result(self.name, score_translations(self.translations, targets))
-        return [own, *(Result(name, score_translations(texts, targets)) for name, texts in baselines(self.splits).items())]
+        return [
+            own,
+            *(Result(name, score_translations(texts, targets)) for name, texts in baselines(self.splits).items()),
+        ]
 
     @cached_property
     def translations(self) -> list[str]:
@@ -321,7 +364,10 @@ class Translating:
     def _translate_test(self) -> list[str]:
         """Texts that are longer than what learned positions can count have no translation, and count as wrong."""
         sources, translator = self.splits.test.sources, self.translator
-        readable = [text if translator.can_read(length) else "" for text, length in zip(sources, translator.lengths(sources), strict=True)]
+        readable = [
+            text if translator.can_read(length) else ""
+            for text, length in zip(sources, translator.lengths(sources), strict=True)
+        ]
         return translator.translate(readable).texts
 
     def sections(self, history: Sequence[Row]) -> list[Section]:

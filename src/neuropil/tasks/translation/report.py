@@ -36,7 +36,9 @@ def sections(experiment: "Translating", history: Sequence[Row]) -> list[Section]
 def writing_section(experiment: "Translating") -> Section:
     """By length, and by group where the data has groups; then some translations, the right ones first."""
     test, written = experiment.splits.test, experiment.translations
-    blocks: list[Block] = [length_table(test.sources, [ours == theirs for ours, theirs in zip(written, test.targets, strict=True)])]
+    blocks: list[Block] = [
+        length_table(test.sources, [ours == theirs for ours, theirs in zip(written, test.targets, strict=True)])
+    ]
     if test.groups:
         blocks.append(group_table(test.groups, written, test.targets))
     wrong = [index for index, text in enumerate(written) if text != test.targets[index]]
@@ -93,12 +95,16 @@ def looking_section(experiment: "Translating") -> Section:
         "ends. Point at a token to see its weights."
     )
     blocks: list[Block] = [Text(words), *(Html(alignment.html()) for alignment in alignments)]
-    short = [alignment for alignment in alignments if max(torch.as_tensor(alignment.maps[-1].weights).shape) <= MOST_DRAWN]
+    short = [
+        alignment for alignment in alignments if max(torch.as_tensor(alignment.maps[-1].weights).shape) <= MOST_DRAWN
+    ]
     if short:
         last = short[-1].maps[-1]
         figure = pictures.token_weights(torch.as_tensor(last.weights).mean(0), last.queries, last.keys)
         caption = f"{short[-1].title}: the mean over the heads of {last.name}."
-        blocks.insert(0, Picture.of(figure, alt="which tokens of the source each token of the output looked at", caption=caption))
+        blocks.insert(
+            0, Picture.of(figure, alt="which tokens of the source each token of the output looked at", caption=caption)
+        )
     return Section("Where it looks", blocks)
 
 
@@ -107,10 +113,18 @@ def data_section(experiment: "Translating") -> Section:
     rows = [[part, len(getattr(splits, part))] for part in ("train", "validation", "test")]
     vocabulary = experiment.vocabulary
     sizes = f"{len(vocabulary.source):,} tokens"
-    sizes += " for both sides" if vocabulary.target is vocabulary.source else f" for sources, {len(vocabulary.target):,} for targets"
+    sizes += (
+        " for both sides"
+        if vocabulary.target is vocabulary.source
+        else f" for sources, {len(vocabulary.target):,} for targets"
+    )
     return Section(
         "Data",
-        [Text(f"{splits.train.source}; {sizes} ({vocabulary.source.kind})."), Table(["part", "pairs"], rows), *map(Text, experiment.notes)],
+        [
+            Text(f"{splits.train.source}; {sizes} ({vocabulary.source.kind})."),
+            Table(["part", "pairs"], rows),
+            *map(Text, experiment.notes),
+        ],
     )
 
 

@@ -43,7 +43,9 @@ def translated(
         yield from zip(texts, (" ".join(answer.splitlines()) for answer in found), strict=True)
         if attention is not None:
             pairs = zip(texts, found, strict=True)
-            alignments += [translator.align(text, answer) for text, answer in islice(pairs, MOST_ALIGNED - len(alignments)) if text]
+            alignments += [
+                translator.align(text, answer) for text, answer in islice(pairs, MOST_ALIGNED - len(alignments)) if text
+            ]
     if attention is not None:
         write_alignments(attention, alignments, "Where the model looked")
 

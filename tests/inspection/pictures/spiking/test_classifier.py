@@ -6,7 +6,12 @@ import torch
 from matplotlib.patches import Rectangle
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.spiking.classifier import accuracy_by_time, rates_by_class, spikes_through_layers, voltage_traces
+from neuropil.inspection.pictures.spiking.classifier import (
+    accuracy_by_time,
+    rates_by_class,
+    spikes_through_layers,
+    voltage_traces,
+)
 from neuropil.inspection.report.svg import figure_svg
 
 
@@ -34,7 +39,12 @@ def test_neurons_are_sorted_by_their_first_spike_and_silent_ones_left_out():
     figure = spikes_through_layers({"layer 1": spikes}, np.zeros((10, 2)), ("a", "b"), 1.0)
     (marks,) = [axes.lines[0] for axes in figure.axes if axes.get_ylabel() == "layer 1\nneuron"]
     x, y = (np.asarray(values).reshape(-1, 3)[:, :2].mean(1) for values in marks.get_data())
-    assert sorted(zip(y.tolist(), x.tolist(), strict=True)) == [(1, 3), (1, 6), (2, 3), (3, 8)]  # step k ends at (k + 1) ms
+    assert sorted(zip(y.tolist(), x.tolist(), strict=True)) == [
+        (1, 3),
+        (1, 6),
+        (2, 3),
+        (3, 8),
+    ]  # step k ends at (k + 1) ms
 
 
 def test_a_layer_without_a_spike_can_be_drawn():

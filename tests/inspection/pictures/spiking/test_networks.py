@@ -15,7 +15,11 @@ def heights(axes: Axes) -> list[np.ndarray]:
 
 def activity(start: float) -> Activity:
     return Activity(
-        torch.tensor([start + 0.5, start + 1.5, start + 9.0]), torch.tensor([0, 3, 1]), torch.tensor([10.0, 0.0, 5.0, 2.0]), start, 1.0
+        torch.tensor([start + 0.5, start + 1.5, start + 9.0]),
+        torch.tensor([0, 3, 1]),
+        torch.tensor([10.0, 0.0, 5.0, 2.0]),
+        start,
+        1.0,
     )
 
 
@@ -32,7 +36,10 @@ def test_each_regime_has_its_spikes_over_its_rate_at_the_same_times():
 
 
 def test_histograms_leave_out_what_is_no_number_and_mark_chance():
-    spread = {"rate (Hz)": {"a": torch.tensor([1.0, 2.0, float("nan")]), "b": np.zeros(4)}, "CV": {"a": torch.tensor([]), "b": np.ones(4)}}
+    spread = {
+        "rate (Hz)": {"a": torch.tensor([1.0, 2.0, float("nan")]), "b": np.zeros(4)},
+        "CV": {"a": torch.tensor([]), "b": np.ones(4)},
+    }
     figure = firing_statistics(spread, {"CV": 1.0})
     rate, cv = figure.axes
     assert [height.sum() for height in heights(rate)] == pytest.approx([100.0, 100.0])

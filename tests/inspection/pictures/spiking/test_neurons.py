@@ -65,7 +65,9 @@ def test_delays_that_no_strength_overcomes_are_shaded():
 
 
 def test_nothing_is_shaded_where_every_delay_has_its_strength():
-    recovery = refractoriness(T, T[:, None], [3.0], np.array([5.0, 9.0]), np.array([2.0, 1.0]), first_pulse=1.0).axes[-1]
+    recovery = refractoriness(T, T[:, None], [3.0], np.array([5.0, 9.0]), np.array([2.0, 1.0]), first_pulse=1.0).axes[
+        -1
+    ]
     assert len(recovery.patches) == 0
 
 

@@ -19,7 +19,11 @@ def labels(figure: Figure) -> list[str]:
 def test_tuning_curves_have_the_colour_of_their_direction_and_of_many_some_are_drawn():
     figure = populations.tuning_curves(X, np.outer(X + 1, np.arange(1.0, 4.0)), rising=[True, False, True])
     (axes,) = figure.axes
-    assert [line.get_color() for line in axes.lines] == [populations.PALETTE[0], populations.PALETTE[1], populations.PALETTE[0]]
+    assert [line.get_color() for line in axes.lines] == [
+        populations.PALETTE[0],
+        populations.PALETTE[1],
+        populations.PALETTE[0],
+    ]
     many = populations.tuning_curves(X, np.ones((21, 500)), rising=[True] * 500).axes[0]
     assert len(many.lines) == populations.MOST_CURVES
     assert many.get_title(loc="left") == "tuning curves of 60 of 500 neurons"
@@ -54,7 +58,9 @@ def test_spikes_stand_above_the_value_and_very_many_are_thinned():
     assert len(np.asarray(raster.lines[0].get_xdata())) == populations.MOST_SPIKES
     assert axes.get_xlabel() == "time (ms)"
     assert axes.get_xlim() == (0, 100)
-    figure_svg(populations.spikes_and_value(TIMES, {"value": TIMES}, np.zeros(0), np.zeros(0, dtype=int), num_neurons=3))
+    figure_svg(
+        populations.spikes_and_value(TIMES, {"value": TIMES}, np.zeros(0), np.zeros(0, dtype=int), num_neurons=3)
+    )
 
 
 def test_a_name_has_one_colour_in_all_panels_and_long_lines_are_thinned_to_their_ends():
@@ -71,7 +77,9 @@ def test_a_name_has_one_colour_in_all_panels_and_long_lines_are_thinned_to_their
 def test_paths_share_one_scale():
     circle = populations.Path(np.cos(X), np.sin(X))
     far = populations.Path(5 * np.cos(X), np.sin(X))
-    figure = populations.paths({"left": {"a": circle, "b": far}, "right": {"a": circle}}, xlabel="first", ylabel="second")
+    figure = populations.paths(
+        {"left": {"a": circle, "b": far}, "right": {"a": circle}}, xlabel="first", ylabel="second"
+    )
     left, right = figure.axes
     assert left.get_xlim() == right.get_xlim()
     assert (left.get_ylabel(), right.get_ylabel(), right.get_xlabel()) == ("second", "", "first")
@@ -92,7 +100,10 @@ def test_drift_is_drawn_over_what_is_allowed():
             lambda: populations.tuning_curves(X, np.zeros((21, 0)), rising=[]),
             "a picture of tuning curves needs at least one neuron, but got none.",
         ),
-        (lambda: populations.decoded_curves(X, X, {}), "a picture of what is decoded needs at least one curve, but got none."),
+        (
+            lambda: populations.decoded_curves(X, X, {}),
+            "a picture of what is decoded needs at least one curve, but got none.",
+        ),
         (
             lambda: populations.error_by_neurons([10], {"0.1": X[:1]}, X[:1]),
             "a picture of errors needs at least two sizes of population and one noise, but got 1 and 1.",
@@ -101,7 +112,10 @@ def test_drift_is_drawn_over_what_is_allowed():
             lambda: populations.spikes_and_value(TIMES, {}, TIMES, np.zeros(100, dtype=int), num_neurons=1),
             "a picture of spikes and value needs at least one value, but got none.",
         ),
-        (lambda: populations.over_time(TIMES, {"empty": {}}), "a picture over time needs at least one value in each panel, but got none."),
+        (
+            lambda: populations.over_time(TIMES, {"empty": {}}),
+            "a picture over time needs at least one value in each panel, but got none.",
+        ),
         (lambda: populations.paths({}), "a picture of paths needs at least one path in each panel, but got none."),
         (lambda: populations.drift(X, {}), "a picture of drift needs at least one memory, but got none."),
     ],

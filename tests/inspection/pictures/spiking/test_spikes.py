@@ -15,7 +15,10 @@ def ticks_of(axes: Axes, line: int = 0) -> np.ndarray:
 
 
 def test_a_raster_has_a_tick_for_every_spike_and_groups_stand_on_each_other():
-    spikes = {"excitatory": (torch.tensor([1.0, 4.0]), torch.tensor([0, 7])), "inhibitory": (np.array([2.5]), np.array([1]))}
+    spikes = {
+        "excitatory": (torch.tensor([1.0, 4.0]), torch.tensor([0, 7])),
+        "inhibitory": (np.array([2.5]), np.array([1])),
+    }
     figure = pictures.raster(spikes, {"excitatory": 8, "inhibitory": 2}, duration=10)
     ticks, rates = figure.axes
     np.testing.assert_allclose(ticks_of(ticks)[:, 1:].mean(1), [0, 7])
@@ -48,7 +51,13 @@ def test_membranes_have_their_spikes_their_threshold_and_their_unit():
     t = torch.arange(1, 11, dtype=torch.double)
     voltages = torch.stack([t - 70, t - 75], dim=1)
     figure = pictures.membranes(
-        t, voltages, [torch.tensor([3.5, 9.0]), torch.tensor([])], ["v_in = 20 mV", "weak"], threshold=-50, reset=-70, unit="mV"
+        t,
+        voltages,
+        [torch.tensor([3.5, 9.0]), torch.tensor([])],
+        ["v_in = 20 mV", "weak"],
+        threshold=-50,
+        reset=-70,
+        unit="mV",
     )
     first, second = figure.axes
     np.testing.assert_allclose(np.asarray(first.lines[1].get_ydata()), voltages[:, 0])
@@ -63,7 +72,9 @@ def test_membranes_have_their_spikes_their_threshold_and_their_unit():
 
 def test_a_tuning_curve_shows_what_was_counted_and_how_far_it_is_from_the_formula():
     v_in, expected = torch.tensor([0.5, 2.0, 4.0]), torch.tensor([0.0, 50.0, 100.0])
-    figure = pictures.tuning_curve(v_in, {"grid": torch.tensor([0.0, 49.0, 102.0])}, expected, (torch.arange(5), 25 * torch.arange(5)))
+    figure = pictures.tuning_curve(
+        v_in, {"grid": torch.tensor([0.0, 49.0, 102.0])}, expected, (torch.arange(5), 25 * torch.arange(5))
+    )
     above, below = figure.axes
     np.testing.assert_allclose(np.asarray(above.lines[0].get_ydata()), [0, 25, 50, 75, 100])
     np.testing.assert_allclose(np.asarray(above.lines[1].get_ydata()), [0, 49, 102])

@@ -8,7 +8,18 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, WIDTH, Array, house_style, line, new_figure, numbers, short
+from neuropil.inspection.pictures.style import (
+    INK,
+    MUTED,
+    PALETTE,
+    WIDTH,
+    Array,
+    house_style,
+    line,
+    new_figure,
+    numbers,
+    short,
+)
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -30,7 +41,9 @@ def spikes_through_layers(
     """The spikes (1, else 0) of one input in every layer, a neuron in each row, above what has been read for each class so far."""
     _require_names("a picture of what is read needs", numbers(logits).shape[1], classes)
     figure = new_figure(WIDTH, 1.35 * len(layers) + 1.9)
-    rows = figure.subplots(len(layers) + 1, 2, squeeze=False, width_ratios=[1, 5.2], height_ratios=[*[1] * len(layers), 1.25])
+    rows = figure.subplots(
+        len(layers) + 1, 2, squeeze=False, width_ratios=[1, 5.2], height_ratios=[*[1] * len(layers), 1.25]
+    )
     for axes in rows[:, 0]:
         axes.set_axis_off()
     if image is not None:
@@ -68,7 +81,9 @@ def voltage_traces(
 
 
 @house_style
-def rates_by_class(rates: Mapping[str, Float[Array, "class unit"]], classes: Sequence[str]) -> "matplotlib.figure.Figure":
+def rates_by_class(
+    rates: Mapping[str, Float[Array, "class unit"]], classes: Sequence[str]
+) -> "matplotlib.figure.Figure":
     """The mean rate of each layer for inputs of each class; below, those of its neurons, sorted by the class that each fires for most."""
     for values in rates.values():
         _require_names("rates by class need", len(values), classes)
@@ -93,7 +108,9 @@ def rates_by_class(rates: Mapping[str, Float[Array, "class unit"]], classes: Seq
         grid.grid(visible=False)
         grid.set_xticks(ticks, [shown[tick] for tick in ticks], rotation=90 if upright else 0)
         grid.tick_params(length=0)
-        figure.colorbar(drawn, ax=grid, location="bottom", label="Hz", fraction=0.05, aspect=30).outline.set_visible(False)
+        figure.colorbar(drawn, ax=grid, location="bottom", label="Hz", fraction=0.05, aspect=30).outline.set_visible(
+            False
+        )
     panels[0, 0].set_ylabel("mean rate (Hz)")
     panels[1, 0].set_ylabel("neuron")
     return figure
@@ -107,8 +124,17 @@ def accuracy_by_time(accuracy: Float[Array, " time"], dt: float) -> "matplotlib.
     figure = new_figure(WIDTH, 2.6)
     axes = figure.add_subplot()
     axes.plot(times, values, marker="o", markersize=3.4, **line(0))
-    axes.annotate(f"{values[-1]:.1f} %", (times[-1], values[-1]), xytext=(0, -14), textcoords="offset points", ha="right", color=INK)
-    axes.set(xlabel="time (ms) for which the network is read", ylabel="accuracy (%)", ylim=(0, 103), xlim=(0, times[-1] + dt))
+    axes.annotate(
+        f"{values[-1]:.1f} %",
+        (times[-1], values[-1]),
+        xytext=(0, -14),
+        textcoords="offset points",
+        ha="right",
+        color=INK,
+    )
+    axes.set(
+        xlabel="time (ms) for which the network is read", ylabel="accuracy (%)", ylim=(0, 103), xlim=(0, times[-1] + dt)
+    )
     return figure
 
 
@@ -121,7 +147,10 @@ def _draw_spikes(axes: "matplotlib.axes.Axes", spikes: Float[np.ndarray, "time u
     busy = spikes[:, fires]
     busy = busy[:, np.lexsort((-busy.sum(0), busy.argmax(0)))[:MOST_ROWS]]
     rows, steps = busy.T.nonzero()
-    x, y = np.full((len(rows), 3), np.nan), np.full((len(rows), 3), np.nan)  # one line with gaps is the smallest drawing of many marks
+    x, y = (
+        np.full((len(rows), 3), np.nan),
+        np.full((len(rows), 3), np.nan),
+    )  # one line with gaps is the smallest drawing of many marks
     x[:, :2], y[:, :2] = dt * (steps[:, None] + 1), rows[:, None] + [0.55, 1.45]
     axes.plot(x.ravel(), y.ravel(), color=PALETTE[0], linewidth=1.8, solid_capstyle="butt")
     axes.set_ylim(max(busy.shape[1], 1) + 0.5, 0.5)
@@ -143,13 +172,21 @@ def _sorted_by_class(rates: Float[np.ndarray, "class unit"]) -> Float[np.ndarray
     return busiest[:, np.lexsort((-busiest.max(0), busiest.argmax(0)))]
 
 
-def _draw_readings(axes: "matplotlib.axes.Axes", logits: Float[np.ndarray, "time class"], classes: Sequence[str], dt: float) -> None:
+def _draw_readings(
+    axes: "matplotlib.axes.Axes", logits: Float[np.ndarray, "time class"], classes: Sequence[str], dt: float
+) -> None:
     """The likeliest classes in colour and by name, the others grey."""
     times = dt * np.arange(1, len(logits) + 1)
     best: list[int] = logits[-1].argsort()[::-1].tolist()
     axes.plot(times, logits[:, best[3:]], color="#c3c8d0", linewidth=0.9)
     for rank in reversed(range(min(3, len(best)))):
-        axes.plot(times, logits[:, best[rank]], label=short(classes[best[rank]]), linewidth=2.0 if rank == 0 else 1.2, **line(rank))
+        axes.plot(
+            times,
+            logits[:, best[rank]],
+            label=short(classes[best[rank]]),
+            linewidth=2.0 if rank == 0 else 1.2,
+            **line(rank),
+        )
     handles, labels = axes.get_legend_handles_labels()
     axes.legend(handles[::-1], labels[::-1], loc="lower left", bbox_to_anchor=(0, 0.97), ncols=3)
 

@@ -56,7 +56,9 @@ def _draw_activity(ticks: "matplotlib.axes.Axes", rate: "matplotlib.axes.Axes", 
     shown = (times > edges[0]) & (times <= edges[-1])
     # one line with gaps, which is lighter than a line for every spike
     heights = neurons[shown] + np.array([[-0.4], [0.4], [np.nan]])
-    ticks.plot(np.repeat(times[shown], 3), heights.T.reshape(-1), color=PALETTE[0], linewidth=0.8, solid_capstyle="butt")
+    ticks.plot(
+        np.repeat(times[shown], 3), heights.T.reshape(-1), color=PALETTE[0], linewidth=0.8, solid_capstyle="butt"
+    )
     ticks.tick_params(labelbottom=False)
     ticks.grid(visible=False)
     rate.stairs(values, edges, fill=True, color=PALETTE[1])
@@ -95,7 +97,9 @@ def _finite(values: Shaped[Array, " neuron"]) -> np.ndarray:
 
 
 @house_style
-def learned_weights(weights: Mapping[str, tuple[Shaped[Array, " synapse"], Shaped[Array, " synapse"]]]) -> "matplotlib.figure.Figure":
+def learned_weights(
+    weights: Mapping[str, tuple[Shaped[Array, " synapse"], Shaped[Array, " synapse"]]],
+) -> "matplotlib.figure.Figure":
     """For each plastic connection how its weights were spread before and after."""
     if not weights:
         raise InputError("a picture of learned weights needs a plastic connection", got="none")
@@ -105,7 +109,13 @@ def learned_weights(weights: Mapping[str, tuple[Shaped[Array, " synapse"], Shape
         first, last = numbers(before), numbers(after)
         edges = np.histogram_bin_edges(np.concatenate([first, last]), 40)
         for values, label, colour in ((first, "before", PALETTE[0]), (last, "after", PALETTE[1])):
-            axes.stairs(100 * np.histogram(values, edges)[0] / max(len(values), 1), edges, color=colour, linewidth=1.4, label=label)
+            axes.stairs(
+                100 * np.histogram(values, edges)[0] / max(len(values), 1),
+                edges,
+                color=colour,
+                linewidth=1.4,
+                label=label,
+            )
         axes.set(title=name, xlabel="weight", ylabel="synapses (%)")
         axes.legend(loc="best")
     return figure

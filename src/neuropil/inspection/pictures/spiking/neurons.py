@@ -54,7 +54,13 @@ def action_potential(
     for name, level in levels.items():
         above.axhline(level, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))
         above.annotate(
-            name, (1, level), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8
+            name,
+            (1, level),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
         )
     for panel, lines in ((middle, gates), (below, currents)):
         for index, (name, values) in enumerate(lines.items()):
@@ -70,8 +76,18 @@ def _write_phases(axes: "matplotlib.axes.Axes", phases: Sequence[tuple[str, floa
     """A number in every phase, however narrow, and the names beside the curve."""
     for number, (name, begin, end) in enumerate(phases, 1):
         middle, fraction = (begin + end) / 2, ("data", "axes fraction")
-        axes.annotate(str(number), (middle, 1), xycoords=fraction, xytext=(0, 3), textcoords="offset points", ha="center", fontsize=8.5)
-        axes.annotate(f"{number}  {name}", (0.6, 0.9 - 0.085 * number), xycoords="axes fraction", va="top", fontsize=8.5)
+        axes.annotate(
+            str(number),
+            (middle, 1),
+            xycoords=fraction,
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8.5,
+        )
+        axes.annotate(
+            f"{number}  {name}", (0.6, 0.9 - 0.085 * number), xycoords="axes fraction", va="top", fontsize=8.5
+        )
 
 
 @house_style
@@ -93,7 +109,9 @@ def gate_curves(
         axes.legend(loc="center right")
     left.set(title="where they go", ylabel="open share, after long", ylim=(-0.03, 1.03))
     right.set(title="how long they take", ylabel="time constant (ms)", ylim=(0, None))
-    left.annotate("rest", (rest, 1.0), xytext=(-4, -2), textcoords="offset points", ha="right", va="top", fontsize=8, color=MUTED)
+    left.annotate(
+        "rest", (rest, 1.0), xytext=(-4, -2), textcoords="offset points", ha="right", va="top", fontsize=8, color=MUTED
+    )
     return figure
 
 
@@ -131,7 +149,13 @@ def all_or_none(
     )
     if np.isfinite(chronaxie):
         right.plot(chronaxie, 2 * rheobase, "o", color=PALETTE[1], markersize=6)
-        right.annotate(f"chronaxie {chronaxie:.2g} ms", (chronaxie, 2 * rheobase), xytext=(7, 2), textcoords="offset points", fontsize=8)
+        right.annotate(
+            f"chronaxie {chronaxie:.2g} ms",
+            (chronaxie, 2 * rheobase),
+            xytext=(7, 2),
+            textcoords="offset points",
+            fontsize=8,
+        )
     return figure
 
 
@@ -155,7 +179,11 @@ def refractoriness(
         panel.plot(t, v[:, index], color=PALETTE[0], linewidth=1.4)
         for pulse in (first_pulse, first_pulse + delay):
             panel.annotate(
-                "", (pulse, -75), xytext=(0, -9), textcoords="offset points", arrowprops={"arrowstyle": "-|>", "color": PALETTE[1]}
+                "",
+                (pulse, -75),
+                xytext=(0, -9),
+                textcoords="offset points",
+                arrowprops={"arrowstyle": "-|>", "color": PALETTE[1]},
             )
         panel.set(xlim=(float(t[0]), float(t[-1])), ylim=(-105, 60), yticks=(-65, 0))
         panel.set_title(f"{delay:g} ms apart", fontsize=8.5, fontweight="normal", pad=2)
@@ -172,7 +200,11 @@ def _draw_recovery(axes: "matplotlib.axes.Axes", delays: np.ndarray, ratios: np.
         last = delays[~possible].max()
         axes.axvspan(float(delays[0]), float(last), color=PHASE_COLOURS[2], linewidth=0)
         axes.annotate(
-            "absolutely\nrefractory", ((delays[0] + last) / 2, 0.5), xycoords=("data", "axes fraction"), ha="center", fontsize=8.5
+            "absolutely\nrefractory",
+            ((delays[0] + last) / 2, 0.5),
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            fontsize=8.5,
         )
     axes.axhline(1, color=MUTED, linewidth=0.9, linestyle=(0, (4, 2)))
     axes.plot(delays, ratios, color=PALETTE[0])
@@ -239,7 +271,14 @@ def step_errors(dts: Sequence[float], errors: Mapping[str, Sequence[float]]) -> 
     figure = new_figure(WIDTH, 3.0)
     axes = figure.subplots()
     for index, (name, values) in enumerate(errors.items()):
-        axes.plot(numbers(dts), np.where(numbers(values) > 0, numbers(values), np.nan), marker="o", markersize=4, label=name, **line(index))
+        axes.plot(
+            numbers(dts),
+            np.where(numbers(values) > 0, numbers(values), np.nan),
+            marker="o",
+            markersize=4,
+            label=name,
+            **line(index),
+        )
     make_logarithmic(axes, "x")
     make_logarithmic(axes)
     axes.set(xlabel="step (ms)", ylabel="largest error of a spike time (ms)")

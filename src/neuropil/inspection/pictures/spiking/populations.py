@@ -49,7 +49,9 @@ def tuning_curves(
     axes = figure.add_subplot()
     shown = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], MOST_CURVES)).round().astype(int))
     for neuron in shown:
-        axes.plot(numbers(x), values[:, neuron], color=PALETTE[0] if rising[neuron] else PALETTE[1], linewidth=0.8, alpha=0.75)
+        axes.plot(
+            numbers(x), values[:, neuron], color=PALETTE[0] if rising[neuron] else PALETTE[1], linewidth=0.8, alpha=0.75
+        )
     axes.set(xlabel="value x", ylabel="rate (Hz)")
     axes.set_ylim(0, None)
     axes.margins(x=0)
@@ -73,7 +75,13 @@ def decoded_curves(
     figure = new_figure(WIDTH, 4.0)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.6, 1])
     for index, (name, values) in enumerate((noisy or {}).items(), start=len(decoded)):
-        dots = {"color": PALETTE[index % len(PALETTE)], "marker": "o", "linestyle": "", "markersize": 1.9, "markeredgewidth": 0}
+        dots = {
+            "color": PALETTE[index % len(PALETTE)],
+            "marker": "o",
+            "linestyle": "",
+            "markersize": 1.9,
+            "markeredgewidth": 0,
+        }
         above.plot(numbers(x), numbers(values), label=name, **dots)
         below.plot(numbers(x), numbers(values) - numbers(wanted), **dots)
     above.plot(numbers(x), numbers(wanted), color=INK, linewidth=1.0, label="wanted")
@@ -95,7 +103,10 @@ def error_by_neurons(
     """Errors against the number of neurons, both axes logarithmic, as points: of noisy rates for several noises, and of exact rates. The
     lines fall as theory says, 1/√N and 1/N, through the middle of the points."""
     if len(sizes) < 2 or not noisy:
-        raise InputError("a picture of errors needs at least two sizes of population and one noise", got=f"{len(sizes)} and {len(noisy)}")
+        raise InputError(
+            "a picture of errors needs at least two sizes of population and one noise",
+            got=f"{len(sizes)} and {len(noisy)}",
+        )
     figure = new_figure(WIDTH, 3.2)
     left, right = figure.subplots(1, 2, sharex=True)
     for index, (name, errors) in enumerate(noisy.items()):
@@ -112,7 +123,9 @@ def error_by_neurons(
     return figure
 
 
-def _draw_law(axes: "matplotlib.axes.Axes", sizes: Sequence[int], errors: np.ndarray, slope: float, colour: str, name: str) -> None:
+def _draw_law(
+    axes: "matplotlib.axes.Axes", sizes: Sequence[int], errors: np.ndarray, slope: float, colour: str, name: str
+) -> None:
     neurons = np.asarray(sizes, dtype=float)
     height = np.exp(np.mean(np.log(errors) - slope * np.log(neurons)))
     axes.plot(neurons, height * neurons**slope, color=colour, linewidth=0.9, alpha=0.7)
@@ -134,9 +147,19 @@ def spikes_and_value(
     figure = new_figure(WIDTH, 4.2)
     raster, axes = figure.subplots(2, 1, sharex=True, height_ratios=[1.3, 1])
     few = (
-        np.unique(np.linspace(0, len(spike_times) - 1, min(len(spike_times), MOST_SPIKES)).round().astype(int)) if len(spike_times) else []
+        np.unique(np.linspace(0, len(spike_times) - 1, min(len(spike_times), MOST_SPIKES)).round().astype(int))
+        if len(spike_times)
+        else []
     )
-    raster.plot(numbers(spike_times)[few], numbers(neurons)[few], "|", color=INK, markersize=2.6, markeredgewidth=0.5, rasterized=True)
+    raster.plot(
+        numbers(spike_times)[few],
+        numbers(neurons)[few],
+        "|",
+        color=INK,
+        markersize=2.6,
+        markeredgewidth=0.5,
+        rasterized=True,
+    )
     raster.set(ylabel="neuron", ylim=(-0.5, num_neurons - 0.5))
     raster.grid(visible=False)
     for index, (name, value) in enumerate(values.items()):
@@ -148,7 +171,11 @@ def spikes_and_value(
 
 @house_style
 def over_time(
-    times: Float[Array, " step"], panels: Mapping[str, Mapping[str, Float[Array, " step"]]], *, columns: int = 1, ylabel: str = "value"
+    times: Float[Array, " step"],
+    panels: Mapping[str, Mapping[str, Float[Array, " step"]]],
+    *,
+    columns: int = 1,
+    ylabel: str = "value",
 ) -> "matplotlib.figure.Figure":
     """Values against time, a panel for each group of them; names that several panels share have one colour."""
     if not panels or not all(panels.values()):
@@ -173,7 +200,9 @@ def over_time(
 
 
 @house_style
-def paths(panels: Mapping[str, Mapping[str, Path]], *, xlabel: str = "x", ylabel: str = "y") -> "matplotlib.figure.Figure":
+def paths(
+    panels: Mapping[str, Mapping[str, Path]], *, xlabel: str = "x", ylabel: str = "y"
+) -> "matplotlib.figure.Figure":
     """Two coordinates against each other; all panels have one scale, and the names of the first."""
     if not panels or not all(panels.values()):
         raise InputError("a picture of paths needs at least one path in each panel", got="none")
@@ -181,7 +210,11 @@ def paths(panels: Mapping[str, Mapping[str, Path]], *, xlabel: str = "x", ylabel
     grid = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for number, (axes, (title, lines)) in enumerate(zip(grid, panels.items(), strict=True)):
         for index, (name, path) in enumerate(lines.items()):
-            axes.plot(*_thinned(path.x, path.y, most=4 * MOST_POINTS_OF_A_LINE), label=name, **(line(index) | {"linewidth": 0.9}))
+            axes.plot(
+                *_thinned(path.x, path.y, most=4 * MOST_POINTS_OF_A_LINE),
+                label=name,
+                **(line(index) | {"linewidth": 0.9}),
+            )
         axes.set_title(title)
         axes.set_xlabel(xlabel)
         axes.set_ylabel(ylabel if number == 0 else "")

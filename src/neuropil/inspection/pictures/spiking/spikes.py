@@ -58,7 +58,13 @@ def raster(
         _draw_ticks(ticks, times[shown], neurons[shown] + below, colour, total)
         counts, _ = np.histogram(times[shown], edges)
         # spikes per neuron and second: a bin lasts so many ms
-        rates.stairs(1000 * counts / (size * (edges[1] - edges[0])), edges, color=colour, linewidth=1.2, label=f"{name} ({size:,})")
+        rates.stairs(
+            1000 * counts / (size * (edges[1] - edges[0])),
+            edges,
+            color=colour,
+            linewidth=1.2,
+            label=f"{name} ({size:,})",
+        )
         below += size
     ticks.set(ylabel=ylabel, ylim=(-0.5 - 0.01 * total, total - 0.5 + 0.01 * total), xlim=(start, duration))
     ticks.grid(axis="y", visible=False)
@@ -74,7 +80,14 @@ def _draw_ticks(axes: "matplotlib.axes.Axes", times: np.ndarray, heights: np.nda
     # one line with gaps, which is lighter than a line for every spike
     x, gap = np.repeat(times.astype(float), 3), np.full(len(times), np.nan)
     y = np.stack([heights - reach, heights + reach, gap], axis=1).reshape(-1)
-    axes.plot(x, y, color=colour, linewidth=0.9 if total <= 100 else 0.7, solid_capstyle="butt", rasterized=len(times) > MOST_LINES)
+    axes.plot(
+        x,
+        y,
+        color=colour,
+        linewidth=0.9 if total <= 100 else 0.7,
+        solid_capstyle="butt",
+        rasterized=len(times) > MOST_LINES,
+    )
 
 
 @house_style
@@ -100,13 +113,17 @@ def membranes(
         _draw_membrane(axes, t, v[:, index], numbers(spikes[index]), threshold, top)
         axes.set_title(names[index], fontsize=9, fontweight="normal", pad=3)
     lowest = min(float(v.min()) if v.size else reset, reset)
-    panels[0].set(ylim=(lowest - 0.08 * (top - lowest), top + 0.04 * (top - lowest)), xlim=(0, float(t[-1]) if len(t) else 1))
+    panels[0].set(
+        ylim=(lowest - 0.08 * (top - lowest), top + 0.04 * (top - lowest)), xlim=(0, float(t[-1]) if len(t) else 1)
+    )
     panels[-1].set_xlabel("time (ms)")
     figure.supylabel(f"v ({unit})" if unit else "v (threshold = 1)", fontsize=9, color=MUTED)
     return figure
 
 
-def _draw_membrane(axes: "matplotlib.axes.Axes", t: np.ndarray, v: np.ndarray, spikes: np.ndarray, threshold: float, top: float) -> None:
+def _draw_membrane(
+    axes: "matplotlib.axes.Axes", t: np.ndarray, v: np.ndarray, spikes: np.ndarray, threshold: float, top: float
+) -> None:
     axes.axhline(threshold, color=MUTED, linewidth=0.9, linestyle=(0, (4, 2)))
     axes.plot(t, v, color=PALETTE[0], linewidth=1.2)
     axes.vlines(spikes, threshold, top, color=PALETTE[1], linewidth=1.2)
@@ -143,7 +160,11 @@ def tuning_curve(
 
 @house_style
 def rate_curves(
-    v_in: Shaped[Array, " point"], curves: Mapping[str, Shaped[Array, " point"]], ceilings: Sequence[float | None], *, unit: str = ""
+    v_in: Shaped[Array, " point"],
+    curves: Mapping[str, Shaped[Array, " point"]],
+    ceilings: Sequence[float | None],
+    *,
+    unit: str = "",
 ) -> "matplotlib.figure.Figure":
     """Rates (Hz) over the input, each with the ceiling that it never reaches, where there is one."""
     figure = new_figure(WIDTH, 2.9)
@@ -152,7 +173,12 @@ def rate_curves(
         axes.plot(numbers(v_in), numbers(rates), label=name, **line(index))
         if ceiling is not None:
             axes.axhline(ceiling, color=PALETTE[index % len(PALETTE)], linewidth=0.8, linestyle=":")
-    axes.set(xlabel=_input_label(unit), ylabel="rate (Hz)", ylim=(0, None), xlim=(float(numbers(v_in)[0]), float(numbers(v_in)[-1])))
+    axes.set(
+        xlabel=_input_label(unit),
+        ylabel="rate (Hz)",
+        ylim=(0, None),
+        xlim=(float(numbers(v_in)[0]), float(numbers(v_in)[-1])),
+    )
     axes.legend(loc="upper left")
     return figure
 
@@ -200,7 +226,9 @@ def driven(
     above, middle, below = figure.subplots(3, 1, sharex=True)
     above.plot(t, numbers(v_in), color=INK, linewidth=1.4, drawstyle="steps-pre")  # times are the ends of the steps
     above.set_ylabel(f"v_in ({unit})" if unit else "v_in")
-    _draw_membrane(middle, t, numbers(voltage), numbers(spikes), threshold, threshold + SPIKE_HEIGHT * (threshold - reset))
+    _draw_membrane(
+        middle, t, numbers(voltage), numbers(spikes), threshold, threshold + SPIKE_HEIGHT * (threshold - reset)
+    )
     middle.set_ylabel(f"v ({unit})" if unit else "v")
     for index, (name, values) in enumerate(rates.items()):
         below.plot(t, numbers(values), label=short(name, 40), **line(index))
