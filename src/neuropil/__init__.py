@@ -4,25 +4,30 @@
     run.predict(images)
     neuropil.simulate("lif", duration=500)
     neuropil.load("runs/…").model
+    neuropil.open("runs/… or a Hugging Face folder or name").generate("Once upon a time")
 
 Nothing heavy is imported until it is used.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from neuropil import models as models
+    from neuropil.runs.open import open as open
     from neuropil.runs.run import Run as Run
     from neuropil.runs.run import load as load
     from neuropil.runs.run import simulate as simulate
     from neuropil.runs.run import train as train
 
 __version__ = "0.1.0"
-__all__ = ["Run", "load", "simulate", "train"]
+__all__ = ["Run", "load", "models", "open", "simulate", "train"]
+_HOMES = {"Run": "runs.run", "load": "runs.run", "open": "runs.open", "simulate": "runs.run", "train": "runs.run"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from neuropil.runs import run
-
-        return getattr(run, name)
+    if name in _HOMES:
+        return getattr(import_module(f"neuropil.{_HOMES[name]}"), name)
+    if name == "models":
+        return import_module("neuropil.models")
     raise AttributeError(f"module 'neuropil' has no attribute {name!r}")

@@ -19,13 +19,14 @@ from neuropil.data.examples.dataset import Examples, Splits
 from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.inspection import pictures
+from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.models.mlp import MLP
 from neuropil.parts.activations import ACTIVATIONS, Activation, ActivationName, argmax, derivative, softmax
 from neuropil.parts.objectives import Classification
-from neuropil.tasks.classification.report import pixels
 from neuropil.tasks.classification.scores import baselines
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.tasks.trial import in_order, new_mlp, prepare_classes, score, shuffled, train_trial
 from neuropil.training.history import Row
@@ -176,7 +177,7 @@ def _layer_section(model: MLP, test: Examples) -> Section:
 
 def _thumbnail(examples: Examples, index: int) -> Thumbnail:
     truth = examples.schema.classes[int(examples.targets[index])]
-    return Thumbnail(pixels(examples, index), f"in truth {truth}")
+    return Thumbnail(pixels(examples.inputs[index]), f"in truth {truth}")
 
 
 def _slope_table(z: Float[Tensor, " class"], shown: Tensor, names: Sequence[str]) -> Table:

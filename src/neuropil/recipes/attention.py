@@ -5,34 +5,18 @@ picture looks, what is looked at most in each class, and how widely the weights 
 """
 
 import dataclasses
-import math
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
-import torch
-from einops import reduce
-from jaxtyping import Float
-from torch import Tensor
 
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.dataset import Examples, Schema, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig, prepare
-from neuropil.errors import InputError
-from neuropil.inspection.pictures.attention import patch_attention, patch_averages, patch_looks
-from neuropil.inspection.recording import record
-from neuropil.inspection.report.page import Picture, Section, Table, Text
+from neuropil.inspection.report.patch_attention import entropy_section, weights_section
 from neuropil.models.attention import PatchAttention, PatchAttentionConfig
 from neuropil.randomness import initialised
-from neuropil.tasks.classification.experiment import ObjectiveConfig, Supervised, SupervisedModel
-from neuropil.tasks.classification.report import pixels
+from neuropil.tasks.classification.experiment import ClassificationExperiment, ObjectiveConfig, require_pictures
+from neuropil.tasks.classification.predictor import ExamplePredictor
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
-
-SHOWN = 4
-MOST_CLASSES = 20
-MOST_EXAMPLES = 512
 
 
 class AttentionOptions(Config):
@@ -43,29 +27,19 @@ class AttentionOptions(Config):
     training: TrainingConfig = TrainingConfig(updates=2000, learning_rate=2e-3, clip=1.0, keep="last")
 
 
-def build(options: AttentionOptions, seed: int) -> Supervised:
+def build(options: AttentionOptions, seed: int) -> ClassificationExperiment:
     splits = prepare(options.data, seed)
-    require_pictures(splits)
+    require_pictures("attention over patches", splits)
     model = new_patch_attention(options.model, splits.train, seed)
-    return Supervised(
+    return ClassificationExperiment(
         model,
         splits,
-        options.training,
+        options,
         seed=seed,
         name="attention",
-        augment=options.augment,
         objective=options.objective,
-        inside=lambda: [_looking_section(model, splits.test), _spread_section(model, splits.test)],
+        inside=lambda: [weights_section(model, splits.test), entropy_section(model, splits.test)],
     )
-
-
-def require_pictures(splits: Splits) -> None:
-    if splits.train.schema.kind != "image" or not splits.train.schema.classes:
-        raise InputError(
-            "attention over patches learns from pictures with class labels",
-            got=splits.train.source,
-            fix="train the mlp on it",
-        )
 
 
 def new_patch_attention(config: PatchAttentionConfig, train: Examples, seed: int) -> PatchAttention:
@@ -76,98 +50,4 @@ def new_patch_attention(config: PatchAttentionConfig, train: Examples, seed: int
     return model
 
 
-def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:
-    return SupervisedModel(
-        PatchAttention(PatchAttentionConfig.from_dict(facts["model"])), Schema.from_dict(facts["schema"])
-    )
-
-
-def weights_of(model: PatchAttention, examples: Examples) -> dict[str, Float[Tensor, "example patch patch"]]:
-    """sim(Q, K) of every layer, as the trained model computes it."""
-    was_training = model.training
-    model.eval()
-    with torch.no_grad(), record(model) as tape:
-        model(examples.inputs.to(next(model.parameters()).device))
-    model.train(was_training)
-    return {f"layer {index + 1}": weights[:, 0].cpu() for index, weights in enumerate(tape.attention.values())}
-
-
-# --- the report ------------------------------------------------------------------------------------------------------------------
-
-
-def _looking_section(model: PatchAttention, test: Examples) -> Section:
-    shown = test.take(_one_of_each_class(test)[:SHOWN])
-    weights, grid = weights_of(model, shown), model.config.grid
-    images = torch.stack([torch.from_numpy(pixels(shown, index)) for index in range(len(shown))])
-    titles = [shown.schema.classes[int(target)] for target in shown.targets]
-    last, matrices = list(weights.items())[-1]
-    words = (
-        f"Each picture is cut into {math.prod(grid)} patches of {model.config.patch_side} × {model.config.patch_side} pixels. Below it are "
-        "its matrices of weights, sim(Q, K), the darker the larger: row i shows how much patch i takes from every other, and each row sums "
-        "to one. A column that is dark all the way down is a patch that all others look at."
-    )
-    again = (
-        f"The same weights of {last} laid over the first picture, once for every patch, which is framed: the brighter a patch is lit, the "
-        "more is taken from it. Weights show where information may flow from; they do not say by themselves why an answer was given."
-    )
-    return Section(
-        "What looks where",
-        [
-            Text(words),
-            Picture.of(
-                patch_attention(images, weights, grid, titles), alt="pictures in patches and their matrices of weights"
-            ),
-            Text(again),
-            Picture.of(patch_looks(images[0], matrices[0], grid), alt=f"where each patch of a {titles[0]} looks"),
-        ],
-    )
-
-
-def _spread_section(model: PatchAttention, test: Examples) -> Section:
-    """Averages over (at most so many) examples of the test part."""
-    some = test.take(torch.arange(min(MOST_EXAMPLES, len(test))))
-    weights = weights_of(model, some)
-    last, matrices = list(weights.items())[-1]
-    num_patches = matrices.shape[-1]
-    received = reduce(matrices, "example query key -> example key", "mean")
-    classes = some.targets.unique()[:MOST_CLASSES]
-    means = torch.stack([some.inputs[some.targets == target].float().mean(0) for target in classes]).movedim(1, -1)
-    figure = patch_averages(
-        means.squeeze(-1) if means.shape[-1] == 1 else means / 255,
-        torch.stack([received[some.targets == target].mean(0) for target in classes]),
-        model.config.grid,
-        [some.schema.classes[int(target)] for target in classes],
-    )
-    rows = [[name, *_spread(each)] for name, each in weights.items()]
-    words = (
-        f"How much each patch is looked at in {last}: the average over all patches that look and over the test pictures of a class, laid "
-        "over the mean of those pictures."
-    )
-    caption = (
-        f"Entropy is {math.log2(num_patches):.2f} bits where a patch looks at all {num_patches} alike, and 0 where it looks at one; "
-        "2 to its power is how many patches that amounts to."
-    )
-    header = ["", "entropy in bits", "patches that amounts to", "largest weight", "weight on itself"]
-    return Section(
-        "What is looked at",
-        [
-            Text(words),
-            Picture.of(figure, alt="what is looked at in the pictures of each class"),
-            Table(header, rows, caption),
-        ],
-    )
-
-
-def _spread(weights: Float[Tensor, "example patch patch"]) -> list[str]:
-    # H = −Σ a log₂ a
-    entropy = -torch.xlogy(weights, weights).sum(-1).mean().item() / math.log(2)
-    largest, itself = weights.amax(-1).mean().item(), weights.diagonal(dim1=-2, dim2=-1).mean().item()
-    return [f"{entropy:.2f}", f"{2**entropy:.1f}", f"{100 * largest:.0f} %", f"{100 * itself:.0f} %"]
-
-
-def _one_of_each_class(examples: Examples) -> Tensor:
-    """The first example of each class that there is."""
-    return torch.stack([(examples.targets == target).nonzero()[0, 0] for target in examples.targets.unique()])
-
-
-RECIPE = Recipe(AttentionOptions(), build, restore)
+RECIPE = Recipe(AttentionOptions(), build, PatchAttention, ExamplePredictor)

@@ -24,7 +24,8 @@ from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.inspection import pictures
 from neuropil.inspection.report.page import Html, Picture, Section, Table, Text
 from neuropil.tasks.classification.scores import baselines
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.tasks.trial import alone
 from neuropil.training.history import Row

@@ -18,7 +18,8 @@ from neuropil.inspection.report.spiking import at_random, firing, record, trains
 from neuropil.inspection.spike_statistics import SpikeTrains, oscillation, population_rate
 from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balanced_network, stationary_rate
 from neuropil.models.spiking.network import Simulator
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.recordings import SPIKES, write_arrays
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.progress import Display

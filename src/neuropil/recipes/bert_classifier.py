@@ -1,13 +1,11 @@
-"""BERT that names the class of a text: a published one or one of your own goes on learning (`--start`), or a small one from scratch."""
+"""BERT fine-tuned to classify texts: from pretrained weights (`--start`), or a small one from scratch."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from neuropil.config import Config, option
 from neuropil.data.labelled_texts.dataset import LabelledTextConfig, prepare_labelled_texts
-from neuropil.data.labelled_texts.files import TextColumns
 from neuropil.data.tokenizers.published import PublishedTokenizer, fitting_tokenizer
 from neuropil.data.tokenizers.training import learn_word_pieces
 from neuropil.errors import InputError
@@ -15,64 +13,52 @@ from neuropil.models.bert import SIZES, BERTClassifier, BERTConfig
 from neuropil.pretrained.folders import located
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.text_classification.experiment import TextClassification, TextClassifier, TextObjective
-from neuropil.tasks.text_classification.piece_reader import PieceConfig, PieceReader
-from neuropil.training.loop import TrainingConfig, pick_device
+from neuropil.tasks.text_classification.experiment import TextClassificationExperiment, TextObjective
+from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, WordPieceConfig, WordPieceEncoder
+from neuropil.training.loop import TrainingConfig
 
 ADJUSTABLE = ("dropout", "attention_dropout")
 """What a model to start from may have differently."""
 
 
 class StartConfig(Config):
-    start: Path | None = option(
-        None, "a folder with a BERT to start from, as Hugging Face or neuropil wrote it; without it, from scratch"
-    )
-    vocabulary: int = option(4_000, "tokens to tell apart, at most, where it starts from scratch", low=100)
+    start: Path | None = option(None, "folder of a pretrained BERT to fine-tune; without it, from scratch")
+    vocabulary_size: int = option(4_000, "maximum vocabulary size, from scratch", low=100)
 
 
 class SmoothingConfig(Config):
-    label_smoothing: float = option(
-        0.0, "share of the target's probability that is spread over all classes", low=0, high=0.9
-    )
+    label_smoothing: float = option(0.0, "label smoothing of the training loss", low=0, high=0.9)
 
 
 class BERTClassifierOptions(Config):
     data: LabelledTextConfig = LabelledTextConfig()
     begin: StartConfig = StartConfig()
-    reading: PieceConfig = PieceConfig()
+    tokens: WordPieceConfig = WordPieceConfig()
     model: BERTConfig = dataclasses.replace(SIZES["tiny"], context=256)
     objective: SmoothingConfig = SmoothingConfig()
     training: TrainingConfig = TrainingConfig(epochs=4, batch_size=32, learning_rate=2e-4, warmup=0.1, clip=1.0)
 
 
-def build(options: BERTClassifierOptions, seed: int) -> TextClassification:
+def build(options: BERTClassifierOptions, seed: int) -> TextClassificationExperiment:
     splits = prepare_labelled_texts(options.data, seed)
-    model, tokenizer = begun(options, splits.train.texts, len(splits.train.classes), seed)
-    if options.reading.max_tokens > model.config.context:
+    model, tokenizer = initial_model(options, splits.train.texts, len(splits.train.classes), seed)
+    if options.tokens.max_tokens > model.config.context:
         rule = f"max_tokens must fit into the model's context of {model.config.context} tokens"
-        raise InputError(rule, got=f"{options.reading.max_tokens}")
-    return TextClassification(
-        model.to(pick_device(options.training.device)),
-        model.config,
-        splits,
-        PieceReader(tokenizer, options.reading),
-        options.training,
-        seed=seed,
-        name="bert_classifier",
-        objective=TextObjective(label_smoothing=options.objective.label_smoothing, word_dropout=0.0),
-        parameters=model.parameter_table(),
-        columns=options.data.columns,
-        masked=True,
-    )
+        raise InputError(rule, got=f"{options.tokens.max_tokens}")
+    encoder = WordPieceEncoder(tokenizer, options.tokens)
+    classifier = MaskedTextClassifier(model, encoder, splits.train.classes, options.data.columns)
+    objective = TextObjective(label_smoothing=options.objective.label_smoothing, word_dropout=0.0)
+    naming = {"seed": seed, "name": "bert_classifier"}
+    return TextClassificationExperiment(classifier, splits, options.training, objective=objective, **naming)
 
 
-def begun(
+def initial_model(
     options: BERTClassifierOptions, texts: Sequence[str], classes: int, seed: int
 ) -> tuple[BERTClassifier, PublishedTokenizer]:
     """From a folder with a new last layer, or from scratch."""
     start = options.begin.start
     if start is None:
-        tokenizer = learn_word_pieces(texts, options.begin.vocabulary)
+        tokenizer = learn_word_pieces(texts, options.begin.vocabulary_size)
         config = dataclasses.replace(options.model, vocabulary=len(tokenizer), classes=classes)
         return initialised(lambda: BERTClassifier(config), seed), tokenizer
     require_own_sizes(options)
@@ -93,10 +79,4 @@ def require_own_sizes(options: BERTClassifierOptions) -> None:
         )
 
 
-def restore(facts: Mapping[str, Any], folder: Path) -> TextClassifier:
-    reader = PieceReader(PublishedTokenizer.load(folder), PieceConfig.from_dict(facts["reading"]))
-    model = BERTClassifier(BERTConfig.from_dict(facts["model"]))
-    return TextClassifier(model, reader, tuple(facts["classes"]), TextColumns(*facts["columns"]), masked=True)
-
-
-RECIPE = Recipe(BERTClassifierOptions(), build, restore)
+RECIPE = Recipe(BERTClassifierOptions(), build, BERTClassifier, MaskedTextClassifier)

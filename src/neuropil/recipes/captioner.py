@@ -4,32 +4,27 @@ Beside it stand the same network without attention, what was said of the nearest
 """
 
 import dataclasses
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.captions.sources import CaptionDataConfig, prepare_captions
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.models.captioner import SIZES, Captioner, CaptionerConfig
 from neuropil.randomness import initialised
-from neuropil.tasks.captioning.experiment import TOKENIZER_FILE, Captioning, CaptionWriter, Columns, WordsConfig
+from neuropil.tasks.captioning.experiment import CaptioningExperiment, CaptionTokensConfig
+from neuropil.tasks.captioning.predictor import CaptionColumns, CaptionWriter
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
 
 class CaptionObjective(Config):
-    label_smoothing: float = option(
-        0.0, "share of a word's probability that is spread over the vocabulary", low=0, high=0.9
-    )
-    compare: bool = option(True, "also train the same network without attention (or with it, if this one has none)")
+    label_smoothing: float = option(0.0, "label smoothing of the training loss", low=0, high=0.9)
+    compare: bool = option(True, "ablation: also train the same network without attention (or with it)")
 
 
 class CaptionerOptions(Config):
     data: CaptionDataConfig = CaptionDataConfig()
-    words: WordsConfig = WordsConfig()
+    words: CaptionTokensConfig = CaptionTokensConfig()
     model: CaptionerConfig = SIZES["base"]
     objective: CaptionObjective = CaptionObjective()
     augment: Augment = Augment(rotate=5, zoom=0.05)  # more would push digits over the edge
@@ -47,39 +42,29 @@ OWN_DATA = CaptionerOptions(
 """What people say of photographs has more words, and few of them are certain."""
 
 
-def build(options: CaptionerOptions, seed: int) -> Captioning:
-    splits = prepare_captions(options.data, seed)
-    tokenizer = Tokenizer.train(splits.train.texts, options.words.tokens, options.words.words)
+def build(options: CaptionerOptions, seed: int) -> CaptioningExperiment:
+    splits, words = prepare_captions(options.data, seed), options.words
+    tokenizer = Tokenizer.train(splits.train.texts, words.tokens, words.vocabulary_size)
     config = dataclasses.replace(options.model, shape=splits.train.shape, vocabulary=len(tokenizer))
     other = dataclasses.replace(config, attention=not config.attention)
+
+    def initial_model(config: CaptionerConfig) -> Captioner:
+        model = initialised(lambda: Captioner(config), seed)
+        model.standardize.fit(splits.train.pictures)
+        return model
+
+    columns = CaptionColumns(picture_column=options.data.picture_column, caption_column=options.data.caption_column)
     name = f"the same {'with' if other.attention else 'without'} attention"
-    return Captioning(
-        new_captioner(config, splits.train, seed),
+    return CaptioningExperiment(
+        CaptionWriter(initial_model(config), tokenizer, words.max_tokens, words.beam, columns),
         splits,
-        tokenizer,
         options.training,
         seed=seed,
         name="captioner",
         label_smoothing=options.objective.label_smoothing,
-        words=options.words,
         augment=options.augment,
-        columns=Columns(picture_column=options.data.picture_column, caption_column=options.data.caption_column),
-        rival=(name, new_captioner(other, splits.train, seed)) if options.objective.compare else None,
+        ablation=(name, initial_model(other)) if options.objective.compare else None,
     )
 
 
-def new_captioner(config: CaptionerConfig, train: CaptionedPictures, seed: int) -> Captioner:
-    """For these pictures, before training."""
-    model = initialised(lambda: Captioner(config), seed)
-    model.standardize.fit(train.pictures)
-    return model
-
-
-def restore(facts: Mapping[str, Any], folder: Path) -> CaptionWriter:
-    model = Captioner(CaptionerConfig.from_dict(facts["model"]))
-    return CaptionWriter(
-        model, Tokenizer.load(folder / TOKENIZER_FILE), facts["max_tokens"], facts["beam"], facts["columns"]
-    )
-
-
-RECIPE = Recipe(CaptionerOptions(), build, restore, own_data=OWN_DATA)
+RECIPE = Recipe(CaptionerOptions(), build, Captioner, CaptionWriter, own_data=OWN_DATA)

@@ -4,10 +4,6 @@ What is scored is whether the right one is found among a hundred unseen pairs, f
 search for the words that were said of the nearest training picture, and a guess. The run's folder opens in Hugging Face's library.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.captions.sources import CaptionDataConfig, prepare_captions
@@ -16,9 +12,10 @@ from neuropil.data.tokenizers.clip import learn_clip_vocabulary
 from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.models.clip import CLIP, CLIPConfig
 from neuropil.randomness import initialised
-from neuropil.tasks.captioning.experiment import Columns
+from neuropil.tasks.captioning.predictor import CaptionColumns
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.retrieval.experiment import CaptionsConfig, Matcher, PictureMatching
+from neuropil.tasks.retrieval.experiment import CaptionBatchesConfig, RetrievalExperiment
+from neuropil.tasks.retrieval.predictor import Retriever
 from neuropil.training.loop import TrainingConfig
 
 
@@ -54,7 +51,7 @@ class TowersConfig(Config):
 
 class CLIPOptions(Config):
     data: CaptionDataConfig = CaptionDataConfig(scenes=43_000, raster=4)
-    captions: CaptionsConfig = CaptionsConfig(short_first=(0.1,), alike=32)
+    captions: CaptionBatchesConfig = CaptionBatchesConfig(short_first=(0.1,), alike=32)
     model: TowersConfig = TowersConfig()
     augment: Augment = Augment(rotate=5, zoom=0.05)  # more would push digits over the edge
     training: TrainingConfig = TrainingConfig(
@@ -64,7 +61,7 @@ class CLIPOptions(Config):
 
 OWN_DATA = CLIPOptions(
     data=CaptionDataConfig(),
-    captions=CaptionsConfig(short_first=()),
+    captions=CaptionBatchesConfig(short_first=()),
     model=TowersConfig(shared=128, patch=None, width=128, layers=4, text_width=128, context=77, dropout=0.1),
     augment=Augment(shift=2, zoom=0.1),
     training=TrainingConfig(updates=3_000, batch_size=128, learning_rate=1e-3, warmup=0.1, clip=1.0),
@@ -72,30 +69,25 @@ OWN_DATA = CLIPOptions(
 """What people say of photographs has more words, and is longer."""
 
 
-def build(options: CLIPOptions, seed: int) -> PictureMatching:
+def build(options: CLIPOptions, seed: int) -> RetrievalExperiment:
     splits = prepare_captions(options.data, seed)
     shape = splits.train.shape
     patch = options.model.patch or choose_patch(shape) or usual_patch(shape)
     splits = resized_captioned(splits, filled_shape(shape, patch)) if filled_shape(shape, patch) != shape else splits
-    tokenizer = learn_clip_vocabulary(splits.train.texts, options.captions.words)
+    tokenizer = learn_clip_vocabulary(splits.train.texts, options.captions.vocabulary_size)
     config = options.model.of(splits.train.shape, patch, tokenizer)
     model = initialised(lambda: CLIP(config), seed)
     model.seeing.standardize.fit(splits.train.pictures)
-    return PictureMatching(
-        model,
+    columns = CaptionColumns(picture_column=options.data.picture_column, caption_column=options.data.caption_column)
+    return RetrievalExperiment(
+        Retriever(model, tokenizer, columns),
         splits,
-        tokenizer,
         options.training,
         seed=seed,
         name="clip",
         augment=options.augment,
         captions=options.captions,
-        columns=Columns(picture_column=options.data.picture_column, caption_column=options.data.caption_column),
     )
 
 
-def restore(facts: Mapping[str, Any], folder: Path) -> Matcher:
-    return Matcher(CLIP(CLIPConfig.from_dict(facts["model"])), PublishedTokenizer.load(folder), facts["columns"])
-
-
-RECIPE = Recipe(CLIPOptions(), build, restore, own_data=OWN_DATA)
+RECIPE = Recipe(CLIPOptions(), build, CLIP, Retriever, own_data=OWN_DATA)

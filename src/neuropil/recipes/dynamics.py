@@ -24,7 +24,8 @@ from neuropil.models.dynamics.equations import NAMES, Equations, Solution
 from neuropil.models.dynamics.network import PES, Input, Network
 from neuropil.models.population import Array, Population
 from neuropil.randomness import mix
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.progress import Display

@@ -41,7 +41,8 @@ from neuropil.parts.kernels import Kernel, KernelName, build_kernel
 from neuropil.parts.losses import squared_error
 from neuropil.protocols import Batch, Phase
 from neuropil.randomness import seeded
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.tasks.trial import alone, train_trial
 from neuropil.training.loop import TrainingConfig
@@ -314,9 +315,6 @@ def _straight_line(series: Series) -> Predict:
     middle, height = series.x.mean(), series.y.mean()
     slope = ((series.x[:, 0] - middle) * (series.y - height)).sum() / (series.x - middle).square().sum()
     return lambda x: height + slope * (x[:, 0] - middle)
-
-
-# --- the report --------------------------------------------------------------------------------------------------------------------
 
 
 def _sections(found: Found, series: Series, seed: int) -> list[Section]:

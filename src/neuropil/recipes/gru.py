@@ -1,5 +1,5 @@
 """Gated recurrent units that learn to write: a text, a character at a time, with a gate less than a long short-term memory."""
 
-from neuropil.tasks.language_modelling.recurrent import recipe_for
+from neuropil.recipes.rnn import recipe_for
 
 RECIPE = recipe_for("gru", units=256)

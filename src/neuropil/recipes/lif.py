@@ -22,7 +22,8 @@ from neuropil.inspection.pictures.spiking import spikes as pictures
 from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.models.lif import LIF, LIFConfig, Recording, SpikeTimes, rate
 from neuropil.parts.synapses import Synapse
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.progress import Display

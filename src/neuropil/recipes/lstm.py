@@ -1,5 +1,5 @@
 """A long short-term memory that learns to write: a text, a character at a time, and what its gates did meanwhile."""
 
-from neuropil.tasks.language_modelling.recurrent import recipe_for
+from neuropil.recipes.rnn import recipe_for
 
 RECIPE = recipe_for("lstm", units=220)

@@ -25,7 +25,8 @@ from neuropil.config import Config, option
 from neuropil.inspection import pictures
 from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.randomness import seeded
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.tasks.trial import alone
 from neuropil.training.optimizers import OptimizerName, build_optimizer
@@ -199,9 +200,6 @@ def rosenbrock_surface() -> Surface:
 
 def _row(point: Sequence[float]) -> Float[Tensor, "1 2"]:
     return torch.tensor([list(point)], dtype=torch.float64)
-
-
-# --- the report ------------------------------------------------------------------------------------------------------------------
 
 
 def _results(best: Mapping[str, Race]) -> list[Result]:

@@ -30,14 +30,14 @@ from neuropil.data.examples.files import DataConfig
 from neuropil.data.splits import choose
 from neuropil.errors import InputError
 from neuropil.inspection import pictures
+from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.parts.objectives import Classification, Regression
 from neuropil.protocols import Batch, Phase
 from neuropil.randomness import seeded
-from neuropil.tasks.classification.experiment import ObjectiveConfig, learner_for
-from neuropil.tasks.classification.report import pixels
-from neuropil.tasks.classification.scores import baselines
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.classification.scores import baselines, scorer_for
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.tasks.trial import in_order, new_mlp, prepare_parts, score, shuffled, train_trial
 from neuropil.training.history import Row
@@ -203,11 +203,8 @@ def _treat(cure: Cure, options: OverfittingOptions, train: Labelled, parts: Spli
         keep="best" if cure.early_stopping else "last",
         patience=options.patience if cure.early_stopping else None,
     )
-    learner = learner_for(
-        new_mlp(train.examples, seed, hidden=options.hidden, dropout=cure.dropout),
-        train.examples.schema,
-        ObjectiveConfig(),
-    )
+    model = new_mlp(train.examples, seed, hidden=options.hidden, dropout=cure.dropout)
+    learner = scorer_for(model, train.examples.schema)
     history = train_trial(
         folder,
         cure.name,
@@ -266,9 +263,6 @@ def mislabel(examples: Examples, share: float, seed: int, part: str) -> Labelled
 
 def _strata(examples: Examples) -> Tensor:
     return examples.targets if examples.schema.classes else torch.zeros(len(examples), dtype=torch.int64)
-
-
-# --- the report ----------------------------------------------------------------------------------------------------------------
 
 
 def _findings(outcomes: Mapping[str, Outcome], options: OverfittingOptions, few: Labelled, parts: Splits) -> Findings:
@@ -351,7 +345,7 @@ def _heart_section(outcomes: Mapping[str, Outcome], few: Labelled) -> Section:
         blocks.append(
             Gallery(
                 [
-                    Thumbnail(pixels(shown, place), f"label {label}", f"uncured {uncured}, cured {cured}")
+                    Thumbnail(pixels(shown.inputs[place]), f"label {label}", f"uncured {uncured}, cured {cured}")
                     for place, (label, uncured, cured) in enumerate(rows)
                 ]
             )

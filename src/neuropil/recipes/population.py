@@ -32,7 +32,8 @@ from neuropil.models.population import (
 )
 from neuropil.parts.expression import Expression
 from neuropil.randomness import mix
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.progress import Display
@@ -203,9 +204,6 @@ def _speak(options: PopulationOptions, population: Population, function: Functio
 def _settled(values: Array, options: PopulationOptions) -> Array:
     """Without the beginning, in which the synapse has nothing to read yet."""
     return values[min(round(5 * options.tau / options.dt), len(values) // 2) :]
-
-
-# --- the report ------------------------------------------------------------------------------------------------------------------------
 
 
 def _curves_section(population: Population) -> Section:

@@ -22,16 +22,18 @@ from neuropil.data.examples.dataset import Examples, Splits
 from neuropil.data.examples.files import DataConfig
 from neuropil.inspection.pictures.attention import position_encodings, position_likeness, position_maps
 from neuropil.inspection.pictures.comparisons import learning_curves
+from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.models.attention import PatchAttention, PatchAttentionConfig
 from neuropil.parts.objectives import Classification
 from neuropil.parts.positions import PositionName, sinusoidal
 from neuropil.randomness import seeded
-from neuropil.recipes.attention import new_patch_attention, require_pictures
-from neuropil.tasks.classification.experiment import EVALUATION_BATCH
-from neuropil.tasks.classification.report import pixels
+from neuropil.recipes.attention import new_patch_attention
+from neuropil.tasks.classification.experiment import require_pictures
+from neuropil.tasks.classification.predictor import EVALUATION_BATCH
 from neuropil.tasks.classification.scores import baselines
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.tasks.trial import in_order, prepare_classes, score, shuffled, train_trial
 from neuropil.training.history import Row
@@ -85,7 +87,7 @@ class Outcome:
 
 def build(options: PositionsOptions, seed: int) -> Study:
     splits = prepare_classes(options.data, seed)
-    require_pictures(splits)
+    require_pictures("attention over patches", splits)
     return Study(
         "positions",
         lambda folder, display: _compute(options, splits, seed, folder, display),
@@ -140,9 +142,6 @@ def shuffle_patches(
     """Those of every picture in an order of their own; batch `number` is shuffled in the same way each time."""
     order = torch.rand(patches.shape[:2], generator=seeded(seed, "patches", number)).argsort(-1)
     return patches.gather(1, order[..., None].expand_as(patches))
-
-
-# --- the report ------------------------------------------------------------------------------------------------------------------
 
 
 def _encodings_section(options: PositionsOptions) -> Section:
@@ -223,7 +222,7 @@ def _shuffled_pairs(outcomes: Mapping[PositionName, Outcome], test: Examples, se
             said = {kind: classes[int(getattr(outcomes[kind], what)[index].argmax())] for kind in ("learned", "none")}
             shown = Examples(image[index : index + 1], test.targets[index : index + 1], test.schema, test.source)
             caption = classes[int(test.targets[index])] if what == "answers" else "shuffled"
-            found.append(Thumbnail(pixels(shown, 0), caption, f"learned {said['learned']}, none {said['none']}"))
+            found.append(Thumbnail(pixels(shown.inputs[0]), caption, f"learned {said['learned']}, none {said['none']}"))
     return found
 
 

@@ -33,7 +33,8 @@ from neuropil.parts.next_token import NextToken
 from neuropil.parts.parameters import count_parameters
 from neuropil.parts.recurrence import WAYS, Cell, Way, choose
 from neuropil.randomness import initialised, seeded
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.tasks.trial import alone, train_trial
 from neuropil.training.evaluation import evaluate

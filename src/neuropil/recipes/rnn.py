@@ -1,5 +1,92 @@
-"""A recurrent network that learns to write: the plain one, which has nothing but its state and a matrix that turns it."""
+"""A plain recurrent network that learns a text and generates more of it; the recipes of the other cells follow from this one."""
 
-from neuropil.tasks.language_modelling.recurrent import recipe_for
+from typing import Any
+
+import torch
+from jaxtyping import Integer
+from torch import Tensor
+
+from neuropil.config import Config, from_data, option
+from neuropil.data.corpus.dataset import TextDataConfig, prepare_text
+from neuropil.data.corpus.streams import TextStreams
+from neuropil.data.tokenizers.learned import Kind, Tokenizer
+from neuropil.models.recurrent import CellName, SequenceConfig
+from neuropil.models.recurrent import Sequence as SequenceModel
+from neuropil.parts.next_token import NextToken
+from neuropil.randomness import initialised
+from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
+from neuropil.tasks.language_modelling.recurrent import TOKENIZER_FILE, RecurrentLanguageModel
+from neuropil.tasks.language_modelling.report import gates_section
+from neuropil.tasks.recipe import Recipe
+from neuropil.training.loop import TrainingConfig
+
+EVALUATION_STREAMS = 8
+
+
+class CorpusTokensConfig(Config):
+    tokens: Kind = option("characters", "tokens: words, characters, or bpe (byte-pair encoding)")
+    vocabulary_size: int = option(8_000, "maximum vocabulary size", low=8)
+
+
+class LanguageConfig(Config):
+    cell: CellName = from_data("lstm", "what is repeated at every step")
+    units: int = option(256, "numbers that a layer remembers from step to step", low=1)
+    layers: int = option(1, "layers, each of which reads the one below", low=1)
+    residual: bool = option(False, "layers in blocks that add to what they read, each with a feed-forward net")
+    embedding: int = option(64, "width of a token's vector", low=1)
+    dropout: float = option(
+        0.0, "share of the numbers between layers that are silenced in each training step", low=0, high=0.95
+    )
+
+    def of(self, vocabulary: int) -> SequenceConfig:
+        return SequenceConfig(**self.to_dict(), shape="aligned", tokens=vocabulary, outputs=vocabulary)
+
+
+class StreamsConfig(Config):
+    steps: int = option(64, "tokens of a segment: the length of truncated back-propagation through time", low=1)
+    carry_state: bool = option(True, "start each segment from the final state of the one before it")
+
+    def training_batches(
+        self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device
+    ) -> TextStreams:
+        return TextStreams(tokens, batch_size, self.steps, seed=seed, device=device)
+
+    def evaluation_batches(self, tokens: Integer[Tensor, " token"], device: torch.device) -> TextStreams:
+        return TextStreams(tokens, EVALUATION_STREAMS, self.steps, device=device)
+
+
+class RecurrentOptions(Config):
+    data: TextDataConfig = TextDataConfig()
+    tokens: CorpusTokensConfig = CorpusTokensConfig()
+    model: LanguageConfig = LanguageConfig()
+    streams: StreamsConfig = StreamsConfig()
+    training: TrainingConfig = TrainingConfig(batch_size=32, updates=1_500, learning_rate=4e-3, clip=1.0)
+
+
+def recipe_for(cell: CellName, **model: Any) -> Recipe:
+    """The recipe of one cell, with what it needs to be different."""
+    options = RecurrentOptions(model=LanguageConfig(cell=cell, **model))
+    return Recipe(options, build, SequenceModel, RecurrentLanguageModel)
+
+
+def build(options: RecurrentOptions, seed: int) -> LanguageModellingExperiment:
+    corpus = prepare_text(options.data)
+    tokenizer = Tokenizer.train([corpus.train], options.tokens.tokens, options.tokens.vocabulary_size)
+    config = options.model.of(len(tokenizer))
+    model = initialised(lambda: SequenceModel(config), seed)
+    language_model = RecurrentLanguageModel(model, tokenizer)
+    return LanguageModellingExperiment(
+        language_model,
+        corpus,
+        options.streams,
+        options.training,
+        seed=seed,
+        name=config.cell,
+        learner=NextToken(model, carry_state=options.streams.carry_state),
+        scorer=NextToken(model),
+        save=lambda folder: tokenizer.save(folder / TOKENIZER_FILE),
+        inside=lambda text: [gates_section(language_model, text)],
+    )
+
 
 RECIPE = recipe_for("rnn", units=444)

@@ -1,9 +1,6 @@
-"""Recurrent networks that learn to translate, with attention and without: dates of many languages into ISO form, or the user's pairs."""
+"""A recurrent encoder-decoder that learns to translate, with attention or without: dates of many languages, or the user's pairs."""
 
 import dataclasses
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 from neuropil.config import Config
 from neuropil.data.pairs.sources import PairDataConfig, prepare_pairs
@@ -11,19 +8,18 @@ from neuropil.models.seq2seq import SIZES, Seq2Seq, Seq2SeqConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.translation.experiment import (
-    Translating,
+    PairTokensConfig,
+    TranslationExperiment,
     TranslationObjective,
-    Translator,
-    Vocabulary,
-    VocabularyConfig,
     columns_of,
 )
+from neuropil.tasks.translation.predictor import Translator
 from neuropil.training.loop import TrainingConfig
 
 
 class Seq2SeqOptions(Config):
     data: PairDataConfig = PairDataConfig()
-    vocabulary: VocabularyConfig = VocabularyConfig(tokens="characters")
+    vocabulary: PairTokensConfig = PairTokensConfig(tokens="characters")
     model: Seq2SeqConfig = SIZES["tiny"]
     objective: TranslationObjective = TranslationObjective(label_smoothing=0.0)
     training: TrainingConfig = TrainingConfig(
@@ -32,7 +28,7 @@ class Seq2SeqOptions(Config):
 
 
 OWN_DATA = Seq2SeqOptions(
-    vocabulary=VocabularyConfig(),
+    vocabulary=PairTokensConfig(),
     model=SIZES["small"],
     objective=TranslationObjective(),
     training=TrainingConfig(updates=15_000, batch_size=32, learning_rate=2e-3, warmup=0.1, clip=1.0, keep="last"),
@@ -40,33 +36,21 @@ OWN_DATA = Seq2SeqOptions(
 """Pairs of a user's have more words and say more with them than dates do."""
 
 
-def build(options: Seq2SeqOptions, seed: int) -> Translating:
+def build(options: Seq2SeqOptions, seed: int) -> TranslationExperiment:
     splits = prepare_pairs(options.data, seed)
-    vocabulary = Vocabulary.learn(splits.train, options.vocabulary)
-    config = dataclasses.replace(
-        options.model, source_vocabulary=len(vocabulary.source), target_vocabulary=len(vocabulary.target)
-    )
+    vocabulary = options.vocabulary.learn(splits.train)
+    sizes = {"source_vocabulary": len(vocabulary.source), "target_vocabulary": len(vocabulary.target)}
+    config = dataclasses.replace(options.model, **sizes)
     model = initialised(lambda: Seq2Seq(config), seed)
-    return Translating(
-        model,
-        config,
+    return TranslationExperiment(
+        Translator(model, vocabulary, columns=columns_of(options.data)),
         splits,
-        vocabulary,
         options.training,
         seed=seed,
         name="seq2seq",
         label_smoothing=options.objective.label_smoothing,
         max_tokens=options.vocabulary.max_tokens,
-        parameters=model.parameter_table(),
-        longest=None,
-        columns=columns_of(options.data),
     )
 
 
-def restore(facts: Mapping[str, Any], folder: Path) -> Translator:
-    return Translator(
-        Seq2Seq(Seq2SeqConfig.from_dict(facts["model"])), Vocabulary.load(folder), columns=facts["columns"]
-    )
-
-
-RECIPE = Recipe(Seq2SeqOptions(), build, restore, own_data=OWN_DATA)
+RECIPE = Recipe(Seq2SeqOptions(), build, Seq2Seq, Translator, own_data=OWN_DATA)

@@ -30,7 +30,8 @@ from neuropil.models.spiking.network import (
     Simulator,
     Source,
 )
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.progress import Display

@@ -1,9 +1,6 @@
-"""A recurrent network that reads a text from both sides and tags each of its tokens: the fields of a date, or the user's own tags."""
+"""A bidirectional recurrent network that tags each token of a text: the fields of a date, or the user's own tags."""
 
 import dataclasses
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 from neuropil.config import Config
 from neuropil.data.tagged_texts.sources import TaggedTextConfig, prepare_tagged_texts
@@ -11,14 +8,15 @@ from neuropil.data.tokenizers.tags import TagVocabulary
 from neuropil.models.recurrent import Sequence, SequenceConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.tagging.experiment import Tagger, TaggingObjective, TagReadingConfig, TextTagging, restore_tagger
-from neuropil.tasks.text_experiment import begin_alike
-from neuropil.training.loop import TrainingConfig, pick_device
+from neuropil.tasks.tagging.experiment import TaggingExperiment, TaggingObjective, TagTokensConfig
+from neuropil.tasks.tagging.predictor import Tagger
+from neuropil.tasks.texts import shrink_embeddings
+from neuropil.training.loop import TrainingConfig
 
 
 class TaggerOptions(Config):
     data: TaggedTextConfig = TaggedTextConfig()
-    reading: TagReadingConfig = TagReadingConfig()
+    tokens: TagTokensConfig = TagTokensConfig()
     model: SequenceConfig = SequenceConfig(units=64, embedding=32, bidirectional=True, dropout=0.1)
     objective: TaggingObjective = TaggingObjective(word_dropout=0.02)
     training: TrainingConfig = TrainingConfig(updates=800, batch_size=64, learning_rate=5e-3, clip=1.0)
@@ -32,28 +30,16 @@ OWN_DATA = TaggerOptions(
 """Words of a user's are many, and most of them rare."""
 
 
-def build(options: TaggerOptions, seed: int) -> TextTagging:
+def build(options: TaggerOptions, seed: int) -> TaggingExperiment:
     splits = prepare_tagged_texts(options.data, seed)
     tags = tuple(sorted({tag for text in splits.train.tags for tag in text}))
-    vocabulary = TagVocabulary.learn(splits.train.tokens, splits.train.kind, options.reading.vocabulary)
+    vocabulary = TagVocabulary.learn(splits.train.tokens, splits.train.kind, options.tokens.vocabulary_size)
     config = dataclasses.replace(options.model, shape="aligned", tokens=len(vocabulary), outputs=len(tags))
-    model = initialised(lambda: Sequence(config), seed).to(pick_device(options.training.device))
-    begin_alike(model.embedding)
-    return TextTagging(
-        model,
-        config,
-        splits,
-        Tagger(model, vocabulary, tags, options.reading.max_tokens, options.data.columns),
-        options.training,
-        seed=seed,
-        name="tagger",
-        objective=options.objective,
-        parameters=model.parameter_table(),
-    )
+    model = initialised(lambda: Sequence(config), seed)
+    shrink_embeddings(model.embedding)
+    tagger = Tagger(model, vocabulary, tags, options.tokens.max_tokens, options.data.columns)
+    objective, training = options.objective, options.training
+    return TaggingExperiment(tagger, splits, training, seed=seed, name="tagger", objective=objective)
 
 
-def restore(facts: Mapping[str, Any], folder: Path) -> Tagger:
-    return restore_tagger(Sequence(SequenceConfig.from_dict(facts["model"])), facts, folder)
-
-
-RECIPE = Recipe(TaggerOptions(), build, restore, own_data=OWN_DATA)
+RECIPE = Recipe(TaggerOptions(), build, Sequence, Tagger, own_data=OWN_DATA)

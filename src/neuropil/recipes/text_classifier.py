@@ -1,30 +1,21 @@
-"""A recurrent network that reads a text and names its class: the library of a docstring, or the label of the user's own texts."""
+"""A recurrent network that classifies texts: the library of a docstring, or the label of the user's own texts."""
 
 import dataclasses
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 from neuropil.config import Config
 from neuropil.data.labelled_texts.dataset import LabelledTextConfig, prepare_labelled_texts
 from neuropil.models.recurrent import Sequence, SequenceConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.text_classification.experiment import (
-    Reader,
-    ReadingConfig,
-    TextClassification,
-    TextClassifier,
-    TextObjective,
-    restore_classifier,
-)
-from neuropil.tasks.text_experiment import begin_alike
-from neuropil.training.loop import TrainingConfig, pick_device
+from neuropil.tasks.text_classification.experiment import TextClassificationExperiment, TextObjective
+from neuropil.tasks.text_classification.predictor import LearnedEncoder, TextClassifier, TokensConfig
+from neuropil.tasks.texts import shrink_embeddings
+from neuropil.training.loop import TrainingConfig
 
 
 class TextClassifierOptions(Config):
     data: LabelledTextConfig = LabelledTextConfig()
-    reading: ReadingConfig = ReadingConfig(tokens="bpe", vocabulary=8_000)
+    tokens: TokensConfig = TokensConfig(tokens="bpe", vocabulary_size=8_000)
     model: SequenceConfig = SequenceConfig(
         cell="gru", units=128, embedding=128, bidirectional=True, pooling="max", dropout=0.5
     )
@@ -33,38 +24,24 @@ class TextClassifierOptions(Config):
 
 
 OWN_DATA = TextClassifierOptions(
-    reading=ReadingConfig(),
-    model=SequenceConfig(cell="gru", units=64, embedding=64, bidirectional=True, pooling="max", dropout=0.5),
+    tokens=TokensConfig(),
+    model=dataclasses.replace(TextClassifierOptions().model, units=64, embedding=64),
     objective=TextObjective(label_smoothing=0.1),
     training=TrainingConfig(updates=1_000, batch_size=32, learning_rate=3e-3, clip=1.0),
 )
 """Texts of a user's may be long, and have whole words to tell them apart."""
 
 
-def build(options: TextClassifierOptions, seed: int) -> TextClassification:
+def build(options: TextClassifierOptions, seed: int) -> TextClassificationExperiment:
     splits = prepare_labelled_texts(options.data, seed)
-    reader = Reader.learn(splits.train.texts, options.reading)
-    config = dataclasses.replace(
-        options.model, shape="many_to_one", tokens=len(reader.tokenizer), outputs=len(splits.train.classes)
-    )
-    model = initialised(lambda: Sequence(config), seed).to(pick_device(options.training.device))
-    begin_alike(model.embedding)
-    return TextClassification(
-        model,
-        config,
-        splits,
-        reader,
-        options.training,
-        seed=seed,
-        name="text_classifier",
-        objective=options.objective,
-        parameters=model.parameter_table(),
-        columns=options.data.columns,
-    )
+    encoder = LearnedEncoder.learn(splits.train.texts, options.tokens)
+    sizes = {"tokens": len(encoder.tokenizer), "outputs": len(splits.train.classes)}
+    config = dataclasses.replace(options.model, shape="many_to_one", **sizes)
+    model = initialised(lambda: Sequence(config), seed)
+    shrink_embeddings(model.embedding)
+    classifier = TextClassifier(model, encoder, splits.train.classes, options.data.columns)
+    naming = {"seed": seed, "name": "text_classifier"}
+    return TextClassificationExperiment(classifier, splits, options.training, objective=options.objective, **naming)
 
 
-def restore(facts: Mapping[str, Any], folder: Path) -> TextClassifier:
-    return restore_classifier(Sequence(SequenceConfig.from_dict(facts["model"])), facts, folder)
-
-
-RECIPE = Recipe(TextClassifierOptions(), build, restore, own_data=OWN_DATA)
+RECIPE = Recipe(TextClassifierOptions(), build, Sequence, TextClassifier, own_data=OWN_DATA)

@@ -1,28 +1,23 @@
-"""A tracker that learns to follow an object through frames that hide it at times: hand-written digits on the move, or the user's own films.
+"""A tracker that follows an object through frames that hide it at times: hand-written digits on the move, or the user's own films.
 
 Beside it stand the same network without a memory, which sees each frame alone, and that network carried on in a straight line.
 """
 
 import dataclasses
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 from neuropil.config import Config, option
-from neuropil.data.films.dataset import Films
 from neuropil.data.films.sources import FilmDataConfig, prepare_films
 from neuropil.models.tracker import SIZES, Tracker, TrackerConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.tracking.experiment import FilmTracker, FollowingFilms
+from neuropil.tasks.tracking.experiment import TrackingExperiment
+from neuropil.tasks.tracking.predictor import FilmTracker
 from neuropil.training.loop import TrainingConfig
 
 
 class TrackingConfig(Config):
-    window: int = option(
-        64, "frames that are learned from at once; longer films are cut into pieces for training", low=2
-    )
-    compare: bool = option(True, "also train the same network without a memory")
+    window: int = option(64, "frames of a training window; longer films are cut into several", low=2)
+    compare: bool = option(True, "ablation: also train the same network without recurrence")
 
 
 class TrackerOptions(Config):
@@ -42,33 +37,27 @@ OWN_DATA = TrackerOptions(
 """Frames of a user's are larger, and films are fewer."""
 
 
-def build(options: TrackerOptions, seed: int) -> FollowingFilms:
+def build(options: TrackerOptions, seed: int) -> TrackingExperiment:
     splits = prepare_films(options.data, seed)
     config = dataclasses.replace(options.model, shape=splits.train.shape)
+
+    def initial_model(config: TrackerConfig) -> Tracker:
+        model = initialised(lambda: Tracker(config), seed)
+        model.standardize.fit(splits.train.frames)
+        model.target_scale.fit(splits.train.positions[splits.train.known])
+        return model
+
     alone = dataclasses.replace(config, cell="none")
     compared = options.tracking.compare and config.cell != "none"
-    return FollowingFilms(
-        new_tracker(config, splits.train, seed),
+    return TrackingExperiment(
+        initial_model(config),
         splits,
         options.training,
         seed=seed,
         name="tracker",
         window=options.tracking.window,
-        rival=("each frame alone", new_tracker(alone, splits.train, seed)) if compared else None,
+        ablation=("each frame alone", initial_model(alone)) if compared else None,
     )
 
 
-def new_tracker(config: TrackerConfig, train: Films, seed: int) -> Tracker:
-    """For these films, before training."""
-    model = initialised(lambda: Tracker(config), seed)
-    model.standardize.fit(train.frames)
-    model.target_scale.fit(train.positions[train.known])
-    return model
-
-
-def restore(facts: Mapping[str, Any], folder: Path) -> FilmTracker:
-    height, width = facts["size"]
-    return FilmTracker(Tracker(TrackerConfig.from_dict(facts["model"])), (height, width))
-
-
-RECIPE = Recipe(TrackerOptions(), build, restore, own_data=OWN_DATA)
+RECIPE = Recipe(TrackerOptions(), build, Tracker, FilmTracker, own_data=OWN_DATA)

@@ -1,9 +1,6 @@
 """A Transformer that learns to translate: dates of many languages into ISO form, or the user's own pairs of texts."""
 
 import dataclasses
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 from neuropil.config import Config
 from neuropil.data.pairs.sources import PairDataConfig, prepare_pairs
@@ -12,19 +9,18 @@ from neuropil.models.transformer import SIZES, Transformer, TransformerConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.translation.experiment import (
-    Translating,
+    PairTokensConfig,
+    TranslationExperiment,
     TranslationObjective,
-    Translator,
-    Vocabulary,
-    VocabularyConfig,
     columns_of,
 )
+from neuropil.tasks.translation.predictor import Translator
 from neuropil.training.loop import TrainingConfig
 
 
 class TransformerOptions(Config):
     data: PairDataConfig = PairDataConfig()
-    vocabulary: VocabularyConfig = VocabularyConfig(tokens="characters")
+    vocabulary: PairTokensConfig = PairTokensConfig(tokens="characters")
     model: TransformerConfig = dataclasses.replace(SIZES["tiny"], dropout=0.0)
     objective: TranslationObjective = TranslationObjective(label_smoothing=0.0)
     training: TrainingConfig = TrainingConfig(
@@ -33,7 +29,7 @@ class TransformerOptions(Config):
 
 
 OWN_DATA = TransformerOptions(
-    vocabulary=VocabularyConfig(),
+    vocabulary=PairTokensConfig(),
     model=SIZES["small"],
     objective=TranslationObjective(),
     training=TrainingConfig(updates=15_000, batch_size=32, learning_rate=2e-3, warmup=0.1, clip=1.0, keep="last"),
@@ -41,45 +37,28 @@ OWN_DATA = TransformerOptions(
 """Pairs of a user's have more words and say more with them than dates do."""
 
 
-def build(options: TransformerOptions, seed: int) -> Translating:
-    if options.model.shared_embeddings and not options.vocabulary.shared_vocabulary:
-        raise InputError(
-            "shared embeddings need one vocabulary for both sides",
-            got="two vocabularies",
-            fix="add --no-shared-embeddings or leave out --no-shared-vocabulary",
-        )
+def build(options: TransformerOptions, seed: int) -> TranslationExperiment:
+    tokens = options.vocabulary
+    if options.model.shared_embeddings and not tokens.shared_vocabulary:
+        fix = "add --no-shared-embeddings or leave out --no-shared-vocabulary"
+        raise InputError("shared embeddings need one vocabulary for both sides", got="two vocabularies", fix=fix)
     splits = prepare_pairs(options.data, seed)
-    vocabulary = Vocabulary.learn(splits.train, options.vocabulary)
-    config = dataclasses.replace(
-        options.model,
-        source_vocabulary=len(vocabulary.source),
-        target_vocabulary=len(vocabulary.target),
-        longest=options.vocabulary.max_tokens,
+    vocabulary = tokens.learn(splits.train)
+    sizes = {"source_vocabulary": len(vocabulary.source), "target_vocabulary": len(vocabulary.target)}
+    config = dataclasses.replace(options.model, **sizes, longest=tokens.max_tokens)
+    longest = config.longest if config.positions == "learned" else None
+    translator = Translator(
+        initialised(lambda: Transformer(config), seed), vocabulary, longest, columns_of(options.data)
     )
-    model = initialised(lambda: Transformer(config), seed)
-    return Translating(
-        model,
-        config,
+    return TranslationExperiment(
+        translator,
         splits,
-        vocabulary,
         options.training,
         seed=seed,
         name="transformer",
         label_smoothing=options.objective.label_smoothing,
-        max_tokens=options.vocabulary.max_tokens,
-        parameters=model.parameter_table(),
-        longest=longest_text(config),
-        columns=columns_of(options.data),
+        max_tokens=tokens.max_tokens,
     )
 
 
-def restore(facts: Mapping[str, Any], folder: Path) -> Translator:
-    config = TransformerConfig.from_dict(facts["model"])
-    return Translator(Transformer(config), Vocabulary.load(folder), longest_text(config), facts["columns"])
-
-
-def longest_text(config: TransformerConfig) -> int | None:
-    return config.longest if config.positions == "learned" else None
-
-
-RECIPE = Recipe(TransformerOptions(), build, restore, own_data=OWN_DATA)
+RECIPE = Recipe(TransformerOptions(), build, Transformer, Translator, own_data=OWN_DATA)

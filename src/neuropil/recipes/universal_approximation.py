@@ -30,8 +30,9 @@ from neuropil.models.universal_approximation import (
     finite_values,
 )
 from neuropil.parts.expression import Expression
-from neuropil.tasks.classification.experiment import ObjectiveConfig, learner_for
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.classification.scores import scorer_for
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.tasks.trial import new_mlp, shuffled, train_trial
 from neuropil.training.loop import TrainingConfig
@@ -99,9 +100,8 @@ def _trained_error(
     x = torch.linspace(config.low, config.high, TRAINING_POINTS, dtype=torch.float64)
     schema = Schema(kind="table", shape=(1,), classes=())
     examples = Examples(x.float()[:, None], finite_values(function, x).float()[:, None], schema, options.function)
-    learner = learner_for(
-        new_mlp(examples, seed, hidden=(config.units,), activation="logistic", dropout=0.0), schema, ObjectiveConfig()
-    )
+    model = new_mlp(examples, seed, hidden=(config.units,), activation="logistic", dropout=0.0)
+    learner = scorer_for(model, schema)
     training = TrainingConfig(epochs=options.epochs, learning_rate=0.1, optimizer="adam", weight_decay=0.0)
     train_trial(
         folder, "trained units", learner, shuffled(examples, training.batch_size, seed), None, training, seed=seed
@@ -120,9 +120,6 @@ def polynomial_error(net: UniversalApproximator, function: Expression) -> float:
     grid = net.grid().numpy()
     fitted = np.polynomial.chebyshev.chebval((grid - middle) / half, coefficients)
     return float(np.abs(fitted - function(net.grid()).numpy()).max())
-
-
-# --- the report ----------------------------------------------------------------------------------------------------------------------
 
 
 def _picture_section(

@@ -30,7 +30,8 @@ from neuropil.models.mlp import MLP
 from neuropil.parts.objectives import Classification
 from neuropil.randomness import seeded
 from neuropil.tasks.classification.scores import baselines
-from neuropil.tasks.recipe import Recipe, Result
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.tasks.trial import in_order, new_mlp, prepare_classes, score, shuffled, train_trial
 from neuropil.training.history import Row

@@ -6,7 +6,7 @@ from typing import Any
 
 from neuropil import recipes
 from neuropil.inspection.report.page import Code, Number, Numbers, Report, Section, Table, Text
-from neuropil.tasks.recipe import Result
+from neuropil.tasks.experiment import Result
 
 
 def overview(name: str, settings: Mapping[str, Any], results: Sequence[Result], sections: Sequence[Section]) -> Report:

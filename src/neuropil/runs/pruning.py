@@ -24,7 +24,7 @@ from neuropil.parts.parameters import count_parameters
 from neuropil.protocols import Batch, Learner
 from neuropil.runs.overview import metric_names, metric_text, result_rows
 from neuropil.runs.run import Run, new_folder
-from neuropil.tasks.recipe import Result, Teaching
+from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.training.evaluation import evaluate
 from neuropil.training.progress import Display
 from neuropil.training.weights import load_model, save_model
@@ -56,7 +56,7 @@ def prune(
 ) -> Run:
     """A new run without the heads that are worth least, whose report says what that costs and what it saves."""
     experiment = run.experiment()
-    if not isinstance(experiment, Teaching) or not heads_of(experiment.model):
+    if not isinstance(experiment, TrainableExperiment) or not heads_of(experiment.model):
         raise RunError(
             f"{run.folder} must hold a model with attention heads",
             got=f"a run of {run.name}",
@@ -81,7 +81,6 @@ def prune(
         remove_heads(model, removed)
         speed = _speed(whole, experiment.learner, batches[0])
     after = experiment.own_result()
-    experiment.model_config = model.config  # type: ignore[assignment]  # a model's config is a Config
     settings = {
         **run.settings,
         "facts": experiment.facts(),
@@ -105,7 +104,7 @@ def prune(
     return Run(folder, settings)
 
 
-def _importance(experiment: Teaching, batches: Sequence[Batch], by: Measure) -> Heads:
+def _importance(experiment: TrainableExperiment, batches: Sequence[Batch], by: Measure) -> Heads:
     if by == "gradient":
         return gradient_importance(
             experiment.model, (partial(_mean_loss, experiment.learner, batch) for batch in batches)
@@ -117,7 +116,7 @@ def _mean_loss(learner: Learner, batch: Batch) -> torch.Tensor:
     return learner.metrics(batch)["loss"].mean()
 
 
-def _loss(experiment: Teaching, batches: Sequence[Batch]) -> float:
+def _loss(experiment: TrainableExperiment, batches: Sequence[Batch]) -> float:
     return evaluate(experiment.learner, _Some(batches))["loss"]
 
 
@@ -135,7 +134,7 @@ class _Some:
 
 
 def _loss_by_share(
-    experiment: Teaching, batches: Sequence[Batch], importance: Heads, display: Display
+    experiment: TrainableExperiment, batches: Sequence[Batch], importance: Heads, display: Display
 ) -> dict[int, float]:
     """Validation loss when the least important heads are masked, from none to all."""
     total = sum(len(values) for values in importance.values())

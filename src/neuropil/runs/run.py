@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 import neuropil
 from neuropil import recipes
@@ -27,14 +28,29 @@ from neuropil.parts.multi_head import remove_heads
 from neuropil.parts.pretrained_model import Published
 from neuropil.runs.environment import environment
 from neuropil.runs.overview import overview
-from neuropil.tasks.language_modelling.predictor import LanguageModel
-from neuropil.tasks.recipe import Experiment, Recipe, Result, Teaching, Trained, Verb
-from neuropil.tasks.translation.experiment import Translator
+from neuropil.tasks.experiment import Experiment, Result, TrainableExperiment
+from neuropil.tasks.predictor import (
+    CAPABILITIES,
+    Capability,
+    Classifies,
+    Embeds,
+    Evaluates,
+    Fills,
+    Generates,
+    Predictions,
+    Predictor,
+    Predicts,
+    Searches,
+    Translates,
+    capabilities_of,
+)
+from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.training.history import Row, read_history
 from neuropil.training.interruption import Interrupted
 from neuropil.training.weights import load_model
 
-FORMAT = 1
+FORMAT = 2
+C = TypeVar("C")
 
 
 class Run:
@@ -84,15 +100,24 @@ class Run:
         return recipes.recipe(self.name)
 
     @cached_property
-    def trained(self) -> Trained:
-        if self.recipe.restore is None:
-            raise RunError(
-                f"{self.folder} must hold a model for this", got=f"a run of {self.name}, which only makes a report"
-            )
-        trained = self.recipe.restore(self.settings["facts"], self.folder)
-        load_model(self.weights, trained.model)
-        trained.model.eval()
-        return trained
+    def predictor(self) -> Predictor:
+        """The trained model with what it needs to read raw inputs."""
+        predictor = self.recipe.restore(self.settings["facts"], self.folder)
+        if predictor is None:
+            got = f"a run of {self.name}, which only makes a report"
+            raise RunError(f"{self.folder} must hold a model for this", got=got)
+        load_model(self.weights, predictor.model)
+        predictor.model.eval()
+        return predictor
+
+    @property
+    def capabilities(self) -> list[Capability]:
+        """What this run's model can do; none where it only makes a report."""
+        return [] if self.recipe.predictor is None else capabilities_of(self.predictor)
+
+    def able(self, capability: type[C]) -> C:
+        """The predictor, if it has this capability."""
+        return able(self.predictor, capability, f"a run of {self.name} in {self.folder}")
 
     @property
     def weights(self) -> Path:
@@ -108,75 +133,59 @@ class Run:
     @property
     def model(self) -> nn.Module:
         """The trained model, an ordinary `nn.Module` in evaluation mode."""
-        return self.trained.model
+        return self.predictor.model
 
     def predict(self, inputs: Any) -> Any:
-        """Answers for a tensor, an array, texts, or paths of files that look like the training data: `Predictions` or `Translations`."""
-        return self.trained.predict(inputs)
+        """Answers for a tensor, an array, texts, or paths of files that look like the training data."""
+        return self.able(Predicts).predict(inputs)
 
     def translate(self, texts: str | Sequence[str], *, beam: int = 1, length_penalty: float = 0.6) -> Any:
         """One translation for a text, or a list for several; a wider beam is slower and often a little better."""
-        found = self.translator.translate(
-            [texts] if isinstance(texts, str) else texts, beam_width=beam, length_penalty=length_penalty
-        )
+        several = [texts] if isinstance(texts, str) else texts
+        found = self.able(Translates).translate(several, beam_width=beam, length_penalty=length_penalty)
         return found.texts[0] if isinstance(texts, str) else found.texts
 
-    @property
-    def translator(self) -> Translator:
-        if not isinstance(self.trained, Translator):
-            raise RunError(
-                f"{self.folder} must hold a model that translates",
-                got=f"a run of {self.name}",
-                fix="train a transformer",
-            )
-        return self.trained
+    def generate(self, prompt: str = "", **options: Any) -> Iterator[str]:
+        """The prompt, then more text, each token as soon as it is sampled. `options` are `length`, `stop`, `seed`, `precision` and those of
+        sampling: `temperature`, `top_k`, `top_p`, `min_p` and `repetition_penalty`."""
+        return itertools.chain([prompt], self.able(Generates).generate(prompt, **options))
 
-    def generate(
-        self,
-        prompt: str = "",
-        *,
-        length: int | None = 400,
-        stop: Sequence[str] = (),
-        seed: int = 0,
-        precision: str = "float32",
-        **choosing: Any,
-    ) -> Iterator[str]:
-        """The prompt, then up to `length` more tokens, each as soon as it is drawn; the same seed gives the same text. `choosing` are
-        `temperature`, `top_k`, `top_p`, `min_p` and `repetition_penalty`."""
-        continuation = self.writer.continued(
-            prompt or self.writer.opening, length=length, stop=stop, seed=seed, precision=precision, **choosing
+    def classify(self, texts: str | Sequence[str]) -> Predictions:
+        return self.able(Classifies).classify([texts] if isinstance(texts, str) else texts)
+
+    def embed(self, texts: str | Sequence[str]) -> Float[Tensor, "text width"]:
+        """Vectors of unit length."""
+        return self.able(Embeds).embed([texts] if isinstance(texts, str) else texts)
+
+    def fill(self, text: str, most: int = 5) -> Sequence[Any]:
+        """The most probable words for each [MASK] in a text."""
+        return self.able(Fills).fill(text, most)
+
+    def search(self, images: str | Path | Sequence[str | Path]) -> Any:
+        """Images of a folder or of files, embedded once, to be ranked by texts or by other images."""
+        return self.able(Searches).search(
+            [Path(path) for path in ([images] if isinstance(images, str | Path) else images)]
         )
-        return itertools.chain([prompt], continuation)
-
-    @property
-    def writer(self) -> LanguageModel[Any]:
-        if not isinstance(self.trained, LanguageModel):
-            raise RunError(
-                f"{self.folder} must hold a model that goes on with texts",
-                got=f"a run of {self.name}",
-                fix="train a gpt2",
-            )
-        return self.trained
 
     def evaluate(self, data: str | Path | Sequence[str | Path] | None = None) -> dict[str, float]:
         """Scores on labelled files of the user's, or on the held-out part of the run's own data."""
         if data is None:
             experiment = self.experiment()
-            if not isinstance(experiment, Teaching):
+            if not isinstance(experiment, TrainableExperiment):
                 experiment.train(self.folder, show_progress=False)
                 return dict(experiment.evaluate()[0].metrics)
             load_model(self.weights, experiment.model)
             experiment.model.eval()
             return dict(experiment.own_result().metrics)
-        return self.trained.evaluate([Path(path) for path in ([data] if isinstance(data, str | Path) else data)])
+        paths = [Path(path) for path in ([data] if isinstance(data, str | Path) else data)]
+        return self.able(Evaluates).evaluate(paths)
 
     def experiment(self) -> Experiment:
         """The run again with its data, as it was before training; refused if the data is not what it was."""
         experiment = self.recipe.build(self.options, self.seed)
         for removed in self.settings.get("removed_heads", []):
-            if isinstance(experiment, Teaching):
+            if isinstance(experiment, TrainableExperiment):
                 remove_heads(experiment.model, removed)
-                experiment.model_config = cast(Config, experiment.model.config)
         if experiment.facts() != self.settings["facts"]:
             raise RunError(
                 f"{self.folder} must be continued with the data that it was started with",
@@ -184,6 +193,20 @@ class Run:
                 fix=f"restore the data or start anew with: {self.settings['command']}",
             )
         return experiment
+
+
+def able(predictor: object, capability: type[C], what: str) -> C:
+    """The predictor, if it has the capability; else an error that names the systems that do."""
+    if isinstance(predictor, capability):
+        return predictor
+    wanted = next(each for each in CAPABILITIES if each.protocol is capability)
+    *some, last = [system.name for system in recipes.SYSTEMS if _has(recipes.recipe(system.name), capability)]
+    fix = f"train {', '.join(some)} or {last}" if some else f"train {last}"
+    raise RunError(f"this needs a model that {wanted.does}", got=what, fix=fix)
+
+
+def _has(recipe: Recipe, capability: type) -> bool:
+    return recipe.predictor is not None and issubclass(recipe.predictor, capability)
 
 
 def train(
@@ -266,8 +289,9 @@ def load(folder: str | Path) -> Run:
             got=f"a damaged file ({error})",
             fix="train again or restore it",
         ) from error
-    if written > FORMAT:
-        raise RunError(f"{folder} must have format {FORMAT} or older", got=f"format {written}", fix="upgrade neuropil")
+    if written != FORMAT:
+        fix = "upgrade neuropil" if written > FORMAT else f"train again with: {settings['command']}"
+        raise RunError(f"{folder} must be a run of format {FORMAT}", got=f"format {written}", fix=fix)
     if missing:
         raise RunError(
             f"{path} must be the JSON that neuropil wrote",
@@ -296,7 +320,7 @@ def _complete(run: Run, experiment: Experiment, show_progress: bool) -> Run:
 
 def _files(experiment: Experiment, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """`config.json`; where another library has the architecture, with what it must find there, and its other files."""
-    model = experiment.model if isinstance(experiment, Teaching) else None
+    model = experiment.model if isinstance(experiment, TrainableExperiment) else None
     files = model.published_files() if isinstance(model, Published) else {}
     theirs, facts = dict(files.get("config.json", {})), settings["facts"]
     if "id2label" in theirs:

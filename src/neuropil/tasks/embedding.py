@@ -1,7 +1,6 @@
 """Vectors of texts from the command line: how alike the texts are, or a file for other programs."""
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.files import replacing
-from neuropil.tasks.translation import translating
 
 MOST_SHOWN = 12
 """Texts of which a table shows every pair."""
@@ -18,11 +16,9 @@ WIDEST = 60
 """Characters of a text in the table."""
 
 
-def texts_of(words: Sequence[str], standard_input: Iterable[str]) -> list[str]:
-    texts = list(chain.from_iterable(translating.texts_of(words, standard_input)))
+def require_texts(texts: Sequence[str]) -> None:
     if not texts:
         raise InputError("there must be texts to embed", got="none")
-    return texts
 
 
 def similarities(texts: Sequence[str], vectors: Float[Tensor, "text width"]) -> tuple[list[str], list[list[str]]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from neuropil.inspection.report.page import Section
-from neuropil.tasks.recipe import Result
+from neuropil.tasks.experiment import Result
 from neuropil.training.history import Row
 from neuropil.training.progress import Display
 

@@ -15,7 +15,7 @@ from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.parts.threads import one_thread
 from neuropil.protocols import Batches, Learner
 from neuropil.randomness import initialised
-from neuropil.tasks.classification.experiment import EVALUATION_BATCH
+from neuropil.tasks.classification.predictor import EVALUATION_BATCH
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
 from neuropil.training.interruption import Interrupted

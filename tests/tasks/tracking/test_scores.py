@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from neuropil.data.films.dataset import Films
-from neuropil.tasks.tracking.scores import carried_on, distances, frames_hidden, score_tracks
+from neuropil.tasks.tracking.scores import extrapolated, distances, frames_hidden, score_tracks
 
 
 def films(positions: torch.Tensor, hidden: list[int], lengths: list[int]) -> Films:
@@ -40,17 +40,17 @@ def test_a_straight_line_goes_on_as_it_went():
     told = straight.clone()
     told[4:7] = 0.0  # nothing is known of these
     data = films(straight, [0, 0, 0, 0, 1, 1, 1, 0], [8])
-    torch.testing.assert_close(carried_on(told, data), straight)
+    torch.testing.assert_close(extrapolated(told, data), straight)
 
 
 def test_a_straight_line_ends_at_the_edge_of_the_frame():
     time = torch.arange(6.0)
     told = torch.stack([20 + 4 * time, 3 - time], -1)
-    carried = carried_on(told, films(told, [0, 0, 1, 1, 1, 1], [6]))
+    carried = extrapolated(told, films(told, [0, 0, 1, 1, 1, 1], [6]))
     assert carried[-1].tolist() == [29, 0]
     assert carried[2].tolist() == [28, 1]
 
 
 def test_what_was_never_seen_has_no_line():
     told = torch.rand(4, 2)
-    torch.testing.assert_close(carried_on(told, films(told, [1, 1, 0, 1], [4])), told)
+    torch.testing.assert_close(extrapolated(told, films(told, [1, 1, 0, 1], [4])), told)

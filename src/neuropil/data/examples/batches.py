@@ -6,7 +6,7 @@ import torch
 
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.dataset import Examples
-from neuropil.protocols import Batch
+from neuropil.protocols import Batch, Batches
 from neuropil.randomness import seeded
 
 
@@ -48,3 +48,20 @@ class ExampleBatches:
             "input": self.examples.inputs.index_select(0, chosen),
             "target": self.examples.targets.index_select(0, chosen),
         }
+
+
+class RepeatedBatches:
+    """Each batch several times in a row, for a learner that updates at every step of settling; `visit` counts them."""
+
+    def __init__(self, batches: Batches, visits: int):
+        self.batches, self.visits = batches, visits
+
+    def __len__(self) -> int:
+        return len(self.batches) * self.visits
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        first, visit = divmod(start, self.visits)
+        for batch in self.batches.epoch(number, first):
+            for count in range(visit, self.visits):
+                yield {**batch, "visit": torch.full_like(batch["target"], count, dtype=torch.int64)}
+            visit = 0

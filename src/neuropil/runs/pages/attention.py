@@ -47,7 +47,7 @@ def write_attention(run: Run, text: str) -> tuple[Path, list[str]]:
 
 def write_lens(run: Run, text: str) -> tuple[Path, list[str]]:
     """A page on what a GPT-2 would say after each of its blocks: its path, and what it says in words."""
-    trained = run.trained
+    trained = run.predictor
     if not isinstance(trained, Tokenized) or not isinstance(trained.model, GPT2):
         raise RunError(f"{run.folder} must hold a GPT-2", got=f"a run of {run.name}", fix="train a gpt2")
     tokens = tokens_of(trained, text)
@@ -65,7 +65,7 @@ def write_lens(run: Run, text: str) -> tuple[Path, list[str]]:
 
 def write_neighbours(run: Run, text: str) -> tuple[Path, list[str]]:
     """A page on the tokens of `text`, each with those whose vectors are nearest to its own: its path, and what it says in words."""
-    trained = run.trained
+    trained = run.predictor
     embedding = embedding_of(trained.model)
     if not isinstance(trained, Tokenized) or embedding is None:
         raise RunError(
@@ -99,7 +99,7 @@ def write_neighbours(run: Run, text: str) -> tuple[Path, list[str]]:
 
 
 def _require_reader(run: Run) -> Tokenized:
-    trained = run.trained
+    trained = run.predictor
     if not isinstance(trained, Tokenized) or not isinstance(trained.model, GPT2 | BERT | MaskedBERT | BERTClassifier):
         raise RunError(
             f"{run.folder} must hold a model that reads a text by attention",

@@ -32,7 +32,7 @@ def text_of(words: str) -> str:
 
 def write_gates(run: Run, text: str) -> tuple[Path, list[str]]:
     """A page on the gates of a run while it reads `text`: its path, and what it says in words."""
-    trained = run.trained
+    trained = run.predictor
     if not isinstance(trained, Readable):
         raise RunError(
             f"{run.folder} must hold a recurrent model that reads texts",

@@ -11,14 +11,14 @@ from neuropil.inspection.execution import explain
 from neuropil.inspection.gradients import diagnose, profile_gradients
 from neuropil.inspection.report.page import Picture, Report, Section, Table, Text, write_report
 from neuropil.runs.run import Run
-from neuropil.tasks.recipe import Teaching
+from neuropil.tasks.experiment import TrainableExperiment
 from neuropil.training.weights import load_model
 
 
 def write_gradients(run: Run) -> tuple[Path, list[str]]:
     """Gradient norms of a trained model on one batch of its training data: the page's path, and what it says in words."""
     experiment = run.experiment()
-    if not isinstance(experiment, Teaching):
+    if not isinstance(experiment, TrainableExperiment):
         raise RunError(
             f"{run.folder} must hold a model for this", got=f"a run of {run.name}, which only makes a report"
         )
@@ -48,7 +48,7 @@ def execution_table(name: str, seed: int, options: Mapping[str, Any]) -> tuple[l
     """Header and rows: how the recurrent cells of a system run on a batch of its training data. Nothing is trained or written."""
     recipe = recipes.recipe(name)
     experiment = recipe.build(recipe.defaults(own_data=bool(options.get("data"))).override(**options), seed)
-    if not isinstance(experiment, Teaching):
+    if not isinstance(experiment, TrainableExperiment):
         raise InputError("only the execution of one model can be explained", got=f"{name}, which is a study of several")
     batch = next(experiment.training_batches.epoch(0))
     found = explain(experiment.model, lambda: experiment.learner.phases()[0].loss(batch))

@@ -1,18 +1,37 @@
-"""What a model must beat: the simplest things that learn from the same examples."""
+"""How classifiers and regressors are scored, and the baselines that they must beat: the simplest things that learn from the same examples."""
+
+from typing import Protocol, cast
 
 import torch
+from torch import Tensor, nn
 
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples, Schema, Splits
+from neuropil.parts.objectives import Classification, Regression
+from neuropil.parts.standardize import Standardize
 from neuropil.randomness import seeded
-from neuropil.tasks.recipe import Result
+from neuropil.tasks.experiment import Result
 
 LARGEST = 10_000
 
 
+class Regressor(Protocol):
+    """What a model must have to learn numbers: the mean and standard deviation of its targets, fitted before training."""
+
+    target_scale: Standardize
+
+
+def scorer_for(
+    model: nn.Module, schema: Schema, label_smoothing: float = 0.0, l1: float = 0.0
+) -> Classification | Regression:
+    """The learner whose metrics are reported, whatever the learning rule; it trains most models too."""
+    if schema.task == "classification":
+        return Classification(model, label_smoothing, l1)
+    return Regression(model, l1, scale=cast(Regressor, model).target_scale.std)
+
+
 def baselines(splits: Splits) -> list[Result]:
-    """Scores on the test part, for classification or regression; large training parts are cut, and the name says so."""
-    train, test = splits.train, splits.test
-    note = ""
+    """On the test part; large training parts are cut, and the name says so."""
+    train, test, note = splits.train, splits.test, ""
     if len(train) > LARGEST:
         train = train.take(torch.randperm(len(train), generator=seeded("baseline"))[:LARGEST])
         note = f" (on {LARGEST:,} examples)"
@@ -45,10 +64,10 @@ def _regressors(train: Examples, test: Examples, note: str) -> list[Result]:
     ]
 
 
-def _share(correct: torch.Tensor) -> float:
+def _share(correct: Tensor) -> float:
     return correct.double().mean().item()
 
 
-def _errors(predicted: torch.Tensor, test: Examples) -> dict[str, float]:
+def _errors(predicted: Tensor, test: Examples) -> dict[str, float]:
     difference = (predicted - test.targets).double()
     return {"squared_error": difference.square().mean().item(), "absolute_error": difference.abs().mean().item()}

@@ -1,283 +1,104 @@
-"""From the history of series to quantiles of their future: the experiment, and the trained forecaster that comes out of it."""
+"""Forecasting: a model that reads the history of series and predicts quantiles of their future."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from einops import rearrange
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from neuropil.config import Config
-from neuropil.data.series.dataset import Series, SeriesTable, step_names
-from neuropil.data.series.files import Columns, read_series
-from neuropil.data.series.season import naive_scales
-from neuropil.data.series.sources import MOST_ORIGINS, SeriesSplits
-from neuropil.data.series.steps import Step
-from neuropil.data.series.windows import Panel, WindowBatches, Windows
-from neuropil.errors import InputError
+from neuropil.data.series.sources import SeriesSplits
+from neuropil.data.series.windows import WindowBatches, Windows
 from neuropil.files import write_text
 from neuropil.inspection.report.page import Section
-from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN, Forecaster, QuantileRegression
-from neuropil.parts.parameters import ParameterRow
-from neuropil.tasks.fingerprint import fingerprint
-from neuropil.tasks.forecasting import report as forecasting_report
+from neuropil.models.forecaster import BANDS, LEVELS, Forecaster, QuantileRegression
+from neuropil.protocols import Learner
+from neuropil.tasks.experiment import PartName, Result, TrainableExperiment
+from neuropil.tasks.forecasting import report
 from neuropil.tasks.forecasting.baselines import Autoregressions, persistence, seasonal_naive
+from neuropil.tasks.forecasting.predictor import CALIBRATION_FILE, WINDOWS_AT_ONCE, SeriesForecaster
 from neuropil.tasks.forecasting.scores import (
     UNSTRETCHED,
     Rolled,
-    band_of,
     error_quantiles,
     factors_from,
     ratios,
     sliding_factors,
     stretched,
 )
-from neuropil.tasks.recipe import Result
-from neuropil.training.evaluation import evaluate
-from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig, fit, pick_device, require_monitor
+from neuropil.training.loop import TrainingConfig
 
-WINDOWS_AT_ONCE = 512
 MOST_IN_A_PASS = 10_000
-CALIBRATION_FILE = "calibration.json"
 
 
-@dataclass(frozen=True)
-class Forecasts:
-    """For each series the steps that follow its end."""
-
-    series: list[str]
-    dates: list[list[str]]
-    quantiles: Float[Tensor, "series horizon level"]
-    """At the levels 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 and 0.95."""
-
-    def __len__(self) -> int:
-        return self.quantiles.shape[0] * self.quantiles.shape[1]
-
-    @property
-    def median(self) -> Float[Tensor, "series horizon"]:
-        return self.quantiles[..., MEDIAN]
-
-    def band(self, share: float = 0.8) -> tuple[Float[Tensor, "series horizon"], Float[Tensor, "series horizon"]]:
-        """Low and high of the band that should hold this share of the truth: 0.5, 0.8 or 0.9."""
-        if share not in BANDS:
-            raise InputError(f"a band must hold one of the shares {', '.join(map(str, BANDS))}", got=f"{share}")
-        return band_of(self.quantiles, BANDS.index(share))
-
-    def lines(self) -> list[list[str]]:
-        """The median, then low and high of each band."""
-        cells = [[f"{value:.5g}"] for value in self.median.flatten().tolist()]
-        for share in BANDS:
-            low, high = self.band(share)
-            for row, below, above in zip(cells, low.flatten().tolist(), high.flatten().tolist(), strict=True):
-                row.append(f"{100 * share:g} % {below:.5g} to {above:.5g}")
-        return cells
-
-
-@dataclass(frozen=True)
-class TrainedForecaster:
-    """A trained model and all that it must know of its data to read more of the kind."""
-
-    model: nn.Module
-    columns: Columns
-    step: Step
-    window: int
-    horizon: int
-    season: int
-    longest_gap: int
-    scales: Mapping[str, float]
-    """Of each series of the training data, by name."""
-    calibration: int
-    """Over how many steps of outcomes the bands are calibrated."""
-    factors: tuple[float, ...]
-    """By which the bands are stretched where a file is too short to tell."""
-
-    def predict(self, inputs: "SeriesTable | str | Path | Sequence[float] | np.ndarray") -> Forecasts:
-        """What follows the end of each series: of a file, of a table that was read, or of plain values, the last of which is the latest."""
-        table = self._table(inputs)
-        panel = self._panel(table)
-        last = panel.last_windows()
-        quantiles = stretched(self.quantiles(last), self._factors(panel, last))
-        return Forecasts([series.name for series in table.series], self._dates(table), quantiles)
-
-    def read(self, paths: Sequence[Path]) -> tuple[SeriesTable, list[str]]:
-        if len(paths) != 1:
-            raise InputError("a forecast continues the series of one file", got=f"{len(paths)}")
-        table = self._table(paths[0])
-        return table, step_names([series.name for series in table.series], self._dates(table))
-
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        """Scores of forecasts from every origin of a file that has a window of history before it and a horizon after."""
-        if len(paths) != 1:
-            raise InputError("series to score are those of one file", got=f"{len(paths)}")
-        panel = self._panel(self._table(paths[0]))
-        windows = panel.windows(0, panel.table.end).thinned(MOST_ORIGINS)
-        if not len(windows):
-            needed = panel.table.step.of(self.window + self.horizon)
-            raise InputError(f"series to score must have {needed} without a long gap", got="none")
-        rolled = Rolled.of(windows, self.quantiles(windows))
-        factors = sliding_factors(rolled, rolled.origins, self.calibration, self.factors)
-        return rolled.with_quantiles(stretched(rolled.quantiles, factors)).scores()
-
-    def quantiles(self, windows: Windows) -> Float[Tensor, "window horizon level"]:
-        """As the net gives them, before calibration."""
-        device = next(self.model.parameters()).device
-        found = []
-        with torch.no_grad():
-            for batch in WindowBatches(windows, WINDOWS_AT_ONCE, seed=0, shuffle=False, device=device).epoch(0):
-                found.append(self.model(batch["history"], batch["known"]).cpu())
-        return torch.cat(found) if found else torch.zeros(0, self.horizon, len(LEVELS))
-
-    def _dates(self, table: SeriesTable) -> list[list[str]]:
-        return [[table.label(series.end + step) for step in range(self.horizon)] for series in table.series]
-
-    def _factors(self, panel: Panel, last: Windows) -> Float[Tensor, "window band"]:
-        """From the latest outcomes in the data itself, as the bands were calibrated when they were scored."""
-        begin = min(series.end for series in panel.table.series) - 2 * self.horizon - self.calibration
-        recent = panel.windows(begin, panel.table.end).thinned(MOST_ORIGINS)
-        return sliding_factors(Rolled.of(recent, self.quantiles(recent)), last.origins, self.calibration, self.factors)
-
-    def _panel(self, table: SeriesTable) -> Panel:
-        own = naive_scales(table, self.season, table.end)
-        scales = [self.scales.get(series.name, scale) for series, scale in zip(table.series, own, strict=True)]
-        return Panel.of(table, self.window, self.horizon, self.longest_gap, scales)
-
-    def _table(self, inputs: Any) -> SeriesTable:
-        if isinstance(inputs, SeriesTable):
-            return inputs
-        if isinstance(inputs, str | Path):
-            return read_series(Path(inputs), self.columns, self.step)[0]
-        values = np.asarray(inputs, dtype=np.float64)
-        if values.ndim != 1 or not len(values) or np.isnan(values[[0, -1]]).any():
-            raise InputError(
-                "values to continue must be a row of numbers that begins and ends with one",
-                got=f"an array of shape {values.shape}",
-            )
-        table = SeriesTable(
-            (Series("", 0, values, np.zeros((len(values), 0))),),
-            self.step,
-            None,
-            self.columns.target or "",
-            self.columns.known,
-        )
-        if table.num_features:
-            rule = "this forecaster needs what is known in advance, such as dates, beside the values"
-            raise InputError(rule, got="values only", fix="give a file")
-        return table
-
-
-class Forecasting:
-    """The experiment: a model, its windows, and how it is trained."""
+class ForecastingExperiment(TrainableExperiment[Rolled]):
+    """`predictions` are forecasts from every origin of the test part, with calibrated bands."""
 
     def __init__(
         self,
         model: Forecaster,
-        model_config: Config,
         splits: SeriesSplits,
         training: TrainingConfig,
         *,
         seed: int,
         name: str,
         longest_gap: int,
-        parameters: Sequence[ParameterRow],
     ):
-        self.device = pick_device(training.device)
-        self.model, self.model_config, self.splits, self.training = (
-            model.to(self.device),
-            model_config,
-            splits,
-            training,
-        )
-        self.seed, self.name, self.parameters = seed, name, parameters
-        self.learner = QuantileRegression(self.model)
-        self.forecaster = trained_forecaster(self.model, self._schema(longest_gap), UNSTRETCHED)
-        one = splits.test.take(torch.zeros(1, dtype=torch.int64))
-        require_monitor(training, evaluate(self.learner, self._held_out(one)))  # before a run folder is made
-
-    def _schema(self, longest_gap: int) -> dict[str, Any]:
-        splits, panel = self.splits, self.splits.panel
-        return {
+        self.splits, panel, table = splits, splits.panel, splits.table
+        self.windows = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+        self.schema = {
             "columns": splits.columns.to_dict(),
-            "step": splits.table.step.to_dict(),
+            "step": table.step.to_dict(),
             "window": panel.window,
             "horizon": panel.horizon,
             "season": splits.season,
             "longest_gap": longest_gap,
-            "scales": {
-                series.name: scale for series, scale in zip(splits.table.series, panel.scales.tolist(), strict=True)
-            },
+            "scales": {each.name: scale for each, scale in zip(table.series, panel.scales.tolist(), strict=True)},
             "calibration": max(panel.window, 2 * panel.horizon),
         }
+        self.forecaster = SeriesForecaster.of(model, self.schema, UNSTRETCHED)
+        super().__init__(
+            QuantileRegression(model),
+            self.windows,
+            training,
+            seed=seed,
+            name=name,
+            source=table.source,
+            notes=table.notes,
+        )
 
-    def facts(self) -> dict[str, Any]:
+    def own_facts(self) -> dict[str, Any]:
+        return {"series": self.schema, "first": str(self.splits.table.first)}
+
+    def fingerprinted(self) -> Iterable[Tensor]:
         panel = self.splits.panel
-        return {
-            "model": self.model_config.to_dict(),
-            "series": self._schema(self.forecaster.longest_gap),
-            "source": self.splits.table.source,
-            "notes": list(self.splits.table.notes),
-            "fingerprint": fingerprint((panel.between, panel.known_at, panel.features), text=str(panel.table.first)),
-        }
+        return (panel.between, panel.known_at, panel.features)
 
-    def train(self, folder: Path, *, show_progress: bool) -> None:
-        fit(
-            self.learner,
-            self.training_batches,
-            self._held_out(self.splits.validation) if len(self.splits.validation) else None,
-            self.training,
-            seed=self.seed,
-            folder=folder,
-            title=self.name,
-            show_progress=show_progress,
-        )
-        validation = Rolled.of(self.splits.validation, self.forecaster.quantiles(self.splits.validation))
-        factors = factors_from(ratios(validation), validation.there)
-        write_text(
-            folder / CALIBRATION_FILE, json.dumps({"bands": BANDS, "factors": factors.tolist()}, indent=2) + "\n"
-        )
-
-    @property
-    def training_batches(self) -> WindowBatches:
+    def batches(self, part: PartName) -> WindowBatches:
+        if part != "train":
+            return WindowBatches(self.windows[part], WINDOWS_AT_ONCE, seed=0, shuffle=False, device=self.device)
         size, most = self.training.batch_size, MOST_IN_A_PASS
         return WindowBatches(self.splits.train, size, self.seed, shuffle=True, most=most, device=self.device)
 
-    @property
-    def validation_batches(self) -> WindowBatches:
-        return self._held_out(self.splits.validation if len(self.splits.validation) else self.splits.test)
+    def calibrate(self, folder: Path) -> None:
+        validation = self._uncalibrated(self.splits.validation)
+        factors = factors_from(ratios(validation), validation.there)
+        content = json.dumps({"bands": BANDS, "factors": factors.tolist()}, indent=2)
+        write_text(folder / CALIBRATION_FILE, content + "\n")
 
-    def own_result(self) -> Result:
-        return Result(self.name, self._roll()[1].scores())
-
-    def evaluate(self) -> list[Result]:
-        """The run's own first, then the baselines, the strongest first."""
-        others = [Result(name, rolled.scores()) for name, rolled in self.baselines.items()]
-        return [Result(self.name, self.rolled.scores()), *sorted(others, key=lambda result: result.metrics["mase"])]
-
-    @cached_property
-    def rolled(self) -> Rolled:
-        """Forecasts of the test part by the trained model, calibrated."""
-        return self._roll()[1]
-
-    @cached_property
-    def uncalibrated(self) -> Rolled:
-        return self._roll()[0]
-
-    def _roll(self) -> tuple[Rolled, Rolled]:
-        """As the net gives them, and calibrated."""
-        validation, test = (
-            Rolled.of(part, self.forecaster.quantiles(part)) for part in (self.splits.validation, self.splits.test)
-        )
+    def predict_test(self, learner: Learner) -> Rolled:
+        validation, test = self._uncalibrated(self.splits.validation), self._uncalibrated(self.splits.test)
         factors = sliding_factors(validation + test, test.origins, self.forecaster.calibration)
-        return test, test.with_quantiles(stretched(test.quantiles, factors))
+        return test.with_quantiles(stretched(test.quantiles, factors))
+
+    def score(self, learner: Learner, predictions: Rolled) -> dict[str, float]:
+        return predictions.scores()
 
     @cached_property
-    def baselines(self) -> dict[str, Rolled]:
+    def compared(self) -> dict[str, Rolled]:
+        """Forecasts of the baselines, the best first."""
         splits, panel, season = self.splits, self.splits.panel, self.splits.season
         learned = Autoregressions.fit(panel, season, splits.train_end)
         later = Autoregressions.fit(panel, season, splits.test_begin)
@@ -287,34 +108,35 @@ class Forecasting:
             "seasonal naive": lambda windows: seasonal_naive(windows, season),
             "persistence": persistence,
         }
-        return {
-            name: self._with_bands(forecast)
-            for name, forecast in methods.items()
-            if season > 1 or name != "seasonal naive"
-        }
+        if season <= 1:
+            del methods["seasonal naive"]
+        found = {name: self._with_bands(forecast) for name, forecast in methods.items()}
+        return dict(sorted(found.items(), key=lambda each: each[1].scores()["mase"]))
+
+    def baselines(self) -> list[Result]:
+        return [Result(name, rolled.scores()) for name, rolled in self.compared.items()]
+
+    def own_sections(self) -> list[Section]:
+        splits, table = self.splits, self.splits.table
+        calibrated_over = table.step.of(self.forecaster.calibration)
+        by_method = {self.name: self.predictions, **self.compared}
+        return [
+            report.forecasts_section(splits.test, self.predictions, table.target),
+            report.horizon_section(by_method, self._uncalibrated(splits.test), str(table.step), calibrated_over),
+            report.future_section(self.forecaster, table, splits.panel),
+        ]
+
+    def data_section(self) -> Section:
+        return report.data_section(self.splits)
+
+    def _uncalibrated(self, windows: Windows) -> Rolled:
+        return Rolled.of(windows, self.forecaster.quantiles(windows))
 
     def _with_bands(self, forecast: Callable[[Windows], Tensor]) -> Rolled:
-        parts = []
-        for windows in (self.splits.validation, self.splits.test):
-            points = forecast(windows)
-            parts.append(Rolled.of(windows, points.unsqueeze(-1).expand(-1, -1, len(LEVELS))))
-        validation, test = parts
+        """Points as quantiles, and around them the quantiles of their own recent errors."""
+        validation, test = (
+            Rolled.of(windows, forecast(windows).unsqueeze(-1).expand(-1, -1, len(LEVELS)))
+            for windows in (self.splits.validation, self.splits.test)
+        )
         spread = error_quantiles(validation + test, test.origins, self.forecaster.calibration)
         return test.with_quantiles(test.quantiles + spread * rearrange(test.scale, "window -> window 1 1"))
-
-    def sections(self, history: Sequence[Row]) -> list[Section]:
-        return forecasting_report.sections(self, history)
-
-    def _held_out(self, windows: Windows) -> WindowBatches:
-        return WindowBatches(windows, WINDOWS_AT_ONCE, seed=0, shuffle=False, device=self.device)
-
-
-def trained_forecaster(model: nn.Module, schema: Mapping[str, Any], factors: Sequence[float]) -> TrainedForecaster:
-    columns, step = Columns.from_dict(schema["columns"]), Step.from_dict(schema["step"])
-    return TrainedForecaster(model, **{**schema, "columns": columns, "step": step, "factors": tuple(factors)})
-
-
-def load_factors(folder: Path) -> Sequence[float]:
-    """Those that a run kept, or none where it was stopped before."""
-    path = folder / CALIBRATION_FILE
-    return json.loads(path.read_text(encoding="utf-8"))["factors"] if path.exists() else UNSTRETCHED

@@ -1,4 +1,8 @@
-"""GPT-2 as a language model that is used: trained here or by others, it goes on with texts and says what surprised it."""
+"""GPT-2 as a language model that is used, trained here or by others."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
 
 import torch
 from jaxtyping import Float, Int64
@@ -34,6 +38,10 @@ class GPT2LanguageModel(LanguageModel[GPT2]):
         )
         self._decoders: dict[str, FastDecoder] = {}
 
+    @classmethod
+    def restore(cls, model: GPT2, facts: Mapping[str, Any], folder: Path) -> Self:
+        return cls(model, PublishedTokenizer.load(folder))
+
     def begin(self, rows: int, room: int | None, precision: str) -> Beginning:
         require_precision(precision)
         alone = rows == 1 and self.device.type == "cpu"
@@ -45,7 +53,9 @@ class GPT2LanguageModel(LanguageModel[GPT2]):
         writer = self._decoder(precision) if alone else self.model
         return Beginning(writer.step, writer.begin(room))
 
-    def judge(self, tokens: Int64[Tensor, " time"]) -> tuple[Float[Tensor, " following"], Float[Tensor, " token"]]:
+    def score_tokens(
+        self, tokens: Int64[Tensor, " time"]
+    ) -> tuple[Float[Tensor, " following"], Float[Tensor, " token"]]:
         learner = NextTokenInWindow(self.model)
         with torch.no_grad():
             windows = (

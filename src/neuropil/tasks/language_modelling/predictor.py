@@ -1,8 +1,8 @@
-"""Trained language models, be they recurrent or of attention: they go on with texts, and say how much each token of one surprised them."""
+"""Trained language models, recurrent or attention-based: they generate text, and say how surprising each token of one is."""
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -11,19 +11,21 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from neuropil.data.corpus.dataset import Corpus, read_text
+from neuropil.data.corpus.dataset import read_text
 from neuropil.data.tokenizers.encoding import encode_text
-from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.data.tokenizers.published import AnyTokenizer
 from neuropil.errors import InputError
 from neuropil.sampling.text.filters import Choosing
 from neuropil.sampling.text.generation import Writing, likeliest, limit_of
 from neuropil.sampling.text.prompts import State, Step
-from neuropil.sampling.text.streaming import Piece, streamed
-from neuropil.tasks.language_modelling.scores import ORDERS, PACKERS, n_gram_losses, packed_nats
-from neuropil.tasks.recipe import Result
+from neuropil.sampling.text.streaming import Piece, Stopping, streamed
+from neuropil.tasks.language_modelling.generation import DEFAULT_LENGTH, GenerationConfig
+from neuropil.tasks.language_modelling.scores import scores
+from neuropil.tasks.predictor import device_of
+from neuropil.tasks.texts import require_utf8
 
 M = TypeVar("M", bound=nn.Module)
+BETWEEN_TEXTS = "\n---\n"
 SHOWN = 3
 """Likeliest tokens after a text."""
 
@@ -85,7 +87,9 @@ class LanguageModel(ABC, Generic[M]):
         """To write `rows` texts at once, of up to `room` tokens, where that is known."""
 
     @abstractmethod
-    def judge(self, tokens: Int64[Tensor, " time"]) -> tuple[Float[Tensor, " following"], Float[Tensor, " token"]]:
+    def score_tokens(
+        self, tokens: Int64[Tensor, " time"]
+    ) -> tuple[Float[Tensor, " following"], Float[Tensor, " token"]]:
         """−ln p of each token after the first, and the logits of what comes after the last."""
 
     @abstractmethod
@@ -103,28 +107,27 @@ class LanguageModel(ABC, Generic[M]):
         text = read_text(paths)
         return scores(self.losses(text), text, self.tokenizer)
 
-    def continued(
+    def generate(
         self,
         prompt: str,
         *,
-        length: int | None = 400,
+        length: int | None = DEFAULT_LENGTH,
         stop: Sequence[str] = (),
         seed: int = 0,
         precision: str = "float32",
-        **choosing: Any,
+        **sampling: Any,
     ) -> Iterator[str]:
-        """Up to `length` more tokens after the prompt, as text and as soon as they are known; the same seed gives the same text. `choosing`
+        """Up to `length` more tokens after the prompt, as text and as soon as they are known; the same seed gives the same text. `sampling`
         are options of `Choosing`, such as `temperature`."""
-        pieces = self.written(
-            [prompt], length=length, choosing=Choosing(**choosing), stop=stop, seed=seed, precision=precision
-        )
-        return (piece.text for piece in pieces)
+        options = {"length": length, "stop": stop, "seed": seed, "precision": precision}
+        prompts = [prompt or self.opening]
+        return (piece.text for piece in self.generate_batch(prompts, choosing=Choosing(**sampling), **options))
 
-    def written(
+    def generate_batch(
         self,
         prompts: Sequence[str],
         *,
-        length: int | None = 400,
+        length: int | None = DEFAULT_LENGTH,
         choosing: Choosing = Choosing(),  # noqa: B008 (it is frozen)
         stop: Sequence[str] = (),
         samples: int = 1,
@@ -149,7 +152,7 @@ class LanguageModel(ABC, Generic[M]):
         )
         return streamed(writing, self.tokenizer.decode, tokens, stop)
 
-    def searched(self, prompt: str, *, beam: int, length: int) -> list[Piece]:
+    def beam_search(self, prompt: str, *, beam: int, length: int) -> list[Piece]:
         """The likeliest continuations that a beam of this width finds, the best first."""
         tokens = self.tokens_of(prompt).tolist()
         step, state = self.begin(beam, self._room([tokens], length), "float32")
@@ -168,16 +171,42 @@ class LanguageModel(ABC, Generic[M]):
             for row, written in enumerate(found[0])
         ]
 
+    def stream(self, prompt: str, config: GenerationConfig, notify: Callable[[str], None]) -> Iterator[str]:
+        """What is to be printed, the prompt first; `notify` gets what the reader should know beside the text."""
+        if not prompt:
+            notify(f"Without a prompt, the text goes on from {self.opening!r}.")
+        pieces = self._pieces(prompt or self.opening, config)
+        texts, full = [prompt] * config.samples, False
+        if config.samples == 1:
+            yield prompt  # not before what is wrong with it is known
+        for piece in pieces:
+            full |= piece.ended == "context"
+            texts[piece.row] += piece.text
+            if config.samples == 1:
+                yield piece.text
+        yield "\n" if config.samples == 1 else BETWEEN_TEXTS.join(texts) + "\n"
+        if full:
+            notify(f"The text ends because the model's context of {self.context:,} tokens is full.")
+
+    def _pieces(self, prompt: str, config: GenerationConfig) -> Iterable[Piece]:
+        if config.beam == 1:
+            options = {name: getattr(config, name) for name in ("length", "stop", "samples", "seed", "precision")}
+            return self.generate_batch([prompt], choosing=config.sampling, **options)
+        best = self.beam_search(prompt, beam=config.beam, length=config.length)[0]
+        stopping = Stopping(config.stop)
+        text = stopping.add(best.text) + stopping.finish()
+        return [Piece(0, text, "stopped" if stopping.stopped else best.ended)]
+
     def surprise(self, text: str) -> Surprise:
         tokens = self.tokens_of(text)
-        nats, after = self.judge(tokens)
+        nats, after = self.score_tokens(tokens)
         names = self.tokenizer.tokens(tokens.tolist())
         share, token = after.softmax(-1).topk(min(SHOWN, len(after)))
         following = list(zip(self.tokenizer.tokens(token.tolist()), share.tolist(), strict=True))
         return Surprise(names[1:], nats, len(text) - len(names[0]), following)
 
     def tokens_of(self, text: str) -> Int64[Tensor, " time"]:
-        require_text(text)
+        require_utf8(text, "a prompt")
         tokens = encode_text(self.tokenizer, text).long().to(self.device)
         if len(tokens) == 0:
             raise InputError("a text must have at least one token", got=f"{text!r}", fix="give it a word or two")
@@ -185,47 +214,8 @@ class LanguageModel(ABC, Generic[M]):
 
     @property
     def device(self) -> torch.device:
-        return next(self.model.parameters()).device
+        return device_of(self.model)
 
     def _room(self, prompts: Sequence[Sequence[int]], length: int | None) -> int | None:
         wanted = None if length is None else max(map(len, prompts)) + length
         return wanted if self.context is None else min(wanted or self.context, self.context)
-
-
-def require_text(text: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as cause:  # bytes that are no text come from the command line as halves of characters
-        raise InputError("a prompt must be UTF-8", got=f"{text!r}") from cause
-
-
-def gives_back(tokenizer: AnyTokenizer) -> bool:
-    """Cut into words a text cannot be put together again, and has no bits."""
-    return not (isinstance(tokenizer, Tokenizer) and tokenizer.kind == "words")
-
-
-def scores(
-    metrics: Mapping[str, float], text: str, tokenizer: AnyTokenizer, tokens: int | None = None
-) -> dict[str, float]:
-    """Nats per token (`loss`) and what follows from them."""
-    tokens = len(encode_text(tokenizer, text)) if tokens is None else tokens
-    loss = metrics["loss"]
-    found = dict(metrics) | {"perplexity": math.exp(min(loss, 700.0))}
-    if not gives_back(tokenizer):
-        return found
-    bits = loss * tokens / math.log(2)
-    return {"bits_per_character": bits / len(text), "bits_per_byte": bits / len(text.encode())} | found
-
-
-def baselines(corpus: Corpus, tokens: Mapping[str, Tensor], tokenizer: AnyTokenizer) -> list[Result]:
-    """The strongest first."""
-    train, test = (tokens[part].numpy() for part in ("train", "test"))
-    losses = n_gram_losses(train, test, len(tokenizer), max(ORDERS))
-    found = {
-        f"{order}-gram" if order > 1 else "how often each token occurs": float(losses[order - 1].mean())
-        for order in ORDERS
-    }
-    if gives_back(tokenizer):
-        found |= {name: packed_nats(name, corpus.train, corpus.test) / len(test) for name in PACKERS}
-    results = [Result(name, scores({"loss": loss}, corpus.test, tokenizer, len(test))) for name, loss in found.items()]
-    return sorted(results, key=lambda result: result.metrics["loss"])

@@ -13,6 +13,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from jaxtyping import Float, Int64, Integer
+from torch import Tensor
+
+from neuropil.data.corpus.dataset import Corpus
+from neuropil.data.tokenizers.encoding import encode_text
+from neuropil.data.tokenizers.learned import Tokenizer
+from neuropil.data.tokenizers.published import AnyTokenizer
+from neuropil.tasks.experiment import Result
 
 ORDERS = (5, 3, 1)
 
@@ -61,3 +68,35 @@ def packed_nats(name: str, train: str, test: str) -> float:
     pack = PACKERS[name]
     before = train if "training" in name else ""
     return 8 * math.log(2) * (len(pack((before + test).encode())) - len(pack(before.encode())))
+
+
+def is_lossless(tokenizer: AnyTokenizer) -> bool:
+    """Cut into words a text cannot be put together again, and has no bits per character."""
+    return not (isinstance(tokenizer, Tokenizer) and tokenizer.kind == "words")
+
+
+def scores(
+    metrics: Mapping[str, float], text: str, tokenizer: AnyTokenizer, tokens: int | None = None
+) -> dict[str, float]:
+    """Nats per token (`loss`) and what follows from them."""
+    tokens = len(encode_text(tokenizer, text)) if tokens is None else tokens
+    loss = metrics["loss"]
+    found = dict(metrics) | {"perplexity": math.exp(min(loss, 700.0))}
+    if not is_lossless(tokenizer):
+        return found
+    bits = loss * tokens / math.log(2)
+    return {"bits_per_character": bits / len(text), "bits_per_byte": bits / len(text.encode())} | found
+
+
+def baselines(corpus: Corpus, tokens: Mapping[str, Tensor], tokenizer: AnyTokenizer) -> list[Result]:
+    """The strongest first."""
+    train, test = (tokens[part].numpy() for part in ("train", "test"))
+    losses = n_gram_losses(train, test, len(tokenizer), max(ORDERS))
+    found = {
+        f"{order}-gram" if order > 1 else "how often each token occurs": float(losses[order - 1].mean())
+        for order in ORDERS
+    }
+    if is_lossless(tokenizer):
+        found |= {name: packed_nats(name, corpus.train, corpus.test) / len(test) for name in PACKERS}
+    results = [Result(name, scores({"loss": loss}, corpus.test, tokenizer, len(test))) for name, loss in found.items()]
+    return sorted(results, key=lambda result: result.metrics["loss"])

@@ -1,26 +1,72 @@
 """Texts as BERT reads them: a vector for a whole text, and words for the places where one was hidden."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self, cast
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int64, Integer
 from torch import Tensor
 
+from neuropil.data.corpus.dataset import read_text
+from neuropil.data.corpus.masking import Alphabet, MaskedWindows
 from neuropil.data.formats.lines import read_lines
+from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.models.bert import BERT, MaskedBERT, mean_of
+from neuropil.parts.masked_token import MaskedToken
+from neuropil.training.evaluation import evaluate
 
 TOKENS_AT_ONCE = 2_048
 """Of a batch, padding included."""
 ALIKE = 1.15
 """Texts of one batch differ in length by no more than this factor."""
 SHOWN = 5
+EVALUATION_WINDOWS = 16
 MARK = "##"
 """Before a piece that goes on with a word."""
+
+
+@dataclass(frozen=True)
+class MaskedBatches:
+    """Windows of a text with some of their tokens masked; held-out text always with the same."""
+
+    context: int
+    probability: float
+    alphabet: Alphabet
+    around: tuple[int, int]
+
+    @classmethod
+    def of(cls, tokenizer: PublishedTokenizer, context: int, probability: float = 0.15) -> "MaskedBatches":
+        numbers = (tokenizer.padding, tokenizer.start, tokenizer.end, tokenizer.mask, tokenizer.unknown)
+        _, start, end, mask, _ = special = cast(tuple[int, ...], numbers)  # WordPiece has them all
+        return cls(context, probability, Alphabet(mask, max(special) + 1, len(tokenizer)), (start, end))
+
+    def training_batches(
+        self, tokens: Integer[Tensor, " token"], batch_size: int, seed: int, device: torch.device
+    ) -> MaskedWindows:
+        return self._windows(tokens, batch_size, seed, device)
+
+    def evaluation_batches(self, tokens: Integer[Tensor, " token"], device: torch.device) -> MaskedWindows:
+        return self._windows(tokens, EVALUATION_WINDOWS, 0, device)
+
+    def _windows(self, tokens: Tensor, size: int, seed: int, device: torch.device) -> MaskedWindows:
+        return MaskedWindows(
+            tokens,
+            size,
+            self.context,
+            alphabet=self.alphabet,
+            around=self.around,
+            share=self.probability,
+            seed=seed,
+            device=device,
+        )
+
+
+def scorer_for(model: MaskedBERT) -> MaskedToken:
+    return MaskedToken(model, model.bert, model.logits)
 
 
 @torch.no_grad()
@@ -99,6 +145,16 @@ class TextFiller:
     model: MaskedBERT
     tokenizer: PublishedTokenizer
 
+    @classmethod
+    def restore(cls, model: MaskedBERT, facts: Mapping[str, Any], folder: Path) -> Self:
+        return cls(model, PublishedTokenizer.load(folder))
+
+    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
+        """On 15 % of the tokens of the user's texts."""
+        batches = MaskedBatches.of(self.tokenizer, self.model.config.context)
+        tokens = encode_text(self.tokenizer, read_text(paths))
+        return evaluate(scorer_for(self.model), batches.evaluation_batches(tokens, self.model.bias.device))
+
     def embed(self, texts: Sequence[str]) -> Float[Tensor, "text width"]:
         return embed(self.model.bert, self.tokenizer, texts)
 
@@ -118,7 +174,7 @@ class TextFiller:
     @torch.no_grad()
     def fill(self, text: str, most: int = SHOWN) -> list[Filled]:
         """The `most` likeliest words for each place that says [MASK], the likeliest first; each place by itself."""
-        hidden = self.hidden_word
+        hidden = self.mask_token
         if hidden not in text:
             raise InputError(
                 f"a text to fill must say {hidden}", got=f"{text!r}", fix=f"write {hidden} where a word is missing"
@@ -148,7 +204,7 @@ class TextFiller:
         ]
 
     @property
-    def hidden_word(self) -> str:
+    def mask_token(self) -> str:
         if self.tokenizer.mask is None:
             raise InputError("a tokenizer that hides words has a token for them", got="one without")
         return self.tokenizer.tokens([self.tokenizer.mask])[0]

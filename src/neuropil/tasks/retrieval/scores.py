@@ -10,7 +10,7 @@ from torch import Tensor
 from neuropil.data.captions.contrastive_batches import Matches, MatchingBatches
 from neuropil.data.captions.dataset import CaptionedPictures, CaptionSplits
 from neuropil.tasks.captioning.scores import nearest_captions
-from neuropil.tasks.recipe import Result
+from neuropil.tasks.experiment import Result
 
 POOL = 100
 """Pairs among which the right one is looked for."""

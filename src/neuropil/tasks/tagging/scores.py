@@ -11,7 +11,7 @@ from torch import Tensor
 
 from neuropil.data.tagged_texts.dataset import TaggedTexts
 from neuropil.inspection.mistakes import confusion_counts
-from neuropil.tasks.recipe import Result
+from neuropil.tasks.experiment import Result
 
 Tags: TypeAlias = Sequence[Sequence[str]]
 """For each text as many as it has tokens."""

@@ -1,151 +1,113 @@
-"""What a report shows of a classifier of texts: how it learned, where it errs, how it comes to an answer, what it learned from."""
+"""What a report shows of a text classifier: where it errs, how it comes to an answer token by token, what it learned from."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
 
+from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.inspection import mistakes, pictures
 from neuropil.inspection.pictures.texts import Development
 from neuropil.inspection.report.coloured_text import coloured_text
 from neuropil.inspection.report.page import Block, Html, Picture, Section, Table, Text
 from neuropil.protocols import UNKNOWN
-from neuropil.tasks.classification.report import MOST_IN_MATRIX, learning_section, model_section
-from neuropil.tasks.translation.report import spread
-from neuropil.training.history import Row
-
-if TYPE_CHECKING:
-    from neuropil.tasks.text_classification.experiment import TextClassification
+from neuropil.tasks import report
+from neuropil.tasks.report import confusion_blocks, spread, surest
+from neuropil.tasks.text_classification.predictor import TextClassifier, TextEncoder
 
 WORST, FOLLOWED, TELLING = 6, 4, 12
 STEP = 0.5
 """Of a probability, that has the full colour."""
 FOLLOWED_TOKENS = (6, 40)
-"""Texts of so many are followed word by word, where there are any."""
+"""Texts of so many are followed token by token, where there are any."""
 SHOWN_CHARACTERS = 400
 OFTEN = 5
 """A token must occur so often in training to tell anything."""
 
 
-def sections(experiment: "TextClassification", history: Sequence[Row]) -> list[Section]:
-    followed = [] if experiment.classifier.masked else [reading_section(experiment), words_section(experiment)]
-    return [
-        learning_section(history, experiment.training),
-        mistakes_section(experiment),
-        *followed,
-        model_section(experiment.parameters, experiment.model),
-        data_section(experiment),
-    ]
-
-
-def mistakes_section(experiment: "TextClassification") -> Section:
-    test, scores = experiment.splits.test, experiment.test_scores
-    counts = mistakes.confusion_counts(scores.argmax(-1), test.targets, len(test.classes))
-    blocks: list[Block] = [
-        Picture.of(pictures.confusion_matrix(counts, test.classes), alt="confusion matrix of the test part")
-    ]
-    if len(test.classes) > MOST_IN_MATRIX:
-        blocks.append(mistakes.confused_pairs(counts, test.classes, WORST))
-    blocks.append(mistakes.per_class_table(counts, test.classes))
-    figure = pictures.accuracy_by_length(experiment.encoded["test"].inputs.lengths, scores.argmax(-1) == test.targets)
-    caption = (
-        "Right answers among test texts of like length; the bars hold what chance may add or take, 19 times out of 20."
-    )
+def errors_section(
+    test: LabelledTexts,
+    scores: Float[Tensor, "text class"],
+    lengths: Int64[Tensor, " text"],
+    classifier: TextClassifier | None,
+) -> Section:
+    """With a classifier that reads token by token, the surest mistakes are coloured by what each token did."""
+    predicted, classes = scores.argmax(-1), test.classes
+    blocks = confusion_blocks(mistakes.confusion_counts(predicted, test.targets, len(classes)), classes)
+    figure = pictures.accuracy_by_length(lengths, predicted == test.targets)
+    caption = "Accuracy among test texts of like length, with 95 % intervals."
     blocks.append(Picture.of(figure, alt="accuracy against the length of a text", caption=caption))
-    return Section("Where it errs", [*blocks, *worst_blocks(experiment)])
-
-
-def worst_blocks(experiment: "TextClassification") -> list[Block]:
-    """The surest mistakes, each text coloured by what its tokens did to the answer."""
-    test, scores = experiment.splits.test, experiment.test_scores
     worst: list[int] = mistakes.worst_mistakes(scores, test.targets, WORST).tolist()
     if not worst:
-        return [Text("No mistake was made on the test part.")]
-    if experiment.classifier.masked:  # it sees all at once, and no token did anything by itself
-        return [Text("The most confident mistakes:"), mistakes_table(experiment, worst)]
+        blocks.append(Text("No mistake was made on the test part."))
+    elif classifier is None:
+        rows = [[surest(scores[i], classes), label_of(test, i), test.texts[i][:SHOWN_CHARACTERS]] for i in worst]
+        blocks += [Text("The most confident mistakes:"), Table(["predicted", "label", "text"], rows)]
+    else:
+        blocks += coloured_mistakes(test, scores, worst, classifier)
+    return Section("Errors", blocks)
+
+
+def coloured_mistakes(
+    test: LabelledTexts, scores: Float[Tensor, "text class"], worst: Sequence[int], classifier: TextClassifier
+) -> list[Block]:
     words = (
-        "The most confident mistakes, as they are read: a token is red where it raised the probability of what was said in the end, "
-        "and blue where it lowered it."
+        "The most confident mistakes, as they are read: a token is red where it raised the probability of the predicted class, and blue "
+        "where it lowered it."
     )
     blocks: list[Block] = [Text(words)]
     for index in worst:
-        share, guess = scores[index].max(-1)
-        said, right = test.classes[int(guess)], test.classes[int(test.targets[index])]
-        tokens, probabilities = experiment.classifier.develop(test.texts[index])
-        steps = probabilities[:, int(guess)].diff(prepend=torch.tensor([1 / len(test.classes)]))
-        blocks.append(Text(f"Said {said} ({100 * float(share):.0f} %), in the data {right}:"))
-        blocks.append(Html(coloured_text(spaced(experiment, tokens), steps, low=-STEP, high=STEP)))
+        tokens, probabilities = classifier.probabilities_by_token(test.texts[index])
+        steps = probabilities[:, int(scores[index].argmax())].diff(prepend=torch.tensor([1 / len(test.classes)]))
+        spaced = [f"{token} " for token in tokens] if classifier.encoder.kind == "words" else tokens
+        blocks.append(Text(f"Predicted {surest(scores[index], test.classes)}, label {label_of(test, index)}:"))
+        blocks.append(Html(coloured_text(spaced, steps, low=-STEP, high=STEP)))
     return blocks
 
 
-def mistakes_table(experiment: "TextClassification", worst: Sequence[int]) -> Table:
-    test, scores = experiment.splits.test, experiment.test_scores
-    rows = []
-    for index in worst:
-        share, guess = scores[index].max(-1)
-        said = f"{test.classes[int(guess)]} ({100 * float(share):.0f} %)"
-        rows.append([said, test.classes[int(test.targets[index])], test.texts[index][:SHOWN_CHARACTERS]])
-    return Table(["said", "in the data", "text"], rows)
+def label_of(texts: LabelledTexts, index: int) -> str:
+    return texts.classes[int(texts.targets[index])]
 
 
-def spaced(experiment: "TextClassification", tokens: Sequence[str]) -> list[str]:
-    """Words with the spaces that others have within them."""
-    return [f"{token} " for token in tokens] if experiment.reader.words == "words" else list(tokens)
-
-
-def reading_section(experiment: "TextClassification") -> Section:
+def reading_section(test: LabelledTexts, lengths: Int64[Tensor, " text"], classifier: TextClassifier) -> Section:
     """Some texts of a readable length, where there are any, otherwise the shortest."""
-    test, classifier = experiment.splits.test, experiment.classifier
-    lengths = experiment.encoded["test"].inputs.lengths
     low, high = FOLLOWED_TOKENS
-    readable = ((lengths >= low) & (lengths <= high)).nonzero().flatten().tolist() or lengths.argsort()[
-        :FOLLOWED
-    ].tolist()
+    readable = ((lengths >= low) & (lengths <= high)).nonzero().flatten().tolist()
     developments = []
-    for index in spread(readable, FOLLOWED):
-        tokens, probabilities = classifier.develop(test.texts[index])
-        developments.append(
-            Development(f"in the data: {test.classes[int(test.targets[index])]}", tokens, probabilities)
-        )
-    words = "What it thinks of a text that it has not seen, after each of its tokens: as if the text ended there."
-    figure = pictures.class_by_word(developments, test.classes)
-    return Section(
-        "How it comes to an answer",
-        [Text(words), Picture.of(figure, alt="probabilities of classes after each word of a text")],
+    for index in spread(readable or lengths.argsort()[:FOLLOWED].tolist(), FOLLOWED):
+        tokens, probabilities = classifier.probabilities_by_token(test.texts[index])
+        developments.append(Development(f"label: {label_of(test, index)}", tokens, probabilities))
+    words = "Predicted probabilities of a test text after each of its tokens, as if the text ended there."
+    figure = Picture.of(
+        pictures.class_by_word(developments, test.classes), alt="probabilities of classes after each token"
     )
+    return Section("Token by token", [Text(words), figure])
 
 
-def words_section(experiment: "TextClassification") -> Section:
+def words_section(counts: Int64[Tensor, " token"], classifier: TextClassifier) -> Section:
     """For each class the tokens that, as a whole text, are taken for it with most certainty."""
-    classifier, often = experiment.classifier, torch.tensor(frequent_words(experiment))
-    words = f"Texts of a single token, of those that occur at least {OFTEN} times in training: which of them it is surest about."
-    if not len(often):
+    tokenizer, often = classifier.encoder.tokenizer, (counts >= OFTEN).nonzero().flatten().tolist()
+    labels = tokenizer.tokens(often)
+    telling = torch.tensor(
+        [n for n, label in zip(often, labels, strict=True) if n > UNKNOWN and any(map(str.isalnum, label))]
+    )
+    if not len(telling):
         return Section("Telling words", [Text("No token is frequent enough to tell anything.")])
-    scores = classifier.judge_tokens(often)
+    scores = classifier.probabilities_of_tokens(telling)
     rows = []
     for number, name in enumerate(classifier.classes):
         best = scores[:, number].argsort(descending=True)[:TELLING]
-        labels = classifier.reader.tokenizer.tokens(often[best].tolist())
-        rows.append(
-            [name, ", ".join(label.strip() for label in labels), f"{100 * float(scores[best[0], number]):.0f} %"]
-        )
-    return Section("Telling words", [Text(words), Table(["class", "tokens", "the first of them"], rows)])
+        names = ", ".join(label.strip() for label in tokenizer.tokens(telling[best].tolist()))
+        rows.append([name, names, f"{100 * float(scores[best[0], number]):.0f} %"])
+    words = f"Texts of a single token that occurs at least {OFTEN} times in training: the most probable of each class."
+    return Section("Telling words", [Text(words), Table(["class", "tokens", "probability of the first"], rows)])
 
 
-def frequent_words(experiment: "TextClassification") -> list[int]:
-    counts = experiment.encoded["train"].inputs.tokens.bincount()
-    often = [number for number in (counts >= OFTEN).nonzero().flatten().tolist() if number > UNKNOWN]
-    labels = experiment.reader.tokenizer.tokens(often)
-    return [number for number, label in zip(often, labels, strict=True) if any(map(str.isalnum, label))]
-
-
-def data_section(experiment: "TextClassification") -> Section:
-    splits = experiment.splits
-    counts = {part: texts.targets.bincount(minlength=len(texts.classes)) for part, texts in experiment.parts.items()}
-    rows = [
-        [name, *(int(count[number]) for count in counts.values())] for number, name in enumerate(splits.train.classes)
-    ]
-    rows.append(["all", *map(len, experiment.parts.values())])
-    reader = experiment.reader
-    words = f"{splits.train.source}; {len(reader.tokenizer):,} tokens ({reader.words})."
-    return Section("Data", [Text(words), Table(["class", *counts], rows), *map(Text, experiment.notes)])
+def data_section(parts: Mapping[str, LabelledTexts], encoder: TextEncoder, notes: Sequence[str]) -> Section:
+    classes, source = parts["train"].classes, parts["train"].source
+    counts = [part.targets.bincount(minlength=len(classes)) for part in parts.values()]
+    rows = [[name, *(int(count[number]) for count in counts)] for number, name in enumerate(classes)]
+    rows.append(["all", *map(len, parts.values())])
+    words = f"{source}; {len(encoder.tokenizer):,} tokens ({encoder.kind})"
+    return report.data_section(words, ["class", *parts], rows, notes)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from neuropil.data.labelled_texts.dataset import LabelledTexts, LabelledTextSplits
 from neuropil.data.tokenizers.learned import Kind
-from neuropil.tasks.recipe import Result
+from neuropil.tasks.experiment import Result
 
 STRENGTHS = (1.0, 10.0, 100.0)
 """1/λ of the logistic regression; the validation part says which."""

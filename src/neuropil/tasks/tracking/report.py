@@ -1,99 +1,65 @@
-"""What a report shows of a tracker: how it learned, where it says things are, how long it remembers, what it learned from."""
+"""What a report shows of a tracker: its tracks, the error while the object is hidden, what it learned from."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import torch
 from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor
 
+from neuropil.data.films.dataset import Films
 from neuropil.inspection.pictures.tracks import Track, error_since_hidden, film_paths, film_strips
 from neuropil.inspection.report.page import Picture, Section, Table, Text
-from neuropil.tasks.classification.report import learning_section, model_section
+from neuropil.tasks import report
 from neuropil.tasks.tracking.scores import distances, frames_hidden
-from neuropil.training.history import Row
-
-if TYPE_CHECKING:
-    from neuropil.tasks.tracking.experiment import FollowingFilms
 
 SHOWN = 3
 
 
-def sections(experiment: "FollowingFilms", history: Sequence[Row]) -> list[Section]:
-    found = [learning_section(history, experiment.training), following_section(experiment)]
-    if bool(experiment.splits.test.hidden.any()):
-        found.append(hiding_section(experiment))
-    return [*found, model_section(experiment.model.parameter_table(), experiment.model), data_section(experiment)]
-
-
-def following_section(experiment: "FollowingFilms") -> Section:
-    films = tracks(experiment)
-    words = (
-        "Films of the test part. A ring is where the object is, a cross where the tracker says that it is; a frame with a thick border "
-        "does not show the object."
-    )
-    return Section(
-        "What it follows",
-        [
-            Text(words),
-            Picture.of(film_strips(films), alt="film strips with true and told positions"),
-            Text("The same films as paths:"),
-            Picture.of(film_paths(films), alt="true and told paths"),
-        ],
-    )
-
-
-def tracks(experiment: "FollowingFilms") -> list[Track]:
-    """Of the first films of the test part, with positions in pixels of the frames that the model sees."""
-    test = experiment.splits.test
+def tracks_section(test: Films, predictions: Float[Tensor, "frame 2"]) -> Section:
+    """Of the first films, with positions in pixels of the frames that the model sees."""
     some = test.take(torch.arange(min(SHOWN, len(test))))
-    lengths = some.lengths.tolist()
     scale = torch.tensor([test.shape[2] / test.size[1], test.shape[1] / test.size[0]])
     images = rearrange(some.frames, "frame channel height width -> frame height width channel")
     images = images.squeeze(-1) if images.shape[-1] == 1 else images
-    told = next(iter(experiment.told.values()))[: len(some.frames)]
-    parts = (images, some.positions * scale, told * scale, some.hidden)
-    return [Track(*pieces) for pieces in zip(*(part.split(lengths) for part in parts), strict=True)]
-
-
-def hiding_section(experiment: "FollowingFilms") -> Section:
-    test = experiment.splits.test
-    since = frames_hidden(test)
-    steps = range(int(since.max()) + 1)
-    errors = {name: distances(told, test) for name, told in experiment.told.items()}
-    counts = [int((test.known & (since == step)).sum()) for step in steps]
-    means = {
-        name: torch.stack([error[test.known & (since == step)].mean() for step in steps if counts[step]])
-        for name, error in errors.items()
-    }
-    kept = [count for count in counts if count]
+    parts = (images, some.positions * scale, predictions[: len(some.frames)] * scale, some.hidden)
+    split = (part.split(some.lengths.tolist()) for part in parts)
+    tracks = [Track(*pieces) for pieces in zip(*split, strict=True)]
     words = (
-        "While the object is hidden, a network that answers frame by frame knows nothing of where it is, and a straight line goes through "
-        "the walls. What has a memory can know both: where the object was going, and that it bounces off."
+        "Films of the test part. A ring is the true position, a cross the predicted one; a frame with a thick border does not show the "
+        "object."
     )
-    rows = [["seen" if step == 0 else str(step), counts[step]] for step in steps if counts[step]]
-    for place, row in enumerate(rows):
-        row += [f"{means[name][place]:.2f}" for name in means]
-    return Section(
-        "How long it remembers",
-        [
-            Text(words),
-            Picture.of(error_since_hidden(means, kept), alt="error against the frames since the object was seen"),
-            Table(["frames since it was seen last", "frames", *means], rows, "Mean distance in pixels."),
-        ],
-    )
+    strips = Picture.of(film_strips(tracks), alt="film strips with true and predicted positions")
+    paths = Picture.of(film_paths(tracks), alt="true and predicted paths")
+    return Section("Tracks", [Text(words), strips, Text("The same films as paths:"), paths])
 
 
-def data_section(experiment: "FollowingFilms") -> Section:
-    splits = experiment.splits
-    rows = []
-    for part in ("train", "validation", "test"):
-        films = getattr(splits, part)
-        rows.append([part, len(films), len(films.frames), int(films.known.sum()), int(films.hidden.sum())])
-    return Section(
-        "Data",
-        [
-            Text(f"{splits.train.source}."),
-            Table(["part", "films", "frames", "of known position", "hidden"], rows),
-            *map(Text, splits.notes),
-        ],
+def occlusion_section(test: Films, predictions: Mapping[str, Float[Tensor, "frame 2"]]) -> Section:
+    since = frames_hidden(test)
+    counts = {step: int((test.known & (since == step)).sum()) for step in range(int(since.max()) + 1)}
+    counts = {step: count for step, count in counts.items() if count}
+    means = {}
+    for name, positions in predictions.items():
+        error = distances(positions, test)
+        means[name] = torch.stack([error[test.known & (since == step)].mean() for step in counts])
+    words = (
+        "While the object is hidden, a network that sees each frame alone knows nothing of where it is, and a straight line goes through "
+        "the walls. A recurrent network can know both: where the object was going, and that it bounces off."
     )
+    rows = [
+        ["seen" if step == 0 else str(step), count, *(f"{each[place]:.2f}" for each in means.values())]
+        for place, (step, count) in enumerate(counts.items())
+    ]
+    figure = error_since_hidden(means, list(counts.values()))
+    table = Table(["frames since it was seen last", "frames", *means], rows, "Mean distance in pixels.")
+    alt = "error against the frames since the object was seen"
+    return Section("Occlusion", [Text(words), Picture.of(figure, alt=alt), table])
+
+
+def data_section(parts: Mapping[str, Films], notes: Sequence[str]) -> Section:
+    rows = [
+        [name, len(films), len(films.frames), int(films.known.sum()), int(films.hidden.sum())]
+        for name, films in parts.items()
+    ]
+    header = ["part", "films", "frames", "of known position", "hidden"]
+    return report.data_section(parts["train"].source, header, rows, notes)

@@ -10,14 +10,14 @@ FITTED = 4
 """Frames that the straight line is laid through."""
 
 
-def distances(told: Float[Tensor, "frame 2"], films: Films) -> Float[Tensor, " frame"]:
-    """Pixels between what is told and what is true; NaN where nobody knows."""
-    return (told - films.positions).norm(dim=-1)
+def distances(predicted: Float[Tensor, "frame 2"], films: Films) -> Float[Tensor, " frame"]:
+    """Pixels between what is predicted and what is true; NaN where nobody knows."""
+    return (predicted - films.positions).norm(dim=-1)
 
 
-def score_tracks(told: Float[Tensor, "frame 2"], films: Films) -> dict[str, float]:
+def score_tracks(predicted: Float[Tensor, "frame 2"], films: Films) -> dict[str, float]:
     """Means over all frames whose position is known; where the data says when the object is hidden, apart for these and the others."""
-    error = distances(told, films)
+    error = distances(predicted, films)
     known, hidden = films.known, films.hidden
     parts = {"hidden_error": known & hidden, "visible_error": known & ~hidden} if bool(hidden.any()) else {}
     return {name: error[where].mean().item() for name, where in {**parts, "error": known}.items() if bool(where.any())}
@@ -33,32 +33,32 @@ def frames_hidden(films: Films) -> Tensor:
     return counts
 
 
-def carried_on(told: Float[Tensor, "frame 2"], films: Films) -> Float[Tensor, "frame 2"]:
-    """What is told while the object is seen, and from there a straight line at constant speed, within the frame, while it is not.
+def extrapolated(predicted: Float[Tensor, "frame 2"], films: Films) -> Float[Tensor, "frame 2"]:
+    """What is predicted while the object is seen, and from there a straight line at constant speed, within the frame, while it is not.
 
     When it is hidden is taken from the data: a tracker of this kind would have to find that out too.
     """
     pieces = [
-        _carried_on(each, hidden, films.size)
+        _extrapolated(each, hidden, films.size)
         for each, hidden in zip(
-            told.split(films.lengths.tolist()), films.hidden.split(films.lengths.tolist()), strict=True
+            predicted.split(films.lengths.tolist()), films.hidden.split(films.lengths.tolist()), strict=True
         )
     ]
     return torch.cat(pieces)
 
 
-def _carried_on(
-    told: Float[Tensor, "time 2"], hidden: Bool[Tensor, " time"], size: tuple[int, int]
+def _extrapolated(
+    predicted: Float[Tensor, "time 2"], hidden: Bool[Tensor, " time"], size: tuple[int, int]
 ) -> Float[Tensor, "time 2"]:
-    answers = told.clone()
-    time = torch.arange(len(told), dtype=told.dtype)
+    answers = predicted.clone()
+    time = torch.arange(len(predicted), dtype=predicted.dtype)
     for now in hidden.nonzero().flatten().tolist():
         seen = (~hidden[:now]).nonzero().flatten()[-FITTED:]
         if len(seen) < 2:
             continue  # there is no speed to go on with
         # least squares: v = Σ (t − t̄)(p − p̄) / Σ (t − t̄)²
-        middle, away = told[seen].mean(0), time[seen] - time[seen].mean()
-        velocity = (away[:, None] * (told[seen] - middle)).sum(0) / away.square().sum()
+        middle, away = predicted[seen].mean(0), time[seen] - time[seen].mean()
+        velocity = (away[:, None] * (predicted[seen] - middle)).sum(0) / away.square().sum()
         answers[now] = middle + velocity * (time[now] - time[seen].mean())
     highest = torch.tensor([size[1] - 1.0, size[0] - 1.0])
     return torch.where(hidden[:, None], answers.clamp(torch.zeros(2), highest), answers)

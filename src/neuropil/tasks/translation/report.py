@@ -1,20 +1,17 @@
-"""What a report shows of a translator: how it learned, what it writes, where it looks, what is inside it, what it learned from."""
+"""What a report shows of a translator: its translations by length and group, where it looks, what it learned from."""
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import torch
 
+from neuropil.data.pairs.dataset import Pairs
 from neuropil.inspection import pictures
-from neuropil.inspection.recording import attention_modules
+from neuropil.inspection.report.alignment import Alignment
 from neuropil.inspection.report.page import Block, Html, Picture, Section, Table, Text
-from neuropil.tasks.classification.report import learning_section, model_section
-from neuropil.training.history import Row
-
-if TYPE_CHECKING:
-    from neuropil.tasks.translation.experiment import Translating
+from neuropil.tasks import report
+from neuropil.tasks.report import group_table, spread
+from neuropil.tasks.translation.predictor import PairVocabulary
 
 SHOWN, ALIGNED = 12, 4
 LENGTH_SHARES = (0.25, 0.5, 0.75, 0.95, 1.0)
@@ -23,51 +20,31 @@ MOST_DRAWN = 40
 """Tokens of a text whose weights are drawn on paper; longer ones are for the viewer."""
 
 
-def sections(experiment: "Translating", history: Sequence[Row]) -> list[Section]:
-    return [
-        learning_section(history, experiment.training),
-        writing_section(experiment),
-        *([looking_section(experiment)] if attention_modules(experiment.model) else []),
-        model_section(experiment.parameters, experiment.model),
-        data_section(experiment),
-    ]
-
-
-def writing_section(experiment: "Translating") -> Section:
+def translations_section(test: Pairs, predictions: Sequence[str]) -> Section:
     """By length, and by group where the data has groups; then some translations, the right ones first."""
-    test, written = experiment.splits.test, experiment.translations
-    blocks: list[Block] = [
-        length_table(test.sources, [ours == theirs for ours, theirs in zip(written, test.targets, strict=True)])
-    ]
+    exact = [ours == theirs for ours, theirs in zip(predictions, test.targets, strict=True)]
+    blocks: list[Block] = [length_table(test.sources, exact)]
     if test.groups:
-        blocks.append(group_table(test.groups, written, test.targets))
-    wrong = [index for index, text in enumerate(written) if text != test.targets[index]]
-    right = [index for index, text in enumerate(written) if text == test.targets[index]]
+        blocks.append(group_table(test.groups, exact, ["texts", "exact match"]))
+    right = [index for index, good in enumerate(exact) if good]
+    wrong = [index for index, good in enumerate(exact) if not good]
     if right:
-        words = f"{len(right):,} of {len(test):,} texts that training has not seen are translated exactly as in the data; some of them:"
-        rows = [[test.sources[index], written[index]] for index in spread(right, SHOWN)]
+        words = f"{len(right):,} of {len(test):,} test texts are translated exactly as in the data; some of them:"
+        rows = [[test.sources[index], predictions[index]] for index in spread(right, SHOWN)]
         blocks += [Text(words), Table(["source", "translation"], rows)]
     if wrong:
-        rows = [[test.sources[index], written[index], test.targets[index]] for index in spread(wrong, SHOWN)]
-        blocks += [Text("Some that differ:"), Table(["source", "translation", "in the data"], rows)]
-    return Section("What it writes", blocks)
-
-
-def group_table(groups: Sequence[str], written: Sequence[str], targets: Sequence[str]) -> Table:
-    counts: dict[str, list[bool]] = defaultdict(list)
-    for group, ours, theirs in zip(groups, written, targets, strict=True):
-        counts[group].append(ours == theirs)
-    rows = [[group, len(right), f"{100 * sum(right) / len(right):.1f} %"] for group, right in sorted(counts.items())]
-    return Table(["", "texts", "exactly right"], rows)
+        rows = [[test.sources[index], predictions[index], test.targets[index]] for index in spread(wrong, SHOWN)]
+        blocks += [Text("Some that differ:"), Table(["source", "translation", "reference"], rows)]
+    return Section("Translations", blocks)
 
 
 def length_table(sources: Sequence[str], right: Sequence[bool]) -> Table:
-    """Shares of the shortest quarter, the next, and so on; the longest texts, where a memory is short, have a row of their own."""
+    """Exact matches of the shortest quarter, the next, and so on; the longest texts, where a memory is short, have a row of their own."""
     rows = [
         [f"{low}–{high}" if low < high else f"{low}", len(within), f"{100 * sum(within) / len(within):.1f} %"]
         for low, high, within in by_length(sources, right)
     ]
-    return Table(["characters of the source", "texts", "exactly right"], rows)
+    return Table(["characters of the source", "texts", "exact match"], rows)
 
 
 def by_length(sources: Sequence[str], right: Sequence[bool]) -> list[tuple[int, int, list[bool]]]:
@@ -80,55 +57,35 @@ def by_length(sources: Sequence[str], right: Sequence[bool]) -> list[tuple[int, 
     return [(min(group)[0], max(group)[0], [correct for _, correct in group]) for group in groups if group]
 
 
-def looking_section(experiment: "Translating") -> Section:
+def worth_aligning(test: Pairs, predictions: Sequence[str]) -> list[int]:
     """The longest text of some groups, or some texts."""
-    test = experiment.splits.test
     longest: dict[str, int] = {}
     for index, group in enumerate(test.groups):
         if len(test.sources[index]) > len(test.sources[longest.setdefault(group, index)]):
             longest[group] = index
-    written = [index for index, text in enumerate(experiment.translations) if text]
-    chosen = spread([longest[group] for group in sorted(longest)] if longest else written, ALIGNED)
-    alignments = [experiment.translator.align(test.sources[index], experiment.translations[index]) for index in chosen]
+    written = [index for index, text in enumerate(predictions) if text]
+    return spread([longest[group] for group in sorted(longest)] if longest else written, ALIGNED)
+
+
+def attention_section(alignments: Sequence[Alignment]) -> Section:
     words = (
-        "Each output token against the source tokens that it looked at, for every layer and head; ▷ and ◁ are where a text begins and "
-        "ends. Point at a token to see its weights."
+        "Attention of each output token over the source tokens, for every layer and head; ▷ and ◁ are where a text begins and ends. "
+        "Point at a token to see its weights."
     )
     blocks: list[Block] = [Text(words), *(Html(alignment.html()) for alignment in alignments)]
-    short = [
-        alignment for alignment in alignments if max(torch.as_tensor(alignment.maps[-1].weights).shape) <= MOST_DRAWN
-    ]
+    short = [each for each in alignments if max(torch.as_tensor(each.maps[-1].weights).shape) <= MOST_DRAWN]
     if short:
         last = short[-1].maps[-1]
         figure = pictures.token_weights(torch.as_tensor(last.weights).mean(0), last.queries, last.keys)
         caption = f"{short[-1].title}: the mean over the heads of {last.name}."
         blocks.insert(
-            0, Picture.of(figure, alt="which tokens of the source each token of the output looked at", caption=caption)
+            0, Picture.of(figure, alt="attention of each output token over the source tokens", caption=caption)
         )
-    return Section("Where it looks", blocks)
+    return Section("Attention", blocks)
 
 
-def data_section(experiment: "Translating") -> Section:
-    splits = experiment.splits
-    rows = [[part, len(getattr(splits, part))] for part in ("train", "validation", "test")]
-    vocabulary = experiment.vocabulary
-    sizes = f"{len(vocabulary.source):,} tokens"
-    sizes += (
-        " for both sides"
-        if vocabulary.target is vocabulary.source
-        else f" for sources, {len(vocabulary.target):,} for targets"
-    )
-    return Section(
-        "Data",
-        [
-            Text(f"{splits.train.source}; {sizes} ({vocabulary.source.kind})."),
-            Table(["part", "pairs"], rows),
-            *map(Text, experiment.notes),
-        ],
-    )
-
-
-def spread(items: Sequence[int], count: int) -> list[int]:
-    """Some of the items, evenly spaced."""
-    step = max(1, len(items) // count)
-    return list(items[::step])[:count]
+def data_section(parts: Mapping[str, Pairs], vocabulary: PairVocabulary, notes: Sequence[str]) -> Section:
+    source, target = vocabulary.source, vocabulary.target
+    sides = "for both sides" if target is source else f"for sources, {len(target):,} for targets"
+    words = f"{parts['train'].source}; {len(source):,} tokens {sides} ({source.kind})"
+    return report.data_section(words, ["part", "pairs"], [[name, len(part)] for name, part in parts.items()], notes)

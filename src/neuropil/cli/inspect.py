@@ -1,0 +1,65 @@
+"""Commands that look into trained models, change them, and set them side by side."""
+
+from pathlib import Path
+from typing import Literal
+
+from neuropil.cli.printing import print_outcome, print_table
+from neuropil.config import Config, option
+from neuropil.errors import InputError
+
+
+class InspectArguments(Config):
+    run: Path = option(Path(), "a run folder")
+    gradients: bool = option(False, "gradient norm per layer on a batch of training data, and what it means")
+    gates: str | None = option(None, "a text, or a file: the gates of recurrent cells while it is read")
+    attention: str | None = option(None, "a text, or a file: the attention of every head of gpt2 or bert")
+    lens: str | None = option(None, "a text, or a file: the logit lens of gpt2, after each of its blocks")
+    neighbours: str | None = option(None, "tokens, such as a word: their nearest neighbours in the embedding")
+
+
+def inspect(arguments: InspectArguments) -> None:
+    texts = (arguments.gates, arguments.attention, arguments.lens, arguments.neighbours)
+    if not arguments.gradients and all(text is None for text in texts):
+        ways = '--gradients, --gates "a text", --attention "a text", --lens "a text" or --neighbours "a word"'
+        raise InputError("neuropil inspect needs to know what to look at", got="nothing", fix=f"add {ways}")
+    from neuropil.runs import run
+    from neuropil.runs.pages import attention, gates, gradients
+
+    opened, pages = run.load(arguments.run), []
+    if arguments.gradients:
+        pages.append(gradients.write_gradients(opened))
+    if arguments.gates is not None:
+        pages.append(gates.write_gates(opened, gates.text_of(arguments.gates)))
+    if arguments.attention is not None:
+        pages.append(attention.write_attention(opened, gates.text_of(arguments.attention)))
+    if arguments.lens is not None:
+        pages.append(attention.write_lens(opened, gates.text_of(arguments.lens)))
+    if arguments.neighbours is not None:
+        pages.append(attention.write_neighbours(opened, arguments.neighbours))
+    for path, sentences in pages:
+        print("\n".join([*sentences, str(path)]))
+
+
+class PruneArguments(Config):
+    run: Path = option(Path(), "a run folder")
+    heads: str = option("50%", "attention heads to remove: a share or a number")
+    by: Literal["gradient", "leave_one_out"] = option("gradient", "importance score of a head")
+    out: Path | None = option(None, "folder to write; without it, a new one beside the run")
+
+
+def prune(arguments: PruneArguments) -> None:
+    from neuropil.runs import pruning, run
+
+    print_outcome(pruning.prune(run.load(arguments.run), arguments.heads, by=arguments.by, out=arguments.out))
+
+
+class CompareArguments(Config):
+    runs: tuple[Path, ...] = option((), "two or more run folders")
+
+
+def compare(arguments: CompareArguments) -> None:
+    from neuropil.runs import comparison, run
+
+    if len(arguments.runs) < 2:
+        raise InputError("neuropil compare needs two or more runs", got=f"{len(arguments.runs)}")
+    print_table(*comparison.compare([run.load(folder) for folder in arguments.runs]))

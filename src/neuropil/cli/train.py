@@ -1,0 +1,126 @@
+"""Commands that list systems, start runs and finish them."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from neuropil.cli.arguments import parse
+from neuropil.cli.printing import print_outcome, print_table
+from neuropil.config import Config, describe_type, option
+
+
+class ListArguments(Config):
+    pass
+
+
+def list_systems(arguments: ListArguments) -> None:
+    from neuropil.recipes import SYSTEMS
+
+    print_table(["system", "family", "what it is"], [[each.name, each.family, each.summary] for each in SYSTEMS])
+
+
+class ShowArguments(Config):
+    name: str = option("", "a system that `neuropil list` shows, or a run folder")
+
+
+def show(arguments: ShowArguments) -> None:
+    if (Path(arguments.name) / "config.json").exists():
+        _show_run(Path(arguments.name))
+        return
+    from neuropil import recipes
+
+    system = recipes.find(arguments.name)
+    about = importlib.import_module(f"neuropil.{system.about}")
+    print(f"{system.name} ({system.family}): {system.summary}\n\n{(about.__doc__ or '').strip()}\n")
+    recipe = recipes.recipe(system.name)
+    print(f"Options of neuropil {recipe.verb} {system.name}:")
+    rows = [
+        [f"--{each.name.replace('_', '-')}", describe_type(each.type), _default(each.default), each.help]
+        for each in recipe.options.options()
+    ]
+    print_table(["option", "type", "default", "meaning"], rows)
+
+
+def _show_run(folder: Path) -> None:
+    from neuropil.runs import overview, run
+
+    opened = run.load(folder)
+    print(f"{folder}: a run of {opened.name}, seed {opened.seed}\n{opened.settings['command']}\n")
+    for name, value in opened.metrics.items():
+        print(f"{name.replace('_', ' ')}: {overview.metric_text(name, value)}")
+    rows = [[each.verb, f"it {each.does}", each.command.format(run=folder)] for each in opened.capabilities]
+    print_table(["can", "", "command"], rows or [["report", "it leaves no model", f"neuropil report {folder}"]])
+
+
+def _default(value: object) -> str:
+    return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
+
+
+class StartArguments(Config):
+    recipe: Config
+    out: Path | None = option(None, "folder to write; without it, a new one under runs/")
+    seed: int = option(0, "random seed: the same seed gives the same results", low=0)
+
+
+class TrainArguments(StartArguments):
+    explain: bool = option(False, "say how each recurrent cell is executed, and do not train")
+
+
+def train(words: list[str]) -> None:
+    from neuropil import recipes
+
+    system, recipe = recipes.find(words[0]), recipes.recipe_for("train", words[0])
+    defaults = recipe.defaults(own_data=any(word.partition("=")[0] == "--data" for word in words))
+    form, about = TrainArguments(recipe=defaults), f"Train: {system.summary}."
+    arguments = parse(form, words[1:], command=f"train {system.name}", about=about)
+    chosen = _changes(defaults, arguments.recipe)
+    from neuropil.runs import run
+    from neuropil.runs.pages import gradients
+
+    if arguments.explain:
+        print_table(*gradients.execution_table(system.name, arguments.seed, chosen))
+        return
+    print_outcome(run.train(system.name, out=arguments.out, seed=arguments.seed, **chosen))
+
+
+def simulate(words: list[str]) -> None:
+    from neuropil import recipes
+
+    system, _ = recipes.find_simulation(words[0])
+    recipe = recipes.recipe_for("simulate", system.name)
+    form, about = StartArguments(recipe=recipe.options), f"Simulate: {system.summary}."
+    arguments = parse(form, words[1:], command=f"simulate {words[0]}", about=about)
+    from neuropil.runs import run
+
+    chosen = _changes(recipe.options, arguments.recipe)
+    print_outcome(run.simulate(words[0], out=arguments.out, seed=arguments.seed, **chosen))
+
+
+def print_names(verb: str, usage: str, more: str = "") -> None:
+    from neuropil.recipes import SYSTEMS
+
+    names = ", ".join(system.name for system in SYSTEMS if system.verb == verb)
+    print(f"usage: neuropil {verb} {usage} [options]\n\nNAME is one of {names}.", more, sep="\n" if more else "")
+    print(f"neuropil {verb} NAME --help lists the options of that system.")
+
+
+def _changes(defaults: Config, given: Config) -> dict[str, Any]:
+    """What was chosen otherwise than by default."""
+    pairs = zip(defaults.options(), given.options(), strict=True)
+    return {chosen.name: chosen.default for default, chosen in pairs if chosen.default != default.default}
+
+
+class RunArguments(Config):
+    run: Path = option(Path(), "a run folder")
+
+
+def resume(arguments: RunArguments) -> None:
+    from neuropil.runs import run
+
+    print_outcome(run.resume(arguments.run))
+
+
+def report(arguments: RunArguments) -> None:
+    from neuropil.runs import run
+
+    print(run.rewrite_report(arguments.run).report)

@@ -1,0 +1,171 @@
+"""Commands that use a trained model: one for each capability."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from neuropil.cli.printing import print_table
+from neuropil.config import Config, option
+from neuropil.errors import InputError
+
+MODEL = "a run folder, a Hugging Face folder, or a name on its hub"
+TEXTS = "texts, or files with a text on each line; without any, lines of standard input"
+
+
+class PredictArguments(Config):
+    run: Path = option(Path(), "a run folder")
+    inputs: tuple[Path, ...] = option((), "files like the training data: pictures, IDX, NPZ, CSV, lines of text")
+
+
+def predict(arguments: PredictArguments) -> None:
+    from neuropil.runs import run
+    from neuropil.tasks.predictor import Predicts
+
+    predictor = run.load(arguments.run).able(Predicts)
+    if not arguments.inputs:
+        fix = f"neuropil predict {arguments.run} picture.png"
+        raise InputError("neuropil predict needs files to look at", got="none", fix=fix)
+    inputs, names = predictor.read(arguments.inputs)
+    for name, cells in zip(names, predictor.predict(inputs).lines(), strict=True):
+        print("\t".join([name, *cells]))
+
+
+class EvaluateArguments(Config):
+    run: Path = option(Path(), "a run folder")
+    data: tuple[Path, ...] = option((), "labelled files of your own; without it, the run's held-out part")
+
+
+def evaluate(arguments: EvaluateArguments) -> None:
+    from neuropil.runs import overview, run
+
+    metrics = run.load(arguments.run).evaluate(arguments.data or None)
+    print_table(["metric", "value"], [[name, overview.metric_text(name, value)] for name, value in metrics.items()])
+
+
+class TranslateArguments(Config):
+    run: Path = option(Path(), "a run folder")
+    texts: tuple[str, ...] = option((), TEXTS)
+    beam: int = option(1, "beam width; 1 is greedy", low=1)
+    length_penalty: float = option(0.6, "length penalty of the beam search; 0 for none", low=0)
+    attention: Path | None = option(None, "also write a page with the attention over each text")
+
+
+def translate(arguments: TranslateArguments) -> None:
+    from neuropil.runs import run
+    from neuropil.tasks.predictor import Translates
+
+    translator = run.load(arguments.run).able(Translates)
+    texts, beam, penalty, page = _texts(arguments.texts), arguments.beam, arguments.length_penalty, arguments.attention
+    pairs = translator.translate_lines(texts, beam_width=beam, length_penalty=penalty, attention=page)
+    for text, translation in pairs:
+        # A person has forgotten the question when the answer comes; another program wants the answer alone.
+        print(f"{text}  →  {translation}" if sys.stdout.isatty() and arguments.texts else translation, flush=True)
+    if page is not None:
+        print(page, file=sys.stderr)
+
+
+def _texts(words: tuple[str, ...]) -> Iterator[list[str]]:
+    from neuropil.tasks.texts import texts_of
+
+    return texts_of(words, sys.stdin)
+
+
+class GenerateArguments(Config):
+    run: str = option("", MODEL)
+    prompt: str = option("", "prompt; without one, what the model takes for the beginning of a text")
+    generation: Config
+
+
+def generate_arguments() -> GenerateArguments:
+    from neuropil.tasks.language_modelling.generation import GenerationConfig
+
+    return GenerateArguments(generation=GenerationConfig())
+
+
+def generate(arguments: GenerateArguments) -> None:
+    from neuropil.runs.open import open_able
+    from neuropil.tasks.predictor import Generates
+
+    predictor = open_able(arguments.run, Generates)
+    for piece in predictor.stream(arguments.prompt, arguments.generation, lambda words: print(words, file=sys.stderr)):
+        print(piece, end="", flush=True)
+
+
+class FillArguments(Config):
+    run: str = option("", MODEL)
+    texts: tuple[str, ...] = option((), "texts with [MASK] in place of each masked word")
+    top: int = option(5, "words to show for each [MASK]", low=1)
+
+
+def fill(arguments: FillArguments) -> None:
+    from neuropil.runs.open import open_able
+    from neuropil.tasks.predictor import Fills
+
+    filler = open_able(arguments.run, Fills)
+    for text in arguments.texts:
+        found = filler.fill(text, arguments.top)
+        rows = [[f"{each.place}", each.word, f"{100 * each.share:.1f} %", each.text] for each in found]
+        print_table(["place", "word", "probability", "text"], rows)
+
+
+class ClassifyArguments(Config):
+    run: str = option("", MODEL)
+    texts: tuple[str, ...] = option((), TEXTS)
+
+
+def classify(arguments: ClassifyArguments) -> None:
+    from neuropil.runs.open import open_able
+    from neuropil.tasks.predictor import Classifies
+
+    classifier = open_able(arguments.run, Classifies)
+    for texts in _texts(arguments.texts):
+        for text, cells in zip(texts, classifier.classify(texts).lines(), strict=True):
+            print("\t".join([text, *cells]), flush=True)
+
+
+class EmbedArguments(Config):
+    run: str = option("", MODEL)
+    texts: tuple[str, ...] = option((), TEXTS)
+    out: Path | None = option(None, "write the embeddings to this .npy file, a row for each text")
+
+
+def embed(arguments: EmbedArguments) -> None:
+    from neuropil.runs.open import open_able
+    from neuropil.tasks import embedding
+    from neuropil.tasks.predictor import Embeds
+
+    texts = [text for portion in _texts(arguments.texts) for text in portion]
+    embedding.require_texts(texts)
+    vectors = open_able(arguments.run, Embeds).embed(texts)
+    if arguments.out is not None:
+        embedding.write_vectors(arguments.out, vectors)
+        print(arguments.out)
+    else:
+        print_table(*embedding.similarities(texts, vectors))
+
+
+class SearchArguments(Config):
+    run: str = option("", MODEL)
+    queries: tuple[str, ...] = option((), "texts, or files of pictures to which similar ones are wanted")
+    images: tuple[Path, ...] = option((), "pictures to search: folders or files")
+    top: int = option(5, "pictures to show for each text", low=1)
+    classify: bool = option(False, "zero-shot classification: for each picture, the text that fits it best")
+    out: Path | None = option(None, "also write a page with the pictures that were found")
+
+
+def search(arguments: SearchArguments) -> None:
+    from neuropil.runs.open import open_able
+    from neuropil.tasks.predictor import Searches
+
+    found = open_able(arguments.run, Searches).search(arguments.images)
+    if arguments.classify:
+        for file, cells in zip(found.files, found.classify(arguments.queries).lines(), strict=True):
+            print("\t".join([str(file), *cells]))
+        return
+    rankings = [found.rank(query, arguments.top) for query in arguments.queries]
+    for ranking in rankings:
+        rows = [[f"{score:.3f}", str(file)] for file, score in zip(ranking.files, ranking.scores, strict=True)]
+        print_table(["similarity", ranking.query], rows)
+    if arguments.out is not None:
+        found.write_page(arguments.out, rankings)
+        print(arguments.out, file=sys.stderr)

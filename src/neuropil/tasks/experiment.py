@@ -1,0 +1,236 @@
+"""The experiment, written once: a learner, data in three parts, and how it is trained, evaluated and reported.
+
+A task supplies its own ideas: how its parts become batches, what its model predicts, how that is scored and against what, and what its
+report shows.
+"""
+
+import dataclasses
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast, runtime_checkable
+
+from torch import Tensor
+
+from neuropil.config import Config
+from neuropil.inspection.report.page import Section
+from neuropil.parts.parameters import ParameterRow
+from neuropil.protocols import Batch, Batches, Learner
+from neuropil.tasks.report import learning_section, model_section
+from neuropil.training.evaluation import evaluate
+from neuropil.training.history import Row
+from neuropil.training.loop import TrainingConfig, fit, pick_device, require_monitor
+
+PartName = Literal["train", "validation", "test"]
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table that a run ends with: the trained model first, then what it is compared with."""
+
+    name: str
+    metrics: Mapping[str, float]
+
+
+@runtime_checkable
+class Experiment(Protocol):
+    """A run that is ready to start. `train` may be called again on the same folder: it goes on from where it stopped."""
+
+    def facts(self) -> dict[str, Any]:
+        """What `config.json` must hold beside the options, as plain JSON values."""
+        ...
+
+    def train(self, folder: Path, *, show_progress: bool) -> None: ...
+
+    def evaluate(self) -> Sequence[Result]:
+        """Scores on data that training has not seen, the run's own first."""
+        ...
+
+    def sections(self, history: Sequence[Row]) -> Sequence[Section]:
+        """The report's pictures and tables."""
+        ...
+
+
+class Described(Protocol):
+    """A model that knows its configuration, and its parameter counts by formula."""
+
+    config: Config
+
+    def parameter_table(self) -> Sequence[ParameterRow]: ...
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """A second learner, trained on the same batches for as many passes, whose scores stand beside the run's own."""
+
+    name: str
+    learner: Learner
+
+
+class TrainableExperiment(ABC, Generic[P]):
+    """`P` is what the model predicts of the whole test part."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        parts: Mapping[str, Sized],
+        training: TrainingConfig,
+        *,
+        seed: int,
+        name: str,
+        source: str,
+        notes: Sequence[str] = (),
+        scorer: Learner | None = None,
+        ablation: Ablation | None = None,
+    ):
+        """`source` says where the data is from, `notes` what is odd about it; `scorer` measures the test part, if not the learner."""
+        self.learner, self.parts, self.training = learner, parts, training
+        self.seed, self.name, self.source, self.notes = seed, name, source, notes
+        self.scorer, self.ablation = scorer or learner, ablation
+        self.device = pick_device(training.device)
+        self.model = learner.model.to(self.device)
+        if ablation is not None:
+            ablation.learner.model.to(self.device)
+        require_monitor(
+            training, evaluate(self.learner, _FirstExample(self.batches("test")))
+        )  # before a run folder is made
+
+    # --- what a task supplies ------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def batches(self, part: PartName) -> Batches:
+        """Shuffled and augmented for training, in order otherwise."""
+
+    @abstractmethod
+    def predict_test(self, learner: Learner) -> P:
+        """What a learner's model, as it is now, predicts of the test part."""
+
+    @abstractmethod
+    def score(self, learner: Learner, predictions: P) -> dict[str, float]: ...
+
+    @abstractmethod
+    def baselines(self) -> Sequence[Result]:
+        """The strongest first."""
+
+    @abstractmethod
+    def own_sections(self) -> Sequence[Section]:
+        """The report's sections on what the model predicts, and what is inside it."""
+
+    @abstractmethod
+    def data_section(self) -> Section: ...
+
+    @abstractmethod
+    def fingerprinted(self) -> Iterable[Tensor]:
+        """The numbers by which the data is known again."""
+
+    def own_facts(self) -> dict[str, Any]:
+        """What a predictor must know beside the model's configuration."""
+        return {}
+
+    def save(self, folder: Path) -> None:
+        """Write what a predictor needs beside the weights and the facts, such as a tokenizer."""
+
+    def calibrate(self, folder: Path) -> None:
+        """Fit to the validation part what depends on the trained model, and write it beside the weights."""
+
+    # --- what all tasks share ------------------------------------------------------------------------------------------
+
+    @property
+    def model_config(self) -> Config:
+        return cast(Described, self.model).config
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "model": self.model_config.to_dict(),
+            "source": self.source,
+            "notes": list(self.notes),
+            **self.own_facts(),
+            "fingerprint": fingerprint(self.fingerprinted()),
+        }
+
+    @property
+    def training_batches(self) -> Batches:
+        return self.batches("train")
+
+    @property
+    def validation_batches(self) -> Batches:
+        """Of the validation part, or of the test part where there is none."""
+        return self.batches("validation" if len(self.parts["validation"]) else "test")
+
+    def train(self, folder: Path, *, show_progress: bool) -> None:
+        self.save(folder)
+        rows = self._fit(self.learner, self.training_batches, self.training, folder, self.name, show_progress)
+        self.calibrate(folder)
+        if self.ablation is not None:
+            passes = math.ceil(max(row["epoch"] for row in rows if row["kind"] == "train"))
+            training = dataclasses.replace(self.training, epochs=passes, minutes=None, patience=None)
+            other, batches = self.ablation, self.batches("train")
+            self._fit(other.learner, batches, training, folder / "ablation", other.name, show_progress)
+
+    @cached_property
+    def predictions(self) -> P:
+        """Of the trained model; `own_result` predicts anew, for a model that was changed."""
+        return self.predict_test(self.learner)
+
+    def own_result(self) -> Result:
+        return Result(self.name, self.score(self.learner, self.predict_test(self.learner)))
+
+    def evaluate(self) -> list[Result]:
+        return [
+            Result(self.name, self.score(self.learner, self.predictions)),
+            *self.ablation_results(),
+            *self.baselines(),
+        ]
+
+    def ablation_results(self) -> list[Result]:
+        if self.ablation is None:
+            return []
+        learner = self.ablation.learner
+        return [Result(self.ablation.name, self.score(learner, self.predict_test(learner)))]
+
+    def sections(self, history: Sequence[Row]) -> list[Section]:
+        return [
+            learning_section(history, self.training),
+            *self.own_sections(),
+            model_section(cast(Described, self.model).parameter_table(), self.model),
+            self.data_section(),
+        ]
+
+    def _fit(
+        self,
+        learner: Learner,
+        batches: Batches,
+        training: TrainingConfig,
+        folder: Path,
+        title: str,
+        show_progress: bool,
+    ) -> list[Row]:
+        validation = self.batches("validation") if len(self.parts["validation"]) else None
+        options = {"seed": self.seed, "folder": folder, "title": title, "show_progress": show_progress}
+        return fit(learner, batches, validation, training, **options)
+
+
+@dataclass(frozen=True)
+class _FirstExample:
+    """Enough to learn the names of a learner's metrics."""
+
+    batches: Batches
+
+    def __len__(self) -> int:
+        return 1
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        yield {name: values[:1] for name, values in next(iter(self.batches.epoch(number))).items()}
+
+
+def fingerprint(tensors: Iterable[Tensor]) -> str:
+    """Changes when any number of any tensor does: by it a run knows whether its data is still what it was started with."""
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(tensor.contiguous().numpy().data)
+    return digest.hexdigest()[:16]

@@ -1,0 +1,150 @@
+"""A trained forecaster, with all that it must know of its data to read more of the kind: from series to quantiles of their future."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from neuropil.data.series.dataset import Series, SeriesTable, step_names
+from neuropil.data.series.files import Columns, read_series
+from neuropil.data.series.season import naive_scales
+from neuropil.data.series.sources import MOST_ORIGINS
+from neuropil.data.series.steps import Step
+from neuropil.data.series.windows import Panel, WindowBatches, Windows
+from neuropil.errors import InputError
+from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN
+from neuropil.tasks.forecasting.scores import UNSTRETCHED, Rolled, band_of, sliding_factors, stretched
+from neuropil.tasks.predictor import device_of, only_path
+
+WINDOWS_AT_ONCE = 512
+CALIBRATION_FILE = "calibration.json"
+
+
+@dataclass(frozen=True)
+class SeriesForecasts:
+    """For each series the steps that follow its end."""
+
+    series: list[str]
+    dates: list[list[str]]
+    quantiles: Float[Tensor, "series horizon level"]
+    """At the levels 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 and 0.95."""
+
+    def __len__(self) -> int:
+        return self.quantiles.shape[0] * self.quantiles.shape[1]
+
+    @property
+    def median(self) -> Float[Tensor, "series horizon"]:
+        return self.quantiles[..., MEDIAN]
+
+    def band(self, share: float = 0.8) -> tuple[Float[Tensor, "series horizon"], Float[Tensor, "series horizon"]]:
+        """Low and high of the band that should hold this share of the truth: 0.5, 0.8 or 0.9."""
+        if share not in BANDS:
+            raise InputError(f"a band must hold one of the shares {', '.join(map(str, BANDS))}", got=f"{share}")
+        return band_of(self.quantiles, BANDS.index(share))
+
+    def lines(self) -> list[list[str]]:
+        """The median, then low and high of each band."""
+        cells = [[f"{value:.5g}"] for value in self.median.flatten().tolist()]
+        for share in BANDS:
+            low, high = self.band(share)
+            for row, below, above in zip(cells, low.flatten().tolist(), high.flatten().tolist(), strict=True):
+                row.append(f"{100 * share:g} % {below:.5g} to {above:.5g}")
+        return cells
+
+
+@dataclass(frozen=True)
+class SeriesForecaster:
+    model: nn.Module
+    columns: Columns
+    step: Step
+    window: int
+    horizon: int
+    season: int
+    longest_gap: int
+    scales: Mapping[str, float]
+    """Of each series of the training data, by name."""
+    calibration: int
+    """Over how many steps of outcomes the bands are calibrated."""
+    factors: tuple[float, ...]
+    """By which the bands are stretched where a file is too short to tell."""
+
+    @classmethod
+    def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
+        """With the factors that the run kept, or none where it was stopped before."""
+        path = folder / CALIBRATION_FILE
+        factors = json.loads(path.read_text(encoding="utf-8"))["factors"] if path.exists() else UNSTRETCHED
+        return cls.of(model, facts["series"], factors)
+
+    @classmethod
+    def of(cls, model: nn.Module, schema: Mapping[str, Any], factors: Sequence[float]) -> Self:
+        columns, step = Columns.from_dict(schema["columns"]), Step.from_dict(schema["step"])
+        return cls(model, **{**schema, "columns": columns, "step": step, "factors": tuple(factors)})
+
+    def predict(self, inputs: "SeriesTable | str | Path | Sequence[float] | np.ndarray") -> SeriesForecasts:
+        return self.forecast(inputs)
+
+    def forecast(self, inputs: "SeriesTable | str | Path | Sequence[float] | np.ndarray") -> SeriesForecasts:
+        """What follows the end of each series: of a file, of a table that was read, or of plain values, the last of which is the latest."""
+        table = self._table(inputs)
+        panel = self._panel(table)
+        last = panel.last_windows()
+        quantiles = stretched(self.quantiles(last), self._factors(panel, last))
+        return SeriesForecasts([series.name for series in table.series], self._dates(table), quantiles)
+
+    def read(self, paths: Sequence[Path]) -> tuple[SeriesTable, list[str]]:
+        table = self._table(only_path(paths, "a forecast continues the series of"))
+        return table, step_names([series.name for series in table.series], self._dates(table))
+
+    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
+        """Scores of forecasts from every origin of a file that has a window of history before it and a horizon after."""
+        panel = self._panel(self._table(only_path(paths, "series to score are those of")))
+        windows = panel.windows(0, panel.table.end).thinned(MOST_ORIGINS)
+        if not len(windows):
+            needed = panel.table.step.of(self.window + self.horizon)
+            raise InputError(f"series to score must have {needed} without a long gap", got="none")
+        rolled = Rolled.of(windows, self.quantiles(windows))
+        factors = sliding_factors(rolled, rolled.origins, self.calibration, self.factors)
+        return rolled.with_quantiles(stretched(rolled.quantiles, factors)).scores()
+
+    def quantiles(self, windows: Windows) -> Float[Tensor, "window horizon level"]:
+        """As the net gives them, before calibration."""
+        batches = WindowBatches(windows, WINDOWS_AT_ONCE, seed=0, shuffle=False, device=device_of(self.model))
+        with torch.no_grad():
+            found = [self.model(batch["history"], batch["known"]).cpu() for batch in batches.epoch(0)]
+        return torch.cat(found) if found else torch.zeros(0, self.horizon, len(LEVELS))
+
+    def _dates(self, table: SeriesTable) -> list[list[str]]:
+        return [[table.label(series.end + step) for step in range(self.horizon)] for series in table.series]
+
+    def _factors(self, panel: Panel, last: Windows) -> Float[Tensor, "window band"]:
+        """From the latest outcomes in the data itself, as the bands were calibrated when they were scored."""
+        begin = min(series.end for series in panel.table.series) - 2 * self.horizon - self.calibration
+        recent = panel.windows(begin, panel.table.end).thinned(MOST_ORIGINS)
+        return sliding_factors(Rolled.of(recent, self.quantiles(recent)), last.origins, self.calibration, self.factors)
+
+    def _panel(self, table: SeriesTable) -> Panel:
+        own = naive_scales(table, self.season, table.end)
+        scales = [self.scales.get(series.name, scale) for series, scale in zip(table.series, own, strict=True)]
+        return Panel.of(table, self.window, self.horizon, self.longest_gap, scales)
+
+    def _table(self, inputs: Any) -> SeriesTable:
+        if isinstance(inputs, SeriesTable):
+            return inputs
+        if isinstance(inputs, str | Path):
+            return read_series(Path(inputs), self.columns, self.step)[0]
+        values = np.asarray(inputs, dtype=np.float64)
+        if values.ndim != 1 or not len(values) or np.isnan(values[[0, -1]]).any():
+            rule = "values to continue must be a row of numbers that begins and ends with one"
+            raise InputError(rule, got=f"an array of shape {values.shape}")
+        series = Series("", 0, values, np.zeros((len(values), 0)))
+        table = SeriesTable((series,), self.step, None, self.columns.target or "", self.columns.known)
+        if table.num_features:
+            rule = "this forecaster needs what is known in advance, such as dates, beside the values"
+            raise InputError(rule, got="values only", fix="give a file")
+        return table

@@ -1,0 +1,23 @@
+"""What a report shows of a masked language model: words that it fills in."""
+
+from neuropil.inspection.report.page import Block, Section, Table, Text
+from neuropil.tasks.masked_language_modelling.predictor import TextFiller
+
+SHOWN_TEXTS, SHOWN_WORDS, LEAST_WORDS = 12, 3, 6
+
+
+def filling_section(filler: TextFiller, text: str) -> Section:
+    """Some words of a text, masked one at a time in the line where they stand."""
+    rows: list[list[str]] = []
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) < LEAST_WORDS or len(rows) == SHOWN_TEXTS:
+            continue
+        place = len(words) // 2
+        shown = " ".join([*words[:place], filler.mask_token, *words[place + 1 :]])
+        if len(filler.tokenizer.encode([shown], special=True)[0]) <= filler.model.config.context:
+            found = filler.fill(shown, SHOWN_WORDS)
+            rows.append([shown, words[place], ", ".join(f"{each.word} {100 * each.share:.0f} %" for each in found)])
+    sentence = "Lines of the test part, each with the word in its middle masked. A word may be longer than a token."
+    blocks: list[Block] = [Text(sentence), Table(["text", "masked", "most probable"], rows)]
+    return Section("Filled in", blocks if rows else [Text("No line is long enough.")])

@@ -1,0 +1,214 @@
+"""What a trained model can do for its user: one small protocol for each capability, and the table of them.
+
+A predictor is a model with what it needs to read raw inputs: a schema, a tokenizer, a scale. Whoever uses it asks for a capability, and
+knows no task.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self, runtime_checkable
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
+
+from neuropil.errors import InputError
+
+
+@runtime_checkable
+class Answers(Protocol):
+    def __len__(self) -> int: ...
+
+    def lines(self) -> list[list[str]]:
+        """For each input the cells of one printed line."""
+        ...
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """`scores` are probabilities over `classes`, or, where there are no classes, the predicted values."""
+
+    scores: Float[Tensor, "example output"]
+    classes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def labels(self) -> list[str]:
+        """The most probable class of each input."""
+        return [self.classes[index] for index in self.scores.argmax(-1).tolist()]
+
+    @property
+    def values(self) -> Float[Tensor, " example"]:
+        """The predicted value of each input, for regression."""
+        return self.scores[:, 0]
+
+    def lines(self) -> list[list[str]]:
+        if not self.classes:
+            return [[f"{value:.6g}"] for value in self.values.tolist()]
+        best = self.scores.topk(min(3, len(self.classes)))
+        return [
+            [f"{self.classes[index]} {100 * share:.1f} %" for share, index in zip(shares, indices, strict=True)]
+            for shares, indices in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Written texts, with the log-probability of each."""
+
+    texts: list[str]
+    log_probabilities: list[float]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def lines(self) -> list[list[str]]:
+        return [[text] for text in self.texts]
+
+
+class Predictor(Protocol):
+    """Made from a run's facts and folder by `restore`, before the weights are loaded."""
+
+    @property
+    def model(self) -> nn.Module: ...
+
+    @classmethod
+    def restore(cls, model: Any, facts: Mapping[str, Any], folder: Path) -> Self: ...
+
+
+# --- capabilities ----------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Predicts(Protocol):
+    def predict(self, inputs: Any) -> Answers: ...
+
+    def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]:
+        """Inputs from a user's files, and a name for each."""
+        ...
+
+
+@runtime_checkable
+class Evaluates(Protocol):
+    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
+        """Scores on files with the right answers."""
+        ...
+
+
+@runtime_checkable
+class Translates(Protocol):
+    def translate(self, texts: Sequence[str], *, beam_width: int = 1, length_penalty: float = 0.6) -> Texts: ...
+
+    def translate_lines(
+        self, portions: Iterable[list[str]], *, beam_width: int, length_penalty: float, attention: Path | None
+    ) -> Iterator[tuple[str, str]]:
+        """Each text with its translation on one line, as soon as it is known; `attention` is a page to write."""
+        ...
+
+
+@runtime_checkable
+class Generates(Protocol):
+    def generate(self, prompt: str, **options: Any) -> Iterator[str]: ...
+
+    def stream(self, prompt: str, config: Any, notify: Callable[[str], None]) -> Iterator[str]:
+        """What is to be printed, the prompt first; `notify` gets what the reader should know beside the text."""
+        ...
+
+
+@runtime_checkable
+class Classifies(Protocol):
+    def classify(self, texts: Sequence[str]) -> Predictions: ...
+
+
+@runtime_checkable
+class Embeds(Protocol):
+    def embed(self, texts: Sequence[str]) -> Float[Tensor, "text width"]: ...
+
+
+@runtime_checkable
+class Fills(Protocol):
+    def fill(self, text: str, most: int = 5) -> Sequence[Any]: ...
+
+
+@runtime_checkable
+class Searches(Protocol):
+    def search(self, paths: Sequence[Path]) -> Any:
+        """Images in folders or files, embedded once, to be ranked by texts or by other images."""
+        ...
+
+
+@runtime_checkable
+class Forecasts(Protocol):
+    def forecast(self, inputs: Any) -> Answers: ...
+
+
+@runtime_checkable
+class Tags(Protocol):
+    def tag(self, texts: Sequence[Sequence[str]]) -> Answers: ...
+
+
+@runtime_checkable
+class Captions(Protocol):
+    def caption(
+        self, images: UInt8[Tensor, "image channel height width"], *, beam_width: int | None = None
+    ) -> Texts: ...
+
+
+@runtime_checkable
+class Tracks(Protocol):
+    def track(self, films: Any) -> Float[Tensor, "frame 2"]: ...
+
+
+@dataclass(frozen=True)
+class Capability:
+    verb: str
+    protocol: type
+    does: str
+    """What a model with it does."""
+    command: str
+    """To copy, with {run} for the run folder."""
+
+
+CAPABILITIES = (
+    Capability("predict", Predicts, "predicts from files like its training data", "neuropil predict {run} FILE"),
+    Capability("evaluate", Evaluates, "is scored on labelled files", "neuropil evaluate {run} --data FILE"),
+    Capability("translate", Translates, "translates texts", 'neuropil translate {run} "a text"'),
+    Capability("generate", Generates, "generates text", 'neuropil generate {run} "a prompt"'),
+    Capability("classify", Classifies, "classifies texts", 'neuropil classify {run} "a text"'),
+    Capability("embed", Embeds, "embeds texts", 'neuropil embed {run} "a text" "another"'),
+    Capability("fill", Fills, "fills in masked words", 'neuropil fill {run} "a text with a [MASK] in it"'),
+    Capability("search", Searches, "searches images by text", 'neuropil search {run} "a text" --images FOLDER'),
+    Capability("forecast", Forecasts, "forecasts series", "neuropil predict {run} series.csv"),
+    Capability("tag", Tags, "tags the tokens of texts", 'neuropil predict {run} "a text"'),
+    Capability("caption", Captions, "captions images", "neuropil predict {run} picture.png"),
+    Capability("track", Tracks, "tracks an object through films", "neuropil predict {run} FOLDER"),
+)
+
+
+def capabilities_of(predictor: object) -> list[Capability]:
+    return [each for each in CAPABILITIES if isinstance(predictor, each.protocol)]
+
+
+# --- what predictors share -------------------------------------------------------------------------------------------
+
+
+def device_of(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
+def only_path(paths: Sequence[Path], what: str) -> Path:
+    if len(paths) != 1:
+        raise InputError(f"{what} one file or folder", got=f"{len(paths)}")
+    return paths[0]
+
+
+def as_paths(inputs: Any) -> list[Path] | None:
+    """Where the inputs are given as a path or as several; else none."""
+    if isinstance(inputs, str | Path):
+        return [Path(inputs)]
+    if isinstance(inputs, list | tuple) and inputs and all(isinstance(item, str | Path) for item in inputs):
+        return [Path(path) for path in inputs]
+    return None

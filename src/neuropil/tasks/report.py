@@ -1,0 +1,78 @@
+"""Sections that the reports of all tasks have in common, made from plain data."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from neuropil.config import Config
+from neuropil.inspection import mistakes, pictures
+from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
+from neuropil.inspection.summary import parameter_table
+from neuropil.parts.parameters import ParameterRow, count_parameters
+from neuropil.training.history import Row
+from neuropil.training.loop import TrainingConfig
+
+MOST_IN_MATRIX = 40
+"""With more classes the cells of a confusion matrix become too small for numbers, and the commonest confusions are listed too."""
+MOST_CONFUSED = 12
+
+
+def learning_section(history: Sequence[Row], training: TrainingConfig) -> Section:
+    curve = Picture.of(pictures.learning_curve(history), alt="loss and metrics against training steps")
+    seconds = max((row["seconds"] for row in history), default=0.0)
+    words = f"Training took {seconds:,.1f} seconds."
+    if any(row["kind"] == "validation" for row in history):
+        best = f"with the best validation {training.monitor.replace('_', ' ')}"
+        kept = "of the last step" if training.keep == "last" else best
+        words += f" The weights {kept} are kept; the ring marks the lowest validation loss."
+    return Section("Training", [Text(words), curve])
+
+
+def model_section(rows: Sequence[ParameterRow], model: nn.Module) -> Section:
+    words = f"The model has {count_parameters(model):,} parameters, counted by formula and in the model itself."
+    return Section("Parameters", [Text(words), parameter_table(model, rows)])
+
+
+def data_section(
+    source: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str | float]],
+    notes: Sequence[str] = (),
+    *,
+    augment: Config | None = None,
+    shown: Sequence[Block] = (),
+) -> Section:
+    """Where the data is from, how much of it each part has, some of it, how it is augmented, and what is odd about it."""
+    changes = ", ".join(f"{name} {value:g}" for name, value in augment.to_dict().items() if value) if augment else ""
+    random = [Text(f"Augmentation of the training images, new in each epoch: {changes}.")] if changes else []
+    return Section("Data", [Text(f"{source}."), Table(list(header), rows), *shown, *random, *map(Text, notes)])
+
+
+def confusion_blocks(counts: Int64[Tensor, "truth prediction"], classes: Sequence[str]) -> list[Block]:
+    """The confusion matrix, and precision and recall of each class."""
+    matrix = Picture.of(pictures.confusion_matrix(counts, classes), alt="confusion matrix of the test part")
+    pairs = [mistakes.confused_pairs(counts, classes, MOST_CONFUSED)] if len(classes) > MOST_IN_MATRIX else []
+    return [matrix, *pairs, mistakes.per_class_table(counts, classes)]
+
+
+def group_table(groups: Sequence[str], right: Sequence[bool], header: Sequence[str]) -> Table:
+    """The share of right answers in each group of the test part."""
+    of_group: dict[str, list[bool]] = defaultdict(list)
+    for group, each in zip(groups, right, strict=True):
+        of_group[group].append(each)
+    rows = [[group, len(each), f"{100 * sum(each) / len(each):.1f} %"] for group, each in sorted(of_group.items())]
+    return Table(["", *header], rows)
+
+
+def spread(items: Sequence[int], count: int) -> list[int]:
+    """Some of the items, evenly spaced."""
+    step = max(1, len(items) // count)
+    return list(items[::step])[:count]
+
+
+def surest(scores: Float[Tensor, " class"], classes: Sequence[str]) -> str:
+    """The predicted class with its probability."""
+    share, best = scores.max(-1)
+    return f"{classes[int(best)]} ({100 * float(share):.0f} %)"

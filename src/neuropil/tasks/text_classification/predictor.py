@@ -1,0 +1,205 @@
+"""A trained text classifier: how it reads texts as tokens, and the classes that it predicts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self, cast, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from neuropil.config import Config, option
+from neuropil.data.labelled_texts.dataset import read_labelled_texts
+from neuropil.data.labelled_texts.files import TextColumns
+from neuropil.data.length_batches import Sequences
+from neuropil.data.text_batches import EncodedTexts, Side, encode_texts
+from neuropil.data.tokenizers.learned import Kind, Tokenizer
+from neuropil.data.tokenizers.published import AnyTokenizer, PublishedTokenizer
+from neuropil.errors import InputError
+from neuropil.inspection.gates import Passage
+from neuropil.models.bert import BERTClassifier
+from neuropil.parts.objectives import Classification
+from neuropil.protocols import PADDING
+from neuropil.tasks.masked_language_modelling.predictor import embed
+from neuropil.tasks.predictor import Predictions, device_of, only_path
+from neuropil.tasks.texts import in_order, read_texts
+from neuropil.training.evaluation import evaluate
+
+TOKENIZER_FILE = "tokenizer.json"
+TOKENS_AT_ONCE = 1024
+
+
+class TokensConfig(Config):
+    tokens: Kind = option("words", "tokens: words, characters, or bpe (byte-pair encoding)")
+    vocabulary_size: int = option(10_000, "maximum vocabulary size; rarer tokens are unknown", low=8)
+    lowercase: bool = option(True, "read capitals as small letters")
+    max_tokens: int = option(256, "longer texts are truncated to so many tokens, and counted in the report", low=1)
+    read_from: Side = option("end", "which side of a longer text is kept")
+
+
+class WordPieceConfig(Config):
+    max_tokens: int = option(256, "longer texts are truncated to so many tokens, with [CLS] and [SEP]", low=3)
+    read_from: Side = option("beginning", "which side of a longer text is kept")
+
+
+@runtime_checkable
+class TextEncoder(Protocol):
+    """How texts become tokens."""
+
+    @property
+    def tokenizer(self) -> AnyTokenizer: ...
+
+    @property
+    def config(self) -> TokensConfig | WordPieceConfig: ...
+
+    @property
+    def kind(self) -> Kind:
+        """What simpler models should count."""
+        ...
+
+    def encode(self, texts: Sequence[str], targets: Int64[Tensor, " text"]) -> EncodedTexts: ...
+
+    def save(self, folder: Path) -> None: ...
+
+
+@dataclass(frozen=True)
+class LearnedEncoder:
+    """With a tokenizer learned from the training texts."""
+
+    tokenizer: Tokenizer
+    config: TokensConfig
+
+    @classmethod
+    def learn(cls, texts: Sequence[str], config: TokensConfig) -> "LearnedEncoder":
+        cased = [_cased(text, config) for text in texts]
+        return cls(Tokenizer.train(cased, config.tokens, config.vocabulary_size), config)
+
+    @classmethod
+    def load(cls, folder: Path, tokens: Mapping[str, Any]) -> "LearnedEncoder":
+        return cls(Tokenizer.load(folder / TOKENIZER_FILE), TokensConfig.from_dict(tokens))
+
+    @property
+    def kind(self) -> Kind:
+        return self.config.tokens
+
+    def encode(self, texts: Sequence[str], targets: Int64[Tensor, " text"]) -> EncodedTexts:
+        cased = [_cased(text, self.config) for text in texts]
+        return encode_texts(cased, targets, self.tokenizer, self.config.max_tokens, self.config.read_from)
+
+    def save(self, folder: Path) -> None:
+        self.tokenizer.save(folder / TOKENIZER_FILE)
+
+
+def _cased(text: str, config: TokensConfig) -> str:
+    return text.lower() if config.lowercase else text
+
+
+@dataclass(frozen=True)
+class WordPieceEncoder:
+    """With BERT's tokenizer, between whose two special tokens a text stands."""
+
+    tokenizer: PublishedTokenizer
+    config: WordPieceConfig
+    kind: Kind = "words"
+
+    def __post_init__(self) -> None:
+        if self.tokenizer.padding != PADDING:
+            raise InputError("the padding of BERT's tokenizer must be token 0", got=f"{self.tokenizer.padding}")
+
+    @classmethod
+    def load(cls, folder: Path, tokens: Mapping[str, Any]) -> "WordPieceEncoder":
+        return cls(PublishedTokenizer.load(folder), WordPieceConfig.from_dict(tokens))
+
+    def encode(self, texts: Sequence[str], targets: Int64[Tensor, " text"]) -> EncodedTexts:
+        before, after = self.tokenizer.start, self.tokenizer.end
+        room, too_long = self.config.max_tokens - 2, 0
+
+        def surround(ids: list[int]) -> list[int]:
+            nonlocal too_long
+            too_long += len(ids) > room
+            kept = ids[-room:] if self.config.read_from == "end" else ids[:room]
+            return [before or 0, *kept, after or 0]
+
+        return EncodedTexts(Sequences.of_texts(texts, self.tokenizer, surround), targets, too_long)
+
+    def save(self, folder: Path) -> None:
+        self.tokenizer.save(folder)
+
+
+@dataclass(frozen=True)
+class TextClassifier:
+    model: nn.Module
+    encoder: TextEncoder
+    classes: tuple[str, ...]
+    columns: TextColumns
+
+    @classmethod
+    def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
+        encoder = LearnedEncoder.load(folder, facts["tokens"])
+        return cls(model, encoder, tuple(facts["classes"]), TextColumns(*facts["columns"]))
+
+    def logits(self, tokens: Int64[Tensor, "text time"]) -> Float[Tensor, "text class"]:
+        return self.model(tokens)
+
+    def predict(self, inputs: str | Sequence[str]) -> Predictions:
+        """Of a text, or of several."""
+        return self.classify([inputs] if isinstance(inputs, str) else list(inputs))
+
+    def classify(self, texts: Sequence[str]) -> Predictions:
+        return Predictions(self.probabilities(self.encoder.encode(texts, torch.arange(len(texts)))), self.classes)
+
+    def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
+        return read_texts(paths)
+
+    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
+        found, _ = read_labelled_texts(only_path(paths, "labelled texts are"), self.columns, self.classes)
+        encoded = self.encoder.encode(found.texts, found.targets)
+        return evaluate(Classification(self.model, answer=self.logits), in_order(encoded, device_of(self.model)))
+
+    @torch.no_grad()
+    def probabilities(self, encoded: EncodedTexts) -> Float[Tensor, "text class"]:
+        """In the order of the texts, whose targets are their numbers."""
+        scores = torch.zeros(len(encoded), len(self.classes))
+        for batch in in_order(encoded, device_of(self.model)).epoch(0):
+            scores[batch["target"].cpu()] = self.logits(batch["input"]).softmax(-1).float().cpu()
+        return scores
+
+    def tokens_of(self, text: str) -> tuple[Int64[Tensor, " time"], list[str]]:
+        """The tokens that the model reads of a text, and their labels."""
+        first = torch.zeros(1, dtype=torch.int64)
+        tokens = self.encoder.encode([text], first).inputs.padded(first)[0]
+        return tokens, self.encoder.tokenizer.tokens(tokens.tolist())
+
+    @torch.no_grad()
+    def probabilities_by_token(self, text: str) -> tuple[list[str], Float[Tensor, "time class"]]:
+        """The tokens of a text, and the probabilities of the classes after each of them."""
+        tokens, labels = self.tokens_of(text)
+        prefixes = tokens.expand(len(tokens), len(tokens)).tril()  # the rest is padding
+        return labels, self.logits(prefixes.to(device_of(self.model))).softmax(-1).cpu()
+
+    @torch.no_grad()
+    def probabilities_of_tokens(self, tokens: Int64[Tensor, " token"]) -> Float[Tensor, "token class"]:
+        """Of texts of a single token."""
+        device, parts = device_of(self.model), tokens.split(TOKENS_AT_ONCE)
+        return torch.cat([self.logits(part[:, None].to(device)).softmax(-1).cpu() for part in parts])
+
+    def passage(self, text: str) -> Passage:
+        tokens, labels = self.tokens_of(text)
+        return Passage(lambda: self.model(tokens.unsqueeze(0).to(device_of(self.model))), lambda _: labels)
+
+
+@dataclass(frozen=True)
+class MaskedTextClassifier(TextClassifier):
+    """Of a model that reads a whole text at once, and must be told where there are tokens."""
+
+    @classmethod
+    def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
+        encoder = WordPieceEncoder.load(folder, facts["tokens"])
+        return cls(model, encoder, tuple(facts["classes"]), TextColumns(*facts["columns"]))
+
+    def logits(self, tokens: Int64[Tensor, "text time"]) -> Float[Tensor, "text class"]:
+        return self.model(tokens, tokens != PADDING)
+
+    def embed(self, texts: Sequence[str]) -> Float[Tensor, "text width"]:
+        return embed(cast(BERTClassifier, self.model).bert, cast(PublishedTokenizer, self.encoder.tokenizer), texts)

@@ -1,0 +1,206 @@
+"""A trained translator and its vocabulary: from text to text, and where the model looked."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol, Self, TypedDict, cast, runtime_checkable
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor, nn
+
+from neuropil.data.formats.lines import read_lines
+from neuropil.data.pairs.files import read_pairs
+from neuropil.data.tokenizers.learned import Tokenizer
+from neuropil.errors import InputError
+from neuropil.inspection.gates import Passage
+from neuropil.inspection.recording import attention_modules, record
+from neuropil.inspection.report.alignment import Alignment, AttentionMap, write_alignments
+from neuropil.protocols import END, START
+from neuropil.sampling.text.beam_search import State, beam, greedy
+from neuropil.tasks.predictor import Texts, device_of
+from neuropil.tasks.translation.scores import score_translations
+
+TEXTS_AT_ONCE = 128
+TOKENS_AT_ONCE = 8_192
+SOURCE_FILE, TARGET_FILE = "tokenizer.json", "tokenizer-target.json"
+MOST_ALIGNED = 50
+"""Texts whose attention one page shows."""
+
+
+@runtime_checkable
+class EncoderDecoder(Protocol):
+    """What a model must have to translate: encode a source once, then decode a token at a time."""
+
+    def begin(self, source: Tensor) -> State: ...
+
+    def step(self, tokens: Tensor, state: Any) -> Tensor: ...
+
+    def hidden(self, source: Tensor, target: Tensor) -> Tensor: ...
+
+
+class SearchOptions(TypedDict):
+    start: int
+    end: int
+    device: torch.device
+
+
+class PairColumns(TypedDict, total=False):
+    """Where in the user's files the two sides stand."""
+
+    source_column: str | None
+    target_column: str | None
+    reverse: bool
+
+
+@dataclass(frozen=True)
+class PairVocabulary:
+    """The tokenizers of both sides, which may be one and the same."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @classmethod
+    def load(cls, folder: Path) -> "PairVocabulary":
+        source = Tokenizer.load(folder / SOURCE_FILE)
+        return cls(source, Tokenizer.load(folder / TARGET_FILE) if (folder / TARGET_FILE).exists() else source)
+
+    def save(self, folder: Path) -> None:
+        self.source.save(folder / SOURCE_FILE)
+        if self.target is not self.source:
+            self.target.save(folder / TARGET_FILE)
+
+
+@dataclass(frozen=True)
+class Translator:
+    model: nn.Module
+    vocabulary: PairVocabulary
+    longest: int | None = None
+    """Tokens that the model has positions for, where they are learned."""
+    columns: PairColumns = field(default_factory=PairColumns)
+
+    @classmethod
+    def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
+        return cls(model, PairVocabulary.load(folder), facts["longest"], facts["columns"])
+
+    def predict(self, inputs: str | Sequence[str]) -> Texts:
+        return self.translate([inputs] if isinstance(inputs, str) else inputs)
+
+    def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
+        lines = [(path, number, line) for path in paths for number, line in enumerate(read_lines(path), start=1)]
+        return [line for _, _, line in lines], [f"{path.name} line {number}" for path, number, _ in lines]
+
+    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
+        pairs, _ = read_pairs(list(paths), **self.columns)
+        return score_translations(self.translate(pairs.sources).texts, pairs.targets)
+
+    def translate(self, texts: Sequence[str], *, beam_width: int = 1, length_penalty: float = 0.6) -> Texts:
+        """One translation for each text; an empty text stays empty. A wider beam is slower and often a little better."""
+        found, log_probabilities = ["" for _ in texts], [0.0 for _ in texts]
+        for group in self._groups(texts):
+            decoded = self._decode([texts[index] for index in group], beam_width, length_penalty)
+            for index, (text, log_probability) in zip(group, decoded, strict=True):
+                found[index], log_probabilities[index] = text, log_probability
+        return Texts(found, log_probabilities)
+
+    def translate_lines(
+        self, portions: Iterable[list[str]], *, beam_width: int, length_penalty: float, attention: Path | None
+    ) -> Iterator[tuple[str, str]]:
+        """Each text with its translation on one line, as soon as it is known; `attention` is a page on where the model looked."""
+        if attention is not None and not attention_modules(self.model):
+            raise InputError(
+                "--attention shows where a model looked", got="a model without attention", fix="leave it out"
+            )
+        alignments: list[Alignment] = []
+        for texts in portions:
+            found = self.translate(texts, beam_width=beam_width, length_penalty=length_penalty).texts
+            yield from zip(texts, (" ".join(answer.splitlines()) for answer in found), strict=True)
+            if attention is not None:
+                pairs = islice(zip(texts, found, strict=True), MOST_ALIGNED - len(alignments))
+                alignments += [self.align(text, answer) for text, answer in pairs if text]
+        if attention is not None:
+            write_alignments(attention, alignments, "Where the model looked")
+
+    def align(self, text: str, translation: str | None = None) -> Alignment:
+        """Where the model looked while it wrote the translation, its own if none is given."""
+        translation = self.translate([text]).texts[0] if translation is None else translation
+        source, target = self._tokens(text, translation)
+        with torch.no_grad(), record(self.model) as tape:
+            self._decoder.hidden(self._row(source), self._row(target[:-1]))
+        read, known = labels(self.vocabulary.source, source), labels(self.vocabulary.target, target[:-1])
+        written = labels(self.vocabulary.target, target[1:])
+        maps = []
+        for name, weights in tape.attention.items():
+            queries = read if name.startswith("encoder") else written
+            keys = read if name.startswith("encoder") or "cross" in name else known
+            maps.append(AttentionMap(name, weights[0].cpu(), queries, keys))
+        maps.sort(key=lambda each: "cross" in each.name)  # a viewer opens with the last one, which people come for
+        return Alignment(maps, title=f"{text} → {translation}")
+
+    def passage(self, text: str) -> Passage:
+        """The text, and the model's own translation of it, for whoever watches recurrent cells at work."""
+        source, target = self._tokens(text, self.translate([text]).texts[0])
+        names = {True: labels(self.vocabulary.source, source), False: labels(self.vocabulary.target, target[:-1])}
+        run = lambda: self._decoder.hidden(self._row(source), self._row(target[:-1]))  # noqa: E731
+        return Passage(run, lambda cell: names[cell.startswith("encoder")])
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """In tokens."""
+        return [len(ids) for ids in self.vocabulary.source.encode(list(texts))]
+
+    def can_read(self, length: int) -> bool:
+        return self.longest is None or length < self.longest
+
+    @property
+    def _decoder(self) -> EncoderDecoder:
+        return cast(EncoderDecoder, self.model)
+
+    def _tokens(self, text: str, translation: str) -> tuple[list[int], list[int]]:
+        """What is read, and what is written, from start to end."""
+        source, target = self.vocabulary.source.encode([text])[0], self.vocabulary.target.encode([translation])[0]
+        self._require_short(len(source))
+        return [*source, END], [START, *target, END]
+
+    def _groups(self, texts: Sequence[str]) -> Iterator[list[int]]:
+        """Texts of like length together; empty ones in none."""
+        lengths = self.lengths(texts)
+        group: list[int] = []
+        for index in sorted((index for index, length in enumerate(lengths) if length), key=lengths.__getitem__):
+            self._require_short(lengths[index])
+            if group and (len(group) == TEXTS_AT_ONCE or (len(group) + 1) * lengths[index] > TOKENS_AT_ONCE):
+                yield group
+                group = []
+            group.append(index)
+        if group:
+            yield group
+
+    def _decode(self, texts: list[str], beam_width: int, length_penalty: float) -> list[tuple[str, float]]:
+        sources = [[*ids, END] for ids in self.vocabulary.source.encode(texts)]
+        longest, device = max(map(len, sources)), device_of(self.model)
+        padded = torch.tensor([ids + [0] * (longest - len(ids)) for ids in sources], device=device)
+        limits = [min(2 * len(ids) + 50, (self.longest or 10**9) - 1) for ids in sources]
+        step, options = self._decoder.step, SearchOptions(start=START, end=END, device=device)
+        with torch.no_grad():
+            state = self._decoder.begin(padded)
+        if beam_width == 1:
+            written = greedy(step, state, limits, **options)
+        else:
+            found = beam(step, state, limits, width=beam_width, length_penalty=length_penalty, **options)
+            written = [ranked[0] for ranked in found]
+        return [(self.vocabulary.target.decode(one.tokens), one.log_probability) for one in written]
+
+    def _require_short(self, length: int) -> None:
+        if self.longest is not None and not self.can_read(length):
+            rule = f"this model has learned positions for texts of up to {self.longest - 1} tokens"
+            fix = "split the text, or train with sinusoidal positions"
+            raise InputError(rule, got=f"a text of {length}", fix=fix)
+
+    def _row(self, ids: list[int]) -> Int64[Tensor, "1 time"]:
+        return torch.tensor([ids], device=device_of(self.model))
+
+
+def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+    """Tokens as people read them; the borders of a text by signs that are not letters."""
+    borders = {START: "▷", END: "◁"}
+    return [borders.get(number, token) for number, token in zip(ids, tokenizer.tokens(ids), strict=True)]
