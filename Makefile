@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 # Of the test part of seed 0; a test makes sure of it.
 UNSEEN := "Freitag 28 Juli 2079" "понедельник 20 февраля 2051" "پنجشنبه ۱۳ ژوئیه ۲۰۵۶" "गुरुवार, 14 अगस्त 2031" "יום חמישי 5 אוקטובר 1916"
 
-.PHONY: help demo test test-all check format bench claims docs pictures hooks clean
+.PHONY: help demo test test-all check format bench claims docs pictures lists hooks clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -46,6 +46,9 @@ docs: .venv/docs ## build the site into site/
 
 pictures: .venv/core ## redraw the pictures of the docs and the README
 	$(BIN)/python docs/make_pictures.py
+
+lists: .venv/core ## write the README's table of systems anew from the rows in recipes/
+	$(BIN)/python docs/hooks.py
 
 hooks: .venv/check ## run `make check` before each commit
 	$(BIN)/pre-commit install

@@ -34,7 +34,7 @@ from neuropil.files import write_text
 from neuropil.runs.environment import environment
 from neuropil.runs.run import Run
 from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, Precision
-from neuropil.tasks.language_modelling.experiment import LanguageModelling
+from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
 from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
 from neuropil.tasks.retrieval.scores import POOL
 from neuropil.tasks.translation.report import by_length
@@ -197,8 +197,8 @@ def gpt2() -> list[str]:
 def rounding() -> list[str]:
     """Of the same tokens by the kernel that writes texts, in each precision."""
     with trained("gpt2", minutes=GPT2_MINUTES[0]) as run:
-        model = cast(GPT2LanguageModel, run.trained)
-        tokens = model.tokens_of(cast(LanguageModelling, run.experiment()).held_out_text(ROUNDED_CHARACTERS))
+        model = cast(GPT2LanguageModel, run.predictor)
+        tokens = model.tokens_of(cast(LanguageModellingExperiment, run.experiment()).held_out_text(ROUNDED_CHARACTERS))
         windows = tokens[: len(tokens) // model.model.config.context * model.model.config.context].view(
             -1, model.model.config.context
         )

@@ -21,7 +21,7 @@ import neuropil
 from neuropil.data.corpus.windows import TextWindows
 from neuropil.models.gpt2 import GPT2
 from neuropil.recipes.gpt2 import OWN_DATA, build
-from neuropil.tasks.language_modelling.experiment import LanguageModelling
+from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
 from neuropil.training.optimizers import build_optimizer
 from neuropil.training.schedules import rate_share
 
@@ -50,7 +50,7 @@ def learn_ours(path: Path, passes: int) -> Learned:
         return Learned(
             "neuropil",
             run.metrics["bits_per_byte"],
-            num_tokens(cast(LanguageModelling, run.experiment()), passes),
+            num_tokens(cast(LanguageModellingExperiment, run.experiment()), passes),
             seconds,
         )
 
@@ -71,12 +71,12 @@ def learn_theirs(path: Path, passes: int) -> Learned:
     return Learned("Hugging Face in a plain loop", bits, num_tokens(experiment, passes), seconds)
 
 
-def num_tokens(experiment: LanguageModelling, passes: int) -> int:
+def num_tokens(experiment: LanguageModellingExperiment, passes: int) -> int:
     batches = cast(TextWindows, experiment.training_batches)
     return passes * batches.windows * batches.context
 
 
-def train_plain(model: Any, experiment: LanguageModelling, passes: int) -> float:
+def train_plain(model: Any, experiment: LanguageModellingExperiment, passes: int) -> float:
     """What a careful person writes, given the batches: decay groups, clipping, warm-up and cosine. Seconds that it took."""
     training, batches = experiment.training, experiment.training_batches
     updates = passes * len(batches)

@@ -14,7 +14,7 @@ from torch.nn.utils import clip_grad_norm_
 from neuropil import recipes
 from neuropil.parts.next_token import NextToken
 from neuropil.parts.parameters import count_parameters
-from neuropil.tasks.language_modelling.recurrent import LanguageModelling
+from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
 from neuropil.training.evaluation import evaluate
 from neuropil.training.optimizers import build_optimizer
 from neuropil.training.schedules import rate_share
@@ -26,7 +26,7 @@ class Contestant:
     def __init__(self, name: str, updates: int, seed: int):
         recipe = recipes.recipe(name)
         experiment = recipe.build(recipe.options.override(updates=updates), seed)
-        if not isinstance(experiment, LanguageModelling):
+        if not isinstance(experiment, LanguageModellingExperiment):
             raise TypeError(f"{name} must be a language model")
         self.name, self.experiment, self.updates, self.config = name, experiment, updates, experiment.training
         self.learner = NextToken(experiment.model)

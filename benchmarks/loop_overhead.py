@@ -14,7 +14,7 @@ from neuropil.models.cnn import CNN
 from neuropil.parts.losses import categorical_cross_entropy
 from neuropil.randomness import initialised
 from neuropil.recipes.cnn import CNNOptions
-from neuropil.tasks.classification.experiment import learner_for
+from neuropil.tasks.classification.scores import scorer_for
 from neuropil.training.loop import fit
 
 EPOCHS, ROUNDS, SEED = 5, 9, 0
@@ -37,7 +37,7 @@ def ours() -> nn.Module:
     model = new_model()
     train, validation = batches()
     with tempfile.TemporaryDirectory() as folder:
-        learner = learner_for(model, SPLITS.train.schema, OPTIONS.objective)
+        learner = scorer_for(model, SPLITS.train.schema)
         fit(learner, train, validation, OPTIONS.training, seed=SEED, folder=Path(folder), show_progress=False)
     return model
 

@@ -14,7 +14,7 @@ from neuropil.data.examples.batches import ExampleBatches
 from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.randomness import initialised
-from neuropil.tasks.classification.experiment import ObjectiveConfig, learner_for
+from neuropil.tasks.classification.scores import scorer_for
 from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig, fit
 
@@ -49,7 +49,7 @@ def main() -> None:
         splits = prepare(DataConfig(validation=0), seed)
         model = initialised(lambda: MLP(MLPConfig(hidden=HIDDEN, dropout=0)), seed)
         model.standardize.fit(splits.train.inputs)
-        learner = learner_for(model, splits.train.schema, ObjectiveConfig())
+        learner = scorer_for(model, splits.train.schema))
         with tempfile.TemporaryDirectory() as folder:
             train = ExampleBatches(splits.train, BATCH, seed=seed, shuffle=True)
             fit(learner, train, None, TRAINING, seed=seed, folder=Path(folder), show_progress=False)

@@ -35,7 +35,7 @@ def main() -> None:
     from sentence_transformers import SentenceTransformer
 
     texts, folder = paragraphs(), mini_lm()
-    ours, theirs = opening.embedder(folder), SentenceTransformer(str(folder), device="cpu")
+    ours, theirs = opening.open(folder), SentenceTransformer(str(folder), device="cpu")
     lengths = sorted(map(len, ours.tokenizer.encode(texts, special=True, longest=ours.longest)))
     print(f"{TEXTS:,} texts of {lengths[0]} to {lengths[-1]} tokens, {statistics.median(lengths):g} in the middle")
 

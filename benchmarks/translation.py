@@ -23,7 +23,8 @@ from neuropil.pretrained.torch_transformer import from_torch
 from neuropil.protocols import PADDING, Batch
 from neuropil.randomness import initialised
 from neuropil.recipes.transformer import OWN_DATA, build
-from neuropil.tasks.translation.experiment import Translating, Translator
+from neuropil.tasks.translation.experiment import TranslationExperiment
+from neuropil.tasks.translation.predictor import Translator
 from neuropil.tasks.translation.scores import score_translations
 from neuropil.training.optimizers import build_optimizer
 from neuropil.training.schedules import rate_share
@@ -42,7 +43,7 @@ def num_tokens(batch: Batch) -> int:
     return sum(int((side != PADDING).sum()) for side in batch.values())
 
 
-def train_plain(experiment: Translating, minutes: float) -> tuple[PlainTransformer, float]:
+def train_plain(experiment: TranslationExperiment, minutes: float) -> tuple[PlainTransformer, float]:
     """What a careful person writes, given the batches: decay groups, clipping, warm-up and cosine; returns tokens a second too."""
     config, training = experiment.model.config, experiment.training
     model = initialised(lambda: PlainTransformer(config), SEED)  # type: ignore[arg-type]  # the config of a Transformer
@@ -74,7 +75,7 @@ def train_plain(experiment: Translating, minutes: float) -> tuple[PlainTransform
         epoch += 1
 
 
-def translate_plain(model: PlainTransformer, experiment: Translating, texts: Sequence[str]) -> list[str]:
+def translate_plain(model: PlainTransformer, experiment: TranslationExperiment, texts: Sequence[str]) -> list[str]:
     """Greedily, as ours is scored. Its weights go into our model for that, which is proven equal and has a cache."""
     vocabulary = experiment.vocabulary
     ours = from_torch(
@@ -98,7 +99,7 @@ def score_ours(path: Path, minutes: float) -> list[Score]:
             "transformer", out=Path(folder) / "run", seed=SEED, show_progress=False, **options_for(path, minutes)
         )
         last = [row for row in run.history if row["kind"] == "train"][-1]
-        encoded = cast(Translating, run.experiment()).encoded["train"]
+        encoded = cast(TranslationExperiment, run.experiment()).encoded["train"]
         tokens = last["epoch"] * int((encoded.sources.lengths + encoded.targets.lengths).sum())
         ours, memory = run.results[:2]
     return [Score("neuropil", ours.metrics, tokens / last["seconds"]), Score(memory.name, memory.metrics, None)]

@@ -33,7 +33,7 @@ from neuropil.models import MLP, MLPConfig, UniversalApproximator, UniversalAppr
 from neuropil.parts.expression import Expression
 from neuropil.parts.objectives import Classification
 from neuropil.randomness import initialised
-from neuropil.tasks.classification.experiment import Supervised
+from neuropil.tasks.classification.experiment import ClassificationExperiment
 from neuropil.tasks.recipe import Experiment
 from neuropil.training.history import read_history
 from neuropil.training.optimizers import OptimizerName, build_optimizer
@@ -113,9 +113,9 @@ def cnn_doubts() -> str:
 def doubts_of_cnn(count: int) -> tuple[np.ndarray, list[str], list[list[str]]]:
     """The held-out digits whose two likeliest answers are nearest to each other: pictures, truths, and those answers."""
     experiment, _ = finished("cnn")
-    if not isinstance(experiment, Supervised):
+    if not isinstance(experiment, ClassificationExperiment):
         raise TypeError("the cnn is trained from examples")
-    test, (shares, answers) = experiment.splits.test, experiment.test_scores.topk(2)
+    test, (shares, answers) = experiment.splits.test, experiment.predictions.topk(2)
     chosen = (shares[:, 0] - shares[:, 1]).argsort(stable=True)[:count]
     names = test.schema.classes
     return (

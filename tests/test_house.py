@@ -1,10 +1,13 @@
 """The rooms of the house, and who may know whom."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from neuropil.recipes import SYSTEMS
 
 SOURCE = Path(__file__).parents[1] / "src" / "neuropil"
 
@@ -56,6 +59,30 @@ def test_row_one_knows_only_files_of_its_own_row_without_cycles():
     order = ["errors", "files", "randomness", "config", "protocols"]
     for name in order:
         assert imported_rooms(SOURCE / f"{name}.py") <= set(order[: order.index(name)])
+
+
+def test_the_recipes_are_the_systems():
+    assert {path.stem for path in (SOURCE / "recipes").glob("*.py")} - {"__init__"} == {each.name for each in SYSTEMS}
+
+
+def test_no_folder_is_crowded():
+    counts = Counter(path.parent for path in MODULES if path.parent.name not in ("models", "recipes"))
+    assert [str(folder) for folder, count in counts.items() if count > 21] == []  # twenty, and __init__
+
+
+def test_no_two_classes_share_a_name():
+    names = Counter(
+        node.name
+        for path in MODULES
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_reports_know_no_experiment():
+    for path in (SOURCE / "tasks").rglob("report.py"):
+        assert not any("experiment" in name.lower() for name in imports_of(path)), path
 
 
 def test_every_module_is_in_a_room_of_the_design():

@@ -27,7 +27,7 @@ SMALL: dict[str, dict[str, Any]] = {
         name: {"units": 16, "embedding": 8, "updates": 10, "batch_size": 128}
         for name in ("rnn", "lstm", "gru", "mingru")
     },
-    "text_classifier": {"units": 8, "embedding": 8, "epochs": 1, "batch_size": 512, "vocabulary": 1000},
+    "text_classifier": {"units": 8, "embedding": 8, "epochs": 1, "batch_size": 512, "vocabulary_size": 1000},
     "tagger": {"units": 8, "embedding": 8, "epochs": 1, "batch_size": 512},
     "forecaster": {"units": 4, "updates": 5},
     "captioner": {"scenes": 60, "width": 4, "units": 8, "embedding": 8, "look": 8, "epochs": 1},
@@ -46,14 +46,14 @@ SMALL: dict[str, dict[str, Any]] = {
         "test": 0.01,
         "validation": 0.01,
     },
-    "gpt2": {"width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "context": 64, "vocabulary": 400, "updates": 10},
-    "bert": {"width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "context": 64, "vocabulary": 400, "updates": 10},
+    "gpt2": {"width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "context": 64, "vocabulary_size": 400, "updates": 10},
+    "bert": {"width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "context": 64, "vocabulary_size": 400, "updates": 10},
     "bert_classifier": {
         "width": 16,
         "heads": 2,
         "layers": 1,
         "feed_forward": 16,
-        "vocabulary": 1000,
+        "vocabulary_size": 1000,
         "epochs": 1,
         "batch_size": 512,
     },

@@ -20,7 +20,7 @@ SMALL: dict[str, Any] = {
     "feed_forward": 24,
     "context": 32,
     "updates": 5,
-    "vocabulary": 400,
+    "vocabulary_size": 400,
 }
 TEXTS = ["The statement is executed.", "größer 日本 x", 'def f(x):\n    return x  # "quoted"']
 
@@ -38,7 +38,7 @@ def test_a_run_opens_there_with_the_same_tokens_and_logits(name: str, kind: str,
     theirs = getattr(transformers, kind).from_pretrained(run.folder).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(run.folder)
     for text in TEXTS:
-        (tokens,) = run.trained.tokenizer.encode([text], special=True)  # type: ignore[attr-defined]
+        (tokens,) = run.predictor.tokenizer.encode([text], special=True)  # type: ignore[attr-defined]
         assert tokenizer(text)["input_ids"] == tokens
         with torch.no_grad():
             ours, other = run.model(torch.tensor([tokens])), theirs(torch.tensor([tokens])).logits
@@ -61,7 +61,7 @@ def test_sentence_vectors_of_mini_lm_are_those_of_sentence_transformers():
     if MINI_LM is None or MINI_LM.origin is None:
         pytest.skip("MiniLM is not installed")
     folder = Path(MINI_LM.origin).parent / "model"
-    ours = opening.embedder(folder).embed(SENTENCES)
+    ours = opening.open(folder).embed(SENTENCES)
     theirs = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(
         SENTENCES, convert_to_tensor=True
     )

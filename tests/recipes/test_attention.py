@@ -14,14 +14,14 @@ from neuropil.inspection.report.page import Picture, Section, Table
 from neuropil.models.attention import Layer, PatchAttention, PatchAttentionConfig
 from neuropil.parts.attention import weigh
 from neuropil.recipes.attention import AttentionOptions, build, weights_of
-from neuropil.tasks.classification.experiment import Supervised
+from neuropil.tasks.classification.experiment import ClassificationExperiment
 from neuropil.training.history import read_history
 from neuropil.training.loop import TrainingConfig
 
 SMALL = PatchAttentionConfig(width=8, key_width=4)
 
 
-def trained(folder: Path, data: DataConfig, epochs: int, **options) -> tuple[Supervised, list[Section]]:
+def trained(folder: Path, data: DataConfig, epochs: int, **options) -> tuple[ClassificationExperiment, list[Section]]:
     experiment = build(
         AttentionOptions(data=data, model=SMALL.override(**options), training=TrainingConfig(epochs=epochs)), seed=0
     )
@@ -57,7 +57,7 @@ def test_recorded_weights_are_the_similarity_of_queries_and_keys():
 def test_the_report_shows_what_looks_where_and_how_widely(tmp_path: Path):
     experiment, sections = trained(tmp_path, DataConfig(), epochs=1)
     titles = [section.title for section in sections]
-    assert titles == ["How it learned", "Where it errs", "What looks where", "What is looked at", "Parameters", "Data"]
+    assert titles == ["Training", "Errors", "What looks where", "What is looked at", "Parameters", "Data"]
     looking, spread = sections[2:4]
     assert len([block for block in looking.blocks if isinstance(block, Picture)]) == 2
     (table,) = [block for block in spread.blocks if isinstance(block, Table)]

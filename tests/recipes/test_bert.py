@@ -28,7 +28,7 @@ METALS = ["iron is heavy", "gold and iron", "the iron melts", "copper is a metal
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("bert")
     (folder / "animals.txt").write_text(TEXT)
-    options = SMALL | {"vocabulary": 100, "updates": 150, "learning_rate": 5e-3, "layers": 1}
+    options = SMALL | {"vocabulary_size": 100, "updates": 150, "learning_rate": 5e-3, "layers": 1}
     return neuropil.train("bert", data=folder / "animals.txt", out=folder / "run", show_progress=False, **options)
 
 
@@ -53,8 +53,8 @@ def classifier(run: Run, labelled: Path, tmp_path_factory: pytest.TempPathFactor
 
 
 def filler_of(run: Run) -> TextFiller:
-    assert isinstance(run.trained, TextFiller)
-    return run.trained
+    assert isinstance(run.predictor, TextFiller)
+    return run.predictor
 
 
 def test_it_finds_more_than_the_most_frequent_token(run: Run):
@@ -109,7 +109,7 @@ def test_the_folder_holds_what_models_of_ours_are_loaded_from(run: Run):
 
 def test_vectors_come_in_the_order_of_the_texts_whatever_their_lengths(run: Run):
     texts = ["the cat " * count + "and fish" for count in (5, 1, 3, 0, 5, 2, 9, 1)]
-    embedder = opening.embedder(run.folder)
+    embedder = opening.open(run.folder)
     together = embedder.embed(texts)
     for text, vector in zip(texts, together, strict=True):
         tokens = torch.tensor(embedder.tokenizer.encode([text], special=True, longest=32))
@@ -170,7 +170,7 @@ def test_a_classifier_reads_a_text_alone_as_among_longer_ones(classifier: Run):
 
 
 def test_the_body_of_a_classifier_has_vectors_too(classifier: Run):
-    assert opening.embedder(classifier.folder).embed(["a cat"]).shape == (1, 32)
+    assert opening.open(classifier.folder).embed(["a cat"]).shape == (1, 32)
 
 
 def test_texts_of_other_classifiers_are_classified(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -17,7 +17,7 @@ from neuropil.inspection.report.page import Gallery, Picture, Table
 from neuropil.recipes import recipe
 from neuropil.recipes.captioner import CaptionerOptions, build
 from neuropil.runs.run import Run
-from neuropil.tasks.captioning.experiment import Captioning
+from neuropil.tasks.captioning.experiment import CaptioningExperiment
 from neuropil.tasks.captioning.scores import score_captions
 from neuropil.training.history import read_history
 
@@ -80,8 +80,8 @@ def test_beside_it_stand_the_same_without_attention_and_two_that_learn_nothing(r
 
 def test_the_other_one_has_the_same_first_weights_and_batches():
     experiment = build(CaptionerOptions().override(scenes=60, **SMALL), seed=0)
-    assert experiment.rival is not None
-    ours, other = experiment.model.state_dict(), experiment.rival[1].model.state_dict()
+    assert experiment.ablation is not None
+    ours, other = experiment.model.state_dict(), experiment.ablation.learner.model.state_dict()
     assert {name for name in ours if name not in other} == {
         f"attention.score.{name}" for name in ("weight", "query.weight", "key.weight")
     }
@@ -90,10 +90,10 @@ def test_the_other_one_has_the_same_first_weights_and_batches():
 
 def test_without_attention_it_is_compared_with_attention(tmp_path: Path):
     experiment = build(CaptionerOptions().override(scenes=60, attention=False, **SMALL), seed=0)
-    assert experiment.rival is not None
-    assert experiment.rival[0] == "the same with attention"
+    assert experiment.ablation is not None
+    assert experiment.ablation.name == "the same with attention"
     experiment.train(tmp_path, show_progress=False)
-    assert "Where it looks" not in [
+    assert "Attention" not in [
         section.title for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))[1:]
     ]
 
@@ -104,18 +104,18 @@ def test_the_report_shows_what_it_says_and_where_it_looks(tmp_path: Path):
     sections = {
         section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))
     }
-    assert list(sections) == ["How it learned", "What it says", "Where it looks", "Parameters", "Data"]
-    assert any(isinstance(block, Gallery) for block in sections["What it says"])
-    (table,) = [block for block in sections["What it says"] if isinstance(block, Table)]
+    assert list(sections) == ["Training", "Captions", "Attention", "Parameters", "Data"]
+    assert any(isinstance(block, Gallery) for block in sections["Captions"])
+    (table,) = [block for block in sections["Captions"] if isinstance(block, Table)]
     assert [row[0] for row in table.rows] == sorted(
         {*experiment.splits.test.groups}, key=experiment.splits.test.groups.index
     )
-    assert any(isinstance(block, Picture) for block in sections["Where it looks"])
+    assert any(isinstance(block, Picture) for block in sections["Attention"])
 
 
 def test_looks_are_shares_of_the_grid(run: Run):
     pictures = prepare_captions(CaptionDataConfig(scenes=30), seed=1).test.pictures[:2]
-    looks = run.trained.looks(pictures, ["a seven", "a two above a one"])  # type: ignore[attr-defined]  # a CaptionWriter
+    looks = run.predictor.attention(pictures, ["a seven", "a two above a one"])  # type: ignore[attr-defined]  # a CaptionWriter
     assert [words for words, _ in looks] == [["a", "seven", "◁"], ["a", "two", "above", "a", "one", "◁"]]
     for words, weights in looks:
         assert weights.shape == (len(words), 6, 6)
@@ -124,10 +124,10 @@ def test_looks_are_shares_of_the_grid(run: Run):
 
 def test_a_caption_does_not_depend_on_the_others_or_on_the_beam_of_one(run: Run):
     pictures = prepare_captions(CaptionDataConfig(scenes=30), seed=1).test.pictures
-    writer = run.trained
-    whole = writer.describe(pictures, beam_width=3).texts  # type: ignore[attr-defined]  # a CaptionWriter
-    assert whole == [writer.describe(picture[None], beam_width=3).texts[0] for picture in pictures]  # type: ignore[attr-defined]
-    assert writer.describe(pictures, beam_width=1).texts == run.predict(pictures).texts  # type: ignore[attr-defined]
+    writer = run.predictor
+    whole = writer.caption(pictures, beam_width=3).texts  # type: ignore[attr-defined]  # a CaptionWriter
+    assert whole == [writer.caption(picture[None], beam_width=3).texts[0] for picture in pictures]  # type: ignore[attr-defined]
+    assert writer.caption(pictures, beam_width=1).texts == run.predict(pictures).texts  # type: ignore[attr-defined]
 
 
 # --- pictures of the user's ---------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_predict_prints_a_caption_for_each_picture(own: Run, tmp_path: Path, cap
 def test_scores_on_the_users_own_captions(own: Run, tmp_path: Path):
     path = write_captions(tmp_path, 20)
     experiment = own.experiment()
-    assert isinstance(experiment, Captioning)
+    assert isinstance(experiment, CaptioningExperiment)
     scenes = prepare_captions(CaptionDataConfig(scenes=20, validation=0.0, test=0.05), seed=0).train
     said = [[text[0], f"there is {text[0]}"] for text in scenes.captions]
     assert own.evaluate(path) == score_captions(own.predict(scenes.pictures).texts, said)
@@ -179,7 +179,7 @@ def test_long_captions_are_counted():
     count = sum(len(text.split()) > 8 for text in experiment.splits.train.texts)
     assert (
         experiment.notes[-1]
-        == f"{count} of 170 training captions have more than 10 tokens and are left out of training."
+        == f"{count} of 170 training captions have more than 10 tokens, and are left out of training."
     )
 
 

@@ -18,11 +18,12 @@ from neuropil.errors import InputError, RunError
 from neuropil.inspection.report.page import Gallery, Picture, Table
 from neuropil.models import CLIP
 from neuropil.recipes.clip import CLIPOptions, build
-from neuropil.runs.open import open_matcher
+from neuropil.runs.open import open as open_model
+from neuropil.runs.open import open_able
+from neuropil.tasks.predictor import Searches
 from neuropil.runs.run import Run
-from neuropil.tasks.retrieval.experiment import Matcher
+from neuropil.tasks.retrieval.predictor import ImageSearch, Retriever, image_files
 from neuropil.tasks.retrieval.scores import likeness, picked
-from neuropil.tasks.retrieval.search import PictureSearch, picture_files
 from neuropil.training.history import read_history
 
 SMALL: dict[str, Any] = {
@@ -63,9 +64,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return neuropil.train("clip", data=write_captions(folder), out=folder / "run", show_progress=False, **SMALL)
 
 
-def matcher(run: Run) -> Matcher:
-    assert isinstance(run.trained, Matcher)
-    return run.trained
+def matcher(run: Run) -> Retriever:
+    assert isinstance(run.predictor, Retriever)
+    return run.predictor
 
 
 def test_the_folder_opens_in_hugging_faces_library_with_equal_similarities(run: Run):
@@ -77,7 +78,9 @@ def test_the_folder_opens_in_hugging_faces_library_with_equal_similarities(run: 
     ready = (scenes.pictures * said["rescale_factor"] - mean) / std
     with torch.no_grad():
         expected = theirs(input_ids=words, pixel_values=ready).logits_per_image
-        ours = matcher(run).model.compare(matcher(run).see(scenes.pictures), matcher(run).understand(scenes.texts))
+        ours = matcher(run).model.compare(
+            matcher(run).embed_images(scenes.pictures), matcher(run).embed_texts(scenes.texts)
+        )
     torch.testing.assert_close(ours, expected, atol=1e-4, rtol=1e-4)
 
 
@@ -119,16 +122,16 @@ def test_the_report_shows_similarities_and_what_was_found(tmp_path: Path):
         section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))
     }
     assert list(sections) == [
-        "How it learned",
-        "What fits what",
-        "What it finds",
-        "Where it looks",
+        "Training",
+        "Similarity",
+        "Retrieval",
+        "Attention",
         "Parameters",
         "Data",
     ]
-    assert any(isinstance(block, Picture) for block in sections["What fits what"])
-    assert any(isinstance(block, Gallery) for block in sections["What it finds"])
-    (groups,) = [block for block in sections["What it finds"] if isinstance(block, Table)]
+    assert any(isinstance(block, Picture) for block in sections["Similarity"])
+    assert any(isinstance(block, Gallery) for block in sections["Retrieval"])
+    (groups,) = [block for block in sections["Retrieval"] if isinstance(block, Table)]
     assert [row[0] for row in groups.rows] == ["three digits", "two digits"]
     assert sum(int(row[1]) for row in groups.rows) == len(experiment.splits.test)
 
@@ -157,7 +160,7 @@ def test_pictures_of_an_odd_size_are_resized(tmp_path: Path):
 def test_captions_that_lose_their_end_are_counted():
     experiment = build(CLIPOptions().override(scenes=100, **SMALL, context=5), seed=0)
     count = sum(len(text.split()) > 3 for text in experiment.splits.train.texts)
-    assert experiment.notes[-1] == f"{count} of 85 training captions have more than 5 tokens and lose their end."
+    assert experiment.notes[-1] == f"{count} of 85 training captions have more than 5 tokens, and are truncated."
 
 
 def test_pictures_of_another_shape_are_refused(run: Run):
@@ -182,9 +185,9 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_pictures_are_ranked_by_their_similarity_with_a_text(run: Run, pictures: Path):
-    search = PictureSearch(matcher(run), [pictures])
+    search = ImageSearch(matcher(run), [pictures])
     ranking = search.rank("a three left of a seven", top=4)
-    u, v = matcher(run).predict(list(search.files)).vectors, matcher(run).understand(["a three left of a seven"])[0]
+    u, v = matcher(run).predict(list(search.files)).vectors, matcher(run).embed_texts(["a three left of a seven"])[0]
     best = (u @ v).argsort(descending=True)[:4]
     assert ranking.files == [search.files[int(index)] for index in best]
     assert ranking.scores == pytest.approx((u @ v)[best].tolist(), abs=1e-5)
@@ -193,7 +196,7 @@ def test_pictures_are_ranked_by_their_similarity_with_a_text(run: Run, pictures:
 def test_a_picture_finds_those_like_it_but_not_itself(run: Run, pictures: Path, tmp_path: Path):
     twin = tmp_path / "twin.png"
     twin.write_bytes((pictures / "0.png").read_bytes())
-    search = PictureSearch(matcher(run), [pictures, twin])
+    search = ImageSearch(matcher(run), [pictures, twin])
     ranking = search.rank(str(twin))
     assert ranking.files[0] == pictures / "0.png"
     assert ranking.scores[0] == pytest.approx(1, abs=1e-5)
@@ -202,10 +205,10 @@ def test_a_picture_finds_those_like_it_but_not_itself(run: Run, pictures: Path, 
 
 
 def test_texts_can_be_classes(run: Run, pictures: Path):
-    said = PictureSearch(matcher(run), [pictures]).classify(["a one", "a two above a one"])
+    said = ImageSearch(matcher(run), [pictures]).classify(["a one", "a two above a one"])
     torch.testing.assert_close(said.scores.sum(-1), torch.ones(7))
     assert said.classes == ("a one", "a two above a one")
-    whole = matcher(run).classify(make_scenes(10, 0, 7).test.pictures, ["a one", "a two above a one"]).scores
+    whole = matcher(run).classify_images(make_scenes(10, 0, 7).test.pictures, ["a one", "a two above a one"]).scores
     torch.testing.assert_close(said.scores.sort(0).values, whole.sort(0).values)
 
 
@@ -227,7 +230,7 @@ def test_the_command_prints_and_writes_a_page(
     )
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["similarity", "a seven"]
-    expected = PictureSearch(matcher(run), [pictures]).rank("a seven", 2)
+    expected = ImageSearch(matcher(run), [pictures]).rank("a seven", 2)
     assert [line[1] for line in lines[1:]] == [str(file) for file in expected.files]
     assert [float(line[0]) for line in lines[1:]] == pytest.approx(expected.scores, abs=1e-3)
     page = (tmp_path / "page.html").read_text()
@@ -241,51 +244,49 @@ def test_a_hugging_face_folder_is_searched_too(run: Run, pictures: Path, tmp_pat
     CLIPModel.from_pretrained(run.folder).save_pretrained(tmp_path / "theirs")
     for name in ("tokenizer.json", "tokenizer_config.json", "preprocessor_config.json"):
         (tmp_path / "theirs" / name).write_bytes((run.folder / name).read_bytes())
-    ours = PictureSearch(open_matcher(run.folder), [pictures]).rank("a seven")
-    theirs = PictureSearch(open_matcher(tmp_path / "theirs"), [pictures]).rank("a seven")
+    ours = ImageSearch(open_model(run.folder), [pictures]).rank("a seven")
+    theirs = ImageSearch(open_model(tmp_path / "theirs"), [pictures]).rank("a seven")
     assert theirs.files == ours.files
     assert theirs.scores == pytest.approx(ours.scores, abs=1e-4)
-    assert isinstance(open_matcher(run.folder).model, CLIP)
+    assert isinstance(open_model(run.folder).model, CLIP)
 
 
 def test_what_cannot_be_searched_is_refused(run: Run, pictures: Path, tmp_path: Path):
     (tmp_path / "notes.txt").write_text("no picture")
     with pytest.raises(InputError) as error:
-        picture_files([tmp_path / "notes.txt"])
+        image_files([tmp_path / "notes.txt"])
     assert (
         str(error.value)
         == "pictures are read from image files, such as PNG or JPEG, and folders of them, but got notes.txt."
     )
     with pytest.raises(InputError) as error:
-        picture_files([tmp_path])
+        image_files([tmp_path])
     assert str(error.value) == f"a folder to search must hold pictures, but got none in '{tmp_path.as_posix()}'."
     with pytest.raises(InputError) as error:
-        picture_files([tmp_path / "none.png"])
+        image_files([tmp_path / "none.png"])
     assert (
         str(error.value) == f"pictures are read from files that exist, but got '{(tmp_path / 'none.png').as_posix()}'."
     )
     with pytest.raises(InputError) as error:
-        picture_files([])
+        image_files([])
     assert str(error.value) == "a search needs pictures to look at, but got none: add --images with a folder or files."
     (tmp_path / "broken.png").write_bytes(b"nothing")
     with pytest.raises(InputError) as error:
-        PictureSearch(matcher(run), [tmp_path / "broken.png"])
+        ImageSearch(matcher(run), [tmp_path / "broken.png"])
     assert str(error.value) == (
         f"each image must be readable, but got {tmp_path / 'broken.png'}, which is damaged or no image: mend or remove it."
     )
     with pytest.raises(InputError) as error:
-        PictureSearch(matcher(run), [pictures]).rank(" ")
+        ImageSearch(matcher(run), [pictures]).rank(" ")
     assert str(error.value) == "a text must say something, but got an empty one."
 
 
 def test_a_run_that_does_not_compare_is_refused(tmp_path: Path):
     other = neuropil.train("mlp", out=tmp_path / "run", hidden=(4,), epochs=1, show_progress=False)
     with pytest.raises(RunError) as error:
-        open_matcher(other.folder)
-    assert (
-        str(error.value)
-        == f"{other.folder} must hold a model that compares texts with pictures, but got a run of mlp: train clip."
-    )
+        open_able(other.folder, Searches)
+    rule = "this needs a model that searches images by text"
+    assert str(error.value) == f"{rule}, but got a run of mlp in {other.folder}: train clip."
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def test_a_forecast_is_near_what_comes(run: Run, tmp_path: Path):
 def test_a_forecast_depends_on_the_past_only(run: Run, tmp_path: Path):
     long, short = write_shop(tmp_path / "long.csv", 120), tmp_path / "short.csv"
     pd.read_csv(long).iloc[:100].to_csv(short, index=False)
-    trained = run.trained
+    trained = run.predictor
     table, _ = trained.read([long])
     panel = trained._panel(table)  # type: ignore[attr-defined]
     windows = panel.windows(100, 107)
@@ -121,9 +121,9 @@ def test_scores_of_a_file_are_those_of_all_its_origins(run: Run, tmp_path: Path)
 def test_the_report_shows_forecasts_errors_and_what_was_done(run: Run):
     page = run.report.read_text()
     for words in (
-        "What it foretold",
-        "How far ahead it sees",
-        "What comes next",
+        "Forecasts",
+        "Error by horizon",
+        "Future",
         "A step is one day; a season has 7 (from the calendar)",
     ):
         assert words in page
@@ -190,8 +190,8 @@ def test_dated_series_refuse_values_without_dates(run: Run):
 
 def test_two_files_are_refused(run: Run):
     with pytest.raises(InputError) as error:
-        run.trained.read([Path("a.csv"), Path("b.csv")])
-    assert str(error.value) == "a forecast continues the series of one file, but got 2."
+        run.predictor.read([Path("a.csv"), Path("b.csv")])
+    assert str(error.value) == "a forecast continues the series of one file or folder, but got 2."
 
 
 def test_a_share_that_no_band_holds_is_refused(run: Run, tmp_path: Path):

@@ -23,7 +23,7 @@ SMALL: dict[str, Any] = {
     "layers": 2,
     "feed_forward": 64,
     "context": 32,
-    "vocabulary": 300,
+    "vocabulary_size": 300,
     "updates": 60,
     "learning_rate": 1e-2,
 }
@@ -37,8 +37,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def model_of(run: Run) -> GPT2LanguageModel:
-    assert isinstance(run.trained, GPT2LanguageModel)
-    return run.trained
+    assert isinstance(run.predictor, GPT2LanguageModel)
+    return run.predictor
 
 
 def test_it_learns_more_than_how_often_tokens_occur(run: Run):
@@ -86,7 +86,7 @@ def test_a_text_alone_is_written_as_among_others(run: Run, choosing: dict[str, A
     from neuropil.sampling.text.filters import Choosing
 
     model = model_of(run)
-    alone = "".join(model.continued("12 is", length=20, **choosing))
+    alone = "".join(model.generate("12 is", length=20, **choosing))
     pieces = list(model.written(["12 is", '7 is "odd" (see'], length=20, choosing=Choosing(**choosing)))
     assert alone == "".join(piece.text for piece in pieces if piece.row == 0)
     assert "".join(run.generate("12 is", length=20, **choosing)) == "12 is" + alone
@@ -94,7 +94,7 @@ def test_a_text_alone_is_written_as_among_others(run: Run, choosing: dict[str, A
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
 def test_rounded_weights_write_on_too(run: Run, precision: str):
-    assert len("".join(model_of(run).continued("12 is", length=10, precision=precision))) > 5
+    assert len("".join(model_of(run).generate("12 is", length=10, precision=precision))) > 5
     with pytest.raises(InputError) as error:
         next(model_of(run).written(["1", "2"], precision=precision))
     assert (
@@ -105,7 +105,7 @@ def test_rounded_weights_write_on_too(run: Run, precision: str):
 
 def test_the_command_writes_streams_stops_samples_and_searches(run: Run, capsys: pytest.CaptureFixture[str]):
     folder, model = str(run.folder), model_of(run)
-    greedy = "".join(model.continued("12 is", length=12, temperature=0))
+    greedy = "".join(model.generate("12 is", length=12, temperature=0))
     assert printed_and_complained(capsys, "generate", folder, "12 is", "--length", "12", "--temperature", "0") == (
         f"12 is{greedy}\n",
         "",
@@ -117,7 +117,7 @@ def test_the_command_writes_streams_stops_samples_and_searches(run: Run, capsys:
         capsys, "generate", folder, "12 is", "--length", "4", "--samples", "3", "--top-p", "0.9"
     )[0]
     assert several.count("\n---\n12 is") == 2
-    searched = model.searched("12 is", beam=3, length=6)[0].text
+    searched = model.beam_search("12 is", beam=3, length=6)[0].text
     assert (
         printed_and_complained(capsys, "generate", folder, "12 is", "--length", "6", "--beam", "3")[0]
         == f"12 is{searched}\n"

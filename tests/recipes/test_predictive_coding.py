@@ -11,13 +11,13 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.data.examples.batches import ExampleBatches
+from neuropil.data.examples.batches import ExampleBatches, RepeatedBatches
 from neuropil.data.examples.embedded import load_digits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Table
 from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.protocols import Batch
-from neuropil.recipes.predictive_coding import Lingering, PredictiveCodingOptions, build
+from neuropil.recipes.predictive_coding import PredictiveCodingOptions, build
 from neuropil.runs.pages.gradients import write_gradients
 from neuropil.runs.run import Run
 from neuropil.training.history import read_history
@@ -107,7 +107,7 @@ def test_another_number_format_is_refused():
 
 
 def test_each_batch_lingers_for_its_visits_from_wherever_an_epoch_goes_on():
-    batches = Lingering(ExampleBatches(load_digits(), 400, seed=0, shuffle=True), 3)
+    batches = RepeatedBatches(ExampleBatches(load_digits(), 400, seed=0, shuffle=True), 3)
     whole = list(batches.epoch(1))
     assert len(whole) == len(batches) == 15
     assert [int(batch["visit"][0]) for batch in whole] == [0, 1, 2] * 5
@@ -119,7 +119,7 @@ def test_each_batch_lingers_for_its_visits_from_wherever_an_epoch_goes_on():
         assert all(torch.equal(a[name], b[name]) for a, b in zip(rest, whole[start:], strict=True) for name in a)
 
 
-class Breaking(Lingering):
+class Breaking(RepeatedBatches):
     """Ends in the middle of a batch's visits, as a power cut would."""
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
@@ -135,10 +135,10 @@ def test_incremental_learning_goes_on_between_two_visits_of_a_batch(tmp_path: Pa
         torch.manual_seed(0)
         return SettledEnergy(PredictiveCoding(PredictiveCodingConfig(hidden=(8,))))
 
-    fit(learner(), Lingering(examples, 3), None, training, seed=0, folder=tmp_path / "whole", show_progress=False)
+    fit(learner(), RepeatedBatches(examples, 3), None, training, seed=0, folder=tmp_path / "whole", show_progress=False)
     with pytest.raises(RuntimeError, match="the power is cut"):
         fit(learner(), Breaking(examples, 3), None, training, seed=0, folder=tmp_path / "cut", show_progress=False)
-    fit(learner(), Lingering(examples, 3), None, training, seed=0, folder=tmp_path / "cut", show_progress=False)
+    fit(learner(), RepeatedBatches(examples, 3), None, training, seed=0, folder=tmp_path / "cut", show_progress=False)
     first, second = (read_tensors(tmp_path / name / "model.safetensors")[0] for name in ("whole", "cut"))
     assert all(torch.equal(first[name], second[name]) for name in first)
 

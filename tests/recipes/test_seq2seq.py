@@ -48,7 +48,7 @@ def test_the_folder_translates_in_another_process_as_the_run_itself(run: Run):
 
 
 def test_looking_at_a_translation_gives_the_weights_of_the_decoder(run: Run):
-    alignment = run.translator.align("5 Nov 2026")
+    alignment = run.predictor.align("5 Nov 2026")
     (cross,) = alignment.maps
     assert cross.name == "decoder.cross"
     assert list(cross.keys) == [*"5 Nov 2026", "◁"]
@@ -75,7 +75,7 @@ def test_without_attention_there_is_nothing_to_look_at(
     without_attention: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     page = without_attention.report.read_text(encoding="utf-8")
-    assert "Where it looks" not in page
+    assert "Attention" not in page
     assert "characters of the source" in page
     assert isinstance(without_attention.translate("5 November 2026", beam=2), str)
     with pytest.raises(SystemExit) as exit:

@@ -95,7 +95,7 @@ def test_a_file_of_the_users_is_scored(run: Run, tmp_path: Path):
     scores = run.evaluate(path)
     assert scores["exact_accuracy"] == 0.5
     assert scores["token_accuracy"] == 7 / 8
-    assert refusal(run.evaluate, [path, path]) == "tagged texts are one file, but got 2."
+    assert refusal(run.evaluate, [path, path]) == "tagged texts are one file or folder, but got 2."
     write_text(tmp_path / "odd.tsv", "Ada sings\tSUBJECT VERV")
     assert refusal(run.evaluate, tmp_path / "odd.tsv") == (
         "each tag must be one of the training data, but got 'VERV' in odd.tsv: did you mean 'VERB'?"
@@ -139,7 +139,7 @@ def test_letters_of_dates_are_tagged_in_every_direction(tmp_path: Path):
     assert tagged.lines()[0][0].endswith("2026/year")
     assert tagged.lines()[1][0].endswith("۲۰۲۶/year")
     page = run.report.read_text()
-    assert "What it says" in page
+    assert "Predicted tags" in page
     assert page.count('<p dir="auto" style="margin:.35rem 0">') >= 17
 
 

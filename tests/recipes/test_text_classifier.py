@@ -15,7 +15,7 @@ from neuropil.data.labelled_texts.dataset import LabelledTextConfig, LabelledTex
 from neuropil.data.labelled_texts.embedded import read_docstrings
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
-from neuropil.tasks.text_classification.experiment import Reader, ReadingConfig, TextClassifier
+from neuropil.tasks.text_classification.predictor import LearnedEncoder, TextClassifier, TokensConfig
 from neuropil.tasks.text_classification.scores import classifiers, count_words
 
 SMALL = {"units": 8, "embedding": 8, "epochs": 3, "learning_rate": 0.02, "batch_size": 16}
@@ -71,7 +71,7 @@ def test_every_cell_learns(tmp_path: Path, cell: str):
 
 def test_the_vocabulary_is_that_of_the_training_part_alone():
     splits = prepare_labelled_texts(LabelledTextConfig(), 0)
-    tokenizer = Reader.learn(splits.train.texts, ReadingConfig(vocabulary=10**6)).tokenizer
+    tokenizer = LearnedEncoder.learn(splits.train.texts, TokensConfig(vocabulary_size=10**6)).tokenizer
     seen = set(re.findall(r"\w+|[^\w\s]+", " ".join(splits.train.texts).lower()))
     held_out = set(re.findall(r"\w+|[^\w\s]+", " ".join([*splits.validation.texts, *splits.test.texts]).lower()))
     assert len(held_out - seen) > 500
@@ -98,7 +98,7 @@ def test_a_file_of_the_users_is_scored(run: Run, tmp_path: Path):
     assert run.evaluate(path)["accuracy"] == pytest.approx(
         sum(a == row.split("\t")[1] for a, row in zip(said, rows, strict=True)) / 60
     )
-    assert refusal(run.evaluate, [path, path]) == "labelled texts are one file, but got 2."
+    assert refusal(run.evaluate, [path, path]) == "labelled texts are one file or folder, but got 2."
     write_text(tmp_path / "odd.tsv", "a text\ttorch", "a text\tjax")
     assert refusal(run.evaluate, tmp_path / "odd.tsv") == (
         "each label must be a class of the training data, but got 'jax' (odd.tsv line 2): the classes are networkx, torch."
@@ -123,7 +123,7 @@ def test_predict_takes_files_and_texts(
 
 
 def test_an_answer_develops_word_by_word(run: Run):
-    tokens, probabilities = cast(TextClassifier, run.trained).develop(TEXTS[0])
+    tokens, probabilities = cast(TextClassifier, run.predictor).probabilities_by_token(TEXTS[0])
     assert tokens == ["returns", "the", "shortest", "path", "between", "two", "nodes", "of", "the", "graph", "."]
     for count in range(1, len(tokens) + 1):
         torch.testing.assert_close(
@@ -144,7 +144,7 @@ def test_long_texts_are_cut_where_the_user_says_and_counted(tmp_path: Path):
 
 @pytest.mark.parametrize("tokens", ["bpe", "characters"])
 def test_texts_may_be_cut_into_other_tokens(tmp_path: Path, tokens: str):
-    run = train_small(tmp_path, tokens=tokens, vocabulary=300, epochs=1, lowercase=False)
+    run = train_small(tmp_path, tokens=tokens, vocabulary_size=300, epochs=1, lowercase=False)
     assert (run.folder / "tokenizer.json").exists()
     assert len(neuropil.load(run.folder).predict(TEXTS)) == 4
 
@@ -152,8 +152,8 @@ def test_texts_may_be_cut_into_other_tokens(tmp_path: Path, tokens: str):
 def test_the_report_shows_mistakes_and_how_an_answer_comes(run: Run):
     page = run.report.read_text()
     for words in (
-        "Where it errs",
-        "How it comes to an answer",
+        "Errors",
+        "Token by token",
         "Telling words",
         "accuracy against the length of a text",
     ):

@@ -16,7 +16,7 @@ from neuropil.errors import InputError
 from neuropil.inspection.report.page import Picture, Table
 from neuropil.recipes.tracker import TrackerOptions, build
 from neuropil.runs.run import Run
-from neuropil.tasks.tracking.experiment import FollowingFilms
+from neuropil.tasks.tracking.experiment import TrackingExperiment
 from neuropil.tasks.tracking.scores import score_tracks
 from neuropil.training.history import read_history
 
@@ -76,7 +76,7 @@ def test_beside_it_stands_what_it_would_say_without_a_memory(run: Run):
 
 def test_without_a_memory_there_is_nothing_to_compare_with():
     experiment = build(TrackerOptions().override(films=20, cell="none", **SMALL), seed=0)
-    assert list(experiment.told) == ["tracker", "always the mean position"]
+    assert list(experiment.compared) == ["always the mean position"]
 
 
 def test_the_report_shows_films_and_how_long_it_remembers(tmp_path: Path):
@@ -85,20 +85,20 @@ def test_the_report_shows_films_and_how_long_it_remembers(tmp_path: Path):
     sections = {
         section.title: section.blocks for section in experiment.sections(read_history(tmp_path / "metrics.jsonl"))
     }
-    assert list(sections) == ["How it learned", "What it follows", "How long it remembers", "Parameters", "Data"]
-    assert sum(isinstance(block, Picture) for block in sections["What it follows"]) == 2
-    (table,) = [block for block in sections["How long it remembers"] if isinstance(block, Table)]
+    assert list(sections) == ["Training", "Tracks", "Occlusion", "Parameters", "Data"]
+    assert sum(isinstance(block, Picture) for block in sections["Tracks"]) == 2
+    (table,) = [block for block in sections["Occlusion"] if isinstance(block, Table)]
     test = experiment.splits.test
     assert table.rows[0][:2] == ["seen", int((~test.hidden).sum())]
     assert sum(int(row[1]) for row in table.rows) == len(test.frames)
-    seen = score_tracks(experiment.told["tracker"], test)["visible_error"]
+    seen = score_tracks(experiment.predictions, test)["visible_error"]
     assert float(str(table.rows[0][2])) == pytest.approx(seen, abs=0.006)
 
 
 def test_long_films_go_through_in_pieces_without_a_change(run: Run, monkeypatch: pytest.MonkeyPatch):
     frames = some_films(2).frames.reshape(1, 48, 1, 28, 28)
     whole = run.predict(frames).positions
-    monkeypatch.setattr("neuropil.tasks.tracking.experiment.FRAMES_AT_ONCE", 7)
+    monkeypatch.setattr("neuropil.tasks.tracking.predictor.FRAMES_AT_ONCE", 7)
     torch.testing.assert_close(run.predict(frames).positions, whole, atol=1e-4, rtol=1e-4)
 
 
@@ -107,8 +107,8 @@ def test_long_films_go_through_in_pieces_without_a_change(run: Run, monkeypatch:
 
 def test_films_of_ones_own_are_cut_for_training_only(own: tuple[Run, Path]):
     experiment = own[0].experiment()
-    assert isinstance(experiment, FollowingFilms)
-    assert int(experiment.taught.lengths.max()) == 10
+    assert isinstance(experiment, TrackingExperiment)
+    assert int(experiment.windows["train"].lengths.max()) == 10
     assert set(experiment.splits.test.lengths.tolist()) == {24}
     assert [result.name for result in own[0].results] == ["tracker", "always the mean position"]
 

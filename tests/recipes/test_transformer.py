@@ -104,7 +104,7 @@ def test_scores_on_the_users_own_pairs_follow_the_runs_direction(run: Run, tmp_p
 def test_the_report_shows_where_it_looks(run: Run):
     page = run.report.read_text()
     assert page.count("<neuropil-alignment") == 4
-    assert "Where it looks" in page
+    assert "Attention" in page
 
 
 def test_a_run_without_a_translator_says_so(tmp_path: Path):
@@ -171,7 +171,7 @@ def test_bytes_that_are_no_text_are_refused(
 
 
 def test_looking_at_a_translation_gives_weights_for_every_layer(run: Run):
-    alignment = run.translator.align("5 Nov 2026")
+    alignment = run.predictor.align("5 Nov 2026")
     assert [each.name for each in alignment.maps] == ["encoder.0.attention", "decoder.0.attention", "decoder.0.cross"]
     cross = alignment.maps[-1]
     assert list(cross.keys) == [*"5 Nov 2026", "◁"]

@@ -58,9 +58,9 @@ def refusal(function, source: str | Path) -> str:
 
 
 def test_a_published_gpt2_writes(gpt2: Path, capsys: pytest.CaptureFixture[str]):
-    writer = opening.writer(gpt2)
+    writer = opening.open(gpt2)
     assert writer.opening == "<|endoftext|>"
-    text = "".join(writer.continued("the quick", length=8, temperature=0))
+    text = "".join(writer.generate("the quick", length=8, temperature=0))
     main(["generate", str(gpt2), "the quick", "--length", "8", "--temperature", "0", "--precision", "int8"])
     assert capsys.readouterr().out.startswith("the quick")
     pieces = writer.written(["the quick", "dog"], length=8, choosing=Choosing(temperature=0))
@@ -68,19 +68,19 @@ def test_a_published_gpt2_writes(gpt2: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_numbers_without_a_token_are_never_written(gpt2: Path):
-    writer = opening.writer(gpt2)
+    writer = opening.open(gpt2)
     with torch.no_grad():
         writer.model.tokens.weight[280:] *= 50
     assert writer.never == tuple(range(280, 288))
-    list(writer.continued("the", length=20, temperature=2.0))
+    list(writer.generate("the", length=20, temperature=2.0))
 
 
 def test_a_published_bert_fills_embeds_and_classifies(
     masked: Path, classifier: Path, capsys: pytest.CaptureFixture[str]
 ):
-    assert len(opening.filler(masked).fill("the [MASK] fox", 4)) == 4
-    assert opening.embedder(masked).embed(["the fox", "a dog"]).shape == (2, 16)
-    assert opening.embedder(classifier).embed(["the fox"]).shape == (1, 16)
+    assert len(opening.open(masked).fill("the [MASK] fox", 4)) == 4
+    assert opening.open(masked).embed(["the fox", "a dog"]).shape == (2, 16)
+    assert opening.open(classifier).embed(["the fox"]).shape == (1, 16)
     main(["classify", str(classifier), "the fox"])
     text, *cells = capsys.readouterr().out.strip().split("\t")
     assert text == "the fox"
@@ -88,35 +88,35 @@ def test_a_published_bert_fills_embeds_and_classifies(
 
 
 def test_other_architectures_are_named(gpt2: Path, masked: Path, tmp_path: Path):
-    assert refusal(opening.writer, masked) == (
+    assert refusal(opening.open, masked) == (
         f"{masked} must hold a model that goes on with texts, of type gpt2, but got a model of type 'bert'."
     )
     assert (
-        refusal(opening.embedder, gpt2)
+        refusal(opening.open, gpt2)
         == f"{gpt2} must hold a model that reads whole texts, of type bert, but got a model of type 'gpt2'."
     )
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
-    assert refusal(opening.filler, tmp_path) == (
+    assert refusal(opening.open, tmp_path) == (
         f"{tmp_path} must hold a model that fills in hidden words, of type bert, but got a model of type 'llama'."
     )
     (tmp_path / "config.json").write_text("{}")
-    assert refusal(opening.classifier, tmp_path) == (
+    assert refusal(opening.open, tmp_path) == (
         f"{tmp_path} must hold a model that classifies texts, of type bert, but got a config.json without model_type."
     )
 
 
 def test_a_bert_without_classes_is_to_be_taught(masked: Path):
-    assert refusal(opening.classifier, masked) == (
+    assert refusal(opening.open, masked) == (
         f"{masked} must hold a BertForSequenceClassification, but got BertForMaskedLM: "
         f"teach it with neuropil train bert_classifier --start {masked} --data texts.tsv."
     )
 
 
 def test_folders_that_are_no_models_are_refused(tmp_path: Path):
-    assert refusal(opening.writer, tmp_path) == (
+    assert refusal(opening.open, tmp_path) == (
         f"a model is a run, or a folder with a config.json as Hugging Face writes it, but got none in {str(tmp_path)!r}."
     )
-    assert refusal(opening.writer, tmp_path / "nowhere").startswith(
+    assert refusal(opening.open, tmp_path / "nowhere").startswith(
         f"a run is a folder with a config.json, but got {str(tmp_path / 'nowhere')!r}: "
     )
 
@@ -124,20 +124,20 @@ def test_folders_that_are_no_models_are_refused(tmp_path: Path):
 def test_a_tokenizer_that_does_not_fit_is_refused(gpt2: Path, tmp_path: Path):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_bytes((gpt2 / name).read_bytes())
-    assert refusal(opening.writer, tmp_path) == (
+    assert refusal(opening.open, tmp_path) == (
         f"{tmp_path} must hold a tokenizer: tokenizer.json, or vocab.json with merges.txt, or vocab.txt, but got none of them: "
         "take these files from where the model comes from."
     )
     learn_merges(["abc"], 260).save(tmp_path)
-    assert "must fit the model's vocabulary of 288 tokens, but got one of" in refusal(opening.writer, tmp_path)
+    assert "must fit the model's vocabulary of 288 tokens, but got one of" in refusal(opening.open, tmp_path)
 
 
 def test_runs_of_other_kinds_are_named(tmp_path: Path):
     run = neuropil.train("mlp", hidden=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
     assert (
-        refusal(opening.writer, run.folder)
+        refusal(opening.open, run.folder)
         == f"{run.folder} must hold a model that goes on with texts, but got a run of mlp: train a gpt2."
     )
-    assert refusal(opening.classifier, run.folder) == (
+    assert refusal(opening.open, run.folder) == (
         f"{run.folder} must hold a model that classifies texts, but got a run of mlp: train a text_classifier or a bert_classifier."
     )

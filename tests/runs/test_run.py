@@ -72,7 +72,7 @@ def test_resuming_a_finished_run_changes_nothing(run: Run):
 def test_a_report_can_be_written_again(run: Run, tmp_path: Path):
     folder = copy(run, tmp_path / "copy")
     (folder / "report.html").unlink()
-    assert "Where it errs" in rewrite_report(folder, show_progress=False).report.read_text()
+    assert "Errors" in rewrite_report(folder, show_progress=False).report.read_text()
 
 
 def test_the_command_in_the_configuration_has_only_what_differs(run: Run):

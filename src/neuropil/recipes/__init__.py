@@ -3,7 +3,7 @@
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from neuropil.errors import InputError, nearest
 
@@ -13,170 +13,170 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class System:
-    """`about` is the module whose docstring has the equations; the recipe is `neuropil.recipes.<name>`, whose verb stands
-    here too, so that a list by verbs imports none of them."""
+    """One row: the recipe is `neuropil.recipes.<name>`; `about` is the module whose docstring has the equations; `verb` is the command that
+    starts it. Listing imports none of them; the README, the site and the contract tests follow from these rows."""
 
     name: str
     family: str
     summary: str
-    about: str
-    verb: str = "train"
+    title: str = ""
+    about: str = ""
+    verb: Literal["train", "simulate"] = "train"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", self.title or self.name.replace("_", " ").capitalize())
+        object.__setattr__(self, "about", self.about or f"models.{self.name}")
+
+    @property
+    def page(self) -> str:
+        """Of the docs, in docs/systems."""
+        return f"{self.name.replace('_', '-')}.md"
+
+
+LEARNING, FEED_FORWARD, RECURRENT = "learning machinery", "feed-forward networks", "recurrent networks"
+ATTENTION, NEURONS = "attention and transformers", "biological neurons"
 
 SYSTEMS = (
     System(
         "autodiff",
-        "learning",
-        "automatic differentiation from scratch: an expression graph and its chain rule",
-        "autodiff.engine",
+        LEARNING,
+        "reverse-mode autodiff from scratch, on NumPy alone, with its graph drawn",
+        title="Automatic differentiation",
+        about="autodiff.engine",
     ),
     System(
         "activations",
-        "learning",
-        "what a unit does to its input, and the slope that learning sees",
-        "parts.activations",
+        LEARNING,
+        "activation functions and their derivatives",
+        title="Activation functions",
+        about="parts.activations",
     ),
-    System("losses", "learning", "what is minimised, from logits, without overflow", "parts.losses"),
-    System("optimizers", "learning", "five update rules racing down one surface", "training.optimizers"),
+    System("losses", LEARNING, "squared error and cross-entropy from logits, numerically stable", about="parts.losses"),
+    System(
+        "optimizers",
+        LEARNING,
+        "SGD, momentum, RMSProp, Adam and AdamW on one loss surface",
+        title="Optimisers",
+        about="training.optimizers",
+    ),
     System(
         "overfitting",
-        "learning",
-        "a network that learns its examples by heart, and what helps against it",
-        "recipes.overfitting",
+        LEARNING,
+        "an overfitted network, and each regularisation against it",
+        about="recipes.overfitting",
     ),
     System(
         "vanishing_gradients",
-        "learning",
-        "gradients that fade on their way down, and what keeps them alive",
-        "inspection.gradients",
+        LEARNING,
+        "gradient norms by depth, and what keeps them from vanishing",
+        about="inspection.gradients",
+    ),
+    System("universal_approximation", LEARNING, "any continuous function from steep sigmoids"),
+    System(
+        "mlp",
+        FEED_FORWARD,
+        "multi-layer perceptron for tables and pictures, classes and numbers",
+        title="Multi-layer perceptron",
     ),
     System(
-        "universal_approximation",
-        "learning",
-        "any continuous function from steep sigmoids",
-        "models.universal_approximation",
+        "cnn", FEED_FORWARD, "residual convolutional network for image classification", title="Convolutional network"
     ),
-    System("mlp", "feed-forward", "multi-layer perceptron", "models.mlp"),
-    System("cnn", "convolution", "residual convolutional network", "models.cnn"),
     System(
         "recurrence",
-        "recurrence",
-        "gradients that travel back in time, fade or explode, and what keeps them",
-        "parts.recurrence",
+        RECURRENT,
+        "back-propagation through time, vanishing and exploding gradients, clipping",
+        title="Back-propagation through time",
+        about="parts.recurrence",
     ),
-    System("rnn", "recurrence", "a recurrent network that learns to continue a text, letter by letter", "models.rnn"),
+    System("rnn", RECURRENT, "recurrent network as a character-level language model", title="RNN"),
+    System("lstm", RECURRENT, "long short-term memory as a language model", title="LSTM"),
+    System("gru", RECURRENT, "gated recurrent unit as a language model, in every convention", title="GRU"),
+    System("mingru", RECURRENT, "minGRU as a language model, trained by a parallel scan", title="minGRU"),
+    System("text_classifier", RECURRENT, "text classification, many to one", about="models.recurrent"),
+    System("tagger", RECURRENT, "sequence tagging, many to many", about="models.recurrent"),
+    System("forecaster", RECURRENT, "time-series forecasting with calibrated prediction intervals"),
+    System("captioner", RECURRENT, "image captioning with attention, one to many", title="Image captioner"),
+    System("tracker", RECURRENT, "tracking of an object through film frames and occlusions", title="Object tracker"),
     System(
-        "lstm",
-        "recurrence",
-        "long short-term memory: a cell that keeps what it holds until a gate lets it go",
-        "models.lstm",
-    ),
-    System(
-        "gru",
-        "recurrence",
-        "gated recurrent unit: one gate for what is new, one for what is seen of the old",
-        "models.gru",
-    ),
-    System("mingru", "recurrence", "a gated unit that reads a whole text at once, by a parallel scan", "models.mingru"),
-    System("text_classifier", "recurrence", "many to one: what kind of text this is", "models.recurrent"),
-    System("tagger", "recurrence", "many to many: a tag for every token of a text", "models.recurrent"),
-    System(
-        "forecaster", "recurrence", "what a series will be, with bands that hold what they promise", "models.forecaster"
+        "attention",
+        ATTENTION,
+        "self-attention over the patches of a picture; one operation, nine scores",
+        about="parts.attention",
     ),
     System(
-        "captioner",
-        "recurrence",
-        "one to many: a sentence about a picture, and where each word looked",
-        "models.captioner",
-    ),
-    System("tracker", "recurrence", "where an object is, also while it is hidden", "models.tracker"),
-    System("attention", "attention", "a soft select over the patches of one picture", "parts.attention"),
-    System(
-        "positions", "attention", "what attention does not know unless it is told where things stand", "parts.positions"
+        "positions",
+        ATTENTION,
+        "sinusoidal, learned and no positional encodings compared",
+        title="Positional encodings",
+        about="parts.positions",
     ),
     System(
         "gaussian_process",
-        "attention",
+        ATTENTION,
         "from kernel smoothing to attention and Gaussian processes",
-        "models.gaussian_process",
+        title="Kernels and Gaussian processes",
     ),
     System(
         "seq2seq",
-        "attention",
-        "recurrent networks that translate, with Bahdanau's and Luong's attention",
-        "models.seq2seq",
+        ATTENTION,
+        "recurrent encoder-decoder for translation, with Bahdanau's and Luong's attention",
+        title="Sequence to sequence",
     ),
-    System(
-        "transformer",
-        "attention",
-        "an encoder that reads and a decoder that writes: translation by attention alone",
-        "models.transformer",
-    ),
-    System("gpt2", "attention", "a stack of causal attention that learns a text and goes on with it", "models.gpt2"),
-    System(
-        "bert",
-        "attention",
-        "a stack of attention that sees a text from both sides, and finds hidden words again",
-        "models.bert",
-    ),
+    System("transformer", ATTENTION, "encoder-decoder Transformer for translation"),
+    System("gpt2", ATTENTION, "GPT-2: causal language model that generates text", title="GPT-2"),
+    System("bert", ATTENTION, "BERT: masked language model that fills in words and embeds texts", title="BERT"),
     System(
         "bert_classifier",
-        "attention",
-        "BERT that names the class of a text, from scratch or from published weights",
-        "models.bert",
+        ATTENTION,
+        "BERT fine-tuned for text classification",
+        title="BERT classifier",
+        about="models.bert",
     ),
-    System("vit", "attention", "Vision Transformer: a picture is a text of patches", "models.vit"),
-    System("clip", "attention", "a network that sees and one that reads, which meet in one space", "models.clip"),
-    System(
-        "lif", "neurons", "leaky integrate-and-fire: a membrane that charges, leaks and fires", "models.lif", "simulate"
-    ),
+    System("vit", ATTENTION, "Vision Transformer for image classification", title="Vision Transformer"),
+    System("clip", ATTENTION, "CLIP: images and texts in one embedding space", title="CLIP"),
+    System("lif", NEURONS, "leaky integrate-and-fire neuron", title="Leaky integrate-and-fire", verb="simulate"),
     System(
         "hodgkin_huxley",
-        "neurons",
-        "why a nerve fires, from the currents through its membrane",
-        "models.hodgkin_huxley",
-        "simulate",
+        NEURONS,
+        "Hodgkin–Huxley neuron: action potentials from ion channels",
+        title="Hodgkin–Huxley",
+        verb="simulate",
     ),
     System(
         "spiking_network",
-        "neurons",
-        "groups of spiking neurons, wired as you like, from a small file of your own",
-        "models.spiking.network",
-        "simulate",
+        NEURONS,
+        "spiking network with synapses, delays and STDP, from a TOML file",
+        about="models.spiking.network",
+        verb="simulate",
     ),
     System(
         "balanced_network",
-        "neurons",
-        "Brunel's network of 12,500 neurons, in which excitation and inhibition cancel",
-        "models.balanced_network",
-        "simulate",
+        NEURONS,
+        "Brunel's balanced network of 12,500 excitatory and inhibitory neurons",
+        verb="simulate",
     ),
     System(
         "population",
-        "neurons",
-        "what a population of neurons stands for, and how to read it back",
-        "models.population",
-        "simulate",
+        NEURONS,
+        "population coding: tuning curves, encoders and decoders",
+        title="Population coding",
+        verb="simulate",
     ),
     System(
         "dynamics",
-        "neurons",
-        "populations that follow a differential equation: integrator, oscillator, Lorenz",
-        "models.dynamics.network",
-        "simulate",
+        NEURONS,
+        "recurrent populations that follow a differential equation: integrator, oscillator, Lorenz",
+        title="Neural dynamics",
+        about="models.dynamics.network",
+        verb="simulate",
     ),
     System(
         "spiking_classifier",
-        "neurons",
-        "spiking neurons that learn to tell pictures apart, by a surrogate gradient",
-        "models.spiking.classifier",
+        NEURONS,
+        "spiking classifier trained by surrogate gradients",
+        about="models.spiking.classifier",
     ),
-    System(
-        "predictive_coding",
-        "neurons",
-        "value and error nodes that settle, and learn by local rules alone",
-        "models.predictive_coding",
-    ),
+    System("predictive_coding", NEURONS, "predictive coding: classification and generation by local learning rules"),
 )
 
 NETWORK_SYSTEM = "spiking_network"

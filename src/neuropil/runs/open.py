@@ -27,18 +27,24 @@ START_OF_TEXT = "<|endoftext|>"
 def open(source: str | Path) -> Any:
     """A predictor, with the capabilities of its model: `open("runs/…").translate([…])`. A name on the hub is downloaded."""
     folder, settings = find_model(source)
+    return run.load(folder).predictor if _is_run(folder, settings) else _open_published(folder, settings)
+
+
+def open_able(source: str | Path, capability: type[C]) -> C:
+    """The same, if it has this capability."""
+    folder, settings = find_model(source)
     if _is_run(folder, settings):
-        return run.load(folder).predictor
+        return run.load(folder).able(capability)
+    model = _open_published(folder, settings)
+    return run.able(model, capability, f"a {type(model.model).__name__} in {folder}")
+
+
+def _open_published(folder: Path, settings: Mapping[str, Any]) -> Any:
     family = settings.get("model_type")
     if family not in FAMILIES:
         got = f"a model of type {family!r}" if family else f"a {SETTINGS} without model_type"
         raise InputError(f"{folder} must hold a model of type {', '.join(FAMILIES)}", got=got)
     return FAMILIES[family](folder, settings)
-
-
-def open_able(source: str | Path, capability: type[C]) -> C:
-    """The same, if it has this capability."""
-    return run.able(open(source), capability, f"{str(source)!r}")
 
 
 def find_model(source: str | Path) -> tuple[Path, Mapping[str, Any]]:

@@ -56,6 +56,7 @@ class Experiment(Protocol):
         ...
 
 
+@runtime_checkable
 class Described(Protocol):
     """A model that knows its configuration, and its parameter counts by formula."""
 

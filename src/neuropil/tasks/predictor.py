@@ -69,6 +69,7 @@ class Texts:
         return [[text] for text in self.texts]
 
 
+@runtime_checkable
 class Predictor(Protocol):
     """Made from a run's facts and folder by `restore`, before the weights are loaded."""
 

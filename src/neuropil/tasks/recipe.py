@@ -22,7 +22,7 @@ class Recipe:
     options: Config
     build: Callable[[Any, int], Experiment]
     model: type[nn.Module] | None = None
-    predictor: type[Predictor] | None = None
+    predictor: type[Any] | None = None  # a `Predictor`
     own_data: Config | None = None
     verb: Verb = "train"
 

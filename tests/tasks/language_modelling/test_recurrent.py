@@ -36,8 +36,8 @@ def run(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def model_of(run: Run) -> RecurrentLanguageModel:
-    assert isinstance(run.trained, RecurrentLanguageModel)
-    return run.trained
+    assert isinstance(run.predictor, RecurrentLanguageModel)
+    return run.predictor
 
 
 def test_bits_perplexity_and_loss_say_the_same(run: Run):
@@ -71,16 +71,16 @@ def test_surprise_is_the_cross_entropy_of_each_token(run: Run):
 
 def test_a_text_goes_on_in_the_same_way_for_the_same_seed(run: Run):
     model = model_of(run)
-    first, again, other = ("".join(model.continued("1 is", length=50, seed=seed)) for seed in (0, 0, 1))
+    first, again, other = ("".join(model.generate("1 is", length=50, seed=seed)) for seed in (0, 0, 1))
     assert first == again != other
     assert len(first) == 50
     assert set(first) <= set(TEXT)
-    assert "".join(neuropil.load(run.folder).trained.continued("1 is", length=50)) == first  # type: ignore[attr-defined]
+    assert "".join(neuropil.load(run.folder).predictor.generate("1 is", length=50)) == first  # type: ignore[attr-defined]
 
 
 def test_the_command_writes_the_prompt_and_what_follows(run: Run, capsys: pytest.CaptureFixture[str]):
     shown = said(capsys, "generate", str(run.folder), "1 is", "--length", "20", "--temperature", "0")
-    assert shown == "1 is" + "".join(model_of(run).continued("1 is", length=20, temperature=0)) + "\n"
+    assert shown == "1 is" + "".join(model_of(run).generate("1 is", length=20, temperature=0)) + "\n"
     assert len(said(capsys, "generate", str(run.folder), "--length", "5")) == 6
 
 
@@ -91,7 +91,7 @@ def test_half_a_character_waits_for_the_rest(tmp_path: Path):
         "gru",
         data=path,
         tokens="bpe",
-        vocabulary=270,
+        vocabulary_size=270,
         out=tmp_path / "run",
         show_progress=False,
         **SMALL | {"updates": 2},
@@ -108,7 +108,7 @@ def test_words_have_a_perplexity_and_no_bits(book: Path, tmp_path: Path):
     run = neuropil.train("rnn", data=book, tokens="words", out=tmp_path / "run", show_progress=False, **SMALL)
     assert not {"bits_per_character", "bits_per_byte"} & set(run.metrics)
     assert run.metrics["perplexity"] > 1
-    assert "".join(model_of(run).continued("1 is", length=3)).count(" ") == 3
+    assert "".join(model_of(run).generate("1 is", length=3)).count(" ") == 3
 
 
 def test_evaluate_reads_files_of_the_users(run: Run, tmp_path: Path):
@@ -183,7 +183,8 @@ def test_explain_says_how_cells_run_and_trains_nothing(
 def test_runs_of_other_kinds_are_refused_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     run = neuropil.train("mlp", hidden=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
     assert said(capsys, "generate", str(run.folder), "a", code=2) == (
-        f"neuropil: {run.folder} must hold a model that goes on with texts, but got a run of mlp: train a gpt2."
+        f"neuropil: this needs a model that generates text, but got a run of mlp in {run.folder}: "
+        "train rnn, lstm, gru, mingru or gpt2."
     )
     assert said(capsys, "inspect", str(run.folder), "--gates", "a", code=2) == (
         f"neuropil: {run.folder} must hold a recurrent model that reads texts, but got a run of mlp: train an lstm."
@@ -195,7 +196,7 @@ def test_runs_of_other_kinds_are_refused_in_one_sentence(tmp_path: Path, capsys:
 
 def test_a_prompt_without_tokens_is_refused(run: Run):
     with pytest.raises(InputError) as error:
-        list(islice(model_of(run).continued("", length=3), 1))
+        list(islice(model_of(run).generate_batch([""], length=3), 1))
     assert str(error.value) == "a text must have at least one token, but got '': give it a word or two."
 
 

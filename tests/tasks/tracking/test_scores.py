@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from neuropil.data.films.dataset import Films
-from neuropil.tasks.tracking.scores import extrapolated, distances, frames_hidden, score_tracks
+from neuropil.tasks.tracking.scores import distances, extrapolated, frames_hidden, score_tracks
 
 
 def films(positions: torch.Tensor, hidden: list[int], lengths: list[int]) -> Films:

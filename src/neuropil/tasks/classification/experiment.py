@@ -1,7 +1,7 @@
 """Classification of pictures or table rows; regression, where the targets are numbers."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -27,6 +27,7 @@ class ObjectiveConfig(Config):
     l1: float = option(0.0, "weight of the L1 penalty on weight matrices, which makes them sparse", low=0)
 
 
+@runtime_checkable
 class Standardized(Protocol):
     """A model that standardises its inputs and, for regression, its targets."""
 
@@ -37,6 +38,7 @@ class Standardized(Protocol):
 M = TypeVar("M", bound=Standardized)
 
 
+@runtime_checkable
 class ExampleOptions(Protocol):
     @property
     def augment(self) -> Augment: ...

@@ -1,6 +1,6 @@
 """How classifiers and regressors are scored, and the baselines that they must beat: the simplest things that learn from the same examples."""
 
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from neuropil.tasks.experiment import Result
 LARGEST = 10_000
 
 
+@runtime_checkable
 class Regressor(Protocol):
     """What a model must have to learn numbers: the mean and standard deviation of its targets, fitted before training."""
 
