@@ -247,6 +247,7 @@ HOUSE = (
         "config": "an option is one line of a frozen configuration",
         "files": "written whole or not at all",
         "randomness": "numbers that depend on a key",
+        "metrics": "name, direction and format of each",
         "protocols": "what a learner, a phase and a batch are",
     },
     {
@@ -262,16 +263,16 @@ HOUSE = (
         "pretrained": "weights of others, both ways",
         "inspection": "views of its inside, and their pictures",
     },
-    {
-        "recipes": "complete runs: data + model + training + evaluation + report; the only place where choices are combined"
-    },
-    {"cli": "words to recipe to run", "lab": "the same in a web page"},
+    {"tasks": "what goes in and what comes out: experiment, predictor, scores and report of each task, over one base"},
+    {"recipes": "one file for each system: model × task × defaults; the only place where choices are combined"},
+    {"runs": "the life of a run folder: start, resume, load, open, compare, prune"},
+    {"cli": "words to runs", "lab": "the same in a web page", "server": "the same by requests"},
 )
-PLANNED = frozenset(("adversarial", "lab"))
+PLANNED = frozenset(("adversarial", "lab", "server"))
 
 
 def house() -> str:
-    """Six rows of rooms, and between them the arrows of allowed imports."""
+    """Eight rows of rooms, and between them the arrows of allowed imports."""
     width, left, gap = 940, 24, 30
     drawn = [
         f'\n<text x="{left}" y="32" font-size="13" fill="{MUTED}">A room may import from every row above its own.</text>'
@@ -279,14 +280,14 @@ def house() -> str:
     top = 48
     for row, rooms in enumerate(HOUSE):
         room_width = (width - 2 * left + 12) / len(rooms) - 12
-        told = {
+        wrapped = {
             name: textwrap.wrap(words + (" (planned)" if name in PLANNED else ""), int(room_width / 7.4))
             for name, words in rooms.items()
         }
-        height = 36 + 15 * max(map(len, told.values()))
+        height = 36 + 15 * max(map(len, wrapped.values()))
         if row:
             drawn.append(_arrow(width / 2, top - 5, top - gap + 5))
-        for place, (name, lines) in enumerate(told.items()):
+        for place, (name, lines) in enumerate(wrapped.items()):
             drawn.append(_room(left + place * (room_width + 12), top, room_width, height, name, lines))
         top += height + gap
     return svg_file(width, top - gap + left, "\n".join(drawn) + "\n")
