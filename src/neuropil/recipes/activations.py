@@ -18,7 +18,8 @@ from neuropil.data.augmentation import Augment
 from neuropil.data.examples.dataset import Examples, Splits
 from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
-from neuropil.inspection import pictures
+from neuropil.inspection.pictures.functions import activation_curves, softmax_bars
+from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.models.mlp import MLP
 from neuropil.parts.activations import ACTIVATIONS, Activation, ActivationName, argmax, derivative, softmax
@@ -123,7 +124,7 @@ def _shapes_section() -> Section:
         "Each activation and its slope",
         [
             Text(words),
-            Picture.of(pictures.activation_curves(curves), alt="each activation with its derivative"),
+            Picture.of(activation_curves(curves), alt="each activation with its derivative"),
             Table(header, rows, caption),
         ],
     )
@@ -168,7 +169,7 @@ def _layer_section(model: MLP, test: Examples) -> Section:
         blocks.append(Gallery([_thumbnail(test, doubtful)]))
     blocks += [
         Table(["class", *names], [["logit z", *(f"{logit:.2f}" for logit in z[shown].tolist())]]),
-        Picture.of(pictures.softening(names, outputs), alt="softmax of these logits at three temperatures, and argmax"),
+        Picture.of(softmax_bars(names, outputs), alt="softmax of these logits at three temperatures, and argmax"),
         _slope_table(z, shown, names),
     ]
     return Section("Softmax and argmax", blocks)
@@ -205,7 +206,7 @@ def _learning_section(
         [
             Text(words),
             Picture.of(
-                pictures.learning_curves(histories, "loss"), alt="validation loss of each network against the epoch"
+                learning_curves(histories, "loss"), alt="validation loss of each network against the epoch"
             ),
         ],
     )

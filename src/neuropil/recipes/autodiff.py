@@ -21,7 +21,7 @@ from neuropil.autodiff.modules import Module
 from neuropil.config import Config, option
 from neuropil.data.examples.dataset import Examples, Splits
 from neuropil.data.examples.files import DataConfig, prepare
-from neuropil.inspection import pictures
+from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.page import Html, Picture, Section, Table, Text
 from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.recipe import Recipe, Result
@@ -209,7 +209,7 @@ def _training_section(
         for name, network in trained.items()
     ]
     figure = Picture.of(
-        pictures.learning_curves(histories, "accuracy"),
+        learning_curves(histories, "accuracy"),
         alt="validation accuracy of the four networks against the epoch",
     )
     return Section(

@@ -25,7 +25,9 @@ from torch.nn import functional as F
 from neuropil.config import Config, option
 from neuropil.data.examples.dataset import Schema, Splits
 from neuropil.data.examples.files import DataConfig
-from neuropil.inspection import pictures
+from neuropil.inspection.pictures.functions import loss_curves
+from neuropil.inspection.pictures.training import learning_curves
+from neuropil.inspection.pictures.weights import weight_grid, weight_histograms
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.models.mlp import MLP
 from neuropil.parts.losses import (
@@ -210,7 +212,7 @@ def _slopes_section() -> Section:
     )
     header = ["gradient by z at", *(f"z = {place:g}".replace("-", "−") for place in places.tolist())]
     figure = Picture.of(
-        pictures.loss_curves(curves), alt="three losses and their gradients against the logit, for target 1"
+        loss_curves(curves), alt="three losses and their gradients against the logit, for target 1"
     )
     return Section("How each loss pulls on a logit", [Text(words), figure, Table(header, rows)])
 
@@ -232,7 +234,7 @@ def _practice_section(histories: Mapping[str, Sequence[Row]]) -> Section:
         f"with {reached}."
     )
     figure = Picture.of(
-        pictures.learning_curves(histories, "accuracy"), alt="validation accuracy with each loss against the epoch"
+        learning_curves(histories, "accuracy"), alt="validation accuracy with each loss against the epoch"
     )
     return Section("What that does in practice", [Text(words), figure])
 
@@ -311,7 +313,7 @@ def _penalties_section(
     blocks: list[Block] = [
         Text(words),
         Picture.of(
-            pictures.weight_spread(weights),
+            weight_histograms(weights),
             alt="histogram of the weights without a penalty, with L1 and with Frobenius",
         ),
         Table(["trained with", "test accuracy", f"|w| < {NEAR_ZERO:g}", "Σ |w|", "‖W‖"], rows),
@@ -319,7 +321,7 @@ def _penalties_section(
     schema = splits.train.schema
     if schema.kind == "image":
         for name, learner in shown.items():
-            grid = pictures.weight_grid(_strongest_units(learner.model, schema))
+            grid = weight_grid(_strongest_units(learner.model, schema))
             blocks.append(
                 Picture.of(grid, alt=f"incoming weights of 12 units, {name}", caption=f"The 12 strongest units, {name}")
             )

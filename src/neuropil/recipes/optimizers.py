@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from neuropil.config import Config, option
-from neuropil.inspection import pictures
+from neuropil.inspection.pictures.training import optimizer_paths
 from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.randomness import seeded
 from neuropil.tasks.recipe import Recipe, Result
@@ -222,7 +222,7 @@ def _race_section(surface: Surface, options: OptimizersOptions, best: Mapping[st
     points = torch.from_numpy(np.stack(np.meshgrid(x, y), axis=-1))  # row column weight
     losses = torch.func.vmap(torch.func.vmap(lambda w: surface.loss(w[None], None)))(points)
     heights = (losses - surface.loss(_row(surface.minimum), None)).numpy()
-    figure = pictures.race(
+    figure = optimizer_paths(
         x,
         y,
         heights,

@@ -29,7 +29,7 @@ from neuropil.data.examples.dataset import Examples, Splits
 from neuropil.data.examples.files import DataConfig
 from neuropil.data.splits import choose
 from neuropil.errors import InputError
-from neuropil.inspection import pictures
+from neuropil.inspection.pictures.training import regularization_curves
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.parts.objectives import Classification, Regression
 from neuropil.protocols import Batch, Phase
@@ -296,7 +296,7 @@ def _curves_section(outcomes: Mapping[str, Outcome], options: OverfittingOptions
         "distance between the two is what it has learned by heart. Each panel shows one cure, with the patient's validation loss in "
         "grey behind it; the ring marks the lowest validation loss."
     )
-    figure = pictures.cures({name: _both_curves(outcome.history) for name, outcome in outcomes.items()})
+    figure = regularization_curves({name: _both_curves(outcome.history) for name, outcome in outcomes.items()})
     return Section(
         "The patient and its cures",
         [Text(words), Picture.of(figure, alt="training and validation loss under each cure")],

@@ -20,8 +20,8 @@ from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.dataset import Examples, Splits
 from neuropil.data.examples.files import DataConfig
-from neuropil.inspection.pictures.attention import position_encodings, position_likeness, position_maps
-from neuropil.inspection.pictures.comparisons import learning_curves
+from neuropil.inspection.pictures.positions import position_encodings, position_maps, position_similarity
+from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.page import Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.models.attention import PatchAttention, PatchAttentionConfig
 from neuropil.parts.objectives import Classification
@@ -165,7 +165,7 @@ def _encodings_section(options: PositionsOptions) -> Section:
             Picture.of(position_encodings(encodings), alt="sinusoidal encodings, a row for each position"),
             Text(likeness),
             Picture.of(
-                position_likeness(far, {f"d = {width}": likeness_by_distance(FARTHEST, width) for width in widths}),
+                position_similarity(far, {f"d = {width}": likeness_by_distance(FARTHEST, width) for width in widths}),
                 alt="inner products of the encodings of all pairs of positions, and by distance",
             ),
         ],

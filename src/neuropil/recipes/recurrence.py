@@ -22,9 +22,10 @@ from neuropil.data.corpus.streams import TextStreams
 from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.errors import DivergedError
-from neuropil.inspection import pictures
 from neuropil.inspection.gradients import TimeProfile, diagnose, profile_time
+from neuropil.inspection.pictures.gradients import gradient_through_time
 from neuropil.inspection.pictures.style import power_of_ten
+from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.models.recurrent import CELLS, CellName, SequenceConfig
 from neuropil.models.recurrent import Sequence as SequenceModel
@@ -232,7 +233,7 @@ def distance_section(profiles: Mapping[str, TimeProfile], options: RecurrenceOpt
         "what to keep, they have to learn."
     )
     shown = {name: profile for name, profile in profiles.items() if "begins" not in name}
-    figure = Picture.of(pictures.gradient_through_time(shown), alt="gradient norm of each cell by distance in time")
+    figure = Picture.of(gradient_through_time(shown), alt="gradient norm of each cell by distance in time")
     rows = [
         [name, f"{profile.norms[-1] / profile.norms[0]:.2g}", " ".join(diagnose(profile))]
         for name, profile in profiles.items()
@@ -308,7 +309,7 @@ def clipping_section(outcomes: Mapping[str, Outcome], options: RecurrenceOptions
         for name, outcome in outcomes.items()
     ]
     figure = Picture.of(
-        pictures.learning_curves(histories, "loss"), alt="loss with and without clipping against the pass over the text"
+        learning_curves(histories, "loss"), alt="loss with and without clipping against the pass over the text"
     )
     return Section(
         "Clipping", [Text(words), figure, Table(["network", "first gradient", "test loss", "training"], rows)]

@@ -21,7 +21,7 @@ from torch import Tensor
 from neuropil.config import Config, option
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.errors import InputError
-from neuropil.inspection import pictures
+from neuropil.inspection.pictures.functions import approximation
 from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.models.universal_approximation import (
     UniversalApproximator,
@@ -134,7 +134,7 @@ def _picture_section(
         pieces = net.pieces(x) * heights
         followed = net(x)
     shown = torch.linspace(0, len(heights) - 1, min(SHOWN_PIECES, len(heights))).round().long()
-    figure = pictures.approximation(
+    figure = approximation(
         x,
         finite_values(function, x),
         followed,

@@ -23,8 +23,9 @@ from neuropil.config import Config, option
 from neuropil.data.examples.dataset import Examples, Splits
 from neuropil.data.examples.files import DataConfig
 from neuropil.errors import DivergedError
-from neuropil.inspection import pictures
 from neuropil.inspection.gradients import GradientProfile, TimeProfile, diagnose, profile_gradients, profile_time
+from neuropil.inspection.pictures.gradients import gradient_flow, gradient_through_time
+from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.models.mlp import MLP
 from neuropil.parts.objectives import Classification
@@ -182,7 +183,7 @@ def _depth_section(options: VanishingGradientsOptions, outcomes: Mapping[str, Ou
         "and residual layers each hold it level. First weights that are too large send it the other way, up."
     )
     shown = {name: outcome.profile for name, outcome in outcomes.items() if name != "the same, clipped"}
-    figure = pictures.gradient_flow(shown, bound=STEEPEST_LOGISTIC)
+    figure = gradient_flow(shown, bound=STEEPEST_LOGISTIC)
     return Section(
         "The gradient at each layer",
         [Text(words), Picture.of(figure, alt="gradient norm of each layer of each network")],
@@ -222,7 +223,7 @@ def _training_section(options: VanishingGradientsOptions, outcomes: Mapping[str,
         [
             Text(words),
             Picture.of(
-                pictures.learning_curves(histories, "accuracy"),
+                learning_curves(histories, "accuracy"),
                 alt="validation accuracy of each network against the epoch",
             ),
             Table(["network", "gradient kept", "train accuracy", "test accuracy", "training"], rows),
@@ -247,7 +248,7 @@ def _time_section(options: VanishingGradientsOptions, train: Examples, seed: int
     )
     rows = [[name, " ".join(diagnose(profile))] for name, profile in networks.items()]
     figure = Picture.of(
-        pictures.gradient_through_time(profiles | networks), alt="gradient norm against steps back in time"
+        gradient_through_time(profiles | networks), alt="gradient norm against steps back in time"
     )
     return Section("Back through time", [Text(words), figure, Table(["network", "what its gradient says"], rows)])
 

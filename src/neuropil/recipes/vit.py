@@ -16,7 +16,7 @@ from neuropil.data.examples.dataset import Examples, Schema, Splits
 from neuropil.data.examples.files import DataConfig, format_of, prepare
 from neuropil.data.patch_sizes import choose_patch, filled_shape, resized_examples, usual_patch
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.rollout import head_looks, rollouts
+from neuropil.inspection.pictures.images import head_overlays, rollout_overlays
 from neuropil.inspection.report.page import Picture, Section, Text
 from neuropil.inspection.rollout import PatchLooks, patch_looks
 from neuropil.models.vit import ViT, ViTConfig
@@ -125,8 +125,8 @@ def looking_section(model: ViT, test: Examples) -> Section:
     looks = looks_of(model, shown.inputs)
     images = [pixels(shown, index) for index in range(len(shown))]
     titles = [shown.schema.classes[int(target)] for target in shown.targets]
-    rolled = rollouts(images, looks.rollout, titles)
-    first = head_looks(images[0], {name: weights[0] for name, weights in looks.heads.items()})
+    rolled = rollout_overlays(images, looks.rollout, titles)
+    first = head_overlays(images[0], {name: weights[0] for name, weights in looks.heads.items()})
     rows, columns = looks.rollout.shape[1:]
     side = model.config.patch
     words = (

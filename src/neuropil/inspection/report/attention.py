@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from neuropil.data.tokenizers.published import AnyTokenizer, PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.logit_lens import Lens, logit_lens
-from neuropil.inspection.pictures.logit_lens import logit_lens as draw_lens
+from neuropil.inspection.pictures.texts import logit_lens as draw_lens
 from neuropil.inspection.recording import record
 from neuropil.inspection.report.alignment import Alignment, AttentionMap, shown
 from neuropil.inspection.report.page import Html, Picture, Section, Table, Text

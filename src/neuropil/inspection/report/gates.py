@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from neuropil.inspection import pictures
 from neuropil.inspection.gates import GATES_BETWEEN_0_AND_1, Passage, Tie, record_gates
+from neuropil.inspection.pictures.texts import gate_maps
 from neuropil.inspection.report.coloured_text import coloured_text
 from neuropil.inspection.report.page import Block, Html, Picture, Section, Table, Text
 
@@ -70,7 +70,7 @@ def gate_picture(watched: Watched, tied: Sequence[Tie]) -> Picture:
     rows = {gate: _rows(gate, values, tied) for gate, values in gates.items()}
     caption = "Units by number, after what they are tied to. A gate is dark where it is open; candidates and states are blue below zero."
     return Picture.of(
-        pictures.gate_maps(gates, tokens, rows),
+        gate_maps(gates, tokens, rows),
         alt="gates of a recurrent cell over the tokens of a text",
         caption=caption,
     )

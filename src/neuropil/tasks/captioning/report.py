@@ -8,7 +8,7 @@ from einops import rearrange
 from jaxtyping import UInt8
 
 from neuropil.data.captions.dataset import CaptionedPictures
-from neuropil.inspection.pictures.captions import caption_looks
+from neuropil.inspection.pictures.images import caption_overlays
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.tasks.captioning.scores import words
 from neuropil.tasks.classification.report import learning_section, model_section
@@ -68,7 +68,7 @@ def looking_section(experiment: "Captioning") -> Section:
     if not chosen:
         return Section("Where it looks", [Text("No caption has a word.")])
     looks = experiment.writer.looks(test.pictures[chosen], [said[index] for index in chosen])
-    figure = caption_looks(
+    figure = caption_overlays(
         [pixels(test, index) for index in chosen],
         [each[:MOST_DRAWN] for _, each in looks],
         [named[:MOST_DRAWN] for named, _ in looks],

@@ -10,7 +10,10 @@ from torch import Tensor, nn
 
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.dataset import Examples, Splits
-from neuropil.inspection import mistakes, pictures
+from neuropil.inspection import mistakes
+from neuropil.inspection.pictures.predictions import confusion_matrix, predicted_against_actual
+from neuropil.inspection.pictures.training import learning_curve
+from neuropil.inspection.pictures.weights import weight_grid
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.inspection.summary import parameter_table
 from neuropil.parts.parameters import ParameterRow, count_parameters
@@ -23,7 +26,7 @@ MOST_IN_MATRIX = 40
 
 
 def learning_section(history: Sequence[Row], training: TrainingConfig) -> Section:
-    curve = Picture.of(pictures.learning_curve(history), alt="loss and metrics against training steps")
+    curve = Picture.of(learning_curve(history), alt="loss and metrics against training steps")
     seconds = max((row["seconds"] for row in history), default=0.0)
     words = f"Training took {seconds:,.1f} seconds."
     if any(row["kind"] == "validation" for row in history):
@@ -39,14 +42,14 @@ def learning_section(history: Sequence[Row], training: TrainingConfig) -> Sectio
 def mistakes_section(test: Examples, scores: Float[Tensor, "example output"]) -> Section:
     classes = test.schema.classes
     if not classes:
-        figure = pictures.predicted_against_actual(scores[:, 0].numpy(), test.targets[:, 0].numpy())
+        figure = predicted_against_actual(scores[:, 0].numpy(), test.targets[:, 0].numpy())
         return Section(
             "Where it errs",
             [Picture.of(figure, alt="predicted against actual values of the test part, and the residuals")],
         )
     counts = mistakes.confusion_counts(scores.argmax(-1), test.targets, len(classes))
     blocks: list[Block] = [
-        Picture.of(pictures.confusion_matrix(counts, classes), alt="confusion matrix of the test part")
+        Picture.of(confusion_matrix(counts, classes), alt="confusion matrix of the test part")
     ]
     worst = mistakes.worst_mistakes(scores, test.targets, WORST).tolist()
     if not worst:
@@ -73,7 +76,7 @@ def inside_section(model: nn.Module, test: Examples) -> Section:
         rows = [[name, float(value)] for name, value in zip(_feature_names(test), strength.tolist(), strict=True)]
         rows.sort(key=lambda row: -float(row[1]))
         return Section("What is inside", [Table(["feature", "mean |weight| in the first layer"], rows[:40])])
-    figure = pictures.weight_grid(images[:48].numpy())
+    figure = weight_grid(images[:48].numpy())
     return Section(
         "What is inside",
         [Text(f"Each square is {what}: blue pulls down, red pushes up."), Picture.of(figure, alt=what)],

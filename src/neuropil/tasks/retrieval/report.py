@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Bool, UInt8
 from torch import Tensor
 
-from neuropil.inspection.pictures.rollout import rollouts
-from neuropil.inspection.pictures.similarity import similarity_matrix
+from neuropil.inspection.pictures.images import rollout_overlays, similarity_matrix
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.inspection.rollout import patch_looks
 from neuropil.models.clip import SHARPEST
@@ -107,7 +106,7 @@ def looking_section(experiment: "PictureMatching") -> Section:
     shown = spread(range(len(test)), LOOKED_AT)
     experiment.model.eval()
     looks = patch_looks(experiment.model, test.pictures[list(shown)].to(experiment.device))
-    figure = rollouts(
+    figure = rollout_overlays(
         [pixels(test, index) for index in shown], looks.rollout, [test.captions[index][0] for index in shown], columns=3
     )
     words = "By roll-out: the brighter a patch is lit, the more of it can have reached the vector that stands for the picture."

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from neuropil.inspection import mistakes, pictures
+from neuropil.inspection import mistakes
+from neuropil.inspection.pictures.predictions import confusion_matrix
 from neuropil.inspection.report.page import Block, Html, Picture, Section, Table, Text
 from neuropil.inspection.report.tagged_text import TaggedText, tagged_texts
 from neuropil.tasks.classification.report import MOST_IN_MATRIX, learning_section, model_section
@@ -73,7 +74,7 @@ def mistakes_section(experiment: "TextTagging") -> Section:
     counts = count_tags(experiment.test_tags, test.tags, tags)
     names = [*tags, "not met in training"][: len(counts)]
     blocks: list[Block] = [
-        Picture.of(pictures.confusion_matrix(counts, names), alt="confusion matrix of the tags of the test part")
+        Picture.of(confusion_matrix(counts, names), alt="confusion matrix of the tags of the test part")
     ]
     if len(names) > MOST_IN_MATRIX:
         blocks.append(mistakes.confused_pairs(counts, names, WORST))

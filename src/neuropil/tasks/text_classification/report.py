@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from neuropil.inspection import mistakes, pictures
-from neuropil.inspection.pictures.texts import Development
+from neuropil.inspection import mistakes
+from neuropil.inspection.pictures.predictions import confusion_matrix
+from neuropil.inspection.pictures.texts import Development, accuracy_by_length, class_by_word
 from neuropil.inspection.report.coloured_text import coloured_text
 from neuropil.inspection.report.page import Block, Html, Picture, Section, Table, Text
 from neuropil.protocols import UNKNOWN
@@ -42,12 +43,12 @@ def mistakes_section(experiment: "TextClassification") -> Section:
     test, scores = experiment.splits.test, experiment.test_scores
     counts = mistakes.confusion_counts(scores.argmax(-1), test.targets, len(test.classes))
     blocks: list[Block] = [
-        Picture.of(pictures.confusion_matrix(counts, test.classes), alt="confusion matrix of the test part")
+        Picture.of(confusion_matrix(counts, test.classes), alt="confusion matrix of the test part")
     ]
     if len(test.classes) > MOST_IN_MATRIX:
         blocks.append(mistakes.confused_pairs(counts, test.classes, WORST))
     blocks.append(mistakes.per_class_table(counts, test.classes))
-    figure = pictures.accuracy_by_length(experiment.encoded["test"].inputs.lengths, scores.argmax(-1) == test.targets)
+    figure = accuracy_by_length(experiment.encoded["test"].inputs.lengths, scores.argmax(-1) == test.targets)
     caption = (
         "Right answers among test texts of like length; the bars hold what chance may add or take, 19 times out of 20."
     )
@@ -108,7 +109,7 @@ def reading_section(experiment: "TextClassification") -> Section:
             Development(f"in the data: {test.classes[int(test.targets[index])]}", tokens, probabilities)
         )
     words = "What it thinks of a text that it has not seen, after each of its tokens: as if the text ended there."
-    figure = pictures.class_by_word(developments, test.classes)
+    figure = class_by_word(developments, test.classes)
     return Section(
         "How it comes to an answer",
         [Text(words), Picture.of(figure, alt="probabilities of classes after each word of a text")],

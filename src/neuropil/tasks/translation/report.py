@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from neuropil.inspection import pictures
+from neuropil.inspection.pictures.texts import attention_matrix
 from neuropil.inspection.recording import attention_modules
 from neuropil.inspection.report.page import Block, Html, Picture, Section, Table, Text
 from neuropil.tasks.classification.report import learning_section, model_section
@@ -100,7 +100,7 @@ def looking_section(experiment: "Translating") -> Section:
     ]
     if short:
         last = short[-1].maps[-1]
-        figure = pictures.token_weights(torch.as_tensor(last.weights).mean(0), last.queries, last.keys)
+        figure = attention_matrix(torch.as_tensor(last.weights).mean(0), last.queries, last.keys)
         caption = f"{short[-1].title}: the mean over the heads of {last.name}."
         blocks.insert(
             0, Picture.of(figure, alt="which tokens of the source each token of the output looked at", caption=caption)
