@@ -18,8 +18,7 @@ from neuropil.recipes.losses import (
     build,
     squared_error_of_shares,
 )
-from neuropil.tasks.study import Study
-from neuropil.tasks.trial import new_mlp
+from neuropil.tasks.study import Study, new_mlp
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.parts.objectives import Classification
 from neuropil.recipes.overfitting import BothParts, MeasuredOnBoth, OverfittingOptions, build, cures, mislabel
-from neuropil.tasks.study import Study
-from neuropil.tasks.trial import new_mlp, prepare_parts, score
+from neuropil.tasks.study import Study, new_mlp, prepare_parts, score
 from neuropil.training.evaluation import evaluate
 from real_data import diabetes
 

@@ -27,8 +27,7 @@ from neuropil.parts.objectives import Classification
 from neuropil.tasks.classification.report import pixels
 from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.recipe import Recipe, Result
-from neuropil.tasks.study import Findings, Study
-from neuropil.tasks.trial import in_order, new_mlp, prepare_classes, score, shuffled, train_trial
+from neuropil.tasks.study import Findings, Study, in_order, new_mlp, prepare_classes, score, shuffled, train_trial
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display

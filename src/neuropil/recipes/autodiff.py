@@ -25,8 +25,7 @@ from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.page import Html, Picture, Section, Table, Text
 from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.recipe import Recipe, Result
-from neuropil.tasks.study import Findings, Study
-from neuropil.tasks.trial import alone
+from neuropil.tasks.study import Findings, Study, alone
 from neuropil.training.history import Row
 from neuropil.training.progress import Display
 

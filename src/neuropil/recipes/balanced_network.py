@@ -19,8 +19,7 @@ from neuropil.inspection.spike_statistics import SpikeTrains, oscillation, popul
 from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balanced_network, stationary_rate
 from neuropil.models.spiking.network import Simulator
 from neuropil.tasks.recipe import Recipe, Result
-from neuropil.tasks.recordings import SPIKES, write_arrays
-from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.study import SPIKES, Findings, Study, write_arrays
 from neuropil.training.progress import Display
 
 FIRST = "AI"

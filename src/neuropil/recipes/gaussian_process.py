@@ -42,8 +42,7 @@ from neuropil.parts.losses import squared_error
 from neuropil.protocols import Batch, Phase
 from neuropil.randomness import seeded
 from neuropil.tasks.recipe import Recipe, Result
-from neuropil.tasks.study import Findings, Study
-from neuropil.tasks.trial import alone, train_trial
+from neuropil.tasks.study import Findings, Study, alone, train_trial
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 

@@ -34,8 +34,7 @@ from neuropil.models.hodgkin_huxley import (
     time_constants,
 )
 from neuropil.tasks.recipe import Recipe, Result
-from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
-from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
 from neuropil.training.progress import Display
 
 PULSE, PULSE_AT, ANSWER = 1.0, 2.0, 25.0

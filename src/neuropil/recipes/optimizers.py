@@ -26,8 +26,7 @@ from neuropil.inspection.pictures.training import optimizer_paths
 from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.randomness import seeded
 from neuropil.tasks.recipe import Recipe, Result
-from neuropil.tasks.study import Findings, Study
-from neuropil.tasks.trial import alone
+from neuropil.tasks.study import Findings, Study, alone
 from neuropil.training.optimizers import OptimizerName, build_optimizer
 from neuropil.training.progress import Display
 

@@ -38,8 +38,7 @@ from neuropil.tasks.classification.experiment import ObjectiveConfig, learner_fo
 from neuropil.tasks.classification.report import pixels
 from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.recipe import Recipe, Result
-from neuropil.tasks.study import Findings, Study
-from neuropil.tasks.trial import in_order, new_mlp, prepare_parts, score, shuffled, train_trial
+from neuropil.tasks.study import Findings, Study, in_order, new_mlp, prepare_parts, score, shuffled, train_trial
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display

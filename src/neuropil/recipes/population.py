@@ -33,8 +33,7 @@ from neuropil.models.population import (
 from neuropil.parts.expression import Expression
 from neuropil.randomness import mix
 from neuropil.tasks.recipe import Recipe, Result
-from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
-from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
 from neuropil.training.progress import Display
 
 SIZES = (10, 20, 40, 80, 160, 320, 640)

@@ -35,8 +35,7 @@ from neuropil.parts.parameters import count_parameters
 from neuropil.parts.recurrence import WAYS, Cell, Way, choose
 from neuropil.randomness import initialised, seeded
 from neuropil.tasks.recipe import Recipe, Result
-from neuropil.tasks.study import Findings, Study
-from neuropil.tasks.trial import alone, train_trial
+from neuropil.tasks.study import Findings, Study, alone, train_trial
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig

@@ -32,8 +32,7 @@ from neuropil.models.universal_approximation import (
 from neuropil.parts.expression import Expression
 from neuropil.tasks.classification.experiment import ObjectiveConfig, learner_for
 from neuropil.tasks.recipe import Recipe, Result
-from neuropil.tasks.study import Findings, Study
-from neuropil.tasks.trial import new_mlp, shuffled, train_trial
+from neuropil.tasks.study import Findings, Study, new_mlp, shuffled, train_trial
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 

@@ -79,7 +79,7 @@ class Picture:
     caption: str = ""
 
     @classmethod
-    def of(cls, figure: "matplotlib.figure.Figure", *, alt: str, caption: str = "") -> Self:
+    def of(cls, figure: "matplotlib.figure.Figure", alt: str, caption: str = "") -> Self:
         return cls(figure_svg(figure), alt, caption)
 
 
@@ -119,12 +119,21 @@ class Section:
     title: str
     blocks: Sequence[Block]
 
+    @classmethod
+    def of(cls, title: str, words: str, *blocks: Block) -> Self:
+        """A text, then what it speaks of."""
+        return cls(title, [Text(words), *blocks])
+
 
 @dataclass(frozen=True)
 class Report:
     title: str
     summary: str
     sections: Sequence[Section]
+
+
+def percent(share: float, decimals: int = 1) -> str:
+    return f"{100 * share:.{decimals}f} %"
 
 
 def write_report(path: Path, report: Report) -> None:
