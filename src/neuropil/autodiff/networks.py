@@ -14,7 +14,7 @@ Labels = Integer[np.ndarray, " batch"]
 Logits = Float[Var, "batch classes"]
 
 
-class MLP(Module):
+class ImageMLP(Module):
     """All pixels at once, through one hidden layer."""
 
     def __init__(self, height: int, width: int, classes: int, rng: np.random.Generator, hidden: int = 64):
@@ -26,7 +26,7 @@ class MLP(Module):
         return self.output(ops.relu(self.hidden(x)))
 
 
-class CNN(Module):
+class ImageCNN(Module):
     """Two stages of 3 × 3 kernels, each halving the picture; then a linear reading."""
 
     def __init__(self, height: int, width: int, classes: int, rng: np.random.Generator, channels: int = 12):
@@ -41,7 +41,7 @@ class CNN(Module):
         return self.output(x.reshape((len(images), -1)))
 
 
-class RNN(Module):
+class RowRNN(Module):
     """The picture as a sequence of its rows; the last state is read."""
 
     def __init__(self, height: int, width: int, classes: int, rng: np.random.Generator, units: int = 64):
@@ -57,7 +57,7 @@ class RNN(Module):
         return self.output(state)
 
 
-class Attention(Module):
+class RowAttention(Module):
     """The picture's rows look at one another through one attention head; the strongest of what they find is read."""
 
     def __init__(self, height: int, width: int, classes: int, rng: np.random.Generator, units: int = 32):
