@@ -10,7 +10,7 @@ import pytest
 from neuropil.autodiff import Graph, Var, graph, group, ops
 from neuropil.autodiff.expression import VISIBLE
 from neuropil.autodiff.graphviz import dot_is_installed
-from neuropil.autodiff.modules import Linear, Module, RNNCell
+from neuropil.autodiff.modules import LinearLayer, Module, RNNCell
 from neuropil.autodiff.networks import ImageCNN, ImageMLP, RowAttention, RowRNN
 from neuropil.errors import InputError
 
@@ -34,7 +34,7 @@ def loss_of(network: Callable[..., Module]) -> Var:
 class Deep(Module):
     def __init__(self, num_layers: int):
         rng = np.random.default_rng(0)
-        self.layers = [Linear(4, 4, rng) for _ in range(num_layers)]
+        self.layers = [LinearLayer(4, 4, rng) for _ in range(num_layers)]
 
     def forward(self, x: Var) -> Var:
         for layer in self.layers:

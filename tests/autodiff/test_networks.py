@@ -52,7 +52,7 @@ def test_every_parameter_gets_a_gradient(network: Callable[..., Module]):
     loss.backward()
     silent = [name for name, var in model.parameters().items() if np.abs(var.grad).max() < 1e-12]
     assert silent == (
-        [] if network is not Attention else ["head.key.bias"]
+        [] if network is not RowAttention else ["head.key.bias"]
     )  # it shifts all scores of a query, and softmax forgets that
     assert set(model.parameters().values()) == {
         var for var in graph(loss).vars if var.creator is None and not var.constant

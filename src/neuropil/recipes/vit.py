@@ -18,7 +18,7 @@ from neuropil.data.patch_sizes import choose_patch, filled_shape, resized_exampl
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.images import head_overlays, rollout_overlays
 from neuropil.inspection.report.page import Picture, Section, Text
-from neuropil.inspection.rollout import PatchLooks, patch_looks
+from neuropil.inspection.rollout import PatchMaps, patch_maps
 from neuropil.models.vit import ViT, ViTConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.classification.experiment import ObjectiveConfig, Supervised, SupervisedModel
@@ -149,10 +149,10 @@ def looking_section(model: ViT, test: Examples) -> Section:
     )
 
 
-def looks_of(model: ViT, pictures: Tensor) -> PatchLooks:
+def looks_of(model: ViT, pictures: Tensor) -> PatchMaps:
     was_training = model.training
     model.eval()
-    looks = patch_looks(model, pictures.to(next(model.parameters()).device))
+    looks = patch_maps(model, pictures.to(next(model.parameters()).device))
     model.train(was_training)
     return looks
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from neuropil.inspection.pictures.images import rollout_overlays, similarity_matrix
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
-from neuropil.inspection.rollout import patch_looks
+from neuropil.inspection.rollout import patch_maps
 from neuropil.models.clip import SHARPEST
 from neuropil.tasks.captioning.report import pixels
 from neuropil.tasks.classification.report import learning_section, model_section
@@ -105,7 +105,7 @@ def looking_section(experiment: "PictureMatching") -> Section:
     test = experiment.splits.test
     shown = spread(range(len(test)), LOOKED_AT)
     experiment.model.eval()
-    looks = patch_looks(experiment.model, test.pictures[list(shown)].to(experiment.device))
+    looks = patch_maps(experiment.model, test.pictures[list(shown)].to(experiment.device))
     figure = rollout_overlays(
         [pixels(test, index) for index in shown], looks.rollout, [test.captions[index][0] for index in shown], columns=3
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from neuropil.inspection import mistakes
 from neuropil.inspection.pictures.predictions import confusion_matrix
 from neuropil.inspection.report.page import Block, Html, Picture, Section, Table, Text
-from neuropil.inspection.report.tagged_text import TaggedText, tagged_texts
+from neuropil.inspection.report.tagged_text import TaggedTokens, tagged_texts
 from neuropil.tasks.classification.report import MOST_IN_MATRIX, learning_section, model_section
 from neuropil.tasks.tagging.scores import count_tags
 from neuropil.tasks.translation.report import spread
@@ -56,7 +56,7 @@ def differ(ours: Sequence[str], theirs: Sequence[str]) -> bool:
 
 def coloured(experiment: "TextTagging", chosen: Sequence[int]) -> Html:
     test, said, tags = experiment.splits.test, experiment.test_tags, experiment.tagger.tags
-    texts = [TaggedText(test.tokens[index], said[index], test.tags[index]) for index in chosen]
+    texts = [TaggedTokens(test.tokens[index], said[index], test.tags[index]) for index in chosen]
     plain = next((tag for tag in PLAIN if tag in tags), None)
     return Html(tagged_texts(texts, tags, plain=plain, between="" if test.kind == "characters" else " "))
 
