@@ -29,7 +29,8 @@ from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig, fit
 from neuropil.training.progress import Display
 
-Variant, Outcome = TypeVar("Variant"), TypeVar("Outcome")
+Variant = TypeVar("Variant")
+Outcome = TypeVar("Outcome")
 
 SPIKES, TRACES = "spikes.npz", "traces.npz"
 """What a simulation leaves in its folder beside the report, for `numpy.load`."""

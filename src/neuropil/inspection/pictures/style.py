@@ -134,7 +134,8 @@ def draw_axes_at_zero(axes: Axes) -> None:
 
 def write_above(axes: Axes, text: str, x: float, y: float = -0.5, *, rise: float = 2.0, **style: Any) -> None:
     """A label centred over a picture that ends at y."""
-    axes.annotate(text, (x, y), (0, rise), textcoords="offset points", ha="center", **{"fontsize": 8} | style)
+    style = {"fontsize": 8, "ha": "center", "textcoords": "offset points"} | style
+    axes.annotate(text, (x, y), (0, rise), **style)
 
 
 def legend_entries(panels: Iterable[Axes]) -> tuple[list[Any], list[str]]:

@@ -84,12 +84,12 @@ def logit_lens(shares: Float[Array, "layer time"], likeliest: Sequence[Sequence[
     figure, axes = style.one_panel(0.9 + 0.36 * layers, min(WIDTH, 1.8 + CELL * time))
     image = axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto", origin="lower")
     size = 7.5 if time <= 10 else 6.5
-    for (layer, place), share in np.ndenumerate(values):
-        token = likeliest[layer][place]
-        cell = {"color": "white" if share > 0.55 else INK, "fontsize": size, "linespacing": 1.2}
-        weight = "bold" if token == likeliest[-1][place] else "normal"
-        label = f"{short(shown(token), LETTERS)}\n{100 * share:.0f} %"
-        axes.text(place, layer, label, ha="center", va="center", fontweight=weight, **cell)
+    for layer, row in enumerate(likeliest):
+        for place, token in enumerate(row):
+            share, weight = float(values[layer, place]), "bold" if token == likeliest[-1][place] else "normal"
+            cell = {"color": "white" if share > 0.55 else INK, "fontsize": size, "linespacing": 1.2}
+            label = f"{short(shown(token), LETTERS)}\n{100 * share:.0f} %"
+            axes.text(place, layer, label, ha="center", va="center", fontweight=weight, **cell)
     axes.set_xticks(range(time), [short(shown(token), LETTERS) for token in tokens])
     axes.set_yticks(range(layers), ["embedding", *(f"block {layer}" for layer in range(1, layers))])
     axes.set_xlabel("after this token")

@@ -79,7 +79,7 @@ def gates_section(experiment: "LanguageModelling", readable: Readable) -> Sectio
     """Of a recurrent model's last layer, over the beginning of the test part."""
     last = gate_report.watch(readable, experiment.held_out_text(MOST_FOR_TIES))[-1]
     tied = ties(last.gates, properties_of(last.tokens))
-    beginning = gate_report.Watched(
+    beginning = gate_report.CellActivity(
         last.name, last.tokens[:READ], {gate: values[:READ] for gate, values in last.gates.items()}
     )
     blocks = [gate_report.gate_picture(beginning, tied), *gate_report.tie_blocks(beginning, tied, len(last.tokens))]
