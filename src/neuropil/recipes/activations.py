@@ -33,7 +33,6 @@ from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.recipe import Recipe, Result
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 
 FAR = 1e4
@@ -71,15 +70,9 @@ def build(options: ActivationsOptions, seed: int) -> Study:
             return _train(name, options, splits, seed, folder)
 
         units: dict[str, ActivationName] = {f"{name} units": name for name in ACTIVATIONS}
-        trials = study.compare(
-            units, train, display, lambda trial: f"test accuracy {percent(trial.scores['accuracy'])}"
-        )
-        sections = [
-            _shapes_section(),
-            _layer_section(trials["relu units"].model, splits.test),
-            _learning_section(options, trials),
-        ]
-        return Findings(_results(trials, splits), sections)
+        trials = study.compare(units, train, display, lambda t: f"test accuracy {percent(t.scores['accuracy'])}")
+        layer = _layer_section(trials["relu units"].model, splits.test)
+        return Findings(_results(trials, splits), [_shapes_section(), layer, _learning_section(options, trials)])
 
     return Study("activations", compute, {"source": splits.train.source})
 
@@ -87,9 +80,7 @@ def build(options: ActivationsOptions, seed: int) -> Study:
 def _train(
     name: ActivationName, options: ActivationsOptions, splits: Splits, seed: int, folder: Path
 ) -> ActivationTrial:
-    config = TrainingConfig(
-        epochs=options.epochs, learning_rate=options.learning_rate, optimizer="adam", weight_decay=0.0, keep="last"
-    )
+    config = study.adam(options.epochs, options.learning_rate)
     augment = Augment(shift=0.5, rotate=10, zoom=0.1) if splits.train.schema.kind == "image" else None
     validation = study.in_order(splits.validation)
     models, histories, scores = [], [], []

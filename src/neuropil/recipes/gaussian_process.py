@@ -30,14 +30,8 @@ from neuropil.inspection.pictures import kernels as pictures
 from neuropil.inspection.pictures.kernels import BAND, Curve, Points
 from neuropil.inspection.pictures.style import minus
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Thumbnail, percent
-from neuropil.models.gaussian_process import (
-    GaussianProcess,
-    GaussianProcessConfig,
-    LearnedAttention,
-    fit_length,
-    reach_of,
-    smooth,
-)
+from neuropil.models import gaussian_process as gp
+from neuropil.models.gaussian_process import GaussianProcess, GaussianProcessConfig, LearnedAttention
 from neuropil.parts.attention import Smoothing, weigh
 from neuropil.parts.kernels import Kernel, KernelName, build_kernel
 from neuropil.parts.losses import squared_error
@@ -71,9 +65,7 @@ class GaussianProcessOptions(Config):
     test: float = option(0.2, "share of your data held out for the final score", low=0.01, high=0.9)
     line: int = option(100, "which row of the embedded photograph is read", low=0, high=426)
     kernel: KernelName = option("matern", "kernel of smoothing and of the process")
-    length: float | None = option(
-        None, "length scale of the fixed kernel; default Silverman's rule of thumb", low=1e-12
-    )
+    length: float | None = option(None, "length scale of the fixed kernel; default Silverman's rule", low=1e-12)
     period: float = option(1.0, "period of the periodic kernel, in units of x", low=1e-12)
     waves: int = option(16, "Fourier features of x in the attention", low=1, high=256)
     updates: int = option(300, "updates of the attention's projections", low=1)
@@ -115,8 +107,8 @@ class Regressors:
 
     def means(self, samples: Samples) -> dict[str, Predict]:
         return {
-            "fixed kernel": lambda x: smooth(x, samples.x, samples.y, self.fixed),
-            "length fitted": lambda x: smooth(x, samples.x, samples.y, self.fitted),
+            "fixed kernel": lambda x: gp.smooth(x, samples.x, samples.y, self.fixed),
+            "length fitted": lambda x: gp.smooth(x, samples.x, samples.y, self.fitted),
             "learned projections": self.attention,
             PROCESS: self.process,
         }
@@ -153,13 +145,13 @@ def _fit(
 ) -> Regressors:
     x, y, name, period = samples.x, samples.y, options.kernel, options.period
     fixed = build_kernel(name, options.length or rule_of_thumb(x, name), period=period)
-    fitted = build_kernel(name, fit_length(x, y, name, period=period), period=period)
+    fitted = build_kernel(name, gp.fit_length(x, y, name, period=period), period=period)
     display.update(0.1, f"smoothing: length {fitted.length:.4g} by leave-one-out")
     few = torch.randperm(len(x), generator=seeded(seed, "likelihood"))[:MOST_FOR_LIKELIHOOD].sort().values
     process = GaussianProcess(config).fit(x[few], y[few]).learn().fit(x, y)
     display.update(0.5, f"Gaussian process: length {process.length:.4g}, noise {math.sqrt(process.noise):.4g}")
     # Waves must reach the next point, or it could not be told from those further off.
-    length = max(fit_length(x, y, "gaussian"), reach_of(x, "gaussian") / len(x))
+    length = max(gp.fit_length(x, y, "gaussian"), gp.reach_of(x, "gaussian") / len(x))
     attention = LearnedAttention(x, y, length, waves=options.waves)
     training = TrainingConfig(
         updates=options.updates, learning_rate=3e-3, weight_decay=WEIGHT_DECAY, keep="last", device="cpu"
@@ -322,10 +314,8 @@ def _curves_section(models: Regressors, samples: Samples, coverage: float) -> Se
         curves[f"{name}: error {error:.3g}"] = Curve(_evaluate(predict, places))
     title, curve = curves.popitem()
     curves[title] = curve._replace(deviation=(models.process.predict(places).variance + models.process.noise).sqrt())
-    held_out, labels = (
-        Points(samples.x_test[:, 0], samples.y_test),
-        {"xlabel": samples.x_name, "ylabel": samples.y_name},
-    )
+    held_out = Points(samples.x_test[:, 0], samples.y_test)
+    labels = {"xlabel": samples.x_name, "ylabel": samples.y_name}
     figure = pictures.smoothers(places[:, 0], curves, samples.known, held_out, **labels)
     words = (
         f"Every curve is a weighted mean of the {len(samples.x):,} known points; they differ in the weights alone. The "

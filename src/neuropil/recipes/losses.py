@@ -40,7 +40,6 @@ from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.recipe import Recipe, Result
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -126,17 +125,13 @@ LOSSES: dict[str, Loss] = {
 
 def build(options: LossesOptions, seed: int) -> Study:
     splits = study.prepare_classes(options.data, seed)
-    config = TrainingConfig(
-        epochs=options.epochs, learning_rate=options.learning_rate, optimizer="adam", weight_decay=0.0, keep="last"
-    )
+    config = study.adam(options.epochs, options.learning_rate)
 
     def compute(folder: Path, display: Display) -> Findings:
         def train(name: str, objective: PenalisedLoss) -> LossTrial:
             learner = Penalised(study.new_mlp(splits.train, seed, hidden=options.hidden, dropout=0.0), objective)
-            batches, validation = (
-                study.shuffled(splits.train, config.batch_size, seed),
-                study.in_order(splits.validation),
-            )
+            batches = study.shuffled(splits.train, config.batch_size, seed)
+            validation = study.in_order(splits.validation)
             history = study.train_trial(folder, name, learner, batches, validation, config, seed=seed)
             weights = torch.cat([weight.detach().flatten() for weight in matrices(learner.model)])
             return LossTrial(learner.model, history, study.score(learner, splits.test)["accuracy"], weights)
@@ -144,8 +139,10 @@ def build(options: LossesOptions, seed: int) -> Study:
         objectives = {name: PenalisedLoss(loss) for name, loss in LOSSES.items()} | _penalties(options)
         trials = study.compare(objectives, train, display, lambda trial: f"test accuracy {percent(trial.accuracy)}")
         own, *others = [
-            Result(name, {"accuracy": trial.accuracy} | ({"near_zero_share": trial.near_zero} if penalised else {}))
-            for (name, trial), penalised in zip(trials.items(), [name not in LOSSES for name in trials], strict=True)
+            Result(
+                name, {"accuracy": trial.accuracy} | ({} if name in LOSSES else {"near_zero_share": trial.near_zero})
+            )
+            for name, trial in trials.items()
         ]
         linear, frequent = baselines(splits)
         shown = {
@@ -165,12 +162,10 @@ def build(options: LossesOptions, seed: int) -> Study:
 
 def _penalties(options: LossesOptions, strengths: Sequence[float] = STRENGTHS) -> dict[str, PenalisedLoss]:
     kinds = (("L1", losses.l1_penalty, options.l1), ("Frobenius", losses.frobenius_penalty, options.frobenius))
+    tried = [(kind, penalty, factor * strength) for kind, penalty, strength in kinds for factor in strengths]
     return {
-        f"with {kind} penalty, λ = {factor * strength:g}": PenalisedLoss(
-            categorical_cross_entropy, penalty, factor * strength
-        )
-        for kind, penalty, strength in kinds
-        for factor in strengths
+        f"with {kind} penalty, λ = {strength:g}": PenalisedLoss(categorical_cross_entropy, penalty, strength)
+        for kind, penalty, strength in tried
     }
 
 
@@ -192,9 +187,8 @@ def _gradient_section() -> Section:
     z = torch.linspace(-6, 6, 241, dtype=torch.float64)
     figure = loss_curves({name: (z, loss(z), _gradient(loss, z)) for name, loss in curves.items()})
     places = torch.tensor([-6.0, -3.0, 0.0, 3.0, 6.0], dtype=torch.float64)
-    rows = [
-        [name, *(minus(f"{slope:.4f}") for slope in _gradient(loss, places).tolist())] for name, loss in curves.items()
-    ]
+    slopes = {name: _gradient(loss, places).tolist() for name, loss in curves.items()}
+    rows = [[name, *(minus(f"{slope:.4f}") for slope in row)] for name, row in slopes.items()]
     words = (
         "The target is 1, so a large negative logit is a confident mistake. There the cross-entropies rise as a "
         "straight line with a gradient of −1, while the squared error is flat: a unit that is badly wrong hardly "
@@ -213,9 +207,7 @@ def _gradient(loss: Callable[[Tensor], Tensor], z: Float[Tensor, " point"]) -> F
 
 def _practice_section(histories: Mapping[str, Sequence[Row]]) -> Section:
     passed = {name: _first_epoch(rows, 0.9) for name, rows in histories.items()}
-    reached = ", ".join(
-        f"{name} after {epoch:g} epochs" if epoch else f"{name} never" for name, epoch in passed.items()
-    )
+    reached = ", ".join(f"{name} after {n:g} epochs" if n else f"{name} never" for name, n in passed.items())
     words = (
         "The same network from the same initial weights with each loss. While all classes still have similar "
         "probabilities, the squared error is flat; Adam, which divides a gradient by its usual size, makes up for much "
@@ -277,14 +269,8 @@ def _penalties_section(trials: Mapping[str, LossTrial], shown: Mapping[str, Loss
         "the zero of the exact minimum."
     )
     rows = [
-        [
-            name,
-            percent(trial.accuracy, 2),
-            percent(trial.near_zero),
-            f"{trial.weights.abs().sum():,.0f}",
-            f"{trial.weights.norm():.1f}",
-        ]
-        for name, trial in trials.items()
+        [name, percent(t.accuracy, 2), percent(t.near_zero), f"{t.weights.abs().sum():,.0f}", f"{t.weights.norm():.1f}"]
+        for name, t in trials.items()
     ]
     histograms = weight_histograms({name: trial.weights for name, trial in shown.items()})
     blocks: list[Block] = [

@@ -119,9 +119,8 @@ def build(options: OptimizersOptions, seed: int) -> Study:
             tried = study.compare(rules, run, display, lambda found: f"{_best(found).final:.2g} above the minimum")
         best = {name: _best(found) for name, found in tried.items()}
         sections = [_path_section(surface, options, best), _rates_section(tried), _theory_section(surface, best)]
-        return Findings(
-            [Result(name, _metrics(found)) for name, found in study.leading(best, "adam", FULL_BATCH).items()], sections
-        )
+        ordered = study.leading(best, "adam", FULL_BATCH)
+        return Findings([Result(name, _metrics(found)) for name, found in ordered.items()], sections)
 
     return Study("optimizers", compute)
 

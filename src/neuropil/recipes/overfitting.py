@@ -164,9 +164,8 @@ def build(options: OverfittingOptions, seed: int) -> Study:
     splits = study.prepare_parts(options.data, seed)
     share = _wrong_share(options, splits)
     if options.examples > len(splits.train):
-        raise InputError(
-            f"examples must be at most the {len(splits.train):,} of the training part", got=f"{options.examples:,}"
-        )
+        rule = f"examples must be at most the {len(splits.train):,} of the training part"
+        raise InputError(rule, got=f"{options.examples:,}")
     train = mislabel(splits.train, share, seed, "train")
     validation = mislabel(splits.validation, share, seed, "validation").examples
     strata = splits.train.targets if splits.train.schema.classes else torch.zeros(len(splits.train), dtype=torch.int64)
@@ -211,12 +210,9 @@ def _train(
     learner = learner_for(model, train.examples.schema, ObjectiveConfig())
     both = BothParts(train.examples, parts.validation)
     history = study.train_trial(folder, name, MeasuredOnBoth(learner), batches, both, config, seed=seed)
-    test, train_loss, validation_loss = (
-        study.score(learner, part) for part in (parts.test, train.examples, parts.validation)
-    )
-    return RegularizedTrial(
-        history, train_loss["loss"], validation_loss["loss"], test, _memorised(learner.model, train), learner.model
-    )
+    losses = [study.score(learner, part)["loss"] for part in (train.examples, parts.validation)]
+    test = study.score(learner, parts.test)
+    return RegularizedTrial(history, *losses, test, _memorised(model, train), model)
 
 
 def _memorised(model: nn.Module, train: NoisyExamples) -> float | None:
@@ -261,9 +257,8 @@ def mislabel(examples: Examples, share: float, seed: int, part: str) -> NoisyExa
 
 def _findings(trials: Mapping[str, RegularizedTrial], few: NoisyExamples, parts: Splits) -> Findings:
     """The regularised network, the baseline, then the single methods and a linear model."""
-    results = [
-        Result(name, {**trial.test, "gap": trial.gap}) for name, trial in study.leading(trials, ALL, BASELINE).items()
-    ]
+    ordered = study.leading(trials, ALL, BASELINE)
+    results = [Result(name, {**trial.test, "gap": trial.gap}) for name, trial in ordered.items()]
     linear = baselines(parts)[0]
     results.append(Result(f"{linear.name}, {len(few.examples)} examples", linear.metrics))
     sections = [_curves_section(trials, few), _table_section(trials)]

@@ -1,6 +1,6 @@
 """Back-propagation through time: by hand, how far back it reaches in each cell, and gradient clipping.
 
-    ∂L/∂h_{t−n} = (Π_k Wᵀ diag(1 − h_k²)) ∂L/∂h_t        one factor per step: like wⁿ it vanishes (w < 1) or explodes (w > 1)
+    ∂L/∂h_{t−n} = (Π_k Wᵀ diag(1 − h_k²)) ∂L/∂h_t      one factor per step: like wⁿ it vanishes (w < 1) or explodes
 
 All cells read the same text. An open gate carries the gradient on as it was; large recurrent weights make it explode,
 and clipping limits its norm.
@@ -9,6 +9,7 @@ and clipping limits its norm.
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -38,7 +39,6 @@ from neuropil.tasks.recipe import Recipe, Result
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 
 BATCH, EMBEDDING, VALIDATIONS, TIMED_ROUNDS = 16, 64, 10, 5
@@ -153,13 +153,11 @@ def compare_by_hand(text: EmbeddedText, units: int, seed: int) -> list[Differenc
     named = {"V": output.weight, "W": cell.state_weight, "U": cell.input_weight, "b": cell.bias, "c": output.bias}
     (do, *found) = torch.autograd.grad(loss, [o, *named.values()])
     by_hand = gradients_by_hand(cell, output.weight.detach(), x, do)
-    apart = {
-        name: float((getattr(by_hand, name) - theirs).abs().max()) for name, theirs in zip(named, found, strict=True)
-    }
-    return [
-        Difference(name, tuple(theirs.shape), float(theirs.norm()), apart[name])
-        for name, theirs in zip(named, found, strict=True)
-    ]
+    differences = []
+    for name, theirs in zip(named, found, strict=True):
+        largest = float((getattr(by_hand, name) - theirs).abs().max())
+        differences.append(Difference(name, tuple(theirs.shape), float(theirs.norm()), largest))
+    return differences
 
 
 def by_hand_section(differences: Sequence[Difference], options: RecurrenceOptions) -> Section:
@@ -233,15 +231,8 @@ def train_stretched(
     name: str, clip: float | None, text: EmbeddedText, options: RecurrenceOptions, seed: int, folder: Path
 ) -> ClippingTrial:
     """An RNN with large recurrent weights, on the text, by SGD."""
-    config = SequenceConfig(
-        cell="rnn",
-        units=options.units,
-        embedding=EMBEDDING,
-        tokens=text.vocabulary,
-        outputs=text.vocabulary,
-        shape="aligned",
-    )
-    model = initialised(lambda: SequenceModel(config), seed)
+    sizes = {"units": options.units, "embedding": EMBEDDING, "tokens": text.vocabulary, "outputs": text.vocabulary}
+    model = initialised(lambda: SequenceModel(SequenceConfig(cell="rnn", shape="aligned", **sizes)), seed)
     with torch.no_grad():
         model.get_parameter("reader.forwards.0.state_weight").mul_(options.stretch)
     learner = NextToken(model)
@@ -249,20 +240,9 @@ def train_stretched(
     train = TextStreams(text.train[: updates * BATCH * options.steps], BATCH, options.steps, seed=seed)
     test = TextStreams(text.test, BATCH, options.steps)
     norm = gradient_norm(model, next(train.epoch(0)))
-    training = TrainingConfig(
-        epochs=VALIDATIONS,
-        batch_size=BATCH,
-        optimizer="sgd",
-        learning_rate=options.learning_rate,
-        weight_decay=0.0,
-        schedule="constant",
-        warmup=0.0,
-        clip=clip,
-        keep="last",
-    )
-    history, diverged = study.until_divergence(
-        lambda: study.train_trial(folder, name, learner, train, test, training, seed=seed)
-    )
+    config = study.constant_rate("sgd", options.learning_rate, epochs=VALIDATIONS, batch_size=BATCH, clip=clip)
+    fit = partial(study.train_trial, folder, name, learner, train, test, config, seed=seed)
+    history, diverged = study.until_divergence(fit)
     return ClippingTrial(history, evaluate(NextToken(model), test)["loss"], norm, diverged)
 
 
@@ -273,9 +253,7 @@ def gradient_norm(model: SequenceModel, batch: Mapping[str, Tensor]) -> float:
 
 def clipping_section(trials: Mapping[str, ClippingTrial], options: RecurrenceOptions) -> Section:
     plain, clipped = trials[PLAIN], trials[CLIPPED]
-    stopped = (
-        f"was stopped by the training loop, as its loss was {plain.diverged}, and has" if plain.diverged else "ends at"
-    )
+    stopped = f"was stopped, as its loss was {plain.diverged}, with" if plain.diverged else "ends at"
     words = (
         f"The recurrent weights of this RNN are {options.stretch:g} times a rotation. Its first gradient has a norm of "
         f"{plain.first_norm:,.3g}. With a learning rate of {options.learning_rate:g} it {stopped} a test loss of "
@@ -308,9 +286,8 @@ def execution_section(options: RecurrenceOptions) -> Section:
     for name, title in TITLES.items():
         cell = new_cell(name, options.units, 0)
         chosen = choose(cell, options.steps, x.device)
-        times = [
-            f"{1e6 * seconds_of(cell, x, way) / options.steps:,.0f}" if can_run(cell, way) else "–" for way in WAYS
-        ]
+        seconds = {way: seconds_of(cell, x, way) / options.steps for way in WAYS if can_run(cell, way)}
+        times = [f"{1e6 * seconds[way]:,.0f}" if way in seconds else "–" for way in WAYS]
         rows.append([title, *times, chosen.way, chosen.reason])
     words = (
         "The same steps can be run as a loop, by PyTorch's fused kernel, or, where a state is linear in the one before "

@@ -24,12 +24,8 @@ from neuropil.errors import InputError
 from neuropil.inspection.pictures.functions import approximation
 from neuropil.inspection.pictures.style import minus
 from neuropil.inspection.report.page import Picture, Section, Table, percent
-from neuropil.models.universal_approximation import (
-    UniversalApproximator,
-    UniversalApproximatorConfig,
-    approximate,
-    finite_values,
-)
+from neuropil.models import universal_approximation as theorem
+from neuropil.models.universal_approximation import UniversalApproximator, UniversalApproximatorConfig
 from neuropil.parts.expression import Expression
 from neuropil.tasks import study
 from neuropil.tasks.classification.experiment import ObjectiveConfig, learner_for
@@ -93,7 +89,9 @@ def _trained_error(
     config = net.config
     x = torch.linspace(config.low, config.high, TRAINING_POINTS, dtype=torch.float64)
     schema = Schema(kind="table", shape=(1,), classes=())
-    examples = Examples(x.float()[:, None], finite_values(function, x).float()[:, None], schema, options.function)
+    examples = Examples(
+        x.float()[:, None], theorem.finite_values(function, x).float()[:, None], schema, options.function
+    )
     model = study.new_mlp(examples, seed, hidden=(config.units,), activation="logistic", dropout=0.0)
     learner = learner_for(model, schema, ObjectiveConfig())
     training = TrainingConfig(epochs=options.epochs, learning_rate=0.1, optimizer="adam", weight_decay=0.0)
@@ -109,7 +107,7 @@ def polynomial_error(net: UniversalApproximator, function: Expression) -> float:
     conditioned."""
     nodes = np.cos(np.pi * (np.arange(4 * net.config.units) + 0.5) / (4 * net.config.units))
     middle, half = (net.config.low + net.config.high) / 2, (net.config.high - net.config.low) / 2
-    values = finite_values(function, torch.from_numpy(middle + half * nodes)).numpy()
+    values = theorem.finite_values(function, torch.from_numpy(middle + half * nodes)).numpy()
     coefficients = np.polynomial.chebyshev.chebfit(nodes, values, net.config.units - 1)
     grid = net.grid().numpy()
     fitted = np.polynomial.chebyshev.chebval((grid - middle) / half, coefficients)
@@ -128,7 +126,9 @@ def _construction_section(
         pieces, approximated = net.pieces(x) * heights, net(x)
     shown = torch.linspace(0, len(heights) - 1, min(SHOWN_PIECES, len(heights))).round().long()
     by_units = {units: error for units, (error, _) in errors.items()}
-    figure = approximation(x, finite_values(function, x), approximated, [pieces[:, index] for index in shown], by_units)
+    figure = approximation(
+        x, theorem.finite_values(function, x), approximated, [pieces[:, index] for index in shown], by_units
+    )
     words = (
         f"`{function.text}` for x from {net.config.low:g} to {net.config.high:g}, by {net.config.units} sigmoids. Two "
         "steps next to each other, one up and one down, make a piece that is one on a short interval and zero "
@@ -147,9 +147,7 @@ def _error_section(errors: Mapping[int, tuple[float, float]]) -> Section:
     elif slope < -0.8:
         words = f"{falls}, as the proof says for a function with a bounded slope: twice the units, half the error."
     else:
-        words = (
-            f"{falls}; −1 would be that of a bounded slope: this function is too steep somewhere, or not continuous."
-        )
+        words = f"{falls}, not −1 as for a bounded slope: the function is too steep somewhere, or not continuous."
     rows = [[units, f"{error:.3g}", f"{bound:.3g}"] for units, (error, bound) in errors.items()]
     table = Table(["units", "largest error", "bound of the proof"], rows)
     return Section.of("Error against units", words, table)
@@ -181,7 +179,7 @@ def _epsilon_section(config: UniversalApproximatorConfig, function: Expression) 
     rows = []
     for share in EPSILONS:
         try:
-            net = approximate(function, share * span, config.low, config.high)
+            net = theorem.approximate(function, share * span, config.low, config.high)
         except InputError:
             rows.append([f"{share * span:.3g}", percent(share, 0), "more than can be tried", "–"])
             break

@@ -11,6 +11,7 @@ Each network is drawn, diagnosed, and trained for a short while in the same way,
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,6 @@ from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.recipe import Recipe, Result
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 
 STEEPEST_LOGISTIC = 0.25
@@ -129,22 +129,12 @@ def _train(
     batch = next(study.shuffled(splits.train, PROFILE_BATCH, seed).epoch(0))
     model.train()
     profile = profile_gradients(model, lambda: learner.loss(batch))
-    config = TrainingConfig(
-        epochs=options.epochs,
-        learning_rate=options.learning_rate,
-        optimizer="momentum",
-        weight_decay=0.0,
-        schedule="constant",
-        warmup=0.0,
-        clip=network.clip,
-        keep="last",
-    )
+    config = study.constant_rate("momentum", options.learning_rate, epochs=options.epochs, clip=network.clip)
     batches, validation = study.shuffled(splits.train, config.batch_size, seed), study.in_order(splits.validation)
-    history, diverged = study.until_divergence(
-        lambda: study.train_trial(folder, name, learner, batches, validation, config, seed=seed)
-    )
-    test, train = (study.score(learner, part)["accuracy"] for part in (splits.test, splits.train))
-    return DeepTrial(profile, history, test, train, diverged)
+    train = partial(study.train_trial, folder, name, learner, batches, validation, config, seed=seed)
+    history, diverged = study.until_divergence(train)
+    accuracies = [study.score(learner, part)["accuracy"] for part in (splits.test, splits.train)]
+    return DeepTrial(profile, history, *accuracies, diverged)
 
 
 def _new_network(network: DeepNetwork, options: VanishingGradientsOptions, train: Examples, seed: int) -> MLP:
@@ -190,14 +180,9 @@ def _training_section(options: VanishingGradientsOptions, trials: Mapping[str, D
         f"weights {fate}. With gradients clipped to a norm of {options.clip:g}, the same network ends at "
         f"{percent(trials[CLIPPED].train_accuracy, 0)}."
     )
+    fates = {name: "diverged" if trial.diverged else "finished" for name, trial in trials.items()}
     rows = [
-        [
-            name,
-            f"{trial.kept:.3g}",
-            percent(trial.train_accuracy),
-            percent(trial.accuracy),
-            "diverged" if trial.diverged else "finished",
-        ]
+        [name, f"{trial.kept:.3g}", percent(trial.train_accuracy), percent(trial.accuracy), fates[name]]
         for name, trial in trials.items()
     ]
     curves = learning_curves({name: trial.history for name, trial in trials.items() if trial.history}, "accuracy")

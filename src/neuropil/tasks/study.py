@@ -1,4 +1,5 @@
-"""What studies share: recipes that compare short trainings or simulate, end in figures and a table, and keep no model."""
+"""What studies share: recipes that compare short trainings or simulate, end in figures and a table, and keep no
+model."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
 from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.optimizers import OptimizerName
 from neuropil.training.progress import Display
 
 Variant = TypeVar("Variant")
@@ -112,6 +114,17 @@ def until_divergence(train: Callable[[], list[Row]]) -> tuple[list[Row], str | N
         return train(), None
     except DivergedError as error:
         return [], error.got
+
+
+def adam(epochs: int, learning_rate: float) -> TrainingConfig:
+    """Adam without weight decay, which keeps the last weights."""
+    return TrainingConfig(epochs=epochs, learning_rate=learning_rate, optimizer="adam", weight_decay=0.0, keep="last")
+
+
+def constant_rate(optimizer: OptimizerName, learning_rate: float, **options: Any) -> TrainingConfig:
+    """The plainest training: a constant learning rate, no weight decay, the last weights."""
+    plain = {"weight_decay": 0.0, "schedule": "constant", "warmup": 0.0, "keep": "last"}
+    return TrainingConfig(optimizer=optimizer, learning_rate=learning_rate, **plain, **options)
 
 
 @contextmanager

@@ -20,12 +20,10 @@ def patch_attention(
     grid: tuple[int, int],
     titles: Sequence[str],
 ) -> Figure:
-    """Under each image, cut into numbered patches, its attention matrix in every layer: row i holds the weights of patch i."""
+    """Under each image, cut into numbered patches, its attention matrix in every layer: row i is of patch i."""
     if len(images) != len(titles):
-        raise InputError(
-            "a picture of attention needs one title for each image",
-            got=f"{len(images)} images and {len(titles)} titles",
-        )
+        got = f"{len(images)} images and {len(titles)} titles"
+        raise InputError("a picture of attention needs one title for each image", got=got)
     columns = max(len(titles), 3)
     cell = (WIDTH - 0.5) / columns
     figure = style.new_figure(WIDTH, (len(layers) + 1) * (cell + 0.12) + 0.35)
@@ -46,7 +44,7 @@ def patch_attention(
 
 @style.house_style
 def head_importance(importance: Mapping[str, Float[Array, " head"]], removed: Mapping[str, Sequence[int]]) -> Figure:
-    """A row for each layer, a square for each head, darker where it matters more within its layer; crosses mark those removed."""
+    """A row per layer, a square per head, darker where it matters more within its layer; crosses mark those removed."""
     style.require_some(importance, "a picture of heads needs at least one layer")
     names = list(importance)
     rows = [np.clip(numbers(importance[name]), 0, None) for name in names]

@@ -1,4 +1,4 @@
-"""Curves of functions: activations, losses and their gradients, softmax at several temperatures, universal approximation."""
+"""Curves of functions: activations, losses and their gradients, softmax temperatures, universal approximation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, WIDTH, Array
 
 @style.house_style
 def activation_curves(curves: Mapping[str, tuple[Array, Array, Array]]) -> Figure:
-    """Each activation with its derivative, given as (x, y, dy/dx); all panels share their axes, so that slopes compare."""
+    """Each activation with its derivative, given as (x, y, dy/dx); all panels share their axes."""
     style.require_some(curves, "a picture of activations needs at least one")
     rows, columns = style.rows_of(len(curves), 4)
     figure = style.new_figure(WIDTH, 1.75 * rows + 0.45)
@@ -29,9 +29,7 @@ def activation_curves(curves: Mapping[str, tuple[Array, Array, Array]]) -> Figur
 
 
 @style.house_style
-def loss_curves(
-    curves: Mapping[str, tuple[Float[Array, " point"], Float[Array, " point"], Float[Array, " point"]]],
-) -> Figure:
+def loss_curves(curves: Mapping[str, tuple[Array, Array, Array]]) -> Figure:
     """Losses against the logit, given as (z, loss, gradient): the loss on the left, its gradient on the right."""
     style.require_some(curves, "a picture of losses needs at least one")
     figure = style.new_figure(WIDTH, 3.2)
@@ -70,7 +68,7 @@ def approximation(
     pieces: Sequence[Float[Array, " point"]],
     errors_by_units: Mapping[int, float],
 ) -> Figure:
-    """A function and the sum of sigmoids that follows it, some of its pieces, and the error against the number of units."""
+    """A function and its approximation by sigmoids, some of the pieces, and the error against the number of units."""
     figure = style.new_figure(WIDTH, 3.9)
     grid = figure.add_gridspec(2, 2, width_ratios=[1.35, 1], height_ratios=[2, 1])
     function, parts, error = (figure.add_subplot(part) for part in (grid[0, 0], grid[1, 0], grid[:, 1]))

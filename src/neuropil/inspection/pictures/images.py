@@ -32,9 +32,8 @@ def image_grid(
 ) -> Figure:
     """Images in rows, each under its caption; grey ones share no scale, each uses its own from darkest to lightest."""
     if len(images) != len(captions):
-        raise InputError(
-            "a grid of images needs one caption for each", got=f"{len(images)} images and {len(captions)} captions"
-        )
+        got = f"{len(images)} images and {len(captions)} captions"
+        raise InputError("a grid of images needs one caption for each", got=got)
     rows, columns = style.rows_of(len(images), columns)
     cell = WIDTH / max(columns, 5)
     wrapped = ["\n".join(textwrap.wrap(caption, int(13 * cell), max_lines=3, placeholder="…")) for caption in captions]
@@ -47,7 +46,7 @@ def image_grid(
     return figure
 
 
-# --- attention laid over an image ----------------------------------------------------------------------------------------
+# --- attention laid over an image -------------------------------------------------------------------------------------
 
 
 @style.house_style
@@ -97,7 +96,7 @@ def caption_overlays(
 ) -> Figure:
     """Each image, and beside it the same image once for each word of its caption, lit by that word's attention.
 
-    Images are [height width] or [height width 3], weights [word row column]; each may have another size and other words.
+    Images are [height width] or [height width 3], weights [word row column]; sizes and words may differ.
     """
     if not images or not len(images) == len(weights) == len(words):
         raise InputError(
@@ -259,7 +258,7 @@ def _frame(axes: Axes, shape: tuple[int, ...], grid: tuple[int, int], place: tup
     axes.add_patch(Rectangle(corner, *sizes, fill=False, edgecolor="#5fb3ff", linewidth=1.8))
 
 
-# --- similarities --------------------------------------------------------------------------------------------------------
+# --- similarities -----------------------------------------------------------------------------------------------------
 
 
 @style.house_style

@@ -1,25 +1,13 @@
-"""Kernel smoothing and Gaussian processes: the curves, the weights behind them, and functions sampled from a process."""
+"""Kernel smoothing and Gaussian processes: curves, the weights behind them, functions sampled from a process."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from neuropil.inspection.pictures import style
-from neuropil.inspection.pictures.style import (
-    AXIS,
-    INK,
-    MUTED,
-    PALETTE,
-    WIDTH,
-    Array,
-    Axes,
-    Figure,
-    minus,
-    numbers,
-    short,
-)
+from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, WIDTH, Array, Axes, Figure, minus, numbers, short
 
 MOST_MARKERS = 130
 """Of the points in one panel: more would hide each other, and make a drawing of megabytes."""
@@ -98,7 +86,7 @@ def weight_matrices(
 
 @style.house_style
 def weight_profiles(x: Float[Array, " key"], weights: Mapping[str, Float[Array, " key"]], at: float) -> Figure:
-    """The weights of one query at x = `at` over the points that it mixes, near enough to have one; negative ones are red."""
+    """The weights of one query at x = `at` over the points near enough to have one; negative ones are red."""
     style.require_some(weights, "a picture of weights needs at least one query's")
     shown = _near(numbers(x), [numbers(values) for values in weights.values()], at)
     places = numbers(x)[shown]
@@ -106,7 +94,7 @@ def weight_profiles(x: Float[Array, " key"], weights: Mapping[str, Float[Array, 
     panels = figure.subplots(1, len(weights), sharex=True, squeeze=False)[0]
     for axes, (name, values) in zip(panels, weights.items(), strict=True):
         height = numbers(values)[shown]
-        axes.axhline(0, color=AXIS, linewidth=0.8)
+        axes.axhline(0, color=style.AXIS, linewidth=0.8)
         axes.axvline(at, color=MUTED, linewidth=0.8, linestyle=":")
         axes.vlines(places, 0, height, color=np.where(height < 0, "#b3202e", PALETTE[0]).tolist(), linewidth=1.4)
         axes.plot(places, height, "o", color=INK, markersize=2)
@@ -125,7 +113,8 @@ def process_samples(
     xlabel: str = "x",
     ylabel: str = "y",
 ) -> Figure:
-    """Functions sampled from each process, over its mean and its band of 95 %; all but the first, the prior, with the points."""
+    """Functions sampled from each process, over its mean and band of 95 %; all but the first, the prior, with the
+    points."""
     style.require_some(processes, "a picture of samples needs at least one process")
     figure = style.new_figure(WIDTH, 2.75)
     panels = figure.subplots(1, len(processes), sharex=True, sharey=True, squeeze=False)
@@ -141,11 +130,11 @@ def process_samples(
     return figure
 
 
-def _scatter(axes: Axes, points: Points, **marker: str | float) -> None:
+def _scatter(axes: Axes, points: Points, **marker: Any) -> None:
     x, y = numbers(points.x), numbers(points.y)
     order = np.argsort(x, kind="stable")
     chosen = order[np.unique(np.linspace(0, len(x) - 1, min(len(x), MOST_MARKERS)).round().astype(int))]
-    axes.plot(x[chosen], y[chosen], "o", markeredgewidth=0, **marker)  # type: ignore[arg-type]  # any of Line2D's properties
+    axes.plot(x[chosen], y[chosen], "o", markeredgewidth=0, **marker)
 
 
 def _band(axes: Axes, x: Array, curve: Curve, colour: str) -> None:
@@ -172,7 +161,8 @@ def _name_places(axes: Axes, x_query: np.ndarray, x_key: np.ndarray) -> None:
 
 
 def _near(x: np.ndarray, weights: list[np.ndarray], at: float) -> Bool[np.ndarray, " key"]:
-    """The points in the smallest interval around `at` with every weight of at least a hundredth of the largest of its kind."""
+    """The points in the smallest interval around `at` with every weight above a hundredth of the largest of its
+    kind."""
     matters = np.any([np.abs(values) >= 0.01 * np.abs(values).max() for values in weights], axis=0)
     distance = np.abs(x - at)
     near = distance <= distance[matters].max()

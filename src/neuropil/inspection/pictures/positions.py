@@ -14,7 +14,7 @@ SIGNED = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1}
 
 @style.house_style
 def position_encodings(encodings: Float[Array, "position width"]) -> Figure:
-    """Every position as a row of numbers between −1 and 1, sines apart from cosines: side by side they would be stripes."""
+    """A row for each position, sines apart from cosines: side by side they would be stripes."""
     values = numbers(encodings)
     num_positions = len(values)
     figure = style.new_figure(WIDTH, 0.09 * min(num_positions, 40) + 1.0)
@@ -34,7 +34,7 @@ def position_encodings(encodings: Float[Array, "position width"]) -> Figure:
 def position_similarity(
     encodings: Float[Array, "position width"], by_distance: Mapping[str, Float[Array, " distance"]]
 ) -> Figure:
-    """Inner products of all pairs of positions, relative to that of a position with itself, and how they fall with distance."""
+    """Inner products of all pairs of positions, relative to that of a position with itself, and by distance."""
     values = numbers(encodings)
     similarity = values @ values.T / (np.square(values).sum(-1).mean() or 1.0)
     figure = style.new_figure(WIDTH, 3.0)

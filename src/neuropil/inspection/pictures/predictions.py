@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -79,7 +80,7 @@ def _cell_colours(counts: np.ndarray) -> Float[np.ndarray, "actual predicted 3"]
 
 
 def _name_cells(axes: Axes, names: Sequence[str], cell: float) -> bool:
-    """As many names as stay legible: all, or every second, third …; returns whether those of the columns are upright."""
+    """As many names as stay legible: all, or every second, third …; returns whether column names are upright."""
     every = math.ceil(7 / cell)
     ticks = range(0, len(names), every)
     shown = [names[tick] for tick in ticks]
@@ -103,6 +104,6 @@ def _write_counts(axes: Axes, counts: np.ndarray, cell: float) -> None:
     """Each as large as its cell allows; what would be too small to read is left to its colour."""
     for (row, column), count in np.ndenumerate(counts):
         size = min(10.0, 1.2 * cell / max(2, len(f"{count}")))
-        look = {"color": MUTED} if row == column else {"color": INK, "fontweight": "bold"}
+        look: dict[str, Any] = {"color": MUTED} if row == column else {"color": INK, "fontweight": "bold"}
         if count and size >= 5:
             axes.text(column, row, f"{count}", ha="center", va="center_baseline", fontsize=size, **look)

@@ -106,7 +106,8 @@ def line(index: int) -> dict[str, Any]:
 
 
 def label_outer(panels: np.ndarray, count: int, *, xlabel: str = "", ylabel: str = "") -> None:
-    """Small multiples with shared axes: labels at the left and below the lowest panel of each column; panels beyond `count` are hidden."""
+    """Small multiples: labels at the left and below the lowest panel of each column; panels beyond `count` are
+    hidden."""
     columns = panels.shape[1]
     for index, axes in enumerate(panels.flat):
         axes.set_visible(index < count)
@@ -123,7 +124,7 @@ def draw_matrix(axes: Axes, values: np.ndarray, **options: Any) -> AxesImage:
 
 def draw_colour_bar(figure: Figure, image: AxesImage, axes: Axes | Sequence[Axes], **options: Any) -> Colorbar:
     bar = figure.colorbar(image, ax=axes, **options)
-    bar.outline.set_visible(False)  # type: ignore[operator]  # matplotlib's types take it for a method
+    bar.outline.set_visible(False)
     return bar
 
 
@@ -140,9 +141,8 @@ def write_above(axes: Axes, text: str, x: float, y: float = -0.5, *, rise: float
 
 def legend_entries(panels: Iterable[Axes]) -> tuple[list[Any], list[str]]:
     """Each label once, whichever panel has it."""
-    entries = {
-        label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
+    pairs = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels]
+    entries = {label: handle for panel in pairs for handle, label in panel}
     return list(entries.values()), list(entries)
 
 

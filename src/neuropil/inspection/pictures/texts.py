@@ -1,4 +1,4 @@
-"""Texts and what a model makes of them: attention matrices, gates, the logit lens, class probabilities, accuracy by length."""
+"""Texts: attention matrices, gates, the logit lens, class probabilities by token, accuracy by length."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ def gate_maps(
 ) -> Figure:
     """A heat map for each gate: a row for each chosen unit and its label, a column for each token.
 
-    Gates are white where they are closed and dark where they are open; candidates and states are blue below zero, red above.
+    Closed gates are white and open ones dark; candidates and states are blue below zero, red above.
     """
     if not gates or any(not rows.get(name) for name in gates):
         raise InputError("a picture of gates needs a gate and units to show", got=f"{len(gates)} gates")
@@ -57,9 +57,8 @@ def gate_maps(
         is_gate = name in GATES_BETWEEN_0_AND_1
         high = 1.0 if is_gate else max(1.0, float(np.abs(chosen).max()))
         ticks = [0, 1] if is_gate else [-high, 0, high]
-        image = style.draw_matrix(
-            axes, chosen, cmap="Blues" if is_gate else "RdBu_r", vmin=ticks[0], vmax=high, aspect="auto"
-        )
+        colours = {"cmap": "Blues" if is_gate else "RdBu_r", "vmin": ticks[0], "vmax": high}
+        image = style.draw_matrix(axes, chosen, aspect="auto", **colours)
         title = f"{name} gate" if is_gate else {"h": "hidden state h", "c": "cell state c"}.get(name, name)
         axes.set_title(title, fontsize=9, pad=3)
         axes.set_yticks(range(len(rows[name])), [f"{label}  {unit}".strip() for unit, label in rows[name]], fontsize=6)
@@ -76,8 +75,8 @@ def gate_maps(
 
 @style.house_style
 def logit_lens(shares: Float[Array, "layer time"], likeliest: Sequence[Sequence[str]], tokens: Sequence[str]) -> Figure:
-    """A column for each token that was read, a row for each layer, the last on top: in each cell the likeliest next token
-    and its probability. The same token as in the top row is bold."""
+    """A column for each token that was read, a row for each layer, the last on top: in each cell the likeliest next
+    token and its probability. The same token as in the top row is bold."""
     values = numbers(shares)
     style.require_some(values.flat, "a picture of layers needs at least one token")
     layers, time = values.shape
@@ -109,8 +108,8 @@ class Development(NamedTuple):
 
 @style.house_style
 def class_by_word(developments: Sequence[Development], classes: Sequence[str]) -> Figure:
-    """A panel for each text: the probabilities of the classes that were likeliest at some time, over its words; long texts
-    from their end, where the answer is given."""
+    """A panel for each text: the probabilities of the classes that were likeliest at some time, over its words; long
+    texts from their end, where the answer is given."""
     style.require_some(developments, "a picture of how an answer develops needs at least one text")
     figure = style.new_figure(WIDTH, 2.15 * len(developments))
     panels = figure.subplots(len(developments), 1, squeeze=False)[:, 0]
@@ -134,11 +133,8 @@ def accuracy_by_length(lengths: Int[Array, " text"], correct: Bool[Array, " text
     axes.errorbar(places, 100 * shares, margins, fmt="o", color=PALETTE[0], capsize=3, elinewidth=1)
     axes.axhline(100 * correct.mean(), color=MUTED, linewidth=0.9, linestyle="--")
     axes.text(len(parts) - 0.55, 100 * correct.mean(), "all", color=MUTED, fontsize=8.5, va="bottom", ha="right")
-    names = [
-        f"{lengths[part].min()}–{lengths[part].max()}" if len(set(lengths[part])) > 1 else f"{lengths[part][0]}"
-        for part in parts
-    ]
-    axes.set_xticks(places, [f"{name}\n{len(part):,} texts" for name, part in zip(names, parts, strict=True)])
+    ranges = [(lengths[part].min(), lengths[part].max(), f"{len(part):,} texts") for part in parts]
+    axes.set_xticks(places, [f"{low}–{high}\n{n}" if low < high else f"{low}\n{n}" for low, high, n in ranges])
     axes.set(xlabel="tokens", ylabel="accuracy, %", xlim=(-0.5, len(parts) - 0.5))
     return figure
 

@@ -1,4 +1,4 @@
-"""An object tracked through a film: frames with its true and predicted position, the paths, and the error while it is hidden."""
+"""Object tracking: frames with the true and predicted position, the paths, and the error while it is hidden."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ TRUE, PREDICTED = "#35c4f0", "#f58a1f"
 
 
 class Track(NamedTuple):
-    """A film and the positions in it, in pixels of the frames that are drawn: x to the right, y down; NaN where unknown."""
+    """A film and the positions in it, in pixels of the frames drawn: x to the right, y down; NaN where unknown."""
 
     frames: Shaped[Array, "time height width"] | Shaped[Array, "time height width 3"]
     truth: Float[Array, "time 2"]
@@ -27,8 +27,8 @@ class Track(NamedTuple):
 
 @style.house_style
 def film_strips(tracks: Sequence[Track]) -> Figure:
-    """Some frames of each film, evenly spaced, in two rows; a ring is the true position, a cross the predicted one. Frames in
-    which the object is hidden have a coloured border."""
+    """Some frames of each film in two rows; a ring is the true position, a cross the predicted one. Frames in which the
+    object is hidden have a coloured border."""
     style.require_some(tracks, "a picture of film strips needs at least one film")
     tallest = max(numbers(track.frames).shape[1] / numbers(track.frames).shape[2] for track in tracks)
     figure = style.new_figure(WIDTH, len(tracks) * (2 * (WIDTH / COLUMNS * tallest + 0.16) + 0.1))
@@ -63,7 +63,7 @@ def film_paths(tracks: Sequence[Track]) -> Figure:
 
 @style.house_style
 def error_since_hidden(errors: Mapping[str, Float[Array, " step"]], counts: Sequence[int]) -> Figure:
-    """Mean distance, in pixels, against how many frames the object has been hidden; step 0 is every frame that shows it."""
+    """Mean distance, in pixels, against the frames for which the object has been hidden; step 0 is when it is seen."""
     style.require_some(errors, "a picture of errors needs at least one tracker")
     figure, axes = style.one_panel(2.9)
     for index, (name, values) in enumerate(errors.items()):
@@ -89,9 +89,8 @@ def _draw_strip(axes: Axes, track: Track) -> None:
         board[top : top + height, left : left + width] = np.dstack([rgb(frames[time]), np.ones((height, width))])
         ring = {"markersize": 10, "markerfacecolor": "none", "markeredgecolor": TRUE}
         axes.plot(*(numbers(track.truth)[time] + (left, top)), "o", **ring)
-        axes.plot(
-            *(numbers(track.predicted)[time] + (left, top)), "x", markersize=6, color=PREDICTED, markeredgewidth=1.8
-        )
+        cross = {"markersize": 6, "color": PREDICTED, "markeredgewidth": 1.8}
+        axes.plot(*(numbers(track.predicted)[time] + (left, top)), "x", **cross)
         style.write_above(axes, f"{time + 1}", left + width / 2 - 0.5, top - 0.5, rise=1.5, fontsize=7.5)
         if numbers(track.hidden)[time]:
             border = {"fill": False, "edgecolor": PREDICTED, "linewidth": 2.2}

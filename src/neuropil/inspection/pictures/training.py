@@ -1,4 +1,4 @@
-"""What happened during training: learning curves, regularisation against overfitting, optimisers on one loss surface."""
+"""Training: learning curves, regularisation against overfitting, optimisers on one loss surface."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _NOT_METRICS = frozenset({"step", "epoch", "kind", "learning_rate", "seconds", "
 
 @style.house_style
 def learning_curve(history: History, *, best_step: int | None = None) -> Figure:
-    """Loss and every other metric over the steps; `best_step` is marked, by default that of the lowest validation loss."""
+    """Loss and other metrics over the steps; `best_step` is marked, by default that of the lowest validation loss."""
     names = metric_names(history)
     rate, validation = _curve(history, "train", "learning_rate"), _curve(history, "validation", "loss")
     if best_step is None and len(validation.steps):
@@ -152,9 +152,8 @@ class _Curve:
 
 def _curve(history: History, kind: str, name: str) -> _Curve:
     """What was finite of one metric."""
-    points = [
-        (row["step"], row[name]) for row in history if row["kind"] == kind and name in row and math.isfinite(row[name])
-    ]
+    rows = [row for row in history if row["kind"] == kind and name in row]
+    points = [(row["step"], row[name]) for row in rows if math.isfinite(row[name])]
     steps, values = np.array(points, dtype=float).reshape(-1, 2).T
     return _Curve(steps, values)
 
@@ -215,7 +214,7 @@ def _draw_losses(axes: Axes, name: str, history: History) -> None:
 
 
 def _worth_seeing(histories: Mapping[str, History]) -> float:
-    """The top of a linear axis that leaves the first fall of the loss out: what matters comes after the best validation."""
+    """The top of a linear axis without the first fall of the loss: what matters comes after the best validation."""
     curves = [_curve(history, "validation", "loss") for history in histories.values()]
     return 1.3 * float(max(curve.values[curve.values.argmin() :].max() for curve in curves))
 

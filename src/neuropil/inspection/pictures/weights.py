@@ -11,7 +11,7 @@ from neuropil.inspection.pictures.style import PALETTE, WIDTH, Array, Figure, nu
 
 @style.house_style
 def weight_grid(weights: Float[Array, "unit height width"], *, columns: int = 12) -> Figure:
-    """One square per unit: red where a weight is positive, blue where it is negative, white at zero; all share one scale."""
+    """One square per unit: positive weights are red, negative ones blue, zero is white; all share one scale."""
     values = numbers(weights)
     limit = np.abs(values).max() or 1.0
     rows, columns = style.rows_of(len(values), columns)
@@ -27,7 +27,7 @@ def weight_grid(weights: Float[Array, "unit height width"], *, columns: int = 12
 
 @style.house_style
 def weight_histograms(weights: Mapping[str, Float[Array, " weight"]]) -> Figure:
-    """Histograms of weights on one axis: how a penalty gathers them at zero; counts are logarithmic, so that the tails show."""
+    """Histograms of weights on one axis; counts are logarithmic, so that the tails show."""
     style.require_some(weights, "a picture of weights needs at least one set of them")
     figure = style.new_figure(WIDTH, 1.25 * len(weights) + 0.5)
     panels = figure.subplots(len(weights), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
