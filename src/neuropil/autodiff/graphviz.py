@@ -35,8 +35,6 @@ def _dot_text(level: Level) -> str:
     sizes = {i: (item.width / POINTS, max(item.height, 1) / POINTS) for item, i in number.items()}
     lines += [f"{i} [width={width:.3f}, height={height:.3f}]" for i, (width, height) in sizes.items()]
     lines += [f"{{ rank=same; {'; '.join(str(number[item]) for item in row)} }}" for row in level.rows if row]
-    lines += [
-        f"{number[link.source]} -> {number[link.target]} [weight={max(1, round(level.pull(link)))}]"
-        for link in level.links
-    ]
+    for link in level.links:
+        lines.append(f"{number[link.source]} -> {number[link.target]} [weight={max(1, round(level.pull(link)))}]")
     return "\n".join([*lines, "}"])

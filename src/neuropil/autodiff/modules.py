@@ -33,11 +33,8 @@ class Module:
         found: dict[str, Var] = {}
         for attribute, value in vars(self).items():
             for label, part in _named(attribute, value):
-                found |= (
-                    {label: part}
-                    if isinstance(part, Var)
-                    else {f"{label}.{name}": var for name, var in part.parameters().items()}
-                )
+                inside = {"": part} if isinstance(part, Var) else part.parameters()
+                found |= {f"{label}.{name}".removesuffix("."): var for name, var in inside.items()}
         return found
 
 

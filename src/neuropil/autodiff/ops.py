@@ -253,10 +253,8 @@ def cross_entropy(logits: Array, /, labels: Integer[np.ndarray, "..."]) -> Unary
 
 def _require_labels(labels: Integer[np.ndarray, "..."], shape: tuple[int, ...]) -> None:
     if labels.shape != shape[:-1]:
-        raise InputError(
-            f"cross_entropy needs one label for each row of logits, shape {shape[:-1]}",
-            got=f"labels of shape {labels.shape}",
-        )
+        rule = f"cross_entropy needs one label for each row of logits, shape {shape[:-1]}"
+        raise InputError(rule, got=f"labels of shape {labels.shape}")
     if labels.size and not 0 <= labels.min() <= labels.max() < shape[-1]:
         raise InputError(f"labels must lie in 0 … {shape[-1] - 1}", got=f"labels from {labels.min()} to {labels.max()}")
 

@@ -56,10 +56,8 @@ def record(
     tape = Tape()
     chosen = _chosen(model, [layers] if isinstance(layers, str) else list(layers))
     with ExitStack() as stack:
-        observers = {
-            module: _Observer(tape, name, _score_of(module), _indices(heads), _indices(queries))
-            for name, module in chosen.items()
-        }
+        wanted = _indices(heads), _indices(queries)
+        observers = {module: _Observer(tape, name, _score_of(module), *wanted) for name, module in chosen.items()}
         for module, observer in observers.items():
             stack.enter_context(_registered(observer))
             torchs = isinstance(module, nn.MultiheadAttention)
@@ -82,12 +80,9 @@ class Attentive(Protocol):
 
 def attention_modules(model: nn.Module) -> dict[str, nn.Module]:
     """All that can be recorded, by name; a model that is an attention module itself is named `attention`."""
-    found = {
-        name: module
-        for name, module in model.named_modules()
-        if hasattr(module, "tap") or isinstance(module, nn.MultiheadAttention)
-    }
-    return {name or "attention": module for name, module in found.items()}
+    named = model.named_modules()
+    found = [(name, each) for name, each in named if hasattr(each, "tap") or isinstance(each, nn.MultiheadAttention)]
+    return {name or "attention": module for name, module in found}
 
 
 def _chosen(model: nn.Module, patterns: Sequence[str]) -> dict[str, nn.Module]:
@@ -284,9 +279,8 @@ def _tell(
         for x, weight, bias in ((query, of_query, biases[0]), (key, of_key, biases[1]))
     )
     k = _with_extra_keys(module, k)
-    padding, attn_mask = (
-        None if limit is None else F.pad(limit, (0, k.shape[2] - key.shape[1])) for limit in (padding, attn_mask)
-    )
+    extra = (0, k.shape[2] - key.shape[1])
+    padding, attn_mask = (None if limit is None else F.pad(limit, extra) for limit in (padding, attn_mask))
     mask, bias = _torch_masks(padding, attn_mask, module.num_heads)
     observer(q, k, mask, bias, False)
 

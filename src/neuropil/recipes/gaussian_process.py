@@ -242,9 +242,8 @@ def _own(options: GaussianProcessOptions, seed: int) -> Samples:
         got, fix = splits.train.source, "give a file with two columns"
         got = f"{len(schema.columns)} beside it" if len(schema.columns) > 1 else got
         raise InputError("this study needs one column of numbers beside the target", got=got, fix=fix)
-    x, y, x_test, y_test = (
-        values.double() for part in (splits.train, splits.test) for values in (part.inputs, part.targets[:, 0])
-    )
+    parts = splits.train, splits.test
+    x, y, x_test, y_test = (values.double() for part in parts for values in (part.inputs, part.targets[:, 0]))
     source = splits.train.source
     if len(x) > MOST_POINTS:
         some = torch.randperm(len(x), generator=seeded(seed, "points"))[:MOST_POINTS].sort().values
@@ -286,10 +285,8 @@ def _results(models: Regressors, samples: Samples) -> list[Result]:
 
 def errors(predicted: Float[Tensor, " held"], actual: Float[Tensor, " held"]) -> dict[str, float]:
     difference = predicted - actual
-    return {
-        "root_mean_square_error": difference.square().mean().sqrt().item(),
-        "absolute_error": difference.abs().mean().item(),
-    }
+    squares, absolute = difference.square().mean(), difference.abs().mean()
+    return {"root_mean_square_error": squares.sqrt().item(), "absolute_error": absolute.item()}
 
 
 def _evaluate(predict: Predict, x: Float[Tensor, "query 1"]) -> Float[Tensor, " query"]:
@@ -351,10 +348,8 @@ def _weights_section(models: Regressors, samples: Samples) -> Section:
         "attention may have another at each place. Weights of the process have both signs: a point behind a nearer one "
         "is subtracted."
     )
-    rows = [
-        [name, _short(values.min().item()), _short(values.max().item()), _range(values.sum(1))]
-        for name, values in weights.items()
-    ]
+    ranges = {name: [_short(end.item()) for end in values.aminmax()] for name, values in weights.items()}
+    rows = [[name, *ranges[name], _range(values.sum(1))] for name, values in weights.items()]
     matrices = pictures.weight_matrices(weights, queries[:, 0], x_key)
     profiles = pictures.weight_profiles(x_key, {name: values[row] for name, values in weights.items()}, at)
     caption = f"One row of each: the query at {samples.x_name} {at:.4g}. Red weights are negative."

@@ -145,10 +145,8 @@ def build(options: LossesOptions, seed: int) -> Study:
             for name, trial in trials.items()
         ]
         linear, frequent = baselines(splits)
-        shown = {
-            "no penalty": trials[PLAIN],
-            **{name.removeprefix("with "): trials[name] for name in _penalties(options, strengths=(1.0,))},
-        }
+        middle = _penalties(options, strengths=(1.0,))
+        shown = {"no penalty": trials[PLAIN]} | {name.removeprefix("with "): trials[name] for name in middle}
         sections = [
             _gradient_section(),
             _practice_section({name: trials[name].history for name in LOSSES}),

@@ -254,10 +254,9 @@ def _rates_section(tried: Mapping[str, Sequence[Descent]]) -> Section:
         "Every optimiser had the same grid of learning rates; the best of each is drawn above. A dash marks a loss "
         "that grew a hundredfold."
     )
-    rows = [
-        [name, *("–" if d.final > 100 * d.losses[0] else f"{d.final:.2g}" for d in descents)]
-        for name, descents in tried.items()
-    ]
+    rows = []
+    for name, descents in tried.items():
+        rows.append([name, *("–" if d.final > 100 * d.losses[0] else f"{d.final:.2g}" for d in descents)])
     return Section.of("Every learning rate", words, Table(["excess loss at", *(f"{rate:g}" for rate in RATES)], rows))
 
 

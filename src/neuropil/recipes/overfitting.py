@@ -210,9 +210,8 @@ def _train(
     learner = learner_for(model, train.examples.schema, ObjectiveConfig())
     both = BothParts(train.examples, parts.validation)
     history = study.train_trial(folder, name, MeasuredOnBoth(learner), batches, both, config, seed=seed)
-    losses = [study.score(learner, part)["loss"] for part in (train.examples, parts.validation)]
-    test = study.score(learner, parts.test)
-    return RegularizedTrial(history, *losses, test, _memorised(model, train), model)
+    own, other = (study.score(learner, part)["loss"] for part in (train.examples, parts.validation))
+    return RegularizedTrial(history, own, other, study.score(learner, parts.test), _memorised(model, train), model)
 
 
 def _memorised(model: nn.Module, train: NoisyExamples) -> float | None:

@@ -38,10 +38,8 @@ from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 
-NAMES: dict[str, PositionName] = {
-    "learned positions": "learned", "no positions": "none", "sinusoidal positions": "sinusoidal",
-}  # fmt: skip
 LEARNED, NONE = "learned positions", "no positions"
+NAMES: dict[str, PositionName] = {LEARNED: "learned", NONE: "none", "sinusoidal positions": "sinusoidal"}
 FARTHEST = 100
 SHOWN = 3
 
@@ -89,9 +87,8 @@ def build(options: PositionsOptions, seed: int) -> Study:
 
         trials = study.compare(NAMES, run, display, lambda trial: f"test accuracy {percent(trial.test['accuracy'])}")
         results = [Result(name, trial.test) for name, trial in trials.items()]
-        results += [
-            Result(f"{name}, patches shuffled", {"accuracy": trial.shuffled_accuracy}) for name, trial in trials.items()
-        ]
+        for name, trial in trials.items():
+            results.append(Result(f"{name}, patches shuffled", {"accuracy": trial.shuffled_accuracy}))
         sections = [
             _encodings_section(options),
             _learning_section(trials),

@@ -231,8 +231,9 @@ def train_stretched(
     name: str, clip: float | None, text: EmbeddedText, options: RecurrenceOptions, seed: int, folder: Path
 ) -> ClippingTrial:
     """An RNN with large recurrent weights, on the text, by SGD."""
-    sizes = {"units": options.units, "embedding": EMBEDDING, "tokens": text.vocabulary, "outputs": text.vocabulary}
-    model = initialised(lambda: SequenceModel(SequenceConfig(cell="rnn", shape="aligned", **sizes)), seed)
+    n = text.vocabulary
+    config = SequenceConfig(cell="rnn", units=options.units, embedding=EMBEDDING, tokens=n, outputs=n, shape="aligned")
+    model = initialised(lambda: SequenceModel(config), seed)
     with torch.no_grad():
         model.get_parameter("reader.forwards.0.state_weight").mul_(options.stretch)
     learner = NextToken(model)
@@ -240,8 +241,8 @@ def train_stretched(
     train = TextStreams(text.train[: updates * BATCH * options.steps], BATCH, options.steps, seed=seed)
     test = TextStreams(text.test, BATCH, options.steps)
     norm = gradient_norm(model, next(train.epoch(0)))
-    config = study.constant_rate("sgd", options.learning_rate, epochs=VALIDATIONS, batch_size=BATCH, clip=clip)
-    fit = partial(study.train_trial, folder, name, learner, train, test, config, seed=seed)
+    training = study.constant_rate("sgd", options.learning_rate, epochs=VALIDATIONS, batch_size=BATCH, clip=clip)
+    fit = partial(study.train_trial, folder, name, learner, train, test, training, seed=seed)
     history, diverged = study.until_divergence(fit)
     return ClippingTrial(history, evaluate(NextToken(model), test)["loss"], norm, diverged)
 
@@ -271,10 +272,8 @@ def clipping_section(trials: Mapping[str, ClippingTrial], options: RecurrenceOpt
 
 def parameter_section(options: RecurrenceOptions) -> Section:
     cells = {title: CELLS[name](EMBEDDING, options.units) for name, title in TITLES.items()}
-    rows = [
-        [title, str(cell.parameter_table()[0]), cell.parameter_table()[0].count, count_parameters(cell)]
-        for title, cell in cells.items()
-    ]
+    formulas = {title: cell.parameter_table()[0] for title, cell in cells.items()}
+    rows = [[title, str(row), row.count, count_parameters(cells[title])] for title, row in formulas.items()]
     words = "The parameters of a cell with n units and m inputs, by formula and counted, whatever the sequence length."
     return Section.of("Parameters", words, Table(["cell", "formula", "by formula", "in the cell"], rows))
 

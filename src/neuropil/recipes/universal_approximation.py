@@ -89,9 +89,8 @@ def _trained_error(
     config = net.config
     x = torch.linspace(config.low, config.high, TRAINING_POINTS, dtype=torch.float64)
     schema = Schema(kind="table", shape=(1,), classes=())
-    examples = Examples(
-        x.float()[:, None], theorem.finite_values(function, x).float()[:, None], schema, options.function
-    )
+    y = theorem.finite_values(function, x)
+    examples = Examples(x.float()[:, None], y.float()[:, None], schema, options.function)
     model = study.new_mlp(examples, seed, hidden=(config.units,), activation="logistic", dropout=0.0)
     learner = learner_for(model, schema, ObjectiveConfig())
     training = TrainingConfig(epochs=options.epochs, learning_rate=0.1, optimizer="adam", weight_decay=0.0)
@@ -126,9 +125,8 @@ def _construction_section(
         pieces, approximated = net.pieces(x) * heights, net(x)
     shown = torch.linspace(0, len(heights) - 1, min(SHOWN_PIECES, len(heights))).round().long()
     by_units = {units: error for units, (error, _) in errors.items()}
-    figure = approximation(
-        x, theorem.finite_values(function, x), approximated, [pieces[:, index] for index in shown], by_units
-    )
+    values = theorem.finite_values(function, x)
+    figure = approximation(x, values, approximated, [pieces[:, index] for index in shown], by_units)
     words = (
         f"`{function.text}` for x from {net.config.low:g} to {net.config.high:g}, by {net.config.units} sigmoids. Two "
         "steps next to each other, one up and one down, make a piece that is one on a short interval and zero "

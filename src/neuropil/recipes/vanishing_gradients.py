@@ -133,8 +133,8 @@ def _train(
     batches, validation = study.shuffled(splits.train, config.batch_size, seed), study.in_order(splits.validation)
     train = partial(study.train_trial, folder, name, learner, batches, validation, config, seed=seed)
     history, diverged = study.until_divergence(train)
-    accuracies = [study.score(learner, part)["accuracy"] for part in (splits.test, splits.train)]
-    return DeepTrial(profile, history, *accuracies, diverged)
+    test, own = (study.score(learner, part)["accuracy"] for part in (splits.test, splits.train))
+    return DeepTrial(profile, history, test, own, diverged)
 
 
 def _new_network(network: DeepNetwork, options: VanishingGradientsOptions, train: Examples, seed: int) -> MLP:

@@ -140,9 +140,8 @@ def prepare_parts(data: DataConfig, seed: int) -> Splits:
     """The data in three parts, none of them empty."""
     splits = prepare(data, seed)
     if not len(splits.validation):
-        raise InputError(
-            "this study needs a validation part", got=f"validation {data.validation:g}", fix="give --validation 0.1"
-        )
+        got = f"validation {data.validation:g}"
+        raise InputError("this study needs a validation part", got=got, fix="give --validation 0.1")
     return splits
 
 

@@ -45,9 +45,7 @@ def forecasts(shown: Sequence[Forecast], *, ylabel: str = "") -> Figure:
 
 
 @style.house_style
-def error_by_step(
-    errors: Mapping[str, Float[Array, " horizon"]], *, ylabel: str = "MASE", step: str = "step"
-) -> Figure:
+def error_by_step(errors: Mapping[str, Float[Array, " step"]], *, ylabel: str = "MASE", step: str = "step") -> Figure:
     """A line for each forecaster over the steps of the horizon, on a logarithmic axis."""
     style.require_some(errors, "a picture of errors needs at least one forecaster")
     figure, axes = style.one_panel(2.9)
@@ -87,10 +85,8 @@ def _draw(axes: Axes, forecast: Forecast) -> None:
     known = np.flatnonzero(~np.isnan(history))
     start = ([past[known[-1]]], [history[known[-1]]]) if len(known) else ([], [])
     for shade, (name, (low, high)) in reversed(list(zip(SHADES, forecast.bands.items(), strict=False))):
-        x, below, above = (
-            np.concatenate([part, numbers(values)])
-            for part, values in ((start[0], ahead), (start[1], low), (start[1], high))
-        )
+        ends = ((start[0], ahead), (start[1], low), (start[1], high))
+        x, below, above = (np.concatenate([part, numbers(values)]) for part, values in ends)
         axes.fill_between(x, below, above, color=PALETTE[0], alpha=shade, linewidth=0, label=name)
     axes.plot(past, history, color=MUTED, linewidth=1.1, label="history")
     x, y = np.concatenate([start[0], ahead]), np.concatenate([start[1], median])

@@ -17,10 +17,8 @@ def confusion_matrix(counts: Int[Array, "actual predicted"], classes: Sequence[s
     """How often each class (row) was predicted as each other (column); hits are pale, so that mistakes stand out."""
     counts = numbers(counts)
     if counts.shape != (len(classes), len(classes)):
-        raise InputError(
-            "a confusion matrix needs one row and one column for each class",
-            got=f"{counts.shape} for {len(classes)} classes",
-        )
+        got = f"{counts.shape} for {len(classes)} classes"
+        raise InputError("a confusion matrix needs one row and one column for each class", got=got)
     names = [short(name) for name in classes]
     beside = 0.09 * max(map(len, names)) + 0.5
     size = min(WIDTH - beside, max(3.2, 0.42 * len(classes)))

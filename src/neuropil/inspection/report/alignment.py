@@ -60,10 +60,8 @@ class AttentionMap:
             )
         for kind, labels, count in (("query", self.queries, weights.shape[1]), ("key", self.keys, weights.shape[2])):
             if len(labels) != count:
-                raise InputError(
-                    f"{owner} needs one label per {kind}",
-                    got=f"{len(labels)} labels for weights of shape {_shape(weights)}",
-                )
+                got = f"{len(labels)} labels for weights of shape {_shape(weights)}"
+                raise InputError(f"{owner} needs one label per {kind}", got=got)
         low, high = float(weights.min()), float(weights.max())
         # A NaN is neither within nor beyond the bounds, so that the question must be whether all lies within.
         if not (low >= -_ROUNDING and high <= 1 + _ROUNDING):
@@ -105,9 +103,7 @@ class Alignment:
 
 def write_alignments(path: Path, alignments: Sequence[Alignment], title: str) -> None:
     """Several examples on one page, each under its title."""
-    sections = [
-        Section(alignment.title or "Attention", [Html(replace(alignment, title="").html())]) for alignment in alignments
-    ]
+    sections = [Section(each.title or "Attention", [Html(replace(each, title="").html())]) for each in alignments]
     summary = "Point at a token or a cell to see its links; a click or the Enter key keeps it, Escape lets it go."
     write_report(path, Report(title, summary, sections))
 
@@ -164,10 +160,8 @@ def _data(maps: Sequence[AttentionMap]) -> str:
             }
         )
         heads += [_packed(head) for head in quantised(weights)]
-    described = {
-        "texts": [{"tokens": [*map(shown, text)], "joined": _joined(text)} for text in texts],
-        "layers": layers,
-    }
+    labels = [{"tokens": [*map(shown, text)], "joined": _joined(text)} for text in texts]
+    described = {"texts": labels, "layers": layers}
     # Inside a script element "<" alone could end it or open a comment.
     described_safely = json.dumps(described, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     blocks = "\n".join(f'<script type="application/octet-stream">{head}</script>' for head in heads)

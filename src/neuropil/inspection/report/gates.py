@@ -62,9 +62,7 @@ def gate_picture(activity: CellActivity, tied: Sequence[Tie]) -> Picture:
     tokens = activity.tokens[:DRAWN_TOKENS]
     gates = {gate: values[:DRAWN_TOKENS] for gate, values in activity.gates.items()}
     rows = {gate: _rows(gate, values, tied) for gate, values in gates.items()}
-    caption = (
-        "Units by number, after what they are tied to. Open gates are dark; candidates and states below zero are blue."
-    )
+    caption = "Units by number, after what they are tied to. Open gates are dark; states below zero are blue."
     return Picture.of(gate_maps(gates, tokens, rows), "gates of a recurrent cell over the tokens of a text", caption)
 
 

@@ -233,10 +233,8 @@ def _number(number: Number) -> str:
 def _table(table: Table) -> str:
     columns = [_column([row[index] for row in table.rows], is_first=index == 0) for index in range(len(table.header))]
     caption = f'<caption dir="auto">{_inline(table.caption)}</caption>' if table.caption else ""
-    names = [
-        f'<th scope="col"{_align(column)} dir="auto">{escape(name)}</th>'
-        for name, column in zip(table.header, columns, strict=True)
-    ]
+    aligned = zip(table.header, map(_align, columns), strict=True)
+    names = [f'<th scope="col"{align} dir="auto">{escape(name)}</th>' for name, align in aligned]
     header = f"<thead><tr>{''.join(names)}</tr></thead>" if any(table.header) else ""
     rows = "".join(f"<tr>{_cells(columns, index)}</tr>\n" for index in range(len(table.rows)))
     direction = _direction([*table.header, *itertools.chain.from_iterable(table.rows)])
