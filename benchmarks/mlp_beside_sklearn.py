@@ -49,7 +49,7 @@ def main() -> None:
         splits = prepare(DataConfig(validation=0), seed)
         model = initialised(lambda: MLP(MLPConfig(hidden=HIDDEN, dropout=0)), seed)
         model.standardize.fit(splits.train.inputs)
-        learner = scorer_for(model, splits.train.schema))
+        learner = scorer_for(model, splits.train.schema)
         with tempfile.TemporaryDirectory() as folder:
             train = ExampleBatches(splits.train, BATCH, seed=seed, shuffle=True)
             fit(learner, train, None, TRAINING, seed=seed, folder=Path(folder), show_progress=False)

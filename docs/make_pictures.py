@@ -24,8 +24,8 @@ from neuropil import recipes
 from neuropil.autodiff import Var, graph, ops
 from neuropil.data.examples.embedded import load_digits
 from neuropil.files import write_text
-from neuropil.inspection import pictures
 from neuropil.inspection.gradients import GradientProfile, profile_gradients
+from neuropil.inspection.pictures.images import image_grid
 from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, house_style, line, make_logarithmic, new_figure
 from neuropil.inspection.report.page import Picture
 from neuropil.inspection.report.svg import figure_svg
@@ -107,7 +107,7 @@ def from_report(name: str, alt: str, **options: Any) -> Callable[[], str]:
 def cnn_doubts() -> str:
     images, truths, answers = doubts_of_cnn(8)
     captions = [f"{truth}: {first} or {second}?" for truth, (first, second) in zip(truths, answers, strict=True)]
-    return standing_alone(figure_svg(pictures.image_grid(images, captions)))
+    return standing_alone(figure_svg(image_grid(images, captions)))
 
 
 def doubts_of_cnn(count: int) -> tuple[np.ndarray, list[str], list[list[str]]]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from neuropil.autodiff import graph, ops
-from neuropil.autodiff.networks import RNN
+from neuropil.autodiff.networks import RowRNN
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
@@ -64,7 +64,7 @@ def watched(svg: str, clicks: list[str], folder: Path) -> list[dict[str, Any]]:
 
 
 def test_boxes_open_in_place_and_close_to_what_was_drawn(tmp_path: Path):
-    loss = ops.cross_entropy(RNN(8, 8, 10, np.random.default_rng(0))(np.zeros((2, 8, 8))), np.array([0, 1]))
+    loss = ops.cross_entropy(RowRNN(8, 8, 10, np.random.default_rng(0))(np.zeros((2, 8, 8))), np.array([0, 1]))
     svg = graph(loss).draw(layout="layered")
     start, cell, both, less, closed = watched(svg, ["cell", "output", "cell", "output"], tmp_path)
     assert len(both["rooms"]) > len(cell["rooms"]) > len(start["rooms"]) == len(closed["rooms"])

@@ -10,8 +10,8 @@ import pytest
 from neuropil.autodiff import Graph, Var, graph, group, ops
 from neuropil.autodiff.expression import VISIBLE
 from neuropil.autodiff.graphviz import dot_is_installed
-from neuropil.autodiff.modules import Linear, Module, RNNCell
-from neuropil.autodiff.networks import CNN, MLP, RNN, Attention
+from neuropil.autodiff.modules import LinearLayer, Module, RNNCell
+from neuropil.autodiff.networks import ImageCNN, ImageMLP, RowAttention, RowRNN
 from neuropil.errors import InputError
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -34,7 +34,7 @@ def loss_of(network: Callable[..., Module]) -> Var:
 class Deep(Module):
     def __init__(self, num_layers: int):
         rng = np.random.default_rng(0)
-        self.layers = [Linear(4, 4, rng) for _ in range(num_layers)]
+        self.layers = [LinearLayer(4, 4, rng) for _ in range(num_layers)]
 
     def forward(self, x: Var) -> Var:
         for layer in self.layers:
@@ -121,7 +121,7 @@ def test_gradients_are_shown_once_there_are_any():
     assert 'class="gradient"' in graph(loss).draw()
 
 
-@pytest.mark.parametrize("network", [MLP, CNN, RNN, Attention])
+@pytest.mark.parametrize("network", [ImageMLP, ImageCNN, RowRNN, RowAttention])
 @pytest.mark.parametrize("collapse", ["auto", 0, 1, 2, set()], ids=["auto", "0", "1", "2", "all open"])
 def test_no_two_nodes_of_a_network_overlap(network: Callable[..., Module], collapse):
     found = graph(loss_of(network))

@@ -1,12 +1,12 @@
 import numpy as np
 
 from neuropil.autodiff import Var
-from neuropil.autodiff.modules import SGD, Linear, Module
+from neuropil.autodiff.modules import SGD, LinearLayer, Module
 
 
 class Stack(Module):
     def __init__(self, rng: np.random.Generator):
-        self.layers = [Linear(2, 3, rng), Linear(3, 2, rng)]
+        self.layers = [LinearLayer(2, 3, rng), LinearLayer(3, 2, rng)]
         self.scale = Var(2.0)
 
     def forward(self, x: Var) -> Var:

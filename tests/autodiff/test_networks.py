@@ -7,7 +7,7 @@ import pytest
 
 from neuropil.autodiff import graph, ops
 from neuropil.autodiff.modules import Module
-from neuropil.autodiff.networks import CNN, MLP, RNN, Attention, accuracy, train
+from neuropil.autodiff.networks import ImageCNN, ImageMLP, RowAttention, RowRNN, accuracy, train
 from real_data import digits
 
 NUM_TRAIN = 1400
@@ -21,7 +21,7 @@ def shuffled_digits():
 
 @pytest.mark.parametrize(
     ("network", "epochs", "bar"),
-    [(MLP, 10, 0.96), (RNN, 7, 0.95), (CNN, 5, 0.94), (Attention, 8, 0.93)],
+    [(ImageMLP, 10, 0.96), (RowRNN, 7, 0.95), (ImageCNN, 5, 0.94), (RowAttention, 8, 0.93)],
     ids=["mlp", "rnn", "cnn", "attention"],
 )
 def test_a_network_learns_to_read_digits(network: Callable[..., Module], epochs: int, bar: float):
@@ -36,7 +36,7 @@ def test_a_network_learns_to_read_digits(network: Callable[..., Module], epochs:
 
 def test_training_is_a_function_of_its_seeds():
     images, labels = (part[:100] for part in shuffled_digits())
-    models = [MLP(8, 8, 10, np.random.default_rng(3)) for _ in range(3)]
+    models = [ImageMLP(8, 8, 10, np.random.default_rng(3)) for _ in range(3)]
     runs = [
         list(train(model, images, labels, epochs=2, seed=seed)) for model, seed in zip(models, (1, 1, 2), strict=True)
     ]
@@ -44,7 +44,7 @@ def test_training_is_a_function_of_its_seeds():
     assert np.array_equal(models[0].output.weight.val, models[1].output.weight.val)
 
 
-@pytest.mark.parametrize("network", [MLP, CNN, RNN, Attention])
+@pytest.mark.parametrize("network", [ImageMLP, ImageCNN, RowRNN, RowAttention])
 def test_every_parameter_gets_a_gradient(network: Callable[..., Module]):
     images, labels = (part[:20] for part in shuffled_digits())
     model = network(8, 8, 10, np.random.default_rng(0))
@@ -52,7 +52,7 @@ def test_every_parameter_gets_a_gradient(network: Callable[..., Module]):
     loss.backward()
     silent = [name for name, var in model.parameters().items() if np.abs(var.grad).max() < 1e-12]
     assert silent == (
-        [] if network is not Attention else ["head.key.bias"]
+        [] if network is not RowAttention else ["head.key.bias"]
     )  # it shifts all scores of a query, and softmax forgets that
     assert set(model.parameters().values()) == {
         var for var in graph(loss).vars if var.creator is None and not var.constant

@@ -191,7 +191,7 @@ def test_a_masked_position_gets_no_weight_and_no_gradient():
         ),
         (
             lambda: ops.conv2d(Var(np.ones((2, 3, 2, 5))), Var(np.ones((4, 3, 3, 3)))),
-            "conv2d needs images at least as large as its kernel, but got (2, 5) and (3, 3).",
+            "conv2d needs images as large as its kernel, but got (2, 5) and (3, 3).",
         ),
     ],
 )

@@ -109,7 +109,7 @@ def test_a_sequence_without_steps_has_gates_without_steps():
 def test_a_model_without_cells_is_refused():
     with pytest.raises(InputError) as error, record_gates(nn.Linear(2, 2)):
         pass
-    assert str(error.value) == "gates are recorded in models with recurrent cells, but got a Linear without any."
+    assert str(error.value) == "gates are recorded in recurrent cells, but got a Linear without any."
 
 
 def test_correlation_is_numpys_and_zero_for_what_does_not_move():

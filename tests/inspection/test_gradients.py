@@ -331,7 +331,7 @@ def test_a_loss_without_gradient_is_refused():
 def test_a_model_without_parameters_is_refused():
     with pytest.raises(InputError) as error:
         profile_gradients(nn.ReLU(), lambda: torch.zeros(()))
-    assert str(error.value) == "a gradient profile needs a model with trainable parameters, but got ReLU with none."
+    assert str(error.value) == "a gradient profile needs trainable parameters, but got ReLU with none."
 
 
 class Scalar(nn.Module):
@@ -359,7 +359,7 @@ def test_time_is_diagnosed_in_words():
     x = torch.randn(1, 31, 1, dtype=torch.double)
     assert [diagnose(profile_time(Scalar(w), x))[0] for w in (0.5, 1.0, 2.0)] == [
         "The gradient shrinks 2.00× per step back in time (vanishing): 30 steps back 1/1,000,000,000 of it is left; "
-        "try gates that stay open (LSTM or GRU with a forget bias of 1 or more) or attention.",
+        "try open gates (LSTM or GRU with a forget bias of 1 or more) or attention.",
         "The gradient stays within a factor of 1.0 over 30 steps: it neither vanishes nor explodes.",
         "The gradient grows 2.00× per step back in time (exploding): 30 steps back it is 1,000,000,000 times as large; "
         "clip gradients or start from smaller recurrent weights.",

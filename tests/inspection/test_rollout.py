@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from neuropil.errors import InputError
 from neuropil.inspection import record
-from neuropil.inspection.rollout import patch_looks, rollout
+from neuropil.inspection.rollout import patch_maps, rollout
 from neuropil.models.clip import CLIP
 from neuropil.models.clip import SIZES as CLIP_SIZES
 from neuropil.models.vit import SIZES, ViT
@@ -67,7 +67,7 @@ def test_looks_of_a_vit_are_the_first_row_on_the_grid_of_any_size(height: int, w
         for parameter in model.parameters():
             parameter += 0.2 * torch.randn_like(parameter)
     pictures = torch.randint(0, 256, (3, 1, height, width), dtype=torch.uint8)
-    looks = patch_looks(model, pictures)
+    looks = patch_maps(model, pictures)
     with torch.no_grad(), record(model) as tape:
         model(pictures)
     whole = rollout(tape.attention.values())
@@ -93,13 +93,13 @@ def test_looks_follow_a_patch_that_alone_matters():
         attention.projection.bias.zero_()
         attention.projection.weight[64:80] = 3 * model.patches.projection.weight[:, 0, 0, 0].sign()  # keys of head 0
         attention.projection.bias[:16] = 3.0  # its queries
-    first = patch_looks(model, bright).heads["blocks.0.attention"][0, 0]
+    first = patch_maps(model, bright).heads["blocks.0.attention"][0, 0]
     assert divmod(int(first.argmax()), 4) == (2, 1)
 
 
 def test_looks_of_clip_are_those_of_the_tower_that_sees():
     torch.manual_seed(0)
     model = CLIP(CLIP_SIZES["tiny"]).eval()
-    looks = patch_looks(model, torch.randint(0, 256, (2, 1, 24, 24), dtype=torch.uint8))
+    looks = patch_maps(model, torch.randint(0, 256, (2, 1, 24, 24), dtype=torch.uint8))
     assert looks.rollout.shape == (2, 6, 6)
     assert list(looks.heads) == [f"blocks.{layer}.attention" for layer in range(4)]

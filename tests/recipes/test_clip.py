@@ -20,8 +20,8 @@ from neuropil.models import CLIP
 from neuropil.recipes.clip import CLIPOptions, build
 from neuropil.runs.open import open as open_model
 from neuropil.runs.open import open_able
-from neuropil.tasks.predictor import Searches
 from neuropil.runs.run import Run
+from neuropil.tasks.predictor import Searches
 from neuropil.tasks.retrieval.predictor import ImageSearch, Retriever, image_files
 from neuropil.tasks.retrieval.scores import likeness, picked
 from neuropil.training.history import read_history

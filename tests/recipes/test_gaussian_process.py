@@ -16,7 +16,7 @@ from neuropil.recipes.gaussian_process import (
     MOST_POINTS,
     GaussianProcessOptions,
     LeaveOneOut,
-    Rows,
+    RowBatches,
     build,
     rule_of_thumb,
 )
@@ -187,7 +187,7 @@ def test_leaving_one_out_is_the_error_of_foretelling_from_the_others():
 
 
 def test_every_row_comes_once_in_a_pass_and_a_pass_can_be_joined_midway():
-    rows = Rows(600, seed=1)
+    rows = RowBatches(600, seed=1)
     batches = [batch["row"] for batch in rows.epoch(4)]
     assert len(batches) == len(rows) == 3
     assert torch.cat(batches).sort().values.tolist() == list(range(600))

@@ -11,15 +11,14 @@ import neuropil
 from neuropil.inspection.report.page import Table
 from neuropil.parts.losses import frobenius_penalty, l1_penalty
 from neuropil.recipes.losses import (
-    Choice,
     LossesOptions,
     Penalised,
-    bernoulli_of_classes,
+    PenalisedLoss,
+    bernoulli_cross_entropy,
     build,
-    squared_error_of_shares,
+    squared_error,
 )
-from neuropil.tasks.study import Study
-from neuropil.tasks.trial import new_mlp
+from neuropil.tasks.study import Study, new_mlp
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +46,13 @@ def test_losses_of_classes_equal_those_of_torch():
     logits, target = torch.randn(20, 7), torch.randint(0, 7, (20,))
     ones = F.one_hot(target, 7).float()
     squares = F.mse_loss(torch.sigmoid(logits), ones, reduction="none").sum(-1) / 2
-    torch.testing.assert_close(squared_error_of_shares(logits, target), squares)
+    torch.testing.assert_close(squared_error(logits, target), squares)
     crosses = F.binary_cross_entropy_with_logits(logits, ones, reduction="none").sum(-1)
-    torch.testing.assert_close(bernoulli_of_classes(logits, target), crosses)
+    torch.testing.assert_close(bernoulli_cross_entropy(logits, target), crosses)
 
 
 def test_slopes_by_the_logit_are_the_analytic_ones(study: Study):
-    (table,) = tables(study, "How each loss pulls on a logit")
+    (table,) = tables(study, "The gradient of each loss by the logit")
     for column, cell in enumerate(table.header[1:], start=1):
         z = number(cell.removeprefix("z = "))
         y = 1 / (1 + math.exp(-z))
@@ -91,8 +90,8 @@ def test_what_is_minimised_is_the_loss_and_the_penalty_on_weights_but_not_on_bia
     batch = {"input": train.inputs[:8], "target": train.targets[:8]}
     weights = torch.cat([model.hidden[0].get_parameter("weight").flatten(), model.output.weight.flatten()])
     expected = F.cross_entropy(model(batch["input"]), batch["target"]) + 0.3 * (weights.abs() ** norm / norm).sum()
-    choice = Choice("any", lambda z, t: F.cross_entropy(z, t, reduction="none"), penalty, 0.3)
-    torch.testing.assert_close(Penalised(model, choice).loss(batch), expected)
+    objective = PenalisedLoss(lambda z, t: F.cross_entropy(z, t, reduction="none"), penalty, 0.3)
+    torch.testing.assert_close(Penalised(model, objective).loss(batch), expected)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Update rules on one surface, against what linear algebra says of it."""
+"""Optimisers on one surface, against what linear algebra says of it."""
 
 from pathlib import Path
 
@@ -9,21 +9,22 @@ from sklearn.linear_model import LinearRegression
 
 import neuropil
 from neuropil.recipes.optimizers import (
-    RACERS,
+    FULL_BATCH,
+    RULES,
+    Descent,
     OptimizersOptions,
-    Race,
-    Racer,
     Surface,
+    UpdateRule,
     build,
+    descend,
     diabetes_surface,
     mini_batches,
-    race,
     rosenbrock_surface,
 )
 from real_data import diabetes
 
 OPTIONS = OptimizersOptions(steps=40)
-GRADIENT_DESCENT = RACERS[0]
+GRADIENT_DESCENT = RULES[FULL_BATCH]
 
 
 def problem() -> tuple[np.ndarray, np.ndarray]:
@@ -40,8 +41,8 @@ def surface() -> Surface:
 def test_the_lowest_point_is_that_of_linear_regression(surface: Surface):
     x, t = problem()
     np.testing.assert_allclose(surface.minimum, LinearRegression().fit(x, t).coef_)
-    assert surface.height(torch.tensor([surface.minimum], dtype=torch.float64)) == pytest.approx(0, abs=1e-12)
-    assert surface.height(torch.tensor([surface.start], dtype=torch.float64)) > 1
+    assert surface.excess(torch.tensor([surface.minimum], dtype=torch.float64)) == pytest.approx(0, abs=1e-12)
+    assert surface.excess(torch.tensor([surface.start], dtype=torch.float64)) > 1
 
 
 def test_the_valley_is_as_narrow_as_the_covariance_of_the_features_says(surface: Surface):
@@ -55,13 +56,13 @@ def test_gradient_descent_takes_the_path_that_algebra_predicts(surface: Surface)
     step = np.eye(2) - 0.05 * x.T @ x / len(x)
     start, minimum = np.array(surface.start), np.array(surface.minimum)
     expected = [minimum + np.linalg.matrix_power(step, n) @ (start - minimum) for n in range(OPTIONS.steps + 1)]
-    np.testing.assert_allclose(race(GRADIENT_DESCENT, 0.05, surface, OPTIONS, 0).path, expected, rtol=1e-9)
+    np.testing.assert_allclose(descend(GRADIENT_DESCENT, 0.05, surface, OPTIONS, 0).path, expected, rtol=1e-9)
 
 
 def test_gradient_descent_leaves_the_valley_beyond_twice_the_inverse_curvature(surface: Surface):
     _, steepest = surface.curvatures()
-    inside, outside = (race(GRADIENT_DESCENT, factor * 2 / steepest, surface, OPTIONS, 0) for factor in (0.98, 1.02))
-    assert inside.final < inside.heights[0] < outside.final
+    inside, outside = (descend(GRADIENT_DESCENT, factor * 2 / steepest, surface, OPTIONS, 0) for factor in (0.98, 1.02))
+    assert inside.final < inside.losses[0] < outside.final
 
 
 def test_all_rules_see_the_same_batches_and_each_example_once_in_a_pass():
@@ -80,20 +81,20 @@ def test_rosenbrock_has_its_minimum_at_one_one_and_the_classic_curvature():
     (gradient,) = torch.autograd.grad(surface.loss(w, None), w)
     assert gradient.abs().max() == 0
     assert np.prod(surface.curvatures()) == pytest.approx(400)
-    assert surface.height(torch.tensor([surface.start], dtype=torch.float64)) == pytest.approx(24.2)
+    assert surface.excess(torch.tensor([surface.start], dtype=torch.float64)) == pytest.approx(24.2)
 
 
-def test_a_race_has_arrived_when_it_stays_down():
-    heights = np.array([1.0, 0.005, 0.5, *[0.004] * 17])
-    assert Race(0.1, np.zeros((20, 2)), heights).arrival() == 3
-    assert Race(0.1, np.zeros((20, 2)), np.array([1.0] * 19 + [0.0])).arrival() is None
-    assert Race(0.1, np.zeros((20, 2)), np.array([1.0, *[np.nan] * 19])).final == np.inf
+def test_an_optimiser_has_converged_when_its_loss_stays_low():
+    losses = np.array([1.0, 0.005, 0.5, *[0.004] * 17])
+    assert Descent(0.1, np.zeros((20, 2)), losses).convergence() == 3
+    assert Descent(0.1, np.zeros((20, 2)), np.array([1.0] * 19 + [0.0])).convergence() is None
+    assert Descent(0.1, np.zeros((20, 2)), np.array([1.0, *[np.nan] * 19])).final == np.inf
 
 
 def test_weight_decay_is_adamws_alone(surface: Surface):
     options = OptimizersOptions(steps=10, weight_decay=5.0)
-    ends = {rule: race(Racer(rule, rule), 0.01, surface, options, 0).path[-1] for rule in ("adam", "adamw")}
-    plain = race(Racer("adam", "adam"), 0.01, surface, OptimizersOptions(steps=10, weight_decay=0.0), 0).path[-1]
+    ends = {rule: descend(UpdateRule(rule), 0.01, surface, options, 0).path[-1] for rule in ("adam", "adamw")}
+    plain = descend(UpdateRule("adam"), 0.01, surface, OptimizersOptions(steps=10, weight_decay=0.0), 0).path[-1]
     np.testing.assert_array_equal(ends["adam"], plain)
     assert np.abs(ends["adamw"] - plain).max() > 1e-3
 

@@ -1,4 +1,4 @@
-"""Learning by heart, its cures, and how they are measured."""
+"""Overfitting, what regularisation does against it, and how that is measured."""
 
 from pathlib import Path
 
@@ -11,9 +11,8 @@ from neuropil.data.examples.embedded import load_digits
 from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.parts.objectives import Classification
-from neuropil.recipes.overfitting import BothParts, MeasuredOnBoth, OverfittingOptions, build, cures, mislabel
-from neuropil.tasks.study import Study
-from neuropil.tasks.trial import new_mlp, prepare_parts, score
+from neuropil.recipes.overfitting import BothParts, MeasuredOnBoth, OverfittingOptions, build, mislabel, regularizations
+from neuropil.tasks.study import Study, new_mlp, prepare_parts, score
 from neuropil.training.evaluation import evaluate
 from real_data import diabetes
 
@@ -53,9 +52,9 @@ def test_the_share_that_is_asked_for_gets_another_label_and_nothing_else_changes
     assert torch.equal(labelled.examples.inputs, digits.inputs)
 
 
-def test_without_a_cure_every_example_is_learned_by_heart_wrong_labels_too(study: Study):
+def test_without_regularisation_every_example_is_memorised_wrong_labels_too(study: Study):
     rows = {row[0]: row[1:] for row in study.findings.sections[1].blocks[1].rows}  # type: ignore[union-attr]
-    train_loss, validation_loss, gap, _, learned = rows["no cure"]
+    train_loss, validation_loss, gap, _, learned = rows["no regularisation"]
     assert float(str(train_loss)) < 0.1 < float(str(validation_loss))
     assert float(str(gap)) == pytest.approx(float(str(validation_loss)) - float(str(train_loss)), abs=0.002)
     assert learned == "100 %"
@@ -64,19 +63,19 @@ def test_without_a_cure_every_example_is_learned_by_heart_wrong_labels_too(study
 
 def test_early_stopping_keeps_the_weights_of_the_lowest_validation_loss(study: Study):
     gaps = {result.name: result.metrics["gap"] for result in study.evaluate() if "gap" in result.metrics}
-    assert gaps["early stopping"] < gaps["no cure"]
-    assert gaps["all together"] < gaps["no cure"] / 4
+    assert gaps["early stopping"] < gaps["no regularisation"]
+    assert gaps["all together"] < gaps["no regularisation"] / 4
 
 
-def test_the_cured_network_comes_first_and_the_patient_second(study: Study):
+def test_the_regularised_network_comes_first_and_the_baseline_second(study: Study):
     names = [result.name for result in study.evaluate()]
-    assert names[:2] == ["all together", "no cure"]
+    assert names[:2] == ["all together", "no regularisation"]
     assert names[-1] == "logistic regression, 60 examples"
 
 
 def test_tables_cannot_be_augmented_and_are_not():
-    assert [cure.name for cure in cures(OverfittingOptions(), "table")] == [
-        "no cure",
+    assert list(regularizations(OverfittingOptions(), "table")) == [
+        "no regularisation",
         "early stopping",
         "weight decay",
         "dropout",
@@ -84,11 +83,11 @@ def test_tables_cannot_be_augmented_and_are_not():
         "all but more data",
         "all together",
     ]
-    assert all(cure.augment is None for cure in cures(OverfittingOptions(), "table"))
+    assert all(method.augment is None for method in regularizations(OverfittingOptions(), "table").values())
 
 
 @pytest.mark.slow
-def test_own_numbers_can_be_learned_by_heart_too(tmp_path: Path):
+def test_own_numbers_can_be_memorised_too(tmp_path: Path):
     options = {
         "data": table_of_numbers(tmp_path),
         "target": "progress",
@@ -99,7 +98,7 @@ def test_own_numbers_can_be_learned_by_heart_too(tmp_path: Path):
     }
     run = neuropil.train("overfitting", out=tmp_path / "run", show_progress=False, **options)
     results = {result.name: result.metrics for result in run.results}
-    assert results["no cure"]["gap"] > results["early stopping"]["gap"]
+    assert results["no regularisation"]["gap"] > results["early stopping"]["gap"]
     assert "absolute_error" in results["linear regression, 40 examples"]
 
 
@@ -120,9 +119,9 @@ def test_more_examples_than_there_are_cannot_be_few():
 
 
 @pytest.mark.slow
-def test_with_its_defaults_every_cure_narrows_the_gap_and_all_together_win(tmp_path: Path):
+def test_with_its_defaults_every_method_narrows_the_gap_and_all_together_win(tmp_path: Path):
     run = neuropil.train("overfitting", out=tmp_path / "run", show_progress=False)
-    cured = {result.name: result.metrics for result in run.results if "gap" in result.metrics}
-    patient = cured.pop("no cure")
-    assert all(metrics["gap"] < patient["gap"] for metrics in cured.values())
-    assert cured["all together"]["accuracy"] > patient["accuracy"] + 0.05
+    regularised = {result.name: result.metrics for result in run.results if "gap" in result.metrics}
+    baseline = regularised.pop("no regularisation")
+    assert all(metrics["gap"] < baseline["gap"] for metrics in regularised.values())
+    assert regularised["all together"]["accuracy"] > baseline["accuracy"] + 0.05

@@ -12,7 +12,7 @@ from neuropil.data.examples.embedded import load_digits
 from neuropil.inspection.report.page import Gallery, Picture, Table
 from neuropil.models.attention import PatchAttention, PatchAttentionConfig
 from neuropil.parts.positions import sinusoidal
-from neuropil.recipes.positions import PositionsOptions, build, likeness_by_distance, picture_of, shuffle_patches
+from neuropil.recipes.positions import PositionsOptions, build, image_of, shuffle_patches, similarity_by_distance
 from neuropil.tasks.study import Study
 
 
@@ -74,13 +74,13 @@ def test_patches_laid_out_again_are_the_picture():
     for patch in (2, 3):
         model = PatchAttention(PatchAttentionConfig(patch=patch, width=4, key_width=4))
         model.standardize.fit(digits)
-        assert torch.equal(picture_of(model, model.patches(digits))[..., :8, :8], digits)
+        assert torch.equal(image_of(model, model.patches(digits))[..., :8, :8], digits)
 
 
-def test_likeness_is_that_of_any_two_positions_so_far_apart():
+def test_similarity_is_that_of_any_two_positions_so_far_apart():
     encodings = sinusoidal(60, 64)
     expected = encodings[37] @ encodings[37:].T / 32
-    torch.testing.assert_close(likeness_by_distance(22, 64), expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(similarity_by_distance(22, 64), expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.slow

@@ -77,12 +77,12 @@ def test_open_gates_keep_what_closed_ones_lose(study: Study):
     }
     for name in ("LSTM", "GRU", "minGRU"):
         assert 0.2 < kept[f"{name}, open gates"] < 5
-        assert kept[f"{name}, as it begins"] < 0.1
+        assert kept[f"{name}, default initialisation"] < 0.1
     assert kept["RNN, w = 0.8"] == pytest.approx(0.8 ** (STEPS - 1), rel=0.05)
     assert kept["RNN, w = 1.25"] == pytest.approx(1.25 ** (STEPS - 1), rel=0.05)
 
 
-def test_clipping_is_the_cure_of_a_gradient_that_explodes(study: Study):
+def test_clipping_helps_against_a_gradient_that_explodes(study: Study):
     losses = {result.name: result.metrics["loss"] for result in study.evaluate() if "loss" in result.metrics}
     assert losses[CLIPPED] < losses[PLAIN] - 0.2
 

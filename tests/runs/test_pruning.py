@@ -33,8 +33,24 @@ def test_a_pruned_run_is_smaller_and_works_like_any_other(run: Run, tmp_path: Pa
 
 
 SMALL: dict[str, dict[str, Any]] = {
-    "gpt2": {"width": 16, "heads": 2, "layers": 2, "feed_forward": 16, "context": 32, "vocabulary_size": 300, "updates": 2},
-    "bert": {"width": 16, "heads": 2, "layers": 2, "feed_forward": 16, "context": 32, "vocabulary_size": 300, "updates": 2},
+    "gpt2": {
+        "width": 16,
+        "heads": 2,
+        "layers": 2,
+        "feed_forward": 16,
+        "context": 32,
+        "vocabulary_size": 300,
+        "updates": 2,
+    },
+    "bert": {
+        "width": 16,
+        "heads": 2,
+        "layers": 2,
+        "feed_forward": 16,
+        "context": 32,
+        "vocabulary_size": 300,
+        "updates": 2,
+    },
     "vit": {"width": 16, "heads": 2, "layers": 2, "updates": 2},
     "clip": {
         "width": 16,

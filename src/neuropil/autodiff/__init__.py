@@ -10,7 +10,7 @@
 """
 
 from neuropil.autodiff import modules, networks, ops
-from neuropil.autodiff.engine import Op, Step, Var, group, op
+from neuropil.autodiff.engine import BackwardStep, Op, Var, group, op
 from neuropil.autodiff.expression import Graph, graph
 
-__all__ = ["Graph", "Op", "Step", "Var", "graph", "group", "modules", "networks", "op", "ops"]
+__all__ = ["BackwardStep", "Graph", "Op", "Var", "graph", "group", "modules", "networks", "op", "ops"]

@@ -22,8 +22,8 @@ CAPSULE = 26.0  # the height of an op
 STEM = 12.0  # from an op to its output
 
 SYMBOLS = {
-    "add": "+", "sub": "−", "neg": "−", "mul": "×", "div": "÷", "power": "xᵖ", "matmul": "@", "sum": "Σ", "sigmoid": "σ",
-    "abs": "|x|", "transpose": "xᵀ", "index": "x[i]", "conv2d": "conv",
+    "add": "+", "sub": "−", "neg": "−", "mul": "×", "div": "÷", "power": "xᵖ", "matmul": "@", "sum": "Σ",
+    "sigmoid": "σ", "abs": "|x|", "transpose": "xᵀ", "index": "x[i]", "conv2d": "conv",
 }  # fmt: skip
 
 SHADES = 8  # of each colour of a heat-map
@@ -41,7 +41,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Row:
+class CardRow:
     """One line of a card (or several, for a small matrix): what it shows, in words or with a picture."""
 
     label: str
@@ -64,7 +64,7 @@ class Row:
         return max(LINE * len(self.text), self.picture_size[1] + 3)
 
 
-def var_card(var: Var, gradient: Row | None, state: str) -> Card:
+def var_card(var: Var, gradient: CardRow | None, state: str) -> Card:
     """A rounded box with name, shape, value and gradient, below the op that made it. `state` is a CSS class."""
     rows = [array_row(var.val, " "), gradient] if gradient else [array_row(var.val)]
     shape = " × ".join(map(str, var.shape))
@@ -124,9 +124,8 @@ def box_card(box: Box, state: str) -> Card:
     lines = [f"{num_nodes:,} nodes"] + ([f"{num_learned:,} parameters"] if num_learned else [])
     width = max(NAME_CHARACTER * (len(name) + 2), *(CHARACTER * len(line) for line in lines), 70.0) + 2 * PADDING
     height = LINE * (1 + len(lines)) + PADDING
-    text = "".join(
-        f'<text class="shape" x="{PADDING}" y="{16 + LINE * (i + 1):g}">{line}</text>' for i, line in enumerate(lines)
-    )
+    places = [(16 + LINE * (i + 1), line) for i, line in enumerate(lines)]
+    text = "".join(f'<text class="shape" x="{PADDING}" y="{y:g}">{line}</text>' for y, line in places)
     svg = (
         f'<g class="{state}"><rect class="under" x="4" y="4" width="{width:.1f}" height="{height:g}" rx="7"/>'
         f'<rect class="box" width="{width:.1f}" height="{height:g}" rx="7"/>'
@@ -135,59 +134,50 @@ def box_card(box: Box, state: str) -> Card:
     return Card(width, height, svg)
 
 
-def gradient_row(array: Array) -> Row:
+def gradient_row(array: Array) -> CardRow:
     return array_row(array, "∂", "gradient")
 
 
-def step_row(gradient: Array | None, shape: tuple[int, ...]) -> Row:
-    """A gradient during `backward`, known or not; it takes the same room at each step, so that pictures of the steps fit on each other."""
+def step_row(gradient: Array | None, shape: tuple[int, ...]) -> CardRow:
+    """A gradient during `backward`, known or not; it takes the same room at each step, so that the pictures fit."""
     row = array_row(np.zeros(shape) if gradient is None else gradient, "∂", "gradient", room=10)
-    return (
-        row
-        if gradient is not None
-        else replace(row, kind="unknown", text=["·".ljust(len(line)) for line in row.text], picture="")
-    )
+    if gradient is not None:
+        return row
+    return replace(row, kind="unknown", text=["·".ljust(len(line)) for line in row.text], picture="")
 
 
-def array_row(array: Array, label: str = "", kind: str = "value", room: int = 0) -> Row:
+def array_row(array: Array, label: str = "", kind: str = "value", room: int = 0) -> CardRow:
     """Numbers take at least `room` characters each."""
     if not np.isfinite(array).all():
-        return Row(label, "broken", [f"{(~np.isfinite(array)).sum():,} not finite"])
+        return CardRow(label, "broken", [f"{(~np.isfinite(array)).sum():,} not finite"])
     if array.size == 0:
-        return Row(label, kind, ["empty"])
+        return CardRow(label, kind, ["empty"])
     if array.ndim <= 2 and array.shape[:-1] <= (4,) and array.shape[-1:] <= (5,):
         cells = [[_number(value) for value in line] for line in np.atleast_2d(array)]
         widest = max(len(cell) for line in cells for cell in line) if array.ndim == 2 else 0
-        return Row(
-            label, kind, [" ".join(cell.rjust(widest) for cell in line).ljust(room * len(line)) for line in cells]
-        )
+        text = [" ".join(cell.rjust(widest) for cell in line).ljust(room * len(line)) for line in cells]
+        return CardRow(label, kind, text)
     pixels = heat_map(array)
     height = 6.0 if len(pixels) == 1 else 22.0
     width = float(np.clip(height * pixels.shape[1] / pixels.shape[0], 22, 44))
     mean, spread = array.mean(), array.std()
     mean = mean if np.abs(mean) > 1e-9 * spread else 0 * mean  # what rounding left of a sum to zero is no news
-    return Row(
-        label,
-        kind,
-        [f"{_number(mean, 2)} ± {_number(spread, 2)}".ljust(2 * room)],
-        png(pixels, COLOURS[kind]),
-        (width, height),
-    )
+    text = f"{_number(mean, 2)} ± {_number(spread, 2)}".ljust(2 * room)
+    return CardRow(label, kind, [text], png(pixels, COLOURS[kind]), (width, height))
 
 
-def _row_svg(row: Row, width: float, y: float) -> str:
+def _row_svg(row: CardRow, width: float, y: float) -> str:
     text = ""
     baseline = y + (row.height - LINE * len(row.text)) / 2 + 12
     if row.label.strip():
         text += f'<text class="{row.kind}" x="{PADDING}" y="{baseline:.1f}">{row.label}</text>'
     for i, line in enumerate(row.text):
-        text += f'<text class="{row.kind}" x="{PADDING + row.indent:.1f}" y="{baseline + LINE * i:.1f}" xml:space="preserve">{line}</text>'
+        place = f'x="{PADDING + row.indent:.1f}" y="{baseline + LINE * i:.1f}"'
+        text += f'<text class="{row.kind}" {place} xml:space="preserve">{line}</text>'
     if row.picture:
         w, h = row.picture_size
-        text += (
-            f'<image href="{row.picture}" x="{width - PADDING - w:.1f}" y="{y + (row.height - h) / 2:.1f}" width="{w:.1f}" height="{h:g}" '
-            'preserveAspectRatio="none"/>'
-        )
+        place = f'x="{width - PADDING - w:.1f}" y="{y + (row.height - h) / 2:.1f}" width="{w:.1f}" height="{h:g}"'
+        text += f'<image href="{row.picture}" {place} preserveAspectRatio="none"/>'
     return text
 
 
@@ -196,7 +186,7 @@ def _number(value: Float[np.ndarray, ""] | np.floating, digits: int = 3) -> str:
 
 
 def heat_map(array: Array) -> UInt8[np.ndarray, "rows columns"]:
-    """A picture of at most `THUMBNAIL` pixels: zero is the shade `SHADES`, the largest magnitude is 0 or 2 `SHADES` by its sign."""
+    """At most `THUMBNAIL` pixels: zero is the shade `SHADES`, the largest magnitude is 0 or 2 `SHADES` by its sign."""
     matrix = np.atleast_1d(array.squeeze())
     matrix = matrix.reshape(-1, matrix.shape[-1]) if matrix.ndim > 1 else matrix[None]
     for axis, most in enumerate(THUMBNAIL):
@@ -208,7 +198,7 @@ def heat_map(array: Array) -> UInt8[np.ndarray, "rows columns"]:
 
 
 def png(shades: UInt8[np.ndarray, "rows columns"], colours: tuple[tuple[int, int, int], tuple[int, int, int]]) -> str:
-    """A PNG file as a data address: signature, header, palette, one compressed block with filter 0 before each row, end."""
+    """A PNG file as a data URL: signature, header, palette, one compressed block with filter 0 before each row, end."""
     strength = np.abs(np.arange(-SHADES, SHADES + 1))[:, None] / SHADES
     palette = 255 + strength * (np.repeat(colours, (SHADES, SHADES + 1), 0) - 255)
     rows, columns = shades.shape

@@ -1,4 +1,5 @@
-"""Automatic differentiation: an expression graph that remembers how it was made, and the chain rule run backwards over it.
+"""Automatic differentiation: an expression graph that records how it was made, and the chain rule run backwards over
+it.
 
     f = g(x, y)      makes   Op(g) with args (x, y)   and   Var(f) with creator Op(g)
     x.grad  +=  Σ over the ops that use x of   s · ∂op/∂x        s: the gradient of that op's output
@@ -45,8 +46,8 @@ def _swapped(name: str) -> Callable[..., "Var"]:
 class Var:
     """A value of the expression, and the derivative of the whole with respect to it. Both always have one shape.
 
-    A constant (data, for instance) gets no gradient, and no time is spent on one. Numbers and arrays that meet a Var in an
-    expression become constants by themselves.
+    A constant (data, for instance) gets no gradient, and no time is spent on one. Numbers and arrays that meet a Var in
+    an expression become constants by themselves.
     """
 
     __slots__ = ("birth", "constant", "creator", "grad", "name", "val")
@@ -63,12 +64,12 @@ class Var:
     @overload
     def backward(self, seed: Any = None, steps: Literal[False] = False) -> None: ...
     @overload
-    def backward(self, seed: Any = None, *, steps: Literal[True]) -> "Iterator[Step]": ...
-    def backward(self, seed: Any = None, steps: bool = False) -> "Iterator[Step] | None":
+    def backward(self, seed: Any = None, *, steps: Literal[True]) -> "Iterator[BackwardStep]": ...
+    def backward(self, seed: Any = None, steps: bool = False) -> "Iterator[BackwardStep] | None":
         """Add to `grad`, here and in all that this Var was made from, the derivative of `seed · self`.
 
-        A scalar needs no seed. With `steps`, nothing happens until the returned iterator is drawn from: it differentiates one op
-        and yields a `Step`, until all are done.
+        A scalar needs no seed. With `steps`, nothing happens until the returned iterator is drawn from: it
+        differentiates one op and yields a `BackwardStep`, until all are done.
         """
         walk = self._walk(self._checked_seed(seed))
         if steps:
@@ -92,18 +93,17 @@ class Var:
                     arg.grad = np.asarray(arg.grad + gradient)  # NumPy makes no array of the sum of two 0-d arrays
             yield var.creator
 
-    def _steps(self, walk: "Iterator[Op]") -> "Iterator[Step]":
+    def _steps(self, walk: "Iterator[Op]") -> "Iterator[BackwardStep]":
         grads, done = {}, frozenset()
         for op in walk:
             changed = {arg: arg.grad for arg in op.args if not arg.constant}
             grads, done = grads | {self: self.grad} | changed, done | {op}
-            yield Step(op, tuple(changed), grads, done)
+            yield BackwardStep(op, tuple(changed), grads, done)
 
     def _checked_seed(self, seed: Any) -> Array:
         if self.constant:
-            raise InputError(
-                "backward starts from a Var that depends on a variable", got="a constant", fix="make one with Var(...)"
-            )
+            rule = "backward starts from a Var that depends on a variable"
+            raise InputError(rule, got="a constant", fix="make one with Var(...)")
         if seed is None and self.val.size != 1:
             raise InputError(
                 "backward without a seed starts from a scalar",
@@ -150,7 +150,7 @@ class Var:
 
 
 class Op:
-    """One use of an operation. Calling it makes its output Var; it remembers its arguments and how a gradient flows back to each."""
+    """One use of an operation. Calling it makes its output Var; it records its arguments and their pullbacks."""
 
     __slots__ = ("args", "group", "named", "pullbacks", "rule", "settings")
 
@@ -226,7 +226,7 @@ def topological_order(root: Var) -> list[Var]:
 
 
 @dataclass(frozen=True)
-class Step:
+class BackwardStep:
     """One moment of `backward(steps=True)`. It stays as it was, whatever the pass does next."""
 
     op: Op
@@ -239,22 +239,22 @@ class Step:
     """All ops differentiated so far."""
 
 
-class Group:
+class OpGroup:
     """A named stretch of computation. Entering the same name again makes another group."""
 
     __slots__ = ("name", "parent")
 
-    def __init__(self, name: str, parent: "Group | None"):
+    def __init__(self, name: str, parent: "OpGroup | None"):
         self.name, self.parent = name, parent
 
 
-_group: ContextVar[Group | None] = ContextVar("group", default=None)
+_group: ContextVar[OpGroup | None] = ContextVar("group", default=None)
 
 
 @contextmanager
 def group(name: str) -> Iterator[None]:
     """Ops used inside belong to `name`, which drawings show as one box that opens. Groups nest."""
-    token = _group.set(Group(name, _group.get()))
+    token = _group.set(OpGroup(name, _group.get()))
     try:
         yield
     finally:

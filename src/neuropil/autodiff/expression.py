@@ -1,7 +1,7 @@
 """The expression graph as a structure: its Vars and Ops, the boxes that its groups make of them, and what runs between.
 
-A drawing of thousands of nodes is of no use to anyone, so the graph is a tree of boxes, each with few children. Groups are boxes; where
-a box would still hold too many children, stretches of them are folded into further boxes.
+A drawing of thousands of nodes is of no use to anyone, so the graph is a tree of boxes, each with few children. Groups
+are boxes; where a box would still hold too many children, stretches of them are folded into further boxes.
 """
 
 import itertools
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, Union
 
-from neuropil.autodiff.engine import Group, Op, Step, Var, topological_order
+from neuropil.autodiff.engine import BackwardStep, Op, OpGroup, Var, topological_order
 from neuropil.errors import InputError, nearest
 from neuropil.files import write_text
 
@@ -91,20 +91,20 @@ class Graph:
         path: str | Path | None = None,
         *,
         collapse: Collapse = "auto",
-        step: Step | None = None,
+        step: BackwardStep | None = None,
         layout: str = "auto",
         interactive: bool = True,
     ) -> str:
         """The graph as SVG text, also written to `path`. Boxes open and close by a click on their names.
 
-        `collapse` says which boxes start closed: those deeper than a number, those with one of a set of names, or, with "auto", as many as
-        it takes to keep the picture legible. A `step` of `backward(steps=True)` shows that moment. The `layout` is by
-        graphviz ("dot"), by our own layers ("layered"), or "auto": by dot where it is installed. A drawing that is not `interactive`
-        holds only what is seen at first, which makes it small.
+        `collapse` says which boxes start closed: those deeper than a number, those with one of a set of names, or, with
+        "auto", as many as it takes to keep the picture legible. A `step` of `backward(steps=True)` shows that moment.
+        The `layout` is by graphviz ("dot"), by our own layers ("layered"), or "auto": by dot where it is installed. A
+        drawing that is not `interactive` holds only what is seen at first, which makes it small.
         """
-        from neuropil.autodiff.drawing import Picture  # which imports this module
+        from neuropil.autodiff.drawing import GraphDrawing  # which imports this module
 
-        svg = Picture(self, self.opened(collapse), step, layout, interactive).svg()
+        svg = GraphDrawing(self, self.opened(collapse), step, layout, interactive).svg()
         if path is not None:
             write_text(Path(path), svg)
         return svg
@@ -120,11 +120,8 @@ class Graph:
         if isinstance(collapse, Set):
             known = {name for box in boxes for name in (box.name, box.path)}
             for name in collapse - known:
-                raise InputError(
-                    "collapse takes the names of groups in this graph",
-                    got=f"{name!r}",
-                    fix=nearest(name, sorted(known)),
-                )
+                rule = "collapse takes the names of groups in this graph"
+                raise InputError(rule, got=f"{name!r}", fix=nearest(name, sorted(known)))
             return {box for box in boxes if not {box.name, box.path} & collapse}
         if isinstance(collapse, int):
             return {box for box in boxes if box.depth <= collapse}
@@ -132,9 +129,8 @@ class Graph:
             return set(boxes)
         opened: set[Box] = set()
         for depth in range(1, 1 + max((box.depth for box in boxes), default=0)):
-            more = opened | {
-                box for box in boxes if box.depth == depth and not box.folded and (depth == 1 or box.parent in opened)
-            }
+            level = [box for box in boxes if box.depth == depth and not box.folded]
+            more = opened | {box for box in level if depth == 1 or box.parent in opened}
             if self.num_visible(more) >= VISIBLE:
                 break
             opened = more
@@ -159,9 +155,9 @@ def graph(root: Var) -> Graph:
 def _tree(order: list[Var], uses: dict[Var, list[Var]]) -> Box:
     """Put each Var into the box of its op's group; a leaf goes into the innermost box that holds all of its uses."""
     top = Box("")
-    boxes: dict[Group | None, Box] = {None: top}
+    boxes: dict[OpGroup | None, Box] = {None: top}
 
-    def box_of(group: Group | None) -> Box:
+    def box_of(group: OpGroup | None) -> Box:
         if group not in boxes:
             boxes[group] = Box(group.name, box_of(group.parent)) if group else top
         return boxes[group]
@@ -199,16 +195,13 @@ def _common(boxes: list[Box]) -> Box:
 def _fold(box: Box, uses: dict[Var, list[Var]], root: Var) -> None:
     """Where a box has too many children, put stretches of them into boxes of their own.
 
-    A stretch of an order in which each child comes after those it uses can stand as one node: nothing leaves it and comes back.
+    A stretch of a topological order can stand as one node: nothing leaves it and comes back.
     """
     if len(box.children) <= CHILDREN:
         return
-    end = [
-        child
-        for child in box.children
-        if child is root or (isinstance(child, Var) and not child.creator and uses[child] == [root])
-    ]
     leaves = [child for child in box.children if isinstance(child, Var) and not child.creator]
+    of_root = {leaf for leaf in leaves if uses[leaf] == [root]}
+    end = [child for child in box.children if child is root or child in of_root]
     shared = [leaf for leaf in sorted(leaves, key=lambda leaf: -len(uses[leaf]))[:SHARED] if len(uses[leaf]) > FOLDED]
     rest = [child for child in box.children if child not in {*shared, *end}]
     size = FOLDED
@@ -234,7 +227,7 @@ def _fold_name(children: list[Child]) -> str:
 
 
 def _connect(top: Box, order: list[Var]) -> None:
-    """Lead each argument to what is made from it, out through the ports of its boxes and in through those of the other's."""
+    """Lead each argument to what is made from it, out through the ports of its boxes and in through the other's."""
     home = {child: box for box in (top, *top.boxes()) for child in box.children}
     for user in order:
         for var in user.creator.args if user.creator else ():

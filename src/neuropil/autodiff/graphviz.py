@@ -1,4 +1,5 @@
-"""Order and coordinates by graphviz's `dot`, where it is installed; rows and bends stay ours, so that boxes open and close alike."""
+"""Order and coordinates by graphviz's `dot`, where it is installed; rows and bends stay ours, so that boxes open
+alike."""
 
 import shutil
 import subprocess
@@ -31,13 +32,9 @@ def place_by_dot(level: Level) -> None:
 def _dot_text(level: Level) -> str:
     number = {item: i for i, item in enumerate(item for row in level.rows for item in row)}
     lines = [f'digraph {{ nodesep={SPACE / POINTS:.3f}; node [shape=box, fixedsize=true, label=""]']
-    lines += [
-        f"{i} [width={item.width / POINTS:.3f}, height={max(item.height, 1) / POINTS:.3f}]"
-        for item, i in number.items()
-    ]
+    sizes = {i: (item.width / POINTS, max(item.height, 1) / POINTS) for item, i in number.items()}
+    lines += [f"{i} [width={width:.3f}, height={height:.3f}]" for i, (width, height) in sizes.items()]
     lines += [f"{{ rank=same; {'; '.join(str(number[item]) for item in row)} }}" for row in level.rows if row]
-    lines += [
-        f"{number[link.source]} -> {number[link.target]} [weight={max(1, round(level.pull(link)))}]"
-        for link in level.links
-    ]
+    for link in level.links:
+        lines.append(f"{number[link.source]} -> {number[link.target]} [weight={max(1, round(level.pull(link)))}]")
     return "\n".join([*lines, "}"])

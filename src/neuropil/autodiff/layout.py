@@ -1,8 +1,8 @@
 """A layered layout: rows from top to bottom, every link from one row to the next, nothing on top of anything.
 
-The steps are those of Sugiyama, Tagawa and Toda (1981): rows by the longest path to the end, a bend in each row that a link only passes,
-an order in each row with few crossings (barycentres), then coordinates near the neighbours. Links of one origin share their bends,
-so that a weight used at every step of time is one line with branches.
+The steps are those of Sugiyama, Tagawa and Toda (1981): rows by the longest path to the end, a bend in each row that a
+link only passes, an order in each row with few crossings (barycentres), then coordinates near the neighbours. Links of
+one origin share their bends, so that a weight used at every step of time is one line with branches.
 """
 
 import itertools
@@ -16,16 +16,13 @@ SPACE = 18.0  # between neighbours in a row
 TALL = 160.0  # higher than this is an open box
 ORDER_SWEEPS, PLACE_SWEEPS = 6, 200  # at most
 SLACK = 2.0  # distances below this are all the same
-LINE_PULL, BRANCH_PULL, LEAF_PULL = (
-    16.0,
-    0.5,
-    0.2,
-)  # lines that pass run straight; leaves stand aside of the main flow, where pull is 1
+LINE_PULL, BRANCH_PULL, LEAF_PULL = 16.0, 0.5, 0.2  # passing lines are straight; leaves stand aside of the flow (1)
 
 
 @dataclass(eq=False)
 class Item:
-    """Something that takes room in a row. `x` is its middle, where neighbours would like it; `left` and `top` are where it is put."""
+    """Something that takes room in a row. `x` is its middle, as neighbours would like it; `left` and `top` are
+    final."""
 
     width: float
     height: float
@@ -154,10 +151,9 @@ def _bend(rows: list[list[Item]], edges: Sequence[Edge]) -> list[Link]:
 
 
 def _order(level: Level) -> None:
-    """Sort each row by the mean position of its neighbours, down and up again, and keep the order with the fewest crossings."""
-    for upper, lower in reversed(
-        list(itertools.pairwise(level.rows))
-    ):  # to begin with, as the arguments stand in the expression
+    """Sort each row by the barycentre of its neighbours, down and up again, and keep the order with the fewest
+    crossings."""
+    for upper, lower in reversed(list(itertools.pairwise(level.rows))):  # to begin with, in the order of the arguments
         seen = dict.fromkeys(link.source for item in lower for link in level.above[item])
         upper[:] = [*seen, *(item for item in upper if item not in seen)]
     best, fewest = [list(row) for row in level.rows], num_crossings(level)
@@ -169,9 +165,8 @@ def _order(level: Level) -> None:
             position = {item: i for other in level.rows for i, item in enumerate(other)}
             wish = {}
             for i, item in enumerate(row):
-                near = (
-                    [link.source for link in level.above[item]] if down else [link.target for link in level.below[item]]
-                )
+                above, below = level.above[item], level.below[item]
+                near = [link.source for link in above] if down else [link.target for link in below]
                 wish[item] = sum(position[other] for other in near) / len(near) if near else float(i)
             row.sort(key=lambda item, wish=wish: wish[item])
         crossings = num_crossings(level)
@@ -203,8 +198,8 @@ def pack(level: Level) -> None:
 def settle(level: Level) -> None:
     """Move each item near those it is linked with: row by row, down and up, towards the least sum of pull · distance.
 
-    Squared distances would spread a bend over a whole line. So each square is divided by the distance as it is now (least squares,
-    reweighted), which leaves straight lines with few bends.
+    Squared distances would spread a bend over a whole line. So each square is divided by the distance as it is now
+    (least squares, reweighted), which leaves straight lines with few bends.
     """
     neighbours = {item: _neighbours(item, level) for row in level.rows for item in row}
     for sweep in range(PLACE_SWEEPS):
@@ -224,7 +219,7 @@ def settle(level: Level) -> None:
 
 
 def _neighbours(item: Item, level: Level) -> list[tuple[float, Item, float]]:
-    """Who pulls, how strongly, and how far from the other's middle to; each item also holds on to its place a little."""
+    """Who pulls, how strongly, and how far from the other's middle; each item also holds on to its place a little."""
     above = [(level.pull(link), link.source, link.start - link.end) for link in level.above[item]]
     below = [(level.pull(link), link.target, link.end - link.start) for link in level.below[item]]
     return [(1e-3, item, 0.0), *above, *below]
@@ -233,7 +228,7 @@ def _neighbours(item: Item, level: Level) -> list[tuple[float, Item, float]]:
 def separate(wishes: Sequence[float], widths: Sequence[float], weights: Sequence[float] | None = None) -> list[float]:
     """The middles nearest to the wishes (least squares) with which neighbours keep their order and `SPACE` apart.
 
-    Without the room that each needs, that is isotonic regression: neighbours that want to pass each other share their mean.
+    Without their widths, that is isotonic regression: neighbours that want to pass each other share their mean.
     """
     offsets, room = [], 0.0
     for width in widths:
@@ -251,7 +246,8 @@ def separate(wishes: Sequence[float], widths: Sequence[float], weights: Sequence
 
 
 def arrange(level: Level) -> None:
-    """Put every item in its place: `left` and `top` from the level's corner, given x and the present sizes. `collapse.js` does the same."""
+    """`left` and `top` of every item from the level's corner, given x and the present sizes; `collapse.js` does the
+    same."""
     level.bands = []
     top = 0.0
     for number, row in enumerate(level.rows):

@@ -33,11 +33,8 @@ class Module:
         found: dict[str, Var] = {}
         for attribute, value in vars(self).items():
             for label, part in _named(attribute, value):
-                found |= (
-                    {label: part}
-                    if isinstance(part, Var)
-                    else {f"{label}.{name}": var for name, var in part.parameters().items()}
-                )
+                inside = {"": part} if isinstance(part, Var) else part.parameters()
+                found |= {f"{label}.{name}".removesuffix("."): var for name, var in inside.items()}
         return found
 
 
@@ -49,7 +46,7 @@ def _named(name: str, value: Any) -> "Iterator[tuple[str, Var | Module]]":
             yield from _named(f"{name}.{i}", item)
 
 
-class Linear(Module):
+class LinearLayer(Module):
     """y = x W + b."""
 
     def __init__(self, inputs: int, outputs: int, rng: np.random.Generator):
@@ -90,9 +87,9 @@ class AttentionHead(Module):
     """Each position asks with q, is found by k and gives v:  softmax(q kᵀ / √width) v."""
 
     def __init__(self, inputs: int, width: int, rng: np.random.Generator):
-        self.query = Linear(inputs, width, rng)
-        self.key = Linear(inputs, width, rng)
-        self.value = Linear(inputs, width, rng)
+        self.query = LinearLayer(inputs, width, rng)
+        self.key = LinearLayer(inputs, width, rng)
+        self.value = LinearLayer(inputs, width, rng)
         self.scale = width**-0.5
 
     def forward(self, x: Float[Var, "batch time inputs"]) -> Float[Var, "batch time width"]:
@@ -114,7 +111,7 @@ class SGD:
 
 
 class Adam:
-    """m ← β₁ m + (1 - β₁) ∇E,  v ← β₂ v + (1 - β₂) ∇E²,  θ ← θ - κ m̂ / (√v̂ + ε), where m̂ and v̂ make up for the start at zero."""
+    """m ← β₁ m + (1 - β₁) ∇E,  v ← β₂ v + (1 - β₂) ∇E²,  θ ← θ - κ m̂ / (√v̂ + ε), with bias-corrected m̂ and v̂."""
 
     def __init__(
         self,

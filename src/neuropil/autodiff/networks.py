@@ -7,32 +7,32 @@ from jaxtyping import Float, Integer
 
 from neuropil.autodiff import ops
 from neuropil.autodiff.engine import Var
-from neuropil.autodiff.modules import Adam, AttentionHead, Conv, Linear, Module, RNNCell
+from neuropil.autodiff.modules import Adam, AttentionHead, Conv, LinearLayer, Module, RNNCell
 
 Images = Float[np.ndarray, "batch height width"]
 Labels = Integer[np.ndarray, " batch"]
 Logits = Float[Var, "batch classes"]
 
 
-class MLP(Module):
+class ImageMLP(Module):
     """All pixels at once, through one hidden layer."""
 
     def __init__(self, height: int, width: int, classes: int, rng: np.random.Generator, hidden: int = 64):
-        self.hidden = Linear(height * width, hidden, rng)
-        self.output = Linear(hidden, classes, rng)
+        self.hidden = LinearLayer(height * width, hidden, rng)
+        self.output = LinearLayer(hidden, classes, rng)
 
     def forward(self, images: Images) -> Logits:
         x = Var(images.reshape(len(images), -1), name="images", constant=True)
         return self.output(ops.relu(self.hidden(x)))
 
 
-class CNN(Module):
+class ImageCNN(Module):
     """Two stages of 3 × 3 kernels, each halving the picture; then a linear reading."""
 
     def __init__(self, height: int, width: int, classes: int, rng: np.random.Generator, channels: int = 12):
         self.first = Conv(1, channels, 3, rng, padding=1)
         self.second = Conv(channels, 2 * channels, 3, rng, padding=1)
-        self.output = Linear(2 * channels * (height // 4) * (width // 4), classes, rng)
+        self.output = LinearLayer(2 * channels * (height // 4) * (width // 4), classes, rng)
 
     def forward(self, images: Images) -> Logits:
         x = Var(images[:, None], name="images", constant=True)
@@ -41,12 +41,12 @@ class CNN(Module):
         return self.output(x.reshape((len(images), -1)))
 
 
-class RNN(Module):
+class RowRNN(Module):
     """The picture as a sequence of its rows; the last state is read."""
 
     def __init__(self, height: int, width: int, classes: int, rng: np.random.Generator, units: int = 64):
         self.cell = RNNCell(width, units, rng)
-        self.output = Linear(units, classes, rng)
+        self.output = LinearLayer(units, classes, rng)
         self.units = units
 
     def forward(self, images: Images) -> Logits:
@@ -57,15 +57,15 @@ class RNN(Module):
         return self.output(state)
 
 
-class Attention(Module):
+class RowAttention(Module):
     """The picture's rows look at one another through one attention head; the strongest of what they find is read."""
 
     def __init__(self, height: int, width: int, classes: int, rng: np.random.Generator, units: int = 32):
-        self.embed = Linear(width, units, rng)
+        self.embed = LinearLayer(width, units, rng)
         self.position = Var(rng.normal(0, 0.2, (height, units)))
         self.head = AttentionHead(units, units, rng)
-        self.hidden = Linear(units, 2 * units, rng)
-        self.output = Linear(2 * units, classes, rng)
+        self.hidden = LinearLayer(units, 2 * units, rng)
+        self.output = LinearLayer(2 * units, classes, rng)
 
     def forward(self, images: Images) -> Logits:
         x = self.embed(Var(images, name="images", constant=True)) + self.position  # batch row units

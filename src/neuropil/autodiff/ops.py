@@ -1,8 +1,8 @@
 """The operations of the expression graph: each a few lines, its value and how a gradient flows back through it.
 
-Before the slash stand the arguments that are differentiated. After the value, each rule returns one pullback for each of them:
-s is the gradient of the output, and `s · ∂output/∂argument` the gradient of the argument. Arguments broadcast as in NumPy;
-the engine undoes it.
+Before the slash stand the arguments that are differentiated. After the value, each rule returns one pullback for each
+of them: s is the gradient of the output, and `s · ∂output/∂argument` the gradient of the argument. Arguments broadcast
+as in NumPy; the engine undoes it.
 """
 
 from typing import Any, TypeAlias
@@ -62,7 +62,8 @@ def power(x: Array, p: Array, /) -> Binary:
 
 @op
 def matmul(a: Array, b: Array, /) -> Binary:
-    """∂(A B)/∂A: s Bᵀ,  ∂(A B)/∂B: Aᵀ s, over the last two axes; a vector is a row on the left and a column on the right."""
+    """∂(A B)/∂A: s Bᵀ,  ∂(A B)/∂B: Aᵀ s, over the last two axes; a vector is a row on the left, a column on the
+    right."""
     A = a[None, :] if a.ndim == 1 else a
     B = b[:, None] if b.ndim == 1 else b
     y = A @ B
@@ -134,7 +135,7 @@ def where(condition: Array, a: Array, b: Array, /) -> tuple[Value, Pullback, Pul
     return np.where(taken, a, b), lambda s: np.zeros_like(s), lambda s: s * taken, lambda s: s * ~taken
 
 
-# Reductions: the value is computed with the reduced axes kept at length 1, which is also how its gradient broadcasts back.
+# Reductions: the value keeps the reduced axes at length 1, which is also how its gradient broadcasts back.
 
 
 @op
@@ -252,10 +253,8 @@ def cross_entropy(logits: Array, /, labels: Integer[np.ndarray, "..."]) -> Unary
 
 def _require_labels(labels: Integer[np.ndarray, "..."], shape: tuple[int, ...]) -> None:
     if labels.shape != shape[:-1]:
-        raise InputError(
-            f"cross_entropy needs one label for each row of logits, shape {shape[:-1]}",
-            got=f"labels of shape {labels.shape}",
-        )
+        rule = f"cross_entropy needs one label for each row of logits, shape {shape[:-1]}"
+        raise InputError(rule, got=f"labels of shape {labels.shape}")
     if labels.size and not 0 <= labels.min() <= labels.max() < shape[-1]:
         raise InputError(f"labels must lie in 0 … {shape[-1] - 1}", got=f"labels from {labels.min()} to {labels.max()}")
 
@@ -272,7 +271,7 @@ def squared_error(y: Array, t: Array, /) -> Binary:
 
 @op
 def conv2d(x: Array, kernel: Array, /, stride: int = 1, padding: int = 0) -> Binary:
-    """y[b, o, i, j] = Σ over c, u, v of x[b, c, stride i + u, stride j + v] kernel[o, c, u, v], x padded with zeros around.
+    """y[b, o, i, j] = Σ over c, u, v of x[b, c, stride i + u, stride j + v] kernel[o, c, u, v], x padded with zeros.
 
     Every window of x times the kernel is one matrix product. ∂/∂kernel multiplies the gradient with the same windows;
     ∂/∂x multiplies it with the kernel and adds each product back where its window was.
@@ -280,9 +279,8 @@ def conv2d(x: Array, kernel: Array, /, stride: int = 1, padding: int = 0) -> Bin
     _require_images(x, kernel, padding)
     padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
     inside = (..., slice(padding, padding + x.shape[2]), slice(padding, padding + x.shape[3]))
-    windows = sliding_window_view(padded, kernel.shape[2:], (2, 3))[
-        :, :, ::stride, ::stride
-    ]  # batch channel row column u v
+    every = sliding_window_view(padded, kernel.shape[2:], (2, 3))
+    windows = every[:, :, ::stride, ::stride]  # batch channel row column u v
     y = np.tensordot(windows, kernel, ((1, 4, 5), (1, 2, 3)))  # batch row column out
 
     return (
@@ -306,14 +304,12 @@ def _require_images(x: Array, kernel: Array, padding: int) -> None:
             got=f"{x.shape} and {kernel.shape}",
         )
     if any(length + 2 * padding < size for length, size in zip(x.shape[2:], kernel.shape[2:], strict=True)):
-        raise InputError(
-            "conv2d needs images at least as large as its kernel", got=f"{x.shape[2:]} and {kernel.shape[2:]}"
-        )
+        raise InputError("conv2d needs images as large as its kernel", got=f"{x.shape[2:]} and {kernel.shape[2:]}")
 
 
 @op
 def max_pool(x: Array, /, size: int = 2) -> Unary:
-    """The largest of each size × size tile, ∂/∂x = 1 there; equals share it. Rows and columns that fill no tile are left out."""
+    """The largest of each size × size tile, ∂/∂x = 1 there; equals share it. Incomplete tiles are left out."""
     tiles = _tiles(x, size)
     y = tiles.max((3, 5), keepdims=True)
     return y.squeeze((3, 5)), lambda s: _untile(s.reshape(y.shape) * _shares(tiles == y, (3, 5), x.dtype), x.shape)

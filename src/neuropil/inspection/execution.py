@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -23,7 +23,7 @@ class Execution(NamedTuple):
 
 
 def explain(model: nn.Module, run: Callable[[], object]) -> list[Execution]:
-    """What each recurrent cell of `model` is asked to do while `run` runs it, in order; the same request is listed once."""
+    """How each recurrent cell of `model` is executed while `run` runs it, in order; what is the same is listed once."""
     cells = {name or "cell": module for name, module in model.named_modules() if isinstance(module, Cell)}
     if not cells:
         raise InputError("only recurrent cells are run in several ways", got=f"a {type(model).__name__} without any")
@@ -37,8 +37,7 @@ def explain(model: nn.Module, run: Callable[[], object]) -> list[Execution]:
 
 
 def _note(found: dict[Execution, None], name: str) -> Callable[..., None]:
-    def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        cell = cast(Cell, module)
+    def hook(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given = inspect.signature(cell.forward).bind(*args, **kwargs).arguments
         x = given["x"]
         chosen = choose(cell, x.shape[1], x.device, precision(x))

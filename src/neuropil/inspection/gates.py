@@ -1,18 +1,18 @@
-"""The gates of recurrent cells over time, of a model that runs as it always does: on the fused kernels, which never show them.
+"""The gates of recurrent cells over time, of a model that runs on the fused kernels, which never return them.
 
     with record_gates(model) as tape:
         model(tokens)
     tape["reader.forwards.0"]["forget"]          batch × time × unit
 
-A gate depends on the input and on the state one step before, and both are known once a cell has run: so the gates of all steps are
-computed afterwards and at once, one matrix product in place of a loop. What the model computes is untouched, bit for bit. A cell that runs
-several times within the block is remembered as it ran last.
+A gate depends on the input and on the state one step before, and both are known once a cell has run: so the gates of
+all steps are computed afterwards and at once, one matrix product in place of a loop. What the model computes is
+untouched, bit for bit. A cell that runs several times within the block is remembered as it ran last.
 """
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -22,14 +22,14 @@ from neuropil.errors import InputError
 from neuropil.parts.recurrence import Cell, Lengths, State, backwards, there
 
 GateTape = dict[str, dict[str, Float[Tensor, "batch time unit"]]]
-"""By the name of the cell: `forget`, `update`, `output`, `reset` and `candidate`, as it has them, and its state, `h` and `c`. Steps stand
-in the order of the sequence in both directions; past a row's length there are zeros."""
+"""By the name of the cell: `forget`, `update`, `output`, `reset` and `candidate`, as it has them, and its state, `h`
+and `c`. Steps stand in the order of the sequence in both directions; past a row's length there are zeros."""
 
 GATES_BETWEEN_0_AND_1 = ("forget", "update", "output", "reset")
 
 
 class Passage(NamedTuple):
-    """A text that a model is about to read: `run` reads it; `labels` names the steps of the cell of a name, such as its tokens."""
+    """A text that a model is about to read: `run` reads it; `labels` are the tokens of the cell of a name."""
 
     run: Callable[[], object]
     labels: Callable[[str], Sequence[str]]
@@ -39,24 +39,21 @@ class Passage(NamedTuple):
 def record_gates(model: nn.Module) -> Iterator[GateTape]:
     cells = {name or "cell": module for name, module in model.named_modules() if isinstance(module, Cell)}
     if not cells:
-        raise InputError(
-            "gates are recorded in models with recurrent cells", got=f"a {type(model).__name__} without any"
-        )
+        raise InputError("gates are recorded in recurrent cells", got=f"a {type(model).__name__} without any")
     tape: GateTape = {}
     with ExitStack() as stack:
         for name, cell in cells.items():
-            handle = cell.register_forward_hook(_remember(tape, name), with_kwargs=True)
-            stack.callback(handle.remove)
+            stack.callback(cell.register_forward_hook(_remember(tape, name), with_kwargs=True).remove)
         yield tape
 
 
 def _remember(tape: GateTape, name: str) -> Callable[..., None]:
-    def hook(cell: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], ran: Any) -> None:
-        given = inspect.signature(cast(Cell, cell).forward).bind(*args, **kwargs)
+    def hook(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], ran: Any) -> None:
+        given = inspect.signature(cell.forward).bind(*args, **kwargs)
         given.apply_defaults()
         x, state, lengths = (given.arguments[part] for part in ("x", "state", "lengths"))
         tape.pop(name, None)  # in the order in which they ran last
-        tape[name] = gates_of(cast(Cell, cell), x, ran.outputs, state, lengths, backward=given.arguments["backward"])
+        tape[name] = gates_of(cell, x, ran.outputs, state, lengths, backward=given.arguments["backward"])
 
     return hook
 
@@ -84,7 +81,7 @@ def gates_of(
 
 
 def _rest_of_state(cell: Cell, gates: Any, state: State) -> dict[str, Float[Tensor, "batch time unit"]]:
-    """What the cell keeps to itself, such as the c of an LSTM: the gates are known, so that this is a cheap step for each unit."""
+    """The rest of the state, such as the c of an LSTM: the gates are known, so that this is elementwise."""
     if len(state) == 1:
         return {}
     steps: list[State] = []
@@ -95,11 +92,11 @@ def _rest_of_state(cell: Cell, gates: Any, state: State) -> dict[str, Float[Tens
     return {name: torch.stack(parts, 1) if parts else gates[0] for name, parts in kept.items()}
 
 
-# --- what units are tied to ----------------------------------------------------------------------------------------------------------
+# --- what units are tied to -------------------------------------------------------------------------------------------
 
 
 class Tie(NamedTuple):
-    """A unit whose gate moves with a property of the text: their correlation where the tie was found, and where it was checked."""
+    """A unit whose gate correlates with a property of the text, where the tie was found and where it was checked."""
 
     gate: str
     unit: int
@@ -111,8 +108,8 @@ class Tie(NamedTuple):
 def ties(
     values: Mapping[str, Float[Tensor, "time unit"]], properties: Mapping[str, Float[Tensor, " time"]], *, most: int = 3
 ) -> list[Tie]:
-    """For each gate and property the `most` units that are tied most strongly in the first half of the text, with the correlation in the
-    second half; the strongest there first.
+    """For each gate and property the `most` units that are tied most strongly in the first half of the text, with the
+    correlation in the second half; the strongest there first.
 
     Among hundreds of units some go with anything by chance. They do so in one half, and not in the other.
     """
@@ -122,9 +119,7 @@ def ties(
         for name, property in properties.items():
             r, checked = (correlation(of_units[part], property[part]) for part in (slice(half), slice(half, None)))
             strongest = r.abs().argsort(descending=True, stable=True)[:most].tolist()
-            found += [
-                Tie(gate, unit, name, float(r[unit]), float(checked[unit])) for unit in strongest if float(r[unit]) != 0
-            ]
+            found += [Tie(gate, unit, name, float(r[unit]), float(checked[unit])) for unit in strongest if r[unit] != 0]
     # A tie that turns round is none.
     return sorted(found, key=lambda tie: -tie.held_out * (1 if tie.found > 0 else -1))
 

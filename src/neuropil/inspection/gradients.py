@@ -2,10 +2,12 @@
 
     δ_l = (δ_{l+1} W_{l+1}) ⊙ σ'(z_l)          |δ_l| ≤ ‖W_{l+1}‖ · max σ' · |δ_{l+1}|
 
-A chain of such factors shrinks or grows geometrically. With the logistic function max σ' is 0.25: ten layers with weights of norm one leave
-at most a millionth of the gradient. In time the factor is the same matrix at each step, w^n in the scalar case.
+A chain of such factors shrinks or grows geometrically. With the logistic function max σ' is 0.25: ten layers with
+weights of norm one leave at most a millionth of the gradient. In time the factor is the same matrix at each step, w^n
+in the scalar case.
 
-Looking changes nothing: parameters, their gradients, buffers, the state of torch's random numbers and the training mode stay as they were.
+Looking changes nothing: parameters, their gradients, buffers, the state of torch's random numbers and the training mode
+stay as they were.
 """
 
 import math
@@ -31,8 +33,9 @@ MANY_DEAD = 0.2
 
 @dataclass(frozen=True)
 class LayerGradient:
-    """Norms over all parameters of one layer; `activation_gradient_norm` is that of the loss by the layer's output, before any nonlinearity
-    that follows. `dead_share` is the share of output units (channels) that no example of the batch sends a gradient to."""
+    """Norms over all parameters of one layer; `activation_gradient_norm` is that of the loss by the layer's output,
+    before any nonlinearity that follows. `dead_share` is the share of output units (channels) that no example of the
+    batch sends a gradient to."""
 
     name: str
     parameter_norm: float
@@ -51,14 +54,10 @@ class GradientProfile:
     layers: list[LayerGradient]
 
     def flow(self) -> list[tuple[str, float]]:
-        """Layers with weights and the norm of the gradient that reaches each: at its output where known for all, else at its parameters."""
+        """Layers with weights and their gradient norms: at the outputs where known for all, else at the parameters."""
         layers = [layer for layer in self.layers if layer.has_weights]
-        at_outputs = [
-            (layer.name, layer.activation_gradient_norm)
-            for layer in layers
-            if layer.activation_gradient_norm is not None
-        ]
-        return at_outputs if len(at_outputs) == len(layers) else [(layer.name, layer.gradient_norm) for layer in layers]
+        outputs = [(layer.name, norm) for layer in layers if (norm := layer.activation_gradient_norm) is not None]
+        return outputs if len(outputs) == len(layers) else [(layer.name, layer.gradient_norm) for layer in layers]
 
 
 @dataclass(frozen=True)
@@ -71,13 +70,12 @@ class TimeProfile:
 def profile_gradients(model: nn.Module, loss: Callable[[], Tensor]) -> GradientProfile:
     """The gradients of `loss()`, a scalar computed with `model` in the mode that it is in, and nothing else changed.
 
-    A module without children is one layer. A parameter that a module holds beside its children, or the model itself, stands alone.
+    A module without children is one layer. A parameter that a module or the model holds beside its children stands
+    alone.
     """
     layers = _layers_of(model)
     if not layers:
-        raise InputError(
-            "a gradient profile needs a model with trainable parameters", got=f"{type(model).__name__} with none"
-        )
+        raise InputError("a gradient profile needs trainable parameters", got=f"{type(model).__name__} with none")
     parameters = [parameter for layer in layers for parameter in layer.parameters]
     uses = _ParameterUses(parameters)
     with untouched(model), torch.enable_grad(), _watching(layers) as watch:
@@ -96,9 +94,10 @@ def profile_time(
     inputs: Float[Tensor, "batch time width"],
     loss: Callable[[Any], Tensor] | None = None,
 ) -> TimeProfile:
-    """How much the last step still hears of each earlier one: the gradient of `loss(model(inputs))` by the input of each step.
+    """How much the last step depends on each earlier one: the gradient of `loss(model(inputs))` by the input of each
+    step.
 
-    Without `loss` it is the sum of the last step of the output (of its first part where it is a tuple, as in `nn.LSTM`).
+    Without `loss` it is the sum of the last step of the output (of its first part where it is a tuple: `nn.LSTM`).
     """
     watched = inputs.detach().clone().requires_grad_()
     with untouched(model), torch.enable_grad():
@@ -113,14 +112,11 @@ def profile_time(
 
 @contextmanager
 def untouched(model: Any) -> Iterator[None]:
-    """Afterwards the model's buffers and modes and torch's random numbers are what they were before, to the last bit."""
+    """Afterwards the model's buffers and modes and torch's random numbers are what they were before, bit for bit."""
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     modes = [module.training for module in modules]
-    buffers = [
-        (module, name, buffer, buffer.clone())
-        for module in modules
-        for name, buffer in module.named_buffers(recurse=False)
-    ]
+    named = [(module, *named) for module in modules for named in module.named_buffers(recurse=False)]
+    buffers = [(module, name, buffer, buffer.clone()) for module, name, buffer in named]
     devices = {parameter.device for module in modules for parameter in module.parameters(recurse=False)}
     with torch.random.fork_rng(devices=[device for device in devices if device.type == "cuda"]):
         try:
@@ -159,11 +155,8 @@ def _layers_of(model: nn.Module) -> list[_Layer]:
     layers: list[_Layer] = []
     known: set[int] = set()
     for name, module in model.named_modules():
-        own = {
-            key: parameter
-            for key, parameter in module.named_parameters(recurse=False)
-            if parameter.requires_grad and id(parameter) not in known
-        }
+        named = module.named_parameters(recurse=False)
+        own = {key: weight for key, weight in named if weight.requires_grad and id(weight) not in known}
         known.update(map(id, own.values()))
         if own and module is not model and not list(module.children()):
             layers.append(_Layer(name, module, list(own.values())))
@@ -247,11 +240,8 @@ def _last_step(output: Any) -> Tensor:
 
 def _require_scalar(value: Tensor) -> None:
     if value.dim() or not value.requires_grad:
-        got = (
-            f"a tensor of shape {tuple(value.shape)}"
-            if value.dim()
-            else "a number that depends on no trainable parameter or watched input"
-        )
+        constant = "a number that depends on no trainable parameter or watched input"
+        got = f"a tensor of shape {tuple(value.shape)}" if value.dim() else constant
         raise InputError("gradients need a loss that is one differentiable number", got=got)
 
 
@@ -268,40 +258,26 @@ def _not_finite(profile: GradientProfile) -> list[str]:
     names = [layer.name for layer in profile.layers if not math.isfinite(layer.gradient_norm)]
     if not names and math.isfinite(profile.loss):
         return []
-    where = (
-        f"the loss is {profile.loss:g}"
-        if not names
-        else f"gradients at {_listed(names)} are not finite (the loss is {profile.loss:g})"
-    )
-    return [
-        f"Numbers overflowed: {where}; lower the learning rate, clip gradients, and look for log(0) or a division by zero."
-    ]
+    loss = f"the loss is {profile.loss:g}"
+    where = f"gradients at {_listed(names)} are not finite ({loss})" if names else loss
+    remedy = "lower the learning rate, clip gradients, and look for log(0) or a division by zero"
+    return [f"Numbers overflowed: {where}; {remedy}."]
 
 
 def _without_gradient(profile: GradientProfile) -> list[str]:
     names = [layer.name for layer in profile.layers if layer.gradient_norm == 0]
-    if not names:
-        return []
-    return [
-        f"No gradient reaches {_listed(names)}: the loss does not use it, or every unit on the way there is saturated or dead."
-    ]
+    why = "the loss does not use it, or every unit on the way there is saturated or dead"
+    return [f"No gradient reaches {_listed(names)}: {why}."] if names else []
 
 
 def _dead_units(profile: GradientProfile) -> list[str]:
-    shares = {
-        layer.name: layer.dead_share
-        for layer in profile.layers
-        if layer.dead_share is not None and MANY_DEAD < layer.dead_share < 1
-    }
+    known = {layer.name: layer.dead_share for layer in profile.layers if layer.dead_share is not None}
+    shares = {name: share for name, share in known.items() if MANY_DEAD < share < 1}
     if not shares:
         return []
     worst = max(shares, key=lambda name: shares[name])
     others = [name for name in shares if name != worst]
-    where = (
-        f"of the units of {worst}, and more than a fifth in {_listed(others)},"
-        if others
-        else f"of the units of {worst}"
-    )
+    where = f"of the units of {worst}" + (f", and more than a fifth in {_listed(others)}," if others else "")
     return [
         f"{100 * shares[worst]:.0f} % {where} receive no gradient from any example of this batch (dead): "
         "try a lower learning rate, a leaky ReLU or GELU, or batch normalisation before the activation."
@@ -311,23 +287,25 @@ def _dead_units(profile: GradientProfile) -> list[str]:
 def _diagnose_depth(flow: Sequence[tuple[str, float]]) -> str:
     (first, _), (last, _) = flow[0], flow[-1]
     factor, total = _shrinkage([norm for _, norm in reversed(flow)])
+    way = f"per layer from {last} to {first}"
     if total > STEEP:
         return (
-            f"Gradients shrink {factor:.1f}× per layer from {last} to {first} (vanishing): "
-            f"{first} receives 1/{_times(total)} of what {last} does; try ReLU, residual connections or batch normalisation."
+            f"Gradients shrink {factor:.1f}× {way} (vanishing): {first} receives 1/{_times(total)} of what {last} "
+            "does; try ReLU, residual connections or batch normalisation."
         )
     if total < 1 / STEEP:
         return (
-            f"Gradients grow {1 / factor:.1f}× per layer from {last} to {first} (exploding): "
-            f"{first} receives {_times(1 / total)} times what {last} does; clip gradients, start from smaller weights or normalise layers."
+            f"Gradients grow {1 / factor:.1f}× {way} (exploding): {first} receives {_times(1 / total)} times what "
+            f"{last} does; clip gradients, start from smaller weights or normalise layers."
         )
     smallest, largest = min(flow, key=lambda layer: layer[1]), max(flow, key=lambda layer: layer[1])
-    if largest[1] > STEEP * smallest[1]:
+    ratio = largest[1] / smallest[1]
+    if ratio > STEEP:
         return (
-            f"Gradients differ {largest[1] / smallest[1]:.0f}× between layers without a trend from the output to the input: "
+            f"Gradients differ {ratio:.0f}× between layers without a trend from the output to the input: "
             f"look at {largest[0]}, where they are largest, and {smallest[0]}, where they are smallest."
         )
-    return f"Gradients stay within a factor of {largest[1] / smallest[1]:.1f} from {last} to {first}: they neither vanish nor explode."
+    return f"Gradients stay within a factor of {ratio:.1f} from {last} to {first}: they neither vanish nor explode."
 
 
 def _diagnose_time(norms: Sequence[float]) -> str:
@@ -339,15 +317,17 @@ def _diagnose_time(norms: Sequence[float]) -> str:
     back = len(norms) - 1
     if total > STEEP:
         return (
-            f"The gradient shrinks {factor:.2f}× per step back in time (vanishing): {back} steps back 1/{_times(total)} of it is left; "
-            "try gates that stay open (LSTM or GRU with a forget bias of 1 or more) or attention."
+            f"The gradient shrinks {factor:.2f}× per step back in time (vanishing): {back} steps back "
+            f"1/{_times(total)} of it is left; try open gates (LSTM or GRU with a forget bias of 1 or more) or "
+            "attention."
         )
     if total < 1 / STEEP:
         return (
-            f"The gradient grows {1 / factor:.2f}× per step back in time (exploding): "
-            f"{back} steps back it is {_times(1 / total)} times as large; clip gradients or start from smaller recurrent weights."
+            f"The gradient grows {1 / factor:.2f}× per step back in time (exploding): {back} steps back it is "
+            f"{_times(1 / total)} times as large; clip gradients or start from smaller recurrent weights."
         )
-    return f"The gradient stays within a factor of {max(norms) / min(norms):.1f} over {back} steps: it neither vanishes nor explodes."
+    ratio = max(norms) / min(norms)
+    return f"The gradient stays within a factor of {ratio:.1f} over {back} steps: it neither vanishes nor explodes."
 
 
 def _shrinkage(norms: Sequence[float]) -> tuple[float, float]:

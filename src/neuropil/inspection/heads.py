@@ -3,8 +3,9 @@
     gradient          I_h = mean |∂L / ∂ξ_h|      ξ_h is a factor on the head's output, 1 as things are
     leave one out     by how much the loss rises when ξ_h is 0
 
-The first needs one pass for all heads together and tells what a small change would do; the second needs a pass for each head and tells
-what its removal does. Both look at one head at a time, and say nothing of heads that stand in for one another.
+The first needs one pass for all heads together and tells what a small change would do; the second needs a pass for each
+head and tells what its removal does. Both look at one head at a time, and say nothing of heads that stand in for one
+another.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -73,8 +74,8 @@ def leave_one_out(model: nn.Module, loss: Callable[[], float]) -> Heads:
 
 
 def least_important(importance: Heads, count: int, *, per_layer_scale: bool = True) -> dict[str, list[int]]:
-    """The `count` heads of the whole model that are worth least. Layers pull with different strength, so that each layer's numbers are
-    compared in units of their own length, unless told otherwise."""
+    """The `count` heads of the whole model that are worth least. Layers pull with different strength, so that each
+    layer's numbers are compared in units of their own length, unless told otherwise."""
     ranked: list[tuple[float, str, int]] = []
     for name, values in importance.items():
         scale = float(values.norm()) if per_layer_scale else 1.0

@@ -1,9 +1,9 @@
 """The logit lens (nostalgebraist 2020): what GPT-2 would say next if it stopped after each of its blocks.
 
-    p_l(token | text) = softmax(E N(x_l))          x_l is the stream after l blocks; N and E are the model's own last norm and output
+    p_l(token | text) = softmax(E N(x_l))          x_l: the residual stream after l blocks; N: final norm; E: output
 
-Every block adds to one stream, so that its state on the way can be read by what reads its end. Early layers were never trained to be read
-so: what they seem to say is a hint. The last row is the model's own answer.
+Every block adds to one stream, so that its state on the way can be read by what reads its end. Early layers were never
+trained to be read so: what they seem to say is a hint. The last row is the model's own answer.
 """
 
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ class Lens:
 
     tokens: Int64[Tensor, "layer time best"]
     shares: Float[Tensor, "layer time best"]
-    """The probability of each."""
+    """Their probabilities."""
 
     def settled(self) -> Int64[Tensor, " time"]:
-        """For each place the layer from which on the likeliest token is the one that the model ends with; 0 is before any block."""
+        """For each place the layer from which on the likeliest token is the final one; 0 is before any block."""
         other = self.tokens[:, :, 0] != self.tokens[-1, :, 0]
         layers = torch.arange(1, len(other) + 1, device=other.device)
         return (other * layers[:, None]).amax(0)
@@ -51,16 +51,13 @@ def logit_lens(model: GPT2, tokens: Int64[Tensor, " time"], best: int = 5) -> Le
         for hook in hooks:
             hook.remove()
         model.train(was_training)
-    read = [_read(model, stream, min(best, model.config.vocabulary)) for stream in streams]
-    return Lens(torch.stack([numbers for numbers, _ in read]), torch.stack([shares for _, shares in read]))
-
-
-def _read(
-    model: GPT2, stream: Float[Tensor, "time width"], best: int
-) -> tuple[Int64[Tensor, "time best"], Float[Tensor, "time best"]]:
-    found = []
-    for rows in stream.split(max(1, LOGITS_AT_ONCE // model.config.vocabulary)):
-        # softmax(E N(x_l))
-        shares = F.linear(model.norm(rows), model.output_weight).float().softmax(-1)
-        found.append(shares.topk(best))
-    return torch.cat([top.indices for top in found]), torch.cat([top.values for top in found])
+    best, rows = min(best, model.config.vocabulary), max(1, LOGITS_AT_ONCE // model.config.vocabulary)
+    # softmax(E N(x_l))
+    found = [
+        [F.linear(model.norm(x), model.output_weight).float().softmax(-1).topk(best) for x in stream.split(rows)]
+        for stream in streams
+    ]
+    return Lens(
+        torch.stack([torch.cat([top.indices for top in layer]) for layer in found]),
+        torch.stack([torch.cat([top.values for top in layer]) for layer in found]),
+    )

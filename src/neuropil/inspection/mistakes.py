@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from neuropil.errors import InputError
-from neuropil.inspection.report.page import Table
+from neuropil.inspection.report.page import Table, percent
 
 
 def worst_mistakes(
@@ -26,34 +26,24 @@ def confusion_counts(
     """Entry (i, j) counts the examples of class i that were taken for class j."""
     for labels in (predicted, actual):
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < num_classes:
-            raise InputError(
-                f"class numbers must lie from 0 to {num_classes - 1}",
-                got=f"numbers from {int(labels.min())} to {int(labels.max())}",
-            )
+            got = f"numbers from {int(labels.min())} to {int(labels.max())}"
+            raise InputError(f"class numbers must lie from 0 to {num_classes - 1}", got=got)
     cells = actual.long() * num_classes + predicted.long()
     return cells.bincount(minlength=num_classes**2).reshape(num_classes, num_classes)
 
 
 def per_class_table(counts: Int[Tensor, "actual predicted"], classes: Sequence[str]) -> Table:
-    """Recall, precision and F1 of each class, and what it is most often taken for."""
+    """Recall, precision and F1 of each class, and what is most often predicted instead."""
     hits = counts.diagonal().double()
     recall = hits / counts.sum(dim=1)
     precision = hits / counts.sum(dim=0)
     f1 = 2 * hits / (counts.sum(dim=0) + counts.sum(dim=1))
-    return Table(
-        header=["class", "examples", "recall", "precision", "F1", "most often taken for"],
-        rows=[
-            [
-                name,
-                int(counts[index].sum()),
-                _percent(recall[index]),
-                _percent(precision[index]),
-                _percent(f1[index]),
-                _rival(counts[index], index, classes),
-            ]
-            for index, name in enumerate(classes)
-        ],
-    )
+    scores = torch.stack([recall, precision, f1], 1)
+    rows = [
+        [name, int(row.sum()), *map(_percent, scores[index]), _most_confused(row, index, classes)]
+        for index, (name, row) in enumerate(zip(classes, counts, strict=True))
+    ]
+    return Table(["class", "examples", "recall", "precision", "F1", "most often predicted instead"], rows)
 
 
 def confused_pairs(counts: Int[Tensor, "actual predicted"], classes: Sequence[str], k: int) -> Table:
@@ -61,18 +51,16 @@ def confused_pairs(counts: Int[Tensor, "actual predicted"], classes: Sequence[st
     mistakes = counts - torch.diag(counts.diagonal())
     order = mistakes.flatten().argsort(descending=True, stable=True)[:k]
     pairs = [divmod(int(cell), len(classes)) for cell in order if mistakes.flatten()[cell] > 0]
-    return Table(
-        header=["actual", "taken for", "times", "of the class"],
-        rows=[[classes[i], classes[j], int(counts[i, j]), _percent(counts[i, j] / counts[i].sum())] for i, j in pairs],
-    )
+    rows = [[classes[i], classes[j], int(counts[i, j]), _percent(counts[i, j] / counts[i].sum())] for i, j in pairs]
+    return Table(["actual", "predicted", "times", "of the class"], rows)
 
 
 def _percent(share: Tensor) -> str:
     """A class without examples has no recall, and one never predicted no precision."""
-    return "–" if share.isnan() else f"{100 * share.item():.1f} %"
+    return "–" if share.isnan() else percent(share.item())
 
 
-def _rival(row: Int[Tensor, " predicted"], index: int, classes: Sequence[str]) -> str:
+def _most_confused(row: Int[Tensor, " predicted"], index: int, classes: Sequence[str]) -> str:
     others = row.clone()
     others[index] = 0
     times = int(others.max())

@@ -4,9 +4,10 @@
         model(source, target)
     tape.attention["decoder.2.cross"]        batch × head × query × key
 
-Each attention tells a recorder its queries and keys; the recorder computes the weights that were asked for, and nothing else, a few rows at
-a time. What the model computes is untouched, bit for bit. A layer that runs several times within the block is remembered as it ran last.
-It also works on `nn.MultiheadAttention`, alone or inside `nn.Transformer`, and while a model is compiled.
+Each attention tells a recorder its queries and keys; the recorder computes the weights that were asked for, and nothing
+else, a few rows at a time. What the model computes is untouched, bit for bit. A layer that runs several times within
+the block is remembered as it ran last. It also works on `nn.MultiheadAttention`, alone or inside `nn.Transformer`, and
+while a model is compiled.
 """
 
 import copy
@@ -46,7 +47,8 @@ def record(
     heads: Iterable[int] | None = None,
     queries: Iterable[int] | None = None,
 ) -> Iterator[Tape]:
-    """Watch the attention modules whose names match `layers` (shell patterns), these heads and these rows of queries; all by default.
+    """Record the attention modules whose names match `layers` (shell patterns), these heads and queries; all by
+    default.
 
     A head or query that a layer does not have is left out, so that texts of any length can be watched by the same rows.
     """
@@ -54,10 +56,8 @@ def record(
     tape = Tape()
     chosen = _chosen(model, [layers] if isinstance(layers, str) else list(layers))
     with ExitStack() as stack:
-        observers = {
-            module: _Observer(tape, name, _score_of(module), _indices(heads), _indices(queries))
-            for name, module in chosen.items()
-        }
+        wanted = _indices(heads), _indices(queries)
+        observers = {module: _Observer(tape, name, _score_of(module), *wanted) for name, module in chosen.items()}
         for module, observer in observers.items():
             stack.enter_context(_registered(observer))
             torchs = isinstance(module, nn.MultiheadAttention)
@@ -80,12 +80,9 @@ class Attentive(Protocol):
 
 def attention_modules(model: nn.Module) -> dict[str, nn.Module]:
     """All that can be recorded, by name; a model that is an attention module itself is named `attention`."""
-    found = {
-        name: module
-        for name, module in model.named_modules()
-        if hasattr(module, "tap") or isinstance(module, nn.MultiheadAttention)
-    }
-    return {name or "attention": module for name, module in found.items()}
+    named = model.named_modules()
+    found = [(name, each) for name, each in named if hasattr(each, "tap") or isinstance(each, nn.MultiheadAttention)]
+    return {name or "attention": module for name, module in found}
 
 
 def _chosen(model: nn.Module, patterns: Sequence[str]) -> dict[str, nn.Module]:
@@ -94,12 +91,9 @@ def _chosen(model: nn.Module, patterns: Sequence[str]) -> dict[str, nn.Module]:
         raise InputError("record watches models with attention", got=f"a {type(model).__name__} without any")
     for pattern in patterns:
         if not fnmatch.filter(known, pattern):
-            raise InputError(
-                "layers must name attention modules of the model", got=f"{pattern!r}", fix=nearest(pattern, known)
-            )
-    return {
-        name: module for name, module in known.items() if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
-    }
+            rule = "layers must name attention modules of the model"
+            raise InputError(rule, got=f"{pattern!r}", fix=nearest(pattern, known))
+    return {name: known[name] for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)}
 
 
 def _score_of(module: nn.Module) -> Score:
@@ -110,13 +104,13 @@ def _indices(chosen: Iterable[int] | None) -> list[int] | None:
     return None if chosen is None else sorted(set(chosen))
 
 
-# --- the recorder ------------------------------------------------------------------------------------------------------------------
+# --- the recorder -----------------------------------------------------------------------------------------------------
 
 
 class _Observer:
-    """Is told of queries and keys, and computes weights. In a compiled graph it is reached through an operator, which a compiler leaves
-    where it is because it changes the `ticket`: the observer's number, and how often the operator ran. The number is a tensor, so that one
-    graph serves every recording."""
+    """Is told of queries and keys, and computes weights. In a compiled graph it is reached through an operator, which a
+    compiler leaves where it is because it changes the `ticket`: the observer's number, and how often the operator ran.
+    The number is a tensor, so that one graph serves every recording."""
 
     numbers = itertools.count()
     running: dict[int, "_Observer"] = {}  # noqa: RUF012 (all of them, for the operator)
@@ -171,22 +165,18 @@ def _weights_in_pieces(
 ) -> Float[Tensor, "batch head query key"]:
     weights = query.new_empty(*query.shape[:2], len(rows), key.shape[2])
     numbers = query.shape[0] * query.shape[1] * key.shape[2] * score.numbers_per_pair
+    limits = {"mask": mask, "causal": causal, "bias": _single(bias)}
     start = 0
     for piece in rows.split(max(1, NUMBERS_AT_ONCE // max(1, numbers))):
         end = start + len(piece)
-        weights[:, :, start:end] = weigh(
-            query, key, score=score, mask=mask, causal=causal, bias=_single(bias), rows=piece
-        )
+        weights[:, :, start:end] = weigh(query, key, score=score, rows=piece, **limits)
         start = end
     return weights
 
 
 def _present(chosen: list[int] | None, count: int, device: torch.device) -> Tensor:
-    return torch.tensor(
-        [index for index in (range(count) if chosen is None else chosen) if 0 <= index < count],
-        device=device,
-        dtype=torch.int64,
-    )
+    indices = range(count) if chosen is None else [index for index in chosen if 0 <= index < count]
+    return torch.tensor(indices, device=device, dtype=torch.int64)
 
 
 def _of_heads(part: Tensor, heads: Tensor, count: int) -> Tensor:
@@ -208,7 +198,7 @@ def _in_precision_of(query: Tensor, score: Score) -> Score:
     return copy.deepcopy(score).to(query.dtype)
 
 
-# --- how modules tell it -----------------------------------------------------------------------------------------------------------
+# --- how modules tell it ----------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -239,7 +229,7 @@ def _told(module: Attentive, observer: _Observer) -> Iterator[None]:
 
 @contextmanager
 def _replaced_forward(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """Not a hook: where PyTorch sees one, it leaves its own fast path, and the output would change in its last digits."""
+    """Not a hook: where PyTorch sees one, it leaves its fast path, and the output would change in its last digits."""
     outer = module.__dict__.get("forward")  # of a recorder around this one
     module.forward = forward
     try:
@@ -275,8 +265,8 @@ def _tell(
     padding: Tensor | None,
     attn_mask: Tensor | None,
 ) -> None:
-    """Queries and keys as this module projects them, and its two masks as ours: true where one may look. Its `is_causal` says nothing more:
-    it is a hint that `attn_mask` is of that form."""
+    """Queries and keys as this module projects them, and its two masks as ours: true where one may look. Its
+    `is_causal` says nothing more: it is a hint that `attn_mask` is of that form."""
     if query.ndim == 2:
         query, key, padding = query.unsqueeze(0), key.unsqueeze(0), None if padding is None else padding.unsqueeze(0)
     elif not module.batch_first:
@@ -289,9 +279,8 @@ def _tell(
         for x, weight, bias in ((query, of_query, biases[0]), (key, of_key, biases[1]))
     )
     k = _with_extra_keys(module, k)
-    padding, attn_mask = (
-        None if limit is None else F.pad(limit, (0, k.shape[2] - key.shape[1])) for limit in (padding, attn_mask)
-    )
+    extra = (0, k.shape[2] - key.shape[1])
+    padding, attn_mask = (None if limit is None else F.pad(limit, extra) for limit in (padding, attn_mask))
     mask, bias = _torch_masks(padding, attn_mask, module.num_heads)
     observer(q, k, mask, bias, False)
 
@@ -313,21 +302,19 @@ def _torch_masks(
     limits = []
     if padding is not None:
         limits.append(padding[:, None, None])
+    if attn_mask is not None and attn_mask.ndim == 3:
+        attn_mask = rearrange(attn_mask, "(batch head) query key -> batch head query key", head=heads)
     if attn_mask is not None:
-        limits.append(
-            rearrange(attn_mask, "(batch head) query key -> batch head query key", head=heads)
-            if attn_mask.ndim == 3
-            else attn_mask
-        )
+        limits.append(attn_mask)
     masks = [~limit for limit in limits if limit.dtype == torch.bool]
     biases = [limit for limit in limits if limit.dtype != torch.bool]
-    mask = masks[0] & masks[1] if len(masks) == 2 else (masks[0] if masks else None)
-    bias = biases[0] + biases[1] if len(biases) == 2 else (biases[0] if biases else None)
-    return mask, bias
+    return functools.reduce(Tensor.logical_and, masks) if masks else None, functools.reduce(
+        Tensor.add, biases
+    ) if biases else None
 
 
 def _told_by_fast_path(layer: nn.TransformerEncoderLayer, observer: _Observer) -> Any:
-    """Outside of training this layer passes its attention module by; then it is told of what that module would have seen."""
+    """Outside of training this layer bypasses its attention module; then we record what that module would have seen."""
     original = layer.forward
     parameters = inspect.signature(original)
 

@@ -21,7 +21,7 @@ from neuropil.models.vit import ViT
 
 
 def rollout(layers: Iterable[Float[Tensor, "batch head query key"]]) -> Float[Tensor, "batch query key"]:
-    """From the weights of self-attention in every layer, the first layer first: ``rollout(tape.attention.values())``."""
+    """From the self-attention weights of every layer, the first layer first: ``rollout(tape.attention.values())``."""
     product = None
     for weights in layers:
         if weights.shape[2] != weights.shape[3]:
@@ -39,8 +39,8 @@ def rollout(layers: Iterable[Float[Tensor, "batch head query key"]]) -> Float[Te
 
 
 @dataclass(frozen=True)
-class PatchLooks:
-    """What goes into the vector that stands for a whole picture, by patches. What is missing to one is its own share."""
+class PatchMaps:
+    """The attention of the class token to the patches of each picture. What is missing to one is its own share."""
 
     heads: dict[str, Float[Tensor, "picture head row column"]]
     """Its weights in each layer and head, by the name of the layer."""
@@ -49,7 +49,7 @@ class PatchLooks:
 
 
 @torch.no_grad()
-def patch_looks(model: ViT | CLIP, pictures: Num[Tensor, "picture channel height width"]) -> PatchLooks:
+def patch_maps(model: ViT | CLIP, pictures: Num[Tensor, "picture channel height width"]) -> PatchMaps:
     """Pictures may have any size that patches fill."""
     seeing = model.seeing if isinstance(model, CLIP) else model
     rows = pictures.shape[2] // seeing.patches.projection.kernel_size[0]
@@ -57,7 +57,7 @@ def patch_looks(model: ViT | CLIP, pictures: Num[Tensor, "picture channel height
         seeing(pictures)
     weights = {name: each.cpu() for name, each in tape.attention.items()}
     on_grid = "picture ... (row column) -> picture ... row column"
-    return PatchLooks(
+    return PatchMaps(
         {name: rearrange(each[:, :, 0, 1:], on_grid, row=rows) for name, each in weights.items()},
         rearrange(rollout(weights.values())[:, 0, 1:], on_grid, row=rows),
     )

@@ -9,11 +9,12 @@ from neuropil.parts.parameters import ParameterRow, count_parameters
 
 
 def parameter_table(model: nn.Module, rows: Sequence[ParameterRow]) -> Table:
-    """Each part's count by its formula beside the one that is counted in the model; `rows` is the model's own `parameter_table()`."""
+    """Each part's parameters by formula and counted; `rows` is the model's own `parameter_table()`."""
     own = dict(model.named_parameters())  # a row may be a single one of them
-    counted = [
-        own[row.name].numel() if row.name in own else count_parameters(model.get_submodule(row.name)) for row in rows
-    ]
+
+    def counted(name: str) -> int:
+        return own[name].numel() if name in own else count_parameters(model.get_submodule(name))
+
+    parts = [[row.name, str(row), row.count, counted(row.name)] for row in rows]
     total = ["all", "", sum(row.count for row in rows), count_parameters(model)]
-    parts = [[row.name, str(row), row.count, count] for row, count in zip(rows, counted, strict=True)]
     return Table(["part", "formula", "by formula", "counted"], [*parts, total])

@@ -1,4 +1,4 @@
-"""What can be said of each token of a text by looking at it: where it stands, whether it is quoted, whether a word ends with it."""
+"""Properties of each token of a text: its position, whether it is inside quotes, whether it ends a word."""
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate

@@ -1,12 +1,14 @@
-"""Every activation with the slope that learning sees, and what it does in practice.
+"""Every activation function with its derivative, and the accuracy that it reaches.
 
-The first picture has each activation σ(z) beside its derivative σ'(z): a gradient is multiplied by σ'(z) wherever it passes a unit, so a
-flat piece is a place where nothing is learned. Then the two that look at a whole layer, softmax and argmax, on a real doubt of a trained
-network. Last, the same small network learns with each of them; the threshold, whose own slope is zero nearly everywhere, learns through
-the surrogate slope that stands in for it. Without any activation the layers collapse to a linear model.
+A gradient is multiplied by the derivative σ'(z) wherever it passes a unit, so that nothing is learned where it is zero.
+The first picture has each σ(z) beside σ'(z). Then the two that look at a whole layer, softmax and argmax, on the least
+certain prediction of a trained network. Last, the same small network learns with each activation; the threshold, whose
+derivative is zero nearly everywhere, learns through a surrogate. Without any activation the layers collapse to a linear
+model.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -18,19 +20,20 @@ from neuropil.data.augmentation import Augment
 from neuropil.data.examples.dataset import Examples, Splits
 from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
-from neuropil.inspection import pictures
+from neuropil.inspection.pictures.functions import activation_curves, softmax_bars
+from neuropil.inspection.pictures.style import minus
+from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.images import pixels
-from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
+from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Thumbnail, percent
 from neuropil.models.mlp import MLP
 from neuropil.parts.activations import ACTIVATIONS, Activation, ActivationName, argmax, derivative, softmax
 from neuropil.parts.objectives import Classification
+from neuropil.tasks import study
 from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
-from neuropil.tasks.trial import in_order, new_mlp, prepare_classes, score, shuffled, train_trial
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 
 FAR = 1e4
@@ -40,119 +43,100 @@ MOST_CLASSES = 6
 
 class ActivationsOptions(Config):
     data: DataConfig = DataConfig()
-    hidden: tuple[int, ...] = option(
-        (64, 64), "units of each hidden layer of the network that is trained with each activation", low=1
-    )
-    epochs: int = option(25, "passes over the training data with each activation", low=1)
+    hidden: tuple[int, ...] = option((64, 64), "units of each hidden layer of the network", low=1)
+    epochs: int = option(25, "epochs with each activation", low=1)
     learning_rate: float = option(3e-3, "peak learning rate of Adam, the same for all", low=0)
-    repeats: int = option(
-        2, "trainings with each activation, from different first weights, whose scores are averaged", low=1
-    )
+    repeats: int = option(2, "trainings with each activation, each with its own seed, whose scores are averaged", low=1)
 
     def validate(self) -> None:
         if not self.hidden:
-            raise InputError(
-                "activations sit in hidden layers", got="hidden without any", fix="give --hidden at least one layer"
-            )
+            fix = "give --hidden at least one layer"
+            raise InputError("activations sit in hidden layers", got="hidden without any", fix=fix)
+
+
+@dataclass(frozen=True)
+class ActivationTrial:
+    """Mean test scores over the repeats; history and model of the first."""
+
+    scores: Mapping[str, float]
+    history: Sequence[Row]
+    model: MLP
 
 
 def build(options: ActivationsOptions, seed: int) -> Study:
-    splits = prepare_classes(options.data, seed)
-    return Study(
-        "activations",
-        lambda folder, display: _compute(options, splits, seed, folder, display),
-        {"source": splits.train.source},
-    )
+    splits = study.prepare_classes(options.data, seed)
+
+    def compute(folder: Path, display: Display) -> Findings:
+        def train(_: str, name: ActivationName) -> ActivationTrial:
+            return _train(name, options, splits, seed, folder)
+
+        units: dict[str, ActivationName] = {f"{name} units": name for name in ACTIVATIONS}
+        trials = study.compare(units, train, display, lambda t: f"test accuracy {percent(t.scores['accuracy'])}")
+        layer = _layer_section(trials["relu units"].model, splits.test)
+        return Findings(_results(trials, splits), [_shapes_section(), layer, _learning_section(options, trials)])
+
+    return Study("activations", compute, {"source": splits.train.source})
 
 
-def _compute(options: ActivationsOptions, splits: Splits, seed: int, folder: Path, display: Display) -> Findings:
-    scores, histories, models = {}, {}, {}
-    for index, name in enumerate(ACTIVATIONS):
-        scores[name], histories[name], models[name] = _learn(name, options, splits, seed, folder)
-        display.update(
-            (index + 1) / len(ACTIVATIONS), f"{name} units: test accuracy {100 * scores[name]['accuracy']:.1f} %"
-        )
-    return Findings(
-        _results(scores, splits),
-        [_shapes_section(), _layer_section(models["relu"], splits.test), _learning_section(options, scores, histories)],
-    )
-
-
-def _learn(
+def _train(
     name: ActivationName, options: ActivationsOptions, splits: Splits, seed: int, folder: Path
-) -> tuple[dict[str, float], list[Row], MLP]:
-    """Mean test scores over the repeats; history and model of the first."""
-    config = TrainingConfig(
-        epochs=options.epochs, learning_rate=options.learning_rate, optimizer="adam", weight_decay=0.0, keep="last"
-    )
+) -> ActivationTrial:
+    config = study.adam(options.epochs, options.learning_rate)
     augment = Augment(shift=0.5, rotate=10, zoom=0.1) if splits.train.schema.kind == "image" else None
+    validation = study.in_order(splits.validation)
     models, histories, scores = [], [], []
     for repeat in range(options.repeats):
-        own_seed = seed + 1000 * repeat
-        learner = Classification(new_mlp(splits.train, own_seed, hidden=options.hidden, activation=name, dropout=0.0))
-        batches = shuffled(splits.train, config.batch_size, own_seed, augment)
-        histories.append(
-            train_trial(
-                folder, f"{name} {repeat}", learner, batches, in_order(splits.validation), config, seed=own_seed
-            )
-        )
-        scores.append(score(learner, splits.test))
+        own = seed + 1000 * repeat
+        learner = Classification(study.new_mlp(splits.train, own, hidden=options.hidden, activation=name, dropout=0.0))
+        batches = study.shuffled(splits.train, config.batch_size, own, augment)
+        histories.append(study.train_trial(folder, f"{name} {repeat}", learner, batches, validation, config, seed=own))
+        scores.append(study.score(learner, splits.test))
         models.append(learner.model)
-    return {metric: sum(each[metric] for each in scores) / len(scores) for metric in scores[0]}, histories[0], models[0]
+    means = {metric: sum(each[metric] for each in scores) / len(scores) for metric in scores[0]}
+    return ActivationTrial(means, histories[0], models[0])
 
 
-def _results(scores: Mapping[str, Mapping[str, float]], splits: Splits) -> list[Result]:
+def _results(trials: Mapping[str, ActivationTrial], splits: Splits) -> list[Result]:
     """The usual choice, the linear baseline, then the other activations from the best down."""
     linear, *rest = baselines(splits)
-    ranked = sorted((name for name in scores if name != "relu"), key=lambda name: -scores[name]["accuracy"])
-    others = [Result(f"{name} units", scores[name]) for name in ranked]
-    return [Result("relu units", scores["relu"]), linear, *others, *rest]
+    ranked = sorted(trials, key=lambda name: (name != "relu units", -trials[name].scores["accuracy"]))
+    relu, *others = [Result(name, trials[name].scores) for name in ranked]
+    return [relu, linear, *others, *rest]
 
 
 def _shapes_section() -> Section:
     z = torch.linspace(-5, 5, 401)
     curves = {name: (z, activation(z), derivative(activation, z)) for name, activation in ACTIVATIONS.items()}
     words = (
-        "Solid is what a unit answers to its summed input z; dashed is the slope σ'(z), by which every gradient is multiplied on its way "
-        "through the unit. Where the dashed line lies on zero the unit is saturated and passes nothing on. The slope of the threshold is "
-        "the surrogate's: its own is zero everywhere but at the step, where it has none."
+        "Solid is the output σ(z) of a unit with the pre-activation z; dashed is its derivative σ'(z), by which every "
+        "gradient is multiplied on its way through the unit. Where the derivative is zero the unit is saturated and "
+        "passes no gradient on. The derivative of the threshold is that of its surrogate: its own is zero everywhere "
+        "but at the step, where it has none."
     )
     rows = [_shape_row(name, activation) for name, activation in ACTIVATIONS.items()]
     header = ["activation", "lowest", "highest", "slope at most", "slope at z = 4", "left after ten layers"]
     caption = "The last column is the largest slope to the 10th power: what ten units in a row can leave of a gradient."
-    return Section(
-        "Each activation and its slope",
-        [
-            Text(words),
-            Picture.of(pictures.activation_curves(curves), alt="each activation with its derivative"),
-            Table(header, rows, caption),
-        ],
-    )
+    figure = Picture.of(activation_curves(curves), "each activation with its derivative")
+    return Section.of("Each activation and its slope", words, figure, Table(header, rows, caption))
 
 
-def _shape_row(name: str, activation: Activation) -> list[str | float]:
+def _shape_row(name: str, activation: Activation) -> list[str]:
     z = torch.linspace(-8, 8, 16_001, dtype=torch.float64)
     everywhere = torch.cat([activation(z), activation(torch.tensor([-FAR, FAR], dtype=torch.float64))])
     steepest = derivative(activation, z).max().item()
     at_four = derivative(activation, torch.tensor([4.0], dtype=torch.float64)).item()
-    return [
-        name,
-        _written(everywhere.min().item()),
-        _written(everywhere.max().item()),
-        f"{steepest:.3f}",
-        f"{at_four:.4f}",
-        f"{steepest**10:.2g}",
-    ]
+    bounds = [_bound(everywhere.min().item()), _bound(everywhere.max().item())]
+    return [name, *bounds, f"{steepest:.3f}", f"{at_four:.4f}", f"{steepest**10:.2g}"]
 
 
-def _written(value: float) -> str:
-    return f"{'−' if value < 0 else ''}∞" if abs(value) > FAR / 10 else f"{value + 0.0:.3f}".replace("-", "−")
+def _bound(value: float) -> str:
+    return f"{'−' if value < 0 else ''}∞" if abs(value) > FAR / 10 else minus(f"{value + 0.0:.3f}")
 
 
 def _layer_section(model: MLP, test: Examples) -> Section:
-    """Softmax and argmax of the logits of the test example that the model is least sure of."""
+    """Softmax and argmax of the logits of the test example that the model is least certain of."""
     with torch.no_grad():
-        logits = torch.cat([model(batch["input"]) for batch in in_order(test).epoch(0)])
+        logits = torch.cat([model(batch["input"]) for batch in study.in_order(test).epoch(0)])
     doubtful = int(softmax(logits).max(-1).values.argmin())
     z = logits[doubtful]
     shown = z.topk(min(MOST_CLASSES, len(z))).indices
@@ -160,56 +144,42 @@ def _layer_section(model: MLP, test: Examples) -> Section:
     outputs = {f"softmax(z / {temperature:g})": softmax(z / temperature)[shown] for temperature in TEMPERATURES}
     outputs["argmax(z)"] = argmax(z)[shown]
     words = (
-        "These two look at a whole layer. Here are the logits of the test example that the ReLU network is least sure of, and what "
-        "becomes of them. Softmax gives shares that sum to one; a temperature that divides the logits makes them softer (above 1) or "
-        "harder (below), and argmax is what remains at temperature zero. Argmax has no slope to learn from; softmax does."
+        "These two look at a whole layer. Here are the logits of the test example that the ReLU network is least "
+        "certain of. Softmax gives probabilities that sum to one; a temperature that divides the logits makes them "
+        "softer (above 1) or harder (below), and argmax is the limit at temperature zero. Argmax has no derivative to "
+        "learn from; softmax does."
     )
-    blocks: list[Block] = [Text(words)]
-    if test.schema.kind == "image":
-        blocks.append(Gallery([_thumbnail(test, doubtful)]))
-    blocks += [
+    blocks: list[Block] = [
         Table(["class", *names], [["logit z", *(f"{logit:.2f}" for logit in z[shown].tolist())]]),
-        Picture.of(pictures.softening(names, outputs), alt="softmax of these logits at three temperatures, and argmax"),
-        _slope_table(z, shown, names),
+        Picture.of(softmax_bars(names, outputs), "softmax of these logits at three temperatures, and argmax"),
+        _derivative_table(z, shown, names),
     ]
-    return Section("Softmax and argmax", blocks)
+    if test.schema.kind == "image":
+        truth = test.schema.classes[int(test.targets[doubtful])]
+        blocks.insert(0, Gallery([Thumbnail(pixels(test.inputs[doubtful]), f"in truth {truth}")]))
+    return Section.of("Softmax and argmax", words, *blocks)
 
 
-def _thumbnail(examples: Examples, index: int) -> Thumbnail:
-    truth = examples.schema.classes[int(examples.targets[index])]
-    return Thumbnail(pixels(examples.inputs[index]), f"in truth {truth}")
-
-
-def _slope_table(z: Float[Tensor, " class"], shown: Tensor, names: Sequence[str]) -> Table:
-    slopes = torch.func.jacrev(softmax)(z)[shown][:, shown]
-    rows = [
-        [f"y of {name}", *(f"{slope:.4f}" for slope in row.tolist())] for name, row in zip(names, slopes, strict=True)
-    ]
-    caption = "∂yᵢ/∂zⱼ = yᵢ (δᵢⱼ − yⱼ) of softmax(z): raising one logit takes from all other shares."
+def _derivative_table(z: Float[Tensor, " class"], shown: Tensor, names: Sequence[str]) -> Table:
+    slopes = torch.func.jacrev(softmax)(z)[shown][:, shown].tolist()
+    rows = [[f"y of {name}", *(f"{slope:.4f}" for slope in row)] for name, row in zip(names, slopes, strict=True)]
+    caption = "∂yᵢ/∂zⱼ = yᵢ (δᵢⱼ − yⱼ) of softmax(z): raising one logit lowers all other probabilities."
     return Table(["", *(f"z of {name}" for name in names)], rows, caption)
 
 
-def _learning_section(
-    options: ActivationsOptions, scores: Mapping[str, Mapping[str, float]], histories: Mapping[str, Sequence[Row]]
-) -> Section:
-    best = max(scores, key=lambda name: scores[name]["accuracy"])
-    layers = " and ".join(map(str, options.hidden))
+def _learning_section(options: ActivationsOptions, trials: Mapping[str, ActivationTrial]) -> Section:
+    reached = {name.removesuffix(" units"): trial.scores["accuracy"] for name, trial in trials.items()}
+    best = max(reached, key=reached.__getitem__)
     words = (
-        f"The same network ({layers} hidden units, {options.epochs} epochs of Adam at {options.learning_rate:g}) with each "
-        f"activation, {options.repeats} times from different first weights. The best, {best}, reached "
-        f"{100 * scores[best]['accuracy']:.1f} % on the test part; identity, which is no more than a linear model however deep, "
-        f"{100 * scores['identity']['accuracy']:.1f} %; logistic units, whose slope is never above 0.25, "
-        f"{100 * scores['logistic']['accuracy']:.1f} %."
+        f"The same network ({' and '.join(map(str, options.hidden))} hidden units, {options.epochs} epochs of Adam at "
+        f"{options.learning_rate:g}) with each activation, {options.repeats} times from different initial weights. The "
+        f"best, {best}, reached {percent(reached[best])} on the test part; identity, which is a linear model however "
+        f"deep, {percent(reached['identity'])}; logistic units, whose slope is never above 0.25, "
+        f"{percent(reached['logistic'])}."
     )
-    return Section(
-        "What each does in practice",
-        [
-            Text(words),
-            Picture.of(
-                pictures.learning_curves(histories, "loss"), alt="validation loss of each network against the epoch"
-            ),
-        ],
-    )
+    histories = {name.removesuffix(" units"): trial.history for name, trial in trials.items()}
+    figure = Picture.of(learning_curves(histories, "loss"), "validation loss of each network against the epoch")
+    return Section.of("What each does in practice", words, figure)
 
 
 RECIPE = Recipe(ActivationsOptions(), build)

@@ -1,90 +1,95 @@
-"""Automatic differentiation looked at: the graph of an expression, the chain rule run backwards over it, and what can be trained with it.
+"""Automatic differentiation: the graph of an expression, the chain rule run backwards over it, and networks trained
+with it.
 
     f = x · tanh(w x + b)          x.grad = Σ over the ops that use x of s · ∂op/∂x
 
-First one small expression with its values and gradients, each gradient beside the difference quotient (f(x + h) − f(x − h)) / 2h; then
-the same graph after each step of `backward`. Then two graphs of real networks: an attention head whose boxes open and close, and a
-recurrent network of thousands of nodes, which its boxes keep legible. Last, four networks that learn the digits by this engine alone,
-on NumPy, without PyTorch.
+First one small expression with its values and gradients, each gradient beside the difference quotient (f(x + h) − f(x −
+h)) / 2h; then the same graph after each step of `backward`. Then two graphs of real networks: an attention head whose
+boxes open and close, and a recurrent network of thousands of nodes, which its boxes keep legible. Last, four networks
+that learn the digits by this engine alone, on NumPy, without PyTorch.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuropil.autodiff import Graph, Var, graph, networks, ops
+from neuropil.autodiff import Var, graph, networks, ops
 from neuropil.autodiff.modules import Module
 from neuropil.config import Config, option
 from neuropil.data.examples.dataset import Examples, Splits
 from neuropil.data.examples.files import DataConfig, prepare
-from neuropil.inspection import pictures
-from neuropil.inspection.report.page import Html, Picture, Section, Table, Text
+from neuropil.inspection.pictures.training import learning_curves
+from neuropil.inspection.report.page import Html, Picture, Section, Table, percent
+from neuropil.tasks import study
 from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
-from neuropil.tasks.trial import alone
 from neuropil.training.history import Row
 from neuropil.training.progress import Display
 
 NETWORKS: dict[str, Callable[..., Module]] = {
-    "mlp": networks.MLP,
-    "cnn": networks.CNN,
-    "rnn": networks.RNN,
-    "attention head": networks.Attention,
+    "mlp": networks.ImageMLP,
+    "cnn": networks.ImageCNN,
+    "rnn": networks.RowRNN,
+    "attention head": networks.RowAttention,
 }
 SMALL_STEP = 1e-6
 DRAWN_EXAMPLES = 4
 
 
 class AutodiffOptions(Config):
-    epochs: int = option(30, "passes over the training data of each network", low=1)
-    learning_rate: float = option(6e-3, "rate of Adam, the same for all", low=0)
+    epochs: int = option(30, "epochs of each network", low=1)
+    learning_rate: float = option(6e-3, "learning rate of Adam, the same for all", low=0)
     batch_size: int = option(32, "examples in a batch", low=1)
-    pixels: int = option(
-        320, "pixels that the recurrent network reads whose graph is drawn; each adds twelve nodes", low=1, high=5000
-    )
+    pixels: int = option(320, "sequence length of the RNN that is drawn; each pixel adds 12 nodes", low=1, high=5000)
     x: float = option(1.5, "x of the expression x · tanh(w x + b) that is drawn")
     w: float = option(-0.8, "w of that expression")
     b: float = option(0.5, "b of that expression")
+
+
+@dataclass(frozen=True)
+class GraphTrial:
+    network: Module
+    history: Sequence[Row]
+    accuracy: float
 
 
 def build(options: AutodiffOptions, seed: int) -> Study:
     splits = prepare(DataConfig(), seed)
 
     def compute(folder: Path, display: Display) -> Findings:
-        trained = {name: _new_network(kind, splits.train, seed) for name, kind in NETWORKS.items()}
-        histories: dict[str, list[Row]] = {}
-        with alone():
-            for index, (name, network) in enumerate(trained.items()):
-                histories[name] = []
-                for row in _learn(network, options, splits, seed):
-                    histories[name].append(row)
-                    if display.due():
-                        share = (index + row["epoch"] / options.epochs) / len(trained)
-                        display.update(
-                            share, f"{name}  epoch {row['epoch']}/{options.epochs}  val accuracy {row['accuracy']:.4f}"
-                        )
-        accuracies = {name: networks.accuracy(network, *_arrays(splits.test)) for name, network in trained.items()}
-        first, *others = [Result(name, {"accuracy": accuracy}) for name, accuracy in accuracies.items()]
+        def train(name: str, kind: Callable[..., Module]) -> GraphTrial:
+            network, history = _new_network(kind, splits.train, seed), []
+            for row in _train(network, options, splits, seed):
+                history.append(row)
+                if display.due():
+                    share = (list(NETWORKS).index(name) + row["epoch"] / options.epochs) / len(NETWORKS)
+                    display.update(share, f"{name}: epoch {row['epoch']}, val accuracy {percent(row['accuracy'])}")
+            return GraphTrial(network, history, networks.accuracy(network, *_arrays(splits.test)))
+
+        with study.alone():
+            trials = study.compare(NETWORKS, train, display, lambda trial: f"test accuracy {percent(trial.accuracy)}")
+        first, *others = [Result(name, {"accuracy": trial.accuracy}) for name, trial in trials.items()]
         linear, frequent = baselines(splits)
         sections = [
             *_expression_sections(options),
             _network_section(splits.train, seed),
             _large_section(splits.train, options.pixels, seed, folder),
-            _training_section(options, trained, histories, accuracies),
+            _training_section(options, trials),
         ]
         return Findings([first, linear, *others, frequent], sections)
 
     return Study("autodiff", compute, {"source": splits.train.source})
 
 
-def _learn(network: Module, options: AutodiffOptions, splits: Splits, seed: int) -> Iterator[Row]:
-    """One row for each pass over the training data."""
+def _train(network: Module, options: AutodiffOptions, splits: Splits, seed: int) -> Iterator[Row]:
+    """One row for each epoch."""
     images, labels = _arrays(splits.train)
     size, rate = options.batch_size, options.learning_rate
     losses = networks.train(network, images, labels, epochs=options.epochs, batch_size=size, rate=rate, seed=seed)
@@ -102,7 +107,7 @@ def _arrays(examples: Examples) -> tuple[Float[np.ndarray, "example height width
     return examples.inputs[:, 0].double().numpy() / 255, examples.targets.numpy()
 
 
-# --- one small expression --------------------------------------------------------------------------------------------------------
+# --- one small expression ---------------------------------------------------------------------------------------------
 
 
 def _expression_sections(options: AutodiffOptions) -> list[Section]:
@@ -114,23 +119,18 @@ def _expression_sections(options: AutodiffOptions) -> list[Section]:
         for number, step in enumerate(f.backward(steps=True), start=1)
     ]
     words = (
-        "`f = x * tanh(w * x + b)` as the engine remembers it: each card is a value, with the derivative of f by it in red; dark "
-        "are the ops that made them. x is used twice, so two gradients meet there and are added."
+        "`f = x * tanh(w * x + b)` as the engine records it: each card is a value, with the derivative of f by it in "
+        "red; dark are the ops that made them. x is used twice, so two gradients meet there and are added."
     )
     stepping = (
-        "`backward` walks from f up, one op at a time, and visits an op only after everything that uses its output. Red is what the "
-        "step has just changed; pale cards still wait. The gradient of x is complete only when both of its uses are done."
+        "`backward` visits the ops from f to the leaves, each only after everything that uses its output. Red is what "
+        "the step has just changed; pale cards still wait. The gradient of x is complete only when both of its uses "
+        "are done."
     )
+    quotients = _quotients(options, {"x": x, "w": w, "b": b})
     return [
-        Section(
-            "One expression",
-            [
-                Text(words),
-                Html(_row([_drawing(whole.draw(layout="layered"))])),
-                _quotients(options, {"x": x, "w": w, "b": b}),
-            ],
-        ),
-        Section("Backward, step by step", [Text(stepping), Html(_row(frames))]),
+        Section.of("One expression", words, _row(_drawing(whole.draw(layout="layered"))), quotients),
+        Section.of("Backward, step by step", stepping, _row(*frames)),
     ]
 
 
@@ -146,80 +146,67 @@ def _quotients(options: AutodiffOptions, leaves: Mapping[str, Var]) -> Table:
         here = float(var.val)
         # (f(x + h) − f(x − h)) / 2h
         quotient = (value(**{name: here + SMALL_STEP}) - value(**{name: here - SMALL_STEP})) / (2 * SMALL_STEP)
-        rows.append(
-            [f"∂f/∂{name}", f"{float(var.grad):.8f}", f"{quotient:.8f}", f"{abs(float(var.grad) - quotient):.0e}"]
-        )
-    return Table(["", "by backward", "by a difference quotient", "apart"], rows)
+        gradient = float(var.grad)
+        rows.append([f"∂f/∂{name}", f"{gradient:.8f}", f"{quotient:.8f}", f"{abs(gradient - quotient):.0e}"])
+    return Table(["", "by backward", "by a difference quotient", "difference"], rows)
 
 
-# --- networks ----------------------------------------------------------------------------------------------------------------------
+# --- networks ---------------------------------------------------------------------------------------------------------
 
 
 def _network_section(train: Examples, seed: int) -> Section:
     images, labels = (values[:DRAWN_EXAMPLES] for values in _arrays(train))
-    loss = ops.cross_entropy(_new_network(networks.Attention, train, seed)(images), labels)
+    loss = ops.cross_entropy(_new_network(networks.RowAttention, train, seed)(images), labels)
     loss.backward()
     whole = graph(loss)
     words = (
-        f"The loss of an attention head on {DRAWN_EXAMPLES} digits, before training: {len(whole)} nodes. Every module is a box; click "
-        "its name to open or close it. Arrays are drawn as small pictures of their values and gradients, with mean and spread."
+        f"The loss of an attention head on {DRAWN_EXAMPLES} digits, before training: {len(whole)} nodes. Every module "
+        "is a box; click its name to open or close it. Arrays are drawn as small pictures of their values and "
+        "gradients, with mean and spread."
     )
-    return Section("A network", [Text(words), Html(_row([_drawing(whole.draw(layout="layered", collapse=1))]))])
+    return Section.of("A network", words, _row(_drawing(whole.draw(layout="layered", collapse=1))))
 
 
 def _large_section(train: Examples, length: int, seed: int, folder: Path) -> Section:
     """Digits one after another, pixel by pixel, through a recurrent network."""
     images, labels = _arrays(train)
     sequences = images.reshape(-1)[: DRAWN_EXAMPLES * length].reshape(DRAWN_EXAMPLES, length, 1)
-    network = networks.RNN(length, 1, len(train.schema.classes), np.random.default_rng(seed))
+    network = networks.RowRNN(length, 1, len(train.schema.classes), np.random.default_rng(seed))
     loss = ops.cross_entropy(network(sequences), labels[:DRAWN_EXAMPLES])
     loss.backward()
     whole = graph(loss)
     whole.draw(folder / "graph.svg", layout="layered")
     words = (
-        f"A recurrent network that reads {length} pixels one at a time has a graph of {len(whole):,} nodes. Boxes keep it legible: "
-        f"{whole.num_visible(whole.opened())} are seen at first. In `graph.svg`, beside this report, they open down to the last op."
+        f"A recurrent network that reads {length} pixels one at a time has a graph of {len(whole):,} nodes. Boxes keep "
+        f"it legible: {whole.num_visible(whole.opened())} are seen at first. In `graph.svg`, beside this report, they "
+        "open down to the last op."
     )
-    return Section(
-        f"{len(whole):,} nodes",
-        [Text(words), Html(_row([_drawing(whole.draw(layout="layered", interactive=False))])), _counts(whole)],
-    )
+    drawing = _row(_drawing(whole.draw(layout="layered", interactive=False)))
+    counts = Table(["op", "times"], Counter(op.name for op in whole.ops).most_common())
+    return Section.of(f"{len(whole):,} nodes", words, drawing, counts)
 
 
-def _counts(whole: Graph) -> Table:
-    return Table(["op", "times"], Counter(op.name for op in whole.ops).most_common())
-
-
-def _training_section(
-    options: AutodiffOptions,
-    trained: Mapping[str, Module],
-    histories: Mapping[str, Sequence[Row]],
-    accuracies: Mapping[str, float],
-) -> Section:
+def _training_section(options: AutodiffOptions, trials: Mapping[str, GraphTrial]) -> Section:
     words = (
-        f"Four networks, {options.epochs} passes over the digits with Adam at {options.learning_rate:g}. Every gradient is computed "
-        "by this engine and every number by NumPy."
+        f"Four networks, {options.epochs} epochs over the digits with Adam at {options.learning_rate:g}. Every "
+        "gradient is computed by this engine and every number by NumPy."
     )
     rows = [
         [
             name,
-            sum(var.val.size for var in network.parameters().values()),
-            histories[name][-1]["train_loss"],
-            f"{100 * accuracies[name]:.2f} %",
+            sum(var.val.size for var in trial.network.parameters().values()),
+            trial.history[-1]["train_loss"],
+            percent(trial.accuracy, 2),
         ]
-        for name, network in trained.items()
+        for name, trial in trials.items()
     ]
-    figure = Picture.of(
-        pictures.learning_curves(histories, "accuracy"),
-        alt="validation accuracy of the four networks against the epoch",
-    )
-    return Section(
-        "What it can train",
-        [Text(words), figure, Table(["network", "parameters", "last training loss", "test accuracy"], rows)],
-    )
+    curves = learning_curves({name: trial.history for name, trial in trials.items()}, "accuracy")
+    figure = Picture.of(curves, "validation accuracy of the four networks against the epoch")
+    table = Table(["network", "parameters", "last training loss", "test accuracy"], rows)
+    return Section.of("What it can train", words, figure, table)
 
 
-# --- drawings in the page ----------------------------------------------------------------------------------------------------------
+# --- drawings in the page ---------------------------------------------------------------------------------------------
 
 
 def _drawing(svg: str, caption: str = "") -> str:
@@ -229,10 +216,9 @@ def _drawing(svg: str, caption: str = "") -> str:
     return f'<figure style="margin: 0; overflow-x: auto; max-width: 100%">{svg}{below}</figure>'
 
 
-def _row(drawings: Sequence[str]) -> str:
-    return (
-        f'<div style="display: flex; flex-wrap: wrap; gap: 1.2rem; justify-content: center">{"".join(drawings)}</div>'
-    )
+def _row(*drawings: str) -> Html:
+    style = "display: flex; flex-wrap: wrap; gap: 1.2rem; justify-content: center"
+    return Html(f'<div style="{style}">{"".join(drawings)}</div>')
 
 
 RECIPE = Recipe(AutodiffOptions(), build)

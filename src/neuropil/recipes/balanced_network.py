@@ -20,8 +20,7 @@ from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balan
 from neuropil.models.spiking.network import Simulator
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.recordings import SPIKES, write_arrays
-from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.study import SPIKES, Findings, Study, write_arrays
 from neuropil.training.progress import Display
 
 FIRST = "AI"

@@ -26,8 +26,7 @@ from neuropil.models.population import Array, Population
 from neuropil.randomness import mix
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
-from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
 from neuropil.training.progress import Display
 
 LORENZ = ("10*(y - x)", "x*(28 - z) - y", "x*y - 8/3*z")

@@ -35,8 +35,7 @@ from neuropil.models.hodgkin_huxley import (
 )
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
-from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
 from neuropil.training.progress import Display
 
 PULSE, PULSE_AT, ANSWER = 1.0, 2.0, 25.0
@@ -236,6 +235,9 @@ def _given_currents(
         return drive.names, drive.at_steps(num_steps, options.dt)
     constant = torch.tensor(options.currents, dtype=torch.double)
     return tuple(f"{current:g} µA/cm²" for current in options.currents), constant.expand(num_steps, -1)
+
+
+# --- the report ------------------------------------------------------------------------------------------------------------------------
 
 
 def _silent_section(axon: Axon) -> Section:

@@ -24,8 +24,7 @@ from neuropil.models.lif import LIF, LIFConfig, Recording, SpikeTimes, rate
 from neuropil.parts.synapses import Synapse
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
-from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
 from neuropil.training.progress import Display
 
 MOST_STEPS = 2_000_000

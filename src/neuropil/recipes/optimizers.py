@@ -1,18 +1,20 @@
-"""Update rules racing down one surface: gradient descent, SGD, momentum, RMSProp, Adam and AdamW.
+"""Optimisers on one loss surface: gradient descent, SGD, momentum, RMSProp, Adam and AdamW.
 
-The surface is the loss of a real problem with two weights, linear regression of the progress of diabetes on body-mass index and on the
-logarithm of blood fats:
+The surface is the loss of a real problem with two weights, linear regression of the progress of diabetes on body-mass
+index and on the logarithm of blood fats:
 
     E(w) = (1/N) Σₙ ½ (w · xₙ − tₙ)²          ∇E = H (w − w*)          H = (1/N) Σₙ xₙ xₙᵀ
 
-The two features have different scales, so the surface is a narrow valley: κ = λ_max / λ_min of H is about 90. Gradient descent must keep
-its rate below 2 / λ_max, and then crawls along the valley. It sees all examples in each step; the others see the same mini-batches, so
-that their noise is the real one. Every rule runs at the best rate of one grid. `--surface rosenbrock` races on the classic synthetic
-valley f(w) = (1 − w₁)² + 100 (w₂ − w₁²)² instead, without mini-batches and so without SGD.
+The two features have different scales, so that the surface is a narrow valley: κ = λ_max / λ_min of H is about 90.
+Gradient descent must keep its learning rate below 2 / λ_max, and then is slow along the valley. It uses all examples in
+each step; the others use the same mini-batches. Every optimiser has the best learning rate of one grid. `--surface
+rosenbrock` uses the classic synthetic valley f(w) = (1 − w₁)² + 100 (w₂ − w₁²)² instead, without mini-batches and so
+without SGD.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -22,29 +24,27 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from neuropil.config import Config, option
-from neuropil.inspection import pictures
-from neuropil.inspection.report.page import Picture, Section, Table, Text
+from neuropil.inspection.pictures.training import optimizer_paths
+from neuropil.inspection.report.page import Picture, Section, Table
 from neuropil.randomness import seeded
+from neuropil.tasks import study
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
-from neuropil.tasks.trial import alone
 from neuropil.training.optimizers import OptimizerName, build_optimizer
 from neuropil.training.progress import Display
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 NEAR = 0.01
-"""A rule has arrived when it stays within this share of the first height above the lowest point."""
+"""An optimiser has converged when its excess loss stays within this share of that at the start."""
 
 
 class OptimizersOptions(Config):
-    surface: Literal["diabetes", "rosenbrock"] = option(
-        "diabetes", "what to race on: a real regression, or Rosenbrock's valley"
-    )
-    steps: int = option(100, "updates of each rule", low=10)
+    surface: Literal["diabetes", "rosenbrock"] = option("diabetes", "loss: a real regression, or Rosenbrock's function")
+    steps: int = option(100, "updates by each optimiser", low=10)
     batch_size: int = option(32, "examples in a mini-batch; gradient descent takes all", low=1)
-    momentum: float = option(0.9, "β of the momentum rule", low=0, high=1)
-    weight_decay: float = option(0.1, "pull of AdamW towards zero", low=0)
+    momentum: float = option(0.9, "momentum coefficient β", low=0, high=1)
+    weight_decay: float = option(0.1, "weight decay of AdamW", low=0)
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Surface:
     """What to draw: the ends of each axis."""
     words: str
 
-    def height(self, w: Float[Tensor, "1 2"]) -> float:
-        """Above the lowest point."""
+    def excess(self, w: Float[Tensor, "1 2"]) -> float:
+        """The loss above the minimum."""
         return (self.loss(w, None) - self.loss(_row(self.minimum), None)).item()
 
     def curvatures(self) -> tuple[float, float]:
@@ -71,80 +71,87 @@ class Surface:
 
 
 @dataclass(frozen=True)
-class Racer:
-    name: str
-    rule: OptimizerName
-    sees_all: bool = False
+class UpdateRule:
+    name: OptimizerName
+    full_batch: bool = False
 
 
 @dataclass(frozen=True)
-class Race:
-    """One racer's way down at one rate: where it stood, and how high, before and after each step."""
+class Descent:
+    """The path of one optimiser at one learning rate: its weights and excess loss before and after each step."""
 
     rate: float
     path: Float[np.ndarray, "position 2"]
-    heights: Float[np.ndarray, " position"]
+    losses: Float[np.ndarray, " position"]
 
     @property
     def final(self) -> float:
-        """The mean height over the last tenth of the steps; infinite where the racer left for good."""
-        mean = float(self.heights[-max(1, len(self.heights) // 10) :].mean())
+        """The mean excess loss over the last tenth of the steps; infinite where it diverged."""
+        mean = float(self.losses[-max(1, len(self.losses) // 10) :].mean())
         return mean if np.isfinite(mean) else float("inf")
 
-    def arrival(self) -> int | None:
-        """The step from which on the racer stays near the lowest point, for at least the last tenth of the race."""
-        away = np.flatnonzero(~(self.heights <= NEAR * self.heights[0]))
-        arrived = int(away[-1]) + 1
-        return arrived if arrived <= 0.9 * len(self.heights) else None
+    def convergence(self) -> int | None:
+        """The step from which on the loss stays near the minimum, for at least the last tenth of the steps."""
+        away = np.flatnonzero(~(self.losses <= NEAR * self.losses[0]))
+        converged = int(away[-1]) + 1
+        return converged if converged <= 0.9 * len(self.losses) else None
 
 
-RACERS = (
-    Racer("gradient descent", "sgd", sees_all=True),
-    Racer("sgd", "sgd"),
-    Racer("momentum", "momentum"),
-    Racer("rmsprop", "rmsprop"),
-    Racer("adam", "adam"),
-    Racer("adamw", "adamw"),
-)
+FULL_BATCH = "gradient descent"
+RULES: dict[str, UpdateRule] = {
+    FULL_BATCH: UpdateRule("sgd", full_batch=True),
+    "sgd": UpdateRule("sgd"),
+    "momentum": UpdateRule("momentum"),
+    "rmsprop": UpdateRule("rmsprop"),
+    "adam": UpdateRule("adam"),
+    "adamw": UpdateRule("adamw"),
+}
 
 
 def build(options: OptimizersOptions, seed: int) -> Study:
-    return Study("optimizers", lambda _, display: _compute(options, seed, display))
+    def compute(_: Path, display: Display) -> Findings:
+        surface = diabetes_surface() if options.surface == "diabetes" else rosenbrock_surface()
+        rules = {name: rule for name, rule in RULES.items() if surface.num_examples or name != "sgd"}
+
+        def run(_: str, rule: UpdateRule) -> list[Descent]:
+            return [descend(rule, rate, surface, options, seed) for rate in RATES]
+
+        with study.alone():
+            tried = study.compare(rules, run, display, lambda found: f"{_best(found).final:.2g} above the minimum")
+        best = {name: _best(found) for name, found in tried.items()}
+        sections = [_path_section(surface, options, best), _rates_section(tried), _theory_section(surface, best)]
+        ordered = study.leading(best, "adam", FULL_BATCH)
+        return Findings([Result(name, _metrics(found)) for name, found in ordered.items()], sections)
+
+    return Study("optimizers", compute)
 
 
-def _compute(options: OptimizersOptions, seed: int, display: Display) -> Findings:
-    surface = diabetes_surface() if options.surface == "diabetes" else rosenbrock_surface()
-    racers = [racer for racer in RACERS if surface.num_examples or racer.name != "sgd"]
-    races: dict[str, list[Race]] = {}
-    with alone():
-        for index, racer in enumerate(racers):
-            races[racer.name] = [race(racer, rate, surface, options, seed) for rate in RATES]
-            best = min(races[racer.name], key=lambda race: race.final)
-            display.update(
-                (index + 1) / len(racers), f"{racer.name}: {best.final:.2g} above the minimum at rate {best.rate:g}"
-            )
-    best = {name: min(tried, key=lambda race: race.final) for name, tried in races.items()}
-    return Findings(
-        _results(best), [_race_section(surface, options, best), _rates_section(races), _theory_section(surface, best)]
-    )
+def _best(tried: Sequence[Descent]) -> Descent:
+    return min(tried, key=lambda descent: descent.final)
 
 
-def race(racer: Racer, rate: float, surface: Surface, options: OptimizersOptions, seed: int) -> Race:
+def _metrics(descent: Descent) -> dict[str, float]:
+    steps = descent.convergence()
+    metrics = {"excess_loss": descent.final, "learning_rate": descent.rate}
+    return metrics if steps is None else metrics | {"steps_to_converge": steps}
+
+
+def descend(rule: UpdateRule, rate: float, surface: Surface, options: OptimizersOptions, seed: int) -> Descent:
     w = Parameter(_row(surface.start))
-    decay = options.weight_decay if racer.rule == "adamw" else 0.0
-    optimizer = build_optimizer(racer.rule, {"w": w}, learning_rate=rate, weight_decay=decay, momentum=options.momentum)
-    path, heights = [w.detach().clone()], [surface.height(w.detach())]
+    decay = options.weight_decay if rule.name == "adamw" else 0.0
+    optimizer = build_optimizer(rule.name, {"w": w}, learning_rate=rate, weight_decay=decay, momentum=options.momentum)
+    path, losses = [w.detach().clone()], [surface.excess(w.detach())]
     for chosen in mini_batches(surface.num_examples, options, seed):
         optimizer.zero_grad()
-        surface.loss(w, None if racer.sees_all else chosen).backward()
+        surface.loss(w, None if rule.full_batch else chosen).backward()
         optimizer.step()
         path.append(w.detach().clone())
-        heights.append(surface.height(w.detach()))
-    return Race(rate, torch.cat(path).numpy(), np.array(heights))
+        losses.append(surface.excess(w.detach()))
+    return Descent(rate, torch.cat(path).numpy(), np.array(losses))
 
 
 def mini_batches(num_examples: int, options: OptimizersOptions, seed: int) -> list[Int[Tensor, " chosen"] | None]:
-    """One mini-batch for each step, the same for every racer and rate."""
+    """One mini-batch for each step, the same for every optimiser and learning rate."""
     if not num_examples:
         return [None] * options.steps
     size = min(options.batch_size, num_examples)
@@ -157,7 +164,7 @@ def mini_batches(num_examples: int, options: OptimizersOptions, seed: int) -> li
     return [*batches[: options.steps]]
 
 
-# --- surfaces ------------------------------------------------------------------------------------------------------------------
+# --- surfaces ---------------------------------------------------------------------------------------------------------
 
 
 def diabetes_surface() -> Surface:
@@ -181,9 +188,9 @@ def diabetes_surface() -> Surface:
     first, second = torch.linalg.solve(gram, pull).tolist()
     spread = x.std(0)
     words = (
-        f"The surface is real: {len(x)} patients (scikit-learn's diabetes data), the progress of the disease within a year, and a "
-        f"linear model of two weights, one for body-mass index (spread {spread[0]:.2g}) and one for the logarithm of blood fats (spread "
-        f"{spread[1]:.2g})."
+        f"The surface is real: {len(x)} patients (scikit-learn's diabetes data), the progress of the disease within a "
+        f"year, and a linear model of two weights, one for body-mass index (spread {spread[0]:.2g}) and one for the "
+        f"logarithm of blood fats (spread {spread[1]:.2g})."
     )
     return Surface(loss, (-0.3, -0.4), (first, second), len(x), ((-0.38, 0.56), (-0.65, 1.15)), words)
 
@@ -194,7 +201,7 @@ def rosenbrock_surface() -> Surface:
         # f = (1 − a)² + 100 (b − a²)²
         return (1 - a) ** 2 + 100 * (b - a**2) ** 2
 
-    words = "The surface is Rosenbrock's valley, (1 − w₁)² + 100 (w₂ − w₁²)², bent and flat along its floor. It has no examples and so no SGD."
+    words = "The surface is Rosenbrock's function, (1 − w₁)² + 100 (w₂ − w₁²)². It has no examples and so no SGD."
     return Surface(loss, (-1.2, 1.0), (1.0, 1.0), 0, ((-1.7, 1.7), (-0.8, 2.4)), words)
 
 
@@ -202,105 +209,76 @@ def _row(point: Sequence[float]) -> Float[Tensor, "1 2"]:
     return torch.tensor([list(point)], dtype=torch.float64)
 
 
-def _results(best: Mapping[str, Race]) -> list[Result]:
-    order = ["adam", "gradient descent", *(name for name in best if name not in ("adam", "gradient descent"))]
-    return [
-        Result(name, {"excess_loss": best[name].final, "learning_rate": best[name].rate} | _arrival(best[name]))
-        for name in order
-    ]
+# --- the report -------------------------------------------------------------------------------------------------------
 
 
-def _arrival(race: Race) -> dict[str, float]:
-    arrival = race.arrival()
-    return {} if arrival is None else {"steps_to_arrive": arrival}
-
-
-def _race_section(surface: Surface, options: OptimizersOptions, best: Mapping[str, Race]) -> Section:
+def _path_section(surface: Surface, options: OptimizersOptions, best: Mapping[str, Descent]) -> Section:
     x, y = (np.linspace(*ends, 121) for ends in surface.window)
     points = torch.from_numpy(np.stack(np.meshgrid(x, y), axis=-1))  # row column weight
     losses = torch.func.vmap(torch.func.vmap(lambda w: surface.loss(w[None], None)))(points)
-    heights = (losses - surface.loss(_row(surface.minimum), None)).numpy()
-    figure = pictures.race(
-        x,
-        y,
-        heights,
-        {name: race.path for name, race in best.items()},
-        {name: race.heights for name, race in best.items()},
-        loss_label="loss above the minimum",
-    )
-    seen = noise = ""
+    excess = (losses - surface.loss(_row(surface.minimum), None)).numpy()
+    paths, curves = ({name: getattr(d, part) for name, d in best.items()} for part in ("path", "losses"))
+    figure = optimizer_paths(x, y, excess, paths, curves, loss_label="loss above the minimum")
+    batches = ""
     if surface.num_examples:
         size = min(options.batch_size, surface.num_examples)
-        seen = f" Gradient descent takes all examples in each step, the others the same {size} at a time."
-        noise = (
-            " On mini-batches the rules without a step length of their own must go slowly: what is noise in the steep direction would "
-            "throw them from wall to wall."
-        )
+        batches = f" Gradient descent takes all examples in each step, the others the same {size} at a time."
     words = (
-        f"{surface.words}{seen} On the left the ways down, on the right the height above the lowest point.\n\n"
-        "Plain steps follow the steepest direction, which points across the valley and not along it; momentum adds up what "
-        "successive steps agree on; RMSProp and Adam give each weight a step of its own length, so that the flat direction moves as "
-        "fast as the steep one. AdamW is Adam with a decay that keeps pulling towards zero."
-        f"{noise}"
+        f"{surface.words}{batches} On the left the paths, on the right the loss above the minimum.\n\nGradient descent "
+        "follows the steepest direction, which points across the valley and not along it; momentum accumulates what "
+        "successive steps agree on; RMSProp and Adam adapt the step size of each weight, so that the flat direction "
+        "moves as fast as the steep one. AdamW is Adam with weight decay. The lowest excess loss here is that of "
+        f"{min(best, key=lambda name: best[name].final)}."
     )
     rows = [
         [
             name,
-            f"{race.rate:g}",
-            f"{race.final:.2g}",
-            str(race.arrival() or "–"),
-            f"{race.path[-1, 0]:.3f}",
-            f"{race.path[-1, 1]:.3f}",
+            f"{d.rate:g}",
+            f"{d.final:.2g}",
+            str(d.convergence() or "–"),
+            *(f"{weight:.3f}" for weight in d.path[-1]),
         ]
-        for name, race in best.items()
+        for name, d in best.items()
     ]
     rows.append(["exact minimum", "–", "0", "–", *(f"{weight:.3f}" for weight in surface.minimum)])
-    header = ["rule", "rate", "excess loss", "arrived", "first weight", "second weight"]
-    caption = f"Excess loss: above the minimum, mean of the last tenth of the race. Arrived: stays below {100 * NEAR:g} % of the start."
-    return Section(
-        "The race",
-        [
-            Text(words),
-            Picture.of(figure, alt="paths of the update rules over the surface, and their losses"),
-            Table(header, rows, caption),
-        ],
+    header = ["optimiser", "learning rate", "excess loss", "converged", "first weight", "second weight"]
+    caption = (
+        "Excess loss: above the minimum, mean of the last tenth of the steps. Converged: the step from which on it "
+        f"stays below {100 * NEAR:g} % of the start."
     )
+    picture = Picture.of(figure, "paths of the update rules over the surface, and their losses")
+    return Section.of("Paths over the loss surface", words, picture, Table(header, rows, caption))
 
 
-def _rates_section(races: Mapping[str, Sequence[Race]]) -> Section:
+def _rates_section(tried: Mapping[str, Sequence[Descent]]) -> Section:
     words = (
-        "Every rule had the same rates to choose from, and races above at its best. A rate that is too small does not arrive in "
-        "time; one that is too large jumps from wall to wall and, for the rules without a step length of their own, out of the valley."
+        "Every optimiser had the same grid of learning rates; the best of each is drawn above. A dash marks a loss "
+        "that grew a hundredfold."
     )
-    rows = [[name, *(_height(race) for race in tried)] for name, tried in races.items()]
-    return Section("Every rate", [Text(words), Table(["excess loss at", *(f"{rate:g}" for rate in RATES)], rows)])
+    rows = []
+    for name, descents in tried.items():
+        rows.append([name, *("–" if d.final > 100 * d.losses[0] else f"{d.final:.2g}" for d in descents)])
+    return Section.of("Every learning rate", words, Table(["excess loss at", *(f"{rate:g}" for rate in RATES)], rows))
 
 
-def _height(race: Race) -> str:
-    """A dash where the racer left the valley."""
-    return "–" if race.final > 100 * race.heights[0] else f"{race.final:.2g}"
-
-
-def _theory_section(surface: Surface, best: Mapping[str, Race]) -> Section:
+def _theory_section(surface: Surface, best: Mapping[str, Descent]) -> Section:
     low, high = surface.curvatures()
-    rate = best["gradient descent"].rate
+    rate = best[FULL_BATCH].rate
     rows = [
         ["curvature along the valley, λ_min", f"{low:.3g}"],
         ["curvature across it, λ_max", f"{high:.3g}"],
         ["condition number κ = λ_max / λ_min", f"{high / low:.3g}"],
-        ["largest rate of gradient descent, 2 / λ_max", f"{2 / high:.3g}"],
-        ["its best rate, 2 / (λ_max + λ_min)", f"{2 / (high + low):.3g}"],
-        [
-            f"what one step at {rate:g} leaves of the way, along the valley, |1 − rate λ_min|",
-            f"{abs(1 - rate * low):.4f}",
-        ],
-        ["the same across it, |1 − rate λ_max|", f"{abs(1 - rate * high):.4f}"],
+        ["largest learning rate of gradient descent, 2 / λ_max", f"{2 / high:.3g}"],
+        ["its best learning rate, 2 / (λ_max + λ_min)", f"{2 / (high + low):.3g}"],
+        [f"contraction by one step at {rate:g} along the valley, |1 − η λ_min|", f"{abs(1 - rate * low):.4f}"],
+        ["the same across it, |1 − η λ_max|", f"{abs(1 - rate * high):.4f}"],
     ]
     words = (
-        "Near its minimum every smooth surface is a bowl. Gradient descent shrinks each direction of it by a factor of its own, and "
-        "one rate must do for both: what is fast enough for the flat direction is too fast for the steep one."
+        "Near its minimum every smooth surface is quadratic. Gradient descent contracts each direction by a factor of "
+        "its own, and one learning rate must do for both: what is fast enough for the flat direction is too fast for "
+        "the steep one."
     )
-    return Section("Why the valley is hard", [Text(words), Table(["at the minimum", ""], rows)])
+    return Section.of("Why the valley is hard", words, Table(["at the minimum", ""], rows))
 
 
 RECIPE = Recipe(OptimizersOptions(), build)

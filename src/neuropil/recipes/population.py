@@ -34,8 +34,7 @@ from neuropil.parts.expression import Expression
 from neuropil.randomness import mix
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
-from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
 from neuropil.training.progress import Display
 
 SIZES = (10, 20, 40, 80, 160, 320, 640)
@@ -204,6 +203,9 @@ def _speak(options: PopulationOptions, population: Population, function: Functio
 def _settled(values: Array, options: PopulationOptions) -> Array:
     """Without the beginning, in which the synapse has nothing to read yet."""
     return values[min(round(5 * options.tau / options.dt), len(values) // 2) :]
+
+
+# --- the report ------------------------------------------------------------------------------------------------------------------------
 
 
 def _curves_section(population: Population) -> Section:

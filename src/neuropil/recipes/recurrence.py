@@ -1,14 +1,15 @@
-"""A recurrence and its gradients: back-propagation through time by hand, how far back it reaches in each cell, and what clipping cures.
+"""Back-propagation through time: by hand, how far back it reaches in each cell, and gradient clipping.
 
-    ∂L/∂h_{t−n} = (Π_k Wᵀ diag(1 − h_k²)) ∂L/∂h_t          one factor for each step: like wⁿ it fades for w < 1 and explodes for w > 1
+    ∂L/∂h_{t−n} = (Π_k Wᵀ diag(1 − h_k²)) ∂L/∂h_t      one factor per step: like wⁿ it vanishes (w < 1) or explodes
 
-All cells read the same text. A gate that stays open carries the gradient on as it was; a matrix that stretches makes it explode, and
-clipping shortens it to a length that a step can bear.
+All cells read the same text. An open gate carries the gradient on as it was; large recurrent weights make it explode,
+and clipping limits its norm.
 """
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,11 +22,11 @@ from neuropil.data.corpus.dataset import TextDataConfig, prepare_text
 from neuropil.data.corpus.streams import TextStreams
 from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.learned import Tokenizer
-from neuropil.errors import DivergedError
-from neuropil.inspection import pictures
 from neuropil.inspection.gradients import TimeProfile, diagnose, profile_time
+from neuropil.inspection.pictures.gradients import gradient_through_time
 from neuropil.inspection.pictures.style import power_of_ten
-from neuropil.inspection.report.page import Picture, Section, Table, Text
+from neuropil.inspection.pictures.training import learning_curves
+from neuropil.inspection.report.page import Picture, Section, Table
 from neuropil.models.recurrent import CELLS, CellName, SequenceConfig
 from neuropil.models.recurrent import Sequence as SequenceModel
 from neuropil.models.rnn import RNN, RNNConfig, gradients_by_hand
@@ -33,42 +34,39 @@ from neuropil.parts.next_token import NextToken
 from neuropil.parts.parameters import count_parameters
 from neuropil.parts.recurrence import WAYS, Cell, Way, choose
 from neuropil.randomness import initialised, seeded
+from neuropil.tasks import study
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
-from neuropil.tasks.trial import alone, train_trial
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
 
 BATCH, EMBEDDING, VALIDATIONS, TIMED_ROUNDS = 16, 64, 10, 5
 FACTORS = (0.8, 1.0, 1.25)
 SMALL_INPUTS = 1e-7
-"""Scale of what enters the RNNs with a factor: their states stay small, where tanh is nearly a straight line."""
+"""Scale of the input weights of the RNNs with a factor: their states stay small, where tanh is nearly linear."""
 QUIET = 0.3
 """Scale of the weights of cells with open gates, which else would open and close with every character."""
 OPEN = 5.0
-"""What the sum of a gate begins with: σ(5) = 0.993 of the state is kept at each step."""
+"""Bias of an open gate: σ(5) = 0.993 of the state is kept at each step."""
 TITLES: Mapping[CellName, str] = {"rnn": "RNN", "lstm": "LSTM", "gru": "GRU", "mingru": "minGRU"}
-PLAIN, CLIPPED = "RNN that stretches", "the same, clipped"
+PLAIN, CLIPPED = "RNN with large weights", "the same, clipped"
 
 
 class RecurrenceOptions(Config):
     data: TextDataConfig = TextDataConfig()
-    units: int = option(64, "units of each cell", low=1)
+    units: int = option(64, "hidden size of each cell", low=1)
     steps: int = option(60, "steps in time", low=2)
     updates: int = option(200, "updates of each of the two networks that are trained", low=1)
-    learning_rate: float = option(
-        2.0, "learning rate of plain gradient descent, the same with and without clipping", low=0
-    )
+    learning_rate: float = option(2.0, "learning rate of SGD, the same with and without clipping", low=0)
     stretch: float = option(2.5, "factor on the recurrent weights of the network whose gradients explode", low=0)
-    clip: float = option(1.0, "longest gradient of the network that is clipped", low=0)
+    clip: float = option(1.0, "gradient clipping: maximum norm, in the network that is clipped", low=0)
 
 
 @dataclass(frozen=True)
-class Reading:
-    """The text as tokens, and some of it as vectors that a cell can read."""
+class EmbeddedText:
+    """The text as tokens, and a batch of it as embeddings with the tokens that follow."""
 
     train: Tensor
     test: Tensor
@@ -78,66 +76,64 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ClippingTrial:
     history: Sequence[Row]
     loss: float
     first_norm: float
     """Of the gradient, before training."""
-    stopped: str | None
-    """Why training ended early, in the words of the training loop."""
+    diverged: str | None
 
 
 def build(options: RecurrenceOptions, seed: int) -> Study:
     corpus = prepare_text(options.data)
-    reading = read(corpus.train, corpus.test, options.steps, seed)
+    text = read(corpus.train, corpus.test, options.steps, seed)
 
     def compute(folder: Path, display: Display) -> Findings:
-        with alone():
-            differences = compare_by_hand(reading, options.units, seed)
-            display.update(0.1, f"by hand and by autograd: {max(row.difference for row in differences):.0e} apart")
-            profiles = profile_cells(reading, options, seed)
-            display.update(0.3, "gradients by distance in time")
-            outcomes: dict[str, Outcome] = {}
-            for name, clip in ((PLAIN, None), (CLIPPED, options.clip)):
-                outcomes[name] = train_stretched(name, clip, reading, options, seed, folder)
-                display.update(0.6 if clip is None else 0.9, f"{name}: loss {outcomes[name].loss:.3f}")
+        def train(name: str, clip: float | None) -> ClippingTrial:
+            return train_stretched(name, clip, text, options, seed, folder)
+
+        with study.alone():
+            differences = compare_by_hand(text, options.units, seed)
+            profiles = profile_cells(text, options, seed)
+            clips = {PLAIN: None, CLIPPED: options.clip}
+            trials = study.compare(clips, train, display, lambda trial: f"loss {trial.loss:.3f}")
             sections = [
                 by_hand_section(differences, options),
                 distance_section(profiles, options),
-                clipping_section(outcomes, options),
+                clipping_section(trials, options),
                 parameter_section(options),
-                ways_section(options),
+                execution_section(options),
             ]
-        return Findings(results(differences, profiles, outcomes), sections)
+        return Findings(results(differences, profiles, trials), sections)
 
     return Study("recurrence", compute, {"source": corpus.source, "notes": list(corpus.notes)})
 
 
-def read(train: str, test: str, steps: int, seed: int) -> Reading:
+def read(train: str, test: str, steps: int, seed: int) -> EmbeddedText:
     tokenizer = Tokenizer.train([train], "characters")
     tokens = encode_text(tokenizer, train)
     batch = next(TextStreams(tokens, BATCH, steps, seed=seed).epoch(0))
     embedding = torch.randn(len(tokenizer), EMBEDDING, generator=seeded(seed, "vectors of characters"))
-    return Reading(tokens, encode_text(tokenizer, test), len(tokenizer), embedding[batch["input"]], batch["target"])
+    test_tokens = encode_text(tokenizer, test)
+    return EmbeddedText(tokens, test_tokens, len(tokenizer), embedding[batch["input"]], batch["target"])
 
 
 def results(
-    differences: Sequence["Difference"], profiles: Mapping[str, TimeProfile], outcomes: Mapping[str, Outcome]
+    differences: Sequence["Difference"], profiles: Mapping[str, TimeProfile], trials: Mapping[str, ClippingTrial]
 ) -> list[Result]:
-    """An open gate, the network that forgets, then all others."""
-    order = [f"{TITLES['lstm']}, open gates", f"RNN, w = {FACTORS[0]:g}"]
-    kept = {name: profile.norms[-1] / profile.norms[0] for name, profile in profiles.items()}
-    found = [
-        Result(name, {"gradient_kept": kept[name]}) for name in (*order, *(name for name in kept if name not in order))
-    ]
-    found += [Result(name, {"loss": outcome.loss}) for name, outcome in outcomes.items()]
-    return [
-        *found,
-        Result("by hand, against autograd", {"largest_difference": max(row.difference for row in differences)}),
-    ]
+    """An open gate, an RNN whose gradient vanishes, then all others."""
+    ordered = study.leading(profiles, "LSTM, open gates", f"RNN, w = {FACTORS[0]:g}")
+    found = [Result(name, {"gradient_kept": kept(profile)}) for name, profile in ordered.items()]
+    found += [Result(name, {"loss": trial.loss}) for name, trial in trials.items()]
+    largest = max(row.difference for row in differences)
+    return [*found, Result("by hand, against autograd", {"largest_difference": largest})]
 
 
-# --- by hand ---------------------------------------------------------------------------------------------------------------------
+def kept(profile: TimeProfile) -> float:
+    return profile.norms[-1] / profile.norms[0]
+
+
+# --- by hand ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -148,45 +144,43 @@ class Difference:
     difference: float
 
 
-def compare_by_hand(reading: Reading, units: int, seed: int) -> list[Difference]:
-    """The gradients of V, W, U, b and c as sums over time, and those that autograd finds, for the loss of predicting the text."""
+def compare_by_hand(text: EmbeddedText, units: int, seed: int) -> list[Difference]:
+    """The gradients of V, W, U, b and c as sums over time, and by autograd, for the loss of predicting the text."""
     cell = initialised(lambda: RNN(RNNConfig(inputs=EMBEDDING, units=units)), seed).double()
-    output = initialised(lambda: nn.Linear(units, reading.vocabulary), seed).double()
-    x = reading.x.double()
+    output = initialised(lambda: nn.Linear(units, text.vocabulary), seed).double()
+    x = text.x.double()
     o = output(cell(x).outputs)
-    loss = F.cross_entropy(o.flatten(0, 1), reading.following.flatten())
+    loss = F.cross_entropy(o.flatten(0, 1), text.following.flatten())
     named = {"V": output.weight, "W": cell.state_weight, "U": cell.input_weight, "b": cell.bias, "c": output.bias}
     (do, *found) = torch.autograd.grad(loss, [o, *named.values()])
     by_hand = gradients_by_hand(cell, output.weight.detach(), x, do)
-    return [
-        Difference(
-            name, tuple(theirs.shape), float(theirs.norm()), float((getattr(by_hand, name) - theirs).abs().max())
-        )
-        for name, theirs in zip(named, found, strict=True)
-    ]
+    differences = []
+    for name, theirs in zip(named, found, strict=True):
+        largest = float((getattr(by_hand, name) - theirs).abs().max())
+        differences.append(Difference(name, tuple(theirs.shape), float(theirs.norm()), largest))
+    return differences
 
 
 def by_hand_section(differences: Sequence[Difference], options: RecurrenceOptions) -> Section:
     words = (
-        f"h_t = tanh(W h_(t−1) + U x_t + b) and o_t = V h_t + c read {BATCH} pieces of {options.steps} characters. The loss is that of "
-        "predicting each next one. The gradient of each matrix is a sum over all steps, written out by hand in `models/rnn.py`, "
-        "and here it stands beside what autograd finds, in double precision."
+        f"h_t = tanh(W h_(t−1) + U x_t + b) and o_t = V h_t + c read {BATCH} sequences of {options.steps} characters. "
+        "The loss is the cross-entropy of the next one. The gradient of each matrix is a sum over all steps, written "
+        "out by hand in `models/rnn.py`; here it stands beside that of autograd, in double precision."
     )
     rows = [[row.name, " × ".join(map(str, row.shape)), row.norm, f"{row.difference:.1e}"] for row in differences]
-    return Section(
-        "By hand", [Text(words), Table(["gradient of", "shape", "length", "largest difference from autograd"], rows)]
-    )
+    header = ["gradient of", "shape", "norm", "largest difference from autograd"]
+    return Section.of("By hand", words, Table(header, rows))
 
 
-# --- by distance -----------------------------------------------------------------------------------------------------------------
+# --- by distance ------------------------------------------------------------------------------------------------------
 
 
-def profile_cells(reading: Reading, options: RecurrenceOptions, seed: int) -> dict[str, TimeProfile]:
-    """What the last state still feels of each step before it."""
+def profile_cells(text: EmbeddedText, options: RecurrenceOptions, seed: int) -> dict[str, TimeProfile]:
+    """The gradient of the last state by each step before it."""
     networks: dict[str, Cell] = {f"RNN, w = {w:g}": rotating(w, options.units, seed) for w in FACTORS}
     networks |= {f"{TITLES[name]}, open gates": opened(name, options.units, seed) for name in ("lstm", "gru", "mingru")}
-    networks |= {f"{TITLES[name]}, as it begins": new_cell(name, options.units, seed) for name in TITLES}
-    return {name: profile_time(network, reading.x) for name, network in networks.items()}
+    networks |= {f"{TITLES[name]}, default initialisation": new_cell(name, options.units, seed) for name in TITLES}
+    return {name: profile_time(network, text.x) for name, network in networks.items()}
 
 
 def new_cell(name: CellName, units: int, seed: int) -> Cell:
@@ -195,7 +189,7 @@ def new_cell(name: CellName, units: int, seed: int) -> Cell:
 
 @torch.no_grad()
 def rotating(w: float, units: int, seed: int) -> Cell:
-    """An RNN whose recurrent weights are w times a rotation, which changes no length."""
+    """An RNN whose recurrent weights are w times a rotation, which keeps norms."""
     cell = new_cell("rnn", units, seed)
     cell.get_parameter("state_weight").mul_(w)
     nn.init.orthogonal_(cell.get_parameter("input_weight"), gain=SMALL_INPUTS, generator=seeded(seed, "what enters"))
@@ -204,7 +198,8 @@ def rotating(w: float, units: int, seed: int) -> Cell:
 
 @torch.no_grad()
 def opened(name: CellName, units: int, seed: int) -> Cell:
-    """A cell that keeps nearly all of its state: the sum of the gate that decides on this begins at 5, or −5 where open means new."""
+    """A cell that keeps nearly all of its state: the bias of its gate is 5, or −5 where an open gate takes the new
+    state."""
     cell = new_cell(name, units, seed)
     for weight in cell.parameters():
         weight.mul_(QUIET)
@@ -214,76 +209,43 @@ def opened(name: CellName, units: int, seed: int) -> Cell:
     return cell
 
 
-def superscript(n: int) -> str:
-    return str(n).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-def rounded(value: float) -> str:
-    return power_of_ten(float(f"{value:.1g}"))
-
-
 def distance_section(profiles: Mapping[str, TimeProfile], options: RecurrenceOptions) -> Section:
     n = options.steps - 1
-    low, _, high = FACTORS
+    exponent = str(n).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    powers = ", ".join(f"{w:g}{exponent} = {power_of_ten(float(f'{w**n:.1g}'))}" for w in (FACTORS[0], FACTORS[-1]))
     words = (
-        f"The gradient of the last state by the input of each step, {n} steps back. RNNs whose recurrent weights are w times a rotation "
-        f"multiply it by w at each step: {low:g}{superscript(n)} = {rounded(low**n)}, {high:g}{superscript(n)} = "
-        f"{rounded(high**n)}. Cells whose gates begin open keep 0.993 "
-        "of their state at each step, and the gradient with it. As they usually begin, the gates of all cells are half open, and forget; "
-        "what to keep, they have to learn."
+        f"The gradient of the last state by the input of each step, {n} steps back. RNNs whose recurrent weights are w "
+        f"times a rotation multiply it by w at each step: {powers}. Cells with open gates keep 0.993 of their state at "
+        "each step, and the gradient with it. With their default initialisation the gates of all cells are half open, "
+        "and forget; what to keep, they have to learn."
     )
-    shown = {name: profile for name, profile in profiles.items() if "begins" not in name}
-    figure = Picture.of(pictures.gradient_through_time(shown), alt="gradient norm of each cell by distance in time")
-    rows = [
-        [name, f"{profile.norms[-1] / profile.norms[0]:.2g}", " ".join(diagnose(profile))]
-        for name, profile in profiles.items()
-    ]
-    return Section(
-        "By distance in time", [Text(words), figure, Table(["cell", f"left after {n} steps", "in words"], rows)]
-    )
+    shown = {name: profile for name, profile in profiles.items() if "default" not in name}
+    figure = Picture.of(gradient_through_time(shown), "gradient norm of each cell by distance in time")
+    rows = [[name, f"{kept(profile):.2g}", " ".join(diagnose(profile))] for name, profile in profiles.items()]
+    return Section.of("By distance in time", words, figure, Table(["cell", f"left after {n} steps", "diagnosis"], rows))
 
 
-# --- clipping --------------------------------------------------------------------------------------------------------------------
+# --- clipping ---------------------------------------------------------------------------------------------------------
 
 
 def train_stretched(
-    name: str, clip: float | None, reading: Reading, options: RecurrenceOptions, seed: int, folder: Path
-) -> Outcome:
-    """An RNN whose weights stretch, on the text, by plain gradient descent."""
-    config = SequenceConfig(
-        cell="rnn",
-        units=options.units,
-        embedding=EMBEDDING,
-        tokens=reading.vocabulary,
-        outputs=reading.vocabulary,
-        shape="aligned",
-    )
+    name: str, clip: float | None, text: EmbeddedText, options: RecurrenceOptions, seed: int, folder: Path
+) -> ClippingTrial:
+    """An RNN with large recurrent weights, on the text, by SGD."""
+    n = text.vocabulary
+    config = SequenceConfig(cell="rnn", units=options.units, embedding=EMBEDDING, tokens=n, outputs=n, shape="aligned")
     model = initialised(lambda: SequenceModel(config), seed)
     with torch.no_grad():
         model.get_parameter("reader.forwards.0.state_weight").mul_(options.stretch)
     learner = NextToken(model)
     updates = max(1, options.updates // VALIDATIONS)
-    train = TextStreams(reading.train[: updates * BATCH * options.steps], BATCH, options.steps, seed=seed)
-    test = TextStreams(reading.test, BATCH, options.steps)
+    train = TextStreams(text.train[: updates * BATCH * options.steps], BATCH, options.steps, seed=seed)
+    test = TextStreams(text.test, BATCH, options.steps)
     norm = gradient_norm(model, next(train.epoch(0)))
-    training = TrainingConfig(
-        epochs=VALIDATIONS,
-        batch_size=BATCH,
-        optimizer="sgd",
-        learning_rate=options.learning_rate,
-        weight_decay=0.0,
-        schedule="constant",
-        warmup=0.0,
-        clip=clip,
-        keep="last",
-    )
-    history: Sequence[Row] = []
-    stopped = None
-    try:
-        history = train_trial(folder, name, learner, train, test, training, seed=seed)
-    except DivergedError as error:
-        stopped = error.got
-    return Outcome(history, evaluate(NextToken(model), test)["loss"], norm, stopped)
+    training = study.constant_rate("sgd", options.learning_rate, epochs=VALIDATIONS, batch_size=BATCH, clip=clip)
+    fit = partial(study.train_trial, folder, name, learner, train, test, training, seed=seed)
+    history, diverged = study.until_divergence(fit)
+    return ClippingTrial(history, evaluate(NextToken(model), test)["loss"], norm, diverged)
 
 
 def gradient_norm(model: SequenceModel, batch: Mapping[str, Tensor]) -> float:
@@ -291,60 +253,48 @@ def gradient_norm(model: SequenceModel, batch: Mapping[str, Tensor]) -> float:
     return float(torch.stack([part.norm() for part in torch.autograd.grad(loss, list(model.parameters()))]).norm())
 
 
-def clipping_section(outcomes: Mapping[str, Outcome], options: RecurrenceOptions) -> Section:
-    plain, clipped = outcomes[PLAIN], outcomes[CLIPPED]
-    fate = (
-        f"was stopped by the training loop: its loss was {plain.stopped}"
-        if plain.stopped
-        else f"ends at a loss of {plain.loss:.2f}"
-    )
+def clipping_section(trials: Mapping[str, ClippingTrial], options: RecurrenceOptions) -> Section:
+    plain, clipped = trials[PLAIN], trials[CLIPPED]
+    stopped = f"was stopped, as its loss was {plain.diverged}, with" if plain.diverged else "ends at"
     words = (
-        f"The recurrent weights of this RNN are {options.stretch:g} times a rotation. Its first gradient has a length of "
-        f"{plain.first_norm:,.3g}. With steps of {options.learning_rate:g} times the gradient it {fate} on the test part. Where each "
-        f"gradient is shortened to at most {options.clip:g}, the same steps bring it to {clipped.loss:.2f}."
+        f"The recurrent weights of this RNN are {options.stretch:g} times a rotation. Its first gradient has a norm of "
+        f"{plain.first_norm:,.3g}. With a learning rate of {options.learning_rate:g} it {stopped} a test loss of "
+        f"{plain.loss:.2f}; with gradients clipped to a norm of {options.clip:g}, {clipped.loss:.2f}."
     )
-    histories = {name: outcome.history for name, outcome in outcomes.items() if outcome.history}
-    rows = [
-        [name, outcome.first_norm, outcome.loss, "diverged" if outcome.stopped else "finished"]
-        for name, outcome in outcomes.items()
-    ]
-    figure = Picture.of(
-        pictures.learning_curves(histories, "loss"), alt="loss with and without clipping against the pass over the text"
-    )
-    return Section(
-        "Clipping", [Text(words), figure, Table(["network", "first gradient", "test loss", "training"], rows)]
-    )
+    histories = {name: trial.history for name, trial in trials.items() if trial.history}
+    rows = [[name, t.first_norm, t.loss, "diverged" if t.diverged else "finished"] for name, t in trials.items()]
+    figure = Picture.of(learning_curves(histories, "loss"), "loss with and without clipping against the epoch")
+    table = Table(["network", "first gradient norm", "test loss", "training"], rows)
+    return Section.of("Clipping", words, figure, table)
 
 
-# --- sizes and ways --------------------------------------------------------------------------------------------------------------
+# --- sizes and speed --------------------------------------------------------------------------------------------------
 
 
 def parameter_section(options: RecurrenceOptions) -> Section:
     cells = {title: CELLS[name](EMBEDDING, options.units) for name, title in TITLES.items()}
-    rows = [
-        [title, str(cell.parameter_table()[0]), cell.parameter_table()[0].count, count_parameters(cell)]
-        for title, cell in cells.items()
-    ]
-    words = "What a cell learns does not depend on how long the sequences are: n units and m inputs, by formula and in the cell itself."
-    return Section("Parameters", [Text(words), Table(["cell", "formula", "by formula", "in the cell"], rows)])
+    formulas = {title: cell.parameter_table()[0] for title, cell in cells.items()}
+    rows = [[title, str(row), row.count, count_parameters(cells[title])] for title, row in formulas.items()]
+    words = "The parameters of a cell with n units and m inputs, by formula and counted, whatever the sequence length."
+    return Section.of("Parameters", words, Table(["cell", "formula", "by formula", "in the cell"], rows))
 
 
-def ways_section(options: RecurrenceOptions) -> Section:
+def execution_section(options: RecurrenceOptions) -> Section:
     """Measured on the spot: these numbers differ from run to run."""
     x = torch.randn(BATCH, options.steps, EMBEDDING, generator=seeded(0, "timed"))
     rows = []
     for name, title in TITLES.items():
         cell = new_cell(name, options.units, 0)
         chosen = choose(cell, options.steps, x.device)
-        seconds = {
-            way: f"{1e6 * seconds_of(cell, x, way) / options.steps:,.0f}" if can_run(cell, way) else "–" for way in WAYS
-        }
-        rows.append([title, *seconds.values(), chosen.way, chosen.reason])
+        seconds = {way: seconds_of(cell, x, way) / options.steps for way in WAYS if can_run(cell, way)}
+        times = [f"{1e6 * seconds[way]:,.0f}" if way in seconds else "–" for way in WAYS]
+        rows.append([title, *times, chosen.way, chosen.reason])
     words = (
-        "The same steps can be run one after the other, by PyTorch's own kernel, or, where a state is linear in the one before it, as a "
-        f"scan. Microseconds per step, forward and backward, of {BATCH} sequences of {options.steps} steps on one thread of this machine:"
+        "The same steps can be run as a loop, by PyTorch's fused kernel, or, where a state is linear in the one before "
+        f"it, as a parallel scan. Microseconds per step, forward and backward, of {BATCH} sequences of {options.steps} "
+        "steps on one thread of this machine:"
     )
-    return Section("How it is run", [Text(words), Table(["cell", *WAYS, "chosen", "because"], rows)])
+    return Section.of("How it is run", words, Table(["cell", *WAYS, "chosen", "because"], rows))
 
 
 def can_run(cell: Cell, way: Way) -> bool:

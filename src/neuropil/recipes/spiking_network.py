@@ -32,8 +32,7 @@ from neuropil.models.spiking.network import (
 )
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
-from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
-from neuropil.tasks.study import Findings, Study
+from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
 from neuropil.training.progress import Display
 
 EMBEDDED = """\

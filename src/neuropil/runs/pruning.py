@@ -16,8 +16,8 @@ import torch
 
 from neuropil.errors import InputError, RunError
 from neuropil.files import replacing, write_text
-from neuropil.inspection import pictures
 from neuropil.inspection.heads import Heads, gradient_importance, least_important, leave_one_out, masked_heads
+from neuropil.inspection.pictures.attention import head_importance, loss_by_heads
 from neuropil.inspection.report.page import Code, Number, Numbers, Picture, Report, Section, Table, Text, write_report
 from neuropil.parts.multi_head import heads_of, remove_heads
 from neuropil.parts.parameters import count_parameters
@@ -207,14 +207,14 @@ def _heads_section(importance: Heads, removed: Mapping[str, Sequence[int]], by: 
         "gradient": "How strongly the loss pulls on each head, in units of its layer; the crossed ones are removed.",
         "leave_one_out": "By how much the loss rises without each head, in units of its layer; the crossed ones are removed.",
     }
-    figure = pictures.head_importance({name: values.numpy() for name, values in importance.items()}, removed)
+    figure = head_importance({name: values.numpy() for name, values in importance.items()}, removed)
     return Section(
         "What each head is worth", [Text(words[by]), Picture.of(figure, alt="importance of each head of each layer")]
     )
 
 
 def _curve_section(curve: Mapping[int, float]) -> Section:
-    figure = pictures.loss_by_heads(curve)
+    figure = loss_by_heads(curve)
     words = "Validation loss while the least important heads are masked one after another, from none to all of them."
     return Section(
         "How many heads it needs", [Text(words), Picture.of(figure, alt="loss against the number of masked heads")]

@@ -7,7 +7,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from neuropil.config import Config
-from neuropil.inspection import mistakes, pictures
+from neuropil.inspection import mistakes
+from neuropil.inspection.pictures.predictions import confusion_matrix
+from neuropil.inspection.pictures.training import learning_curve
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.inspection.summary import parameter_table
 from neuropil.parts.parameters import ParameterRow, count_parameters
@@ -20,7 +22,7 @@ MOST_CONFUSED = 12
 
 
 def learning_section(history: Sequence[Row], training: TrainingConfig) -> Section:
-    curve = Picture.of(pictures.learning_curve(history), alt="loss and metrics against training steps")
+    curve = Picture.of(learning_curve(history), alt="loss and metrics against training steps")
     seconds = max((row["seconds"] for row in history), default=0.0)
     words = f"Training took {seconds:,.1f} seconds."
     if any(row["kind"] == "validation" for row in history):
@@ -52,7 +54,7 @@ def data_section(
 
 def confusion_blocks(counts: Int64[Tensor, "truth prediction"], classes: Sequence[str]) -> list[Block]:
     """The confusion matrix, and precision and recall of each class."""
-    matrix = Picture.of(pictures.confusion_matrix(counts, classes), alt="confusion matrix of the test part")
+    matrix = Picture.of(confusion_matrix(counts, classes), alt="confusion matrix of the test part")
     pairs = [mistakes.confused_pairs(counts, classes, MOST_CONFUSED)] if len(classes) > MOST_IN_MATRIX else []
     return [matrix, *pairs, mistakes.per_class_table(counts, classes)]
 

@@ -1,24 +1,18 @@
 import numpy as np
 import pytest
 import torch
-from matplotlib.colors import to_rgb
-from matplotlib.patches import Rectangle
+from matplotlib.axes import Axes
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.attention import (
-    LIGHT,
-    patch_attention,
-    patch_averages,
-    patch_looks,
-    position_encodings,
-    position_likeness,
-    position_maps,
-)
+from neuropil.inspection.pictures.attention import head_importance, loss_by_heads, patch_attention
 from neuropil.inspection.report.svg import figure_svg
-from neuropil.parts.positions import sinusoidal
 
 GRID = (2, 3)
+
+
 IMAGES = torch.arange(2 * 4 * 6).reshape(2, 4, 6).to(torch.uint8)
+
+
 WEIGHTS = torch.softmax(torch.randn(2, 6, 6, generator=torch.Generator().manual_seed(0)), -1)
 
 
@@ -56,65 +50,49 @@ def test_a_title_for_each_picture_is_needed():
     assert str(error.value) == "a picture of attention needs one title for each image, but got 2 images and 1 titles."
 
 
-def test_every_patch_is_framed_once_and_what_it_looks_at_most_is_lit_most():
-    weights = torch.eye(6).roll(1, dims=1)  # patch i looks at patch i + 1
-    figure = patch_looks(torch.zeros(4, 6), weights, GRID)
-    corners = []
-    for index, axes in enumerate(figure.axes):
-        (frame,) = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
-        corners.append(frame.get_xy())
-        row, column = divmod((index + 1) % 6, 3)
-        lit = drawn(axes)
-        assert (lit[2 * row : 2 * row + 2, 2 * column : 2 * column + 2].sum() / lit.sum()).item() == pytest.approx(1)
-    assert corners == [(2 * column - 0.5, 2 * row - 0.5) for row in range(2) for column in range(3)]
-    brightest = drawn(figure.axes[0])[0, 2]
-    np.testing.assert_allclose(brightest / np.array(LIGHT), [0.85] * 3)
-    assert to_rgb(LIGHT) == LIGHT
+IMPORTANCE = {"encoder": torch.tensor([3.0, 4.0, 0.0]), "decoder": np.array([2.0, -1.0]), "idle": np.zeros(1)}
 
 
-def test_a_picture_that_patches_do_not_divide_is_lit_to_its_edge():
-    figure = patch_looks(torch.zeros(3, 5), WEIGHTS[0], GRID)
-    assert all(drawn(axes).shape == (3, 5, 3) for axes in figure.axes)
+def squares(axes: Axes) -> list[list[float]]:
+    (image,) = axes.images
+    return np.ma.filled(np.ma.asarray(image.get_array()), np.nan).tolist()
 
 
-def test_averages_share_one_scale():
-    figure = patch_averages(torch.zeros(2, 4, 6), torch.tensor([[0.5] + 5 * [0.1], 6 * [0.25]]), GRID, ["a", "b"])
-    first, second = (drawn(axes) for axes in figure.axes)
-    np.testing.assert_allclose(first[0, 0], 2 * second[0, 0])
-    assert [axes.get_title(loc="center") for axes in figure.axes] == ["a", "b"]
+def test_each_head_is_a_square_in_units_of_its_layer_and_what_is_not_there_stays_empty():
+    figure = head_importance(IMPORTANCE, {})
+    np.testing.assert_allclose(squares(figure.axes[0]), [[0.6, 0.8, 0], [1, 0, np.nan], [0, np.nan, np.nan]], atol=1e-6)
+    assert figure.axes[0].images[0].get_clim() == (0, 1)
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["encoder", "decoder", "idle"]
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["0", "1", "2"]
 
 
-def test_sines_and_cosines_are_drawn_apart_on_the_axis_of_their_dimensions():
-    encodings = sinusoidal(20, 512)
-    sines, cosines, _ = position_encodings(encodings).axes
-    np.testing.assert_array_equal(drawn(sines), encodings[:, 0::2])
-    np.testing.assert_array_equal(drawn(cosines), encodings[:, 1::2])
-    assert cosines.get_title(loc="left") == "cosines: dimensions 1, 3 … 511"
-    assert sines.images[0].get_clim() == (-1, 1)
+def test_crosses_mark_the_heads_that_are_removed():
+    figure = head_importance(IMPORTANCE, {"encoder": [0, 2], "idle": [0]})
+    marks = [point for line in figure.axes[0].lines for point in np.asarray(line.get_xydata()).tolist()]
+    assert marks == [[0, 0], [2, 0], [0, 2]]
+    assert all(line.get_marker() == "x" for line in figure.axes[0].lines)
 
 
-def test_a_position_is_most_like_itself():
-    encodings = sinusoidal(30, 64)
-    pairs, fall, _ = position_likeness(encodings, {"d = 64": encodings @ encodings[0] / 32}).axes
-    np.testing.assert_allclose(np.diag(drawn(pairs)), 1, rtol=1e-5)
-    assert drawn(pairs).max() <= 1 + 1e-5
-    assert np.asarray(fall.lines[1].get_ydata())[0] == pytest.approx(1)
+def test_the_loss_is_drawn_against_the_number_of_heads_on_an_axis_from_zero():
+    (axes,) = loss_by_heads({0: 0.5, 2: 0.6, 4: 2.0}).axes
+    (line,) = axes.lines
+    assert np.asarray(line.get_xydata()).tolist() == [[0, 0.5], [2, 0.6], [4, 2.0]]
+    assert axes.get_ylim()[0] == 0
 
 
-def test_each_place_has_a_map_at_its_place():
-    likeness = torch.arange(36.0).reshape(6, 6) / 36
-    figure = position_maps({"a": likeness, "b": -likeness}, GRID)
-    board = drawn(figure.axes[0])
-    assert board.shape == (2 * 3 - 1, 3 * 4 - 1)
-    np.testing.assert_allclose(board[3:5, 4:7], likeness[4].reshape(2, 3))  # patch 4 is in row 1, column 1
-    assert figure.axes[1].get_title(loc="center") == "b"
+@pytest.mark.parametrize(
+    ("picture", "message"),
+    [
+        (lambda: head_importance({}, {}), "a picture of heads needs at least one layer, but got none."),
+        (lambda: loss_by_heads({}), "a picture of losses by heads needs at least one loss, but got none."),
+    ],
+)
+def test_a_picture_of_nothing_is_refused(picture, message: str):
+    with pytest.raises(InputError) as error:
+        picture()
+    assert str(error.value) == message
 
 
-def test_one_kind_of_positions_is_enough():
-    visible = [axes for axes in position_maps({"a": torch.eye(6)}, GRID).axes if axes.get_visible()]
-    assert len(visible) == 2  # with the colour bar
-
-
-def test_they_fit_into_a_report():
-    for figure in (patch_looks(IMAGES[0], WEIGHTS[0], GRID), position_encodings(sinusoidal(20, 512))):
-        assert len(figure_svg(figure)) < 150_000
+def test_every_picture_becomes_an_svg():
+    for figure in (head_importance(IMPORTANCE, {"encoder": [0]}), loss_by_heads({0: 1.0})):
+        assert figure_svg(figure).startswith("<svg")

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from sklearn.metrics import r2_score, root_mean_squared_error
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.predictions import confusion_matrix, image_grid, predicted_against_actual
+from neuropil.inspection.pictures.predictions import confusion_matrix, predicted_against_actual
 from neuropil.inspection.report.svg import figure_svg
 
 
@@ -67,22 +67,6 @@ def test_a_matrix_that_does_not_fit_its_classes_is_refused():
         str(error.value)
         == "a confusion matrix needs one row and one column for each class, but got (3, 3) for 2 classes."
     )
-
-
-@pytest.mark.parametrize("shape", [(5, 8, 8), (3, 4, 6, 3), (1, 2, 2)])
-def test_a_grid_shows_every_image_under_its_caption(shape: tuple[int, ...]):
-    images = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
-    captions = [f"image {index}" for index in range(len(images))]
-    drawn = [axes for axes in image_grid(images, captions, columns=2).axes if axes.images]
-    assert [axes.get_title(loc="center") for axes in drawn] == captions
-    for axes, image in zip(drawn, images, strict=True):
-        np.testing.assert_array_equal(np.asarray(axes.images[0].get_array()), image)
-
-
-def test_images_without_captions_are_refused():
-    with pytest.raises(InputError) as error:
-        image_grid(np.zeros((2, 4, 4)), ["only one"])
-    assert str(error.value) == "a grid of images needs one caption for each, but got 2 images and 1 captions."
 
 
 @pytest.mark.parametrize("examples", [2, 50, 3000])

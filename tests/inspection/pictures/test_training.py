@@ -6,8 +6,48 @@ import torch
 from matplotlib.axes import Axes
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.training import cures, learning_curve, metric_names, race
+from neuropil.inspection.pictures.training import (
+    learning_curve,
+    learning_curves,
+    metric_names,
+    optimizer_paths,
+    regularization_curves,
+)
 from neuropil.inspection.report.svg import figure_svg
+
+
+def validation_rows(*losses: float) -> list[dict]:
+    rows = [{"kind": "train", "epoch": 0.5, "loss": 9.0}]
+    return rows + [
+        {"kind": "validation", "epoch": epoch, "loss": loss, "accuracy": 1 - loss}
+        for epoch, loss in enumerate(losses, 1)
+    ]
+
+
+def test_learning_curves_show_every_validation_of_each_network():
+    figure = learning_curves({"slow": validation_rows(0.9, 0.8, 0.7), "fast": validation_rows(0.5, 0.2)}, "loss")
+    assert points(figure.axes[0], "slow").tolist() == [[1, 0.9], [2, 0.8], [3, 0.7]]
+    assert points(figure.axes[0], "fast").tolist() == [[1, 0.5], [2, 0.2]]
+    assert figure.axes[0].get_ylabel() == "validation loss"
+
+
+def test_the_legend_stands_in_the_order_in_which_the_curves_end():
+    names = {"low": validation_rows(0.9, 0.1), "high": validation_rows(0.2, 0.8), "middle": validation_rows(0.5, 0.5)}
+    (legend,) = learning_curves(names, "loss").legends
+    assert [text.get_text() for text in legend.get_texts()] == ["high", "middle", "low"]
+
+
+def test_accuracies_read_as_per_cent_and_losses_over_decades_are_logarithmic():
+    (axes,) = learning_curves({"one": validation_rows(0.5, 0.2)}, "accuracy").axes
+    assert axes.yaxis.get_major_formatter()(0.5, 0) == "50.0 %"
+    (axes,) = learning_curves({"one": validation_rows(0.9, 0.01)}, "loss").axes
+    assert axes.get_yscale() == "log"
+
+
+def test_a_network_that_was_never_validated_is_named():
+    with pytest.raises(InputError) as error:
+        learning_curves({"good": validation_rows(0.5), "empty": validation_rows()}, "loss")
+    assert str(error.value) == "learning curves need at least one validation of each network, but got none for empty."
 
 
 def history(steps: int = 20, *, overfits: float = 0.0, floor: float = 0.1) -> list[dict]:
@@ -100,22 +140,22 @@ def test_metrics_are_those_of_validation_and_loss_comes_first():
 def test_a_history_without_metrics_is_refused():
     with pytest.raises(InputError) as error:
         learning_curve([{"step": 1, "kind": "train", "seconds": 2.0}])
-    assert str(error.value) == "a learning curve needs rows with a loss or another metric, but got 1 rows without one."
+    assert str(error.value) == "a learning curve needs rows with a metric such as a loss, but got 1 rows without one."
 
 
-def test_every_cure_is_drawn_beside_the_patient_without_one_on_the_same_axes():
+def test_every_regularisation_is_drawn_beside_the_baseline_on_the_same_axes():
     histories = {
         "none": history(overfits=2.0),
         "dropout": history(overfits=0.5),
         "weight decay": history(),
         "early stopping": history(10),
     }
-    figure = cures(histories)
+    figure = regularization_curves(histories)
     panels = [axes for axes in figure.axes if axes.get_visible()]
     assert [panel.get_title(loc="left").strip() for panel in panels] == list(histories)
     assert len({panel.get_ylim() for panel in panels}) == len({panel.get_xlim() for panel in panels}) == 1
     for panel in panels[1:]:
-        np.testing.assert_allclose(points(panel, "validation without a cure"), points(panels[0], "validation"))
+        np.testing.assert_allclose(points(panel, "validation without regularisation"), points(panels[0], "validation"))
 
 
 def test_the_gap_between_training_and_validation_is_written_out():
@@ -123,15 +163,15 @@ def test_the_gap_between_training_and_validation_is_written_out():
     gap = [row["loss"] for row in rows if row["kind"] == "validation"][-1] - [
         row["loss"] for row in rows if row["kind"] == "train"
     ][-1]
-    (panel,) = cures({"none": rows}).axes
+    (panel,) = regularization_curves({"none": rows}).axes
     assert f"gap {gap:.2g}" in [text.get_text() for text in panel.texts]
 
 
-def test_a_cure_without_validation_is_refused():
+def test_regularisation_without_validation_is_refused():
     with pytest.raises(InputError) as error:
-        cures({"none": [row for row in history() if row["kind"] == "train"]})
+        regularization_curves({"none": [row for row in history() if row["kind"] == "train"]})
     assert str(error.value) == (
-        "a picture of cures needs a training and a validation loss for each, but got a history of 'none' without one."
+        "a picture of regularisation needs a training and a validation loss for each, but got a history of 'none' without one."
     )
 
 
@@ -141,7 +181,7 @@ def test_racers_are_drawn_until_they_leave_for_good():
     healthy = torch.tensor([[1.5, 1.0], [1.0, 0.5], [0.1, 0.0]])
     diverged = torch.tensor([[1.5, 1.0], [1.9, -9.0], [torch.inf, torch.nan]])
     losses = {"Adam": [12.25, 3.5, 0.01], "too fast": [12.25, 800.0, math.inf]}
-    figure = race(grid, grid, surface, {"Adam": healthy, "too fast": diverged}, losses)
+    figure = optimizer_paths(grid, grid, surface, {"Adam": healthy, "too fast": diverged}, losses)
     above, beside = figure.axes
     assert [len(np.asarray(line.get_xdata())) for line in above.lines if len(np.asarray(line.get_xdata())) > 1] == [
         3,

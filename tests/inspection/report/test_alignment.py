@@ -211,7 +211,7 @@ def test_it_says_that_attention_is_no_explanation():
 def test_viewers_on_one_page_share_no_id_and_run_one_script(tmp_path: Path):
     write_alignments(tmp_path / "page.html", [example(["a"], ["b"]), example(["c", "d"], ["e"])], "Two")
     viewer = Viewer((tmp_path / "page.html").read_text(encoding="utf-8"))
-    sections = ["what-looks-where", "what-looks-where-2"]
+    sections = ["attention", "attention-2"]
     assert viewer.ids == sections
     first, second, _of_the_report = viewer.of_type("")
     assert first == second
@@ -291,7 +291,7 @@ def luminance(colour: np.ndarray) -> float:
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_text_has_the_contrast_that_wcag_asks_for_under_any_weight(scheme: int):
     css, script = (
-        resources.files("neuropil.inspection").joinpath(f"alignment.{kind}").read_text(encoding="utf-8")
+        resources.files("neuropil.inspection.report").joinpath(f"alignment.{kind}").read_text(encoding="utf-8")
         for kind in ("css", "js")
     )
     share = float(re.findall(r"([\d.]+) \* share}%", script)[0])
@@ -311,8 +311,8 @@ def test_text_has_the_contrast_that_wcag_asks_for_under_any_weight(scheme: int):
 
 
 def test_the_colours_are_those_of_a_report():
-    folder = resources.files("neuropil.inspection")
-    report, alignment = (folder.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in ("report", "alignment"))
+    folder = resources.files("neuropil.inspection.report")
+    report, alignment = (folder.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in ("page", "alignment"))
     light, dark = (
         dict(re.findall(r"--(\w+): (#\w{6});", part))
         for part in re.findall(r":root \{(.*?)\}", report, flags=re.DOTALL)

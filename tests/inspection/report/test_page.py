@@ -264,7 +264,7 @@ def luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_has_the_contrast_that_wcag_asks_for(scheme: str):
-    css = resources.files("neuropil.inspection").joinpath("report.css").read_text(encoding="utf-8")
+    css = resources.files("neuropil.inspection.report").joinpath("page.css").read_text(encoding="utf-8")
     light, dark = re.findall(r":root \{(.*?)\}", css, flags=re.DOTALL)
     palette = colours(light) | (colours(dark) if scheme == "dark" else {})
     for ink in ("ink", "muted", "accent", "good", "bad"):

@@ -3,12 +3,12 @@ import re
 import pytest
 
 from data.written_files import refusal
-from neuropil.inspection.report.tagged_text import TaggedText, tagged_texts
+from neuropil.inspection.report.tagged_text import TaggedTokens, tagged_texts
 
 
 def test_neighbours_with_one_tag_share_a_span_and_letters_stay_joined():
     markup = tagged_texts(
-        [TaggedText(list("15 مايو"), ["day"] * 2 + ["other"] + ["month"] * 4)],
+        [TaggedTokens(list("15 مايو"), ["day"] * 2 + ["other"] + ["month"] * 4)],
         ["day", "month", "other"],
         plain="other",
         between="",
@@ -22,7 +22,7 @@ def test_neighbours_with_one_tag_share_a_span_and_letters_stay_joined():
 
 
 def test_words_stand_apart_and_mistakes_say_what_is_right():
-    markup = tagged_texts([TaggedText(["Rose", "rose"], ["NAME", "NAME"], ["NAME", "VERB"])], ["NAME", "VERB"])
+    markup = tagged_texts([TaggedTokens(["Rose", "rose"], ["NAME", "NAME"], ["NAME", "VERB"])], ["NAME", "VERB"])
     assert re.findall(r'<span title="([^"]*)"[^>]*>([^<]*)</span>', markup) == [
         ("NAME", "Rose"),
         ("NAME, but it is VERB", "rose"),
@@ -32,7 +32,7 @@ def test_words_stand_apart_and_mistakes_say_what_is_right():
 
 
 def test_words_of_a_user_are_no_markup():
-    markup = tagged_texts([TaggedText(["<b>"], ['"><script>'])], ['"><script>'])
+    markup = tagged_texts([TaggedTokens(["<b>"], ['"><script>'])], ['"><script>'])
     assert "<b>" not in markup
     assert "<script>" not in markup
 
@@ -40,6 +40,6 @@ def test_words_of_a_user_are_no_markup():
 @pytest.mark.parametrize(("tags", "truth", "count"), [(["X"], None, 1), (["X", "Y"], ["X"], 1)])
 def test_a_token_without_a_tag_is_refused(tags: list[str], truth: list[str] | None, count: int):
     assert (
-        refusal(TaggedText, ["a", "b"], tags, truth)
+        refusal(TaggedTokens, ["a", "b"], tags, truth)
         == f"a tagged text needs one tag for each token, but got {count} tags for 2 tokens."
     )

@@ -1,29 +1,13 @@
-"""Values mixed from points that are near: the curves that come of it, the weights behind them, and functions drawn from a process."""
+"""Kernel smoothing and Gaussian processes: curves, the weights behind them, functions sampled from a process."""
 
-import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from neuropil.errors import InputError
-from neuropil.inspection.pictures.style import (
-    INK,
-    MUTED,
-    PALETTE,
-    WIDTH,
-    Array,
-    house_style,
-    label_outer,
-    new_figure,
-    numbers,
-    short,
-)
-
-if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
+from neuropil.inspection.pictures import style
+from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, WIDTH, Array, Axes, Figure, minus, numbers, short
 
 MOST_MARKERS = 130
 """Of the points in one panel: more would hide each other, and make a drawing of megabytes."""
@@ -43,7 +27,7 @@ class Curve(NamedTuple):
     deviation: Float[Array, " place"] | None = None
 
 
-@house_style
+@style.house_style
 def smoothers(
     x: Float[Array, " place"],
     curves: Mapping[str, Curve],
@@ -52,13 +36,11 @@ def smoothers(
     *,
     xlabel: str = "x",
     ylabel: str = "y",
-) -> "matplotlib.figure.Figure":
+) -> Figure:
     """Curves through the same points, a panel each under its name; a deviation is drawn as the band that holds 95 %."""
-    if not curves:
-        raise InputError("a picture of smoothers needs at least one curve", got="none")
-    columns = min(2, len(curves))
-    rows = math.ceil(len(curves) / columns)
-    figure = new_figure(WIDTH, 2.15 * rows + 0.5)
+    style.require_some(curves, "a picture of smoothers needs at least one curve")
+    rows, columns = style.rows_of(len(curves), 2)
+    figure = style.new_figure(WIDTH, 2.15 * rows + 0.5)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for index, (axes, (name, curve)) in enumerate(zip(panels.flat, curves.items(), strict=False)):
         _scatter(axes, held_out, color="#c3c8d0", markersize=2.2, label="held out")
@@ -69,22 +51,21 @@ def smoothers(
         axes.plot(numbers(x), numbers(curve.mean), color=colour, linewidth=1.5)
         axes.set_title(name)
     _frame(panels[0, 0], known, held_out)
-    label_outer(panels, len(curves), xlabel=short(xlabel, 40), ylabel=short(ylabel, 24))
-    figure.legend(*_legend(panels.flat[: len(curves)]), loc="outside upper right", ncols=3)
+    style.label_outer(panels, len(curves), xlabel=short(xlabel, 40), ylabel=short(ylabel, 24))
+    figure.legend(*style.legend_entries(panels.flat[: len(curves)]), loc="outside upper right", ncols=3)
     return figure
 
 
-@house_style
+@style.house_style
 def weight_matrices(
     weights: Mapping[str, Float[Array, "query key"]], x_query: Float[Array, " query"], x_key: Float[Array, " key"]
-) -> "matplotlib.figure.Figure":
-    """How much each query (row) takes from each key (column); blue is a share, and where there are negative ones they are red.
+) -> Figure:
+    """The weight of each key (column) for each query (row), blue; where there are negative ones they are red.
 
     Each matrix has a scale of its own. Queries and keys should be in the order of x, which the axes are labelled with.
     """
-    if not weights:
-        raise InputError("a picture of weights needs at least one matrix", got="none")
-    figure = new_figure(WIDTH, 0.32 + WIDTH / max(len(weights), 2))
+    style.require_some(weights, "a picture of weights needs at least one matrix")
+    figure = style.new_figure(WIDTH, 0.32 + WIDTH / max(len(weights), 2))
     panels = figure.subplots(1, len(weights), squeeze=False)[0]
     for axes, (name, matrix) in zip(panels, weights.items(), strict=True):
         values = numbers(matrix)
@@ -92,42 +73,38 @@ def weight_matrices(
         limit = float(np.quantile(np.abs(values), 0.998)) or 1.0
         signed = bool(values.min() < -1e-3 * limit)
         low, colours = (-limit, "RdBu") if signed else (0.0, "Blues")
-        image = axes.imshow(values, cmap=colours, vmin=low, vmax=limit, interpolation="none", aspect="auto")
-        bar = figure.colorbar(image, ax=axes, orientation="horizontal", fraction=0.05, pad=0.03, aspect=30)
+        image = style.draw_matrix(axes, values, cmap=colours, vmin=low, vmax=limit, aspect="auto")
+        flat = {"orientation": "horizontal", "fraction": 0.05, "pad": 0.03, "aspect": 30}
+        bar = style.draw_colour_bar(figure, image, axes, **flat)
         bar.set_ticks([low, 0, limit] if signed else [0, limit])
-        bar.ax.set_xticklabels([f"{tick:.2g}".replace("-", "−") for tick in bar.get_ticks()])
-        bar.outline.set_visible(False)
+        bar.ax.set_xticklabels([minus(f"{tick:.2g}") for tick in bar.get_ticks()])
         axes.set_title(name)
-        axes.grid(visible=False)
         _name_places(axes, numbers(x_query), numbers(x_key))
     panels[0].set_ylabel("query: x asked for")
     return figure
 
 
-@house_style
-def weight_profiles(
-    x: Float[Array, " key"], weights: Mapping[str, Float[Array, " key"]], at: float
-) -> "matplotlib.figure.Figure":
-    """The weights of one query at x = `at` over the points that it mixes, near enough to have one; negative ones are red."""
-    if not weights:
-        raise InputError("a picture of weights needs at least one query's", got="none")
+@style.house_style
+def weight_profiles(x: Float[Array, " key"], weights: Mapping[str, Float[Array, " key"]], at: float) -> Figure:
+    """The weights of one query at x = `at` over the points near enough to have one; negative ones are red."""
+    style.require_some(weights, "a picture of weights needs at least one query's")
     shown = _near(numbers(x), [numbers(values) for values in weights.values()], at)
     places = numbers(x)[shown]
-    figure = new_figure(WIDTH, 2.3)
+    figure = style.new_figure(WIDTH, 2.3)
     panels = figure.subplots(1, len(weights), sharex=True, squeeze=False)[0]
     for axes, (name, values) in zip(panels, weights.items(), strict=True):
         height = numbers(values)[shown]
-        axes.axhline(0, color="#aab0ba", linewidth=0.8)
+        axes.axhline(0, color=style.AXIS, linewidth=0.8)
         axes.axvline(at, color=MUTED, linewidth=0.8, linestyle=":")
         axes.vlines(places, 0, height, color=np.where(height < 0, "#b3202e", PALETTE[0]).tolist(), linewidth=1.4)
         axes.plot(places, height, "o", color=INK, markersize=2)
-        axes.set_title(f"{name}: sum {numbers(values).sum():.2f}".replace("-", "−"))
+        axes.set_title(minus(f"{name}: sum {numbers(values).sum():.2f}"))
         axes.set_xlabel("x of the points")
     panels[0].set_ylabel(f"weight at x = {at:.4g}")
     return figure
 
 
-@house_style
+@style.house_style
 def process_samples(
     x: Float[Array, " place"],
     processes: Mapping[str, tuple[Curve, Float[Array, "sample place"]]],
@@ -135,11 +112,11 @@ def process_samples(
     *,
     xlabel: str = "x",
     ylabel: str = "y",
-) -> "matplotlib.figure.Figure":
-    """Functions drawn from each process, over its mean and its band of 95 %; the points are drawn over all but the first, the prior."""
-    if not processes:
-        raise InputError("a picture of samples needs at least one process", got="none")
-    figure = new_figure(WIDTH, 2.75)
+) -> Figure:
+    """Functions sampled from each process, over its mean and band of 95 %; all but the first, the prior, with the
+    points."""
+    style.require_some(processes, "a picture of samples needs at least one process")
+    figure = style.new_figure(WIDTH, 2.75)
     panels = figure.subplots(1, len(processes), sharex=True, sharey=True, squeeze=False)
     for axes, (name, (curve, samples)) in zip(panels[0], processes.items(), strict=True):
         _band(axes, x, curve, MUTED)
@@ -149,50 +126,34 @@ def process_samples(
         axes.set_title(name)
     for axes in panels[0, 1:]:
         _scatter(axes, known, color=INK, markersize=2.2)
-    label_outer(panels, len(processes), xlabel=short(xlabel, 40), ylabel=short(ylabel, 24))
+    style.label_outer(panels, len(processes), xlabel=short(xlabel, 40), ylabel=short(ylabel, 24))
     return figure
 
 
-def _scatter(axes: "matplotlib.axes.Axes", points: Points, **marker: str | float) -> None:
+def _scatter(axes: Axes, points: Points, **marker: Any) -> None:
     x, y = numbers(points.x), numbers(points.y)
     order = np.argsort(x, kind="stable")
     chosen = order[np.unique(np.linspace(0, len(x) - 1, min(len(x), MOST_MARKERS)).round().astype(int))]
-    axes.plot(x[chosen], y[chosen], "o", markeredgewidth=0, **marker)  # type: ignore[arg-type]  # any of Line2D's properties
+    axes.plot(x[chosen], y[chosen], "o", markeredgewidth=0, **marker)
 
 
-def _band(axes: "matplotlib.axes.Axes", x: Array, curve: Curve, colour: str) -> None:
-    mean, deviation = numbers(curve.mean), numbers(curve.deviation if curve.deviation is not None else [])
-    axes.fill_between(
-        numbers(x),
-        mean - BAND * deviation,
-        mean + BAND * deviation,
-        color=colour,
-        alpha=0.2,
-        linewidth=0,
-        label="holds 95 %",
-    )
+def _band(axes: Axes, x: Array, curve: Curve, colour: str) -> None:
+    mean, reach = numbers(curve.mean), BAND * numbers(curve.deviation if curve.deviation is not None else [])
+    axes.fill_between(numbers(x), mean - reach, mean + reach, color=colour, alpha=0.2, linewidth=0, label="holds 95 %")
 
 
-def _frame(axes: "matplotlib.axes.Axes", known: Points, held_out: Points) -> None:
+def _frame(axes: Axes, known: Points, held_out: Points) -> None:
     """As high as the points reach: a band that flares out between them is cut."""
     heights = np.concatenate([numbers(known.y), numbers(held_out.y)])
     room = 0.15 * (np.ptp(heights) or 1.0)
     axes.set_ylim(heights.min() - room, heights.max() + room)
 
 
-def _legend(panels: np.ndarray) -> tuple[list, list[str]]:
-    """Each label once, whichever panel has it."""
-    entries = {
-        label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    return list(entries.values()), list(entries)
-
-
-def _name_places(axes: "matplotlib.axes.Axes", x_query: np.ndarray, x_key: np.ndarray) -> None:
+def _name_places(axes: Axes, x_query: np.ndarray, x_key: np.ndarray) -> None:
     """Rows and columns stand for places on x, which need not be even: some of them are named."""
     for places, name in ((x_query, axes.set_yticks), (x_key, axes.set_xticks)):
         ticks = np.linspace(0, len(places) - 1, min(4, len(places))).round().astype(int)
-        name(ticks, [f"{places[tick]:.3g}".replace("-", "−") for tick in ticks])
+        name(ticks, [minus(f"{places[tick]:.3g}") for tick in ticks])
     axes.tick_params(length=0)
     axes.set_xlabel("key: x of a point")
     axes.xaxis.set_label_position("top")
@@ -200,9 +161,10 @@ def _name_places(axes: "matplotlib.axes.Axes", x_query: np.ndarray, x_key: np.nd
 
 
 def _near(x: np.ndarray, weights: list[np.ndarray], at: float) -> Bool[np.ndarray, " key"]:
-    """The points within the smallest interval around `at` that has every weight of at least a hundredth of the largest of its kind."""
+    """The points in the smallest interval around `at` with every weight above a hundredth of the largest of its
+    kind."""
     matters = np.any([np.abs(values) >= 0.01 * np.abs(values).max() for values in weights], axis=0)
     distance = np.abs(x - at)
     near = distance <= distance[matters].max()
-    # Of very many points the nearest are enough to see the shape.
-    return near & (distance <= np.partition(distance, min(len(x), MOST_MARKERS) - 1)[min(len(x), MOST_MARKERS) - 1])
+    last = min(len(x), MOST_MARKERS) - 1  # of very many points the nearest are enough to see the shape
+    return near & (distance <= np.partition(distance, last)[last])

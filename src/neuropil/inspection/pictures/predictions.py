@@ -1,91 +1,44 @@
-"""What a trained model says, beside what is true: confusion matrix, predicted against actual, rows of images."""
+"""Predictions beside the truth: confusion matrix, predicted against actual."""
 
 import math
-import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.style import (
-    GRID,
-    INK,
-    MUTED,
-    PALETTE,
-    WIDTH,
-    Array,
-    house_style,
-    new_figure,
-    numbers,
-    short,
-)
-
-if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
+from neuropil.inspection.pictures import style
+from neuropil.inspection.pictures.style import GRID, INK, MUTED, PALETTE, WIDTH, Array, Axes, Figure, numbers, short
 
 
-@house_style
-def confusion_matrix(counts: Int[Array, "actual predicted"], classes: Sequence[str]) -> "matplotlib.figure.Figure":
-    """How often each class (row) was taken for each other (column); the right ones are pale, so that mistakes stand out."""
+@style.house_style
+def confusion_matrix(counts: Int[Array, "actual predicted"], classes: Sequence[str]) -> Figure:
+    """How often each class (row) was predicted as each other (column); hits are pale, so that mistakes stand out."""
     counts = numbers(counts)
     if counts.shape != (len(classes), len(classes)):
-        raise InputError(
-            "a confusion matrix needs one row and one column for each class",
-            got=f"{counts.shape} for {len(classes)} classes",
-        )
+        got = f"{counts.shape} for {len(classes)} classes"
+        raise InputError("a confusion matrix needs one row and one column for each class", got=got)
     names = [short(name) for name in classes]
     beside = 0.09 * max(map(len, names)) + 0.5
     size = min(WIDTH - beside, max(3.2, 0.42 * len(classes)))
     cell = size / len(classes) * 72
-    figure = new_figure(size + beside, size + 0.5)
+    figure = style.new_figure(size + beside, size + 0.5)
     axes = figure.add_subplot()
-    axes.imshow(
-        _cell_colours(counts), interpolation="none", extent=(-0.5, len(classes) - 0.5, len(classes) - 0.5, -0.5)
-    )
+    extent = (-0.5, len(classes) - 0.5, len(classes) - 0.5, -0.5)
+    style.draw_matrix(axes, _cell_colours(counts), extent=extent)
     upright = _name_cells(axes, names, cell)
     figure.set_figheight(size + (beside if upright else 0.5))
     _write_counts(axes, counts, cell)
     return figure
 
 
-@house_style
-def image_grid(
-    images: Shaped[Array, "image height width"] | Shaped[Array, "image height width 3"],
-    captions: Sequence[str],
-    *,
-    columns: int = 8,
-) -> "matplotlib.figure.Figure":
-    """Images in rows, each under its caption; grey ones share no scale, each uses its own from darkest to lightest."""
-    if len(images) != len(captions):
-        raise InputError(
-            "a grid of images needs one caption for each", got=f"{len(images)} images and {len(captions)} captions"
-        )
-    columns = min(columns, len(images))
-    rows = math.ceil(len(images) / columns)
-    cell = WIDTH / max(columns, 5)
-    wrapped = ["\n".join(textwrap.wrap(caption, int(13 * cell), max_lines=3, placeholder="…")) for caption in captions]
-    lines = max(caption.count("\n") + 1 for caption in wrapped)
-    figure = new_figure(cell * columns, rows * (cell * images.shape[1] / images.shape[2] + 0.1 + 0.15 * lines))
-    panels = figure.subplots(rows, columns, squeeze=False)
-    for axes in panels.flat:
-        axes.set_axis_off()
-    for axes, image, caption in zip(panels.flat, numbers(images), wrapped, strict=False):
-        axes.imshow(image, cmap="gray", interpolation="none")
-        axes.set_title(caption, fontsize=8.5, fontweight="normal", loc="center", pad=3)
-    return figure
-
-
-@house_style
-def predicted_against_actual(
-    predicted: Float[Array, " example"], actual: Float[Array, " example"]
-) -> "matplotlib.figure.Figure":
-    """A regression's predictions over the truth, with the line on which all would be right, and the errors that are left."""
+@style.house_style
+def predicted_against_actual(predicted: Float[Array, " example"], actual: Float[Array, " example"]) -> Figure:
+    """Predictions of a regression over the truth, with the diagonal on which all would be right, and the residuals."""
     predicted, actual = numbers(predicted), numbers(actual)
     residuals = predicted - actual
-    figure = new_figure(WIDTH, 3.5)
+    figure = style.new_figure(WIDTH, 3.5)
     scatter, histogram = figure.subplots(1, 2, width_ratios=[1.2, 1])
     ends = [min(actual.min(), predicted.min()), max(actual.max(), predicted.max())]
     if len(actual) > 2000:
@@ -93,27 +46,13 @@ def predicted_against_actual(
     else:
         scatter.plot(actual, predicted, "o", color=PALETTE[0], alpha=0.55, markersize=3.6, markeredgewidth=0)
     scatter.plot(ends, ends, color=INK, linewidth=0.9, linestyle="--")
-    scatter.set(
-        xlabel="actual",
-        ylabel="predicted",
-        title=f"R² = {_explained(residuals, actual):.3f}",
-        aspect="equal",
-        box_aspect=1,
-    )
-    histogram.hist(
-        residuals,
-        bins=min(40, max(8, int(math.sqrt(len(residuals))))),
-        color=PALETTE[0],
-        alpha=0.75,
-        edgecolor="white",
-        linewidth=0.5,
-    )
+    title = f"R² = {_explained(residuals, actual):.3f}"
+    scatter.set(xlabel="actual", ylabel="predicted", title=title, aspect="equal", box_aspect=1)
+    bins = min(40, max(8, int(math.sqrt(len(residuals)))))
+    histogram.hist(residuals, bins=bins, color=PALETTE[0], alpha=0.75, edgecolor="white", linewidth=0.5)
     histogram.axvline(0, color=INK, linewidth=0.9, linestyle="--")
-    histogram.set(
-        xlabel="predicted − actual",
-        ylabel="examples",
-        title=f"root mean square error {_root_mean_square(residuals):.3g}",
-    )
+    title = f"root mean square error {float(np.sqrt(np.square(residuals).mean())):.3g}"
+    histogram.set(xlabel="predicted − actual", ylabel="examples", title=title)
     return figure
 
 
@@ -121,10 +60,6 @@ def _explained(residuals: np.ndarray, actual: np.ndarray) -> float:
     """R² = 1 - Σ residual² / Σ (actual - mean)²; undefined where nothing varies."""
     variation = np.square(actual - actual.mean()).sum()
     return float(1 - np.square(residuals).sum() / variation) if variation else math.nan
-
-
-def _root_mean_square(values: np.ndarray) -> float:
-    return float(np.sqrt(np.square(values).mean()))
 
 
 def _cell_colours(counts: np.ndarray) -> Float[np.ndarray, "actual predicted 3"]:
@@ -142,8 +77,8 @@ def _cell_colours(counts: np.ndarray) -> Float[np.ndarray, "actual predicted 3"]
     return colours
 
 
-def _name_cells(axes: "matplotlib.axes.Axes", names: Sequence[str], cell: float) -> bool:
-    """As many names as stay legible: all of them, or every second, third …; says whether those of the columns had to stand upright."""
+def _name_cells(axes: Axes, names: Sequence[str], cell: float) -> bool:
+    """As many names as stay legible: all, or every second, third …; returns whether column names are upright."""
     every = math.ceil(7 / cell)
     ticks = range(0, len(names), every)
     shown = [names[tick] for tick in ticks]
@@ -155,7 +90,6 @@ def _name_cells(axes: "matplotlib.axes.Axes", names: Sequence[str], cell: float)
     axes.set(xlabel="predicted", ylabel="actual")
     axes.xaxis.set_label_position("top")
     axes.xaxis.tick_top()
-    axes.grid(visible=False)
     axes.spines[:].set_visible(True)
     if cell >= 5:
         for edge in np.arange(0.5, len(names) - 1):
@@ -164,19 +98,10 @@ def _name_cells(axes: "matplotlib.axes.Axes", names: Sequence[str], cell: float)
     return upright
 
 
-def _write_counts(axes: "matplotlib.axes.Axes", counts: np.ndarray, cell: float) -> None:
+def _write_counts(axes: Axes, counts: np.ndarray, cell: float) -> None:
     """Each as large as its cell allows; what would be too small to read is left to its colour."""
     for (row, column), count in np.ndenumerate(counts):
         size = min(10.0, 1.2 * cell / max(2, len(f"{count}")))
-        colour, weight = (MUTED, "normal") if row == column else (INK, "bold")
+        look: dict[str, Any] = {"color": MUTED} if row == column else {"color": INK, "fontweight": "bold"}
         if count and size >= 5:
-            axes.text(
-                column,
-                row,
-                f"{count}",
-                ha="center",
-                va="center_baseline",
-                fontsize=size,
-                color=colour,
-                fontweight=weight,
-            )
+            axes.text(column, row, f"{count}", ha="center", va="center_baseline", fontsize=size, **look)

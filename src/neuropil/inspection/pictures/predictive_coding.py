@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.captions import gap, shade, side_by_side
-from neuropil.inspection.pictures.rollout import thinned
+from neuropil.inspection.pictures.images import gap, rgb, side_by_side, thinned
 from neuropil.inspection.pictures.style import (
     INK,
     WIDTH,
@@ -115,7 +114,7 @@ def completed(
 def _table_of_images(
     rows: Sequence[Sequence[Array]], titles: Sequence[str], labels: Sequence[str]
 ) -> "matplotlib.figure.Figure":
-    shaded = [[shade(thinned(numbers(image))) for image in row] for row in rows]
+    shaded = [[rgb(thinned(numbers(image))) for image in row] for row in rows]
     height, width = shaded[0][0].shape[:2]
     beside = 0.8 if any(labels) else 0.0
     cell = min(0.95, (WIDTH - beside) / len(titles))

@@ -2,16 +2,21 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 from torch import Tensor
 
+from neuropil.errors import InputError
+
 if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.axis
-    import matplotlib.figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.figure import Figure as Figure
+    from matplotlib.image import AxesImage
+else:  # importing matplotlib takes a second, which only drawing needs
+    Axes = AxesImage = Colorbar = Figure = Any
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,7 +25,7 @@ Array: TypeAlias = np.ndarray | Tensor
 WIDTH = 7.4
 """Inches: the measure of a report's column, so that letters in pictures are as large as they say."""
 
-INK, MUTED, GRID = "#1c2027", "#5a6270", "#e4e7eb"
+INK, MUTED, AXIS, GRID = "#1c2027", "#5a6270", "#aab0ba", "#e4e7eb"
 PALETTE = ("#1667b7", "#d8570a", "#1f9e8a", "#7a2a78", "#30343c", "#dd66b8")
 DASHES = ("-", (0, (5, 1.6)), (0, (1.4, 1.2)), (0, (7, 1.6, 1.4, 1.6)), (0, (3, 1)), (0, (9, 2)))
 TRAIN, VALIDATION = PALETTE[0], PALETTE[1]
@@ -32,7 +37,7 @@ _SETTINGS: dict[str, Any] = {
     "axes.titlelocation": "left",
     "axes.titlecolor": INK,
     "axes.labelcolor": MUTED,
-    "axes.edgecolor": "#aab0ba",
+    "axes.edgecolor": AXIS,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -41,8 +46,8 @@ _SETTINGS: dict[str, Any] = {
     "grid.color": GRID,
     "grid.linewidth": 0.7,
     "text.color": INK,
-    "xtick.color": "#aab0ba",
-    "ytick.color": "#aab0ba",
+    "xtick.color": AXIS,
+    "ytick.color": AXIS,
     "xtick.labelcolor": MUTED,
     "ytick.labelcolor": MUTED,
     "xtick.labelsize": 8.5,
@@ -72,10 +77,27 @@ def house_style(picture: Callable[P, R]) -> Callable[P, R]:
     return styled
 
 
-def new_figure(width: float, height: float) -> "matplotlib.figure.Figure":
+def require_some(values: Sized, what: str) -> None:
+    """`what` is the whole rule: a picture of losses needs at least one."""
+    if not len(values):
+        raise InputError(what, got="none")
+
+
+def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def one_panel(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:
+    figure = new_figure(width, height)
+    return figure, figure.subplots()
+
+
+def rows_of(count: int, columns: int) -> tuple[int, int]:
+    """Rows and columns of a grid for this many panels, with at most `columns` side by side."""
+    columns = min(columns, count)
+    return math.ceil(count / columns), columns
 
 
 def line(index: int) -> dict[str, Any]:
@@ -84,13 +106,61 @@ def line(index: int) -> dict[str, Any]:
 
 
 def label_outer(panels: np.ndarray, count: int, *, xlabel: str = "", ylabel: str = "") -> None:
-    """Small multiples with shared axes: labels at the left and below the lowest panel of each column; panels beyond `count` are hidden."""
+    """Small multiples: labels at the left and below the lowest panel of each column; panels beyond `count` are
+    hidden."""
     columns = panels.shape[1]
     for index, axes in enumerate(panels.flat):
         axes.set_visible(index < count)
         lowest = index + columns >= count
         axes.tick_params(labelbottom=lowest)
         axes.set(xlabel=xlabel if lowest else "", ylabel=ylabel if index % columns == 0 else "")
+
+
+def draw_matrix(axes: Axes, values: np.ndarray, **options: Any) -> AxesImage:
+    """Each entry as a square of one colour, without a grid behind them."""
+    axes.grid(visible=False)
+    return axes.imshow(values, interpolation="none", **options)
+
+
+def draw_colour_bar(figure: Figure, image: AxesImage, axes: Axes | Sequence[Axes], **options: Any) -> Colorbar:
+    bar = figure.colorbar(image, ax=axes, **options)
+    bar.outline.set_visible(False)
+    return bar
+
+
+def draw_axes_at_zero(axes: Axes) -> None:
+    axes.axhline(0, color=AXIS, linewidth=0.8)
+    axes.axvline(0, color=AXIS, linewidth=0.8)
+
+
+def write_above(axes: Axes, text: str, x: float, y: float = -0.5, *, rise: float = 2.0, **style: Any) -> None:
+    """A label centred over a picture that ends at y."""
+    style = {"fontsize": 8, "ha": "center", "textcoords": "offset points"} | style
+    axes.annotate(text, (x, y), (0, rise), **style)
+
+
+def legend_entries(panels: Iterable[Axes]) -> tuple[list[Any], list[str]]:
+    """Each label once, whichever panel has it."""
+    pairs = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels]
+    entries = {label: handle for panel in pairs for handle, label in panel}
+    return list(entries.values()), list(entries)
+
+
+def show_percent(axes: Axes) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+
+
+def show_whole_numbers(axes: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def minus(text: str) -> str:
+    """With the sign − where a hyphen stood for it."""
+    return text.replace("-", "−")
 
 
 def numbers(values: Array | Sequence[float] | Sequence[int]) -> np.ndarray:
@@ -104,7 +174,7 @@ def spans_decades(values: Sequence[float] | np.ndarray) -> bool:
     return finite.size > 0 and bool(finite.min() > 0) and bool(finite.max() > 20 * finite.min())
 
 
-def make_logarithmic(axes: "matplotlib.axes.Axes", which: str = "y") -> None:
+def make_logarithmic(axes: Axes, which: str = "y") -> None:
     """A logarithmic axis whose labels are plain text, which pages and readers of pages understand."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 

@@ -1,34 +1,16 @@
-"""What happened while a model learned: curves, cures for overfitting, optimisers racing on one surface."""
+"""Training: learning curves, regularisation against overfitting, optimisers on one loss surface."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Num
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.style import (
-    GRID,
-    INK,
-    MUTED,
-    TRAIN,
-    VALIDATION,
-    WIDTH,
-    Array,
-    house_style,
-    label_outer,
-    line,
-    make_logarithmic,
-    new_figure,
-    numbers,
-    spans_decades,
-)
-
-if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
+from neuropil.inspection.pictures import style
+from neuropil.inspection.pictures.style import GRID, INK, MUTED, TRAIN, VALIDATION, WIDTH, Array, Axes, Figure, numbers
 
 History: TypeAlias = Sequence[Mapping[str, Any]]
 """Rows of metrics.jsonl: `step`, `kind` ("train" or "validation"), and numbers by name."""
@@ -36,16 +18,15 @@ History: TypeAlias = Sequence[Mapping[str, Any]]
 _NOT_METRICS = frozenset({"step", "epoch", "kind", "learning_rate", "seconds", "examples_per_second"})
 
 
-@house_style
-def learning_curve(history: History, *, best_step: int | None = None) -> "matplotlib.figure.Figure":
-    """Loss and every other metric over the steps; `best_step` is marked, by default that of the lowest validation loss."""
+@style.house_style
+def learning_curve(history: History, *, best_step: int | None = None) -> Figure:
+    """Loss and other metrics over the steps; `best_step` is marked, by default that of the lowest validation loss."""
     names = metric_names(history)
     rate, validation = _curve(history, "train", "learning_rate"), _curve(history, "validation", "loss")
     if best_step is None and len(validation.steps):
         best_step, _ = validation.lowest()
-    columns, has_rate = min(len(names), 2), len(rate.steps) > 1
-    rows = math.ceil(len(names) / columns)
-    figure = new_figure(WIDTH, 2.8 * rows + 0.7 * has_rate)
+    (rows, columns), has_rate = style.rows_of(len(names), 2), len(rate.steps) > 1
+    figure = style.new_figure(WIDTH, 2.8 * rows + 0.7 * has_rate)
     grid = figure.add_gridspec(rows + has_rate, columns, height_ratios=[1] * rows + [0.22] * has_rate)
     panels = [figure.add_subplot(grid[index // columns, index % columns]) for index in range(len(names))]
     for axes, name in zip(panels, names, strict=True):
@@ -60,47 +41,69 @@ def metric_names(history: History) -> list[str]:
     """Loss first, then what validation measured (without validation: what training did), in the order of the rows."""
     for kind in ("validation", "train"):
         rows = [row for row in history if row["kind"] == kind]
-        names = dict.fromkeys(
-            name
-            for row in rows
-            for name, value in row.items()
-            if name not in _NOT_METRICS and isinstance(value, int | float)
-        )
+        found = [name for row in rows for name, value in row.items() if isinstance(value, int | float)]
+        names = dict.fromkeys(name for name in found if name not in _NOT_METRICS)
         if names:
             return sorted(names, key=lambda name: name != "loss")
-    raise InputError(
-        "a learning curve needs rows with a loss or another metric", got=f"{len(history)} rows without one"
+    raise InputError("a learning curve needs rows with a metric such as a loss", got=f"{len(history)} rows without one")
+
+
+@style.house_style
+def learning_curves(histories: Mapping[str, History], metric: str) -> Figure:
+    """One validation metric of several networks against the epoch; each history is the rows of a metrics.jsonl."""
+    curves = {
+        name: np.array([(row["epoch"], row[metric]) for row in rows if row["kind"] == "validation"], dtype=float)
+        for name, rows in histories.items()
+    }
+    if not curves or not all(map(len, curves.values())):
+        lacking = ", ".join(name for name, curve in curves.items() if not len(curve)) or "no history"
+        raise InputError("learning curves need at least one validation of each network", got=f"none for {lacking}")
+    figure, axes = style.one_panel(3.2)
+    for index, (name, curve) in enumerate(curves.items()):
+        axes.plot(*curve.T, label=name, **style.line(index))
+    axes.set(xlabel="epoch", ylabel=f"validation {metric.replace('_', ' ')}")
+    if "accuracy" in metric:
+        style.show_percent(axes)
+    elif style.spans_decades(np.concatenate([curve[:, 1] for curve in curves.values()])):
+        style.make_logarithmic(axes)
+    lines, names = axes.get_legend_handles_labels()
+    from_top = sorted(range(len(names)), key=lambda index: -curves[names[index]][-1, 1])  # as the curves end
+    beside = max(map(len, names)) <= 16
+    figure.legend(
+        [lines[index] for index in from_top],
+        [names[index] for index in from_top],
+        loc="outside right upper" if beside else "outside upper center",
+        ncols=1 if beside else min(len(names), 3),
     )
+    return figure
 
 
-@house_style
-def cures(histories: Mapping[str, History]) -> "matplotlib.figure.Figure":
-    """Training against validation loss for each cure of overfitting; the first history is the patient without a cure."""
+@style.house_style
+def regularization_curves(histories: Mapping[str, History]) -> Figure:
+    """Training and validation loss with each regularisation; the first history is the baseline without any."""
     for name, history in histories.items():
         if not all(len(_curve(history, kind, "loss").steps) for kind in ("train", "validation")):
             raise InputError(
-                "a picture of cures needs a training and a validation loss for each",
+                "a picture of regularisation needs a training and a validation loss for each",
                 got=f"a history of {name!r} without one",
             )
-    columns = min(3, len(histories))
-    rows = math.ceil(len(histories) / columns)
-    figure = new_figure(WIDTH, 2.15 * rows + 0.5)
+    rows, columns = style.rows_of(len(histories), 3)
+    figure = style.new_figure(WIDTH, 2.15 * rows + 0.5)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    untreated = _curve(next(iter(histories.values())), "validation", "loss")
+    baseline = _curve(next(iter(histories.values())), "validation", "loss")
     for index, (axes, (name, history)) in enumerate(zip(panels.flat, histories.items(), strict=False)):
         if index:
-            axes.plot(
-                untreated.steps, untreated.values, color="#c3c8d0", linewidth=1.4, label="validation without a cure"
-            )
-        _draw_cure(axes, name, history)
+            label = "validation without regularisation"
+            axes.plot(baseline.steps, baseline.values, color="#c3c8d0", linewidth=1.4, label=label)
+        _draw_losses(axes, name, history)
     panels[0, 0].set_ylim(0, _worth_seeing(histories))
-    label_outer(panels, len(histories), xlabel="step", ylabel="loss")
+    style.label_outer(panels, len(histories), xlabel="step", ylabel="loss")
     figure.legend(*panels.flat[len(histories) - 1].get_legend_handles_labels(), loc="outside upper right", ncols=3)
     return figure
 
 
-@house_style
-def race(
+@style.house_style
+def optimizer_paths(
     x: Float[Array, " column"],
     y: Float[Array, " row"],
     surface: Float[Array, "row column"],
@@ -108,9 +111,9 @@ def race(
     losses: Mapping[str, Num[Array, " _"] | Sequence[float]],
     *,
     loss_label: str = "loss",
-) -> "matplotlib.figure.Figure":
+) -> Figure:
     """Optimisers on one loss surface: their paths over its contours, and each one's loss against the step."""
-    figure = new_figure(WIDTH, 3.7)
+    figure = style.new_figure(WIDTH, 3.7)
     above, beside = figure.subplots(1, 2, width_ratios=[1.15, 1])
     x, y, surface = numbers(x), numbers(y), numbers(surface)
     _draw_contours(above, x, y, surface)
@@ -121,11 +124,10 @@ def race(
     above.plot(*start, "o", color="white", markeredgecolor=INK, markersize=6, zorder=5)
     above.annotate("start", start, xytext=(6, 6), textcoords="offset points", fontsize=8.5, zorder=6)
     for index, (name, values) in enumerate(losses.items()):
-        curve = _finite(numbers(values))
-        beside.plot(curve, label=name, **line(index))
+        beside.plot(_finite(numbers(values)), label=name, **style.line(index))
     beside.set(xlabel="step", ylabel=loss_label)
-    if spans_decades(np.concatenate([_finite(numbers(values)) for values in losses.values()])):
-        make_logarithmic(beside)
+    if style.spans_decades(np.concatenate([_finite(numbers(values)) for values in losses.values()])):
+        style.make_logarithmic(beside)
     figure.legend(*beside.get_legend_handles_labels(), loc="outside upper center", ncols=min(len(losses), 6))
     return figure
 
@@ -150,52 +152,32 @@ class _Curve:
 
 def _curve(history: History, kind: str, name: str) -> _Curve:
     """What was finite of one metric."""
-    points = [
-        (row["step"], row[name]) for row in history if row["kind"] == kind and name in row and math.isfinite(row[name])
-    ]
+    rows = [row for row in history if row["kind"] == kind and name in row]
+    points = [(row["step"], row[name]) for row in rows if math.isfinite(row[name])]
     steps, values = np.array(points, dtype=float).reshape(-1, 2).T
     return _Curve(steps, values)
 
 
-def _draw_metric(axes: "matplotlib.axes.Axes", history: History, name: str, best_step: int | None) -> None:
+def _draw_metric(axes: Axes, history: History, name: str, best_step: int | None) -> None:
     train, validation = _curve(history, "train", name), _curve(history, "validation", name)
     _draw_train(axes, train)
-    marker = "o" if len(validation.steps) <= 40 else ""
-    axes.plot(
-        validation.steps,
-        validation.values,
-        color=VALIDATION,
-        marker=marker,
-        markersize=3.2,
-        linewidth=1.8,
-        label="validation",
-    )
+    marker = {"marker": "o" if len(validation.steps) <= 40 else "", "markersize": 3.2}
+    axes.plot(validation.steps, validation.values, color=VALIDATION, linewidth=1.8, label="validation", **marker)
     title = name.replace("_", " ")
     if best_step is not None and best_step in validation.steps:
         best = float(validation.values[validation.steps == best_step][0])
         title = f"{title}: {_written(name, best)} at step {best_step:,}"
-        axes.plot(
-            best_step,
-            best,
-            "o",
-            markersize=8,
-            markerfacecolor="none",
-            markeredgecolor=INK,
-            markeredgewidth=1.2,
-            label="best step",
-            zorder=4,
-        )
+        ring = {"markersize": 8, "markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 1.2}
+        axes.plot(best_step, best, "o", label="best step", zorder=4, **ring)
         axes.axvline(best_step, color=INK, linewidth=0.7, linestyle=":", zorder=1)
     axes.set(title=title, xlabel="step")
     if "accuracy" in name:
-        from matplotlib.ticker import PercentFormatter
-
-        axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
-    elif spans_decades(np.concatenate([train.values, validation.values])):
-        make_logarithmic(axes)
+        style.show_percent(axes)
+    elif style.spans_decades(np.concatenate([train.values, validation.values])):
+        style.make_logarithmic(axes)
 
 
-def _draw_train(axes: "matplotlib.axes.Axes", train: _Curve) -> None:
+def _draw_train(axes: Axes, train: _Curve) -> None:
     """A long curve is pale behind its moving average."""
     smooth = train.smoothed()
     if smooth is not train:
@@ -207,7 +189,7 @@ def _written(name: str, value: float) -> str:
     return f"{100 * value:.1f} %" if "accuracy" in name else f"{value:.3g}"
 
 
-def _draw_rate(axes: "matplotlib.axes.Axes", rate: _Curve) -> None:
+def _draw_rate(axes: Axes, rate: _Curve) -> None:
     axes.fill_between(rate.steps, rate.values, color=GRID, linewidth=0)
     axes.plot(rate.steps, rate.values, color=MUTED, linewidth=1)
     axes.set_ylim(0, 1.15 * rate.values.max())
@@ -216,53 +198,41 @@ def _draw_rate(axes: "matplotlib.axes.Axes", rate: _Curve) -> None:
     axes.grid(visible=False, axis="x")
 
 
-def _draw_cure(axes: "matplotlib.axes.Axes", name: str, history: History) -> None:
+def _draw_losses(axes: Axes, name: str, history: History) -> None:
     train, validation = _curve(history, "train", "loss"), _curve(history, "validation", "loss")
     _draw_train(axes, train)
     axes.plot(validation.steps, validation.values, color=VALIDATION, linewidth=1.8, label="validation")
     lowest = validation.lowest()
-    axes.plot(
-        *lowest, "o", markersize=6, markerfacecolor="white", markeredgecolor=VALIDATION, markeredgewidth=1.3, zorder=4
-    )
+    ring = {"markersize": 6, "markerfacecolor": "white", "markeredgecolor": VALIDATION, "markeredgewidth": 1.3}
+    axes.plot(*lowest, "o", zorder=4, **ring)
     axes.set_title(f"{name}\n")
     axes.text(0, 1.03, f"lowest {lowest[1]:.3g}", transform=axes.transAxes, color=VALIDATION, fontsize=8.5)
     end, low, high = validation.steps[-1], train.smoothed().values[-1], validation.values[-1]
-    axes.annotate(
-        "",
-        (end, low),
-        (end, high),
-        arrowprops={"arrowstyle": "<->", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0},
-    )
+    arrow = {"arrowstyle": "<->", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", (end, low), (end, high), arrowprops=arrow)
     axes.text(1, 1.03, f"gap {high - low:.2g}", transform=axes.transAxes, ha="right", fontsize=8.5)
 
 
 def _worth_seeing(histories: Mapping[str, History]) -> float:
-    """The top of a linear axis that leaves the first fall of the loss out: what matters here comes after validation was best."""
+    """The top of a linear axis without the first fall of the loss: what matters comes after the best validation."""
     curves = [_curve(history, "validation", "loss") for history in histories.values()]
     return 1.3 * float(max(curve.values[curve.values.argmin() :].max() for curve in curves))
 
 
-def _draw_contours(axes: "matplotlib.axes.Axes", x: np.ndarray, y: np.ndarray, surface: np.ndarray) -> None:
+def _draw_contours(axes: Axes, x: np.ndarray, y: np.ndarray, surface: np.ndarray) -> None:
     """Levels by rank of height, so that a steep wall and a flat valley both show their shape."""
     levels = np.unique(np.quantile(surface, np.linspace(0, 1, 22)))
     ranks = np.interp(surface, levels, np.linspace(0, 1, len(levels)))
-    image = axes.imshow(
-        ranks,
-        extent=(x.min(), x.max(), y.min(), y.max()),
-        origin="lower",
-        aspect="auto",
-        cmap="Greys",
-        vmin=-0.05,
-        vmax=2.2,
-    )
-    image.set_interpolation("bilinear")
+    extent = (x.min(), x.max(), y.min(), y.max())
+    shading = {"cmap": "Greys", "vmin": -0.05, "vmax": 2.2, "interpolation": "bilinear"}
+    axes.imshow(ranks, extent=extent, origin="lower", aspect="auto", **shading)
     axes.contour(x, y, ranks, levels=np.linspace(0.04, 1, 15), colors="#9aa1ad", linewidths=0.6)
     axes.grid(visible=False)
 
 
-def _draw_path(axes: "matplotlib.axes.Axes", path: np.ndarray, index: int) -> None:
-    axes.plot(path[:, 0], path[:, 1], **line(index))
-    axes.plot(*path[-1], "o", color=line(index)["color"], markersize=5, markeredgecolor="white", zorder=4)
+def _draw_path(axes: Axes, path: np.ndarray, index: int) -> None:
+    axes.plot(path[:, 0], path[:, 1], **style.line(index))
+    axes.plot(*path[-1], "o", color=style.line(index)["color"], markersize=5, markeredgecolor="white", zorder=4)
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

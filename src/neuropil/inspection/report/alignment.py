@@ -1,11 +1,12 @@
-"""The alignment viewer: which token looks at which, for every head of every layer, in one piece of a page that needs nothing else.
+"""The alignment viewer: attention between tokens, for every head of every layer, in one self-contained piece of a page.
 
     tape = …                                            # batch × head × query × key for each attention of the model
     maps = [AttentionMap(name, weights[0], queries=output, keys=source) for name, weights in tape.attention.items()]
     Alignment(maps, "Sunday, 15 November 2026").write(Path("attention.html"))
 
-It is a block of a report (`Html(alignment.html())`), the last line of a notebook's cell, or a page of its own. Several on one page know
-nothing of each other. A head is decoded only when it is shown, so that 512 × 512 tokens × 12 layers × 12 heads open at once.
+It is a block of a report (`Html(alignment.html())`), the last line of a notebook's cell, or a page of its own. Several
+on one page know nothing of each other. A head is decoded only when it is shown, so that 512 × 512 tokens × 12 layers ×
+12 heads open at once.
 """
 
 import base64
@@ -27,7 +28,7 @@ from torch import Tensor
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Html, Report, Section, write_report
 
-CAVEAT = "Attention weights show where information may flow from, not why the answer came: they are no explanation by themselves."
+CAVEAT = "Attention weights show where information may flow from; by themselves they do not explain a prediction."
 
 THUMBNAIL = 24
 """Rows and columns of a head's small picture; a larger head is pooled, by its largest weights."""
@@ -59,19 +60,16 @@ class AttentionMap:
             )
         for kind, labels, count in (("query", self.queries, weights.shape[1]), ("key", self.keys, weights.shape[2])):
             if len(labels) != count:
-                raise InputError(
-                    f"{owner} needs one label per {kind}",
-                    got=f"{len(labels)} labels for weights of shape {_shape(weights)}",
-                )
+                got = f"{len(labels)} labels for weights of shape {_shape(weights)}"
+                raise InputError(f"{owner} needs one label per {kind}", got=got)
         low, high = float(weights.min()), float(weights.max())
         # A NaN is neither within nor beyond the bounds, so that the question must be whether all lies within.
         if not (low >= -_ROUNDING and high <= 1 + _ROUNDING):
+            finite = np.isfinite([low, high]).all()
             raise InputError(
                 f"{owner} needs weights between 0 and 1",
-                got=f"values from {low:g} to {high:g}"
-                if np.isfinite([low, high]).all()
-                else "values that are not finite",
-                fix="pass what the softmax gives, not the scores" if np.isfinite([low, high]).all() else None,
+                got=f"values from {low:g} to {high:g}" if finite else "values that are not finite",
+                fix="pass what the softmax gives, not the scores" if finite else None,
             )
 
 
@@ -105,13 +103,8 @@ class Alignment:
 
 def write_alignments(path: Path, alignments: Sequence[Alignment], title: str) -> None:
     """Several examples on one page, each under its title."""
-    sections = [
-        Section(alignment.title or "What looks where", [Html(replace(alignment, title="").html())])
-        for alignment in alignments
-    ]
-    summary = (
-        "Point at a token or a cell to see what it is tied to; a click or the Enter key keeps it, Escape lets it go."
-    )
+    sections = [Section(each.title or "Attention", [Html(replace(each, title="").html())]) for each in alignments]
+    summary = "Point at a token or a cell to see its links; a click or the Enter key keeps it, Escape lets it go."
     write_report(path, Report(title, summary, sections))
 
 
@@ -149,7 +142,8 @@ def _weight(weight: float) -> str:
 
 
 def _data(maps: Sequence[AttentionMap]) -> str:
-    """Texts and small pictures as JSON, then each head by itself, in order; browsers run scripts of neither type, under any policy."""
+    """Texts and thumbnails as JSON, then each head by itself; browsers run scripts of neither type, under any
+    policy."""
     texts: dict[tuple[str, ...], int] = {}
     for text in itertools.chain.from_iterable((tuple(attention.queries), tuple(attention.keys)) for attention in maps):
         texts.setdefault(text, len(texts))
@@ -166,10 +160,8 @@ def _data(maps: Sequence[AttentionMap]) -> str:
             }
         )
         heads += [_packed(head) for head in quantised(weights)]
-    described = {
-        "texts": [{"tokens": [*map(shown, text)], "joined": _joined(text)} for text in texts],
-        "layers": layers,
-    }
+    labels = [{"tokens": [*map(shown, text)], "joined": _joined(text)} for text in texts]
+    described = {"texts": labels, "layers": layers}
     # Inside a script element "<" alone could end it or open a comment.
     described_safely = json.dumps(described, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     blocks = "\n".join(f'<script type="application/octet-stream">{head}</script>' for head in heads)
@@ -184,7 +176,7 @@ def _numbers(weights: Tensor | np.ndarray) -> Float[np.ndarray, "head query key"
 def quantised(weights: Float[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape"]:
     """One byte per weight: b = round(255 √w), so that w is b²/255² within √w/255 + 4e-6.
 
-    The square root keeps small weights apart: 0.5 ± 0.003, 0.01 ± 0.0004, 0.0001 ± 0.00004; only those below 4e-6 turn into 0.
+    The square root keeps small weights apart: 0.5 ± 0.003, 0.01 ± 0.0004, 0.0001 ± 0.00004; below 4e-6 they become 0.
     """
     return np.rint(255 * np.sqrt(weights)).astype(np.uint8)
 
@@ -209,7 +201,7 @@ _VISIBLE = {" ": "␣", "▁": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}
 
 
 def shown(token: str) -> str:
-    """A token as it can be seen: spaces as ␣, marks that sit on other letters on ◌, what is invisible or turns text around by its code."""
+    """A token made visible: spaces as ␣, combining marks on ◌, what is invisible or turns text around by its code."""
     if not token:
         return "∅"
     text = "".join(_visible(letter, alone=len(token) == 1) for letter in token)
@@ -220,7 +212,7 @@ def _visible(letter: str, *, alone: bool) -> str:
     category, turns = unicodedata.category(letter), unicodedata.bidirectional(letter)
     if letter in _VISIBLE or category == "Zs":
         return _VISIBLE.get(letter, "␣")
-    # Joiners and the like belong to the words that they stand in; embeddings, overrides and isolates would turn all that follows.
+    # Joiners belong to the words that they stand in; embeddings, overrides and isolates would turn all that follows.
     if category in ("Cc", "Cs", "Zl", "Zp") or (category == "Cf" and (alone or turns in _TURNING)):
         return f"U+{ord(letter):04X}"
     return letter
@@ -230,6 +222,6 @@ _TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "P
 
 
 def _joined(text: Sequence[str]) -> bool:
-    """Whether tokens bring their spaces along, or are letters: then they stand side by side as in the text they come from."""
+    """Whether tokens hold their spaces, or are letters: then they stand side by side as in their text."""
     letters = sum(len(token) == 1 for token in text)
     return 2 * letters > len(text) or any(token.strip(" ▁") and token.strip(" ▁") != token for token in text)

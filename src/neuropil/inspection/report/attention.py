@@ -9,27 +9,17 @@ from torch import Tensor, nn
 from neuropil.data.tokenizers.published import AnyTokenizer, PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.logit_lens import Lens, logit_lens
-from neuropil.inspection.pictures.logit_lens import logit_lens as draw_lens
+from neuropil.inspection.pictures.texts import logit_lens as draw_lens
 from neuropil.inspection.recording import record
 from neuropil.inspection.report.alignment import Alignment, AttentionMap, shown
-from neuropil.inspection.report.page import Html, Picture, Section, Table, Text
+from neuropil.inspection.report.page import Html, Picture, Section, Table, percent
 from neuropil.models.gpt2 import GPT2
 
-LOOKED_AT = 48
-
-
+ATTENTION_TOKENS = 48
 """Tokens whose attention a report shows."""
-
-
 COLUMNS = 10
-
-
 """Tokens side by side in one picture of layers."""
-
-
 MOST_PICTURES = 8
-
-
 ALTERNATIVES = 3
 
 
@@ -58,11 +48,9 @@ def self_attention(trained: Tokenized, tokens: Int64[Tensor, " time"]) -> list[A
 def attention_section(trained: Tokenized, text: str) -> Section:
     """For a report: the beginning of a text, as far as it can be looked at in one picture."""
     config: Any = trained.model.config
-    maps = self_attention(trained, tokens_of(trained, text)[: min(LOOKED_AT, config.context)])
-    words = (
-        "Every token of the beginning of the test part, and what it takes from which other, in every layer and head."
-    )
-    return Section("Where it looks", [Text(words), Html(Alignment(maps).html())])
+    maps = self_attention(trained, tokens_of(trained, text)[: min(ATTENTION_TOKENS, config.context)])
+    words = "The first tokens of the test part, and the attention weights between them, in every layer and head."
+    return Section.of("Attention", words, Html(Alignment(maps).html()))
 
 
 def lens_section(trained: Tokenized, model: GPT2, text: str) -> Section:
@@ -73,11 +61,11 @@ def lens_section(trained: Tokenized, model: GPT2, text: str) -> Section:
 
 def tokens_lens_section(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " time"]) -> Section:
     words = (
-        "The state after each block, read by what reads the last. A column belongs to a token of the text, a row to a block; a cell "
-        "holds the token that would come next, bold where it is the one that the model ends with. Early blocks were never taught to be "
-        "read like this."
+        "The residual stream after each block, decoded by the final norm and output. A column belongs to a token of "
+        "the text, a row to a block; a cell holds the likeliest next token, bold where it is the model's own "
+        "prediction. Early blocks were never trained to be decoded like this."
     )
-    return Section("Layer by layer", [Text(words), *_lens_pictures(tokenizer, lens, tokens)])
+    return Section.of("Logit lens", words, *_lens_pictures(tokenizer, lens, tokens))
 
 
 def _lens_pictures(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " time"]) -> list[Picture]:
@@ -89,25 +77,17 @@ def _lens_pictures(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " 
         part = slice(start, start + COLUMNS)
         likeliest = [tokenizer.tokens(row) for row in lens.tokens[:, part, 0].tolist()]
         figure = draw_lens(lens.shares[:, part, 0], likeliest, labels[part])
-        pictures.append(
-            Picture.of(figure, alt=f"likeliest next token after each block, for the tokens from number {start + 1} on")
-        )
+        pictures.append(Picture.of(figure, f"likeliest next token after each block, from token {start + 1} on"))
     return pictures
 
 
 def lens_table(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " time"]) -> Table:
     rows = []
-    for token, numbers, shares, settled in zip(
-        tokenizer.tokens(tokens.tolist()),
-        lens.tokens[-1].tolist(),
-        lens.shares[-1].tolist(),
-        lens.settled().tolist(),
-        strict=True,
-    ):
+    read, last = tokenizer.tokens(tokens.tolist()), (lens.tokens[-1], lens.shares[-1], lens.settled())
+    for token, numbers, shares, settled in zip(read, *(part.tolist() for part in last), strict=True):
         best = zip(tokenizer.tokens(numbers)[:ALTERNATIVES], shares, strict=False)
-        rows.append(
-            [shown(token), *(f"{shown(name)} {100 * share:.1f} %" for name, share in best), str(settled or "embedding")]
-        )
+        cells = [f"{shown(name)} {percent(share)}" for name, share in best]
+        rows.append([shown(token), *cells, str(settled or "embedding")])
     places = ("likeliest", "second", "third")[: len(rows[0]) - 2]
     return Table(["after", *places, "the likeliest leads from block"], rows)
 
@@ -115,28 +95,22 @@ def lens_table(tokenizer: AnyTokenizer, lens: Lens, tokens: Int64[Tensor, " time
 def lens_sentence(tokenizer: AnyTokenizer, lens: Lens) -> str:
     token, share, settled = lens.tokens[-1, -1, 0], float(lens.shares[-1, -1, 0]), int(lens.settled()[-1])
     since = "already in the embedding" if settled == 0 else f"since block {settled} of {len(lens.tokens) - 1}"
-    return f"After the last token: {shown(tokenizer.tokens([int(token)])[0])} ({100 * share:.1f} %), {since}."
+    return f"After the last token: {shown(tokenizer.tokens([int(token)])[0])} ({percent(share)}), {since}."
 
 
 def embedding_of(model: nn.Module) -> Float[Tensor, "token width"] | None:
-    """What stands for each token when it comes in."""
-    found = (
-        module.weight
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Embedding) and name.endswith("tokens")
-    )
-    return next(found, None)
+    """The token embedding."""
+    named = ((name, module) for name, module in model.named_modules() if isinstance(module, nn.Embedding))
+    return next((module.weight for name, module in named if name.endswith("tokens")), None)
 
 
 def tokens_of(trained: Tokenized, text: str) -> Int64[Tensor, " time"]:
     """As the model was taught to see a text: BERT's begins and ends with a token of its own."""
     tokenizer = trained.tokenizer
-    whole = isinstance(tokenizer, PublishedTokenizer) and tokenizer.family == "bert"
-    ids = (
-        tokenizer.encode([text], special=True)[0]
-        if isinstance(tokenizer, PublishedTokenizer) and whole
-        else tokenizer.encode([text])[0]
-    )
+    if isinstance(tokenizer, PublishedTokenizer) and tokenizer.family == "bert":
+        ids = tokenizer.encode([text], special=True)[0]
+    else:
+        ids = tokenizer.encode([text])[0]
     if not text or not ids:
         raise InputError("a text to look at must have one token or more", got=f"{text!r}")
     return torch.tensor(ids, device=next(trained.model.parameters()).device)

@@ -15,8 +15,8 @@ RED, BLUE = "216, 87, 10", "22, 103, 183"
 def coloured_text(
     tokens: Sequence[str], values: Float[Array, " token"], *, low: float = 0.0, high: float = 1.0, unit: str = ""
 ) -> str:
-    """Markup: the farther a value lies above `low`, the redder; where `low` is below zero, negative values are blue. Pointing at a token
-    tells its value."""
+    """Markup: the farther a value lies above `low`, the redder; where `low` is below zero, negative values are blue.
+    The value of a token is its tooltip."""
     shares = numbers(values).astype(float)
     if len(tokens) != len(shares):
         raise InputError("a coloured text needs a number for each token", got=f"{len(shares)} for {len(tokens)} tokens")
@@ -29,8 +29,8 @@ def coloured_text(
         f'title="{value:.2f}{unit}">{_shown(token)}</span>'
         for token, value, strength in zip(tokens, shares.tolist(), np.clip(strengths, -1, 1).tolist(), strict=True)
     )
-    style = "font-family:ui-monospace,monospace;font-size:.82rem;line-height:1.55;white-space:pre-wrap;overflow-wrap:anywhere"
-    return f'<div dir="auto" style="{style}">{spans}</div>'
+    font = "font-family:ui-monospace,monospace;font-size:.82rem;line-height:1.55"
+    return f'<div dir="auto" style="{font};white-space:pre-wrap;overflow-wrap:anywhere">{spans}</div>'
 
 
 def _shown(token: str) -> str:

@@ -8,22 +8,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from neuropil.inspection import pictures
 from neuropil.inspection.gates import GATES_BETWEEN_0_AND_1, Passage, Tie, record_gates
+from neuropil.inspection.pictures.texts import gate_maps
 from neuropil.inspection.report.coloured_text import coloured_text
 from neuropil.inspection.report.page import Block, Html, Picture, Section, Table, Text
 
 MOST_FOR_TIES = 4_000
 """Tokens that ties are found in."""
 DRAWN_TOKENS, DRAWN_UNITS = 90, 14
-
-
 COLOURED_TIES = 6
-
-
 WORTH_NAMING = 0.2
-
-
 """Correlation in the held-out half from which on a unit is called tied."""
 
 
@@ -38,59 +32,55 @@ class Readable(Protocol):
 
 
 @dataclass(frozen=True)
-class Watched:
-    """What one cell did over a text."""
+class CellActivity:
+    """The gates of one cell over a text."""
 
     name: str
     tokens: Sequence[str]
     gates: Mapping[str, Float[Tensor, "time unit"]]
 
 
-def watch(readable: Readable, text: str) -> list[Watched]:
+def watch(readable: Readable, text: str) -> list[CellActivity]:
     passage = readable.passage(text)
     with torch.no_grad(), record_gates(readable.model) as tape:
         passage.run()
     return [
-        Watched(name, passage.labels(name), {gate: values[0].cpu() for gate, values in gates.items()})
+        CellActivity(name, passage.labels(name), {gate: values[0].cpu() for gate, values in gates.items()})
         for name, gates in tape.items()
     ]
 
 
-def gate_sections(watched: Watched, tied: Sequence[Tie], studied: int) -> list[Section]:
+def gate_sections(activity: CellActivity, tied: Sequence[Tie], studied: int) -> list[Section]:
     return [
-        Section(watched.name, [gate_picture(watched, tied)]),
-        Section(f"{watched.name}: what units are tied to", tie_blocks(watched, tied, studied)),
+        Section(activity.name, [gate_picture(activity, tied)]),
+        Section(f"{activity.name}: what units are tied to", tie_blocks(activity, tied, studied)),
     ]
 
 
-def gate_picture(watched: Watched, tied: Sequence[Tie]) -> Picture:
+def gate_picture(activity: CellActivity, tied: Sequence[Tie]) -> Picture:
     """The units that are tied to something first, each under its strongest tie, then those that move most."""
-    tokens = watched.tokens[:DRAWN_TOKENS]
-    gates = {gate: values[:DRAWN_TOKENS] for gate, values in watched.gates.items()}
+    tokens = activity.tokens[:DRAWN_TOKENS]
+    gates = {gate: values[:DRAWN_TOKENS] for gate, values in activity.gates.items()}
     rows = {gate: _rows(gate, values, tied) for gate, values in gates.items()}
-    caption = "Units by number, after what they are tied to. A gate is dark where it is open; candidates and states are blue below zero."
-    return Picture.of(
-        pictures.gate_maps(gates, tokens, rows),
-        alt="gates of a recurrent cell over the tokens of a text",
-        caption=caption,
-    )
+    caption = "Units by number, after what they are tied to. Open gates are dark; states below zero are blue."
+    return Picture.of(gate_maps(gates, tokens, rows), "gates of a recurrent cell over the tokens of a text", caption)
 
 
-def tie_blocks(watched: Watched, tied: Sequence[Tie], studied: int) -> list[Block]:
+def tie_blocks(activity: CellActivity, tied: Sequence[Tie], studied: int) -> list[Block]:
     strong = strongest(tied)
     words = (
-        f"Correlations between what a unit does and what can be said of the token that it reads, over {studied:,} tokens: the tie is "
+        f"Correlations between a unit and properties of the token that it reads, over {studied:,} tokens: the tie is "
         "found in the first half and checked in the second. A correlation is no proof that the unit is there for this."
     )
     rows = [[tie.property, tie.gate, tie.unit, f"{tie.found:+.2f}", f"{tie.held_out:+.2f}"] for tie in strong]
     blocks: list[Block] = [Text(words), Table(["property", "gate", "unit", "r where found", "r where checked"], rows)]
     for tie in [tie for tie in strong if abs(tie.held_out) >= WORTH_NAMING][:COLOURED_TIES]:
-        values = watched.gates[tie.gate][:, tie.unit]
+        values = activity.gates[tie.gate][:, tie.unit]
         limit = 1.0 if tie.gate != "c" else max(1.0, float(values.abs().max()))
         low = 0.0 if tie.gate in GATES_BETWEEN_0_AND_1 else -limit
         blocks += [
             Text(f"Unit {tie.unit}, `{tie.gate}`, tied to “{tie.property}”:"),
-            Html(coloured_text(watched.tokens, values, low=low, high=limit)),
+            Html(coloured_text(activity.tokens, values, low=low, high=limit)),
         ]
     return blocks
 

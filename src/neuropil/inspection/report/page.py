@@ -56,7 +56,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of numbers are aligned on the right, with as many digits as they need; names of columns may all be empty."""
+    """Columns of numbers are aligned on the right, with the digits that they need; all column names may be empty."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str | float | int]]
@@ -65,9 +65,8 @@ class Table:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.header):
-                raise InputError(
-                    f"every row of this table must have {len(self.header)} cells", got=f"{len(row)} in {tuple(row)!r}"
-                )
+                rule = f"every row of this table must have {len(self.header)} cells"
+                raise InputError(rule, got=f"{len(row)} in {tuple(row)!r}")
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Picture:
     caption: str = ""
 
     @classmethod
-    def of(cls, figure: "matplotlib.figure.Figure", *, alt: str, caption: str = "") -> Self:
+    def of(cls, figure: "matplotlib.figure.Figure", alt: str, caption: str = "") -> Self:
         return cls(figure_svg(figure), alt, caption)
 
 
@@ -119,12 +118,21 @@ class Section:
     title: str
     blocks: Sequence[Block]
 
+    @classmethod
+    def of(cls, title: str, words: str, *blocks: Block) -> Self:
+        """A text, then what it speaks of."""
+        return cls(title, [Text(words), *blocks])
+
 
 @dataclass(frozen=True)
 class Report:
     title: str
     summary: str
     sections: Sequence[Section]
+
+
+def percent(share: float, decimals: int = 1) -> str:
+    return f"{100 * share:.{decimals}f} %"
 
 
 def write_report(path: Path, report: Report) -> None:
@@ -156,11 +164,12 @@ def _content_policy(scripts: Sequence[str]) -> str:
     """What the browser may do: show what is in the file, run these very scripts, fetch nothing."""
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
-    return f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {allowed}; base-uri 'none'; form-action 'none'"
+    nothing_else = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    return f"{nothing_else}; script-src {allowed}"
 
 
 def _scripts_of(report: Report) -> list[str]:
-    """A script inside a drawing stands in a CDATA section, which the browser takes off before it looks at the script."""
+    """A script inside a drawing stands in a CDATA section, which the browser removes before it hashes the script."""
     blocks = [block for section in report.sections for block in section.blocks if isinstance(block, Html)]
     script = re.compile(r"<script>(?:<!\[CDATA\[)?(.*?)(?:\]\]>)?</script>", flags=re.DOTALL)
     return [found for block in blocks for found in script.findall(block.markup)]
@@ -180,7 +189,8 @@ def _anchors(titles: Sequence[str]) -> list[str]:
 
 def _section(section: Section, anchor: str) -> str:
     blocks = "\n".join(_block(block, f"{anchor}-{index}-") for index, block in enumerate(section.blocks))
-    heading = f'<h2 dir="auto">{escape(section.title)} <a class="anchor" href="#{anchor}" aria-label="link to this section">#</a></h2>'
+    link = f'<a class="anchor" href="#{anchor}" aria-label="link to this section">#</a>'
+    heading = f'<h2 dir="auto">{escape(section.title)} {link}</h2>'
     return f'<section id="{anchor}">\n{heading}\n{blocks}\n</section>'
 
 
@@ -214,18 +224,17 @@ def _number(number: Number) -> str:
     kind = {True: " good", False: " bad", None: ""}[number.good]
     spoken = {True: "good: ", False: "poor: ", None: ""}[number.good]
     note = f'<dd class="note" dir="auto">{_inline(number.note)}</dd>' if number.note else ""
-    value = f'<span class="spoken">{spoken}</span>{escape(number.value)}'
+    value = f'<dd class="value"><span class="spoken">{spoken}</span>{escape(number.value)}</dd>'
     direction = _direction([number.label, number.note, number.value])
-    return f'<div class="number{kind}" dir="{direction}"><dt dir="auto">{escape(number.label)}</dt><dd class="value">{value}</dd>{note}</div>'
+    label = f'<dt dir="auto">{escape(number.label)}</dt>'
+    return f'<div class="number{kind}" dir="{direction}">{label}{value}{note}</div>'
 
 
 def _table(table: Table) -> str:
     columns = [_column([row[index] for row in table.rows], is_first=index == 0) for index in range(len(table.header))]
     caption = f'<caption dir="auto">{_inline(table.caption)}</caption>' if table.caption else ""
-    names = [
-        f'<th scope="col"{_align(column)} dir="auto">{escape(name)}</th>'
-        for name, column in zip(table.header, columns, strict=True)
-    ]
+    aligned = zip(table.header, map(_align, columns), strict=True)
+    names = [f'<th scope="col"{align} dir="auto">{escape(name)}</th>' for name, align in aligned]
     header = f"<thead><tr>{''.join(names)}</tr></thead>" if any(table.header) else ""
     rows = "".join(f"<tr>{_cells(columns, index)}</tr>\n" for index in range(len(table.rows)))
     direction = _direction([*table.header, *itertools.chain.from_iterable(table.rows)])
@@ -237,7 +246,7 @@ def _table(table: Table) -> str:
 
 
 def _direction(texts: Iterable[object]) -> str:
-    """The first letter with a direction decides on which side things begin; browsers do not look for it beyond each cell."""
+    """By the first letter with a direction; browsers do not look for it beyond each cell."""
     letters = itertools.chain.from_iterable(map(str, texts))
     strong = (kind for kind in map(unicodedata.bidirectional, letters) if kind in ("L", "R", "AL"))
     return "ltr" if next(strong, "L") == "L" else "rtl"
@@ -257,13 +266,11 @@ _NUMERIC = re.compile(r"[-–—]?|[-+−±]?[\d.,]+(e[-+]\d+)?( ?(%|m?s))?")
 
 
 def _column(values: Sequence[str | float | int], *, is_first: bool) -> _Column:
-    """A column is numeric when each of its cells is a number or, save in the first, reads as one: `1,024`, `99.2 %`, `–`."""
+    """A column is numeric when each cell is a number or, save in the first, reads as one: `1,024`, `99.2 %`, `–`."""
     decimals = _decimals([value for value in values if isinstance(value, float)])
     cells = [_cell(value, decimals) for value in values]
-    numeric = [
-        not isinstance(value, str | bool) or (not is_first and _NUMERIC.fullmatch(str(value))) for value in values
-    ]
-    return _Column(cells, numeric=bool(cells) and all(numeric))
+    reads = [not isinstance(v, str | bool) or (not is_first and _NUMERIC.fullmatch(str(v))) for v in values]
+    return _Column(cells, numeric=bool(cells) and all(reads))
 
 
 def _cell(value: str | float | int, decimals: int | None) -> str:
@@ -281,9 +288,7 @@ def _decimals(values: Sequence[float]) -> int | None:
     sizes = [abs(value) for value in values if np.isfinite(value) and value != 0]
     if sizes and (max(sizes) >= 1e7 or min(sizes) < 1e-4):
         return None
-    return next(
-        (places for places in range(4) if all(abs(round(size, places) - size) < 1e-4 * size for size in sizes)), 4
-    )
+    return next((n for n in range(4) if all(abs(round(size, n) - size) < 1e-4 * size for size in sizes)), 4)
 
 
 def _align(column: _Column) -> str:
@@ -302,14 +307,12 @@ def _picture(picture: Picture, prefix: str) -> str:
 
 def _thumbnail(thumbnail: Thumbnail) -> str:
     sub = f'<span class="sub" dir="auto">{_inline(thumbnail.sub)}</span>' if thumbnail.sub else ""
-    return (
-        f"<li><figure>{_thumbnail_image(thumbnail)}"
-        f'<figcaption><span dir="auto">{_inline(thumbnail.caption)}</span>{sub}</figcaption></figure></li>'
-    )
+    caption = f'<figcaption><span dir="auto">{_inline(thumbnail.caption)}</span>{sub}</figcaption>'
+    return f"<li><figure>{_thumbnail_image(thumbnail)}{caption}</figure></li>"
 
 
 def _thumbnail_image(thumbnail: Thumbnail) -> str:
-    """Small images keep every pixel, and show it (PNG); photographs are shrunk to what the page shows of them (JPEG)."""
+    """Small images keep every pixel, and show it (PNG); photographs are shrunk to the size on the page (JPEG)."""
     from PIL import Image
 
     image, encoded, alt = Image.fromarray(thumbnail.image), io.BytesIO(), escape(thumbnail.caption)

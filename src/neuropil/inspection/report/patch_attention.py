@@ -8,7 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from neuropil.data.examples.dataset import Examples
-from neuropil.inspection.pictures.attention import patch_attention, patch_averages, patch_looks
+from neuropil.inspection.pictures.attention import patch_attention
+from neuropil.inspection.pictures.images import patch_overlays, received_attention
 from neuropil.inspection.recording import record
 from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Picture, Section, Table, Text
@@ -56,7 +57,7 @@ def weights_section(model: PatchAttention, test: Examples) -> Section:
                 patch_attention(images, weights, grid, titles), alt="pictures in patches and their matrices of weights"
             ),
             Text(again),
-            Picture.of(patch_looks(images[0], matrices[0], grid), alt=f"where each patch of a {titles[0]} looks"),
+            Picture.of(patch_overlays(images[0], matrices[0], grid), alt=f"where each patch of a {titles[0]} looks"),
         ],
     )
 
@@ -70,7 +71,7 @@ def entropy_section(model: PatchAttention, test: Examples) -> Section:
     received = reduce(matrices, "example query key -> example key", "mean")
     classes = some.targets.unique()[:MOST_CLASSES]
     means = torch.stack([some.inputs[some.targets == target].float().mean(0) for target in classes]).movedim(1, -1)
-    figure = patch_averages(
+    figure = received_attention(
         means.squeeze(-1) if means.shape[-1] == 1 else means / 255,
         torch.stack([received[some.targets == target].mean(0) for target in classes]),
         model.config.grid,

@@ -15,7 +15,7 @@ def figure_svg(figure: "matplotlib.figure.Figure") -> str:
 
     drawn = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "neuropil"}), warnings.catch_warnings():
-        # The browser draws the letters, with fonts for every script; matplotlib only measures them with the one that it brings.
+        # The browser draws the letters, with fonts for every script; matplotlib only measures them with its own.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
@@ -23,7 +23,7 @@ def figure_svg(figure: "matplotlib.figure.Figure") -> str:
 
 
 def with_own_ids(svg: str, prefix: str) -> str:
-    """The same drawing with `prefix` before every id and every reference to one, so that drawings in one page do not clash."""
+    """The same drawing with `prefix` before every id and reference, so that drawings in one page do not clash."""
     return re.sub(r"<[^>]*>", lambda tag: re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", tag[0]), svg)
 
 
@@ -33,7 +33,7 @@ def _tidy(document: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # Its one rule, *{stroke-linejoin: round}, would hold for the whole page; page.css gives it to drawings alone.
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
-    # On a phone the letters would be too small at the width of the screen: page.css lets a picture scroll in its card, if it is wide.
+    # On a phone the letters would be too small at the width of the screen: page.css lets a wide picture scroll.
     svg = re.sub(r'<svg ([^>]*)width="([^"]*)"', r'<svg style="--natural: \2" \1width="\2"', svg, count=1)
     svg = re.sub(r" ?font-family: [^;\"]*;", "", svg)
     svg = re.sub(r' transform="rotate\(-?0 [^"]*"', "", svg)

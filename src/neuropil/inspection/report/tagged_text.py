@@ -8,22 +8,15 @@ from itertools import groupby
 from neuropil.errors import InputError
 
 COLOURS = (
-    "22,103,183",
-    "216,87,10",
-    "31,158,138",
-    "122,42,120",
-    "190,150,0",
-    "221,102,184",
-    "70,120,40",
-    "180,30,40",
+    "22,103,183", "216,87,10", "31,158,138", "122,42,120", "190,150,0", "221,102,184", "70,120,40", "180,30,40",
     "90,100,120",
-)
+)  # fmt: skip
 WRONG = "text-decoration:underline wavy #b3261e;text-decoration-skip-ink:none;"
 
 
 @dataclass(frozen=True)
-class TaggedText:
-    """What a model says of each token, and, where it is known, what is right."""
+class TaggedTokens:
+    """The predicted tag of each token, and, where it is known, the true one."""
 
     tokens: Sequence[str]
     tags: Sequence[str]
@@ -32,24 +25,24 @@ class TaggedText:
     def __post_init__(self) -> None:
         for what in (self.tags, self.truth):
             if what is not None and len(what) != len(self.tokens):
-                raise InputError(
-                    "a tagged text needs one tag for each token", got=f"{len(what)} tags for {len(self.tokens)} tokens"
-                )
+                got = f"{len(what)} tags for {len(self.tokens)} tokens"
+                raise InputError("a tagged text needs one tag for each token", got=got)
 
 
 def tagged_texts(
-    texts: Sequence[TaggedText], tags: Sequence[str], *, plain: str | None = None, between: str = " "
+    texts: Sequence[TaggedTokens], tags: Sequence[str], *, plain: str | None = None, between: str = " "
 ) -> str:
-    """A paragraph for each text, below what the colours mean. Tokens with the tag `plain` have no colour; wrong ones are underlined, and
-    pointing at one tells what is right. `between` stands between tokens: nothing, where they are letters."""
+    """A paragraph for each text, below a legend. Tokens with the tag `plain` have no colour; wrong ones are underlined,
+    with the right tag as their tooltip. `between` stands between tokens: nothing, where they are letters."""
     coloured = [tag for tag in tags if tag != plain]
     colour_of = {tag: COLOURS[place % len(COLOURS)] for place, tag in enumerate(coloured)}
     legend = " ".join(f'<span style="{_background(colour_of[tag])}">{escape(tag)}</span>' for tag in coloured)
     body = "\n".join(f'<p dir="auto" style="margin:.35rem 0">{_spans(text, colour_of, between)}</p>' for text in texts)
-    return f'<div style="line-height:1.9"><p dir="auto" style="margin:0 0 .6rem;font-size:.875rem">{legend}</p>\n{body}</div>'
+    legend = f'<p dir="auto" style="margin:0 0 .6rem;font-size:.875rem">{legend}</p>'
+    return f'<div style="line-height:1.9">{legend}\n{body}</div>'
 
 
-def _spans(text: TaggedText, colour_of: Mapping[str, str], between: str) -> str:
+def _spans(text: TaggedTokens, colour_of: Mapping[str, str], between: str) -> str:
     """Neighbours with the same tag are one span, so that letters of one word stay joined."""
     truth = text.tags if text.truth is None else text.truth
     rows = zip(text.tokens, text.tags, truth, strict=True)

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 
 from neuropil.data.examples.dataset import Examples
-from neuropil.inspection.pictures.rollout import head_looks, rollouts
+from neuropil.inspection.pictures.images import head_overlays, rollout_overlays
 from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Picture, Section, Text
-from neuropil.inspection.rollout import PatchLooks, patch_looks
+from neuropil.inspection.rollout import PatchMaps, patch_maps
 from neuropil.models.vit import ViT
 
 SHOWN = 15
@@ -18,8 +18,8 @@ def rollout_section(model: ViT, test: Examples) -> Section:
     looks = looks_of(model, shown.inputs)
     images = [pixels(shown.inputs[index]) for index in range(len(shown))]
     titles = [shown.schema.classes[int(target)] for target in shown.targets]
-    rolled = rollouts(images, looks.rollout, titles)
-    first = head_looks(images[0], {name: weights[0] for name, weights in looks.heads.items()})
+    rolled = rollout_overlays(images, looks.rollout, titles)
+    first = head_overlays(images[0], {name: weights[0] for name, weights in looks.heads.items()})
     rows, columns = looks.rollout.shape[1:]
     side = model.config.patch
     words = (
@@ -42,10 +42,10 @@ def rollout_section(model: ViT, test: Examples) -> Section:
     )
 
 
-def looks_of(model: ViT, pictures: Tensor) -> PatchLooks:
+def looks_of(model: ViT, pictures: Tensor) -> PatchMaps:
     was_training = model.training
     model.eval()
-    looks = patch_looks(model, pictures.to(next(model.parameters()).device))
+    looks = patch_maps(model, pictures.to(next(model.parameters()).device))
     model.train(was_training)
     return looks
 

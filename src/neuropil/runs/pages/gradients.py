@@ -6,9 +6,9 @@ from typing import Any
 
 from neuropil import recipes
 from neuropil.errors import InputError, RunError
-from neuropil.inspection import pictures
 from neuropil.inspection.execution import explain
 from neuropil.inspection.gradients import diagnose, profile_gradients
+from neuropil.inspection.pictures.gradients import gradient_flow
 from neuropil.inspection.report.page import Picture, Report, Section, Table, Text, write_report
 from neuropil.runs.run import Run
 from neuropil.tasks.experiment import TrainableExperiment
@@ -29,7 +29,7 @@ def write_gradients(run: Run) -> tuple[Path, list[str]]:
     sentences = diagnose(profile)
     rows = [[layer.name, layer.parameter_norm, layer.gradient_norm] for layer in profile.layers]
     figure = Picture.of(
-        pictures.gradient_flow({run.name: profile}), alt="gradient norm of each layer, from the input to the output"
+        gradient_flow({run.name: profile}), alt="gradient norm of each layer, from the input to the output"
     )
     page = Report(
         f"neuropil · gradients of {run.folder.name}",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from neuropil.data.augmentation import Augment
 from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.tokenizers.learned import Tokenizer
-from neuropil.inspection.pictures.captions import caption_looks
+from neuropil.inspection.pictures.images import caption_overlays
 from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Text, Thumbnail
 from neuropil.tasks import report
@@ -45,7 +45,7 @@ def attention_section(test: CaptionedPictures, predictions: Sequence[str], write
     if not chosen:
         return Section("Attention", [Text("No caption has a word.")])
     looks = writer.attention(test.pictures[chosen], [predictions[index] for index in chosen])
-    figure = caption_looks(
+    figure = caption_overlays(
         [pixels(test.pictures[index]) for index in chosen],
         [weights[:MOST_DRAWN] for _, weights in looks],
         [tokens[:MOST_DRAWN] for tokens, _ in looks],

@@ -8,7 +8,9 @@ from torch import Tensor, nn
 
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.dataset import Examples, Schema
-from neuropil.inspection import mistakes, pictures
+from neuropil.inspection import mistakes
+from neuropil.inspection.pictures.predictions import predicted_against_actual
+from neuropil.inspection.pictures.weights import weight_grid
 from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.tasks import report
@@ -22,7 +24,7 @@ MOST_FEATURES = 40
 def mistakes_section(test: Examples, scores: Float[Tensor, "example output"]) -> Section:
     classes = test.schema.classes
     if not classes:
-        figure = pictures.predicted_against_actual(scores[:, 0].numpy(), test.targets[:, 0].numpy())
+        figure = predicted_against_actual(scores[:, 0].numpy(), test.targets[:, 0].numpy())
         alt = "predicted against actual values of the test part, and the residuals"
         return Section("Errors", [Picture.of(figure, alt=alt)])
     blocks = confusion_blocks(mistakes.confusion_counts(scores.argmax(-1), test.targets, len(classes)), classes)
@@ -52,7 +54,7 @@ def inside_section(model: nn.Module, schema: Schema) -> Section:
         strength = zip(_feature_names(schema), weight.abs().mean(0).tolist(), strict=True)
         rows = sorted(([name, value] for name, value in strength), key=lambda row: -float(row[1]))
         return Section("First weights", [Table(["feature", "mean |weight| in the first layer"], rows[:MOST_FEATURES])])
-    figure = Picture.of(pictures.weight_grid(images[:48].numpy()), alt=what)
+    figure = Picture.of(weight_grid(images[:48].numpy()), alt=what)
     return Section("First weights", [Text(f"Each square is {what}: blue is negative, red positive."), figure])
 
 

@@ -8,7 +8,7 @@ from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.data.tokenizers.published import AnyTokenizer, PublishedTokenizer
 from neuropil.inspection.gates import ties
 from neuropil.inspection.report.coloured_text import coloured_text
-from neuropil.inspection.report.gates import Readable, Watched, gate_picture, tie_blocks, watch
+from neuropil.inspection.report.gates import CellActivity, Readable, gate_picture, tie_blocks, watch
 from neuropil.inspection.report.page import Block, Code, Html, Section, Text
 from neuropil.inspection.text_properties import properties_of
 from neuropil.tasks import report
@@ -50,7 +50,9 @@ def gates_section(readable: Readable, text: str) -> Section:
     """Of a recurrent model's last layer."""
     last = watch(readable, text)[-1]
     tied = ties(last.gates, properties_of(last.tokens))
-    beginning = Watched(last.name, last.tokens[:COLOURED], {gate: each[:COLOURED] for gate, each in last.gates.items()})
+    beginning = CellActivity(
+        last.name, last.tokens[:COLOURED], {gate: each[:COLOURED] for gate, each in last.gates.items()}
+    )
     blocks = [gate_picture(beginning, tied), *tie_blocks(beginning, tied, len(last.tokens))]
     return Section("Gates", [Text(f"The cell is `{last.name}`; `neuropil inspect RUN --gates` shows all."), *blocks])
 

@@ -8,11 +8,10 @@ from torch import Tensor
 from neuropil.data.augmentation import Augment
 from neuropil.data.captions.contrastive_batches import Matches
 from neuropil.data.captions.dataset import CaptionedPictures, CaptionSplits
-from neuropil.inspection.pictures.rollout import rollouts
-from neuropil.inspection.pictures.similarity import similarity_matrix
+from neuropil.inspection.pictures.images import rollout_overlays, similarity_matrix
 from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
-from neuropil.inspection.rollout import patch_looks
+from neuropil.inspection.rollout import patch_maps
 from neuropil.models.clip import CLIP, SHARPEST
 from neuropil.tasks import report
 from neuropil.tasks.report import spread
@@ -69,9 +68,9 @@ def retrieval_section(test: CaptionedPictures, matches: Matches, similarities: S
 
 def rollout_section(test: CaptionedPictures, model: CLIP) -> Section:
     shown = list(spread(range(len(test)), LOOKED_AT))
-    looks = patch_looks(model.eval(), test.pictures[shown].to(model.scale.device))
+    looks = patch_maps(model.eval(), test.pictures[shown].to(model.scale.device))
     images, titles = [pixels(test.pictures[index]) for index in shown], [test.captions[index][0] for index in shown]
-    figure = rollouts(images, looks.rollout, titles, columns=3)
+    figure = rollout_overlays(images, looks.rollout, titles, columns=3)
     words = "Attention roll-out: the brighter a patch, the more of it can have reached the embedding of the picture."
     return Section("Attention", [Text(words), Picture.of(figure, alt="pictures with their attention roll-out")])
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from neuropil.data.tagged_texts.dataset import TaggedTexts
 from neuropil.data.tokenizers.tags import TagVocabulary
 from neuropil.inspection.report.page import Block, Html, Section, Text
-from neuropil.inspection.report.tagged_text import TaggedText, tagged_texts
+from neuropil.inspection.report.tagged_text import TaggedTokens, tagged_texts
 from neuropil.tasks import report
 from neuropil.tasks.report import confusion_blocks, group_table, spread
 from neuropil.tasks.tagging.scores import count_tags
@@ -37,7 +37,7 @@ def texts_section(test: TaggedTexts, predictions: Tags, tags: Sequence[str]) -> 
 
 
 def coloured(test: TaggedTexts, predictions: Tags, tags: Sequence[str], chosen: Sequence[int]) -> Html:
-    texts = [TaggedText(test.tokens[index], predictions[index], test.tags[index]) for index in chosen]
+    texts = [TaggedTokens(test.tokens[index], predictions[index], test.tags[index]) for index in chosen]
     plain = next((tag for tag in PLAIN if tag in tags), None)
     return Html(tagged_texts(texts, tags, plain=plain, between="" if test.kind == "characters" else " "))
 

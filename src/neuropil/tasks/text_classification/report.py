@@ -7,8 +7,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from neuropil.data.labelled_texts.dataset import LabelledTexts
-from neuropil.inspection import mistakes, pictures
-from neuropil.inspection.pictures.texts import Development
+from neuropil.inspection import mistakes
+from neuropil.inspection.pictures.texts import Development, accuracy_by_length, class_by_word
 from neuropil.inspection.report.coloured_text import coloured_text
 from neuropil.inspection.report.page import Block, Html, Picture, Section, Table, Text
 from neuropil.protocols import UNKNOWN
@@ -35,7 +35,7 @@ def errors_section(
     """With a classifier that reads token by token, the surest mistakes are coloured by what each token did."""
     predicted, classes = scores.argmax(-1), test.classes
     blocks = confusion_blocks(mistakes.confusion_counts(predicted, test.targets, len(classes)), classes)
-    figure = pictures.accuracy_by_length(lengths, predicted == test.targets)
+    figure = accuracy_by_length(lengths, predicted == test.targets)
     caption = "Accuracy among test texts of like length, with 95 % intervals."
     blocks.append(Picture.of(figure, alt="accuracy against the length of a text", caption=caption))
     worst: list[int] = mistakes.worst_mistakes(scores, test.targets, WORST).tolist()
@@ -79,9 +79,7 @@ def reading_section(test: LabelledTexts, lengths: Int64[Tensor, " text"], classi
         tokens, probabilities = classifier.probabilities_by_token(test.texts[index])
         developments.append(Development(f"label: {label_of(test, index)}", tokens, probabilities))
     words = "Predicted probabilities of a test text after each of its tokens, as if the text ended there."
-    figure = Picture.of(
-        pictures.class_by_word(developments, test.classes), alt="probabilities of classes after each token"
-    )
+    figure = Picture.of(class_by_word(developments, test.classes), alt="probabilities of classes after each token")
     return Section("Token by token", [Text(words), figure])
 
 

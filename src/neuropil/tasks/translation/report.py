@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from neuropil.data.pairs.dataset import Pairs
-from neuropil.inspection import pictures
+from neuropil.inspection.pictures.texts import attention_matrix
 from neuropil.inspection.report.alignment import Alignment
 from neuropil.inspection.report.page import Block, Html, Picture, Section, Table, Text
 from neuropil.tasks import report
@@ -76,7 +76,7 @@ def attention_section(alignments: Sequence[Alignment]) -> Section:
     short = [each for each in alignments if max(torch.as_tensor(each.maps[-1].weights).shape) <= MOST_DRAWN]
     if short:
         last = short[-1].maps[-1]
-        figure = pictures.token_weights(torch.as_tensor(last.weights).mean(0), last.queries, last.keys)
+        figure = attention_matrix(torch.as_tensor(last.weights).mean(0), last.queries, last.keys)
         caption = f"{short[-1].title}: the mean over the heads of {last.name}."
         blocks.insert(
             0, Picture.of(figure, alt="attention of each output token over the source tokens", caption=caption)

@@ -1,10 +1,11 @@
-"""Short trainings inside a study."""
+"""Short trainings inside a study, and what a simulation writes."""
 
 import os
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -13,9 +14,22 @@ from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.parts.objectives import Classification
 from neuropil.protocols import Batch, Phase
-from neuropil.tasks.trial import alone, in_order, new_mlp, prepare_classes, prepare_parts, score, shuffled, train_trial
+from neuropil.tasks.study import (
+    alone,
+    compare,
+    in_order,
+    leading,
+    new_mlp,
+    prepare_classes,
+    prepare_parts,
+    score,
+    shuffled,
+    train_trial,
+    write_arrays,
+)
 from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig
+from neuropil.training.progress import Display
 
 CONFIG = TrainingConfig(epochs=2, batch_size=256, keep="last")
 
@@ -80,5 +94,28 @@ def test_a_study_of_accuracies_needs_classes(tmp_path: Path):
     with pytest.raises(InputError) as error:
         prepare_classes(DataConfig(data=table, target="b"), 0)
     assert str(error.value) == (
-        "this study needs data with classes, but got 40 rows of 1 features (numbers.csv): leave --data out to use the embedded digits."
+        "this study needs data with classes, but got 40 rows of 1 features (numbers.csv): "
+        "leave --data out to use the embedded digits."
     )
+
+
+def test_arrays_and_tensors_come_back_by_their_names(tmp_path: Path):
+    times = torch.rand(3, requires_grad=True)
+    write_arrays(tmp_path / "spikes.npz", times=times, neurons=np.arange(3))
+    with np.load(tmp_path / "spikes.npz", allow_pickle=False) as found:
+        assert found.files == ["times", "neurons"]
+        np.testing.assert_array_equal(found["times"], times.detach().numpy())
+    assert [path.name for path in tmp_path.iterdir()] == ["spikes.npz"]
+
+
+def test_variants_are_compared_in_their_order_and_results_led_by_those_named():
+    shown: list[tuple[float, str]] = []
+
+    class Screen(Display):
+        def update(self, share: float, figures: str) -> None:
+            shown.append((share, figures))
+
+    outcomes = compare({"a": 1, "b": 2}, lambda name, value: name * value, Screen("study", show=False), str.upper)
+    assert outcomes == {"a": "a", "b": "bb"}
+    assert shown == [(0.5, "a: A"), (1.0, "b: BB")]
+    assert list(leading({"a": 1, "b": 2, "c": 3}, "c", "b")) == ["c", "b", "a"]

@@ -1,0 +1,62 @@
+"""Gradient norms layer by layer and back through time."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from neuropil.errors import InputError
+from neuropil.inspection.gradients import GradientProfile, TimeProfile
+from neuropil.inspection.pictures import style
+from neuropil.inspection.pictures.style import MUTED, Axes, Figure, short
+
+
+@style.house_style
+def gradient_flow(profiles: Mapping[str, GradientProfile], *, bound: float | None = None) -> Figure:
+    """The gradient norm at each layer relative to the last layer's; `bound` draws bound^distance from the output."""
+    flows = {name: profile.flow() for name, profile in profiles.items()}
+    deepest = max((len(flow) for flow in flows.values()), default=0)
+    if deepest < 2:
+        raise InputError("a picture of gradient flow needs a network of at least two layers", got=f"{deepest}")
+    figure, axes = style.one_panel(3.3)
+    for index, (name, flow) in enumerate(flows.items()):
+        shares = np.array([norm for _, norm in flow]) / (flow[-1][1] or 1)
+        shares[shares == 0] = np.nan
+        layers = np.arange(len(flow)) + deepest - len(flow) + 1
+        axes.plot(layers, shares, marker="o", markersize=4, label=name, **style.line(index))
+    if bound is not None:
+        layers, limit = np.arange(1, deepest + 1), bound ** np.arange(deepest - 1, -1, -1)
+        axes.plot(layers, limit, color=MUTED, linewidth=1, linestyle=":", label=f"{bound:g} per layer")
+    low, high = axes.dataLim.intervaly
+    axes.set_ylim(min(low / 2, 0.1), max(high * 2, 10))  # at least two decades: what differs little should look so
+    style.make_logarithmic(axes)
+    _name_layers(axes, list(flows.values()), deepest)
+    axes.set_ylabel("gradient norm relative to the last layer")
+    axes.legend(loc="best")
+    return figure
+
+
+@style.house_style
+def gradient_through_time(profiles: Mapping[str, TimeProfile]) -> Figure:
+    """The gradient norm at the input of each earlier step, relative to the last step's."""
+    figure, axes = style.one_panel(3.0)
+    shares = {name: np.array(profile.norms) / (profile.norms[0] or 1) for name, profile in profiles.items()}
+    for index, (name, share) in enumerate(shares.items()):
+        axes.plot(np.where(share == 0, np.nan, share), label=name, **style.line(index))
+    if any(style.spans_decades(share) for share in shares.values()):
+        style.make_logarithmic(axes)
+    axes.set(xlabel="steps back in time", ylabel="gradient norm relative to the last step")
+    axes.invert_xaxis()
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")  # lines fan out over the whole panel
+    return figure
+
+
+def _name_layers(axes: Axes, flows: list[list[tuple[str, float]]], deepest: int) -> None:
+    """By name where all networks have the same layers and there is room, else by number."""
+    names = [[name for name, _ in flow] for flow in flows]
+    if all(layers == names[0] for layers in names) and deepest <= 24:
+        shown = [short(name, 22) for name in names[0]]
+        crowded = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if sum(map(len, shown)) > 70 else {}
+        axes.set_xticks(range(1, deepest + 1), shown, **crowded)
+    else:
+        style.show_whole_numbers(axes)
+        axes.set_xlabel("layer, from the input to the output")
