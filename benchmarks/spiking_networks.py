@@ -24,7 +24,14 @@ import numpy as np
 from benchmarks.timing import alternate, ratio
 from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balanced_network
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking.network import Connection, Current, Group, Network, Poisson, Simulator
+from neuropil.models.spiking.network import (
+    CurrentInput,
+    NeuronGroup,
+    PoissonInput,
+    Projection,
+    SpikingNetwork,
+    SpikingSimulator,
+)
 
 NEURONS, DENSE_STEPS, ROUNDS = 1_000, 20_000, 5
 BALANCED_ROUNDS = 3
@@ -118,8 +125,8 @@ class Brian:
 
 
 class Ours:
-    def __init__(self, network: Network, dt: float, **options: int):
-        self.simulator, self.spikes = Simulator(network, dt=dt, **options), 0
+    def __init__(self, network: SpikingNetwork, dt: float, **options: int):
+        self.simulator, self.spikes = SpikingSimulator(network, dt=dt, **options), 0
         self.run(10)
 
     def run(self, steps: int) -> None:
@@ -143,8 +150,10 @@ def print_dense(python: str | None, neurons: int, steps: int, rounds: int) -> No
     random = np.random.default_rng(0)
     weights = random.normal(0, 0.02, (neurons, neurons)).astype(np.float32)
     inputs, start = random.uniform(0.9, 1.3, neurons), random.uniform(0, 1, neurons)
-    network = Network(
-        [Group("all", neurons, LIFConfig(), start)], [Connection("all", "all", weights)], [Current("all", inputs)]
+    network = SpikingNetwork(
+        [NeuronGroup("all", neurons, LIFConfig(), start)],
+        [Projection("all", "all", weights)],
+        [CurrentInput("all", inputs)],
     )
     ours = Ours(network, 1.0)
     work: dict[str, Callable[[], object]] = {"neuropil": lambda: ours.run(steps)}
@@ -214,7 +223,7 @@ def print_balanced(python: str | None, config: BalancedNetworkConfig, steps: int
             print(f"Brian2 / {name}: {ratio(seconds['Brian2'], seconds[name])}")
 
 
-def pairs(simulator: Simulator) -> dict[str, np.ndarray]:
+def pairs(simulator: SpikingSimulator) -> dict[str, np.ndarray]:
     """[2, synapse] from the excitatory and from the inhibitory group: numbers of neurons among all."""
     network, found = simulator.network, {}
     first = dict(zip((group.name for group in network.groups), (0, network.groups[0].size), strict=True))
@@ -230,10 +239,10 @@ def print_growth(sizes: tuple[int, ...], steps: int) -> None:
     costs = []
     for size in sizes:
         config = LIFConfig()
-        network = Network(
-            [Group("all", size, config, (0.0, 1.0))],
-            [Connection("all", "all", -0.01, fan_in=FAN_IN, delay=1.5)],
-            [Poisson("all", 2_000.0, 0.03)],
+        network = SpikingNetwork(
+            [NeuronGroup("all", size, config, (0.0, 1.0))],
+            [Projection("all", "all", -0.01, fan_in=FAN_IN, delay=1.5)],
+            [PoissonInput("all", 2_000.0, 0.03)],
         )
         ours, number = Ours(network, 0.1, threads=1), max(1, steps * sizes[0] // size)
         taken = min(alternate({"ours": lambda ours=ours, number=number: ours.run(number)}, 3)["ours"])

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Self
 
+import jaxtyping
 from beartype import BeartypeConf, beartype
 
 # A whole number is a number: `float` accepts `int`, as every type checker reads it.
@@ -15,3 +16,14 @@ def checked(target: Callable[..., Any]) -> Callable[..., Any]:
     if Self in hints.values():
         target.__annotations__ = {name: hint for name, hint in hints.items() if hint is not Self}
     return beartype(conf=CONFIGURATION)(target)
+
+
+def leave_unannotated_functions_alone() -> None:
+    """jaxtyping's import hook would wrap every function. One without annotations has nothing to check, and Numba compiles functions, not
+    wrappers: compiled functions have none."""
+    wrap: Any = jaxtyping.jaxtyped
+
+    def wrap_annotated(**options: Any) -> Callable[..., Any]:
+        return lambda target: target if getattr(target, "__annotations__", None) == {} else wrap(target, **options)
+
+    jaxtyping.jaxtyped = wrap_annotated

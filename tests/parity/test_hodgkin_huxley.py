@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 
-from neuropil.models.hodgkin_huxley import HodgkinHuxley, HodgkinHuxleyConfig, Method, Recording
+from neuropil.models.hodgkin_huxley import HodgkinHuxley, HodgkinHuxleyConfig, HodgkinHuxleyRecording, Method
 
 START = -65.0
 MODEL = HodgkinHuxley(HodgkinHuxleyConfig())
@@ -23,7 +23,7 @@ def reference() -> dict[str, Any]:
 
 
 @cache
-def ours(method: Method) -> Recording:
+def ours(method: Method) -> HodgkinHuxleyRecording:
     """With the currents of the reference, which change every millisecond."""
     brian = reference()
     dt, duration = float(brian["dt"]), float(brian["duration"])

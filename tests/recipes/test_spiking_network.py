@@ -9,9 +9,17 @@ import torch
 from neuropil.data.networks.files import parse_network
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Picture, Table
-from neuropil.inspection.report.spiking import at_random, firing, trains_of
+from neuropil.inspection.spike_statistics import at_random, firing, trains_of
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking.network import STDP, Connection, Current, Group, Poisson, Probe, Source
+from neuropil.models.spiking.network import (
+    STDP,
+    CurrentInput,
+    NeuronGroup,
+    PoissonInput,
+    Probe,
+    Projection,
+    SpikeSource,
+)
 from neuropil.recipes.spiking_network import EMBEDDED, SpikingNetworkOptions, build, network_of
 from neuropil.tasks.study import Study
 
@@ -93,9 +101,9 @@ def test_a_file_becomes_the_network_that_it_describes():
     group = "cells"
     """
     network = network_of(parse_network(text, "x.toml"))
-    assert list(network.groups) == [Group("cells", 4, LIFConfig(tau_m=15), (0, 1)), Source("input", 2, 9)]
-    assert list(network.connections) == [Connection("input", "cells", 0.5, fan_in=2, tau=5.0, stdp=STDP(high=2.0))]
-    assert list(network.inputs) == [Poisson("cells", 10, 0.1), Current("cells", 2.0)]
+    assert list(network.groups) == [NeuronGroup("cells", 4, LIFConfig(tau_m=15), (0, 1)), SpikeSource("input", 2, 9)]
+    assert list(network.connections) == [Projection("input", "cells", 0.5, fan_in=2, tau=5.0, stdp=STDP(high=2.0))]
+    assert list(network.inputs) == [PoissonInput("cells", 10, 0.1), CurrentInput("cells", 2.0)]
     assert list(network.probes) == [Probe("cells", (0,))]
 
 
@@ -123,9 +131,11 @@ def test_steps_that_are_too_long_and_files_that_are_wrong_are_refused_before_any
 
 
 def test_a_random_twin_fires_as_often_and_keeps_its_neurons():
-    from neuropil.models.spiking.network import Network, simulate
+    from neuropil.models.spiking.network import SpikingNetwork, simulate
 
-    network = Network([Group("a", 5), Group("b", 3)], inputs=[Current("a", 1.5), Current("b", 2.0)])
+    network = SpikingNetwork(
+        [NeuronGroup("a", 5), NeuronGroup("b", 3)], inputs=[CurrentInput("a", 1.5), CurrentInput("b", 2.0)]
+    )
     recording = simulate(network, 300.0)
     trains = trains_of(recording, "a", "b")
     twin = at_random(trains, seed=0)

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking.network import Connection, Group, Network, Poisson
+from neuropil.models.spiking.network import NeuronGroup, PoissonInput, Projection, SpikingNetwork
 
 NEURON = LIFConfig(tau_m=20.0, tau_ref=2.0, rest=0.0, threshold=20.0, reset=10.0)
 STRENGTH = 100.0
@@ -67,19 +67,22 @@ class BalancedNetworkConfig(Config):
         return 1000 * self.external * NEURON.threshold / (self.jump * NEURON.tau_m)
 
 
-def balanced_network(config: BalancedNetworkConfig) -> Network:
+def balanced_network(config: BalancedNetworkConfig) -> SpikingNetwork:
     from_excitatory, from_inhibitory = config.fan_in
-    groups = [Group("excitatory", config.num_excitatory, NEURON), Group("inhibitory", config.num_inhibitory, NEURON)]
+    groups = [
+        NeuronGroup("excitatory", config.num_excitatory, NEURON),
+        NeuronGroup("inhibitory", config.num_inhibitory, NEURON),
+    ]
     connections = [
-        Connection(source, group.name, weight, fan_in=fan_in, delay=config.delay)
+        Projection(source, group.name, weight, fan_in=fan_in, delay=config.delay)
         for source, weight, fan_in in (
             ("excitatory", config.jump, from_excitatory),
             ("inhibitory", -config.g * config.jump, from_inhibitory),
         )
         for group in groups
     ]
-    return Network(
-        groups, connections, inputs=[Poisson(group.name, config.external_rate, config.jump) for group in groups]
+    return SpikingNetwork(
+        groups, connections, inputs=[PoissonInput(group.name, config.external_rate, config.jump) for group in groups]
     )
 
 

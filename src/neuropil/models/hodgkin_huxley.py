@@ -30,14 +30,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numba.extending import overload, register_jitable
 from torch import Tensor, nn
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.parts.compilation import compiled
-from neuropil.parts.exponential import bernoulli, both, exp
 from neuropil.parts.parameters import ParameterRow
-from neuropil.parts.spike_trains import interval_rates
+from neuropil.parts.synapses import interval_rates
 
 Method = Literal["staggered", "exponential_euler", "rk4"]
 Time: TypeAlias = float | Float[Tensor, " neuron"]
@@ -80,11 +80,64 @@ class Membrane(NamedTuple):
     speed: float
 
 
-class State(NamedTuple):
+class MembraneState(NamedTuple):
     v: Any
     n: Any
     m: Any
     h: Any
+
+
+# --- exp x and B(x) = x / (eˣ − 1), of tensors and of numbers in compiled loops -------------------------------------------
+
+NEAR_ZERO = 1e-3
+"""Where B(x) is computed by its series, because eˣ − 1 has too few digits left."""
+LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
+ROUNDER = 1.5 * 2.0**52
+"""So large that what is added to it is rounded to a whole number, which then stands in its lowest bits."""
+F3, F4, F5, F6, F7, F8, F9, F10, F11, F12 = (1 / math.factorial(k) for k in range(3, 13))
+COMPILED: Any = {"error_model": "numpy", "forceinline": True, "fastmath": {"contract", "arcp"}}
+"""All in one piece, or a loop around it would take one number at a time; a product and a sum may be rounded once, and a division by a
+constant may be a product."""
+both: Any = register_jitable(**COMPILED)
+"""A function that Python calls with tensors and compiled code with numbers."""
+
+
+def exp(x):
+    return torch.exp(x)
+
+
+def bernoulli(x):
+    near = x.abs() < NEAR_ZERO
+    apart = torch.where(near, 1.0, x)  # what is not chosen must be finite, or its gradient would be no number
+    return torch.where(near, 1 - x / 2 + x * x / 12, apart / torch.expm1(apart))
+
+
+@overload(exp, jit_options=COMPILED)
+def exp_of_number(x):
+    """By arithmetic alone, of which a processor takes as many numbers at once as its registers hold; the exponential function of the C
+    library takes one."""
+
+    def compute(x):
+        x = min(max(x, -700.0), 700.0)  # beyond, it would be nothing or infinite
+        # eˣ = 2ᵏ eʳ with |r| ≤ ½ ln 2, and eʳ by its series to r¹²
+        shifted = x * LOG2_E + ROUNDER
+        k = shifted - ROUNDER
+        r = x - k * LN2_HIGH - k * LN2_LOW
+        r2 = r * r
+        r4 = r2 * r2
+        first = 1 + r + r2 * (0.5 + r * F3)
+        second = F4 + r * F5 + r2 * (F6 + r * F7)
+        third = F8 + r * F9 + r2 * (F10 + r * F11) + r4 * F12
+        series = first + r4 * (second + r4 * third)
+        # k is added to the exponent
+        return np.int64(np.float64(series).view(np.int64) + (np.float64(shifted).view(np.int64) << 52)).view(np.float64)
+
+    return compute
+
+
+@overload(bernoulli, jit_options=COMPILED)
+def bernoulli_of_number(x):
+    return lambda x: 1 - x / 2 + x * x / 12 if abs(x) < NEAR_ZERO else x / (exp(x) - 1)
 
 
 # --- the equations, for PyTorch and for Numba ------------------------------------------------------------------------------------------
@@ -121,7 +174,7 @@ def derivative(state, current, membrane):
     """dV/dt in mV/ms and that of the gates in 1/ms."""
     drive, conductance = pull(state, current, membrane)
     (alpha_n, beta_n), (alpha_m, beta_m), (alpha_h, beta_h) = rates(state.v, membrane.speed)
-    return State(
+    return MembraneState(
         (drive - conductance * state.v) / membrane.capacitance,
         alpha_n * (1 - state.n) - beta_n * state.n,
         alpha_m * (1 - state.m) - beta_m * state.m,
@@ -147,25 +200,25 @@ def relax_gates(state, dt, speed):
     (alpha_n, beta_n), (alpha_m, beta_m), (alpha_h, beta_h) = rates(state.v, speed)
     n = relax(state.n, alpha_n, alpha_n + beta_n, dt)
     m = relax(state.m, alpha_m, alpha_m + beta_m, dt)
-    return State(state.v, n, m, relax(state.h, alpha_h, alpha_h + beta_h, dt))
+    return MembraneState(state.v, n, m, relax(state.h, alpha_h, alpha_h + beta_h, dt))
 
 
 @both
 def exponential_euler(state, current, dt, membrane):
     later = relax_gates(state, dt, membrane.speed)
-    return State(relax_voltage(state, current, dt, membrane), later.n, later.m, later.h)
+    return MembraneState(relax_voltage(state, current, dt, membrane), later.n, later.m, later.h)
 
 
 @both
 def staggered(state, current, dt, membrane):
     """Gates are half a step behind the voltage, before and after. At rest, where all begins, that makes no difference."""
     later = relax_gates(state, dt, membrane.speed)
-    return State(relax_voltage(later, current, dt, membrane), later.n, later.m, later.h)
+    return MembraneState(relax_voltage(later, current, dt, membrane), later.n, later.m, later.h)
 
 
 @both
 def moved(state, slope, dt):
-    return State(state.v + dt * slope.v, state.n + dt * slope.n, state.m + dt * slope.m, state.h + dt * slope.h)
+    return MembraneState(state.v + dt * slope.v, state.n + dt * slope.n, state.m + dt * slope.m, state.h + dt * slope.h)
 
 
 @both
@@ -182,22 +235,15 @@ def rk4(state, current, dt, membrane):
 def march(take_step, state, currents, first, last, num_steps, dt, membrane, fires_at, watched, traces):
     """Neurons from `first` to before `last` through all steps: times and neurons of their spikes. `state` becomes what it is at the end."""
     size, changing = last - first, currents.shape[0] > 1
-    v, n, m, h = (
-        state[0, first:last].copy(),
-        state[1, first:last].copy(),
-        state[2, first:last].copy(),
-        state[3, first:last].copy(),
-    )
-    before, times, neurons = (
-        np.empty(size),
-        [0.0 for _ in range(0)],
-        [0 for _ in range(0)],
-    )  # Numba sees of what kind they will be
+    own = state[:, first:last].copy()
+    v, n, m, h = own[0], own[1], own[2], own[3]
+    # Numba sees from an empty list what it will hold.
+    before, times, neurons = np.empty(size), [0.0 for _ in range(0)], [0 for _ in range(0)]
     for step in range(num_steps):
         current, crossed = currents[step if changing else 0, first:last], 0
         for i in range(size):
             before[i] = v[i]
-            v[i], n[i], m[i], h[i] = take_step(State(v[i], n[i], m[i], h[i]), current[i], dt, membrane)
+            v[i], n[i], m[i], h[i] = take_step(MembraneState(v[i], n[i], m[i], h[i]), current[i], dt, membrane)
         for i in range(size):
             crossed += (before[i] < fires_at) & (v[i] >= fires_at)
         for i in range(size if crossed else 0):
@@ -208,14 +254,9 @@ def march(take_step, state, currents, first, last, num_steps, dt, membrane, fire
         for place in range(len(watched)):
             i = watched[place] - first
             if 0 <= i < size:
-                traces[0, step, place], traces[1, step, place], traces[2, step, place], traces[3, step, place] = (
-                    v[i],
-                    n[i],
-                    m[i],
-                    h[i],
-                )
-    for i in range(size):
-        state[0, first + i], state[1, first + i], state[2, first + i], state[3, first + i] = v[i], n[i], m[i], h[i]
+                for k in range(4):
+                    traces[k, step, place] = own[k, i]
+    state[:, first:last] = own
     return np.array(times), np.array(neurons)
 
 
@@ -235,13 +276,17 @@ def march_rk4(*arguments):
     return march(rk4, *arguments)
 
 
-STEPS: dict[Method, Callable[..., State]] = {"staggered": staggered, "exponential_euler": exponential_euler, "rk4": rk4}
+STEPS: dict[Method, Callable[..., MembraneState]] = {
+    "staggered": staggered,
+    "exponential_euler": exponential_euler,
+    "rk4": rk4,
+}
 MARCHES = {"staggered": march_staggered, "exponential_euler": march_exponential_euler, "rk4": march_rk4}
 
 
-def steady_state(v: Float[Tensor, "*shape"], speed: float = 1.0) -> State:
+def steady_state(v: Float[Tensor, "*shape"], speed: float = 1.0) -> MembraneState:
     """The gates of a membrane that has long been at this voltage: a_∞ = α / (α + β)."""
-    return State(v, *(alpha / (alpha + beta) for alpha, beta in rates(v, speed)))
+    return MembraneState(v, *(alpha / (alpha + beta) for alpha, beta in rates(v, speed)))
 
 
 def time_constants(v: Float[Tensor, "*shape"], speed: float = 1.0) -> tuple[Float[Tensor, "*shape"], ...]:
@@ -253,7 +298,7 @@ def time_constants(v: Float[Tensor, "*shape"], speed: float = 1.0) -> tuple[Floa
 
 
 @dataclass(frozen=True)
-class Recording:
+class HodgkinHuxleyRecording:
     """`times` (ms) and `neurons` of all spikes, by time; of the neurons that were watched `voltages` (mV) and the gates `n`, `m` and `h`
     at the end of every step, staggered gates half a step before it."""
 
@@ -310,7 +355,7 @@ class HodgkinHuxley(nn.Module):
         method: Method = "staggered",
         start: float | None = None,
         watch: Int[Tensor, " watched"] | None = None,
-    ) -> Recording:
+    ) -> HodgkinHuxleyRecording:
         """Run for `duration` ms in steps of `dt` ms. The current (µA/cm²) of each neuron is constant, or given for every step. `start` is
         the voltage (mV) of a membrane that has long been there (at rest without it); `watch` are the neurons whose voltages and gates are
         wanted (none without it)."""
@@ -339,11 +384,11 @@ class HodgkinHuxley(nn.Module):
             )
         order = np.argsort(times, kind="stable")
         found = (torch.from_numpy(part) for part in (times[order], neurons[order], *traces))
-        return Recording(*found, num_neurons=size, duration=num_steps * dt)
+        return HodgkinHuxleyRecording(*found, num_neurons=size, duration=num_steps * dt)
 
-    def ionic_currents(self, recording: Recording) -> dict[str, Float[Tensor, "step watched"]]:
+    def ionic_currents(self, recording: HodgkinHuxleyRecording) -> dict[str, Float[Tensor, "step watched"]]:
         """What flows out through the membranes that were watched, in µA/cm², by the ion that carries it."""
-        state = State(recording.voltages, recording.n, recording.m, recording.h)
+        state = MembraneState(recording.voltages, recording.n, recording.m, recording.h)
         with torch.no_grad():
             each = zip(IONS, conductances(state, self.membrane()), self.reversal, strict=True)
             return {ion: conductance * (state.v - reversal) for ion, conductance, reversal in each}

@@ -28,7 +28,7 @@ from torch import Tensor
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.parts.compilation import compiled
-from neuropil.parts.spike_trains import interval_rates
+from neuropil.parts.synapses import interval_rates
 
 SpikeTimes = Literal["exact", "grid"]
 
@@ -126,7 +126,7 @@ def until_spike(v, wait, v_in, left, neuron):
 
 
 @dataclass(frozen=True)
-class Recording:
+class LIFRecording:
     """`times` (ms) and `neurons` of all spikes, by time; `voltages` at the end of every step, of the neurons that were watched."""
 
     times: Float[Tensor, " spike"]
@@ -162,7 +162,7 @@ class LIF:
         dt: float = 0.1,
         first: Float[Tensor, " neuron"] | None = None,
         watch: Int[Tensor, " watched"] | None = None,
-    ) -> Recording:
+    ) -> LIFRecording:
         """Run for `duration` ms in steps of `dt` ms. The input of each neuron is constant, or given for every step. `first` are the
         voltages to begin with (at rest without them); `watch` are the neurons whose voltages are wanted (none without it)."""
         num_steps = self.num_steps(duration, dt)
@@ -177,7 +177,7 @@ class LIF:
         times, neurons = run_all(inputs.contiguous().numpy(), start.numpy(), num_steps, row_of, traces, exact, neuron)
         order = np.argsort(times, kind="stable")
         found = (torch.from_numpy(part).to(v_in.device) for part in (times[order], neurons[order], traces.T))
-        return Recording(*found, num_neurons=inputs.shape[1], duration=num_steps * dt)
+        return LIFRecording(*found, num_neurons=inputs.shape[1], duration=num_steps * dt)
 
     def num_steps(self, duration: float, dt: float) -> int:
         if not 0 < dt <= self.largest_dt():

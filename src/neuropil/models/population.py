@@ -116,8 +116,8 @@ class Population:
         """α e / r: how much of each dimension reaches each neuron."""
         return np.ascontiguousarray((self.gains[:, None] * self.encoders / self.radius).T)
 
-    def __getitem__(self, index: int | slice | list[int]) -> "Part":
-        return Part(self, select(index, self.dimensions))
+    def __getitem__(self, index: int | slice | list[int]) -> "SignalSlice":
+        return SignalSlice(self, select(index, self.dimensions))
 
     def _column(self, x: Array) -> Float[Array, "point dimension"]:
         """As it is, or as one column of values."""
@@ -130,7 +130,7 @@ class Population:
         return column
 
 
-class Part(NamedTuple):
+class SignalSlice(NamedTuple):
     """Some dimensions of a population or an input: `a[0]`, `a[1:]`, `a[[0, 2]]`."""
 
     whole: Any

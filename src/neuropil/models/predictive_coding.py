@@ -28,13 +28,24 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.models.predictive_coding_connection import SLOPES, Connection, Line, SlopedName
 from neuropil.parts.activations import ACTIVATIONS
 from neuropil.parts.objectives import Classification, Regression
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch, Phase
 
+SlopedName = Literal["tanh", "logistic", "relu", "softplus", "arctan", "gelu", "identity"]
+
+SLOPES: dict[SlopedName, Any] = {
+    "tanh": lambda x, a: torch.addcmul(a.new_ones(1), a, a, value=-1),
+    "logistic": lambda x, a: torch.addcmul(a, a, a, value=-1),
+    "relu": lambda x, a: a.sign(),
+    "softplus": lambda x, a: torch.sigmoid(x),
+    "arctan": lambda x, a: 1 / (1 + x * x),
+    "gelu": lambda x, a: 0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * torch.exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
+    "identity": lambda x, a: torch.ones_like(x),
+}
+"""σ'(x), from x and a = σ(x), whichever is cheaper."""
 States: TypeAlias = list[Tensor]
 """x⁰ … x^L, each [batch unit]."""
 Free: TypeAlias = Sequence[bool | Tensor]
@@ -84,6 +95,60 @@ class PredictiveCodingConfig(Config):
         return self.nu_target if target == len(self.sizes) - 1 else self.nu_up
 
 
+class PredictiveConnection(nn.Module):
+    """One layer's prediction of its neighbour, and the way back for the error of it."""
+
+    feedback: nn.Parameter | None
+
+    def __init__(self, source: int, target: int, sizes: tuple[int, int], *, nu: float, variance: float, separate: bool):
+        """From layer to layer, with so many units in each; at first n Var M is `variance`."""
+        super().__init__()
+        self.source, self.target, self.nu = source, target, nu
+        n, m = sizes
+        scale = math.sqrt(variance / n)
+        self.weight = nn.Parameter(scale * torch.randn(n, m))
+        self.bias = nn.Parameter(torch.zeros(m))
+        self.feedback = nn.Parameter(scale * torch.randn(m, n)) if separate else None
+
+    def forward(self, a: Float[Tensor, "batch source"]) -> Float[Tensor, "batch target"]:
+        # μ = σ(x) M + β
+        return torch.addmm(self.bias, a, self.weight)
+
+    @property
+    def back(self) -> Float[Tensor, "target source"]:
+        return self.weight.mT if self.feedback is None else self.feedback
+
+    def rules(self, a: Float[Tensor, "batch source"], error: Float[Tensor, "batch target"]) -> dict[str, Tensor]:
+        """What `weight`, `bias` and `feedback` descend along, as means over the batch."""
+        pull = error / (self.nu * len(a))
+        # dM = σ(x)ᵀ ε / ν,   dβ = ε / ν,   dW = (ε / ν)ᵀ σ(x); an optimiser steps against what it is given
+        found = {"weight": -(a.mT @ pull), "bias": -pull.sum(0)}
+        return found if self.feedback is None else found | {"feedback": -(pull.mT @ a)}
+
+    def row(self, name: str) -> ParameterRow:
+        n, m = self.weight.shape
+        return ParameterRow(name, "n*m + m" if self.feedback is None else "2*n*m + m", {"n": n, "m": m})
+
+
+class SettlingConnection:
+    """A connection while states settle: its error over ν, in memory of its own."""
+
+    def __init__(self, c: PredictiveConnection, predicted: Tensor, mean: Tensor | None):
+        """`predicted` is the state of the neighbour; `mean` is the prediction where it does not change."""
+        self.source, self.target, self.mean, self.precision = c.source, c.target, mean, c.nu**-2
+        self.weight, self.bias, self.back = c.weight.detach(), c.bias.detach(), c.back.detach()
+        self.pull = torch.empty_like(predicted)
+
+    def look(self, x: Tensor, a: Tensor) -> None:
+        # ε / ν = (x' − μ) / ν²
+        if self.mean is None:
+            torch.sub(x, self.bias, out=self.pull).addmm_(a, self.weight, beta=self.precision, alpha=-self.precision)
+        elif self.precision == 1:
+            torch.sub(x, self.mean, out=self.pull)
+        else:
+            torch.sub(x, self.mean, out=self.pull).mul_(self.precision)
+
+
 class PredictiveCoding(nn.Module):
     def __init__(self, config: PredictiveCodingConfig):
         super().__init__()
@@ -97,11 +162,11 @@ class PredictiveCoding(nn.Module):
         self.up = nn.ModuleList(self._connection(i, j) for i, j in rising)
         self.down = nn.ModuleList(self._connection(j, i) for i, j in reversed(falling))
 
-    def _connection(self, source: int, target: int) -> Connection:
+    def _connection(self, source: int, target: int) -> PredictiveConnection:
         config = self.config
         # Var M = 1/n keeps the variance from layer to layer; 2/n where a rectifier halves it.
         halved = config.activation in RECTIFIERS and 0 < source < self.top
-        return Connection(
+        return PredictiveConnection(
             source,
             target,
             (config.sizes[source], config.sizes[target]),
@@ -113,13 +178,13 @@ class PredictiveCoding(nn.Module):
     # --- states --------------------------------------------------------------------------------------------------------------
 
     @property
-    def connections(self) -> list[Connection]:
-        return cast(list[Connection], [*self.up, *self.down])
+    def connections(self) -> list[PredictiveConnection]:
+        return cast(list[PredictiveConnection], [*self.up, *self.down])
 
     @property
-    def expecting(self) -> list[Connection]:
+    def expecting(self) -> list[PredictiveConnection]:
         """Predictions from above, or all where there are none."""
-        return cast(list[Connection], list(self.down)) or self.connections
+        return cast(list[PredictiveConnection], list(self.down)) or self.connections
 
     def read(self, layer: int, x: Float[Tensor, "batch unit"]) -> Float[Tensor, "batch unit"]:
         """What the neighbours of a layer see of it."""
@@ -154,7 +219,7 @@ class PredictiveCoding(nn.Module):
         share = 1 / self.config.outputs if layer == self.top and self.config.answers == "classes" else 0.0
         return self.standardize.mean.new_full((self.config.sizes[layer],), share)
 
-    def errors(self, states: States, connections: Sequence[Connection] | None = None) -> list[Tensor]:
+    def errors(self, states: States, connections: Sequence[PredictiveConnection] | None = None) -> list[Tensor]:
         """ε = (x' − μ) / ν of each connection, or of these."""
         connections = self.connections if connections is None else connections
         return [(states[c.target] - c(self.read(c.source, states[c.source]))) / c.nu for c in connections]
@@ -172,7 +237,7 @@ class PredictiveCoding(nn.Module):
         steps: int | None = None,
         *,
         rates: Sequence[float] | None = None,
-        connections: Sequence[Connection] | None = None,
+        connections: Sequence[PredictiveConnection] | None = None,
     ) -> States:
         """The states after so many steps down the energy of these connections, each layer at its rate; by default as in training."""
         # This is where the time goes: nothing is computed twice, and memory is taken once.
@@ -183,7 +248,7 @@ class PredictiveCoding(nn.Module):
         seen = [state if layer in moving else self.read(layer, state) for layer, state in enumerate(x)]
         # What is predicted from a layer that is held stays as it is: mostly from the input, the widest of all.
         lines = [
-            Line(c, x[c.target], None if c.source in moving else c(seen[c.source]))
+            SettlingConnection(c, x[c.target], None if c.source in moving else c(seen[c.source]))
             for c in connections
             if c.source in moving or c.target in moving
         ]
@@ -204,7 +269,14 @@ class PredictiveCoding(nn.Module):
         return x
 
     def _move(
-        self, layer: int, x: Tensor, a: Tensor, own: Sequence[Tensor], caused: Sequence[Line], echo: Tensor, rate: float
+        self,
+        layer: int,
+        x: Tensor,
+        a: Tensor,
+        own: Sequence[Tensor],
+        caused: Sequence[SettlingConnection],
+        echo: Tensor,
+        rate: float,
     ) -> None:
         """One layer takes its step, by its own errors, and by those that it causes at its neighbours as they come back to it."""
         for number, line in enumerate(caused):
@@ -224,7 +296,7 @@ class PredictiveCoding(nn.Module):
         steps: int | None = None,
         *,
         rates: Sequence[float] | None = None,
-        connections: Sequence[Connection] | None = None,
+        connections: Sequence[PredictiveConnection] | None = None,
     ) -> Iterator[States]:
         """The states after each step, for those who want to watch."""
         rates = self.rates(connections) if rates is None else rates
@@ -233,13 +305,13 @@ class PredictiveCoding(nn.Module):
             yield states
 
     def rates(
-        self, connections: Sequence[Connection] | None = None, norms: Sequence[float] | None = None
+        self, connections: Sequence[PredictiveConnection] | None = None, norms: Sequence[float] | None = None
     ) -> list[float]:
         """How far each layer moves in a step: as far as it is told to, or as far as is stable."""
         return [min(self.config.rate, stable) for stable in self.stable_rates(connections, norms)]
 
     def stable_rates(
-        self, connections: Sequence[Connection] | None = None, norms: Sequence[float] | None = None
+        self, connections: Sequence[PredictiveConnection] | None = None, norms: Sequence[float] | None = None
     ) -> list[float]:
         """For each layer a rate at which all come to rest, as fast as can be promised. With J_cx = ∂ε_c/∂x, near rest the energy bends by
 

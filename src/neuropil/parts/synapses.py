@@ -1,4 +1,4 @@
-"""Synapses: what a spike becomes on its way to the next neuron.
+"""Synapses: what a spike becomes on its way to the next neuron; and rates of spike trains.
 
     h(t) = tⁿ e^{−t/τ} / (n! τ^{n+1})        for t ≥ 0; its area is one
     s(t) = Σ_p h(t − t_p − delay)            a train of spikes at the times t_p, filtered
@@ -22,7 +22,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from neuropil.errors import InputError
-from neuropil.parts.compilation import compiled
 from neuropil.parts.scan import scan
 
 HIGHEST_ORDER = 20
@@ -129,11 +128,11 @@ def held_input(ratio: float, order: int) -> Float[np.ndarray, " link"]:
     return np.cumsum(terms[::-1])[::-1][1 : order + 2].copy()
 
 
-@compiled
-def chain_step(state, transition):
-    """One chain goes on by one step, in place: xᵢ ← Σ_j g_{i−j} xⱼ. A spike of weight w then adds w/τ to state[0]."""
-    for i in range(len(state) - 1, -1, -1):
-        total = 0.0
-        for j in range(i + 1):
-            total += transition[i - j] * state[j]
-        state[i] = total
+def interval_rates(
+    times: Float[Tensor, " spike"], neurons: Int[Tensor, " spike"], num_neurons: int
+) -> Float[Tensor, " neuron"]:
+    """Hz, from the intervals between the first spike of a neuron and its last; 0 for fewer than two."""
+    counts = torch.bincount(neurons, minlength=num_neurons)
+    none = times.new_zeros(num_neurons)
+    first, last = (none.scatter_reduce(0, neurons, times, end, include_self=False) for end in ("amin", "amax"))
+    return torch.where(counts > 1, 1000 * (counts - 1) / (last - first), 0.0)

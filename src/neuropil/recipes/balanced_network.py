@@ -12,12 +12,19 @@ from pathlib import Path
 import torch
 
 from neuropil.config import Config, option
-from neuropil.inspection.pictures.spiking.networks import Activity, evenly, regimes
+from neuropil.inspection.pictures.spiking.networks import RegimeActivity, evenly, regimes
 from neuropil.inspection.report.page import Picture, Section, Table, Text
-from neuropil.inspection.report.spiking import at_random, firing, record, trains_of
-from neuropil.inspection.spike_statistics import SpikeTrains, oscillation, population_rate
+from neuropil.inspection.spike_statistics import (
+    SpikeTrains,
+    at_random,
+    firing,
+    oscillation,
+    population_rate,
+    record,
+    trains_of,
+)
 from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balanced_network, stationary_rate
-from neuropil.models.spiking.network import Simulator
+from neuropil.models.spiking.network import SpikingSimulator
 from neuropil.tasks.recipe import Recipe, Result
 from neuropil.tasks.recordings import SPIKES, write_arrays
 from neuropil.tasks.study import Findings, Study
@@ -57,7 +64,7 @@ class Observed:
 
 def build(options: BalancedNetworkOptions, seed: int) -> Study:
     networks = {name: config.override(neurons=options.neurons) for name, config in SIZES.items()}
-    Simulator.require(balanced_network(networks[FIRST]), options.dt, options.duration)
+    SpikingSimulator.require(balanced_network(networks[FIRST]), options.dt, options.duration)
     return Study("balanced network", lambda folder, display: _compute(options, networks, seed, folder, display))
 
 
@@ -89,7 +96,7 @@ def _compute(
 def _observe(
     config: BalancedNetworkConfig, options: BalancedNetworkOptions, seed: int, tell: Callable[[float], None]
 ) -> Observed:
-    simulator = Simulator(balanced_network(config), dt=options.dt, seed=seed)
+    simulator = SpikingSimulator(balanced_network(config), dt=options.dt, seed=seed)
     trains = trains_of(record(simulator, options.settle, options.duration, tell), "excitatory", "inhibitory")
     swing = oscillation(trains)
     return Observed(
@@ -127,14 +134,14 @@ def _regimes_section(observed: Mapping[str, Observed]) -> Section:
     )
 
 
-def _activity(observed: Observed) -> Activity:
+def _activity(observed: Observed) -> RegimeActivity:
     """The last part of some excitatory neurons' trains and of the rate of all."""
     trains = observed.trains
     kept = torch.tensor(evenly(observed.config.num_excitatory, DRAWN))
     place = torch.full((trains.num_neurons,), -1).index_put((kept,), torch.arange(len(kept)))[trains.neurons]
     rate = population_rate(trains, BIN)
     last = min(len(rate), round(DRAWN_TIME / BIN))
-    return Activity(trains.times[place >= 0], place[place >= 0], rate[-last:], (len(rate) - last) * BIN, BIN)
+    return RegimeActivity(trains.times[place >= 0], place[place >= 0], rate[-last:], (len(rate) - last) * BIN, BIN)
 
 
 def _numbers_section(observed: Mapping[str, Observed], seed: int) -> Section:

@@ -21,7 +21,7 @@ from neuropil.errors import InputError
 from neuropil.inspection.pictures.spiking import populations as pictures
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.models.dynamics.equations import NAMES, Equations, Solution
-from neuropil.models.dynamics.network import PES, Input, Network
+from neuropil.models.dynamics.network import PES, Input, PopulationNetwork
 from neuropil.models.population import Array, Population
 from neuropil.randomness import mix
 from neuropil.tasks.recipe import Recipe, Result
@@ -123,7 +123,7 @@ def _spread(values: Float[Array, "step variable"]) -> dict[str, float]:
 # --- a value that stays ----------------------------------------------------------------------------------------------------------------
 
 
-class Memory(NamedTuple):
+class IntegratorMemory(NamedTuple):
     neurons: int
     times: Float[Array, " step"]
     values: Float[Array, "step start"]
@@ -142,8 +142,8 @@ class Memory(NamedTuple):
         return {"drift_percent_per_s": self.mean, "largest_drift_percent_per_s": float(np.abs(self.drifts).max())}
 
 
-def _remember(options: DynamicsOptions, neurons: int, seed: int) -> Memory:
-    population, network = Population(neurons, seed=mix(seed, "memory")), Network()
+def _remember(options: DynamicsOptions, neurons: int, seed: int) -> IntegratorMemory:
+    population, network = Population(neurons, seed=mix(seed, "memory")), PopulationNetwork()
     network.follow(population, tau=options.tau)
     # a pulse of 100 ms that, integrated, is the value
     pulse = np.zeros((round(options.hold / options.dt), 1))
@@ -151,13 +151,13 @@ def _remember(options: DynamicsOptions, neurons: int, seed: int) -> Memory:
     seen = network.probe(population, tau=20.0)
     held = []
     for value in HELD:
-        pulsed = Network([*network.connections])
+        pulsed = PopulationNetwork([*network.connections])
         pulsed.connect(Input(value * pulse), population, change=True, tau=options.tau)
         held.append(pulsed.simulate(options.hold, options.dt, seed=seed)[seen][:, 0])
-    return Memory(neurons, options.dt * np.arange(1, len(pulse) + 1), np.stack(held, 1))
+    return IntegratorMemory(neurons, options.dt * np.arange(1, len(pulse) + 1), np.stack(held, 1))
 
 
-def _memory_section(options: DynamicsOptions, memory: Memory, small: Memory) -> Section:
+def _memory_section(options: DynamicsOptions, memory: IntegratorMemory, small: IntegratorMemory) -> Section:
     words = (
         "With f = 0 a population sends its own value back to itself and keeps it: an integrator, and a memory. A pulse sets it to seven "
         f"different values, then nothing comes in. What {memory.neurons:,} neurons hold moves by {memory.mean:.2f} % of the radius in a "
@@ -195,7 +195,10 @@ def turning(x: Array) -> list[float]:
 
 
 def _oscillator_section(options: DynamicsOptions, seed: int) -> tuple[dict[str, float], Section]:
-    network, population = Network(), Population(2 * options.neurons, 2, radius=1.3, seed=mix(seed, "oscillator"))
+    network, population = (
+        PopulationNetwork(),
+        Population(2 * options.neurons, 2, radius=1.3, seed=mix(seed, "oscillator")),
+    )
     network.follow(population, turning, tau=options.tau, start=[0.3, 0.0])
     seen = network.probe(population, tau=10.0)
     simulation = network.simulate(options.hold, options.dt, seed=seed)
@@ -238,7 +241,7 @@ def _follow(
     count = len(equations.texts)
     radius = ROOM * float(np.linalg.norm(scaled, axis=1).max())
     population = Population(count * options.neurons, count, radius=radius, noise=0.05, seed=mix(seed, "equations"))
-    network = Network()
+    network = PopulationNetwork()
     start = (np.asarray(options.start) - middle) / reach
     network.follow(
         population, lambda x: np.asarray(equations(middle + reach * x)) / reach, tau=options.tau, start=start
@@ -342,7 +345,7 @@ def _two_clocks(options: DynamicsOptions, tau_s: float, tau_m: float, seed: int)
     """An oscillator of rates with these clocks, made for the longer one; 0 stands for a clock that is gone."""
     longer, dt = max(tau_s, tau_m), min(options.dt, options.tau * RATIOS[-1])
     population = Population(200, 2, radius=1.3, mode="rate", lag=tau_m, seed=mix(seed, "clocks"))
-    network, tau = Network(), tau_s or None
+    network, tau = PopulationNetwork(), tau_s or None
     network.connect(population, population, function=lambda x: x + longer / 1000 * np.asarray(turning(x)), tau=tau)
     steps = round(CLOCKS / dt)
     kick = np.zeros((steps, 2))
@@ -362,7 +365,7 @@ def _rms(values: Array) -> float:
 
 def _weights_section(options: DynamicsOptions, seed: int) -> Section:
     a, b = (Population(options.neurons, seed=mix(seed, name)) for name in ("weights a", "weights b"))
-    network, duration = Network(), 500.0
+    network, duration = PopulationNetwork(), 500.0
     network.connect(Input(lambda t: math.sin(2 * math.pi * t / duration)), a)
     network.connect(a, b, function=lambda x: x**2)
     seen = network.probe(b)
@@ -385,7 +388,7 @@ def _weights_section(options: DynamicsOptions, seed: int) -> Section:
 def _learning_section(options: DynamicsOptions, seed: int) -> Section:
     neurons = max(options.neurons // 5, 10)
     a, b, wrong = (Population(neurons, seed=mix(seed, name)) for name in ("learner", "learned", "error"))
-    duration, network = max(5 * options.hold, SHORTEST_LEARNING), Network()
+    duration, network = max(5 * options.hold, SHORTEST_LEARNING), PopulationNetwork()
     wave = Input(lambda t: math.sin(2 * math.pi * t / WAVE))
     network.connect(wave, a)
     learned = network.connect(a, b, function=lambda x: 0.0, learning=PES(rate=1e-4))

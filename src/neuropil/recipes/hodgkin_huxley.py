@@ -25,8 +25,8 @@ from neuropil.models.hodgkin_huxley import (
     STEPS,
     HodgkinHuxley,
     HodgkinHuxleyConfig,
+    HodgkinHuxleyRecording,
     Method,
-    Recording,
     largest_dt,
     pulse,
     require_dt,
@@ -128,13 +128,13 @@ class Axon:
         watch: bool = False,
         dt: float | None = None,
         method: Method | None = None,
-    ) -> Recording:
+    ) -> HodgkinHuxleyRecording:
         """With the options' steps, or others."""
         watched = torch.arange(current.shape[-1]) if watch else None
         dt, method = dt or self.options.dt, method or self.options.method
         return self.model.simulate(current, duration=duration, dt=dt, method=method, watch=watched)
 
-    def times(self, recording: Recording) -> Float[Tensor, " step"]:
+    def times(self, recording: HodgkinHuxleyRecording) -> Float[Tensor, " step"]:
         """Ends of the steps (ms)."""
         return self.options.dt * torch.arange(1, len(recording.voltages) + 1, dtype=torch.double)
 
@@ -397,7 +397,7 @@ def _given_section(
     names: Sequence[str],
     times: Float[Tensor, " step"],
     currents: Float[Tensor, "step neuron"],
-    recording: Recording,
+    recording: HodgkinHuxleyRecording,
 ) -> Section:
     counts = torch.bincount(recording.neurons, minlength=recording.num_neurons).tolist()
     rows = [
@@ -463,7 +463,7 @@ def _step_section(axon: Axon, rates: Float[Tensor, " point"]) -> tuple[list[Resu
     return results, Section("How good the steps are", blocks)
 
 
-def _scores(recording: Recording, truth: Recording) -> dict[str, float]:
+def _scores(recording: HodgkinHuxleyRecording, truth: HodgkinHuxleyRecording) -> dict[str, float]:
     """Of one neuron; the last spike may come on the other side of the end, so that those are compared which both have."""
     common = min(len(recording.times), len(truth.times))
     error = (recording.times[:common] - truth.times[:common]).abs()

@@ -20,7 +20,7 @@ from neuropil.data.formats.traces import Traces, read_traces
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.spiking import spikes as pictures
 from neuropil.inspection.report.page import Picture, Section, Table, Text
-from neuropil.models.lif import LIF, LIFConfig, Recording, SpikeTimes, rate
+from neuropil.models.lif import LIF, LIFConfig, LIFRecording, SpikeTimes, rate
 from neuropil.parts.synapses import Synapse
 from neuropil.tasks.recipe import Recipe, Result
 from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
@@ -102,7 +102,7 @@ def _compute(options: LIFOptions, drive: Traces | None, folder: Path, display: D
     curve = options.least * CURVE_TOP * torch.arange(1, CURVE_POINTS + 1, dtype=torch.double) / CURVE_POINTS
     modes: list[SpikeTimes] = [options.spike_times, OTHER_MODE[options.spike_times]]
     step = min(max(options.dt, options.long / MOST_STEPS), *(LIF(options.neuron, mode).largest_dt() for mode in modes))
-    counted: dict[SpikeTimes, Recording] = {
+    counted: dict[SpikeTimes, LIFRecording] = {
         mode: LIF(options.neuron, mode).simulate(curve, duration=options.long, dt=step) for mode in modes
     }
     _tell(display, 0.6, "tuning curve")
@@ -147,7 +147,7 @@ def _tell(display: Display, share: float, words: str) -> None:
         display.update(share, words)
 
 
-def beginning(recording: Recording, num_steps: int) -> Recording:
+def beginning(recording: LIFRecording, num_steps: int) -> LIFRecording:
     """The first steps of a recording."""
     duration = recording.duration * num_steps / max(len(recording.voltages), 1)
     early = recording.times <= duration
@@ -160,7 +160,9 @@ def beginning(recording: Recording, num_steps: int) -> Recording:
     )
 
 
-def _results(options: LIFOptions, curve: Float[Tensor, " point"], counted: dict[SpikeTimes, Recording]) -> list[Result]:
+def _results(
+    options: LIFOptions, curve: Float[Tensor, " point"], counted: dict[SpikeTimes, LIFRecording]
+) -> list[Result]:
     """The run's own way, the formula, and the other way."""
     formula = rate(curve, options.neuron)
     own, other = (
@@ -187,7 +189,7 @@ def _largest_error(rates: Float[Tensor, " point"], formula: Float[Tensor, " poin
 
 
 def _membrane_section(
-    options: LIFOptions, inputs: Float[Tensor, " neuron"], times: Float[Tensor, " step"], recording: Recording
+    options: LIFOptions, inputs: Float[Tensor, " neuron"], times: Float[Tensor, " step"], recording: LIFRecording
 ) -> Section:
     neuron = options.neuron
     words = (
@@ -211,7 +213,7 @@ def _tuning_section(
     options: LIFOptions,
     inputs: Float[Tensor, " neuron"],
     curve: Float[Tensor, " point"],
-    counted: dict[SpikeTimes, Recording],
+    counted: dict[SpikeTimes, LIFRecording],
     step: float,
 ) -> Section:
     neuron, formula = options.neuron, rate(curve, options.neuron)
@@ -285,7 +287,7 @@ def _driven_section(
     names: tuple[str, ...],
     v_in: Float[Tensor, "step neuron"],
     times: Float[Tensor, " step"],
-    recording: Recording,
+    recording: LIFRecording,
     own: bool,
 ) -> Section:
     neuron, synapse = options.neuron, Synapse(2 * options.tau_s, 1)
@@ -318,7 +320,7 @@ def _driven_section(
     return Section("An input that changes", blocks)
 
 
-def _synapse_section(options: LIFOptions, times: Float[Tensor, " step"], recording: Recording) -> Section:
+def _synapse_section(options: LIFOptions, times: Float[Tensor, " step"], recording: LIFRecording) -> Section:
     synapses = {f"n = {order}": Synapse(options.tau_s, order, options.delay) for order in options.orders}
     firing = recording.neurons.unique().tolist() or [0]
     watched = firing[

@@ -19,7 +19,7 @@ from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.spiking import populations as pictures
 from neuropil.inspection.report.page import Picture, Section, Table, Text
-from neuropil.models.dynamics.network import Input, Network
+from neuropil.models.dynamics.network import Input, PopulationNetwork
 from neuropil.models.lif import LIFConfig
 from neuropil.models.population import (
     Array,
@@ -177,8 +177,8 @@ def _errors_of(options: PopulationOptions, size: int, seed: int) -> dict[float, 
 # --- spikes ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _network(options: PopulationOptions, population: Population, function: Function) -> Network:
-    network = Network()
+def _network(options: PopulationOptions, population: Population, function: Function) -> PopulationNetwork:
+    network = PopulationNetwork()
     network.connect(Input(lambda t: _wave(t, options.duration)), population, tau=None)
     for one in (None, function):
         network.probe(population, function=one, tau=options.tau)
@@ -302,7 +302,7 @@ def _spikes_section(
 
 
 def _by_synapse(options: PopulationOptions, population: Population, tau: float, seed: int) -> list[str]:
-    network, wave = Network(), Input(lambda t: _wave(t, options.duration))
+    network, wave = PopulationNetwork(), Input(lambda t: _wave(t, options.duration))
     network.connect(wave, population, tau=None)
     spoken, plain, smoothed = (
         network.probe(population, tau=tau),
@@ -316,7 +316,7 @@ def _by_synapse(options: PopulationOptions, population: Population, tau: float, 
 
 def _vector_section(options: PopulationOptions, seed: int) -> Section:
     population = options.population(4 * options.neurons, mix(seed, "vector"), dimensions=2)
-    network = Network()
+    network = PopulationNetwork()
     circling = Input(lambda t: _knot(t, options.duration))
     network.connect(circling, population, tau=None)
     seen = network.probe(population, tau=options.tau)

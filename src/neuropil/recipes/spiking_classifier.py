@@ -24,7 +24,7 @@ from neuropil.inspection.pictures.spiking.classifier import (
     voltage_traces,
 )
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
-from neuropil.models.spiking.classifier import Activity, SpikingClassifier, SpikingClassifierConfig
+from neuropil.models.spiking.classifier import ClassifierActivity, SpikingClassifier, SpikingClassifierConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.classification.experiment import ObjectiveConfig, Supervised, SupervisedModel
 from neuropil.tasks.classification.report import inside_section, pixels
@@ -104,7 +104,9 @@ def measure(model: SpikingClassifier, examples: Examples) -> Measured:
     return Measured(right / len(examples), {name: count / each[:, None] / seconds for name, count in counts.items()})
 
 
-def layers_of(activity: Activity, config: SpikingClassifierConfig) -> dict[str, Float[Tensor, "time batch unit"]]:
+def layers_of(
+    activity: ClassifierActivity, config: SpikingClassifierConfig
+) -> dict[str, Float[Tensor, "time batch unit"]]:
     """All that spikes, from the input to the output."""
     found = {"input": activity.entering} if config.coding != "current" else {}
     found |= {f"layer {number}": layer.spikes for number, layer in enumerate(activity.hidden, 1)}
@@ -143,7 +145,7 @@ def journey_section(model: SpikingClassifier, test: Examples) -> Section:
     return Section("One input through the layers", blocks)
 
 
-def traced(one: Activity, config: SpikingClassifierConfig) -> dict[str, Float[Tensor, "time neuron"]]:
+def traced(one: ClassifierActivity, config: SpikingClassifierConfig) -> dict[str, Float[Tensor, "time neuron"]]:
     """Of each layer the neurons that `TRACED` names."""
     layers = {f"layer {number}": layer for number, layer in enumerate(one.hidden, 1)}
     if config.readout == "spikes":

@@ -15,20 +15,29 @@ from neuropil.data.networks.files import NetworkFile, parse_network, read_networ
 from neuropil.inspection.pictures.spiking import networks as network_pictures
 from neuropil.inspection.pictures.spiking import spikes as spike_pictures
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
-from neuropil.inspection.report.spiking import FANO_WINDOW, at_random, firing, record, trains_of
-from neuropil.inspection.spike_statistics import SpikeTrains, fano_factor, interval_cv, rates
+from neuropil.inspection.spike_statistics import (
+    FANO_WINDOW,
+    SpikeTrains,
+    at_random,
+    fano_factor,
+    firing,
+    interval_cv,
+    rates,
+    record,
+    trains_of,
+)
 from neuropil.models.lif import LIFConfig
 from neuropil.models.spiking.network import (
     STDP,
-    Connection,
-    Current,
-    Group,
-    Network,
-    Poisson,
+    CurrentInput,
+    NeuronGroup,
+    PoissonInput,
     Probe,
-    Recording,
-    Simulator,
-    Source,
+    Projection,
+    SpikeSource,
+    SpikingNetwork,
+    SpikingNetworkRecording,
+    SpikingSimulator,
 )
 from neuropil.tasks.recipe import Recipe, Result
 from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
@@ -122,40 +131,42 @@ def build(options: SpikingNetworkOptions, seed: int) -> Study:
         parse_network(EMBEDDED, "the embedded network") if options.network is None else read_network(options.network)
     )
     network = network_of(described)
-    Simulator.require(network, options.dt, options.duration)
+    SpikingSimulator.require(network, options.dt, options.duration)
     source = "the embedded network" if options.network is None else options.network.name
     return Study(
         "spiking network", lambda folder, display: _compute(options, network, seed, folder, display), {"source": source}
     )
 
 
-def network_of(file: NetworkFile) -> Network:
-    return Network(
+def network_of(file: NetworkFile) -> SpikingNetwork:
+    return SpikingNetwork(
         [_group(name, table) for name, table in file.groups.items()],
         [_connection(table) for table in file.connections],
         [
-            *(Poisson(table["to"], table["rate"], table["weight"], table.get("tau")) for table in file.poisson),
-            *(Current(table["to"], float(table["amount"])) for table in file.currents),
+            *(PoissonInput(table["to"], table["rate"], table["weight"], table.get("tau")) for table in file.poisson),
+            *(CurrentInput(table["to"], float(table["amount"])) for table in file.currents),
         ],
         [Probe(table["group"], tuple(table.get("neurons", (0,)))) for table in file.probes],
     )
 
 
-def _group(name: str, table: Mapping[str, Any]) -> Group | Source:
+def _group(name: str, table: Mapping[str, Any]) -> NeuronGroup | SpikeSource:
     if "rate" in table:
-        return Source(name, table["size"], table["rate"])
+        return SpikeSource(name, table["size"], table["rate"])
     start = table.get("start")
     neurons = LIFConfig(**{key: value for key, value in table.items() if key not in ("size", "start")})
-    return Group(name, table["size"], neurons, (start[0], start[1]) if isinstance(start, list) else start)
+    return NeuronGroup(name, table["size"], neurons, (start[0], start[1]) if isinstance(start, list) else start)
 
 
-def _connection(table: Mapping[str, Any]) -> Connection:
+def _connection(table: Mapping[str, Any]) -> Projection:
     plain = {key: table[key] for key in ("weight", "probability", "fan_in", "delay", "tau") if key in table}
-    return Connection(table["from"], table["to"], **plain, stdp=STDP(**table["stdp"]) if "stdp" in table else None)
+    return Projection(table["from"], table["to"], **plain, stdp=STDP(**table["stdp"]) if "stdp" in table else None)
 
 
-def _compute(options: SpikingNetworkOptions, network: Network, seed: int, folder: Path, display: Display) -> Findings:
-    simulator = Simulator(network, dt=options.dt, seed=seed)
+def _compute(
+    options: SpikingNetworkOptions, network: SpikingNetwork, seed: int, folder: Path, display: Display
+) -> Findings:
+    simulator = SpikingSimulator(network, dt=options.dt, seed=seed)
     first = {
         place: simulator.synapses(place).weights.copy()
         for place, each in enumerate(network.connections)
@@ -190,7 +201,7 @@ def _results(found: Mapping[str, tuple[dict[str, float], dict[str, float]]]) -> 
     ]
 
 
-def _write(folder: Path, recording: Recording) -> None:
+def _write(folder: Path, recording: SpikingNetworkRecording) -> None:
     spikes = {
         f"{name}_{part}": values for name, train in recording.spikes.items() for part, values in train._asdict().items()
     }
@@ -202,7 +213,7 @@ def _write(folder: Path, recording: Recording) -> None:
     )
 
 
-def _raster_section(network: Network, recording: Recording) -> Section:
+def _raster_section(network: SpikingNetwork, recording: SpikingNetworkRecording) -> Section:
     start = max(recording.start, recording.start + recording.duration - RASTER)
     shown, sizes = {}, {}
     for group in network.groups:
@@ -220,7 +231,7 @@ def _raster_section(network: Network, recording: Recording) -> Section:
     )
 
 
-def _membrane_sections(network: Network, recording: Recording) -> list[Section]:
+def _membrane_sections(network: SpikingNetwork, recording: SpikingNetworkRecording) -> list[Section]:
     if not recording.voltages:
         return []
     blocks: list[Block] = [
@@ -252,7 +263,9 @@ def _membrane_sections(network: Network, recording: Recording) -> list[Section]:
 
 
 def _statistics_section(
-    network: Network, trains: Mapping[str, SpikeTrains], found: Mapping[str, tuple[dict[str, float], dict[str, float]]]
+    network: SpikingNetwork,
+    trains: Mapping[str, SpikeTrains],
+    found: Mapping[str, tuple[dict[str, float], dict[str, float]]],
 ) -> Section:
     window = min(FANO_WINDOW, next(iter(trains.values())).duration / 2)
     spread = {
@@ -282,7 +295,7 @@ def _statistics_section(
     )
 
 
-def _learning_section(network: Network, first: Mapping[int, Any], recording: Recording) -> Section:
+def _learning_section(network: SpikingNetwork, first: Mapping[int, Any], recording: SpikingNetworkRecording) -> Section:
     words = "Plastic synapses have grown where their spikes came before those of their targets, and shrunk where they came after."
     weights = {
         network.connections[place].name: (before, recording.synapses[place].weights) for place, before in first.items()
@@ -296,7 +309,7 @@ def _learning_section(network: Network, first: Mapping[int, Any], recording: Rec
     return Section("What was learned", [Text(words), Picture.of(figure, alt="weights before and after"), table])
 
 
-def _network_section(network: Network, simulator: Simulator) -> Section:
+def _network_section(network: SpikingNetwork, simulator: SpikingSimulator) -> Section:
     groups = [[group.name, f"{group.size:,}", _kind(group)] for group in network.groups]
     rows: Sequence[Sequence[str]] = [
         [
@@ -314,8 +327,8 @@ def _network_section(network: Network, simulator: Simulator) -> Section:
     return Section("The network", tables)
 
 
-def _kind(group: Group | Source) -> str:
-    if isinstance(group, Source):
+def _kind(group: NeuronGroup | SpikeSource) -> str:
+    if isinstance(group, SpikeSource):
         return f"fires at random with {group.rate:g} Hz"
     neuron = group.neurons
     return (

@@ -12,14 +12,14 @@ from neuropil.errors import InputError
 from neuropil.models.lif import LIFConfig
 from neuropil.models.spiking.classifier import (
     CodingName,
-    Latency,
-    Poisson,
+    LatencyCoding,
+    PoissonCoding,
     ReadoutName,
     SpikingClassifier,
     SpikingClassifierConfig,
 )
 from neuropil.models.spiking.layer import in_steps
-from neuropil.models.spiking.network import Connection, Current, Group, Network, Source, simulate
+from neuropil.models.spiking.network import CurrentInput, NeuronGroup, Projection, SpikeSource, SpikingNetwork, simulate
 from real_data import digits
 
 CODINGS: tuple[CodingName, ...] = ("current", "poisson", "latency")
@@ -62,27 +62,27 @@ def test_the_whole_network_spikes_as_in_the_event_driven_simulator(coding: Codin
     sizes = [*config.hidden, config.classes]
     weights = [linear.get_parameter("weight").detach().T for linear in linears]
     biases = [linear.get_parameter("bias").detach()[None] for linear in linears]
-    groups = [Group(f"layer {number}", size, config.neuron) for number, size in enumerate(sizes)]
+    groups = [NeuronGroup(f"layer {number}", size, config.neuron) for number, size in enumerate(sizes)]
     every_step = torch.arange(1, config.steps + 1) * config.dt
-    always_on = Source("always on", 1, spikes=(every_step, torch.zeros(config.steps, dtype=torch.long)))
+    always_on = SpikeSource("always on", 1, spikes=(every_step, torch.zeros(config.steps, dtype=torch.long)))
     wires = [
         wire
         for i in range(1, len(sizes))
         for wire in (
-            Connection(f"layer {i - 1}", f"layer {i}", weights[i]),
-            Connection("always on", f"layer {i}", biases[i]),
+            Projection(f"layer {i - 1}", f"layer {i}", weights[i]),
+            Projection("always on", f"layer {i}", biases[i]),
         )
     ]
     for picture in pictures(3).split(1):
         activity = model.eval().activity(picture)
         if coding == "current":
-            inputs = [Current("layer 0", model.hidden[0](activity.entering)[0].detach())]
-            network = Network([always_on, *groups], wires, inputs=inputs)
+            inputs = [CurrentInput("layer 0", model.hidden[0](activity.entering)[0].detach())]
+            network = SpikingNetwork([always_on, *groups], wires, inputs=inputs)
         else:
             steps, cells = activity.entering[:, 0].nonzero(as_tuple=True)
-            eye = Source("input", 64, spikes=((steps + 1) * config.dt, cells))
-            first = [Connection("input", "layer 0", weights[0]), Connection("always on", "layer 0", biases[0])]
-            network = Network([always_on, eye, *groups], [*first, *wires])
+            eye = SpikeSource("input", 64, spikes=((steps + 1) * config.dt, cells))
+            first = [Projection("input", "layer 0", weights[0]), Projection("always on", "layer 0", biases[0])]
+            network = SpikingNetwork([always_on, eye, *groups], [*first, *wires])
         recorded = simulate(network, duration=config.steps * config.dt, dt=config.dt)
         for number, layer in enumerate([*activity.hidden, activity.output]):
             expected = as_spikes(*recorded.spikes[f"layer {number}"], sizes[number], config.steps, config.dt)
@@ -173,7 +173,7 @@ def test_the_readout_is_the_mean_of_neurons_that_leak():
 
 
 def test_random_spikes_come_at_the_rate_of_the_intensity_and_are_the_same_in_every_evaluation():
-    coding = Poisson((3,), 4000).fit(torch.tensor([[0.0, 0.0, 0.0], [4.0, 4.0, 4.0]]))
+    coding = PoissonCoding((3,), 4000).fit(torch.tensor([[0.0, 0.0, 0.0], [4.0, 4.0, 4.0]]))
     x = torch.tensor([[0.0, 1.0, 4.0]])
     for spikes in (coding.train()(x), coding.eval()(x)):
         assert set(spikes.unique().tolist()) == {0.0, 1.0}
@@ -183,7 +183,7 @@ def test_random_spikes_come_at_the_rate_of_the_intensity_and_are_the_same_in_eve
 
 
 def test_of_latencies_the_brightest_comes_first_and_the_darkest_never():
-    coding = Latency((5,), 10).fit(torch.tensor([[0.0] * 5, [1.0] * 5]))
+    coding = LatencyCoding((5,), 10).fit(torch.tensor([[0.0] * 5, [1.0] * 5]))
     spikes = coding(torch.tensor([[1.0, 0.95, 0.55, 0.01, 0.0]]))[:, 0]
     assert spikes.argmax(0).tolist()[:4] == [0, 0, 4, 9]
     assert spikes.sum(0).tolist() == [1, 1, 1, 1, 0]

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from neuropil.errors import InputError
 from neuropil.models.lif import LIF, LIFConfig, constants
-from neuropil.models.spiking.layer import Firing, fire, in_steps
+from neuropil.models.spiking.layer import SpikingLayerConfig, fire, in_steps
 
 
-def firing_of(neuron: LIFConfig, dt: float = 2.0, steps: int = 25, slope: float = 2.0) -> Firing:
-    return Firing(constants(neuron, dt), steps, slope)
+def firing_of(neuron: LIFConfig, dt: float = 2.0, steps: int = 25, slope: float = 2.0) -> SpikingLayerConfig:
+    return SpikingLayerConfig(constants(neuron, dt), steps, slope)
 
 
 neurons = st.builds(

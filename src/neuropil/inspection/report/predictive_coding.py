@@ -12,7 +12,13 @@ from torch import Tensor
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.inspection.pictures.predictive_coding import completed, cosines_over_settling, generated, settling
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
-from neuropil.models.predictive_coding import Connection, Free, PredictiveCoding, PredictiveCodingConfig, States
+from neuropil.models.predictive_coding import (
+    Free,
+    PredictiveCoding,
+    PredictiveCodingConfig,
+    PredictiveConnection,
+    States,
+)
 from neuropil.randomness import initialised, seeded
 
 EXAMPLES = 128
@@ -79,7 +85,7 @@ def energies(
     model: PredictiveCoding,
     states: States,
     free: Free,
-    connections: Sequence[Connection],
+    connections: Sequence[PredictiveConnection],
     rates: Sequence[float] | None = None,
 ) -> Float[Tensor, "step connection"]:
     """Mean energy of each connection's errors, before the first step and after each."""

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuropil.errors import InputError
-from neuropil.models.population import Array, Function, Part, Population, select, values_of
+from neuropil.models.population import Array, Function, Population, SignalSlice, select, values_of
 from neuropil.parts.synapses import Synapse
 
 Numbers: TypeAlias = float | Sequence[Any] | Array
@@ -43,8 +43,8 @@ class Input:
             raise InputError("an input must be finite", got="infinity or nan")
         return np.broadcast_to(rows, (len(times), self.dimensions))
 
-    def __getitem__(self, index: int | slice | list[int]) -> Part:
-        return Part(self, select(index, self.dimensions))
+    def __getitem__(self, index: int | slice | list[int]) -> SignalSlice:
+        return SignalSlice(self, select(index, self.dimensions))
 
     def _asked(self, times: Float[Array, " step"]) -> Float[Array, "step dimension"]:
         values = [self.value(t) for t in times.tolist()]
@@ -75,11 +75,11 @@ class PES:
 
 
 @dataclass(frozen=True, eq=False)
-class Connection:
+class PopulationConnection:
     """What `Network.connect` and `Network.probe` describe; nothing is computed before a simulation."""
 
-    source: Part
-    target: "Part | None"
+    source: SignalSlice
+    target: "SignalSlice | None"
     """None for a probe, which is only looked at."""
     function: Function | None
     transform: Float[Array, "target output"]
@@ -100,8 +100,8 @@ class Connection:
         return values * (dt / -math.expm1(-dt / self.tau) / 1000) if self.change and self.tau else values
 
 
-Source: TypeAlias = Population | Input | Part
-Target: TypeAlias = Population | Connection | Part
+Source: TypeAlias = Population | Input | SignalSlice
+Target: TypeAlias = Population | PopulationConnection | SignalSlice
 
 
 def describe(
@@ -114,7 +114,7 @@ def describe(
     change: bool = False,
     learning: PES | None = None,
     start: Numbers | None = None,
-) -> Connection:
+) -> PopulationConnection:
     """A connection, if it makes sense; without a target, a probe."""
     begin, end = part_of(source), None if target is None else target_of(target)
     _require_source(begin, tau, change, learning)
@@ -122,30 +122,30 @@ def describe(
         raise InputError("a connection that learns must have no transform", got="one", fix="let the function do it")
     size = _size(function, begin)
     matrix = _matrix(transform, size, size if end is None else len(end.indices))
-    return Connection(begin, end, function, matrix, tau, change, learning, _start(start, begin, len(matrix)))
+    return PopulationConnection(begin, end, function, matrix, tau, change, learning, _start(start, begin, len(matrix)))
 
 
-def part_of(source: Source) -> Part:
-    return source if isinstance(source, Part) else Part(source, list(range(source.dimensions)))
+def part_of(source: Source) -> SignalSlice:
+    return source if isinstance(source, SignalSlice) else SignalSlice(source, list(range(source.dimensions)))
 
 
-def target_of(target: Target) -> Part:
+def target_of(target: Target) -> SignalSlice:
     """A population, some dimensions of it, or the error of a connection that learns."""
-    if isinstance(target, Connection):
+    if isinstance(target, PopulationConnection):
         if target.learning is None:
             raise InputError(
                 "an error must go to a connection that learns",
                 got="one that does not",
                 fix="connect it with learning=PES()",
             )
-        return Part(target, list(range(target.size)))
+        return SignalSlice(target, list(range(target.size)))
     part = part_of(target)
     if not isinstance(part.whole, Population):
         raise InputError("a target must be a population", got="an input")
     return part
 
 
-def _size(function: Function | None, source: Part) -> int:
+def _size(function: Function | None, source: SignalSlice) -> int:
     """Of what the function makes of the source."""
     whole = source.whole
     if isinstance(whole, Population):
@@ -167,7 +167,7 @@ def _matrix(transform: Numbers | None, size: int, wanted: int) -> Float[Array, "
     return matrix
 
 
-def _start(given: Numbers | None, source: Part, size: int) -> Float[Array, " target"] | None:
+def _start(given: Numbers | None, source: SignalSlice, size: int) -> Float[Array, " target"] | None:
     if given is None:
         return None
     if isinstance(source.whole, Input):
@@ -178,7 +178,7 @@ def _start(given: Numbers | None, source: Part, size: int) -> Float[Array, " tar
     return start
 
 
-def _require_source(source: Part, tau: float | None, change: bool, learning: PES | None) -> None:
+def _require_source(source: SignalSlice, tau: float | None, change: bool, learning: PES | None) -> None:
     is_input = isinstance(source.whole, Input)
     if tau is None and change:
         raise InputError("what changes a value must pass a synapse", got="tau=None", fix="give a tau above 0 ms")

@@ -32,16 +32,16 @@ from jaxtyping import Float, Int
 
 from neuropil.errors import InputError
 from neuropil.models.dynamics.description import PES as PES
-from neuropil.models.dynamics.description import Connection as Connection
 from neuropil.models.dynamics.description import Input as Input
 from neuropil.models.dynamics.description import Numbers, Source, Target, describe
+from neuropil.models.dynamics.description import PopulationConnection as PopulationConnection
 from neuropil.models.dynamics.kernel import Program, run
-from neuropil.models.population import Array, Function, Part, Population, solve_decoders, values_of
+from neuropil.models.population import Array, Function, Population, SignalSlice, solve_decoders, values_of
 from neuropil.parts.synapses import Synapse
 from neuropil.randomness import mix
 
 
-class Spikes(NamedTuple):
+class PopulationSpikes(NamedTuple):
     """`times` in ms, in the order in which they came step by step, and who fired."""
 
     times: Float[Array, " spike"]
@@ -54,18 +54,18 @@ class Simulation:
     dated by their ends, `times` in ms."""
 
     times: Float[Array, " step"]
-    seen: Mapping[Connection, Float[Array, "step _"]]
-    spikes: Mapping[Population, Spikes]
-    decoders: Mapping[Connection, Float[Array, "_ _"]]
+    seen: Mapping[PopulationConnection, Float[Array, "step _"]]
+    spikes: Mapping[Population, PopulationSpikes]
+    decoders: Mapping[PopulationConnection, Float[Array, "_ _"]]
     """Of every connection from a population; of those that learn, as they were in the end."""
 
-    def __getitem__(self, probe: Connection) -> Float[Array, "step output"]:
+    def __getitem__(self, probe: PopulationConnection) -> Float[Array, "step output"]:
         return self.seen[probe]
 
 
 @dataclass
-class Network:
-    connections: list[Connection] = field(default_factory=list)
+class PopulationNetwork:
+    connections: list[PopulationConnection] = field(default_factory=list)
     watched: list[Population] = field(default_factory=list)
 
     def connect(
@@ -79,7 +79,7 @@ class Network:
         change: bool = False,
         learning: PES | None = None,
         start: Numbers | None = None,
-    ) -> Connection:
+    ) -> PopulationConnection:
         """Let the target have `transform` times `function` of the source's value, through a synapse with the time constant `tau` (ms).
 
         Without a synapse (None) an input arrives as it is, and what a population says in the next step. With `change`, what is carried is
@@ -112,7 +112,9 @@ class Network:
         if f is not None:
             self.connect(population, moved, function=f, change=True, tau=tau)
 
-    def probe(self, source: Source, *, function: Function | None = None, tau: float | None = 10.0) -> Connection:
+    def probe(
+        self, source: Source, *, function: Function | None = None, tau: float | None = 10.0
+    ) -> PopulationConnection:
         """Look at a function of the source's value, through a synapse."""
         probe = describe(source, None, function=function, tau=tau)
         self.connections.append(probe)
@@ -155,7 +157,7 @@ class Network:
         """Run for `duration` ms in steps of `dt` ms. Voltages begin at random, between 0 and 1, or with the `first` that are given. With
         `full_weights`, populations are connected neuron by neuron, which gives the same and takes longer."""
         self.require_times(duration, dt)
-        return Simulator(self, dt, full_weights=full_weights).run(duration, seed=seed, first=first)
+        return PopulationSimulator(self, dt, full_weights=full_weights).run(duration, seed=seed, first=first)
 
     def require_times(self, duration: float, dt: float) -> None:
         """Refuse what `simulate` would refuse."""
@@ -177,14 +179,14 @@ class Network:
 # --- from the description to flat arrays -----------------------------------------------------------------------------------------------
 
 
-class Simulator:
+class PopulationSimulator:
     """A network that is ready to run, as often as you like: all decoders are solved, and everything has its place in flat arrays.
 
     Its inputs are the values of all populations, then the errors of connections that learn, then (with full weights) the currents of all
     neurons. Each population has a row of outputs, side by side, of all that is decoded from it.
     """
 
-    def __init__(self, network: Network, dt: float = 1.0, *, full_weights: bool = False):
+    def __init__(self, network: PopulationNetwork, dt: float = 1.0, *, full_weights: bool = False):
         network.require_times(dt, dt)
         self.network, self.dt, self.full_weights = network, float(dt), full_weights
         self.populations = network.populations
@@ -267,7 +269,7 @@ class Simulator:
 
     def seen(
         self, recorded: Float[Array, "step column"], times: Float[Array, " step"]
-    ) -> dict[Connection, Float[Array, "step _"]]:
+    ) -> dict[PopulationConnection, Float[Array, "step _"]]:
         probes = [each for outputs in self.leaving for each in outputs if each.target is None]
         starts = _starts([probe.size for probe in probes])
         seen = {probe: recorded[:, start : start + probe.size] for probe, start in zip(probes, starts, strict=False)}
@@ -276,15 +278,17 @@ class Simulator:
         ]
         return seen | {probe: self._signal(probe, times) for probe in inputs}
 
-    def spikes(self, times: Float[Array, " spike"], neurons: Int[Array, " spike"]) -> dict[Population, Spikes]:
+    def spikes(
+        self, times: Float[Array, " spike"], neurons: Int[Array, " spike"]
+    ) -> dict[Population, PopulationSpikes]:
         found = {}
         for population, start in zip(self.populations, self.neuron_starts, strict=False):
             if population in self.network.watched:
                 own = (neurons >= start) & (neurons < start + population.neurons)
-                found[population] = Spikes(times[own], neurons[own] - start)
+                found[population] = PopulationSpikes(times[own], neurons[own] - start)
         return found
 
-    def split(self, decoders: Float[Array, " number"]) -> dict[Connection, Float[Array, "_ _"]]:
+    def split(self, decoders: Float[Array, " number"]) -> dict[PopulationConnection, Float[Array, "_ _"]]:
         """The flat decoders, by connection."""
         found, begin = {}, 0
         for population, outputs in zip(self.populations, self.leaving, strict=True):
@@ -294,10 +298,12 @@ class Simulator:
             found |= dict(zip(outputs, np.split(rows, np.cumsum(widths)[:-1], 1), strict=True)) if outputs else {}
         return found
 
-    def _leaving(self, population: Population) -> list[Connection]:
+    def _leaving(self, population: Population) -> list[PopulationConnection]:
         return [each for each in self.network.connections if each.source.whole is population]
 
-    def _solve(self, population: Population, outputs: list[Connection]) -> list[tuple[Connection, Array]]:
+    def _solve(
+        self, population: Population, outputs: list[PopulationConnection]
+    ) -> list[tuple[PopulationConnection, Array]]:
         """Decoders of all that leaves a population, from one factorisation."""
         if not outputs:
             return []
@@ -307,13 +313,13 @@ class Simulator:
         return [(connection, self._weights(connection, part)) for connection, part in zip(outputs, parts, strict=True)]
 
     def _weights(
-        self, connection: Connection, decoders: Float[Array, "neuron output"]
+        self, connection: PopulationConnection, decoders: Float[Array, "neuron output"]
     ) -> Float[Array, "neuron column"]:
         """The decoders or, with full weights, D E."""
         target = self._full_target(connection)
         return decoders if target is None else decoders @ target.whole.scaled_encoders[target.indices]
 
-    def _full_target(self, connection: Connection) -> Part | None:
+    def _full_target(self, connection: PopulationConnection) -> SignalSlice | None:
         """The population whose neurons get a weight each, if the connection has full weights; one that learns has not."""
         target = connection.target
         full = (
@@ -324,7 +330,7 @@ class Simulator:
         )
         return target if full else None
 
-    def _targets(self, connection: Connection) -> list[int]:
+    def _targets(self, connection: PopulationConnection) -> list[int]:
         """For every column of a connection the place in the inputs where it arrives, −1 for nowhere."""
         if connection.target is None:
             return [-1] * connection.size
@@ -333,19 +339,19 @@ class Simulator:
             return list(range(begin, begin + full.whole.neurons))
         return self._places(connection)
 
-    def _start(self, connection: Connection) -> Float[Array, " column"]:
+    def _start(self, connection: PopulationConnection) -> Float[Array, " column"]:
         if connection.start is None:
             return np.zeros(self.solved[connection].shape[1])
         return self._weights(connection, connection.start[None])[0]
 
-    def _places(self, connection: Connection) -> list[int]:
+    def _places(self, connection: PopulationConnection) -> list[int]:
         target = connection.target
         if target is None:
             return []
         ends = [*self.populations, *self.learned]
         return [int(self.input_starts[ends.index(target.whole)]) + index for index in target.indices]
 
-    def _signal(self, connection: Connection, times: Float[Array, " step"]) -> Float[Array, "step output"]:
+    def _signal(self, connection: PopulationConnection, times: Float[Array, " step"]) -> Float[Array, "step output"]:
         values = connection.carried(connection.source.whole.over(times), self.dt)
         if connection.tau is None:
             return values

@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.lif import LIF, LIFConfig, constants
-from neuropil.models.spiking.layer import Firing, Layer, above, fire, in_steps
+from neuropil.models.spiking.layer import LayerActivity, SpikingLayerConfig, above, fire, in_steps
 from neuropil.parts.activations import SURROGATE_SLOPE
 from neuropil.parts.parameters import ParameterRow, linear_row
 from neuropil.parts.standardize import Standardize
@@ -74,11 +74,11 @@ class SpikingClassifierConfig(Config):
         return (math.prod(self.shape), *self.hidden)
 
 
-class Activity(NamedTuple):
+class ClassifierActivity(NamedTuple):
     entering: Float[Tensor, "*time batch input"]
     """Currents, or spikes."""
-    hidden: tuple[Layer, ...]
-    output: Layer
+    hidden: tuple[LayerActivity, ...]
+    output: LayerActivity
     """It spikes only where spikes are what is read."""
     logits: Float[Tensor, "time batch class"]
     """The answers if reading ended after each step."""
@@ -88,7 +88,7 @@ class SpikingClassifier(nn.Module):
     def __init__(self, config: SpikingClassifierConfig):
         super().__init__()
         self.config = config
-        self.firing = Firing(constants(config.neuron, config.dt), config.steps, config.slope)
+        self.firing = SpikingLayerConfig(constants(config.neuron, config.dt), config.steps, config.slope)
         self.encode = CODINGS[config.coding](config.shape, config.steps)
         gains = [self.encode.gain, *[SPIKE_GAIN] * (len(config.hidden) - 1)]
         self.hidden = nn.ModuleList(
@@ -118,34 +118,34 @@ class SpikingClassifier(nn.Module):
         return einsum(a, s, "time, time batch unit -> batch unit")
 
     @torch.no_grad()
-    def activity(self, x: Num[Tensor, "batch *shape"]) -> Activity:
+    def activity(self, x: Num[Tensor, "batch *shape"]) -> ClassifierActivity:
         """All that happens inside, step by step, as in evaluation."""
         was_training = self.training
         s = entering = self.eval().encode(x)
         self.train(was_training)
-        layers: list[Layer] = []
+        layers: list[LayerActivity] = []
         for linear in self.hidden:
             layers.append(in_steps(linear(s), self.firing))
             s = layers[-1].spikes
         if self.config.readout == "spikes":
             output = in_steps(self.output(s), self.firing)
-            return Activity(entering, tuple(layers), output, output.spikes.cumsum(0))
+            return ClassifierActivity(entering, tuple(layers), output, output.spikes.cumsum(0))
         output = leaking(F.linear(s, self.output.weight), self.firing.neuron.decay)
         count = torch.arange(1, len(s) + 1, device=s.device).view(-1, 1, 1)
-        return Activity(entering, tuple(layers), output, self.output.bias + output.voltages.cumsum(0) / count)
+        return ClassifierActivity(entering, tuple(layers), output, self.output.bias + output.voltages.cumsum(0) / count)
 
     def parameter_table(self) -> list[ParameterRow]:
         rows = [linear_row(f"hidden.{i}", n, m) for i, (n, m) in enumerate(pairwise(self.config.sizes))]
         return [*rows, linear_row("output", self.config.sizes[-1], self.config.classes)]
 
 
-def leaking(kicks: Float[Tensor, "time batch unit"], decay: float) -> Layer:
+def leaking(kicks: Float[Tensor, "time batch unit"], decay: float) -> LayerActivity:
     """Neurons that never spike: u_k = λ u_{k−1} + W s'_k."""
     u, voltages = torch.zeros_like(kicks[0]), []
     for kick in kicks.unbind(0):
         u = decay * u + kick
         voltages.append(u)
-    return Layer(torch.zeros_like(kicks), torch.stack(voltages))
+    return LayerActivity(torch.zeros_like(kicks), torch.stack(voltages))
 
 
 SPIKE_GAIN = 4.0
@@ -162,7 +162,7 @@ def dense(n: int, m: int, gain: float) -> nn.Linear:
 # --- how an input enters ---------------------------------------------------------------------------------------------------------------
 
 
-class Current(nn.Module):
+class CurrentCoding(nn.Module):
     """Standardised numbers, each of which is a current that flows at every step."""
 
     gain: ClassVar = 4.0
@@ -213,7 +213,7 @@ class SpikeCoding(nn.Module, ABC):
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "time batch input"]: ...
 
 
-class Poisson(SpikeCoding):
+class PoissonCoding(SpikeCoding):
     """A spike at each step with the intensity as its probability. Evaluation throws the same dice for every input, so that an answer does
     not depend on when, or with which others, it is asked for; training throws new ones. Backwards a spike is its probability."""
 
@@ -230,7 +230,7 @@ class Poisson(SpikeCoding):
         return (p > dice).to(p.dtype) + (p - p.detach())
 
 
-class Latency(SpikeCoding):
+class LatencyCoding(SpikeCoding):
     """One spike for each number that is not the smallest: of the largest at the first step, of smaller ones later."""
 
     gain: ClassVar = 8.0
@@ -242,10 +242,10 @@ class Latency(SpikeCoding):
         return torch.cat([fired[:1], fired.diff(dim=0)])
 
 
-CODINGS: dict[CodingName, type[Current] | type[Poisson] | type[Latency]] = {
-    "current": Current,
-    "poisson": Poisson,
-    "latency": Latency,
+CODINGS: dict[CodingName, type[CurrentCoding] | type[PoissonCoding] | type[LatencyCoding]] = {
+    "current": CurrentCoding,
+    "poisson": PoissonCoding,
+    "latency": LatencyCoding,
 }
 
 

@@ -4,7 +4,7 @@ A sum at a target is made by one member of the team, in the order of connections
 """
 
 from neuropil.models.spiking.plasticity import depress, fade, potentiate, remember_arrivals
-from neuropil.parts.barrier import begins
+from neuropil.parts.barrier import range_start
 from neuropil.parts.compilation import compiled_inside
 
 DENSE, SPARSE, SAME = range(3)
@@ -22,12 +22,12 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
     arriving = ports.arriving[ports.first[port] : ports.first[port] + size]
     rows = wires.rows[wires.row_first[connection] + team.member :]
     targets = wires.targets[wires.target_first[connection] :]
-    own = slice(begins(size, team.member, team), begins(size, team.member + 1, team))
+    own = slice(range_start(size, team.member, team), range_start(size, team.member + 1, team))
     counted = (
         rule < 0 and wires.kind[connection] == SAME and many_arrive(connection, slot, groups, neurons, wires, team)
     )
     for member in range(team.members if then >= 0 else 0):
-        begin = groups.first[source] + begins(groups.size[source], member, team)
+        begin = groups.first[source] + range_start(groups.size[source], member, team)
         fired = neurons.recent[slot, begin : begin + neurons.counts[slot, source, member]]
         if rule >= 0:
             depress(rule, fired, arriving, rows, targets, wires.scale[connection], plastic, team.members)

@@ -16,7 +16,7 @@ Numbers: TypeAlias = np.ndarray | Tensor
 
 
 @dataclass(frozen=True)
-class Group:
+class NeuronGroup:
     """Neurons of one kind. `start` is their first voltage: one for all, the (lowest, highest) of random ones, one for each, or rest."""
 
     name: str
@@ -26,7 +26,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Source:
+class SpikeSource:
     """Cells that only send: at random with a rate (Hz), or the given spikes as (times in ms, cells)."""
 
     name: str
@@ -58,7 +58,7 @@ class STDP(Config):
 
 
 @dataclass(frozen=True)
-class Connection:
+class Projection:
     """Synapses from each neuron of `source` to each of `target`; or to each with a `probability`, or as many from random ones as `fan_in`,
     where no neuron is connected with itself; or from the first of `pairs` to the second. `weight` is one for all, or an array: [source,
     target], or one for each pair. `delay` in ms; `tau` (ms) is the time constant, and None makes delta synapses."""
@@ -79,7 +79,7 @@ class Connection:
 
 
 @dataclass(frozen=True)
-class Poisson:
+class PoissonInput:
     """Random spikes from outside, independent for each neuron of `target`; `rate` (Hz) is that of all that a neuron gets."""
 
     target: str
@@ -89,7 +89,7 @@ class Poisson:
 
 
 @dataclass(frozen=True)
-class Current:
+class CurrentInput:
     """An input v_in: one number, one for each neuron, or for each step [step, neuron], where one column is for all neurons."""
 
     target: str
@@ -105,14 +105,14 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Network:
-    groups: Sequence[Group | Source]
-    connections: Sequence[Connection] = ()
-    inputs: Sequence[Poisson | Current] = ()
+class SpikingNetwork:
+    groups: Sequence[NeuronGroup | SpikeSource]
+    connections: Sequence[Projection] = ()
+    inputs: Sequence[PoissonInput | CurrentInput] = ()
     probes: Sequence[Probe] = ()
 
     def __post_init__(self) -> None:
-        if not any(isinstance(group, Group) for group in self.groups):
+        if not any(isinstance(group, NeuronGroup) for group in self.groups):
             raise InputError("a network must have a group of neurons", got="none")
         for group in self.groups:
             _require_group(group, [other.name for other in self.groups])
@@ -132,7 +132,7 @@ class Network:
     def num_neurons(self) -> int:
         return sum(group.size for group in self.groups)
 
-    def find(self, name: str) -> Group | Source:
+    def find(self, name: str) -> NeuronGroup | SpikeSource:
         for group in self.groups:
             if group.name == name:
                 return group
@@ -142,9 +142,9 @@ class Network:
             fix=nearest(name, [group.name for group in self.groups]),
         )
 
-    def neurons(self, name: str) -> Group:
+    def neurons(self, name: str) -> NeuronGroup:
         group = self.find(name)
-        if isinstance(group, Source):
+        if isinstance(group, SpikeSource):
             raise InputError("only neurons can be driven, connected to or watched", got=f"the source {name!r}")
         return group
 
@@ -152,12 +152,12 @@ class Network:
 # --- what is refused -------------------------------------------------------------------------------------------------------------------
 
 
-def _require_group(group: Group | Source, names: Sequence[str]) -> None:
+def _require_group(group: NeuronGroup | SpikeSource, names: Sequence[str]) -> None:
     if names.count(group.name) > 1:
         raise InputError("groups must have different names", got=f"{group.name!r} twice")
     if group.size < 1:
         raise InputError(f"the group {group.name!r} must have at least one neuron", got=f"{group.size}")
-    if isinstance(group, Group):
+    if isinstance(group, NeuronGroup):
         if isinstance(group.start, np.ndarray | Tensor) and tuple(group.start.shape) != (group.size,):
             raise InputError(
                 f"the first voltages of {group.name!r} must be {group.size}, one for each neuron",
@@ -180,7 +180,7 @@ def _require_group(group: Group | Source, names: Sequence[str]) -> None:
         raise InputError(f"the rate of {group.name!r} must be 0 Hz or more", got=f"{group.rate:g}")
 
 
-def _require_connection(connection: Connection, source: Group | Source, target: Group) -> None:
+def _require_connection(connection: Projection, source: NeuronGroup | SpikeSource, target: NeuronGroup) -> None:
     name, sizes = connection.name, (source.size, target.size)
     given = [key for key in ("probability", "fan_in", "pairs") if getattr(connection, key) is not None]
     if len(given) > 1:
@@ -211,7 +211,7 @@ def _require_pairs(name: str, pairs: tuple[Numbers, Numbers], sizes: tuple[int, 
             raise InputError(f"the {side} of {name} are numbers from 0 to {size - 1}", got=f"{_outside(neurons)}")
 
 
-def _require_weight(connection: Connection, sizes: tuple[int, int]) -> None:
+def _require_weight(connection: Projection, sizes: tuple[int, int]) -> None:
     name, weight = connection.name, connection.weight
     if isinstance(weight, np.ndarray | Tensor):
         wanted = sizes if connection.pairs is None else tuple(connection.pairs[0].shape)
@@ -234,8 +234,8 @@ def _require_weight(connection: Connection, sizes: tuple[int, int]) -> None:
         )
 
 
-def _require_input(each: Poisson | Current, target: Group) -> None:
-    if isinstance(each, Poisson):
+def _require_input(each: PoissonInput | CurrentInput, target: NeuronGroup) -> None:
+    if isinstance(each, PoissonInput):
         if not 0 <= each.rate < math.inf:
             raise InputError(f"the rate of Poisson input to {each.target!r} must be 0 Hz or more", got=f"{each.rate:g}")
         _require_tau(f"the Poisson input to {each.target!r}", each.tau)

@@ -20,7 +20,7 @@ import numpy as np
 from neuropil.models.lif import leak
 from neuropil.models.spiking.delivery import deliver
 from neuropil.models.spiking.plasticity import TINY
-from neuropil.parts.barrier import begins, looked_at, meet
+from neuropil.parts.barrier import atomic_load, barrier, range_start
 from neuropil.parts.compilation import compiled, compiled_inside
 
 LIF, POISSON, GIVEN = range(3)
@@ -151,7 +151,10 @@ def run(first_step, num_steps, groups, neurons, ports, wires, plastic, drives, w
     for step in range(first_step, first_step + num_steps):
         slot = step % num_slots
         for group in range(len(groups.first)):
-            low, high = begins(groups.size[group], team.member, team), begins(groups.size[group], team.member + 1, team)
+            low, high = (
+                range_start(groups.size[group], team.member, team),
+                range_start(groups.size[group], team.member + 1, team),
+            )
             first = groups.first[group]
             fired, num_fired = neurons.recent[slot, first + low : first + high], 0
             for begin in range(low, high, BLOCK):
@@ -169,8 +172,8 @@ def run(first_step, num_steps, groups, neurons, ports, wires, plastic, drives, w
             watch.voltages[watch.places[index], step - first_step] = neurons.v[watch.neurons[index]]
         if team.member == 0:
             control.progress[0] = step + 1
-            control.verdict[step % 2] = looked_at(control.stop)
-        meet(team)
+            control.verdict[step % 2] = atomic_load(control.stop)
+        barrier(team)
         for connection in range(len(wires.kind)):
             deliver(connection, step, groups, neurons, ports, wires, plastic, tally, team)
         if control.verdict[step % 2] != 0:

@@ -30,7 +30,7 @@ from neuropil.parts.compilation import compiled
 # --- step by step: the definition ------------------------------------------------------------------------------------------------------
 
 
-class Firing(NamedTuple):
+class SpikingLayerConfig(NamedTuple):
     """Which neurons, for how many steps, and the α of the smooth step that stands in for their threshold."""
 
     neuron: Constants
@@ -43,20 +43,22 @@ class Firing(NamedTuple):
         return self.neuron.threshold - self.neuron.reset
 
 
-class Layer(NamedTuple):
+class LayerActivity(NamedTuple):
     """One layer at every step: its voltages are those that were compared with the threshold."""
 
     spikes: Float[Tensor, "time batch unit"]
     voltages: Float[Tensor, "time batch unit"]
 
 
-class State(NamedTuple):
+class LIFState(NamedTuple):
     v: Float[Tensor, "batch unit"]
     held: Int[Tensor, "batch unit"]
     """Refractory steps that are left."""
 
 
-def step(current: Tensor | float, kick: Tensor | float, state: State, firing: Firing) -> tuple[Tensor, Tensor, State]:
+def step(
+    current: Tensor | float, kick: Tensor | float, state: LIFState, firing: SpikingLayerConfig
+) -> tuple[Tensor, Tensor, LIFState]:
     """Spikes, the voltages that were compared with the threshold, and the state after the step."""
     neuron = firing.neuron
     # v_k = v_∞ + (v_{k−1} − v_∞) λ
@@ -68,20 +70,20 @@ def step(current: Tensor | float, kick: Tensor | float, state: State, firing: Fi
     # v_k ← v_reset, or v_k + W s'_k
     after = torch.where(fired | (state.held > 0), neuron.reset, v + kick)
     held = torch.where(fired, neuron.refractory_steps, (state.held - 1).clamp(min=0))
-    return spikes, v, State(after, held)
+    return spikes, v, LIFState(after, held)
 
 
-def in_steps(drive: Float[Tensor, "*time batch unit"], firing: Firing) -> Layer:
+def in_steps(drive: Float[Tensor, "*time batch unit"], firing: SpikingLayerConfig) -> LayerActivity:
     """A layer from rest on: `drive` is a current for all steps, or kicks with a row for each. Both count in units of `firing.size`."""
     drive = firing.size * drive
     here = drive if drive.ndim == 2 else drive[0]
-    state = State(torch.full_like(here, firing.neuron.rest), torch.zeros_like(here, dtype=torch.int32))
+    state = LIFState(torch.full_like(here, firing.neuron.rest), torch.zeros_like(here, dtype=torch.int32))
     spikes, voltages = [], []
     for k in range(firing.steps):
         s, v, state = step(drive, 0.0, state, firing) if drive.ndim == 2 else step(0.0, drive[k], state, firing)
         spikes.append(s)
         voltages.append(v)
-    return Layer(torch.stack(spikes), torch.stack(voltages))
+    return LayerActivity(torch.stack(spikes), torch.stack(voltages))
 
 
 def above(x: Float[Tensor, "*any"], limit: float | Tensor, slope: float = SURROGATE_SLOPE) -> Float[Tensor, "*other"]:
@@ -95,19 +97,19 @@ AT_ONCE = 1024
 """Neurons that go through all steps before the next ones do: their state stays in the processor's nearest cache."""
 
 
-def fire(drive: Float[Tensor, "*time batch unit"], firing: Firing) -> Float[Tensor, "steps batch unit"]:
+def fire(drive: Float[Tensor, "*time batch unit"], firing: SpikingLayerConfig) -> Float[Tensor, "steps batch unit"]:
     """The spikes of `in_steps`, bit by bit, and their gradient; by compiled loops where the numbers lie in a processor's memory."""
     if drive.dtype not in (torch.float32, torch.float64):
         drive = drive.float()  # autocast: what is added up over time keeps its digits
     if drive.device.type != "cpu":
         return in_steps(drive, firing).spikes
-    run = torch.compiler.disable(Fired.apply) if torch.compiler.is_compiling() else Fired.apply
+    run = torch.compiler.disable(SurrogateSpikes.apply) if torch.compiler.is_compiling() else SurrogateSpikes.apply
     return cast(Any, run)(drive, firing)
 
 
-class Fired(torch.autograd.Function):
+class SurrogateSpikes(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, drive: Tensor, firing: Firing) -> Tensor:
+    def forward(ctx: Any, drive: Tensor, firing: SpikingLayerConfig) -> Tensor:
         """Keeps the slopes ∂s/∂v for the way back: 0 in refractory steps, and nowhere else."""
         spikes = drive.new_empty(firing.steps, *drive.shape[-2:])
         slopes = torch.empty_like(spikes) if ctx.needs_input_grad[0] else spikes[:0]

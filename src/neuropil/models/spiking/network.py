@@ -59,15 +59,15 @@ from torch import Tensor
 from neuropil.errors import InputError
 from neuropil.models.spiking import kernel, packing
 from neuropil.models.spiking.description import STDP as STDP
-from neuropil.models.spiking.description import Connection as Connection
-from neuropil.models.spiking.description import Current as Current
-from neuropil.models.spiking.description import Group as Group
-from neuropil.models.spiking.description import Network as Network
-from neuropil.models.spiking.description import Poisson as Poisson
+from neuropil.models.spiking.description import CurrentInput as CurrentInput
+from neuropil.models.spiking.description import NeuronGroup as NeuronGroup
+from neuropil.models.spiking.description import PoissonInput as PoissonInput
 from neuropil.models.spiking.description import Probe as Probe
-from neuropil.models.spiking.description import Source as Source
+from neuropil.models.spiking.description import Projection as Projection
+from neuropil.models.spiking.description import SpikeSource as SpikeSource
+from neuropil.models.spiking.description import SpikingNetwork as SpikingNetwork
 from neuropil.models.spiking.wiring import Synapses as Synapses
-from neuropil.parts.teams import Member
+from neuropil.parts.threads import TeamMember
 from neuropil.randomness import mix
 
 FEW_NEURONS = 4_000
@@ -75,7 +75,7 @@ FEW_NEURONS = 4_000
 SECONDS_BETWEEN_LOOKS = 0.05
 
 
-class Spikes(NamedTuple):
+class GroupSpikes(NamedTuple):
     """By time, and then by neuron; `neurons` are counted within their group."""
 
     times: Float[Tensor, " spike"]
@@ -83,14 +83,14 @@ class Spikes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Recording:
+class SpikingNetworkRecording:
     """`start` and `duration` (ms) of what was recorded; all else by the names of the groups."""
 
     start: float
     duration: float
     dt: float
     sizes: Mapping[str, int]
-    spikes: Mapping[str, Spikes]
+    spikes: Mapping[str, GroupSpikes]
     voltages: Mapping[str, Float[Tensor, "step watched"]]
     """Of the neurons that a probe watches, at the end of every step, where those that fired are at reset already."""
     synapses: Mapping[int, Synapses]
@@ -107,22 +107,22 @@ class Recording:
 
 
 def simulate(
-    network: Network,
+    network: SpikingNetwork,
     duration: float,
     dt: float = 0.1,
     seed: int = 0,
     *,
     threads: int | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Recording:
+) -> SpikingNetworkRecording:
     """A new network for `duration` ms. What comes out follows from the seed, whatever the number of threads."""
-    return Simulator(network, dt=dt, seed=seed, threads=threads).run(duration, progress=progress)
+    return SpikingSimulator(network, dt=dt, seed=seed, threads=threads).run(duration, progress=progress)
 
 
-class Simulator:
+class SpikingSimulator:
     """A network with its random connections drawn, which goes on where it stopped whenever `run` is called."""
 
-    def __init__(self, network: Network, *, dt: float = 0.1, seed: int = 0, threads: int | None = None):
+    def __init__(self, network: SpikingNetwork, *, dt: float = 0.1, seed: int = 0, threads: int | None = None):
         packing.require_dt(network, dt)
         self.network, self.dt, self.step = network, dt, 0
         usual = torch.get_num_threads() if network.num_neurons >= FEW_NEURONS else 1
@@ -143,7 +143,7 @@ class Simulator:
         self._neurons = packing.pack_neurons(network, self._signals, given, num_streams, dt, seed, self.members)
 
     @staticmethod
-    def require(network: Network, dt: float, duration: float) -> None:
+    def require(network: SpikingNetwork, dt: float, duration: float) -> None:
         """Refuse steps that are too long for the network, and times that are too short for a step, before any work is done."""
         packing.require_dt(network, dt)
         if not dt <= duration * (1 + 1e-9) < math.inf:
@@ -168,7 +168,7 @@ class Simulator:
         first = int(self._plastic.synapse_first[rule])
         return replace(synapses, weights=self._plastic.weights[first : first + len(synapses)].copy())
 
-    def run(self, duration: float, *, progress: Callable[[float], None] | None = None) -> Recording:
+    def run(self, duration: float, *, progress: Callable[[float], None] | None = None) -> SpikingNetworkRecording:
         """Another `duration` ms; `progress` is told the share that is done, some times a second."""
         self.require(self.network, self.dt, duration)
         num_steps = round(duration / self.dt)
@@ -177,7 +177,7 @@ class Simulator:
         steps, neurons = in_order(self._run_team(num_steps, watch, progress))
         start, self.step = self.time, self.step + num_steps
         plastic = [place for place, connection in enumerate(self.network.connections) if connection.stdp is not None]
-        return Recording(
+        return SpikingNetworkRecording(
             start,
             num_steps * self.dt,
             self.dt,
@@ -196,7 +196,7 @@ class Simulator:
         parts = (self._groups, self._neurons, self._ports, self._wires, self._plastic, self._drives, watch, control)
         with ThreadPoolExecutor(self.members) as pool:
             futures = [
-                pool.submit(kernel.run, self.step, num_steps, *parts, Member(member, self.members, arrived))
+                pool.submit(kernel.run, self.step, num_steps, *parts, TeamMember(member, self.members, arrived))
                 for member in range(self.members)
             ]
             try:
@@ -238,11 +238,13 @@ class Simulator:
             for name in dict.fromkeys(names)
         }
 
-    def _spikes(self, place: int, steps: Int32[np.ndarray, " spike"], neurons: Int32[np.ndarray, " spike"]) -> Spikes:
+    def _spikes(
+        self, place: int, steps: Int32[np.ndarray, " spike"], neurons: Int32[np.ndarray, " spike"]
+    ) -> GroupSpikes:
         first, size = self._groups.first[place], self._groups.size[place]
         own = (neurons >= first) & (neurons < first + size)
         times = self.dt * (torch.from_numpy(steps[own]).double() + 1)
-        return Spikes(times, torch.from_numpy(neurons[own] - first).long())
+        return GroupSpikes(times, torch.from_numpy(neurons[own] - first).long())
 
 
 def in_order(

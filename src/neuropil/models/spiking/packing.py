@@ -11,7 +11,16 @@ from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.models.spiking import kernel, plasticity, wiring
-from neuropil.models.spiking.description import STDP, Connection, Current, Group, Network, Numbers, Poisson, Source
+from neuropil.models.spiking.description import (
+    STDP,
+    CurrentInput,
+    NeuronGroup,
+    Numbers,
+    PoissonInput,
+    Projection,
+    SpikeSource,
+    SpikingNetwork,
+)
 from neuropil.models.spiking.wiring import Synapses
 from neuropil.randomness import mix
 
@@ -21,18 +30,20 @@ MOST_EVENTS = 500
 """Poisson spikes from outside that a neuron may expect in one step."""
 
 
-def require_dt(network: Network, dt: float) -> None:
+def require_dt(network: SpikingNetwork, dt: float) -> None:
     """Steps that see every time constant, and delays that are whole numbers of them."""
-    limits = {f"tau_m of {group.name!r}": group.neurons.tau_m for group in network.groups if isinstance(group, Group)}
+    limits = {
+        f"tau_m of {group.name!r}": group.neurons.tau_m for group in network.groups if isinstance(group, NeuronGroup)
+    }
     limits |= {f"the tau of {each.name}": each.tau for each in network.connections if each.tau is not None}
-    poisson = [each for each in network.inputs if isinstance(each, Poisson)]
+    poisson = [each for each in network.inputs if isinstance(each, PoissonInput)]
     limits |= {f"the tau of Poisson input to {each.target!r}": each.tau for each in poisson if each.tau is not None}
     limits |= {
         f"{MOST_EVENTS} spikes a step to {each.target!r}": 1000 * MOST_EVENTS / each.rate
         for each in poisson
         if each.rate
     }
-    sources = [group for group in network.groups if isinstance(group, Source) and group.rate]
+    sources = [group for group in network.groups if isinstance(group, SpikeSource) and group.rate]
     limits |= {f"one spike a step of {group.name!r}": 1000 / group.rate for group in sources}
     rule = min(limits, key=lambda name: limits[name])
     if not 0 < dt <= limits[rule]:
@@ -51,7 +62,7 @@ def array(numbers: Numbers) -> np.ndarray:
     return numbers.detach().cpu().numpy() if isinstance(numbers, Tensor) else numbers
 
 
-def draw_synapses(network: Network, connection: Connection, seed: int) -> Synapses:
+def draw_synapses(network: SpikingNetwork, connection: Projection, seed: int) -> Synapses:
     """What learns is held in double precision, or small changes would be lost."""
     source, target = network.find(connection.source), network.find(connection.target)
     dtype = np.float32 if connection.stdp is None else np.float64
@@ -78,10 +89,10 @@ def draw_synapses(network: Network, connection: Connection, seed: int) -> Synaps
     return synapses if connection.stdp is None else synapses.listed()
 
 
-def pack_ports(network: Network, dt: float) -> tuple[kernel.Ports, dict[PortKey, int]]:
+def pack_ports(network: SpikingNetwork, dt: float) -> tuple[kernel.Ports, dict[PortKey, int]]:
     """One port for each group and time constant that spikes arrive with, in the order in which they are first named."""
     keys = [(connection.target, connection.tau) for connection in network.connections]
-    keys += [(each.target, each.tau) for each in network.inputs if isinstance(each, Poisson)]
+    keys += [(each.target, each.tau) for each in network.inputs if isinstance(each, PoissonInput)]
     places = {key: index for index, key in enumerate(dict.fromkeys(keys))}
     numbers = {group.name: index for index, group in enumerate(network.groups)}
     sizes = [network.find(name).size for name, _ in places]
@@ -105,7 +116,7 @@ def gain(dt: float, tau: float, tau_m: float) -> float:
 
 
 def pack_wires(
-    network: Network, synapses: Sequence[Synapses], ports: Mapping[PortKey, int], dt: float, members: int
+    network: SpikingNetwork, synapses: Sequence[Synapses], ports: Mapping[PortKey, int], dt: float, members: int
 ) -> kernel.Wires:
     numbers = {group.name: index for index, group in enumerate(network.groups)}
     rows = [
@@ -138,7 +149,7 @@ def pack_wires(
     )
 
 
-def pack_plastic(network: Network, synapses: Sequence[Synapses], dt: float, members: int) -> plasticity.Plastic:
+def pack_plastic(network: SpikingNetwork, synapses: Sequence[Synapses], dt: float, members: int) -> plasticity.Plastic:
     chosen = [
         (each, rule, made)
         for each, made in zip(network.connections, synapses, strict=True)
@@ -168,8 +179,8 @@ def pack_plastic(network: Network, synapses: Sequence[Synapses], dt: float, memb
     )
 
 
-def pack_drives(network: Network, ports: Mapping[PortKey, int], dt: float, first_stream: int) -> kernel.Drives:
-    drives = [each for each in network.inputs if isinstance(each, Poisson)]
+def pack_drives(network: SpikingNetwork, ports: Mapping[PortKey, int], dt: float, first_stream: int) -> kernel.Drives:
+    drives = [each for each in network.inputs if isinstance(each, PoissonInput)]
     tables = [poisson_table(each.rate * dt / 1000) for each in drives]
     streams = starts(network.find(each.target).size for each in drives)
     return kernel.Drives(
@@ -195,11 +206,11 @@ def poisson_table(mean: float) -> np.ndarray:
 
 
 def pack_groups(
-    network: Network, signals: Sequence[np.ndarray], given: Sequence[np.ndarray], dt: float
+    network: SpikingNetwork, signals: Sequence[np.ndarray], given: Sequence[np.ndarray], dt: float
 ) -> kernel.Groups:
     groups = network.groups
-    neurons = [group.neurons if isinstance(group, Group) else None for group in groups]
-    random = [isinstance(group, Source) and group.spikes is None for group in groups]
+    neurons = [group.neurons if isinstance(group, NeuronGroup) else None for group in groups]
+    random = [isinstance(group, SpikeSource) and group.spikes is None for group in groups]
     return kernel.Groups(
         starts(group.size for group in groups)[:-1],
         integers(group.size for group in groups),
@@ -216,14 +227,14 @@ def pack_groups(
     )
 
 
-def kind_of(group: Group | Source) -> int:
-    if isinstance(group, Group):
+def kind_of(group: NeuronGroup | SpikeSource) -> int:
+    if isinstance(group, NeuronGroup):
         return kernel.LIF
     return kernel.POISSON if group.spikes is None else kernel.GIVEN
 
 
 def pack_neurons(
-    network: Network,
+    network: SpikingNetwork,
     signals: Sequence[np.ndarray],
     given: Sequence[np.ndarray],
     num_streams: int,
@@ -247,16 +258,16 @@ def pack_neurons(
     )
 
 
-def num_source_streams(network: Network) -> int:
-    return sum(group.size for group in network.groups if isinstance(group, Source) and group.spikes is None)
+def num_source_streams(network: SpikingNetwork) -> int:
+    return sum(group.size for group in network.groups if isinstance(group, SpikeSource) and group.spikes is None)
 
 
-def num_drive_streams(network: Network) -> int:
-    return sum(network.find(each.target).size for each in network.inputs if isinstance(each, Poisson))
+def num_drive_streams(network: SpikingNetwork) -> int:
+    return sum(network.find(each.target).size for each in network.inputs if isinstance(each, PoissonInput))
 
 
-def first_voltages(group: Group | Source, seed: int) -> Float64[np.ndarray, " neuron"]:
-    if isinstance(group, Source):
+def first_voltages(group: NeuronGroup | SpikeSource, seed: int) -> Float64[np.ndarray, " neuron"]:
+    if isinstance(group, SpikeSource):
         return np.zeros(group.size)
     if isinstance(group.start, tuple):
         return np.random.default_rng(mix(seed, "voltages", group.name)).uniform(*group.start, group.size)
@@ -265,16 +276,16 @@ def first_voltages(group: Group | Source, seed: int) -> Float64[np.ndarray, " ne
     return np.full(group.size, float(group.neurons.rest if group.start is None else group.start))
 
 
-def constant_targets(group: Group | Source, network: Network) -> Float64[np.ndarray, " neuron"]:
+def constant_targets(group: NeuronGroup | SpikeSource, network: SpikingNetwork) -> Float64[np.ndarray, " neuron"]:
     """v_rest and all inputs that do not change."""
-    total = np.full(group.size, float(group.neurons.rest) if isinstance(group, Group) else 0.0)
+    total = np.full(group.size, float(group.neurons.rest) if isinstance(group, NeuronGroup) else 0.0)
     for amount in currents(group, network):
         if isinstance(amount, int | float) or amount.ndim == 1:
             total += amount
     return total
 
 
-def changing_input(group: Group | Source, network: Network) -> Float64[np.ndarray, "step neuron"]:
+def changing_input(group: NeuronGroup | SpikeSource, network: SpikingNetwork) -> Float64[np.ndarray, "step neuron"]:
     """The sum of all inputs that change, for as many steps as the shortest has; nothing without any."""
     changing = [
         amount for amount in currents(group, network) if not isinstance(amount, int | float) and amount.ndim == 2
@@ -283,14 +294,14 @@ def changing_input(group: Group | Source, network: Network) -> Float64[np.ndarra
     return sum((amount[:steps] for amount in changing), start=np.zeros((steps, 1)))
 
 
-def currents(group: Group | Source, network: Network) -> list[float | np.ndarray]:
-    found = [each.amount for each in network.inputs if isinstance(each, Current) and each.target == group.name]
+def currents(group: NeuronGroup | SpikeSource, network: SpikingNetwork) -> list[float | np.ndarray]:
+    found = [each.amount for each in network.inputs if isinstance(each, CurrentInput) and each.target == group.name]
     return [float(amount) if isinstance(amount, int | float) else array(amount).astype(np.float64) for amount in found]
 
 
-def given_spikes(group: Group | Source, dt: float) -> Int64[np.ndarray, "spike 2"]:
+def given_spikes(group: NeuronGroup | SpikeSource, dt: float) -> Int64[np.ndarray, "spike 2"]:
     """Steps and cells, sorted; a cell fires once in a step, and a spike within a step is dated at its end."""
-    if not isinstance(group, Source) or group.spikes is None:
+    if not isinstance(group, SpikeSource) or group.spikes is None:
         return np.empty((0, 2), np.int64)
     times, cells = (array(numbers) for numbers in group.spikes)
     steps = np.ceil(times.astype(np.float64) / dt - 1e-6).astype(np.int64) - 1

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuropil.parts.barrier import begins
+from neuropil.parts.barrier import range_start
 from neuropil.parts.compilation import compiled_inside
 
 TINY = 1e-200
@@ -53,7 +53,7 @@ def fade(rule, connection, groups, wires, plastic, team):
         before[i] = before[i] * plastic.decay_plus[rule] if before[i] > TINY else 0.0
     first = plastic.after_first[rule]
     after = plastic.after[
-        first + begins(num_targets, team.member, team) : first + begins(num_targets, team.member + 1, team)
+        first + range_start(num_targets, team.member, team) : first + range_start(num_targets, team.member + 1, team)
     ]
     for i in range(len(after)):
         after[i] = after[i] * plastic.decay_minus[rule] if after[i] > TINY else 0.0
@@ -78,7 +78,7 @@ def potentiate(rule, connection, step, groups, neurons, wires, plastic, team):
     columns, first = plastic.columns[plastic.column_first[rule] :], plastic.synapse_first[rule]
     weights = plastic.weights[first:]
     before = plastic.before[team.member, plastic.before_first[rule] :]
-    begin = groups.first[target] + begins(groups.size[target], team.member, team)
+    begin = groups.first[target] + range_start(groups.size[target], team.member, team)
     for index in range(begin, begin + neurons.counts[slot, target, team.member]):
         neuron = neurons.recent[slot, index]
         for k in range(first + columns[neuron], first + columns[neuron + 1]):
@@ -93,6 +93,6 @@ def potentiate(rule, connection, step, groups, neurons, wires, plastic, team):
 def remember_arrivals(rule, source, slot, groups, neurons, plastic, team):
     """x ← x + 1, after the targets have learned: spikes that come together are no pair."""
     for member in range(team.members):
-        begin = groups.first[source] + begins(groups.size[source], member, team)
+        begin = groups.first[source] + range_start(groups.size[source], member, team)
         for index in range(begin, begin + neurons.counts[slot, source, member]):
             plastic.before[team.member, plastic.before_first[rule] + neurons.recent[slot, index]] += 1.0

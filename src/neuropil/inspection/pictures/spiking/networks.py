@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Activity:
+class RegimeActivity:
     """Some neurons of a network and the rate (Hz) of all of it, whose bins begin at `start` and last for `bin` ms."""
 
     times: Shaped[Array, " spike"]
@@ -27,7 +27,7 @@ class Activity:
 
 
 @house_style
-def regimes(activities: Mapping[str, Activity]) -> "matplotlib.figure.Figure":
+def regimes(activities: Mapping[str, RegimeActivity]) -> "matplotlib.figure.Figure":
     """For each regime the spikes of some neurons over the rate of the whole network, as in figure 8 of Brunel (2000)."""
     if not activities:
         raise InputError("a picture of regimes needs at least one", got="none")
@@ -49,7 +49,7 @@ def regimes(activities: Mapping[str, Activity]) -> "matplotlib.figure.Figure":
     return figure
 
 
-def _draw_activity(ticks: "matplotlib.axes.Axes", rate: "matplotlib.axes.Axes", activity: Activity) -> None:
+def _draw_activity(ticks: "matplotlib.axes.Axes", rate: "matplotlib.axes.Axes", activity: RegimeActivity) -> None:
     values = numbers(activity.rate)
     edges = activity.start + activity.bin * np.arange(len(values) + 1)
     times, neurons = numbers(activity.times), numbers(activity.neurons)
