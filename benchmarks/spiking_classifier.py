@@ -1,5 +1,5 @@
-"""The spiking classifier's compiled loops beside autograd through the plain loop over the steps: the same network, spikes and gradients.
-Goals: a training step at least 2 times as fast, and the layers of neurons alone 5 times."""
+"""The spiking classifier's compiled loops beside autograd through the plain loop over the steps: the same network,
+spikes and gradients. Goals: a training step at least 2 times as fast, and the layers of neurons alone 5 times."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,11 +1,11 @@
-"""Spiking networks beside Brian2 (cython) and Nengo: 1,000 LIF neurons with dense recurrent weights in steps of 1 ms, Brunel's balanced
-network of 12,500 neurons and 15.6 million synapses for one second, and what a neuron costs as the network grows at a fixed fan-in.
-Floors: 15 times as fast as Brian2 on the first (goal 25) and 5 times on the second (goal: faster than real time); cost linear within 1.3
-from 1,000 to 100,000 neurons.
+"""Spiking networks beside Brian2 (cython) and Nengo: 1,000 LIF neurons with dense recurrent weights in steps of 1 ms,
+Brunel's balanced network of 12,500 neurons and 15.6 million synapses for one second, and what a neuron costs as the
+network grows at a fixed fan-in. Floors: 15 times as fast as Brian2 on the first (goal 25) and 5 times on the second
+(goal: faster than real time); cost linear within 1.3 from 1,000 to 100,000 neurons.
 
-Brian2 needs numpy < 2 and so an environment of its own: BRIAN_PYTHON=path/to/python python -m benchmarks.spiking_networks. It simulates
-the same weights and input in a process that stays, so that what it compiles and builds is not counted; ours neither.
-"""
+Brian2 needs numpy < 2 and so an environment of its own: BRIAN_PYTHON=path/to/python python -m
+benchmarks.spiking_networks. It simulates the same weights and input in a process that stays, so that what it compiles
+and builds is not counted; ours neither."""
 
 import argparse
 import os
@@ -235,7 +235,8 @@ def pairs(simulator: SpikingSimulator) -> dict[str, np.ndarray]:
 
 
 def print_growth(sizes: tuple[int, ...], steps: int) -> None:
-    """Every neuron hears FAN_IN others, fires at the same rate, and the work of all networks is the same number of neurons times steps."""
+    """Every neuron hears FAN_IN others, fires at the same rate, and the work of all networks is the same number of
+    neurons times steps."""
     costs = []
     for size in sizes:
         config = LIFConfig()

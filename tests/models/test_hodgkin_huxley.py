@@ -37,7 +37,7 @@ def noise(steps: int, neurons: int, seed: int) -> Tensor:
     return 20 * torch.rand(steps, neurons, dtype=torch.double, generator=torch.Generator().manual_seed(seed))
 
 
-# --- one set of equations, two ways to run it ------------------------------------------------------------------------------------------
+# --- one set of equations, two ways to run it -------------------------------------------------------------------------
 
 
 @given(
@@ -87,7 +87,7 @@ def test_a_gradient_leads_back_to_every_current_before():
     assert current.grad.all()
 
 
-# --- the membrane ----------------------------------------------------------------------------------------------------------------------
+# --- the membrane -----------------------------------------------------------------------------------------------------
 
 
 def test_a_squid_axon_rests_at_minus_65_millivolts():
@@ -158,7 +158,7 @@ def test_the_currents_through_the_membrane_are_what_charges_it():
     torch.testing.assert_close(slope[calm], (current[1:-1] - outward[1:-1])[calm], atol=0.05, rtol=1e-3)
 
 
-# --- spikes ----------------------------------------------------------------------------------------------------------------------------
+# --- spikes -----------------------------------------------------------------------------------------------------------
 
 
 def test_it_fires_for_ever_above_the_rheobase_only_and_faster_with_more_current():
@@ -215,7 +215,7 @@ def test_pulses_last_as_long_as_they_say_and_add_up():
     assert both[:, 1].tolist() == [0, 0, 0, 3, 3, 0, 0, 0, 1, 1]
 
 
-# --- steps ----------------------------------------------------------------------------------------------------------------------------
+# --- steps ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("method", "order"), [("exponential_euler", 1), ("staggered", 2)])
@@ -270,7 +270,7 @@ def test_a_smaller_capacitance_needs_shorter_steps():
     assert largest_dt(quick, "rk4") == pytest.approx(0.1 * largest_dt(HodgkinHuxleyConfig(), "rk4"), rel=0.05)
 
 
-# --- what is refused -----------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

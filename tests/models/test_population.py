@@ -23,7 +23,7 @@ def tuned(neurons: int, points: int, width: float = 0.3) -> np.ndarray:
     return 80 * np.exp(-((x - centre) ** 2) / (2 * width**2))
 
 
-# --- encoding --------------------------------------------------------------------------------------------------------------------------
+# --- encoding ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_neuron_begins_at_its_intercept_and_ends_at_its_highest_rate():
@@ -74,7 +74,7 @@ def test_the_same_seed_draws_the_same_population_and_another_seed_another():
     assert np.abs(first - other).max() > 10
 
 
-# --- decoding --------------------------------------------------------------------------------------------------------------------------
+# --- decoding ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -105,7 +105,8 @@ def test_any_tuning_curves_can_be_decoded():
 
 
 def test_fifty_neurons_that_expect_noise_of_a_fifth_decode_exact_rates_to_fourteen_thousandths():
-    """σ = 0.2 of the highest rate when the decoders are solved; the error is that of the rates themselves, without noise."""
+    """σ = 0.2 of the highest rate when the decoders are solved; the error is that of the rates themselves, without
+    noise."""
     distortions = [
         Population(50, max_rates=(100.0, 200.0), noise=0.2, seed=seed).error().distortion for seed in range(10)
     ]
@@ -155,7 +156,7 @@ def test_vectors_and_functions_of_them_are_decoded():
     assert population.error(lambda x: [x[0] * x[1], x[2] ** 2]).distortion < 0.03
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

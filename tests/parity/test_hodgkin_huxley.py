@@ -69,7 +69,7 @@ def test_rk4_is_brians_wherever_the_current_is_constant_and_near_it_elsewhere():
     assert largest_difference(trains(recording.times, recording.neurons), theirs) < 0.02
 
 
-# --- SciPy -------------------------------------------------------------------------------------------------------------------------------
+# --- SciPy ------------------------------------------------------------------------------------------------------------
 
 
 def slopes(_: float, state: np.ndarray, current: np.ndarray) -> np.ndarray:
@@ -93,7 +93,8 @@ def crossing(neuron: int) -> Any:
 
 @cache
 def by_scipy() -> list[np.ndarray]:
-    """Spike times by an adaptive method of the eighth order, with errors below 1e-9, a millisecond of constant current at a time."""
+    """Spike times by an adaptive method of the eighth order, with errors below 1e-9, a millisecond of constant current
+    at a time."""
     v = np.full(10, START)
     state = np.concatenate([v, *(np.full(10, gate) for gate in resting_gates())])
     found: list[list[float]] = [[] for _ in v]

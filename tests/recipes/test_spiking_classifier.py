@@ -90,7 +90,7 @@ def test_what_is_measured_is_what_the_model_does():
     assert set(measured.rates) == {"layer 1", "output"}
 
 
-# --- data of the user's ----------------------------------------------------------------------------------------------------------------
+# --- data of the user's -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from neuropil.data.networks.files import parse_network
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Picture, Table
-from neuropil.inspection.spike_statistics import at_random, firing, trains_of
+from neuropil.inspection.spike_statistics import firing, poisson_twin, trains_of
 from neuropil.models.lif import LIFConfig
+from neuropil.models.spiking.description import loads_network
 from neuropil.models.spiking.network import (
     STDP,
     CurrentInput,
@@ -20,7 +20,7 @@ from neuropil.models.spiking.network import (
     Projection,
     SpikeSource,
 )
-from neuropil.recipes.spiking_network import EMBEDDED, SpikingNetworkOptions, build, network_of
+from neuropil.recipes.spiking_network import EMBEDDED, SpikingNetworkOptions, build
 from neuropil.tasks.study import Study
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -42,12 +42,12 @@ def test_the_embedded_network_fires_irregularly_at_moderate_rates_and_not_togeth
     results = {result.name: result.metrics for result in embedded[0].evaluate()}
     assert list(results) == [
         "excitatory",
-        "excitatory, if it were random",
+        "excitatory, Poisson",
         "inhibitory",
-        "inhibitory, if it were random",
+        "inhibitory, Poisson",
     ]
     for group in ("excitatory", "inhibitory"):
-        own, random = results[group], results[f"{group}, if it were random"]
+        own, random = results[group], results[f"{group}, Poisson"]
         assert 1 < own["rate_hz"] < 60
         assert own["rate_hz"] == pytest.approx(random["rate_hz"])
         assert 0.4 < own["cv"] < 1.6
@@ -69,7 +69,7 @@ def test_the_folder_holds_spikes_and_voltages(embedded: tuple[Study, Path]):
 
 def test_the_report_draws_spikes_membranes_and_statistics(embedded: tuple[Study, Path]):
     sections = {section.title: section.blocks for section in embedded[0].findings.sections}
-    assert list(sections) == ["Who fires when", "Membranes", "How regularly, and how much together", "The network"]
+    assert list(sections) == ["Raster", "Membrane voltages", "Firing statistics", "The network"]
     assert sum(isinstance(block, Picture) for blocks in sections.values() for block in blocks) == 4
     assert sum(isinstance(block, Table) for blocks in sections.values() for block in blocks) == 3
 
@@ -100,7 +100,7 @@ def test_a_file_becomes_the_network_that_it_describes():
     [[probes]]
     group = "cells"
     """
-    network = network_of(parse_network(text, "x.toml"))
+    network = loads_network(text, "x.toml")
     assert list(network.groups) == [NeuronGroup("cells", 4, LIFConfig(tau_m=15), (0, 1)), SpikeSource("input", 2, 9)]
     assert list(network.connections) == [Projection("input", "cells", 0.5, fan_in=2, tau=5.0, stdp=STDP(high=2.0))]
     assert list(network.inputs) == [PoissonInput("cells", 10, 0.1), CurrentInput("cells", 2.0)]
@@ -113,7 +113,7 @@ def test_the_example_of_the_embedded_network_is_that_network():
 
 def test_the_example_of_plasticity_learns(tmp_path: Path):
     study = studied(tmp_path, network=EXAMPLES / "plasticity.toml", duration=2000.0, settle=0.0)
-    (learned,) = [section for section in study.findings.sections if section.title == "What was learned"]
+    (learned,) = [section for section in study.findings.sections if section.title == "Synaptic plasticity"]
     (table,) = [block for block in learned.blocks if isinstance(block, Table)]
     name, before, after, spread = table.rows[0]
     assert name == "the connection input → neuron"
@@ -138,7 +138,7 @@ def test_a_random_twin_fires_as_often_and_keeps_its_neurons():
     )
     recording = simulate(network, 300.0)
     trains = trains_of(recording, "a", "b")
-    twin = at_random(trains, seed=0)
+    twin = poisson_twin(trains, seed=0)
     assert (trains.num_neurons, trains.duration) == (8, pytest.approx(300.0))
     assert torch.equal(torch.bincount(twin.neurons), torch.bincount(trains.neurons))
     assert firing(trains)["cv"] < 0.01 < 0.5 < firing(twin)["cv"]

@@ -12,6 +12,7 @@ Times are in ms, counted from the beginning of what was recorded; rates are in H
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from jaxtyping import Float, Int
@@ -37,9 +38,8 @@ class SpikeTrains:
 
     def __post_init__(self) -> None:
         if not (self.num_neurons > 0 and self.duration > 0):
-            raise InputError(
-                "trains of spikes need neurons and time", got=f"{self.num_neurons} neurons and {self.duration:g} ms"
-            )
+            got = f"{self.num_neurons} neurons and {self.duration:g} ms"
+            raise InputError("trains of spikes need neurons and time", got=got)
 
     def after(self, start: float) -> "SpikeTrains":
         """Without the first `start` ms, in which a simulation settles."""
@@ -86,7 +86,8 @@ def synchrony(trains: SpikeTrains, bin: float = 2.0) -> float:
 
 
 def oscillation(trains: SpikeTrains, bin: float = 0.5, *, slowest: float = 5.0) -> float:
-    """Frequency (Hz) at which the rate of the population swings most, of those above `slowest`; not a number without spikes."""
+    """Frequency (Hz) at which the rate of the population swings most, of those above `slowest`; not a number without
+    spikes."""
     rate = population_rate(trains, bin)
     # windows smear a peak over two neighbours, so that one between two frequencies is found too
     spectrum = torch.fft.rfft(
@@ -113,27 +114,25 @@ def _bins(trains: SpikeTrains, bin: float) -> tuple[Int[Tensor, " spike"], int]:
     return torch.clamp(torch.ceil(trains.times / bin - 1e-6).long() - 1, min=0), num_bins
 
 
-# --- recordings of spiking networks, beside neurons that fire at random ---
+# --- recordings of spiking networks, beside Poisson neurons -------------------------------------------------------
 
 
 def record(
-    simulator: SpikingSimulator, settle: float, duration: float, tell: Callable[[float], None]
+    simulator: SpikingSimulator, settle: float, duration: float, progress: Callable[[float], None]
 ) -> SpikingNetworkRecording:
-    """`duration` ms after the `settle` ms before them, which are not kept; `tell` hears the share that is done."""
+    """`duration` ms after `settle` ms that are not kept; `progress` is called with the share that is done."""
     whole = settle + duration
     if settle >= simulator.dt:
-        simulator.run(settle, progress=lambda share: tell(share * settle / whole))
-    return simulator.run(duration, progress=lambda share: tell((settle + share * duration) / whole))
+        simulator.run(settle, progress=lambda share: progress(share * settle / whole))
+    return simulator.run(duration, progress=lambda share: progress((settle + share * duration) / whole))
 
 
 def trains_of(recording: SpikingNetworkRecording, *groups: str) -> SpikeTrains:
     """The spikes of some groups as if they were one, from the beginning of the recording."""
-    first = dict(
-        zip(groups, torch.tensor([0, *(recording.sizes[group] for group in groups)]).cumsum(0).tolist(), strict=False)
-    )
+    *firsts, total = accumulate((recording.sizes[group] for group in groups), initial=0)
     times = torch.cat([recording.spikes[group].times for group in groups]) - recording.start
-    neurons = torch.cat([recording.spikes[group].neurons + first[group] for group in groups])
-    return SpikeTrains(times, neurons, sum(recording.sizes[group] for group in groups), recording.duration)
+    neurons = [recording.spikes[group].neurons + first for group, first in zip(groups, firsts, strict=True)]
+    return SpikeTrains(times, torch.cat(neurons), total, recording.duration)
 
 
 def firing(trains: SpikeTrains) -> dict[str, float]:
@@ -148,7 +147,19 @@ def firing(trains: SpikeTrains) -> dict[str, float]:
     return {name: value for name, value in found.items() if math.isfinite(value)}
 
 
-def at_random(trains: SpikeTrains, seed: int) -> SpikeTrains:
-    """Neurons that fire as often as these, each for itself and at any time: a Poisson process given its number of spikes."""
+def some_neurons(
+    times: Float[Tensor, " spike"], neurons: Int[Tensor, " spike"], size: int, most: int
+) -> tuple[Float[Tensor, " shown"], Int[Tensor, " shown"]]:
+    """The spikes of up to `most` of the first `size` neurons, evenly chosen and counted anew, as a raster shows
+    them."""
+    count = min(size, most)
+    place = torch.full((max(size, int(neurons.max()) + 1 if len(neurons) else 0),), -1)
+    place[torch.arange(count) * size // count] = torch.arange(count)
+    chosen = place[neurons] >= 0
+    return times[chosen], place[neurons[chosen]]
+
+
+def poisson_twin(trains: SpikeTrains, seed: int) -> SpikeTrains:
+    """Neurons that fire as often as these, independently and at random: Poisson processes given their spike counts."""
     times = torch.rand(len(trains.times), generator=seeded(seed, "at random"), dtype=torch.double) * trains.duration
     return SpikeTrains(times, trains.neurons, trains.num_neurons, trains.duration)

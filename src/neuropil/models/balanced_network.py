@@ -1,13 +1,16 @@
-"""Balanced network: excitation and inhibition that cancel, so that a neuron fires when chance lets it (Brunel 2000, model A).
+"""Balanced network: excitation and inhibition that cancel, so that a neuron fires when chance lets it (Brunel 2000,
+model A).
 
     τ dv_i/dt = −v_i + τ Σ_j J_ij Σ_k δ(t − t_j^k − D)         θ = 20 mV, v_reset = 10 mV, τ = 20 ms, τ_ref = 2 ms, D = 1.5 ms
 
-Every neuron hears C_E = 1000 of 10,000 excitatory neurons with J = 0.1 mV, C_I = 250 of 2,500 inhibitory ones with −g J, and from outside
-C_E Poisson processes of rate ν_ext with J. Two numbers decide what it does: g, how much stronger inhibition is, and ν_ext in units of
+Every neuron hears C_E = 1000 of 10,000 excitatory neurons with J = 0.1 mV, C_I = 250 of 2,500 inhibitory ones with −g
+J, and from outside C_E Poisson processes of rate ν_ext with J. Two numbers decide what it does: g, how much stronger
+inhibition is, and ν_ext in units of
 
     ν_thr = θ / (C_E J τ)                                      the rate from outside that just reaches the threshold
 
-If all fire on their own, what a neuron hears is noise with a mean and a standard deviation that follow from the rate ν that all share,
+If all fire on their own, what a neuron hears is noise with a mean and a standard deviation that follow from the rate ν
+that all share,
 
     μ = C_E J τ (ν_ext + ν (1 − g γ)),   σ² = C_E J² τ (ν_ext + ν (1 + g² γ))          γ = C_I / C_E
     1/ν = τ_ref + τ √π ∫ e^{u²} (1 + erf u) du                 from (v_reset − μ)/σ to (θ − μ)/σ
@@ -128,4 +131,5 @@ SIZES = {
     "AI": BalancedNetworkConfig(g=5.0, external=2.0),
     "SI, slow": BalancedNetworkConfig(g=4.5, external=0.9),
 }
-"""The four regimes of the paper's figure 8: synchronous or asynchronous, with neurons that fire regularly or irregularly."""
+"""The four regimes of the paper's figure 8: synchronous or asynchronous, with neurons that fire regularly or
+irregularly."""

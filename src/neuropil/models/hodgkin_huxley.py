@@ -7,18 +7,19 @@
     α_m = φ B(−(V + 40) / 10)            β_m = φ 4 exp(−(V + 65) / 18)           φ = 3^((T − 6.3 °C) / 10)
     α_h = φ 0.07 exp(−(V + 65) / 20)     β_h = φ / (1 + exp(−(V + 35) / 10))
 
-V in mV, time in ms, I in µA/cm², conductances in mS/cm², C in µF/cm², rates in 1/ms: these units fit together without a factor.
+V in mV, time in ms, I in µA/cm², conductances in mS/cm², C in µF/cm², rates in 1/ms: these units fit together without a
+factor.
 
-While the gates are held, V goes to V_∞ with the time constant τ_V = C / Σg; while V is held, each gate goes to a_∞ with τ_a. So one rule
-serves all four, and the ways to take a step differ in what is held when:
+While the gates are held, V goes to V_∞ with the time constant τ_V = C / Σg; while V is held, each gate goes to a_∞ with
+τ_a. So one rule serves all four, and the ways to take a step differ in what is held when:
 
     exponential Euler    x(t + dt) = x_∞ + (x(t) − x_∞) exp(−dt / τ)         all from V(t) and the gates at t: the error falls as dt
     staggered            the same, but V from gates half a step later, and those from V(t) (Hines): as dt², for the same work
     rk4                  Runge and Kutta's: as dt⁴, but it blows up where dt is too long for the fastest current
 
-Equations and steps are written once. Numba compiles them for `simulate`: many neurons, no Python in the loop. PyTorch runs the same lines
-in `forward`, for gradients. Only exp and B differ. Tests compare both ways step by step, and gradients with differences of simulations.
-"""
+Equations and steps are written once. Numba compiles them for `simulate`: many neurons, no Python in the loop. PyTorch
+runs the same lines in `forward`, for gradients. Only exp and B differ. Tests compare both ways step by step, and
+gradients with differences of simulations."""
 
 import math
 from collections.abc import Callable
@@ -87,7 +88,7 @@ class MembraneState(NamedTuple):
     h: Any
 
 
-# --- exp x and B(x) = x / (eˣ − 1), of tensors and of numbers in compiled loops -------------------------------------------
+# --- exp x and B(x) = x / (eˣ − 1), of tensors and of numbers in compiled loops ---------------------------------------
 
 NEAR_ZERO = 1e-3
 """Where B(x) is computed by its series, because eˣ − 1 has too few digits left."""
@@ -96,8 +97,8 @@ ROUNDER = 1.5 * 2.0**52
 """So large that what is added to it is rounded to a whole number, which then stands in its lowest bits."""
 F3, F4, F5, F6, F7, F8, F9, F10, F11, F12 = (1 / math.factorial(k) for k in range(3, 13))
 COMPILED: Any = {"error_model": "numpy", "forceinline": True, "fastmath": {"contract", "arcp"}}
-"""All in one piece, or a loop around it would take one number at a time; a product and a sum may be rounded once, and a division by a
-constant may be a product."""
+"""All in one piece, or a loop around it would take one number at a time; a product and a sum may be rounded once, and a
+division by a constant may be a product."""
 both: Any = register_jitable(**COMPILED)
 """A function that Python calls with tensors and compiled code with numbers."""
 
@@ -114,8 +115,8 @@ def bernoulli(x):
 
 @overload(exp, jit_options=COMPILED)
 def exp_of_number(x):
-    """By arithmetic alone, of which a processor takes as many numbers at once as its registers hold; the exponential function of the C
-    library takes one."""
+    """By arithmetic alone, of which a processor takes as many numbers at once as its registers hold; the exponential
+    function of the C library takes one."""
 
     def compute(x):
         x = min(max(x, -700.0), 700.0)  # beyond, it would be nothing or infinite
@@ -140,7 +141,7 @@ def bernoulli_of_number(x):
     return lambda x: 1 - x / 2 + x * x / 12 if abs(x) < NEAR_ZERO else x / (exp(x) - 1)
 
 
-# --- the equations, for PyTorch and for Numba ------------------------------------------------------------------------------------------
+# --- the equations, for PyTorch and for Numba -------------------------------------------------------------------------
 
 
 @both
@@ -211,7 +212,8 @@ def exponential_euler(state, current, dt, membrane):
 
 @both
 def staggered(state, current, dt, membrane):
-    """Gates are half a step behind the voltage, before and after. At rest, where all begins, that makes no difference."""
+    """Gates are half a step behind the voltage, before and after. At rest, where all begins, that makes no
+    difference."""
     later = relax_gates(state, dt, membrane.speed)
     return MembraneState(relax_voltage(later, current, dt, membrane), later.n, later.m, later.h)
 
@@ -233,7 +235,8 @@ def rk4(state, current, dt, membrane):
 
 @both
 def march(take_step, state, currents, first, last, num_steps, dt, membrane, fires_at, watched, traces):
-    """Neurons from `first` to before `last` through all steps: times and neurons of their spikes. `state` becomes what it is at the end."""
+    """Neurons from `first` to before `last` through all steps: times and neurons of their spikes. `state` becomes what
+    it is at the end."""
     size, changing = last - first, currents.shape[0] > 1
     own = state[:, first:last].copy()
     v, n, m, h = own[0], own[1], own[2], own[3]
@@ -294,13 +297,13 @@ def time_constants(v: Float[Tensor, "*shape"], speed: float = 1.0) -> tuple[Floa
     return tuple(1 / (alpha + beta) for alpha, beta in rates(v, speed))
 
 
-# --- many neurons over time ------------------------------------------------------------------------------------------------------------
+# --- many neurons over time -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class HodgkinHuxleyRecording:
-    """`times` (ms) and `neurons` of all spikes, by time; of the neurons that were watched `voltages` (mV) and the gates `n`, `m` and `h`
-    at the end of every step, staggered gates half a step before it."""
+    """`times` (ms) and `neurons` of all spikes, by time; of the neurons that were watched `voltages` (mV) and the gates
+    `n`, `m` and `h` at the end of every step, staggered gates half a step before it."""
 
     times: Float[Tensor, " spike"]
     neurons: Int[Tensor, " spike"]
@@ -318,8 +321,8 @@ class HodgkinHuxleyRecording:
 
 
 class HodgkinHuxley(nn.Module):
-    """A membrane whose capacitance, conductances and reversal potentials can be learned. It starts at `rest` (mV), where a membrane of its
-    configuration comes to rest."""
+    """A membrane whose capacitance, conductances and reversal potentials can be learned. It starts at `rest` (mV),
+    where a membrane of its configuration comes to rest."""
 
     def __init__(self, config: HodgkinHuxleyConfig):
         super().__init__()
@@ -337,7 +340,8 @@ class HodgkinHuxley(nn.Module):
     def forward(
         self, current: Float[Tensor, "batch step"], dt: float = 0.01, method: Method = "staggered"
     ) -> Float[Tensor, "batch step"]:
-        """The voltage (mV) at the end of each step of `dt` ms for currents in µA/cm², with its gradient; `simulate` is far faster."""
+        """The voltage (mV) at the end of each step of `dt` ms for currents in µA/cm², with its gradient; `simulate` is
+        far faster."""
         require_dt(self.config, dt, method)
         given, membrane = current.to(self.capacitance.dtype), self.membrane()
         state, voltages = steady_state(torch.full_like(given[:, 0], self.rest), membrane.speed), []
@@ -356,15 +360,14 @@ class HodgkinHuxley(nn.Module):
         start: float | None = None,
         watch: Int[Tensor, " watched"] | None = None,
     ) -> HodgkinHuxleyRecording:
-        """Run for `duration` ms in steps of `dt` ms. The current (µA/cm²) of each neuron is constant, or given for every step. `start` is
-        the voltage (mV) of a membrane that has long been there (at rest without it); `watch` are the neurons whose voltages and gates are
-        wanted (none without it)."""
+        """Run for `duration` ms in steps of `dt` ms. The current (µA/cm²) of each neuron is constant, or given for
+        every step. `start` is the voltage (mV) of a membrane that has long been there (at rest without it); `watch` are
+        the neurons whose voltages and gates are wanted (none without it)."""
         currents = _checked_currents(current)
         num_steps = self.num_steps(duration, dt, method, currents.min().item())
         if current.ndim == 2 and len(current) != num_steps:
-            raise InputError(
-                f"a current that changes must have a value for each of the {num_steps:,} steps", got=f"{len(current):,}"
-            )
+            got = f"{len(current):,}"
+            raise InputError(f"a current that changes must have a value for each of the {num_steps:,} steps", got=got)
         watched = torch.empty(0, dtype=torch.long) if watch is None else _checked_watch(watch, currents.shape[1])
         membrane = Membrane._make(
             (self.capacitance.item(), *self.conductance.tolist(), *self.reversal.tolist(), self.config.speed)
@@ -379,9 +382,8 @@ class HodgkinHuxley(nn.Module):
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
             times, neurons = map(np.concatenate, zip(*pool.map(run, range(0, size, NEURONS_AT_ONCE)), strict=True))
         if not np.isfinite(state).all():
-            raise InputError(
-                "voltages must stay finite", got=f"currents too strong for steps of {dt:g} ms", fix="take shorter steps"
-            )
+            fix = "take shorter steps"
+            raise InputError("voltages must stay finite", got=f"currents too strong for steps of {dt:g} ms", fix=fix)
         order = np.argsort(times, kind="stable")
         found = (torch.from_numpy(part) for part in (times[order], neurons[order], *traces))
         return HodgkinHuxleyRecording(*found, num_neurons=size, duration=num_steps * dt)
@@ -396,9 +398,8 @@ class HodgkinHuxley(nn.Module):
     def num_steps(self, duration: float, dt: float, method: Method, lowest_current: float = 0.0) -> int:
         require_dt(self.config, dt, method, lowest_current)
         if not dt <= duration <= MOST_STEPS * dt:
-            raise InputError(
-                f"a simulation must last for 1 to {MOST_STEPS:,} steps", got=f"{duration:g} ms in steps of {dt:g} ms"
-            )
+            got = f"{duration:g} ms in steps of {dt:g} ms"
+            raise InputError(f"a simulation must last for 1 to {MOST_STEPS:,} steps", got=got)
         return round(duration / dt)
 
     def parameter_table(self) -> list[ParameterRow]:
@@ -415,7 +416,8 @@ def pulse(
 
 @torch.no_grad()
 def resting_voltage(membrane: Membrane) -> float:
-    """The lowest voltage (mV) at which nothing flows on balance. It lies between the reversal potentials, and is closed in on."""
+    """The lowest voltage (mV) at which nothing flows on balance. It lies between the reversal potentials, and is closed
+    in on."""
     reversal = torch.stack([membrane.sodium_reversal, membrane.potassium_reversal, membrane.leak_reversal])
     low, high = reversal.min(), reversal.max()
     for _ in range(6):
@@ -429,9 +431,9 @@ def resting_voltage(membrane: Membrane) -> float:
 @lru_cache
 @torch.no_grad()
 def largest_dt(config: HodgkinHuxleyConfig, method: Method, lowest_current: float = 0.0) -> float:
-    """ms. Nothing is faster than a membrane that leaps from rest to the highest reversal potential, or whose m gates close because a
-    negative current takes the voltage far down. Runge and Kutta's step must be stable for the largest conductance and rate on the way. An
-    exponential step is always stable, but must not skip the opening of a gate."""
+    """ms. Nothing is faster than a membrane that leaps from rest to the highest reversal potential, or whose m gates
+    close because a negative current takes the voltage far down. Runge and Kutta's step must be stable for the largest
+    conductance and rate on the way. An exponential step is always stable, but must not skip the opening of a gate."""
     model = HodgkinHuxley(config)
     leapt = steady_state(torch.tensor([model.rest], dtype=torch.double), config.speed)._replace(
         v=model.reversal.max()[None]
@@ -463,10 +465,8 @@ def require_dt(config: HodgkinHuxleyConfig, dt: float, method: Method, lowest_cu
 
 def _checked_currents(current: Tensor) -> Float[Tensor, "row neuron"]:
     if not (current.numel() and torch.isfinite(current).all()):
-        raise InputError(
-            "currents must be finite, and of one neuron at least",
-            got="some that are not" if current.numel() else "none",
-        )
+        got = "some that are not" if current.numel() else "none"
+        raise InputError("currents must be finite, and of one neuron at least", got=got)
     return current.detach().to("cpu", torch.double).reshape(-1, current.shape[-1]).contiguous()
 
 

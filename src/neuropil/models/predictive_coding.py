@@ -7,13 +7,13 @@
     states     dx  = −∂F/∂x = −ε_x / ν + σ'(x) ⊙ (ε / ν) W       errors of x itself, and those that x causes, heard through W = Mᵀ
     weights    dM  = −∂F/∂M = σ(x)ᵀ ε / ν,    dβ = ε / ν,    and for a W of its own    dW = (ε / ν)ᵀ σ(x)
 
-Every change uses what the two layers at hand know, and nothing else: there is no backward pass. x⁰ is the input, x^L the target. To learn,
-both are held, the states between settle, and the weights take a step. To infer, the input alone is held; to generate, the target alone; to
-complete, the pixels that are known. The layer at either end is read as it is, σ only between.
+Every change uses what the two layers at hand know, and nothing else: there is no backward pass. x⁰ is the input, x^L
+the target. To learn, both are held, the states between settle, and the weights take a step. To infer, the input alone
+is held; to generate, the target alone; to complete, the pixels that are known. The layer at either end is read as it
+is, σ only between.
 
-Predictions may go up, as in a classifier (Whittington and Bogacz, 2017: settled with a small error, the weights change as by
-back-propagation), down, as in a generative model, or both ways at once (Oliviers, Tang and Bogacz, 2025).
-"""
+Predictions may go up, as in a classifier (Whittington and Bogacz, 2017: settled with a small error, the weights change
+as by back-propagation), down, as in a generative model, or both ways at once (Oliviers, Tang and Bogacz, 2025)."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,7 +73,8 @@ class PredictiveCodingConfig(Config):
     nu_up: float = option(1.0, "spread of the errors of upward predictions", low=0.001)
     nu_down: float | None = option(
         None,
-        "spread of the errors of downward predictions; 1 by itself, and √10n beside upward ones, for n numbers in an input",
+        "spread of the errors of downward predictions; 1 by itself, and √10n beside upward ones, for n numbers in an "
+        "input",
         low=0.001,
     )
     nu_target: float = option(
@@ -175,7 +176,7 @@ class PredictiveCoding(nn.Module):
             separate=config.feedback == "separate",
         )
 
-    # --- states --------------------------------------------------------------------------------------------------------------
+    # --- states -------------------------------------------------------------------------------------------------------
 
     @property
     def connections(self) -> list[PredictiveConnection]:
@@ -227,7 +228,7 @@ class PredictiveCoding(nn.Module):
     def energy(self, states: States) -> Float[Tensor, " batch"]:
         return _energy(self.errors(states))
 
-    # --- settling ------------------------------------------------------------------------------------------------------------
+    # --- settling -----------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def settle(
@@ -239,7 +240,8 @@ class PredictiveCoding(nn.Module):
         rates: Sequence[float] | None = None,
         connections: Sequence[PredictiveConnection] | None = None,
     ) -> States:
-        """The states after so many steps down the energy of these connections, each layer at its rate; by default as in training."""
+        """The states after so many steps down the energy of these connections, each layer at its rate; by default as in
+        training."""
         # This is where the time goes: nothing is computed twice, and memory is taken once.
         rates = self.rates(connections) if rates is None else rates
         connections = self.connections if connections is None else connections
@@ -278,7 +280,8 @@ class PredictiveCoding(nn.Module):
         echo: Tensor,
         rate: float,
     ) -> None:
-        """One layer takes its step, by its own errors, and by those that it causes at its neighbours as they come back to it."""
+        """One layer takes its step, by its own errors, and by those that it causes at its neighbours as they come back
+        to it."""
         for number, line in enumerate(caused):
             echo.addmm_(line.pull, line.back) if number else torch.mm(line.pull, line.back, out=echo)
         # dx = −ε_x / ν + σ'(x) ⊙ (ε / ν) W
@@ -313,7 +316,8 @@ class PredictiveCoding(nn.Module):
     def stable_rates(
         self, connections: Sequence[PredictiveConnection] | None = None, norms: Sequence[float] | None = None
     ) -> list[float]:
-        """For each layer a rate at which all come to rest, as fast as can be promised. With J_cx = ∂ε_c/∂x, near rest the energy bends by
+        """For each layer a rate at which all come to rest, as fast as can be promised. With J_cx = ∂ε_c/∂x, near rest
+        the energy bends by
 
         dᵀJᵀJd = Σ_c ‖Σ_x J_cx d_x‖² ≤ Σ_x ‖d_x‖² Σ_c ‖J_cx‖ s_c,    s_c = Σ_x ‖J_cx‖ ≤ (1 + ‖M_c‖) / ν_c
 
@@ -327,7 +331,7 @@ class PredictiveCoding(nn.Module):
             bends[c.source] += norm * (1 + norm) / c.nu**2
         return [1 / bend for bend in bends]
 
-    # --- what it is for ------------------------------------------------------------------------------------------------------
+    # --- what it is for -----------------------------------------------------------------------------------------------
 
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch output"]:
         """ln p of each class, or numbers in the targets' units: by an upward sweep where there is one, else settled."""
@@ -339,7 +343,8 @@ class PredictiveCoding(nn.Module):
         return (share / share.sum(-1, keepdim=True)).log()
 
     def infer(self, x: Num[Tensor, "batch *shape"], steps: int = ANSWERING) -> States:
-        """Hold an input and let the rest settle. Where predictions only go up, the sweep leaves no error, and nothing moves."""
+        """Hold an input and let the rest settle. Where predictions only go up, the sweep leaves no error, and nothing
+        moves."""
         return self.settle(self.begin(self.encode(x), None), [False, *[True] * self.top], steps)
 
     def generate(self, target: Num[Tensor, "batch *output"], steps: int = LONG) -> Float[Tensor, "batch *shape"]:
@@ -353,7 +358,8 @@ class PredictiveCoding(nn.Module):
     def complete(
         self, x: Num[Tensor, "batch *shape"], known: Bool[Tensor, "*unit"], steps: int = LONG
     ) -> Float[Tensor, "batch *shape"]:
-        """Hold the known part of an input and let the rest of it settle with all other layers, by what they expect from above."""
+        """Hold the known part of an input and let the rest of it settle with all other layers, by what they expect from
+        above."""
         if known.shape != self.config.shape:
             rule = f"known must say of each unit of one input, {list(self.config.shape)}, whether it is known"
             raise InputError(rule, got=f"{list(known.shape)}")
@@ -368,10 +374,11 @@ class PredictiveCoding(nn.Module):
         """The state x⁰ as an input."""
         return self.standardize.inverse(state.unflatten(1, self.config.shape))
 
-    # --- learning ------------------------------------------------------------------------------------------------------------
+    # --- learning -----------------------------------------------------------------------------------------------------
 
     def local_rules(self, states: States, errors: Sequence[Tensor]) -> list[Tensor]:
-        """For each parameter, in the order of `parameters()`, the slope of the mean energy with the states as they are."""
+        """For each parameter, in the order of `parameters()`, the slope of the mean energy with the states as they
+        are."""
         found = [
             c.rules(self.read(c.source, states[c.source]), error)
             for c, error in zip(self.connections, errors, strict=True)
@@ -399,12 +406,11 @@ class _LocalRules(torch.autograd.Function):
 class SettledEnergy:
     """Learning: input and target are held, the states between settle, and each connection follows its local rule.
 
-    In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them (incremental
-    predictive coding); they are kept from one visit to the next.
+    In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them
+    (incremental predictive coding); they are kept from one visit to the next.
 
-    As weights grow, states must settle in shorter steps. Each connection knows its norm ‖M‖ by the direction v that it stretches most,
-    which follows the weights by one step v ← M Mᵀ v in each update.
-    """
+    As weights grow, states must settle in shorter steps. Each connection knows its norm ‖M‖ by the direction v that it
+    stretches most, which follows the weights by one step v ← M Mᵀ v in each update."""
 
     def __init__(self, model: PredictiveCoding):
         self.model = model

@@ -4,16 +4,17 @@
     def leak(v, target, decay):
         return target + (v - target) * decay
 
-Arithmetic keeps its order, so that a result does not depend on the machine, unless `compiled_in_any_order` lets it go. The code is kept
-in `__pycache__` beside the file or, where that cannot be written, in Numba's directory of the user (NUMBA_CACHE_DIR); where neither can
-be, every process compiles anew. What is kept is thrown away when its own file changes, or any file of its package that it imports.
-"""
+Arithmetic keeps its order, so that a result does not depend on the machine, unless `compiled_in_any_order` lets it go.
+The code is kept in `__pycache__` beside the file or, where that cannot be written, in Numba's directory of the user
+(NUMBA_CACHE_DIR); where neither can be, every process compiles anew. What is kept is thrown away when its own file
+changes, or any file of its package that it imports."""
 
 import hashlib
 import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,8 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 def compiled_inside(function: Callable[..., Any]) -> Any:
-    """For what a compiled function calls in every step: it holds on to no array, so that their references are not counted. It cannot make
-    any either."""
+    """For what a compiled function calls in every step: it holds on to no array, so that their references are not
+    counted. It cannot make any either."""
     return _cached(function, _nrt=False)
 
 
@@ -43,16 +44,14 @@ def compiled_in_any_order(function: Callable[..., Any]) -> Any:
 
 def _cached(function: Callable[..., Any], **how: Any) -> Any:
     dispatcher: Any = njit(function, error_model="numpy", nogil=True, **how)
-    try:
+    with suppress(RuntimeError, OSError):  # there is no directory to keep it in
         dispatcher._cache = SourcesCache(function)
-    except (RuntimeError, OSError):  # there is no directory to keep it in
-        pass
     return dispatcher
 
 
 class SourcesCache(FunctionCache):
-    """Numba's cache on disk knows a function by its own file. This one knows it by all files that it comes from, because a compiled
-    function holds the code and the constants of other files as they were."""
+    """Numba's cache on disk knows a function by its own file. This one knows it by all files that it comes from,
+    because a compiled function holds the code and the constants of other files as they were."""
 
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
@@ -64,7 +63,8 @@ class SourcesCache(FunctionCache):
 
 
 def imported_sources(module: str, packages: frozenset[str]) -> dict[str, bytes]:
-    """The files, with their digests, of all modules of these packages that a loaded module imports at its top, and those in turn."""
+    """The files, with their digests, of all modules of these packages that a loaded module imports at its top, and
+    those in turn."""
     found: dict[str, bytes] = {}
     waiting = [module]
     while waiting:
@@ -77,7 +77,8 @@ def imported_sources(module: str, packages: frozenset[str]) -> dict[str, bytes]:
 
 @cache
 def read_source(file: str, packages: frozenset[str], changed: int) -> tuple[bytes, list[str]]:
-    """The digest of a file as it was `changed` last, and what it imports: a name after `import` may be a module too, or be found nowhere."""
+    """The digest of a file as it was `changed` last, and what it imports: a name after `import` may be a module too, or
+    be found nowhere."""
     content = Path(file).read_bytes()
     imported: list[str] = []
     for module, names in IMPORT.findall(content.decode()):

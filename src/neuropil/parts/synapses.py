@@ -3,13 +3,13 @@
     h(t) = tⁿ e^{−t/τ} / (n! τ^{n+1})        for t ≥ 0; its area is one
     s(t) = Σ_p h(t − t_p − delay)            a train of spikes at the times t_p, filtered
 
-A filter of order n is a chain of n + 1 leaks, each of which feeds the next: τ dx₀/dt = −x₀ and τ dxᵢ/dt = xᵢ₋₁ − xᵢ, where a spike adds 1/τ
-to x₀, and s = xₙ. Over a time t the chain goes on without error,
+A filter of order n is a chain of n + 1 leaks, each of which feeds the next: τ dx₀/dt = −x₀ and τ dxᵢ/dt = xᵢ₋₁ − xᵢ,
+where a spike adds 1/τ to x₀, and s = xₙ. Over a time t the chain goes on without error,
 
     xᵢ(t + dt) = Σ_j g_{i−j}(dt/τ) xⱼ(t)     g_m(r) = e^{−r} r^m / m!
 
-so s at every step follows from the state at the step before, and no spike has to be remembered. Times are in ms, filters in 1/ms.
-"""
+so s at every step follows from the state at the step before, and no spike has to be remembered. Times are in ms,
+filters in 1/ms."""
 
 import math
 from dataclasses import dataclass
@@ -53,12 +53,14 @@ class Synapse:
         return torch.where(t >= 0, ratio**self.order * torch.exp(-ratio) / (math.factorial(self.order) * self.tau), 0.0)
 
     def filter(self, spikes: Float[Tensor, "*shape"], dt: float, dim: int = -1) -> Float[Tensor, "*shape"]:
-        """s at every step, of spikes (their number, or weight) that happen at the steps: s_k = Σ_j h((k − j) dt − delay) a_j."""
+        """s at every step, of spikes (their number, or weight) that happen at the steps: s_k = Σ_j h((k − j) dt −
+        delay) a_j."""
         late, age = self._felt(np.zeros(1), dt)
         return self._run(spikes, self._arrival(age)[0], dt, int(late[0]), dim)
 
     def filter_times(self, times: Float[Tensor, " spike"], num_steps: int, dt: float) -> Float[Tensor, " step"]:
-        """s at the end of every step, dt, 2 dt, …, of spikes at any `times` (ms) since the first step began; double precision."""
+        """s at the end of every step, dt, 2 dt, …, of spikes at any `times` (ms) since the first step began; double
+        precision."""
         late, age = self._felt(times.detach().cpu().double().numpy(), dt)
         felt = (late >= 1) & (late <= num_steps)
         driven = torch.zeros(num_steps, self.order + 1, dtype=torch.double)
@@ -66,19 +68,19 @@ class Synapse:
         return self._chain(driven.unsqueeze(0), dt)[0].to(times.device)
 
     def smooth(self, signal: Float[Tensor, "*shape"], dt: float, dim: int = -1) -> Float[Tensor, "*shape"]:
-        """(h * u) at the end of every step, of a signal that is held during each step; a constant signal stays what it is."""
+        """(h * u) at the end of every step, of a signal that is held during each step; a constant signal stays what it
+        is."""
         late, age = self._felt(np.zeros(1), dt)
         if age[0]:
-            raise InputError(
-                "the delay of a signal must be a whole number of steps",
-                got=f"delay={self.delay:g} ms in steps of {dt:g} ms",
-            )
+            got = f"delay={self.delay:g} ms in steps of {dt:g} ms"
+            raise InputError("the delay of a signal must be a whole number of steps", got=got)
         return self._run(signal, held_input(dt / self.tau, self.order), dt, int(late[0]), dim)
 
     def _felt(
         self, times: Float[np.ndarray, " spike"], dt: float
     ) -> tuple[Int[np.ndarray, " spike"], Float[np.ndarray, " spike"]]:
-        """The first step (a whole multiple of dt) at which each spike is there, and for how long (ms) it has been there then."""
+        """The first step (a whole multiple of dt) at which each spike is there, and for how long (ms) it has been there
+        then."""
         if not 0 < dt < math.inf:
             raise InputError("dt must be a time above 0 ms", got=f"{dt:g}")
         arrives = times + self.delay
@@ -101,7 +103,8 @@ class Synapse:
         return self._chain(driven, dt).reshape(given.shape).movedim(-1, dim)
 
     def _chain(self, driven: Float[Tensor, "batch time link"], dt: float) -> Float[Tensor, "batch time"]:
-        """xₙ at every step, where each link is driven from outside and by the links before it: one recurrence after the other."""
+        """xₙ at every step, where each link is driven from outside and by the links before it: one recurrence after the
+        other."""
         transition = coefficients(dt / self.tau, self.order).tolist()
         links: list[Tensor] = []
         for i, own in enumerate(driven.unbind(-1)):

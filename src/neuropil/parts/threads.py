@@ -13,8 +13,9 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch computes on the caller's thread alone. Several gain nothing where tensors are small, and lose ten times over where another
-    program, or another team of threads, wants their cores: for some milliseconds after each piece of work they go on looking for more."""
+    """PyTorch computes on the caller's thread alone. Several gain nothing where tensors are small, and lose ten times
+    over where another program, or another team of threads, wants their cores: for some milliseconds after each piece of
+    work they go on looking for more."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -33,8 +34,8 @@ class TeamMember(NamedTuple):
 
 
 class ThreadTeam:
-    """Threads that run the same function at the same time. The caller's is none of them: an interrupt from the keyboard can end it at any
-    point, and the others would wait for it in vain."""
+    """Threads that run the same function at the same time. The caller's is none of them: an interrupt from the keyboard
+    can end it at any point, and the others would wait for it in vain."""
 
     def __init__(self, members: int):
         arrived = np.zeros(1, np.int64)

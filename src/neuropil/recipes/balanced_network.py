@@ -1,9 +1,8 @@
 """Brunel's network of 12,500 neurons in its four regimes, beside the theory and the published simulation.
 
-The same network, with only the strength of inhibition and the drive from outside changed, fires like one clock, like many that swing
-together, or each neuron on its own and at irregular times. Its mean rates are compared with the theory of a network without
-oscillations, and with table 1 of the paper.
-"""
+The same network, with only the strength of inhibition and the drive from outside changed, fires like one clock, like
+many that swing together, or each neuron on its own and at irregular times. Its mean rates are compared with the theory
+of a network without oscillations, and with table 1 of the paper."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -105,7 +104,8 @@ def _observe(
 
 
 def _results(observed: Mapping[str, Observed]) -> list[Result]:
-    """The regime in which the theory holds first, then what it says, then what was published; then the other regimes."""
+    """The regime in which the theory holds first, then what it says, then what was published; then the other
+    regimes."""
     rows = []
     for name in sorted(observed, key=lambda name: name != FIRST):
         rows += [Result(name, observed[name].metrics), Result(f"{name}, theory", {"rate_hz": observed[name].theory})]
@@ -117,9 +117,9 @@ def _results(observed: Mapping[str, Observed]) -> list[Result]:
 def _regimes_section(observed: Mapping[str, Observed]) -> Section:
     words = "\n\n".join(
         [
-            "Spikes of some excitatory neurons over the rate of the whole network, as in figure 8 of the paper. The networks differ in two "
-            "numbers only: g, how much stronger inhibition is than excitation, and the drive from outside in units of what just reaches "
-            "the threshold.",
+            "Spikes of some excitatory neurons over the rate of the whole network, as in figure 8 of the paper. The "
+            "networks differ in two numbers only: g, how much stronger inhibition is than excitation, and the drive "
+            "from outside in units of what just reaches the threshold.",
             *(f"`{name}` {words}." for name, words in WORDS.items()),
         ]
     )
@@ -146,13 +146,13 @@ def _activity(observed: Observed) -> RegimeActivity:
 
 def _numbers_section(observed: Mapping[str, Observed], seed: int) -> Section:
     words = (
-        "The theory is that of a network whose neurons fire on their own, which the asynchronous regime comes close to; where all swing "
-        "together, the published simulation differs from it as this one does."
+        "The theory is that of a network whose neurons fire on their own, which the asynchronous regime comes close "
+        "to; where all swing together, the published simulation differs from it as this one does."
     )
     more = (
-        "The CV of the intervals between a neuron's spikes and the Fano factor of its counts are 1 for spikes at random and 0 for a clock "
-        "(for few spikes the CV is too low). Synchrony is 1 if all fire together; the last column has it for neurons that fire as often, "
-        "but each on its own."
+        "The CV of the intervals between a neuron's spikes and the Fano factor of its counts are 1 for spikes at "
+        "random and 0 for a clock (for few spikes the CV is too low). Synchrony is 1 if all fire together; the last "
+        "column has it for neurons that fire as often, but each on its own."
     )
     rates, firings = [], []
     for name, each in observed.items():

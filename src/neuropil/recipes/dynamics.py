@@ -1,13 +1,14 @@
-"""Spiking networks that follow differential equations: a memory that holds, an oscillator, the Lorenz attractor or equations of your own.
+"""Spiking networks that follow differential equations: a memory that holds, an oscillator, the Lorenz attractor or
+equations of your own.
 
-A population that is connected to itself through a synapse with the time constant τ follows dx/dt = f(x) if what it sends back is
-x + τ f(x). Each system is simulated with spikes and compared with what it should do: the memory with standing still, the oscillator with
-its frequency, your equations with a numerical solution (SciPy). Then the two limits of the time constants, weights in two forms, and a
-decoder that is learned while the network runs.
+A population that is connected to itself through a synapse with the time constant τ follows dx/dt = f(x) if what it
+sends back is x + τ f(x). Each system is simulated with spikes and compared with what it should do: the memory with
+standing still, the oscillator with its frequency, your equations with a numerical solution (SciPy). Then the two limits
+of the time constants, weights in two forms, and a decoder that is learned while the network runs.
 
-Equations are expressions of x, y, z, u, v, w, as many as there are equations, and give the change per second, for instance
-``--equations "y" "(1 - x^2)*y - x" --start 1 0``. They are read by the project's own parser and never run as code.
-"""
+Equations are expressions of x, y, z, u, v, w, as many as there are equations, and give the change per second, for
+instance ``--equations "y" "(1 - x^2)*y - x" --start 1 0``. They are read by the project's own parser and never run as
+code."""
 
 import math
 from pathlib import Path
@@ -41,7 +42,8 @@ RATIOS = (1.0, 0.3, 0.1, 0.03, 0.01)
 WAVE = 1000.0
 """ms, the period of what the learning network is shown."""
 CLOCKS = 600.0
-"""ms that the comparison of the two time constants lasts: later, oscillators that differ are anywhere on their circles."""
+"""ms that the comparison of the two time constants lasts: later, oscillators that differ are anywhere on their
+circles."""
 SHORTEST_MEMORY, SHORTEST_LEARNING = 2 * SETTLED, 2000.0
 
 
@@ -64,15 +66,11 @@ class DynamicsOptions(Config):
         if not 1 <= len(self.equations) <= len(NAMES):
             raise InputError(f"equations must be one to {len(NAMES)} expressions", got=f"{len(self.equations)}")
         if len(self.start) != len(self.equations):
-            raise InputError(
-                "start must have a value for each equation", got=f"{len(self.start)} for {len(self.equations)}"
-            )
+            got = f"{len(self.start)} for {len(self.equations)}"
+            raise InputError("start must have a value for each equation", got=got)
         if not 0 < self.dt <= min(2.0, self.tau):
-            raise InputError(
-                "dt must be a time above 0 ms",
-                got=f"{self.dt:g}",
-                fix=f"the largest that works here is {min(2.0, self.tau):g}",
-            )
+            fix = f"the largest that works here is {min(2.0, self.tau):g}"
+            raise InputError("dt must be a time above 0 ms", got=f"{self.dt:g}", fix=fix)
 
 
 def build(options: DynamicsOptions, seed: int) -> Study:
@@ -120,7 +118,7 @@ def _spread(values: Float[Array, "step variable"]) -> dict[str, float]:
     return {f"deviation_{name}": float(deviation) for name, deviation in zip(NAMES, values.std(0), strict=False)}
 
 
-# --- a value that stays ----------------------------------------------------------------------------------------------------------------
+# --- a value that stays -----------------------------------------------------------------------------------------------
 
 
 class IntegratorMemory(NamedTuple):
@@ -159,10 +157,11 @@ def _remember(options: DynamicsOptions, neurons: int, seed: int) -> IntegratorMe
 
 def _memory_section(options: DynamicsOptions, memory: IntegratorMemory, small: IntegratorMemory) -> Section:
     words = (
-        "With f = 0 a population sends its own value back to itself and keeps it: an integrator, and a memory. A pulse sets it to seven "
-        f"different values, then nothing comes in. What {memory.neurons:,} neurons hold moves by {memory.mean:.2f} % of the radius in a "
-        f"second, what {small.neurons:,} hold by {small.mean:.2f} %: each small error of the decoded value is integrated with it, and "
-        "where the error changes its sign from above to below there is a value at which the memory comes to rest."
+        "With f = 0 a population sends its own value back to itself and keeps it: an integrator, and a memory. A pulse "
+        f"sets it to seven different values, then nothing comes in. What {memory.neurons:,} neurons hold moves by "
+        f"{memory.mean:.2f} % of the radius in a second, what {small.neurons:,} hold by {small.mean:.2f} %: each small "
+        "error of the decoded value is integrated with it, and where the error changes its sign from above to below "
+        "there is a value at which the memory comes to rest."
     )
     lines = {f"{memory.neurons:,} neurons": memory.drifts, f"{small.neurons:,} neurons": small.drifts}
     shown = {
@@ -185,7 +184,7 @@ def _memory_section(options: DynamicsOptions, memory: IntegratorMemory, small: I
     )
 
 
-# --- a value that turns ----------------------------------------------------------------------------------------------------------------
+# --- a value that turns -----------------------------------------------------------------------------------------------
 
 
 def turning(x: Array) -> list[float]:
@@ -208,8 +207,9 @@ def _oscillator_section(options: DynamicsOptions, seed: int) -> tuple[dict[str, 
     frequency = 1000 * np.polyfit(simulation.times[late], angle, 1)[0] / (2 * math.pi)
     found = {"frequency_hz": float(frequency), "amplitude": float(np.hypot(x, y)[late].mean())}
     words = (
-        "Two numbers that feed each other turn around. The equation pulls the point to a circle of radius 1, which it goes around once in "
-        f"{1 / FREQUENCY:g} s; the network went around at {found['frequency_hz']:.3f} Hz with a radius of {found['amplitude']:.3f}."
+        "Two numbers that feed each other turn around. The equation pulls the point to a circle of radius 1, which it "
+        f"goes around once in {1 / FREQUENCY:g} s; the network went around at {found['frequency_hz']:.3f} Hz with a "
+        f"radius of {found['amplitude']:.3f}."
     )
     circle = np.linspace(0, 2 * math.pi, 200)
     panels = {
@@ -229,13 +229,14 @@ def _oscillator_section(options: DynamicsOptions, seed: int) -> tuple[dict[str, 
     )
 
 
-# --- equations of your own -------------------------------------------------------------------------------------------------------------
+# --- equations of your own --------------------------------------------------------------------------------------------
 
 
 def _follow(
     options: DynamicsOptions, equations: Equations, solution: Solution, seed: int
 ) -> tuple[Float[Array, "step variable"], tuple[Array, Array]]:
-    """What a population says that follows the equations, scaled so that the solution fills it; and its spikes in the first second."""
+    """What a population says that follows the equations, scaled so that the solution fills it; and its spikes in the
+    first second."""
     middle, reach = solution.middle, solution.reach
     scaled = (solution.values - middle) / reach
     count = len(equations.texts)
@@ -260,10 +261,10 @@ def _equations_section(
     together = _together(solution, own)
     lines = "; ".join(f"d{name}/dt = {text}" for name, text in zip(equations.variables, equations.texts, strict=True))
     words = (
-        f"{lines}. The population carries all {len(equations.texts)} variables at once, scaled to the range of the numerical solution, "
-        f"and starts where it starts. The two stay within a tenth of that range for {together / 1000:.2f} s. Where equations are chaotic, "
-        "as Lorenz's are, every small error grows until only the shape of the paths and how often they are where can agree, which the "
-        "table compares."
+        f"{lines}. The population carries all {len(equations.texts)} variables at once, scaled to the range of the "
+        "numerical solution, and starts where it starts. The two stay within a tenth of that range for "
+        f"{together / 1000:.2f} s. Where equations are chaotic, as Lorenz's are, every small error grows until only "
+        "the shape of the paths and how often they are where can agree, which the table compares."
     )
     header = ["", "mean in spikes", "mean by a solver", "deviation in spikes", "deviation by a solver"]
     rows = [
@@ -310,17 +311,17 @@ def _together(solution: Solution, own: Float[Array, "step variable"]) -> float:
     return float(solution.times[apart.argmax()] if apart.any() else solution.times[-1])
 
 
-# --- the two time constants ------------------------------------------------------------------------------------------------------------
+# --- the two time constants -------------------------------------------------------------------------------------------
 
 
 def _limits_section(options: DynamicsOptions, seed: int) -> Section:
     words = (
-        "A neuron has two clocks: its input current s follows what arrives with τ_s, and its activity v follows the current with "
-        "τ_m.\n\n`τ_s ds/dt = −s + v W + β + C`  and  `τ_m dv/dt = −v + σ(s)`\n\nWhen τ_m is much shorter, the activity is always at its "
-        "equilibrium v = σ(s), and the current is all that has dynamics. When τ_s is much shorter, the current is at its equilibrium, "
-        "and the activity has them. Here a population with rates runs the oscillator with a recurrence made for the longer clock alone; "
-        "the other is made shorter and shorter. The difference from the limit, in which the shorter clock is gone, falls with the ratio "
-        "of the two."
+        "A neuron has two clocks: its input current s follows what arrives with τ_s, and its activity v follows the "
+        "current with τ_m.\n\n`τ_s ds/dt = −s + v W + β + C`  and  `τ_m dv/dt = −v + σ(s)`\n\nWhen τ_m is much "
+        "shorter, the activity is always at its equilibrium v = σ(s), and the current is all that has dynamics. When "
+        "τ_s is much shorter, the current is at its equilibrium, and the activity has them. Here a population with "
+        "rates runs the oscillator with a recurrence made for the longer clock alone; the other is made shorter and "
+        "shorter. The difference from the limit, in which the shorter clock is gone, falls with the ratio of the two."
     )
     slow_current = {ratio: _two_clocks(options, options.tau, ratio * options.tau, seed) for ratio in (*RATIOS, 0.0)}
     slow_activity = {ratio: _two_clocks(options, ratio * options.tau, options.tau, seed) for ratio in (*RATIOS, 0.0)}
@@ -360,7 +361,7 @@ def _rms(values: Array) -> float:
     return float(np.sqrt(np.square(values).mean()))
 
 
-# --- weights in two forms --------------------------------------------------------------------------------------------------------------
+# --- weights in two forms ---------------------------------------------------------------------------------------------
 
 
 def _weights_section(options: DynamicsOptions, seed: int) -> Section:
@@ -374,15 +375,15 @@ def _weights_section(options: DynamicsOptions, seed: int) -> Section:
     )
     count, apart = options.neurons, np.abs(factored - full).max()
     words = (
-        f"From one population to another, which squares: {count:,} decoders and {count:,} encoders, or one weight for each of the "
-        f"{count**2:,} pairs. W = D E has rank one, so the two are the same network: what they say differs by {apart:.1g} at most, and a "
-        "step of the second costs as much more as it has more numbers."
+        f"From one population to another, which squares: {count:,} decoders and {count:,} encoders, or one weight for "
+        f"each of the {count**2:,} pairs. W = D E has rank one, so the two are the same network: what they say differs "
+        f"by {apart:.1g} at most, and a step of the second costs as much more as it has more numbers."
     )
     rows = [["decode, then encode", f"{2 * count:,}", "N + M"], ["a weight for every pair", f"{count**2:,}", "N · M"]]
     return Section("Weights in two forms", [Text(words), Table(["", "numbers", "cost of a step"], rows)])
 
 
-# --- a decoder that learns -------------------------------------------------------------------------------------------------------------
+# --- a decoder that learns --------------------------------------------------------------------------------------------
 
 
 def _learning_section(options: DynamicsOptions, seed: int) -> Section:
@@ -405,11 +406,11 @@ def _learning_section(options: DynamicsOptions, seed: int) -> Section:
     }
     errors = {name: _rms(values - x**2) for name, values in decoded.items()}
     words = (
-        f"The connection between two populations of {neurons} neurons begins with decoders of zero. A third population is told what came "
-        "out and what should have, and its value, the error, changes the decoders while the network runs: `dD/dt = −(κ/N) a ⊗ e`. "
-        f"Nothing looks at more than the neurons' own activity and one error. After {duration / 1000:g} s the learned decoders are off by "
-        f"{errors['learned']:.3f} (root mean square over x from −1 to 1), and those that are solved by least squares by "
-        f"{errors['solved']:.3f}."
+        f"The connection between two populations of {neurons} neurons begins with decoders of zero. A third population "
+        "is told what came out and what should have, and its value, the error, changes the decoders while the network "
+        "runs: `dD/dt = −(κ/N) a ⊗ e`. Nothing looks at more than the neurons' own activity and one error. After "
+        f"{duration / 1000:g} s the learned decoders are off by {errors['learned']:.3f} (root mean square over x from "
+        f"−1 to 1), and those that are solved by least squares by {errors['solved']:.3f}."
     )
     lines = {
         "wanted and said": {"wanted": wanted, "said": simulation[said][:, 0]},

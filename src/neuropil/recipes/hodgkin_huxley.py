@@ -1,11 +1,13 @@
-"""A nerve membrane at work: an action potential with its phases, its gates, its threshold, its refractory period, how fast it fires.
+"""A nerve membrane at work: an action potential with its phases, its gates, its threshold, its refractory period, how
+fast it fires.
 
-Every experiment is what a physiologist would do to an axon: short pulses of growing strength find the threshold and how it depends on their
-width; two pulses one after the other show when it can fire again; constant currents give the f–I curve. Then your own current, if you give
-a file, and how good the steps of the simulation are, measured against much shorter ones.
+Every experiment is what a physiologist would do to an axon: short pulses of growing strength find the threshold and how
+it depends on their width; two pulses one after the other show when it can fire again; constant currents give the f–I
+curve. Then your own current, if you give a file, and how good the steps of the simulation are, measured against much
+shorter ones.
 
-The membrane is yours to change: warm it, poison its sodium channels (`--sodium 40`), or shift what its ions want (`--potassium-reversal`).
-"""
+The membrane is yours to change: warm it, poison its sodium channels (`--sodium 40`), or shift what its ions want
+(`--potassium-reversal`)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -41,15 +43,16 @@ from neuropil.training.progress import Display
 PULSE, PULSE_AT, ANSWER = 1.0, 2.0, 25.0
 """ms: how long a pulse lasts, when it comes, and how long the answer to it is watched."""
 LIFT = 0.9
-"""A pulse may be so strong that it would lift a membrane of capacitance alone by this share of the way from rest to a spike: what more
-does is no answer of the membrane's."""
+"""A pulse may be so strong that it would lift a membrane of capacitance alone by this share of the way from rest to a
+spike: what more does is no answer of the membrane's."""
 WIDTHS = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0, 6.0, 10.0, 15.0)
 DELAYS, SHOWN_DELAYS, MOST_RATIO = torch.arange(2.0, 30.01, 0.5, dtype=torch.double), (5.0, 9.0, 12.0, 20.0), 8.0
 """Delays (ms) between two pulses, and how many times the threshold the second may have."""
 CURVE, CURVE_DURATION, CURVE_SETTLED = torch.linspace(0, 100, 201, dtype=torch.double), 500.0, 150.0
 """µA/cm² and ms."""
 STEP_TEST, STEP_FACTORS, FINE = 100.0, (0.5, 1, 2, 4, 8), 10
-"""How long the steps are tried (ms), with how many times the step of the options, against how many times shorter ones."""
+"""How long the steps are tried (ms), with how many times the step of the options, against how many times shorter
+ones."""
 MOST_KEPT = 20_000_000
 METHOD_NAMES: dict[Method, str] = {"staggered": "staggered", "exponential_euler": "exponential Euler", "rk4": "rk4"}
 
@@ -79,9 +82,8 @@ def build(options: HodgkinHuxleyOptions, seed: int) -> Study:
         require_dt(options.neuron, options.dt, options.method, drive.values.min().item())
     kept = round(options.duration / options.dt) * len(options.currents if drive is None else drive.names)
     if kept > MOST_KEPT:
-        raise InputError(
-            f"a run keeps up to {MOST_KEPT:,} voltages", got=f"{kept:,}", fix="make it shorter, or its steps longer"
-        )
+        fix = "make it shorter, or its steps longer"
+        raise InputError(f"a run keeps up to {MOST_KEPT:,} voltages", got=f"{kept:,}", fix=fix)
     facts = {} if options.drive is None else {"source": f"currents of {options.drive.name}"}
     return Study("hodgkin-huxley", lambda folder, display: _compute(Axon(options), drive, folder, display), facts)
 
@@ -111,7 +113,7 @@ def _compute(axon: "Axon", drive: Traces | None, folder: Path, display: Display)
     return Findings(results, [*sections, section])
 
 
-# --- experiments -----------------------------------------------------------------------------------------------------------------------
+# --- experiments ------------------------------------------------------------------------------------------------------
 
 
 class Axon:
@@ -148,7 +150,8 @@ class Axon:
         return torch.bincount(self.run(current, duration).neurons, minlength=current.shape[1]) >= times
 
     def threshold(self) -> float | None:
-        """The least strength (µA/cm²) of a pulse that the membrane at rest answers with an action potential; None if there is none."""
+        """The least strength (µA/cm²) of a pulse that the membrane at rest answers with an action potential; None if
+        there is none."""
         found = self.least_strength(torch.tensor([PULSE], dtype=torch.double)).item()
         return None if math.isnan(found) else found
 
@@ -181,7 +184,8 @@ class Axon:
 
 
 def least(enough: Callable[[Tensor], Bool[Tensor, " case"]], most: Float[Tensor, " case"]) -> Float[Tensor, " case"]:
-    """The smallest strength up to `most` that is enough, for each case, by halving the interval; no number where `most` is not."""
+    """The smallest strength up to `most` that is enough, for each case, by halving the interval; no number where `most`
+    is not."""
     low, high = torch.zeros_like(most), most.clone()
     missing = ~enough(most)
     for _ in range(16):
@@ -198,8 +202,8 @@ def phases_of(
     rest: float,
     stimulus: float,
 ) -> list[tuple[str, float, float]]:
-    """The phases of an action potential that a pulse at `stimulus` ms sets off: name, begin and end (ms). It takes off where more flows in
-    through the membrane than out, and is below rest until it comes back from below."""
+    """The phases of an action potential that a pulse at `stimulus` ms sets off: name, begin and end (ms). It takes off
+    where more flows in through the membrane than out, and is below rest until it comes back from below."""
     peak = int(voltage.argmax())
     outwards = ((outward > 0) & (times < times[peak]) & (times > stimulus)).nonzero()
     takes_off = int(outwards[-1]) + 1 if len(outwards) else int((times > stimulus).nonzero()[0])
@@ -237,14 +241,15 @@ def _given_currents(
     return tuple(f"{current:g} µA/cm²" for current in options.currents), constant.expand(num_steps, -1)
 
 
-# --- the report ------------------------------------------------------------------------------------------------------------------------
+# --- the report -------------------------------------------------------------------------------------------------------
 
 
 def _silent_section(axon: Axon) -> Section:
     words = (
-        f"This membrane rests at {_millivolts(axon.model.rest)}. It answers no pulse of {PULSE:g} ms up to {axon.strongest(PULSE):.0f} "
-        "µA/cm² with a spike; a stronger one would lift its voltage that far by itself. So it has no threshold, no refractory period, no "
-        "phases. Change its conductances or its reversal potentials to see it fire."
+        f"This membrane rests at {_millivolts(axon.model.rest)}. It answers no pulse of {PULSE:g} ms up to "
+        f"{axon.strongest(PULSE):.0f} µA/cm² with a spike; a stronger one would lift its voltage that far by itself. "
+        "So it has no threshold, no refractory period, no phases. Change its conductances or its reversal potentials "
+        "to see it fire."
     )
     return Section("No threshold", [Text(words)])
 
@@ -265,10 +270,10 @@ def _action_potential_section(axon: Axon, threshold: float) -> Section:
     }
     levels = {"E_Na": neuron.sodium_reversal, "rest": rest, "E_K": neuron.potassium_reversal}
     words = (
-        f"A pulse of {1.5 * threshold:.1f} µA/cm² for {PULSE:g} ms, half as strong again as it need be. It lifts the voltage until the m "
-        "gates, which are fast, let in more sodium than leaves as potassium. From there on the membrane goes by itself: what enters opens "
-        "more gates. Near E_Na nothing drives sodium any more; the slow gates close it off (h) and let potassium out (n), which takes "
-        "the voltage below rest until n has closed again."
+        f"A pulse of {1.5 * threshold:.1f} µA/cm² for {PULSE:g} ms, half as strong again as it need be. It lifts the "
+        "voltage until the m gates, which are fast, let in more sodium than leaves as potassium. From there on the "
+        "membrane goes by itself: what enters opens more gates. Near E_Na nothing drives sodium any more; the slow "
+        "gates close it off (h) and let potassium out (n), which takes the voltage below rest until n has closed again."
     )
     took_off = next((begin for name, begin, _ in phases if name.startswith("rising")), PULSE_AT)
     level = voltage[int(round(took_off / axon.options.dt)) - 1].item()
@@ -305,8 +310,9 @@ def _gate_section(axon: Axon) -> Section:
     _, n, m, h = steady_state(v, speed)
     of_n, of_m, of_h = time_constants(v, speed)
     words = (
-        "Each gate is drawn to a share that depends on the voltage alone, at a pace that depends on it too. m, which opens sodium, is some "
-        "ten times as fast as n, which opens potassium, and h, which closes sodium. A spike is that race."
+        "Each gate is drawn to a share that depends on the voltage alone, at a pace that depends on it too. m, which "
+        "opens sodium, is some ten times as fast as n, which opens potassium, and h, which closes sodium. A spike is "
+        "that race."
     )
     figure = pictures.gate_curves(v, {"n": n, "m": m, "h": h}, {"n": of_n, "m": of_m, "h": of_h}, rest=axon.model.rest)
     return Section(
@@ -334,9 +340,10 @@ def _threshold_section(axon: Axon, threshold: float) -> Section:
         chronaxie=chronaxie,
     )
     words = (
-        f"A pulse of {PULSE:g} ms must have {threshold:.2f} µA/cm². One per cent less dies away; one per cent more gives a whole action "
-        "potential, later than a strong pulse does and almost as high. A shorter pulse must be stronger, since much the same charge has "
-        f"to get in. However long it is, it takes {rheobase:.2f} µA/cm² (the rheobase, here for {widths[-1]:g} ms)."
+        f"A pulse of {PULSE:g} ms must have {threshold:.2f} µA/cm². One per cent less dies away; one per cent more "
+        "gives a whole action potential, later than a strong pulse does and almost as high. A shorter pulse must be "
+        f"stronger, since much the same charge has to get in. However long it is, it takes {rheobase:.2f} µA/cm² (the "
+        f"rheobase, here for {widths[-1]:g} ms)."
     )
     return Section(
         "The threshold",
@@ -359,8 +366,9 @@ def _refractory_section(axon: Axon, threshold: float) -> Section:
     recovered = DELAYS[possible & (ratios <= 1)]
     relative = f"; until {recovered[0]:g} ms it must be stronger than at rest" if len(recovered) else ""
     words = (
-        f"After a spike h is closed and n is open: sodium cannot enter, and potassium carries out what does. {absolute} (the absolute "
-        f"refractory period){relative} (the relative one). On the left two pulses of {1.5 * threshold:.1f} µA/cm² each, marked by arrows."
+        "After a spike h is closed and n is open: sodium cannot enter, and potassium carries out what does. "
+        f"{absolute} (the absolute refractory period){relative} (the relative one). On the left two pulses of "
+        f"{1.5 * threshold:.1f} µA/cm² each, marked by arrows."
     )
     if len(recovered):
         words += " Later still less may be enough than at rest: the voltage comes back from below and swings past."
@@ -378,8 +386,9 @@ def _rate_section(rates: Float[Tensor, " point"], fires_at: float) -> Section:
         return Section("How fast it fires", [Text(words), Picture.of(figure, alt="rate by constant current")])
     lowest, highest = int(firing[0]), int(firing[-1])
     words = (
-        f"Up to {CURVE[max(lowest - 1, 0)]:g} µA/cm² a constant current gives some spikes at most. From {CURVE[lowest]:g} on the membrane "
-        f"fires without end, and at once with {rates[lowest]:.0f} Hz: it cannot fire slowly. "
+        f"Up to {CURVE[max(lowest - 1, 0)]:g} µA/cm² a constant current gives some spikes at most. From "
+        f"{CURVE[lowest]:g} on the membrane fires without end, and at once with {rates[lowest]:.0f} Hz: it cannot fire "
+        "slowly. "
     )
     if highest + 1 < len(CURVE):
         words += f"Above {CURVE[highest]:g} µA/cm² h has no time to open again, and the voltage no longer rises through {fires_at:g} mV."
@@ -435,12 +444,12 @@ def _step_section(axon: Axon, rates: Float[Tensor, " point"]) -> tuple[list[Resu
     results.append(Result(f"rk4, steps of {fine:g} ms", _scores(truth, truth)))
 
     words = (
-        f"A current of {current.item():g} µA/cm² for {STEP_TEST:g} ms, with steps of several lengths: how far a spike is, at most, from "
-        f"where rk4 with steps of {fine:.3g} ms has it. Exponential Euler is the plainest. To move its gates half a step against its "
-        "voltage costs nothing and takes it from the first order to the second. rk4 is of the fourth and does four times the work; what "
-        "is left of its error is mostly the straight line between two steps on which a spike is dated. Its "
-        f"steps must not be longer than {largest['rk4']:g} ms, or it could blow up; the others' not longer than {largest['staggered']:g} "
-        "ms, or gates would open within one."
+        f"A current of {current.item():g} µA/cm² for {STEP_TEST:g} ms, with steps of several lengths: how far a spike "
+        f"is, at most, from where rk4 with steps of {fine:.3g} ms has it. Exponential Euler is the plainest. To move "
+        "its gates half a step against its voltage costs nothing and takes it from the first order to the second. rk4 "
+        "is of the fourth and does four times the work; what is left of its error is mostly the straight line between "
+        f"two steps on which a spike is dated. Its steps must not be longer than {largest['rk4']:g} ms, or it could "
+        f"blow up; the others' not longer than {largest['staggered']:g} ms, or gates would open within one."
     )
     errors = {
         METHOD_NAMES[method]: [
@@ -464,7 +473,8 @@ def _step_section(axon: Axon, rates: Float[Tensor, " point"]) -> tuple[list[Resu
 
 
 def _scores(recording: HodgkinHuxleyRecording, truth: HodgkinHuxleyRecording) -> dict[str, float]:
-    """Of one neuron; the last spike may come on the other side of the end, so that those are compared which both have."""
+    """Of one neuron; the last spike may come on the other side of the end, so that those are compared which both
+    have."""
     common = min(len(recording.times), len(truth.times))
     error = (recording.times[:common] - truth.times[:common]).abs()
     return {"ms_of_spike_time_error": error.max().item() if common else 0.0, "spikes": float(len(recording.times))}

@@ -1,8 +1,9 @@
 """A leaky integrate-and-fire neuron, its synapses, and how well a simulation of it agrees with the formula.
 
-Neurons with constant inputs show how the membrane charges, fires and forgets. A sweep of inputs gives the tuning curve, counted in the
-simulation and computed by the formula, with spike times that are exact and with spike times on the grid of steps. Then an input that
-changes, yours if you give a file, and the filters of synapses that turn spikes back into something smooth.
+Neurons with constant inputs show how the membrane charges, fires and forgets. A sweep of inputs gives the tuning curve,
+counted in the simulation and computed by the formula, with spike times that are exact and with spike times on the grid
+of steps. Then an input that changes, yours if you give a file, and the filters of synapses that turn spikes back into
+something smooth.
 
 Inputs are counted in units of the smallest that makes the neuron fire, which is 1 for the neuron of the textbook.
 """
@@ -57,10 +58,8 @@ class LIFOptions(Config):
                 raise InputError(f"--{name} needs at least one number", got="none")
         if self.neuron.threshold <= self.neuron.rest:
             got = f"rest={self.neuron.rest:g} and threshold={self.neuron.threshold:g}"
-            raise InputError(
-                "a neuron whose input is counted from the least that makes it fire must rest below its threshold",
-                got=got,
-            )
+            rule = "a neuron whose input is counted from the least that makes it fire must rest below its threshold"
+            raise InputError(rule, got=got)
         for order in self.orders:
             Synapse(self.tau_s, order, self.delay)
         num_steps = LIF(self.neuron, self.spike_times).num_steps(self.duration, self.dt)
@@ -68,11 +67,8 @@ class LIFOptions(Config):
             fix = "make --duration shorter or --dt longer"
             raise InputError(f"a simulation may have up to {MOST_STEPS:,} steps", got=f"{num_steps:,}", fix=fix)
         if not self.dt <= self.tau_s:
-            raise InputError(
-                "dt must be no longer than the synapses last",
-                got=f"{self.dt:g}",
-                fix=f"the largest that works is {self.tau_s:g}",
-            )
+            fix = f"the largest that works is {self.tau_s:g}"
+            raise InputError("dt must be no longer than the synapses last", got=f"{self.dt:g}", fix=fix)
 
     @property
     def least(self) -> float:
@@ -193,10 +189,10 @@ def _membrane_section(
 ) -> Section:
     neuron = options.neuron
     words = (
-        "Each neuron has a constant input. Its voltage goes towards rest + v_in with the time constant "
-        f"τ_m = {neuron.tau_m:g} ms. Where that lies above the threshold (dashed) it gets there: a spike, marked in orange, then "
-        f"{neuron.tau_ref:g} ms at the reset voltage. An input below the threshold is never enough, however long it lasts. The shape of "
-        "a spike is always the same, so the model has only its time."
+        "Each neuron has a constant input. Its voltage goes towards rest + v_in with the time constant τ_m = "
+        f"{neuron.tau_m:g} ms. Where that lies above the threshold (dashed) it gets there: a spike, marked in orange, "
+        f"then {neuron.tau_ref:g} ms at the reset voltage. An input below the threshold is never enough, however long "
+        "it lasts. The shape of a spike is always the same, so the model has only its time."
     )
     names = [f"v_in = {_written(value, neuron.unit)}" for value in inputs.tolist()]
     trains = [recording.times[recording.neurons == index] for index in range(len(names))]
@@ -219,10 +215,11 @@ def _tuning_section(
     neuron, formula = options.neuron, rate(curve, options.neuron)
     errors = {mode: _largest_error(recording.rates(), formula) for mode, recording in counted.items()}
     words = (
-        "For a constant input the equation can be solved for the time from one spike to the next, which gives the rate: the line. "
-        f"The marks are counted in a simulation of {options.long / 1000:g} s in steps of {step:g} ms. Where spikes happen within a "
-        f"step, they differ by up to {100 * errors['exact']:.2g} %, which is rounding; where each waits for the end of its step, by up "
-        f"to {100 * errors['grid']:.2g} %, the more the faster the neuron fires and the longer the step is."
+        "For a constant input the equation can be solved for the time from one spike to the next, which gives the "
+        f"rate: the line. The marks are counted in a simulation of {options.long / 1000:g} s in steps of {step:g} ms. "
+        f"Where spikes happen within a step, they differ by up to {100 * errors['exact']:.2g} %, which is rounding; "
+        f"where each waits for the end of its step, by up to {100 * errors['grid']:.2g} %, the more the faster the "
+        "neuron fires and the longer the step is."
     )
     own = LIF(neuron, options.spike_times).simulate(inputs, duration=options.long, dt=step)
     rows = [
@@ -246,8 +243,8 @@ def _raster_section(options: LIFOptions, curve: Float[Tensor, " point"]) -> Sect
     duration = min(options.duration, SHOWN)
     recording = LIF(options.neuron, options.spike_times).simulate(curve, duration=duration, dt=options.dt)
     words = (
-        f"The same sweep as a raster: {CURVE_POINTS} neurons that start together, each with more input than the one below it, every "
-        f"spike a tick. The lowest {int((curve <= options.least).sum())} never fire."
+        f"The same sweep as a raster: {CURVE_POINTS} neurons that start together, each with more input than the one "
+        f"below it, every spike a tick. The lowest {int((curve <= options.least).sum())} never fire."
     )
     spikes = {"all": (recording.times, recording.neurons)}
     figure = pictures.raster(spikes, {"all": CURVE_POINTS}, duration=duration, ylabel="neuron, by its input")
@@ -260,8 +257,8 @@ def _refractory_section(options: LIFOptions) -> Section:
     periods = sorted({*REFRACTORY_PERIODS, float(neuron.tau_ref)})
     curves = {f"τ_ref = {period:g} ms": rate(v_in, neuron.override(tau_ref=period)) for period in periods}
     words = (
-        "After a spike the neuron is deaf for τ_ref. It can never fire faster than 1/τ_ref (dotted), so the curve bends over; without a "
-        "refractory period it would grow with the input for ever."
+        "After a spike the neuron is deaf for τ_ref. It can never fire faster than 1/τ_ref (dotted), so the curve "
+        "bends over; without a refractory period it would grow with the input for ever."
     )
     ceilings = [1000 / period if period else None for period in periods]
     figure = pictures.rate_curves(v_in, curves, ceilings, unit=neuron.unit)
@@ -292,9 +289,10 @@ def _driven_section(
 ) -> Section:
     neuron, synapse = options.neuron, Synapse(2 * options.tau_s, 1)
     words = (
-        "An input that changes is held during each step, and the solution goes on from there. The rate that the formula gives for the "
-        "input of the moment is what the neuron would do if it had time. Its spikes, filtered by a slow synapse "
-        f"(τ = {synapse.tau:g} ms, n = {synapse.order}), follow it later and less smoothly: with few spikes there is little to count."
+        "An input that changes is held during each step, and the solution goes on from there. The rate that the "
+        "formula gives for the input of the moment is what the neuron would do if it had time. Its spikes, filtered by "
+        f"a slow synapse (τ = {synapse.tau:g} ms, n = {synapse.order}), follow it later and less smoothly: with few "
+        "spikes there is little to count."
     )
     blocks: list[Text | Picture] = [Text(words)]
     for index, name in enumerate(names[:6]):
@@ -337,9 +335,9 @@ def _synapse_section(options: LIFOptions, times: Float[Tensor, " step"], recordi
     after = f" after {options.delay:g} ms" if options.delay else ""
     words = (
         "A spike lets transmitter into the cleft, and the neuron behind it receives a current that rises and fades: "
-        f"h(t) = tⁿ e^(−t/τ) / (n! τⁿ⁺¹), here with τ = {options.tau_s:g} ms{after}. Whatever n, its area is one, so that a higher order "
-        "comes later and lasts longer but weighs the same. A chain of n + 1 leaks computes it step by step, without remembering any "
-        "spike; the last column says how far that is from adding up h for every spike."
+        f"h(t) = tⁿ e^(−t/τ) / (n! τⁿ⁺¹), here with τ = {options.tau_s:g} ms{after}. Whatever n, its area is one, so "
+        "that a higher order comes later and lasts longer but weighs the same. A chain of n + 1 leaks computes it step "
+        "by step, without remembering any spike; the last column says how far that is from adding up h for every spike."
     )
     header = ["order", "area", "peak after (ms)", "largest difference (1/ms)"]
     figure = pictures.synaptic_filters(

@@ -1,8 +1,10 @@
-"""A value that a population of neurons carries: its tuning curves, decoders of any function, and what noise and neurons do to the error.
+"""A value that a population of neurons carries: its tuning curves, decoders of any function, and what noise and neurons
+do to the error.
 
-The decoders are solved for a noise σ on the rates, given as a share of the highest rate. Two errors are told apart: that of decoding exact
-rates, which is what the tuning curves cannot express, and that of decoding rates with such noise. The report draws both against the number
-of neurons beside what theory says, then does the same with spikes that arrive in time, and with two values at once.
+The decoders are solved for a noise σ on the rates, given as a share of the highest rate. Two errors are told apart:
+that of decoding exact rates, which is what the tuning curves cannot express, and that of decoding rates with such
+noise. The report draws both against the number of neurons beside what theory says, then does the same with spikes that
+arrive in time, and with two values at once.
 
 The function is an expression of x such as ``sin(3*x)``, read by the project's own parser and never run as code.
 """
@@ -129,7 +131,7 @@ def _compute(
     )
 
 
-# --- results ---------------------------------------------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
 def _results(options: PopulationOptions, population: Population, spoken: Spoken, seed: int) -> list[Result]:
@@ -151,7 +153,8 @@ def _named(error: DecodingError) -> dict[str, float]:
 
 
 def _measured(population: Population, solved: float, noise: float, seed: int) -> DecodingError:
-    """Errors of decoding x with decoders that were `solved` for one noise, from exact rates and from rates with another noise, drawn."""
+    """Errors of decoding x with decoders that were `solved` for one noise, from exact rates and from rates with another
+    noise, drawn."""
     decoders = solve_decoders(population.rates(population.points), population.points, max(solved, HARDLY_ANY))
     x = np.linspace(-1, 1, 1000)[:, None]
     rates, random = population.rates(x), np.random.default_rng(mix(seed, "noise"))
@@ -174,7 +177,7 @@ def _errors_of(options: PopulationOptions, size: int, seed: int) -> dict[float, 
     return found
 
 
-# --- spikes ----------------------------------------------------------------------------------------------------------------------------
+# --- spikes -----------------------------------------------------------------------------------------------------------
 
 
 def _network(options: PopulationOptions, population: Population, function: Function) -> PopulationNetwork:
@@ -205,14 +208,15 @@ def _settled(values: Array, options: PopulationOptions) -> Array:
     return values[min(round(5 * options.tau / options.dt), len(values) // 2) :]
 
 
-# --- the report ------------------------------------------------------------------------------------------------------------------------
+# --- the report -------------------------------------------------------------------------------------------------------
 
 
 def _curves_section(population: Population) -> Section:
     x = np.linspace(-1, 1, 400)
     words = (
-        "Every neuron begins to fire at a value of its own, and fires faster the further the value goes in the direction of its encoder. "
-        "No single one says what the value is, and each value wakes a different company of them."
+        "Every neuron begins to fire at a value of its own, and fires faster the further the value goes in the "
+        "direction of its encoder. No single one says what the value is, and each value wakes a different company of "
+        "them."
     )
     figure = pictures.tuning_curves(x, population.rates(x), rising=population.encoders[:, 0] > 0)
     return Section("Tuning curves", [Text(words), Picture.of(figure, alt="rates of the neurons against the value")])
@@ -223,9 +227,9 @@ def _decoding_section(options: PopulationOptions, population: Population, functi
     rates, noisy = population.rates(x), np.random.default_rng(mix(seed, "drawn noise"))
     blocks: list = [
         Text(
-            "The same rates, with other decoders, say other things: x itself, and a function of it. The line is decoded from exact "
-            f"rates, the dots from rates with noise of {100 * options.noise:g} % of the highest rate on each neuron, drawn anew at every "
-            "x."
+            "The same rates, with other decoders, say other things: x itself, and a function of it. The line is "
+            f"decoded from exact rates, the dots from rates with noise of {100 * options.noise:g} % of the highest "
+            "rate on each neuron, drawn anew at every x."
         )
     ]
     rows = []
@@ -247,9 +251,10 @@ def _decoding_section(options: PopulationOptions, population: Population, functi
 
 def _scaling_section(scaling: dict[int, dict[float, DecodingError]]) -> Section:
     words = (
-        "Independent noise averages out as the root of the number of neurons, so the error of noisy rates falls as 1/√N: four times the "
-        "neurons halve it. If rates were exact, and the decoders solved for no noise, only what the tuning curves cannot express together "
-        "would be left, and that falls as 1/N or, as neurons here are spread more evenly than by chance, faster."
+        "Independent noise averages out as the root of the number of neurons, so the error of noisy rates falls as "
+        "1/√N: four times the neurons halve it. If rates were exact, and the decoders solved for no noise, only what "
+        "the tuning curves cannot express together would be left, and that falls as 1/N or, as neurons here are spread "
+        "more evenly than by chance, faster."
     )
     noisy = {f"{noise:g}": np.array([errors[noise].total for errors in scaling.values()]) for noise in NOISES}
     exact = np.array([errors[HARDLY_ANY].distortion for errors in scaling.values()])
@@ -286,13 +291,15 @@ def _spikes_section(
         num_neurons=population.neurons,
     )
     words = (
-        "Real neurons have no rates, only spikes. Read through a synapse, which smooths them, the same decoders work on spikes as they "
-        "come. A slow synapse smooths better and answers later; the table shows what is left of the error for several."
+        "Real neurons have no rates, only spikes. Read through a synapse, which smooths them, the same decoders work "
+        "on spikes as they come. A slow synapse smooths better and answers later; the table shows what is left of the "
+        "error for several."
     )
     rows = [[f"{tau:g}", *_by_synapse(options, population, tau, seed)] for tau in SYNAPSES if tau >= options.dt]
     caption = (
-        "Root mean square between the decoded value and the true one, and the same if the decoded value is compared with the true one "
-        "smoothed by the same synapse: the first counts the delay as an error, the second only the roughness of spikes."
+        "Root mean square between the decoded value and the true one, and the same if the decoded value is compared "
+        "with the true one smoothed by the same synapse: the first counts the delay as an error, the second only the "
+        "roughness of spikes."
     )
     table = Table(["synapse (ms)", "error", "without the delay"], rows, caption)
     return Section(
@@ -325,9 +332,10 @@ def _vector_section(options: PopulationOptions, seed: int) -> Section:
     truth = circling.over(simulation.times)
     error, error_of_product = population.error(), population.error(lambda x: x[0] * x[1])
     words = (
-        f"Encoders that point in all directions of a plane carry two numbers at once. Here {population.neurons} neurons follow a moving "
-        f"point, and their product is decoded from the same spikes. With noise {options.noise:g} the error of rates is {error.total:.3f} "
-        f"for the point and {error_of_product.total:.3f} for the product."
+        f"Encoders that point in all directions of a plane carry two numbers at once. Here {population.neurons} "
+        "neurons follow a moving point, and their product is decoded from the same spikes. With noise "
+        f"{options.noise:g} the error of rates is {error.total:.3f} for the point and {error_of_product.total:.3f} for "
+        "the product."
     )
     panels = {
         "where it is": {

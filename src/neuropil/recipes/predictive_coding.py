@@ -1,8 +1,9 @@
-"""Predictive coding that learns classes or numbers by local rules alone: from the embedded digits, or the user's own pictures or tables.
+"""Predictive coding that learns classes or numbers by local rules alone: from the embedded digits, or the user's own
+pictures or tables.
 
-Beside it, an MLP of the same layers learns by back-propagation from the same batches. The report shows the energy while the network
-settles, how near its weight changes come to back-propagation's, what it generates for each class, and what it makes of covered pictures.
-"""
+Beside it, an MLP of the same layers learns by back-propagation from the same batches. The report shows the energy while
+the network settles, how near its weight changes come to back-propagation's, what it generates for each class, and what
+it makes of covered pictures."""
 
 import dataclasses
 import math
@@ -62,7 +63,8 @@ class Lingering:
 
 
 class Settling:
-    """The experiment: one network that settles and learns, and an MLP of the same layers that learns by back-propagation."""
+    """The experiment: one network that settles and learns, and an MLP of the same layers that learns by
+    back-propagation."""
 
     def __init__(self, model: PredictiveCoding, splits: Splits, options: PredictiveCodingOptions, seed: int):
         self.options, self.seed, self.splits = options, seed, splits
@@ -146,9 +148,8 @@ class Settling:
 
 def build(options: PredictiveCodingOptions, seed: int) -> Settling:
     if options.training.precision != "float32":  # errors are small differences of large numbers
-        raise InputError(
-            "predictive coding settles in float32", got=f"precision={options.training.precision!r}", fix="leave it out"
-        )
+        got = f"precision={options.training.precision!r}"
+        raise InputError("predictive coding settles in float32", got=got, fix="leave it out")
     splits = prepare(options.data, seed)
     schema = splits.train.schema
     config = dataclasses.replace(

@@ -1,4 +1,5 @@
-"""A network of spiking neurons that learns to tell pictures or the rows of a table apart: the embedded digits, or the user's own.
+"""A network of spiking neurons that learns to tell pictures or the rows of a table apart: the embedded digits, or the
+user's own.
 
 The report follows one input through the layers, spike by spike, and shows how soon the answer is there.
 """
@@ -77,7 +78,7 @@ def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:
     )
 
 
-# --- the report ------------------------------------------------------------------------------------------------------------------
+# --- the report -------------------------------------------------------------------------------------------------------
 
 
 class Measured(NamedTuple):
@@ -132,8 +133,9 @@ def journey_section(model: SpikingClassifier, test: Examples) -> Section:
     image = pixels(test, chosen) if test.schema.kind == "image" else None
     journey = spikes_through_layers(spikes, one.logits[:, 0].cpu(), classes, config.dt, image)
     words = (
-        f"An input of class {truth} is shown for {config.steps} steps of {config.dt:g} ms. A row is a neuron and a mark a spike; neurons "
-        f"of a layer are sorted by their first. Below, what is read so far for each class: the answer is {said}."
+        f"An input of class {truth} is shown for {config.steps} steps of {config.dt:g} ms. A row is a neuron and a "
+        "mark a spike; neurons of a layer are sorted by their first. Below, what is read so far for each class: the "
+        f"answer is {said}."
     )
     blocks: list[Block] = [
         Text(words),
@@ -182,8 +184,8 @@ def time_section(measured: Measured, config: SpikingClassifierConfig) -> Section
     final = measured.accuracy[-1].item()
     soon = int((measured.accuracy >= final - 0.01).float().argmax())
     words = (
-        f"An answer can be read at any time. After {(soon + 1) * config.dt:g} of {config.steps * config.dt:g} ms the accuracy on unseen "
-        "inputs is within one per cent of its last value."
+        f"An answer can be read at any time. After {(soon + 1) * config.dt:g} of {config.steps * config.dt:g} ms the "
+        "accuracy on unseen inputs is within one per cent of its last value."
     )
     figure = accuracy_by_time(measured.accuracy, config.dt)
     return Section(

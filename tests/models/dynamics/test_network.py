@@ -20,7 +20,7 @@ def rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.square(values).mean()))
 
 
-# --- encode, fire, decode --------------------------------------------------------------------------------------------------------------
+# --- encode, fire, decode ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dt", [0.2, 1.0])
@@ -129,7 +129,7 @@ def test_inputs_of_every_kind_say_the_same():
     assert Input(lambda t: [t, 1.0]).over(times)[3].tolist() == [4.0, 1.0]
 
 
-# --- dynamics --------------------------------------------------------------------------------------------------------------------------
+# --- dynamics ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_thousand_neurons_hold_a_value_with_less_than_one_percent_drift_in_a_second():
@@ -234,7 +234,7 @@ def test_a_decoder_learns_online_what_least_squares_would_solve():
     assert simulation.decoders[learned].shape == (150, 1)
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 def driven(**options: float) -> PopulationNetwork:

@@ -1,4 +1,5 @@
-"""The spiking classifier: neurons that are the simulators' own, gradients that are the plain loop's, and no state that is left behind."""
+"""The spiking classifier: neurons that are the simulators' own, gradients that are the plain loop's, and no state that
+is left behind."""
 
 import math
 from typing import Any
@@ -45,7 +46,7 @@ def as_spikes(times: Tensor, neurons: Tensor, num_neurons: int, num_steps: int, 
     return torch.zeros(num_steps, num_neurons).index_put((steps, neurons), torch.tensor(1.0))
 
 
-# --- the neurons are those of the simulators -------------------------------------------------------------------------------------------
+# --- the neurons are those of the simulators --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("coding", CODINGS)
@@ -90,7 +91,7 @@ def test_the_whole_network_spikes_as_in_the_event_driven_simulator(coding: Codin
             torch.testing.assert_close(layer.spikes[:, 0].float(), expected, atol=0, rtol=0)
 
 
-# --- all steps in one go are the steps one by one --------------------------------------------------------------------------------------
+# --- all steps in one go are the steps one by one ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("coding", CODINGS)
@@ -113,7 +114,7 @@ def test_the_gradients_of_a_whole_network_are_those_of_autograd_through_the_loop
         torch.testing.assert_close(found[name], expected, rtol=1e-10, atol=1e-14)
 
 
-# --- traps of the field ----------------------------------------------------------------------------------------------------------------
+# --- traps of the field -----------------------------------------------------------------------------------------------
 
 
 def test_gradients_can_be_asked_for_twice():
@@ -145,7 +146,7 @@ def test_no_batch_leaves_anything_to_the_next(coding: CodingName):
     assert not [name for name, value in vars(model).items() if isinstance(value, Tensor)]
 
 
-# --- codings and readouts --------------------------------------------------------------------------------------------------------------
+# --- codings and readouts ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("coding", CODINGS)
@@ -245,7 +246,7 @@ def test_it_runs_under_autocast():
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 def test_a_step_that_is_too_long_is_refused_with_the_longest_that_works():

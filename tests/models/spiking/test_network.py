@@ -1,4 +1,5 @@
-"""What neurons do to each other, against the solved equations, pair by pair, and against themselves with other threads."""
+"""What neurons do to each other, against the solved equations, pair by pair, and against themselves with other
+threads."""
 
 import math
 from typing import Any
@@ -10,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from neuropil.data.networks.keys import list_keys
 from neuropil.errors import InputError
 from neuropil.models.lif import LIF, LIFConfig
+from neuropil.models.spiking.description import KEYS
 from neuropil.models.spiking.network import (
     STDP,
     CurrentInput,
@@ -37,7 +40,8 @@ def clicks(*times: float) -> SpikeSource:
 
 
 def small_network(seed: int, sizes: tuple[int, int] = (40, 11)) -> SpikingNetwork:
-    """Everything at once: both kinds of synapses, delays, plasticity, sources and inputs; weights whose sums are exact in any order."""
+    """Everything at once: both kinds of synapses, delays, plasticity, sources and inputs; weights whose sums are exact
+    in any order."""
     random = np.random.default_rng(seed)
     matrix = random.integers(-8, 32, (sizes[0], sizes[1])) / 256
     return SpikingNetwork(
@@ -68,7 +72,7 @@ def assert_equal(first: SpikingNetworkRecording, second: SpikingNetworkRecording
         np.testing.assert_array_equal(first.synapses[place].weights, second.synapses[place].weights)
 
 
-# --- one neuron ------------------------------------------------------------------------------------------------------------------------
+# --- one neuron -------------------------------------------------------------------------------------------------------
 
 
 @given(st.floats(0.0, 4.0), st.floats(0.5, 50.0), st.sampled_from([0.0, 0.1, 1.0, 2.5]))
@@ -166,7 +170,7 @@ def test_a_current_may_change_from_step_to_step_for_each_neuron_or_for_all():
     assert torch.equal(voltages[:, 0], voltages[:, 1])
 
 
-# --- the same, whatever the way --------------------------------------------------------------------------------------------------------
+# --- the same, whatever the way ---------------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 5), st.sampled_from([(40, 11), (2, 3), (33, 64)]), st.integers(2, 4))
@@ -230,7 +234,7 @@ def test_all_to_all_is_a_matrix_without_its_diagonal():
     assert_equal(first, second)
 
 
-# --- chance ----------------------------------------------------------------------------------------------------------------------------
+# --- chance -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mean", [0.02, 1.0, 4.0, 60.0])
@@ -307,7 +311,7 @@ def test_each_pair_has_its_probability_and_each_target_its_fan_in():
     )
 
 
-# --- plasticity ------------------------------------------------------------------------------------------------------------------------
+# --- plasticity -------------------------------------------------------------------------------------------------------
 
 
 def learning_network(rule: STDP, delay: float, seed: int, weight: float) -> SpikingNetwork:
@@ -375,7 +379,7 @@ def test_a_spike_has_the_effect_that_its_synapse_had_before_it_learned():
     assert recording.synapses[0].weights[0] == pytest.approx(50.0 - 0.5 * math.exp(-0.9 / 20.0))
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 TWO = [NeuronGroup("a", 3), NeuronGroup("b", 2)]
 REFUSED: list[tuple[Any, str]] = [
@@ -384,10 +388,10 @@ REFUSED: list[tuple[Any, str]] = [
         lambda: SpikingNetwork([NeuronGroup("a", 1), NeuronGroup("a", 2)]),
         "groups must have different names, but got 'a' twice.",
     ),
-    (lambda: SpikingNetwork([NeuronGroup("a", 0)]), "the group 'a' must have at least one neuron, but got 0."),
+    (lambda: SpikingNetwork([NeuronGroup("a", 0)]), "the size of the group 'a' must be at least 1, but got 0."),
     (
         lambda: SpikingNetwork([NeuronGroup("a", 2, start=np.zeros(3))]),
-        "the first voltages of 'a' must be 2, one for each neuron, but got 3 numbers.",
+        "the initial voltages of 'a' must be 2, one for each neuron, but got 3 numbers.",
     ),
     (
         lambda: SpikingNetwork([NeuronGroup("excitatory", 1)], [Projection("exitatory", "excitatory", 1.0)]),
@@ -403,7 +407,7 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         lambda: SpikingNetwork(TWO, [Projection("a", "b", 1.0, probability=1.5)]),
-        "the probability of the connection a → b must be from 0 to 1, but got 1.5.",
+        "the probability of the connection a → b must be at most 1, but got 1.5.",
     ),
     (
         lambda: SpikingNetwork(TWO, [Projection("a", "a", 1.0, fan_in=3)]),
@@ -423,7 +427,7 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         lambda: SpikingNetwork(TWO, [Projection("a", "b", math.nan)]),
-        "the weights of the connection a → b must be finite numbers, but got some that are not.",
+        "the weight of the connection a → b must be a number, but got nan.",
     ),
     (
         lambda: SpikingNetwork(TWO, [Projection("a", "b", 2.0, stdp=STDP())]),
@@ -431,15 +435,15 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         lambda: SpikingNetwork(TWO, [Projection("a", "b", 1.0, delay=-1.0)]),
-        "the delay of the connection a → b must be 0 ms or more, but got -1.",
+        "the delay of the connection a → b must be at least 0, but got -1.0.",
     ),
     (
         lambda: SpikingNetwork(TWO, [Projection("a", "b", 1.0, tau=0.0)]),
-        "the tau of the connection a → b must be a time above 0 ms, but got 0: leave it out for delta synapses.",
+        "the tau of the connection a → b must be above 0, but got 0.0: leave it out for delta synapses.",
     ),
     (
         lambda: SpikingNetwork(TWO, inputs=[PoissonInput("a", -1.0, 1.0)]),
-        "the rate of Poisson input to 'a' must be 0 Hz or more, but got -1.",
+        "the rate of the Poisson input to 'a' must be at least 0, but got -1.0.",
     ),
     (
         lambda: SpikingNetwork(TWO, inputs=[CurrentInput("a", np.ones((5, 2)))]),
@@ -448,9 +452,9 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: SpikingNetwork(TWO, probes=[Probe("b", (2,))]), "a probe of 'b' watches neurons from 0 to 1, but got 2."),
     (
         lambda: SpikingNetwork([NeuronGroup("a", 1), SpikeSource("s", 1, rate=-2.0)]),
-        "the rate of 's' must be 0 Hz or more, but got -2.",
+        "the rate of the group 's' must be at least 0, but got -2.0.",
     ),
-    (lambda: STDP(tau_plus=0.0), "tau_plus and tau_minus must be times above 0 ms, but got tau_plus=0, tau_minus=20."),
+    (lambda: STDP(tau_plus=0.0), "STDP.tau_plus must be above 0, but got 0.0."),
     (
         lambda: simulate(SpikingNetwork(TWO), 10.0, 0.0),
         "dt must be a time above 0 ms and not too long, but got 0: at most 20, for tau_m of 'a'.",
@@ -483,6 +487,17 @@ def test_a_mistake_gets_one_sentence(mistake: Any, sentence: str):
     with pytest.raises(InputError) as error:
         mistake()
     assert str(error.value) == sentence
+
+
+def test_the_documentation_that_people_are_shown_lists_every_key_of_a_file():
+    import neuropil.models.spiking.network as module
+
+    assert list_keys(KEYS.sections) in (module.__doc__ or "")
+    for name, key in (
+        KEYS.neurons | KEYS.sources | KEYS.lists["connections"] | KEYS.lists["connections"]["stdp"].keys
+    ).items():
+        assert f"{name} " in list_keys(KEYS.sections)
+        assert key.help in list_keys(KEYS.sections)
 
 
 def test_progress_is_told_and_an_interrupt_ends_the_run():

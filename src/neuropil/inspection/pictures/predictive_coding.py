@@ -1,4 +1,5 @@
-"""Predictive coding: energy while it settles, its changes of weights beside back-propagation's, what it generates and completes."""
+"""Predictive coding: energy while it settles, its changes of weights beside back-propagation's, what it generates and
+completes."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from neuropil.inspection.pictures.style import (
 )
 
 if TYPE_CHECKING:
-    import matplotlib.figure
+    from matplotlib.figure import Figure
 
 VEIL = (190, 214, 240)
 
@@ -30,13 +31,12 @@ VEIL = (190, 214, 240)
 @house_style
 def settling(
     energies: Mapping[str, Float[Array, " step"]], parts: Mapping[str, Float[Array, " step"]], *, title: str
-) -> "matplotlib.figure.Figure":
-    """How the energy falls in each use of a network, as a share of the first; and its parts in one use, on top of one another."""
+) -> "Figure":
+    """How the energy falls in each use of a network, as a share of the first; and its parts in one use, on top of one
+    another."""
     if not energies or not parts:
-        raise InputError(
-            "a picture of settling needs energies and their parts",
-            got=f"{len(energies)} energies and {len(parts)} parts",
-        )
+        got = f"{len(energies)} energies and {len(parts)} parts"
+        raise InputError("a picture of settling needs energies and their parts", got=got)
     figure = new_figure(WIDTH, 2.9)
     falling, layers = figure.subplots(1, 2, width_ratios=[1.1, 1])
     for index, (name, energy) in enumerate(energies.items()):
@@ -63,13 +63,12 @@ def settling(
 @house_style
 def cosines_over_settling(
     steps: Sequence[int], cosines: Mapping[str, Float[Array, "_ _"]], *, columns: int = 3
-) -> "matplotlib.figure.Figure":
-    """A panel for each network, a line for each layer, light at the input and dark at the target. Cosines are [step layer]; there is no
-    number, and no line, where a layer does not change yet."""
+) -> "Figure":
+    """A panel for each network, a line for each layer, light at the input and dark at the target. Cosines are [step
+    layer]; there is no number, and no line, where a layer does not change yet."""
     if not cosines or any(len(each) != len(steps) for each in cosines.values()):
-        raise InputError(
-            "a picture of cosines needs a row for each step", got=f"{[len(each) for each in cosines.values()]} rows"
-        )
+        got = f"{[len(each) for each in cosines.values()]} rows"
+        raise InputError("a picture of cosines needs a row for each step", got=got)
     columns = min(columns, len(cosines))
     rows = -(-len(cosines) // columns)
     figure = new_figure(WIDTH, 2.1 * rows + 0.4)
@@ -91,30 +90,27 @@ def cosines_over_settling(
 @house_style
 def generated(
     images: Sequence[Sequence[Shaped[Array, "_ _"] | Shaped[Array, "_ _ 3"]]], classes: Sequence[str]
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """A column for each class, one generated picture under the other."""
     if not images or any(len(row) != len(classes) for row in images):
-        raise InputError(
-            "a picture of generated images needs rows of one for each class",
-            got=f"{[len(row) for row in images]} images",
-        )
+        got = f"{[len(row) for row in images]} images"
+        raise InputError("a picture of generated images needs rows of one for each class", got=got)
     return _table_of_images(images, titles=classes, labels=[""] * len(images))
 
 
 @house_style
 def completed(
     covered: Sequence[Array], settled: Sequence[Array], whole: Sequence[Array], hidden: Shaped[Array, "_ _"]
-) -> "matplotlib.figure.Figure":
-    """Three rows: pictures of which a part (`hidden`) is covered, what the network makes of them, and what they were."""
+) -> "Figure":
+    """Three rows: pictures of which a part (`hidden`) is covered, what the network makes of them, and what they
+    were."""
     veiled = [_veil(numbers(image), numbers(hidden)) for image in covered]
     return _table_of_images(
         [veiled, settled, whole], titles=[""] * len(covered), labels=["covered", "completed", "as it was"]
     )
 
 
-def _table_of_images(
-    rows: Sequence[Sequence[Array]], titles: Sequence[str], labels: Sequence[str]
-) -> "matplotlib.figure.Figure":
+def _table_of_images(rows: Sequence[Sequence[Array]], titles: Sequence[str], labels: Sequence[str]) -> "Figure":
     shaded = [[shade(thinned(numbers(image))) for image in row] for row in rows]
     height, width = shaded[0][0].shape[:2]
     beside = 0.8 if any(labels) else 0.0

@@ -119,6 +119,13 @@ class Section:
     title: str
     blocks: Sequence[Block]
 
+    @classmethod
+    def illustrated(
+        cls, title: str, words: str, figure: "matplotlib.figure.Figure", alt: str, *blocks: Block
+    ) -> "Section":
+        """A text with its picture, and what follows them."""
+        return cls(title, [Text(words), Picture.of(figure, alt=alt), *blocks])
+
 
 @dataclass(frozen=True)
 class Report:

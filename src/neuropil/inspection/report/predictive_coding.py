@@ -1,4 +1,5 @@
-"""What a report shows of predictive coding: how it settles, how near it comes to back-propagation, what it generates and completes."""
+"""What a report shows of predictive coding: how it settles, how near it comes to back-propagation, what it generates
+and completes."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -49,7 +50,7 @@ def inside_sections(model: PredictiveCoding, test: Examples) -> list[Section]:
     return sections
 
 
-# --- settling --------------------------------------------------------------------------------------------------------------------
+# --- settling ---------------------------------------------------------------------------------------------------------
 
 
 def settling_section(model: PredictiveCoding, few: Examples, test: Examples) -> Section:
@@ -67,8 +68,8 @@ def settling_section(model: PredictiveCoding, few: Examples, test: Examples) -> 
     falling = {name: trace.sum(1) for name, trace in traces.items() if trace[0].sum() > 1e-6}
     parts = dict(zip(connection_names(model), next(iter(traces.values())).T, strict=True))
     words = (
-        "The energy is half the sum of the squared errors. States move down its slope, and nothing else: the error that a held target "
-        "causes spreads over the layers."
+        "The energy is half the sum of the squared errors. States move down its slope, and nothing else: the error "
+        "that a held target causes spreads over the layers."
     )
     figure = settling(falling, parts, title="Where the error goes while it learns")
     blocks: list[Block] = [Text(words), Picture.of(figure, alt="energy while the network settles")]
@@ -116,7 +117,7 @@ def accuracies(model: PredictiveCoding, test: Examples) -> list[tuple[int, float
     return found
 
 
-# --- beside back-propagation -----------------------------------------------------------------------------------------------------
+# --- beside back-propagation ------------------------------------------------------------------------------------------
 
 
 def backpropagation_section(few: Examples) -> Section:
@@ -139,10 +140,11 @@ def backpropagation_section(few: Examples) -> Section:
             # Where an error has just arrived it is too small for single precision.
             panels[f"{depth} layers, ν = {spread:g}"] = cosines(model.double(), few)
     words = (
-        "Networks of several depths with their first random weights, predictions upwards: the cosine between the change of each layer's "
-        "weights by the local rule after so many steps of settling, and by back-propagation of the same error. An error takes a step for "
-        "each layer on its way down, so a lower layer does not change at first. At equilibrium the two agree the better the smaller the "
-        f"error is that the states have to give way to: below, ν = {SPREADS[-1]:g} at the target makes it count for a hundredth."
+        "Networks of several depths with their first random weights, predictions upwards: the cosine between the "
+        "change of each layer's weights by the local rule after so many steps of settling, and by back-propagation of "
+        "the same error. An error takes a step for each layer on its way down, so a lower layer does not change at "
+        "first. At equilibrium the two agree the better the smaller the error is that the states have to give way to: "
+        f"below, ν = {SPREADS[-1]:g} at the target makes it count for a hundredth."
     )
     figure = cosines_over_settling(COSINE_STEPS, panels, columns=len(DEPTHS))
     return Section(
@@ -180,7 +182,7 @@ def _cosine(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(a.norm() > ROUNDING * b.norm(), (a * b).sum() / (a.norm() * b.norm()), torch.nan)
 
 
-# --- what it expects -------------------------------------------------------------------------------------------------------------
+# --- what it expects --------------------------------------------------------------------------------------------------
 
 
 def generation_section(model: PredictiveCoding, schema: Schema) -> Section:

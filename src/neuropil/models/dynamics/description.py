@@ -1,4 +1,5 @@
-"""What a network of populations is described by: inputs, connections, and the rule by which a connection learns. Nothing is computed here.
+"""What a network of populations is described by: inputs, connections, and the rule by which a connection learns.
+Nothing is computed here.
 
 s = h * (T f(x))          a connection carries a function f of its source's value x, transformed by T, through a synapse h
 s = h * (τ T f(x))        and with `change`, T f(x) is what it adds to the target's value in a second
@@ -20,25 +21,22 @@ Numbers: TypeAlias = float | Sequence[Any] | Array
 
 
 class Input:
-    """A value over time: a number or vector that stays, an array with a row for every step, or a function of the time in ms, which is
-    asked once for every step before the simulation begins."""
+    """A value over time: a number or vector that stays, an array with a row for every step, or a function of the time
+    in ms, which is asked once for every step before the simulation begins."""
 
     def __init__(self, value: Any):
         self.value = value
         example = np.asarray(value(0.0) if callable(value) else value, dtype=float)
         if example.ndim > (1 if callable(value) else 2) or example.size == 0:
-            raise InputError(
-                "an input must be a number, a vector, an array [step, dimension] or a function of time",
-                got=f"an array with {example.ndim} axes" if example.size else "nothing",
-            )
+            rule = "an input must be a number, a vector, an array [step, dimension] or a function of time"
+            raise InputError(rule, got=f"an array with {example.ndim} axes" if example.size else "nothing")
         self.dimensions = example.shape[-1] if example.ndim else 1
 
     def over(self, times: Float[Array, " step"]) -> Float[Array, "step dimension"]:
         rows = self._asked(times) if callable(self.value) else np.atleast_1d(np.asarray(self.value, dtype=float))
         if rows.ndim == 2 and len(rows) != len(times):
-            raise InputError(
-                f"an input that changes must have a row for each of the {len(times):,} steps", got=f"{len(rows):,}"
-            )
+            got = f"{len(rows):,}"
+            raise InputError(f"an input that changes must have a row for each of the {len(times):,} steps", got=got)
         if not np.isfinite(rows).all():
             raise InputError("an input must be finite", got="infinity or nan")
         return np.broadcast_to(rows, (len(times), self.dimensions))
@@ -56,9 +54,8 @@ class Input:
                 for t, value in zip(times, values, strict=True)
                 if np.size(value) != self.dimensions
             ]
-            raise InputError(
-                f"an input must have {self.dimensions} numbers at all times", got=(odd or ["text"])[0]
-            ) from None
+            got = (odd or ["text"])[0]
+            raise InputError(f"an input must have {self.dimensions} numbers at all times", got=got) from None
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,8 @@ class PopulationConnection:
     def carried(self, points: Float[Array, "point dimension"], dt: float) -> Float[Array, "point target"]:
         """What should arrive when the source has these values."""
         values = values_of(self.function, points[:, self.source.indices]) @ self.transform.T
-        # over a step x becomes e^{−dt/τ} x + (1 − e^{−dt/τ}) τ' f(x): Euler's x + dt f(x), if τ' = dt / (1 − e^{−dt/τ}), which is about τ
+        # over a step x becomes e^{−dt/τ} x + (1 − e^{−dt/τ}) τ' f(x): Euler's x + dt f(x), if τ' = dt / (1 −
+        # e^{−dt/τ}), which is about τ
         return values * (dt / -math.expm1(-dt / self.tau) / 1000) if self.change and self.tau else values
 
 
@@ -133,11 +131,8 @@ def target_of(target: Target) -> SignalSlice:
     """A population, some dimensions of it, or the error of a connection that learns."""
     if isinstance(target, PopulationConnection):
         if target.learning is None:
-            raise InputError(
-                "an error must go to a connection that learns",
-                got="one that does not",
-                fix="connect it with learning=PES()",
-            )
+            fix = "connect it with learning=PES()"
+            raise InputError("an error must go to a connection that learns", got="one that does not", fix=fix)
         return SignalSlice(target, list(range(target.size)))
     part = part_of(target)
     if not isinstance(part.whole, Population):
@@ -159,11 +154,9 @@ def _matrix(transform: Numbers | None, size: int, wanted: int) -> Float[Array, "
     given = np.asarray(1.0 if transform is None else transform, dtype=float)
     matrix = given * np.eye(size) if given.ndim == 0 else np.atleast_2d(given)
     if matrix.shape != (wanted, size):
-        raise InputError(
-            f"a connection must bring {wanted} numbers to its target, from {size}",
-            got="no transform" if transform is None else f"a transform of shape {list(given.shape)}",
-            fix=f"give a function with {wanted} values or a transform of shape [{wanted}, {size}]",
-        )
+        got = "no transform" if transform is None else f"a transform of shape {list(given.shape)}"
+        fix = f"give a function with {wanted} values or a transform of shape [{wanted}, {size}]"
+        raise InputError(f"a connection must bring {wanted} numbers to its target, from {size}", got=got, fix=fix)
     return matrix
 
 

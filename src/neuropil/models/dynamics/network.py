@@ -1,11 +1,12 @@
-"""Populations that talk to each other, and to themselves: networks that compute functions and follow differential equations.
+"""Populations that talk to each other, and to themselves: networks that compute functions and follow differential
+equations.
 
     s(t) = h(t) * Σ_i a_i(t) d_i              decode: a connection carries f̂(x), smoothed by the synapse h(t) = e^{−t/τ}/τ
     J_j(t) = α_j ⟨e_j, Σ s(t)⟩ / r + β_j      encode: the next population takes the sum of all that arrives as its value
     W = D E                                   the same with a weight for every pair of neurons: N·M numbers where N + M are enough
 
-A population connected to itself has dynamics. Its synapse obeys τ dx/dt = g(x) − x, where g(x) is what it sends back, so it follows any
-equation:
+A population connected to itself has dynamics. Its synapse obeys τ dx/dt = g(x) − x, where g(x) is what it sends back,
+so it follows any equation:
 
     dx/dt = f(x) + u        ⇐        g(x) = x + τ f(x), and τ u as the input
 
@@ -13,7 +14,8 @@ A decoder can be learned while the network runs, from nothing but an error e tha
 
     dD/dt = −(κ/N) a ⊗ e
 
-Times are in ms, rates in Hz, and changes of a value per second. A description has no step; a simulation is one call of compiled code:
+Times are in ms, rates in Hz, and changes of a value per second. A description has no step; a simulation is one call of
+compiled code:
 
     network, a = Network(), Population(200)
     network.connect(Input(lambda t: math.sin(t / 200)), a)
@@ -50,8 +52,8 @@ class PopulationSpikes(NamedTuple):
 
 @dataclass(frozen=True)
 class Simulation:
-    """`simulation[probe]` is what the probe saw, [step, output]: what a target in its place would have been given in each step. Steps are
-    dated by their ends, `times` in ms."""
+    """`simulation[probe]` is what the probe saw, [step, output]: what a target in its place would have been given in
+    each step. Steps are dated by their ends, `times` in ms."""
 
     times: Float[Array, " step"]
     seen: Mapping[PopulationConnection, Float[Array, "step _"]]
@@ -80,12 +82,13 @@ class PopulationNetwork:
         learning: PES | None = None,
         start: Numbers | None = None,
     ) -> PopulationConnection:
-        """Let the target have `transform` times `function` of the source's value, through a synapse with the time constant `tau` (ms).
+        """Let the target have `transform` times `function` of the source's value, through a synapse with the time
+        constant `tau` (ms).
 
-        Without a synapse (None) an input arrives as it is, and what a population says in the next step. With `change`, what is carried is
-        not a value but a change of the target's value per second, which is how inputs and functions enter a differential equation. `start`
-        is what the connection carries when time begins. To a connection that learns, connect its error.
-        """
+        Without a synapse (None) an input arrives as it is, and what a population says in the next step. With `change`,
+        what is carried is not a value but a change of the target's value per second, which is how inputs and functions
+        enter a differential equation. `start` is what the connection carries when time begins. To a connection that
+        learns, connect its error."""
         connection = describe(
             source,
             target,
@@ -102,8 +105,8 @@ class PopulationNetwork:
     def follow(
         self, population: Population, f: Function | None = None, *, tau: float = 100.0, start: Numbers | None = None
     ) -> None:
-        """Let the population's value x follow dx/dt = f(x), per second, from `start`, or from 0; without f it stays, and integrates what
-        arrives with `change`.
+        """Let the population's value x follow dx/dt = f(x), per second, from `start`, or from 0; without f it stays,
+        and integrates what arrives with `change`.
 
         Where f gives fewer numbers than there are dimensions, it moves the first ones; the others are inputs to it.
         """
@@ -136,7 +139,8 @@ class PopulationNetwork:
         return list(dict.fromkeys(end for end in [*ends, *self.watched] if isinstance(end, Population)))
 
     def largest_dt(self) -> float:
-        """ms: no longer than the shortest time constant or refractory period, within which a neuron fires no more than once."""
+        """ms: no longer than the shortest time constant or refractory period, within which a neuron fires no more than
+        once."""
         synapses = [connection.tau for connection in self.connections if connection.tau is not None]
         learning = [connection.learning.tau for connection in self.connections if connection.learning is not None]
         membranes = [
@@ -154,8 +158,9 @@ class PopulationNetwork:
         first: Mapping[Population, Float[Array, " neuron"]] | None = None,
         full_weights: bool = False,
     ) -> Simulation:
-        """Run for `duration` ms in steps of `dt` ms. Voltages begin at random, between 0 and 1, or with the `first` that are given. With
-        `full_weights`, populations are connected neuron by neuron, which gives the same and takes longer."""
+        """Run for `duration` ms in steps of `dt` ms. Voltages begin at random, between 0 and 1, or with the `first`
+        that are given. With `full_weights`, populations are connected neuron by neuron, which gives the same and takes
+        longer."""
         self.require_times(duration, dt)
         return PopulationSimulator(self, dt, full_weights=full_weights).run(duration, seed=seed, first=first)
 
@@ -165,26 +170,22 @@ class PopulationNetwork:
             raise InputError("a network must have a population", got="none", fix="connect an input to one")
         if not 0 < dt <= self.largest_dt():
             fix = f"the largest that works here is {self.largest_dt():g}"
-            raise InputError(
-                "dt must be a time above 0 ms, no longer than any time constant or refractory period",
-                got=f"{dt:g}",
-                fix=fix,
-            )
+            rule = "dt must be a time above 0 ms, no longer than any time constant or refractory period"
+            raise InputError(rule, got=f"{dt:g}", fix=fix)
         if not dt <= duration < math.inf:
-            raise InputError(
-                "duration must be a time of at least one step", got=f"{duration:g} ms in steps of {dt:g} ms"
-            )
+            got = f"{duration:g} ms in steps of {dt:g} ms"
+            raise InputError("duration must be a time of at least one step", got=got)
 
 
-# --- from the description to flat arrays -----------------------------------------------------------------------------------------------
+# --- from the description to flat arrays ------------------------------------------------------------------------------
 
 
 class PopulationSimulator:
-    """A network that is ready to run, as often as you like: all decoders are solved, and everything has its place in flat arrays.
+    """A network that is ready to run, as often as you like: all decoders are solved, and everything has its place in
+    flat arrays.
 
-    Its inputs are the values of all populations, then the errors of connections that learn, then (with full weights) the currents of all
-    neurons. Each population has a row of outputs, side by side, of all that is decoded from it.
-    """
+    Its inputs are the values of all populations, then the errors of connections that learn, then (with full weights)
+    the currents of all neurons. Each population has a row of outputs, side by side, of all that is decoded from it."""
 
     def __init__(self, network: PopulationNetwork, dt: float = 1.0, *, full_weights: bool = False):
         network.require_times(dt, dt)
@@ -320,7 +321,8 @@ class PopulationSimulator:
         return decoders if target is None else decoders @ target.whole.scaled_encoders[target.indices]
 
     def _full_target(self, connection: PopulationConnection) -> SignalSlice | None:
-        """The population whose neurons get a weight each, if the connection has full weights; one that learns has not."""
+        """The population whose neurons get a weight each, if the connection has full weights; one that learns has
+        not."""
         target = connection.target
         full = (
             self.full_weights
@@ -371,7 +373,6 @@ def _first(
         return np.random.default_rng(mix(seed, "voltages", number)).random(population.neurons)
     voltages = np.asarray(given[population], dtype=float)
     if voltages.shape != (population.neurons,) or not np.isfinite(voltages).all():
-        raise InputError(
-            f"first must hold {population.neurons} finite voltages of this population", got=f"{list(voltages.shape)}"
-        )
+        got = f"{list(voltages.shape)}"
+        raise InputError(f"first must hold {population.neurons} finite voltages of this population", got=got)
     return voltages

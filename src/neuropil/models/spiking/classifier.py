@@ -7,10 +7,9 @@
     I = W x + b                                and no s' in the first layer, for an input that is a constant current; 0 in the others
     logits = b + (1/K) Σ_k u_k                 u_k = λ u_{k−1} + W s'_k: neurons that leak and listen, but never spike
 
-It is the neuron of `models/lif.py` on the grid, and the network is one of `models/spiking_network.py` with delta synapses; b comes from a
-cell that fires at every step. How the gradient gets past a threshold and a reset is said in `models/spiking_layer.py`. No state outlives a
-call: every input meets neurons at rest. Times are in ms.
-"""
+It is the neuron of `models/lif.py` on the grid, and the network is one of `models/spiking_network.py` with delta
+synapses; b comes from a cell that fires at every step. How the gradient gets past a threshold and a reset is said in
+`models/spiking_layer.py`. No state outlives a call: every input meets neurons at rest. Times are in ms."""
 
 import math
 from abc import ABC, abstractmethod
@@ -58,15 +57,13 @@ class SpikingClassifierConfig(Config):
 
     def validate(self) -> None:
         if not self.hidden:
-            raise InputError(
-                "a spiking classifier must have a hidden layer, for it is there that neurons spike", got="none"
-            )
+            rule = "a spiking classifier must have a hidden layer, for it is there that neurons spike"
+            raise InputError(rule, got="none")
         largest = LIF(self.neuron, "grid").largest_dt()
         if not 0 < self.dt <= largest:
             fix = f"the largest that works for tau_m={self.neuron.tau_m:g} and tau_ref={self.neuron.tau_ref:g} is {largest:g}"
-            raise InputError(
-                "dt must be a time above 0 ms and no longer than the time constants allow", got=f"{self.dt:g}", fix=fix
-            )
+            rule = "dt must be a time above 0 ms and no longer than the time constants allow"
+            raise InputError(rule, got=f"{self.dt:g}", fix=fix)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -159,7 +156,7 @@ def dense(n: int, m: int, gain: float) -> nn.Linear:
     return layer
 
 
-# --- how an input enters ---------------------------------------------------------------------------------------------------------------
+# --- how an input enters ----------------------------------------------------------------------------------------------
 
 
 class CurrentCoding(nn.Module):
@@ -204,9 +201,8 @@ class SpikeCoding(nn.Module, ABC):
     def intensities(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch input"]:
         if x.shape[1:] != self.shape:
             expected = ", ".join(map(str, ("batch", *self.shape)))
-            raise InputError(
-                f"inputs must have the shape [{expected}] that the model was made for", got=f"{list(x.shape)}"
-            )
+            got = f"{list(x.shape)}"
+            raise InputError(f"inputs must have the shape [{expected}] that the model was made for", got=got)
         return ((x.to(self.low.dtype) - self.low) / (self.high - self.low)).clamp(0, 1).flatten(1)
 
     @abstractmethod
@@ -214,8 +210,9 @@ class SpikeCoding(nn.Module, ABC):
 
 
 class PoissonCoding(SpikeCoding):
-    """A spike at each step with the intensity as its probability. Evaluation throws the same dice for every input, so that an answer does
-    not depend on when, or with which others, it is asked for; training throws new ones. Backwards a spike is its probability."""
+    """A spike at each step with the intensity as its probability. Evaluation throws the same dice for every input, so
+    that an answer does not depend on when, or with which others, it is asked for; training throws new ones. Backwards a
+    spike is its probability."""
 
     gain: ClassVar = 1.0
     dice: Tensor

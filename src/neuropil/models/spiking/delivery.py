@@ -1,4 +1,5 @@
-"""How spikes of a network reach their targets, compiled: what `neuropil.models.spiking.kernel` does at the end of each step.
+"""How spikes of a network reach their targets, compiled: what `neuropil.models.spiking.kernel` does at the end of each
+step.
 
 A sum at a target is made by one member of the team, in the order of connections and of the neurons that fired.
 """
@@ -100,8 +101,8 @@ def send_sparse(arriving, fired, rows, targets, weights, scale, members):
 
 @compiled_inside
 def send_dense(arriving, fired, rows, weights, scale, members):
-    """Four rows at a time, added up in the order in which they would come one by one; a scale of 1, that of most delta synapses, costs
-    no product."""
+    """Four rows at a time, added up in the order in which they would come one by one; a scale of 1, that of most delta
+    synapses, costs no product."""
     four = len(fired) // 4 * 4
     for index in range(0, four, 4):
         a, b = weights[rows[fired[index] * members] :], weights[rows[fired[index + 1] * members] :]

@@ -1,17 +1,16 @@
 """A spiking network over time, compiled: all steps in one call, with no Python between them.
 
-    1. every neuron takes what has arrived from the others and from outside, goes on by one step, and fires if it is above its threshold
-    2. all meet
-    3. every spike that arrives now is added up at its targets, and plastic synapses learn
+    1. every neuron takes what has arrived from the others and from outside, goes on by one step, and fires if it is
+    above its threshold 2. all meet 3. every spike that arrives now is added up at its targets, and plastic synapses
+    learn
 
-Neurons of all groups lie in one row, and so do the synapses of all connections, sorted by the neuron that they come from and then by the
-one that they go to. Spikes wait for as long as the delay of a connection lasts, not sums of what they do, so that a long delay costs
-nothing and a step writes to no more memory than the network has neurons.
+Neurons of all groups lie in one row, and so do the synapses of all connections, sorted by the neuron that they come
+from and then by the one that they go to. Spikes wait for as long as the delay of a connection lasts, not sums of what
+they do, so that a long delay costs nothing and a step writes to no more memory than the network has neurons.
 
-Each member of the team owns a share of every group, and nobody else writes to these neurons or to the synapses that end there. A sum is
-made by one member, in the order of connections and of the neurons that fired, and every neuron draws from random numbers of its own: the
-number of threads changes no bit.
-"""
+Each member of the team owns a share of every group, and nobody else writes to these neurons or to the synapses that end
+there. A sum is made by one member, in the order of connections and of the neurons that fired, and every neuron draws
+from random numbers of its own: the number of threads changes no bit."""
 
 from typing import NamedTuple
 
@@ -69,7 +68,8 @@ class Neurons(NamedTuple):
     random: np.ndarray
     """[2, stream]: state of one generator for each neuron of a Poisson source and each neuron under Poisson input."""
     recent: np.ndarray
-    """[slot, neuron]: neurons that fired in the last steps, counted within their group; each member writes where its share begins."""
+    """[slot, neuron]: neurons that fired in the last steps, counted within their group; each member writes where its
+    share begins."""
     counts: np.ndarray
     """[slot, group, member]: how many."""
 
@@ -188,12 +188,13 @@ def doubled(array):
     return larger
 
 
-# --- neurons ---------------------------------------------------------------------------------------------------------------------------
+# --- neurons ----------------------------------------------------------------------------------------------------------
 
 
 @compiled_inside
 def advance(fired, group, low, high, step, groups, neurons, ports, drives, drawn, events):
-    """One step of the neurons from `low` to `high` of a group, one block of them; how many fired, and in `fired` which."""
+    """One step of the neurons from `low` to `high` of a group, one block of them; how many fired, and in `fired`
+    which."""
     if groups.kind[group] == POISSON:
         return fire_at_random(fired, low, high, group, groups, neurons, drawn)
     if groups.kind[group] == GIVEN:
@@ -313,7 +314,7 @@ def fire_as_given(fired, low, high, step, group, groups, neurons):
     return count
 
 
-# --- chance --------------------------------------------------------------------------------------------------------------------------
+# --- chance -----------------------------------------------------------------------------------------------------------
 
 
 @compiled_inside

@@ -4,15 +4,14 @@
     s_k = 1 if v_k > θ, else 0
     v_k ← v_reset where s_k = 1,               v_k ← v_k + kick_k elsewhere, unless the step is refractory
 
-Backwards the threshold is a smooth step, as in `parts/activations.py`, and a reset is a fact: v is v_reset after a spike whatever it was
-before, so that nothing is handed back through it, nor through the decision to reset.
+Backwards the threshold is a smooth step, as in `parts/activations.py`, and a reset is a fact: v is v_reset after a
+spike whatever it was before, so that nothing is handed back through it, nor through the decision to reset.
 
     ∂s_k/∂z_k ≈ (α/2) / (1 + (π α z_k/2)²)     z_k = (v_k − θ)/(θ − v_reset)
     ∂v_k/∂v_{k−1} = λ (1 − s_{k−1})            and 0 in refractory steps
 
-`step` is the definition, in PyTorch, and autograd goes through it. `fire` is the same for all steps at once, forwards and backwards, in
-compiled loops; a test compares spikes bit by bit and gradients in double precision.
-"""
+`step` is the definition, in PyTorch, and autograd goes through it. `fire` is the same for all steps at once, forwards
+and backwards, in compiled loops; a test compares spikes bit by bit and gradients in double precision."""
 
 import math
 from typing import Any, NamedTuple, cast
@@ -27,7 +26,7 @@ from neuropil.models.lif import Constants, leak
 from neuropil.parts.activations import SURROGATE_SLOPE, threshold
 from neuropil.parts.compilation import compiled
 
-# --- step by step: the definition ------------------------------------------------------------------------------------------------------
+# --- step by step: the definition -------------------------------------------------------------------------------------
 
 
 class SpikingLayerConfig(NamedTuple):
@@ -74,7 +73,8 @@ def step(
 
 
 def in_steps(drive: Float[Tensor, "*time batch unit"], firing: SpikingLayerConfig) -> LayerActivity:
-    """A layer from rest on: `drive` is a current for all steps, or kicks with a row for each. Both count in units of `firing.size`."""
+    """A layer from rest on: `drive` is a current for all steps, or kicks with a row for each. Both count in units of
+    `firing.size`."""
     drive = firing.size * drive
     here = drive if drive.ndim == 2 else drive[0]
     state = LIFState(torch.full_like(here, firing.neuron.rest), torch.zeros_like(here, dtype=torch.int32))
@@ -91,14 +91,15 @@ def above(x: Float[Tensor, "*any"], limit: float | Tensor, slope: float = SURROG
     return 1 - threshold(limit - x, slope)  # `threshold` is 1 at equality, too
 
 
-# --- the same, all steps in one go -----------------------------------------------------------------------------------------------------
+# --- the same, all steps in one go ------------------------------------------------------------------------------------
 
 AT_ONCE = 1024
 """Neurons that go through all steps before the next ones do: their state stays in the processor's nearest cache."""
 
 
 def fire(drive: Float[Tensor, "*time batch unit"], firing: SpikingLayerConfig) -> Float[Tensor, "steps batch unit"]:
-    """The spikes of `in_steps`, bit by bit, and their gradient; by compiled loops where the numbers lie in a processor's memory."""
+    """The spikes of `in_steps`, bit by bit, and their gradient; by compiled loops where the numbers lie in a
+    processor's memory."""
     if drive.dtype not in (torch.float32, torch.float64):
         drive = drive.float()  # autocast: what is added up over time keeps its digits
     if drive.device.type != "cpu":
@@ -134,11 +135,8 @@ class SurrogateSpikes(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         if torch.is_grad_enabled():
-            raise InputError(
-                "the gradient that stands in for that of a spike has none itself",
-                got="create_graph=True",
-                fix="leave it out",
-            )
+            rule = "the gradient that stands in for that of a spike has none itself"
+            raise InputError(rule, got="create_graph=True", fix="leave it out")
         spikes, slopes = ctx.saved_tensors
         by_drive, decay = spikes.new_zeros(ctx.shape), ctx.firing.neuron.decay
         current, kicks = current_and_kicks(by_drive)
@@ -169,7 +167,8 @@ def rows(x: Float[Tensor, "*time batch unit"]) -> Any:
 
 @compiled
 def forwards(current, kicks, size, neuron, steepest, narrowness, spikes, slopes):
-    """In the innermost loop all numbers are of one kind and every choice is one of two numbers, so that a processor takes many at once."""
+    """In the innermost loop all numbers are of one kind and every choice is one of two numbers, so that a processor
+    takes many at once."""
     num_steps, num_neurons = spikes.shape
     number = spikes.dtype.type
     zero, one = number(0), number(1)

@@ -1,4 +1,5 @@
-"""Spiking network: groups of leaky integrate-and-fire neurons that hear each other's spikes, and a world that drives them.
+"""Spiking network: groups of leaky integrate-and-fire neurons that hear each other's spikes, and a world that drives
+them.
 
     τ_m dv_i/dt = v_rest + v_in,i(t) + Σ_τ s_i − v_i             v_i > θ: a spike; v_i = v_reset for the refractory period
     τ ds_i/dt = −s_i,   s_i ← s_i + w_ij/τ                       a spike of neuron j arrives at a synapse with time constant τ
@@ -8,22 +9,24 @@ Both equations are solved, not approximated, over a step of `dt` ms in which the
 
     v(t + dt) = v_∞ + (v(t) − v_∞) e^{−dt/τ_m} + Σ_τ s(t) (e^{−dt/τ} − e^{−dt/τ_m}) τ/(τ − τ_m)          v_∞ = v_rest + v_in
 
-Spikes are on the grid: a neuron above its threshold when step k ends has fired at (k + 1) dt, and after the delay of a connection, which is
-a whole number of steps, the spike arrives. Times are in ms and rates in Hz; weights and inputs have the unit of the voltage, mV or none
-(a weight at a synapse with a time constant is a voltage times ms: the area under what a spike adds to s).
+Spikes are on the grid: a neuron above its threshold when step k ends has fired at (k + 1) dt, and after the delay of a
+connection, which is a whole number of steps, the spike arrives. Times are in ms and rates in Hz; weights and inputs
+have the unit of the voltage, mV or none (a weight at a synapse with a time constant is a voltage times ms: the area
+under what a spike adds to s).
 
-Spike-timing-dependent plasticity (STDP) changes w by every pair of a spike that arrives at a synapse and a spike of its target:
+Spike-timing-dependent plasticity (STDP) changes w by every pair of a spike that arrives at a synapse and a spike of its
+target:
 
     Δw = A₊ e^{−Δ/τ₊}   for Δ = t_post − t_arrival > 0,       Δw = −A₋ e^{Δ/τ₋}   for Δ < 0,       low ≤ w ≤ high
 
-    network = Network(
-        [Group("excitatory", 400), Group("inhibitory", 100)],
-        [Connection("excitatory", "inhibitory", weight=0.05, probability=0.1, delay=1.5, tau=5.0)],
-        inputs=[Poisson("excitatory", rate=1000.0, weight=0.1)],
+    network = SpikingNetwork(
+        [NeuronGroup("excitatory", 400), NeuronGroup("inhibitory", 100)],
+        [Projection("excitatory", "inhibitory", weight=0.05, probability=0.1, delay=1.5, tau=5.0)],
+        inputs=[PoissonInput("excitatory", rate=1000.0, weight=0.1)],
     )
     times, neurons = simulate(network, duration=500.0).spikes["excitatory"]
 
-The same for `neuropil simulate network.toml`, where `neuropil.data.networks.files` has all keys:
+The same as a file, for `neuropil simulate network.toml`:
 
     [groups.excitatory]
     size = 400
@@ -43,6 +46,8 @@ The same for `neuropil simulate network.toml`, where `neuropil.data.networks.fil
     to = "excitatory"
     rate = 1000.0
     weight = 0.1
+
+All keys of such a file:
 """
 
 import math
@@ -56,8 +61,10 @@ import torch
 from jaxtyping import Float, Int, Int32
 from torch import Tensor
 
+from neuropil.data.networks.keys import list_keys
 from neuropil.errors import InputError
 from neuropil.models.spiking import kernel, packing
+from neuropil.models.spiking.description import KEYS
 from neuropil.models.spiking.description import STDP as STDP
 from neuropil.models.spiking.description import CurrentInput as CurrentInput
 from neuropil.models.spiking.description import NeuronGroup as NeuronGroup
@@ -70,9 +77,12 @@ from neuropil.models.spiking.wiring import Synapses as Synapses
 from neuropil.parts.threads import TeamMember
 from neuropil.randomness import mix
 
+__doc__ = f"{__doc__}\n{list_keys(KEYS.sections)}"
+
 FEW_NEURONS = 4_000
-"""Fewer are simulated by one thread: meetings would last longer than what is shared."""
-SECONDS_BETWEEN_LOOKS = 0.05
+"""Fewer are simulated by one thread: barriers would last longer than the work that is shared."""
+PROGRESS_INTERVAL = 0.05
+"""Seconds."""
 
 
 class GroupSpikes(NamedTuple):
@@ -144,12 +154,12 @@ class SpikingSimulator:
 
     @staticmethod
     def require(network: SpikingNetwork, dt: float, duration: float) -> None:
-        """Refuse steps that are too long for the network, and times that are too short for a step, before any work is done."""
+        """Refuse steps that are too long for the network, and times that are too short for a step, before any work is
+        done."""
         packing.require_dt(network, dt)
         if not dt <= duration * (1 + 1e-9) < math.inf:
-            raise InputError(
-                "duration must be a time of at least one step", got=f"{duration:g} ms in steps of {dt:g} ms"
-            )
+            got = f"{duration:g} ms in steps of {dt:g} ms"
+            raise InputError("duration must be a time of at least one step", got=got)
 
     @property
     def time(self) -> float:
@@ -190,7 +200,8 @@ class SpikingSimulator:
     def _run_team(
         self, num_steps: int, watch: kernel.Watch, progress: Callable[[float], None] | None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Every member is a thread, none of them the caller's: it listens to the keyboard and tells how far they are."""
+        """Every member is a thread, none of them the caller's: it listens to the keyboard and tells how far they
+        are."""
         control = kernel.Control(np.full(1, self.step), np.zeros(1, np.int64), np.zeros(2, np.int64))
         arrived = np.zeros(1, np.int64)
         parts = (self._groups, self._neurons, self._ports, self._wires, self._plastic, self._drives, watch, control)
@@ -200,7 +211,7 @@ class SpikingSimulator:
                 for member in range(self.members)
             ]
             try:
-                while wait(futures, timeout=None if progress is None else SECONDS_BETWEEN_LOOKS).not_done:
+                while wait(futures, timeout=None if progress is None else PROGRESS_INTERVAL).not_done:
                     if progress is not None:
                         progress((int(control.progress[0]) - self.step) / num_steps)
             except BaseException:
@@ -211,10 +222,8 @@ class SpikingSimulator:
     def _require_signals(self, num_steps: int) -> None:
         for group, signal in zip(self.network.groups, self._signals, strict=True):
             if signal.size and len(signal) < self.step + num_steps:
-                raise InputError(
-                    f"the changing current to {group.name!r} must last for {self.step + num_steps:,} steps",
-                    got=f"{len(signal):,}",
-                )
+                rule = f"the changing current to {group.name!r} must last for {self.step + num_steps:,} steps"
+                raise InputError(rule, got=f"{len(signal):,}")
 
     def _new_watch(self, num_steps: int) -> kernel.Watch:
         first = dict(zip((group.name for group in self.network.groups), self._groups.first, strict=True))

@@ -47,15 +47,12 @@ def require_dt(network: SpikingNetwork, dt: float) -> None:
     limits |= {f"one spike a step of {group.name!r}": 1000 / group.rate for group in sources}
     rule = min(limits, key=lambda name: limits[name])
     if not 0 < dt <= limits[rule]:
-        raise InputError(
-            "dt must be a time above 0 ms and not too long", got=f"{dt:g}", fix=f"at most {limits[rule]:g}, for {rule}"
-        )
+        fix = f"at most {limits[rule]:g}, for {rule}"
+        raise InputError("dt must be a time above 0 ms and not too long", got=f"{dt:g}", fix=fix)
     for connection in network.connections:
         if abs(connection.delay / dt - round(connection.delay / dt)) > 1e-6:
-            raise InputError(
-                f"the delay of {connection.name} must be a whole number of steps",
-                got=f"{connection.delay:g} ms in steps of {dt:g} ms",
-            )
+            got = f"{connection.delay:g} ms in steps of {dt:g} ms"
+            raise InputError(f"the delay of {connection.name} must be a whole number of steps", got=got)
 
 
 def array(numbers: Numbers) -> np.ndarray:
@@ -110,7 +107,8 @@ def pack_ports(network: SpikingNetwork, dt: float) -> tuple[kernel.Ports, dict[P
 
 def gain(dt: float, tau: float, tau_m: float) -> float:
     """What a current of 1 at a step's beginning adds to the voltage until its end."""
-    # (e^{−dt/τ} − e^{−dt/τ_m}) τ/(τ − τ_m) = (dt/τ_m) e^{−dt/τ_m} (eˣ − 1)/x,   x = dt (1/τ_m − 1/τ), which holds for τ = τ_m too
+    # (e^{−dt/τ} − e^{−dt/τ_m}) τ/(τ − τ_m) = (dt/τ_m) e^{−dt/τ_m} (eˣ − 1)/x,   x = dt (1/τ_m − 1/τ), which holds for τ
+    # = τ_m too
     x = dt * (1 / tau_m - 1 / tau)
     return dt / tau_m * math.exp(-dt / tau_m) * (math.expm1(x) / x if x else 1.0)
 

@@ -5,9 +5,8 @@
     w ← max(w − A₋ y, low)                                       when a spike arrives
     w ← min(w + A₊ x, high)                                      when the target fires
 
-x is the sum of e^{−Δ/τ₊} over all spikes that have arrived, so that one number stands for all pairs that a spike makes. Spikes of the same
-step are no pair: weights change before traces do.
-"""
+x is the sum of e^{−Δ/τ₊} over all spikes that have arrived, so that one number stands for all pairs that a spike makes.
+Spikes of the same step are no pair: weights change before traces do."""
 
 from typing import NamedTuple
 

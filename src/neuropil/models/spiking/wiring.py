@@ -1,7 +1,8 @@
-"""Who is connected with whom in a spiking network: synapses sorted by the neuron that they come from, then by the one that they go to.
+"""Who is connected with whom in a spiking network: synapses sorted by the neuron that they come from, then by the one
+that they go to.
 
-Each row (or, with a fixed fan-in, each column) draws from random numbers of its own, by SplitMix64 from the seed and its number.
-"""
+Each row (or, with a fixed fan-in, each column) draws from random numbers of its own, by SplitMix64 from the seed and
+its number."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class Synapses:
-    """Synapses of one connection. `DENSE` ones have no targets, because every neuron is one, and those that are the `SAME` no weights."""
+    """Synapses of one connection. `DENSE` ones have no targets, because every neuron is one, and those that are the
+    `SAME` no weights."""
 
     kind: int
     rows: Int64[np.ndarray, " source_and_one"]
@@ -100,7 +102,7 @@ def new_generators(number: int, seed: int) -> np.ndarray:
     return np.stack([states & np.uint64(0xFFFFFFFF), (states >> np.uint64(32)) | np.uint64(1)]).astype(np.uint32)
 
 
-# --- compiled --------------------------------------------------------------------------------------------------------------------------
+# --- compiled ---------------------------------------------------------------------------------------------------------
 
 
 @compiled

@@ -7,7 +7,6 @@ from matplotlib.patches import StepPatch
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.spiking.networks import (
     RegimeActivity,
-    evenly,
     firing_statistics,
     learned_weights,
     regimes,
@@ -69,8 +68,3 @@ def test_nothing_to_draw_is_said():
         with pytest.raises(InputError) as error:
             draw()
         assert str(error.value) == sentence
-
-
-def test_some_of_many_are_evenly_spread():
-    assert evenly(3, 10) == [0, 1, 2]
-    assert evenly(100, 4) == [0, 25, 50, 75]

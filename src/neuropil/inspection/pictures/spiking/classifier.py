@@ -1,4 +1,5 @@
-"""What goes on in a network of spiking neurons: spikes on their way through the layers, voltages, rates, and how soon it knows."""
+"""What goes on in a network of spiking neurons: spikes on their way through the layers, voltages, rates, and how soon
+it knows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,8 +23,8 @@ from neuropil.inspection.pictures.style import (
 )
 
 if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_ROWS = 256
 """Neurons of a layer that are drawn: more would be thinner than a pixel."""
@@ -37,8 +38,9 @@ def spikes_through_layers(
     classes: Sequence[str],
     dt: float,
     image: Shaped[np.ndarray, "height width"] | Shaped[np.ndarray, "height width 3"] | None = None,
-) -> "matplotlib.figure.Figure":
-    """The spikes (1, else 0) of one input in every layer, a neuron in each row, above what has been read for each class so far."""
+) -> "Figure":
+    """The spikes (1, else 0) of one input in every layer, a neuron in each row, above what has been read for each class
+    so far."""
     _require_names("a picture of what is read needs", numbers(logits).shape[1], classes)
     figure = new_figure(WIDTH, 1.35 * len(layers) + 1.9)
     rows = figure.subplots(
@@ -61,8 +63,9 @@ def spikes_through_layers(
 @house_style
 def voltage_traces(
     voltages: Mapping[str, Float[Array, "time neuron"]], names: Sequence[str], threshold: float, dt: float
-) -> "matplotlib.figure.Figure":
-    """Voltages of some neurons of each layer, by their names, with a dot where one was above the threshold: there it fired."""
+) -> "Figure":
+    """Voltages of some neurons of each layer, by their names, with a dot where one was above the threshold: there it
+    fired."""
     figure = new_figure(WIDTH, 1.5 * len(voltages) + 0.75)
     panels = figure.subplots(len(voltages), 1, squeeze=False, sharex=True)[:, 0]
     for axes, (layer, values) in zip(panels, voltages.items(), strict=True):
@@ -81,10 +84,9 @@ def voltage_traces(
 
 
 @house_style
-def rates_by_class(
-    rates: Mapping[str, Float[Array, "class unit"]], classes: Sequence[str]
-) -> "matplotlib.figure.Figure":
-    """The mean rate of each layer for inputs of each class; below, those of its neurons, sorted by the class that each fires for most."""
+def rates_by_class(rates: Mapping[str, Float[Array, "class unit"]], classes: Sequence[str]) -> "Figure":
+    """The mean rate of each layer for inputs of each class; below, those of its neurons, sorted by the class that each
+    fires for most."""
     for values in rates.values():
         _require_names("rates by class need", len(values), classes)
     shown = [short(name, 12) for name in classes[:MOST_CLASSES]]
@@ -117,7 +119,7 @@ def rates_by_class(
 
 
 @house_style
-def accuracy_by_time(accuracy: Float[Array, " time"], dt: float) -> "matplotlib.figure.Figure":
+def accuracy_by_time(accuracy: Float[Array, " time"], dt: float) -> "Figure":
     """Share of right answers if reading ended after each step."""
     values = 100 * numbers(accuracy)
     times = dt * np.arange(1, len(values) + 1)
@@ -138,10 +140,10 @@ def accuracy_by_time(accuracy: Float[Array, " time"], dt: float) -> "matplotlib.
     return figure
 
 
-# --- pieces of the above -------------------------------------------------------------------------------------------------------
+# --- pieces of the above ----------------------------------------------------------------------------------------------
 
 
-def _draw_spikes(axes: "matplotlib.axes.Axes", spikes: Float[np.ndarray, "time unit"], dt: float) -> None:
+def _draw_spikes(axes: "Axes", spikes: Float[np.ndarray, "time unit"], dt: float) -> None:
     """Sorted by the first spike, so that the wave can be seen; neurons that stay silent are counted, not drawn."""
     fires = spikes.sum(0) > 0
     busy = spikes[:, fires]
@@ -160,7 +162,7 @@ def _draw_spikes(axes: "matplotlib.axes.Axes", spikes: Float[np.ndarray, "time u
     axes.set_title(note, fontsize=8, fontweight="normal", color=MUTED, loc="right", pad=2)
 
 
-def _count_neurons(axes: "matplotlib.axes.Axes") -> None:
+def _count_neurons(axes: "Axes") -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
@@ -172,9 +174,7 @@ def _sorted_by_class(rates: Float[np.ndarray, "class unit"]) -> Float[np.ndarray
     return busiest[:, np.lexsort((-busiest.max(0), busiest.argmax(0)))]
 
 
-def _draw_readings(
-    axes: "matplotlib.axes.Axes", logits: Float[np.ndarray, "time class"], classes: Sequence[str], dt: float
-) -> None:
+def _draw_readings(axes: "Axes", logits: Float[np.ndarray, "time class"], classes: Sequence[str], dt: float) -> None:
     """The likeliest classes in colour and by name, the others grey."""
     times = dt * np.arange(1, len(logits) + 1)
     best: list[int] = logits[-1].argsort()[::-1].tolist()

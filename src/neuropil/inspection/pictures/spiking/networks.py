@@ -1,6 +1,7 @@
-"""Networks of spiking neurons: their activity in several regimes, how their neurons fire, and what they have learned."""
+"""Networks of spiking neurons: their activity in several regimes, how their neurons fire, and what they have
+learned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,8 @@ from neuropil.errors import InputError
 from neuropil.inspection.pictures.style import INK, PALETTE, WIDTH, Array, house_style, new_figure, numbers
 
 if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,9 @@ class RegimeActivity:
 
 
 @house_style
-def regimes(activities: Mapping[str, RegimeActivity]) -> "matplotlib.figure.Figure":
-    """For each regime the spikes of some neurons over the rate of the whole network, as in figure 8 of Brunel (2000)."""
+def regimes(activities: Mapping[str, RegimeActivity]) -> "Figure":
+    """For each regime the spikes of some neurons over the rate of the whole network, as in figure 8 of Brunel
+    (2000)."""
     if not activities:
         raise InputError("a picture of regimes needs at least one", got="none")
     columns = min(2, len(activities))
@@ -49,16 +51,15 @@ def regimes(activities: Mapping[str, RegimeActivity]) -> "matplotlib.figure.Figu
     return figure
 
 
-def _draw_activity(ticks: "matplotlib.axes.Axes", rate: "matplotlib.axes.Axes", activity: RegimeActivity) -> None:
+def _draw_activity(ticks: "Axes", rate: "Axes", activity: RegimeActivity) -> None:
     values = numbers(activity.rate)
     edges = activity.start + activity.bin * np.arange(len(values) + 1)
     times, neurons = numbers(activity.times), numbers(activity.neurons)
     shown = (times > edges[0]) & (times <= edges[-1])
     # one line with gaps, which is lighter than a line for every spike
     heights = neurons[shown] + np.array([[-0.4], [0.4], [np.nan]])
-    ticks.plot(
-        np.repeat(times[shown], 3), heights.T.reshape(-1), color=PALETTE[0], linewidth=0.8, solid_capstyle="butt"
-    )
+    x, y = np.repeat(times[shown], 3), heights.T.reshape(-1)
+    ticks.plot(x, y, color=PALETTE[0], linewidth=0.8, solid_capstyle="butt")
     ticks.tick_params(labelbottom=False)
     ticks.grid(visible=False)
     rate.stairs(values, edges, fill=True, color=PALETTE[1])
@@ -68,9 +69,9 @@ def _draw_activity(ticks: "matplotlib.axes.Axes", rate: "matplotlib.axes.Axes", 
 @house_style
 def firing_statistics(
     statistics: Mapping[str, Mapping[str, Shaped[Array, " neuron"]]], chance: Mapping[str, float]
-) -> "matplotlib.figure.Figure":
-    """One panel for each statistic with how it is spread over the neurons of each group; `chance` marks what neurons that fire at random
-    have."""
+) -> "Figure":
+    """One panel for each statistic with how it is spread over the neurons of each group; `chance` marks what neurons
+    that fire at random have."""
     if not statistics:
         raise InputError("a picture of firing needs at least one statistic", got="none")
     figure = new_figure(WIDTH, 2.5)
@@ -99,7 +100,7 @@ def _finite(values: Shaped[Array, " neuron"]) -> np.ndarray:
 @house_style
 def learned_weights(
     weights: Mapping[str, tuple[Shaped[Array, " synapse"], Shaped[Array, " synapse"]]],
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """For each plastic connection how its weights were spread before and after."""
     if not weights:
         raise InputError("a picture of learned weights needs a plastic connection", got="none")
@@ -109,18 +110,8 @@ def learned_weights(
         first, last = numbers(before), numbers(after)
         edges = np.histogram_bin_edges(np.concatenate([first, last]), 40)
         for values, label, colour in ((first, "before", PALETTE[0]), (last, "after", PALETTE[1])):
-            axes.stairs(
-                100 * np.histogram(values, edges)[0] / max(len(values), 1),
-                edges,
-                color=colour,
-                linewidth=1.4,
-                label=label,
-            )
+            shares = np.histogram(values, edges)[0] / max(len(values), 1)
+            axes.stairs(100 * shares, edges, color=colour, linewidth=1.4, label=label)
         axes.set(title=name, xlabel="weight", ylabel="synapses (%)")
         axes.legend(loc="best")
     return figure
-
-
-def evenly(size: int, most: int) -> Sequence[int]:
-    """Up to `most` of the numbers below `size`, evenly spread."""
-    return list(range(size)) if size <= most else [index * size // most for index in range(most)]

@@ -1,8 +1,7 @@
-"""A neuron with channels in its membrane: action potentials and their phases, gates, thresholds, refractoriness. Times are in ms, voltages
-in mV, currents in µA/cm²."""
+"""Hodgkin–Huxley neurons: action potentials and their phases, gates, thresholds, refractoriness (ms, mV, µA/cm²)."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Shaped
@@ -22,8 +21,8 @@ from neuropil.inspection.pictures.style import (
 )
 
 if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PHASE_COLOURS = ("#eef0f3", "#fdecc8", "#f9d3bd", "#cfe3f6", "#d5ece6", "#eef0f3")
 CURRENT_LABEL = "current (µA/cm²)"
@@ -37,9 +36,9 @@ def action_potential(
     gates: Mapping[str, Shaped[Array, " step"]],
     currents: Mapping[str, Shaped[Array, " step"]],
     levels: Mapping[str, float],
-) -> "matplotlib.figure.Figure":
-    """The voltage with its phases (name, begin, end), one below the other with the gates and with the currents through the membrane;
-    `levels` are voltages to compare with."""
+) -> "Figure":
+    """The voltage with its phases (name, begin, end), one below the other with the gates and with the currents through
+    the membrane; `levels` are voltages to compare with."""
     if not phases:
         raise InputError("a picture of an action potential needs its phases", got="none")
     t = numbers(times)
@@ -53,15 +52,7 @@ def action_potential(
     above.plot(t, numbers(voltage), color=INK, linewidth=1.8)
     for name, level in levels.items():
         above.axhline(level, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))
-        above.annotate(
-            name,
-            (1, level),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-        )
+        _note(above, name, (1, level), (4, 0), xycoords=("axes fraction", "data"), va="center")
     for panel, lines in ((middle, gates), (below, currents)):
         for index, (name, values) in enumerate(lines.items()):
             panel.plot(t, numbers(values), label=name, **line(index))
@@ -72,22 +63,15 @@ def action_potential(
     return figure
 
 
-def _write_phases(axes: "matplotlib.axes.Axes", phases: Sequence[tuple[str, float, float]]) -> None:
+def _write_phases(axes: "Axes", phases: Sequence[tuple[str, float, float]]) -> None:
     """A number in every phase, however narrow, and the names beside the curve."""
     for number, (name, begin, end) in enumerate(phases, 1):
-        middle, fraction = (begin + end) / 2, ("data", "axes fraction")
-        axes.annotate(
-            str(number),
-            (middle, 1),
-            xycoords=fraction,
-            xytext=(0, 3),
-            textcoords="offset points",
-            ha="center",
-            fontsize=8.5,
-        )
-        axes.annotate(
-            f"{number}  {name}", (0.6, 0.9 - 0.085 * number), xycoords="axes fraction", va="top", fontsize=8.5
-        )
+        _note(axes, str(number), ((begin + end) / 2, 1), (0, 3), xycoords=("data", "axes fraction"), ha="center")
+        _note(axes, f"{number}  {name}", (0.6, 0.9 - 0.085 * number), xycoords="axes fraction", va="top")
+
+
+def _note(axes: "Axes", text: str, at: tuple[float, float], offset: tuple[float, float] = (0, 0), **how: Any) -> None:
+    axes.annotate(text, at, xytext=offset, textcoords="offset points", **({"fontsize": 8} | how))
 
 
 @house_style
@@ -97,7 +81,7 @@ def gate_curves(
     constants: Mapping[str, Shaped[Array, " point"]],
     *,
     rest: float,
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """Where each gate goes at a voltage that is held, and how long it takes."""
     figure = new_figure(WIDTH, 2.9)
     left, right = figure.subplots(1, 2)
@@ -109,9 +93,7 @@ def gate_curves(
         axes.legend(loc="center right")
     left.set(title="where they go", ylabel="open share, after long", ylim=(-0.03, 1.03))
     right.set(title="how long they take", ylabel="time constant (ms)", ylim=(0, None))
-    left.annotate(
-        "rest", (rest, 1.0), xytext=(-4, -2), textcoords="offset points", ha="right", va="top", fontsize=8, color=MUTED
-    )
+    _note(left, "rest", (rest, 1.0), (-4, -2), ha="right", va="top", color=MUTED)
     return figure
 
 
@@ -125,7 +107,7 @@ def all_or_none(
     *,
     rheobase: float,
     chronaxie: float,
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """Answers to pulses a little below and above the threshold, and the threshold for pulses of every width."""
     t, v = numbers(times), numbers(voltages)
     figure = new_figure(WIDTH, 3.0)
@@ -139,23 +121,10 @@ def all_or_none(
     right.set(title="strength and duration", xlabel="width of the pulse (ms)", ylabel="least current (µA/cm²)")
     make_logarithmic(right, "x")
     make_logarithmic(right)
-    right.annotate(
-        f"rheobase {rheobase:.2f}",
-        (float(numbers(widths)[0]), rheobase),
-        xytext=(0, 3),
-        textcoords="offset points",
-        fontsize=8,
-        color=MUTED,
-    )
+    _note(right, f"rheobase {rheobase:.2f}", (float(numbers(widths)[0]), rheobase), (0, 3), color=MUTED)
     if np.isfinite(chronaxie):
         right.plot(chronaxie, 2 * rheobase, "o", color=PALETTE[1], markersize=6)
-        right.annotate(
-            f"chronaxie {chronaxie:.2g} ms",
-            (chronaxie, 2 * rheobase),
-            xytext=(7, 2),
-            textcoords="offset points",
-            fontsize=8,
-        )
+        _note(right, f"chronaxie {chronaxie:.2g} ms", (chronaxie, 2 * rheobase), (7, 2))
     return figure
 
 
@@ -168,9 +137,9 @@ def refractoriness(
     ratios: Shaped[Array, " delay2"],
     *,
     first_pulse: float,
-) -> "matplotlib.figure.Figure":
-    """Two equal pulses, the second after each of the `shown` delays; and how strong the second must be, as a multiple of the threshold at
-    rest, for delays of every length (no number: no strength that was tried is enough)."""
+) -> "Figure":
+    """Two equal pulses, the second after each of the `shown` delays; and how strong the second must be, as a multiple
+    of the threshold at rest, for delays of every length (no number: no strength that was tried is enough)."""
     t, v = numbers(times), numbers(voltages)
     figure = new_figure(WIDTH, 4.3)
     grid = figure.add_gridspec(len(shown), 2, width_ratios=(1.15, 1))
@@ -178,13 +147,7 @@ def refractoriness(
     for index, (panel, delay) in enumerate(zip(panels, shown, strict=True)):
         panel.plot(t, v[:, index], color=PALETTE[0], linewidth=1.4)
         for pulse in (first_pulse, first_pulse + delay):
-            panel.annotate(
-                "",
-                (pulse, -75),
-                xytext=(0, -9),
-                textcoords="offset points",
-                arrowprops={"arrowstyle": "-|>", "color": PALETTE[1]},
-            )
+            _note(panel, "", (pulse, -75), (0, -9), arrowprops={"arrowstyle": "-|>", "color": PALETTE[1]})
         panel.set(xlim=(float(t[0]), float(t[-1])), ylim=(-105, 60), yticks=(-65, 0))
         panel.set_title(f"{delay:g} ms apart", fontsize=8.5, fontweight="normal", pad=2)
         panel.tick_params(labelbottom=index == len(shown) - 1)
@@ -194,18 +157,13 @@ def refractoriness(
     return figure
 
 
-def _draw_recovery(axes: "matplotlib.axes.Axes", delays: np.ndarray, ratios: np.ndarray) -> None:
+def _draw_recovery(axes: "Axes", delays: np.ndarray, ratios: np.ndarray) -> None:
     possible = np.isfinite(ratios)
     if not possible.all():
         last = delays[~possible].max()
         axes.axvspan(float(delays[0]), float(last), color=PHASE_COLOURS[2], linewidth=0)
-        axes.annotate(
-            "absolutely\nrefractory",
-            ((delays[0] + last) / 2, 0.5),
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            fontsize=8.5,
-        )
+        middle = (delays[0] + last) / 2, 0.5
+        _note(axes, "absolutely\nrefractory", middle, xycoords=("data", "axes fraction"), ha="center")
     axes.axhline(1, color=MUTED, linewidth=0.9, linestyle=(0, (4, 2)))
     axes.plot(delays, ratios, color=PALETTE[0])
     axes.set(xlabel="delay of the second pulse (ms)", ylabel="least strength / threshold at rest", ylim=(0, None))
@@ -213,7 +171,7 @@ def _draw_recovery(axes: "matplotlib.axes.Axes", delays: np.ndarray, ratios: np.
 
 
 @house_style
-def firing_rates(currents: Shaped[Array, " point"], rates: Shaped[Array, " point"]) -> "matplotlib.figure.Figure":
+def firing_rates(currents: Shaped[Array, " point"], rates: Shaped[Array, " point"]) -> "Figure":
     """The rate (Hz) over the constant current, with a gap where a neuron goes from silence to firing."""
     x, y = numbers(currents), numbers(rates).astype(float)
     figure = new_figure(WIDTH, 2.9)
@@ -232,8 +190,8 @@ def voltages_and_currents(
     voltages: Shaped[Array, "step neuron"],
     currents: Shaped[Array, "step neuron"],
     names: Sequence[str],
-) -> "matplotlib.figure.Figure":
-    """The voltage of each neuron over time, and the current into it in the same panel, against the axis on the right."""
+) -> "Figure":
+    """The voltage of each neuron over time, and in the same panel the current into it, against the right axis."""
     if not names:
         raise InputError("a picture of voltages needs at least one neuron", got="none")
     t, v, i = numbers(times), numbers(voltages), numbers(currents)
@@ -257,7 +215,7 @@ def voltages_and_currents(
 
 
 def _pieces(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Heights and borders of the stretches on which the values do not change, which are lighter to draw than every step."""
+    """Heights and borders of stretches of constant values, which are lighter to draw than every step."""
     changes = np.flatnonzero(np.diff(values)) + 1
     begins = np.concatenate([[0], changes])
     # t are the ends of steps: a value holds from the end of the step before its first
@@ -266,19 +224,13 @@ def _pieces(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @house_style
-def step_errors(dts: Sequence[float], errors: Mapping[str, Sequence[float]]) -> "matplotlib.figure.Figure":
+def step_errors(dts: Sequence[float], errors: Mapping[str, Sequence[float]]) -> "Figure":
     """How far spikes are from where they should be, for steps of every length; the slope is the order of a method."""
     figure = new_figure(WIDTH, 3.0)
     axes = figure.subplots()
     for index, (name, values) in enumerate(errors.items()):
-        axes.plot(
-            numbers(dts),
-            np.where(numbers(values) > 0, numbers(values), np.nan),
-            marker="o",
-            markersize=4,
-            label=name,
-            **line(index),
-        )
+        positive = np.where(numbers(values) > 0, numbers(values), np.nan)
+        axes.plot(numbers(dts), positive, marker="o", markersize=4, label=name, **line(index))
     make_logarithmic(axes, "x")
     make_logarithmic(axes)
     axes.set(xlabel="step (ms)", ylabel="largest error of a spike time (ms)")

@@ -1,4 +1,5 @@
-"""Populations of neurons: tuning curves, what is decoded from them and how well, spikes under a value, values over time, and paths."""
+"""Populations of neurons: tuning curves, what is decoded from them and how well, spikes under a value, values over
+time, and paths."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,8 +22,8 @@ from neuropil.inspection.pictures.style import (
 )
 
 if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_CURVES = 60
 MOST_POINTS, MOST_POINTS_OF_A_LINE = 7000, 1200
@@ -40,7 +41,7 @@ class Path(NamedTuple):
 @house_style
 def tuning_curves(
     x: Float[Array, " point"], rates: Float[Array, "point neuron"], *, rising: Sequence[bool] | np.ndarray
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """How fast each neuron fires at each value: those whose encoder points up in blue, the others in orange."""
     values, rising = numbers(rates), np.asarray(rising)
     if values.shape[1] == 0:
@@ -68,8 +69,9 @@ def decoded_curves(
     *,
     noisy: Mapping[str, Float[Array, " point"]] | None = None,
     ylabel: str = "f(x)",
-) -> "matplotlib.figure.Figure":
-    """A function and what is decoded instead of it, as lines or, where it is noisy, as dots; errors have a scale of their own, below."""
+) -> "Figure":
+    """A function and what is decoded instead of it, as lines or, where it is noisy, as dots; errors have a scale of
+    their own, below."""
     if not decoded:
         raise InputError("a picture of what is decoded needs at least one curve", got="none")
     figure = new_figure(WIDTH, 4.0)
@@ -99,14 +101,12 @@ def decoded_curves(
 @house_style
 def error_by_neurons(
     sizes: Sequence[int], noisy: Mapping[str, Float[Array, " size"]], exact: Float[Array, " size"]
-) -> "matplotlib.figure.Figure":
-    """Errors against the number of neurons, both axes logarithmic, as points: of noisy rates for several noises, and of exact rates. The
-    lines fall as theory says, 1/√N and 1/N, through the middle of the points."""
+) -> "Figure":
+    """Errors against the number of neurons, both axes logarithmic, as points: of noisy rates for several noises, and of
+    exact rates. The lines fall as theory says, 1/√N and 1/N, through the middle of the points."""
     if len(sizes) < 2 or not noisy:
-        raise InputError(
-            "a picture of errors needs at least two sizes of population and one noise",
-            got=f"{len(sizes)} and {len(noisy)}",
-        )
+        got = f"{len(sizes)} and {len(noisy)}"
+        raise InputError("a picture of errors needs at least two sizes of population and one noise", got=got)
     figure = new_figure(WIDTH, 3.2)
     left, right = figure.subplots(1, 2, sharex=True)
     for index, (name, errors) in enumerate(noisy.items()):
@@ -123,9 +123,7 @@ def error_by_neurons(
     return figure
 
 
-def _draw_law(
-    axes: "matplotlib.axes.Axes", sizes: Sequence[int], errors: np.ndarray, slope: float, colour: str, name: str
-) -> None:
+def _draw_law(axes: "Axes", sizes: Sequence[int], errors: np.ndarray, slope: float, colour: str, name: str) -> None:
     neurons = np.asarray(sizes, dtype=float)
     height = np.exp(np.mean(np.log(errors) - slope * np.log(neurons)))
     axes.plot(neurons, height * neurons**slope, color=colour, linewidth=0.9, alpha=0.7)
@@ -140,7 +138,7 @@ def spikes_and_value(
     neurons: Int[Array, " spike"],
     *,
     num_neurons: int,
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """A row of ticks for each neuron, in the order given, and under it what they say together."""
     if not values:
         raise InputError("a picture of spikes and value needs at least one value", got="none")
@@ -176,7 +174,7 @@ def over_time(
     *,
     columns: int = 1,
     ylabel: str = "value",
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """Values against time, a panel for each group of them; names that several panels share have one colour."""
     if not panels or not all(panels.values()):
         raise InputError("a picture over time needs at least one value in each panel", got="none")
@@ -200,9 +198,7 @@ def over_time(
 
 
 @house_style
-def paths(
-    panels: Mapping[str, Mapping[str, Path]], *, xlabel: str = "x", ylabel: str = "y"
-) -> "matplotlib.figure.Figure":
+def paths(panels: Mapping[str, Mapping[str, Path]], *, xlabel: str = "x", ylabel: str = "y") -> "Figure":
     """Two coordinates against each other; all panels have one scale, and the names of the first."""
     if not panels or not all(panels.values()):
         raise InputError("a picture of paths needs at least one path in each panel", got="none")
@@ -227,7 +223,7 @@ def paths(
 @house_style
 def drift(
     starts: Float[Array, " start"], drifts: Mapping[str, Float[Array, " start"]], *, allowed: float | None = None
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """How fast values that should stay move, in percent of the radius per second, against where they are held."""
     if not drifts:
         raise InputError("a picture of drift needs at least one memory", got="none")

@@ -22,8 +22,8 @@ from neuropil.inspection.pictures.style import (
 )
 
 if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_LINES = 20_000
 """Spikes that are drawn as lines; more become pixels, or the page would be too heavy."""
@@ -42,9 +42,9 @@ def raster(
     duration: float,
     start: float = 0.0,
     ylabel: str = "neuron",
-) -> "matplotlib.figure.Figure":
-    """Every spike as a tick, groups of neurons one above the other, and below how often a neuron of each group fires; `spikes` are the
-    times (ms) and neurons of each group, shown from `start` to `duration` ms."""
+) -> "Figure":
+    """Every spike as a tick, groups of neurons one above the other, and below how often a neuron of each group fires;
+    `spikes` are the times (ms) and neurons of each group, shown from `start` to `duration` ms."""
     if not spikes:
         raise InputError("a raster needs at least one group of neurons", got="none")
     figure = new_figure(WIDTH, 4.2)
@@ -58,13 +58,8 @@ def raster(
         _draw_ticks(ticks, times[shown], neurons[shown] + below, colour, total)
         counts, _ = np.histogram(times[shown], edges)
         # spikes per neuron and second: a bin lasts so many ms
-        rates.stairs(
-            1000 * counts / (size * (edges[1] - edges[0])),
-            edges,
-            color=colour,
-            linewidth=1.2,
-            label=f"{name} ({size:,})",
-        )
+        heights = 1000 * counts / (size * (edges[1] - edges[0]))
+        rates.stairs(heights, edges, color=colour, linewidth=1.2, label=f"{name} ({size:,})")
         below += size
     ticks.set(ylabel=ylabel, ylim=(-0.5 - 0.01 * total, total - 0.5 + 0.01 * total), xlim=(start, duration))
     ticks.grid(axis="y", visible=False)
@@ -75,19 +70,13 @@ def raster(
     return figure
 
 
-def _draw_ticks(axes: "matplotlib.axes.Axes", times: np.ndarray, heights: np.ndarray, colour: str, total: int) -> None:
+def _draw_ticks(axes: "Axes", times: np.ndarray, heights: np.ndarray, colour: str, total: int) -> None:
     reach = 0.42 if total <= 100 else 0.8  # among many neurons a tick as high as its row would not be seen
     # one line with gaps, which is lighter than a line for every spike
     x, gap = np.repeat(times.astype(float), 3), np.full(len(times), np.nan)
     y = np.stack([heights - reach, heights + reach, gap], axis=1).reshape(-1)
-    axes.plot(
-        x,
-        y,
-        color=colour,
-        linewidth=0.9 if total <= 100 else 0.7,
-        solid_capstyle="butt",
-        rasterized=len(times) > MOST_LINES,
-    )
+    width, many = 0.9 if total <= 100 else 0.7, len(times) > MOST_LINES
+    axes.plot(x, y, color=colour, linewidth=width, solid_capstyle="butt", rasterized=many)
 
 
 @house_style
@@ -100,9 +89,9 @@ def membranes(
     threshold: float,
     reset: float,
     unit: str = "",
-) -> "matplotlib.figure.Figure":
-    """The voltage of each neuron over time (ms) in a panel of its own, with the threshold; the times of its `spikes` are marked, for the
-    model forgets the voltage then."""
+) -> "Figure":
+    """The voltage of each neuron over time (ms) in a panel of its own, with the threshold; the times of its `spikes`
+    are marked, for the model forgets the voltage then."""
     if not names:
         raise InputError("a picture of membranes needs at least one neuron", got="none")
     t, v = numbers(times), numbers(voltages)
@@ -113,16 +102,15 @@ def membranes(
         _draw_membrane(axes, t, v[:, index], numbers(spikes[index]), threshold, top)
         axes.set_title(names[index], fontsize=9, fontweight="normal", pad=3)
     lowest = min(float(v.min()) if v.size else reset, reset)
-    panels[0].set(
-        ylim=(lowest - 0.08 * (top - lowest), top + 0.04 * (top - lowest)), xlim=(0, float(t[-1]) if len(t) else 1)
-    )
+    height = top - lowest
+    panels[0].set(ylim=(lowest - 0.08 * height, top + 0.04 * height), xlim=(0, float(t[-1]) if len(t) else 1))
     panels[-1].set_xlabel("time (ms)")
     figure.supylabel(f"v ({unit})" if unit else "v (threshold = 1)", fontsize=9, color=MUTED)
     return figure
 
 
 def _draw_membrane(
-    axes: "matplotlib.axes.Axes", t: np.ndarray, v: np.ndarray, spikes: np.ndarray, threshold: float, top: float
+    axes: "Axes", t: np.ndarray, v: np.ndarray, spikes: np.ndarray, threshold: float, top: float
 ) -> None:
     axes.axhline(threshold, color=MUTED, linewidth=0.9, linestyle=(0, (4, 2)))
     axes.plot(t, v, color=PALETTE[0], linewidth=1.2)
@@ -137,9 +125,9 @@ def tuning_curve(
     formula: tuple[Array, Array],
     *,
     unit: str = "",
-) -> "matplotlib.figure.Figure":
-    """Rates (Hz) that were counted for each input, on the line of the formula; below, by how many per cent they differ from those
-    `expected` there. `formula` are inputs and rates, as densely as the line is to be drawn."""
+) -> "Figure":
+    """Rates (Hz) that were counted for each input, on the line of the formula; below, by how many per cent they differ
+    from those `expected` there. `formula` are inputs and rates, as densely as the line is to be drawn."""
     x, right = numbers(v_in), numbers(expected)
     figure = new_figure(WIDTH, 4.3)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
@@ -165,7 +153,7 @@ def rate_curves(
     ceilings: Sequence[float | None],
     *,
     unit: str = "",
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """Rates (Hz) over the input, each with the ceiling that it never reaches, where there is one."""
     figure = new_figure(WIDTH, 2.9)
     axes = figure.subplots()
@@ -190,8 +178,9 @@ def synaptic_filters(
     times: Shaped[Array, " step"],
     filtered: Mapping[str, Shaped[Array, " step"]],
     spikes: Shaped[Array, " spike"],
-) -> "matplotlib.figure.Figure":
-    """Above the filters h(t), of unit area; below what they make of one train of spikes. Times are in ms, filters in 1/ms."""
+) -> "Figure":
+    """Above the filters h(t), of unit area; below what they make of one train of spikes. Times are in ms, filters in
+    1/ms."""
     figure = new_figure(WIDTH, 4.6)
     above, below = figure.subplots(2, 1)
     for index, (name, values) in enumerate(filters.items()):
@@ -219,7 +208,7 @@ def driven(
     threshold: float,
     reset: float,
     unit: str = "",
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """One neuron with an input that changes: the input, the voltage with its spikes, and rates (Hz) to compare."""
     t = numbers(times)
     figure = new_figure(WIDTH, 4.4)
