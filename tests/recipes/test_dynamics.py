@@ -63,7 +63,7 @@ def test_the_distance_from_both_limits_falls_with_the_ratio_of_the_time_constant
 
 
 def test_learned_decoders_come_near_to_solved_ones(study: tuple[Study, Path]):
-    learned, solved = map(float, re.findall(r"by (\d\.\d+)", words(study[0], "A decoder that learns")))
+    learned, solved = map(float, re.findall(r"by (\d\.\d+)", words(study[0], "A learned decoder")))
     assert solved < learned < 0.15
 
 

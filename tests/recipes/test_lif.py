@@ -40,11 +40,11 @@ def test_spikes_and_traces_are_there_for_other_programs(run: Run):
 def test_the_report_shows_all_parts_with_their_units(run: Run):
     page = run.report.read_text()
     for title in (
-        "A membrane that charges",
-        "How fast it fires",
-        "A raster",
-        "refractory period costs",
-        "An input that changes",
+        "Membrane voltage",
+        "Tuning curve",
+        "Raster",
+        "Refractory period",
+        "Changing input",
         "Synapses",
     ):
         assert title in page
@@ -104,7 +104,7 @@ def test_a_long_simulation_is_kept_whole_and_drawn_in_part(tmp_path: Path):
         ({"orders": (21,)}, "a synapse must be of an order from 0 to 20, but got order=21."),
         (
             {"rest": 2.0},
-            "a neuron whose input is counted from the least that makes it fire must rest below its threshold, "
+            "a neuron whose input is counted in units of its rheobase must rest below its threshold, "
             "but got rest=2 and threshold=1.",
         ),
         ({"drive": "no.csv"}, "inputs over time must be in a file that exists, but got 'no.csv'."),

@@ -145,6 +145,11 @@ class LIFRecording:
     def counts(self) -> Int[Tensor, " neuron"]:
         return torch.bincount(self.neurons, minlength=self.num_neurons)
 
+    def first_steps(self, num_steps: int) -> "LIFRecording":
+        duration = self.duration * num_steps / max(len(self.voltages), 1)
+        early, voltages = self.times <= duration, self.voltages[:num_steps]
+        return LIFRecording(self.times[early], self.neurons[early], voltages, self.num_neurons, duration)
+
     def rates(self) -> Float[Tensor, " neuron"]:
         """Hz, from the intervals between the first spike of a neuron and its last; 0 for fewer than two."""
         return interval_rates(self.times, self.neurons, self.num_neurons)

@@ -216,6 +216,11 @@ def decoding_error(
     return DecodingError(float(distortion), float(noise * np.abs(activities).max() * np.linalg.norm(decoders)))
 
 
+def rms(values: Array) -> float:
+    """Root mean square."""
+    return float(np.sqrt(np.square(values).mean()))
+
+
 def values_of(function: Function | None, points: Float[Array, "point dimension"]) -> Float[Array, "point output"]:
     """f at every point, or the points themselves; a sentence names the first point where f is not finite."""
     if function is None:

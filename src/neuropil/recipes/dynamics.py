@@ -1,16 +1,16 @@
-"""Spiking networks that follow differential equations: a memory that holds, an oscillator, the Lorenz attractor or
-equations of your own.
+"""Neural dynamics: populations of spiking neurons that follow differential equations, the Lorenz attractor or your own.
 
-A population that is connected to itself through a synapse with the time constant τ follows dx/dt = f(x) if what it
-sends back is x + τ f(x). Each system is simulated with spikes and compared with what it should do: the memory with
-standing still, the oscillator with its frequency, your equations with a numerical solution (SciPy). Then the two limits
-of the time constants, weights in two forms, and a decoder that is learned while the network runs.
+A population that is connected to itself through a synapse with the time constant τ follows dx/dt = f(x) if it sends
+back x + τ f(x). Each system is simulated with spikes and compared with what it should do: an integrator with standing
+still, an oscillator with its frequency, equations with a numerical solution (SciPy). Then the two limits of the time
+constants, full and factored weights, and a decoder that is learned online (PES).
 
 Equations are expressions of x, y, z, u, v, w, as many as there are equations, and give the change per second, for
-instance ``--equations "y" "(1 - x^2)*y - x" --start 1 0``. They are read by the project's own parser and never run as
-code."""
+instance ``--equations "y" "(1 - x^2)*y - x" --start 1 0``. They are read by the project's own parser and never run.
+"""
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from neuropil.inspection.pictures.spiking import populations as pictures
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.models.dynamics.equations import NAMES, Equations, Solution
 from neuropil.models.dynamics.network import PES, Input, PopulationNetwork
-from neuropil.models.population import Array, Population
+from neuropil.models.population import Array, Population, rms
 from neuropil.randomness import mix
 from neuropil.tasks.recipe import Recipe, Result
 from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
@@ -42,25 +42,22 @@ RATIOS = (1.0, 0.3, 0.1, 0.03, 0.01)
 WAVE = 1000.0
 """ms, the period of what the learning network is shown."""
 CLOCKS = 600.0
-"""ms that the comparison of the two time constants lasts: later, oscillators that differ are anywhere on their
-circles."""
+"""ms of the comparison of the two time constants: later, oscillators that differ are anywhere on their circles."""
 SHORTEST_MEMORY, SHORTEST_LEARNING = 2 * SETTLED, 2000.0
 
 
 class DynamicsOptions(Config):
     equations: tuple[str, ...] = option(
-        LORENZ, "changes per second of x, y, z, u, v, w, one expression for each of your variables"
+        LORENZ, "changes per second of x, y, z, u, v, w, one expression for each variable"
     )
-    start: tuple[float, ...] = option((1.0, 1.0, 20.0), "values at which the equations start, one for each")
+    start: tuple[float, ...] = option((1.0, 1.0, 20.0), "initial values of the variables")
     neurons: int = option(
-        1000, "neurons of the memory and, for each variable, of the other systems", low=10, high=100_000
+        1000, "neurons of the integrator and, for each variable, of other systems", low=10, high=100_000
     )
     tau: float = option(100.0, "time constant of the recurrent synapses (ms)")
-    duration: float = option(20_000.0, "how long your equations are followed (ms)", low=100)
-    hold: float = option(
-        4000.0, "how long the memory holds, and how long the other systems run (ms)", low=SHORTEST_MEMORY
-    )
-    dt: float = option(1.0, "step (ms)", low=1e-3)
+    duration: float = option(20_000.0, "simulated time of the equations (ms)", low=100)
+    hold: float = option(4000.0, "simulated time of the other systems (ms)", low=SHORTEST_MEMORY)
+    dt: float = option(1.0, "time step (ms)", low=1e-3)
 
     def validate(self) -> None:
         if not 1 <= len(self.equations) <= len(NAMES):
@@ -75,10 +72,9 @@ class DynamicsOptions(Config):
 
 def build(options: DynamicsOptions, seed: int) -> Study:
     equations = Equations(options.equations)
-    solution = equations.solve(
-        options.start, options.duration, options.dt
-    )  # what has none is refused before a folder is made
-    return Study("dynamics", lambda folder, display: _compute(options, equations, solution, seed, folder, display))
+    # what has no solution is refused before a folder is made
+    solution = equations.solve(options.start, options.duration, options.dt)
+    return Study("dynamics", partial(_compute, options, equations, solution, seed))
 
 
 def _compute(
@@ -93,32 +89,26 @@ def _compute(
     write_arrays(folder / SPIKES, times=own_spikes[0], neurons=own_spikes[1])
     oscillation, oscillator_section = _oscillator_section(options, seed)
     display.update(0.7, "oscillator")
-    sections = [
-        _memory_section(options, memory, small),
-        oscillator_section,
-        _equations_section(options, equations, solution, own),
-    ]
-    sections += [_limits_section(options, seed), _weights_section(options, seed)]
-    display.update(0.9, "time constants and weights")
-    return Findings(
-        [
-            Result(f"memory of {memory.neurons:,} neurons", memory.metrics()),
-            Result(f"memory of {small.neurons:,} neurons", small.metrics()),
-            Result("a memory that stands still", dict.fromkeys(memory.metrics(), 0.0)),
-            Result("oscillator, in spikes", oscillation),
-            Result("oscillator, as wanted", {"frequency_hz": FREQUENCY, "amplitude": 1.0}),
-            Result("equations, in spikes", _spread(own)),
-            Result("equations, by a solver", _spread(solution.values)),
-        ],
-        [*sections, _learning_section(options, seed)],
-    )
+    sections = [_memory_section(memory, small), oscillator_section]
+    sections += [_equations_section(equations, solution, own), _limits_section(options, seed)]
+    sections += [_weights_section(options, seed), _learning_section(options, seed)]
+    results = {
+        f"memory of {memory.neurons:,} neurons": memory.metrics(),
+        f"memory of {small.neurons:,} neurons": small.metrics(),
+        "a memory that stands still": dict.fromkeys(memory.metrics(), 0.0),
+        "oscillator, in spikes": oscillation,
+        "oscillator, as wanted": {"frequency_hz": FREQUENCY, "amplitude": 1.0},
+        "equations, in spikes": _spread(own),
+        "equations, by a solver": _spread(solution.values),
+    }
+    return Findings([Result(name, metrics) for name, metrics in results.items()], sections)
 
 
 def _spread(values: Float[Array, "step variable"]) -> dict[str, float]:
     return {f"deviation_{name}": float(deviation) for name, deviation in zip(NAMES, values.std(0), strict=False)}
 
 
-# --- a value that stays -----------------------------------------------------------------------------------------------
+# --- integrator -------- ----------------------------------------------------------------------------------------------
 
 
 class IntegratorMemory(NamedTuple):
@@ -155,7 +145,7 @@ def _remember(options: DynamicsOptions, neurons: int, seed: int) -> IntegratorMe
     return IntegratorMemory(neurons, options.dt * np.arange(1, len(pulse) + 1), np.stack(held, 1))
 
 
-def _memory_section(options: DynamicsOptions, memory: IntegratorMemory, small: IntegratorMemory) -> Section:
+def _memory_section(memory: IntegratorMemory, small: IntegratorMemory) -> Section:
     words = (
         "With f = 0 a population sends its own value back to itself and keeps it: an integrator, and a memory. A pulse "
         f"sets it to seven different values, then nothing comes in. What {memory.neurons:,} neurons hold moves by "
@@ -163,28 +153,18 @@ def _memory_section(options: DynamicsOptions, memory: IntegratorMemory, small: I
         "error of the decoded value is integrated with it, and where the error changes its sign from above to below "
         "there is a value at which the memory comes to rest."
     )
-    lines = {f"{memory.neurons:,} neurons": memory.drifts, f"{small.neurons:,} neurons": small.drifts}
+    both = {f"{each.neurons:,} neurons": each for each in (memory, small)}
     shown = {
-        f"{each.neurons:,} neurons": {
-            f"set to {value:.1f}".replace("-", "−"): each.values[:, k] for k, value in enumerate(HELD)
-        }
-        for each in (memory, small)
+        name: {f"set to {value:.1f}".replace("-", "−"): each.values[:, k] for k, value in enumerate(HELD)}
+        for name, each in both.items()
     }
-    return Section(
-        "A value that stays",
-        [
-            Text(words),
-            Picture.of(
-                pictures.over_time(memory.times, shown, columns=2), alt="values that two memories hold over time"
-            ),
-            Picture.of(
-                pictures.drift(HELD, lines, allowed=1.0), alt="drift of both memories against the value that they hold"
-            ),
-        ],
-    )
+    figure, alt = pictures.over_time(memory.times, shown, columns=2), "values that two memories hold over time"
+    drifts = pictures.drift(HELD, {name: each.drifts for name, each in both.items()}, allowed=1.0)
+    after = Picture.of(drifts, alt="drift of both memories against the value that they hold")
+    return Section.illustrated("Integrator", words, figure, alt, after)
 
 
-# --- a value that turns -----------------------------------------------------------------------------------------------
+# --- oscillator -------- ----------------------------------------------------------------------------------------------
 
 
 def turning(x: Array) -> list[float]:
@@ -212,21 +192,11 @@ def _oscillator_section(options: DynamicsOptions, seed: int) -> tuple[dict[str, 
         f"radius of {found['amplitude']:.3f}."
     )
     circle = np.linspace(0, 2 * math.pi, 200)
-    panels = {
-        "in the plane": {
-            "the network": pictures.Path(x, y),
-            "the circle": pictures.Path(np.cos(circle), np.sin(circle)),
-        }
-    }
-    lines = {"over time": {"x": x, "y": y}}
-    return found, Section(
-        "A value that turns",
-        [
-            Text(words),
-            Picture.of(pictures.over_time(simulation.times, lines), alt="both numbers of the oscillator over time"),
-            Picture.of(pictures.paths(panels), alt="the oscillator in the plane"),
-        ],
-    )
+    limit_cycle = pictures.Path(np.cos(circle), np.sin(circle))
+    paths = pictures.paths({"in the plane": {"the network": pictures.Path(x, y), "the limit cycle": limit_cycle}})
+    figure = pictures.over_time(simulation.times, {"over time": {"x": x, "y": y}})
+    after = Picture.of(paths, alt="the oscillator in the plane")
+    return found, Section.illustrated("Oscillator", words, figure, "both numbers of the oscillator over time", after)
 
 
 # --- equations of your own --------------------------------------------------------------------------------------------
@@ -235,8 +205,8 @@ def _oscillator_section(options: DynamicsOptions, seed: int) -> tuple[dict[str, 
 def _follow(
     options: DynamicsOptions, equations: Equations, solution: Solution, seed: int
 ) -> tuple[Float[Array, "step variable"], tuple[Array, Array]]:
-    """What a population says that follows the equations, scaled so that the solution fills it; and its spikes in the
-    first second."""
+    """The decoded value of a population that follows the equations, scaled to the solution; its spikes in one
+    second."""
     middle, reach = solution.middle, solution.reach
     scaled = (solution.values - middle) / reach
     count = len(equations.texts)
@@ -244,9 +214,11 @@ def _follow(
     population = Population(count * options.neurons, count, radius=radius, noise=0.05, seed=mix(seed, "equations"))
     network = PopulationNetwork()
     start = (np.asarray(options.start) - middle) / reach
-    network.follow(
-        population, lambda x: np.asarray(equations(middle + reach * x)) / reach, tau=options.tau, start=start
-    )
+
+    def change(x: Array) -> Array:
+        return np.asarray(equations(middle + reach * x)) / reach
+
+    network.follow(population, change, tau=options.tau, start=start)
     seen = network.probe(population, tau=10.0)
     network.probe_spikes(population)
     simulation = network.simulate(options.duration, options.dt, seed=seed)
@@ -255,9 +227,7 @@ def _follow(
     return middle + reach * simulation[seen], spikes
 
 
-def _equations_section(
-    options: DynamicsOptions, equations: Equations, solution: Solution, own: Float[Array, "step variable"]
-) -> Section:
+def _equations_section(equations: Equations, solution: Solution, own: Float[Array, "step variable"]) -> Section:
     together = _together(solution, own)
     lines = "; ".join(f"d{name}/dt = {text}" for name, text in zip(equations.variables, equations.texts, strict=True))
     words = (
@@ -267,21 +237,9 @@ def _equations_section(
         "the shape of the paths and how often they are where can agree, which the table compares."
     )
     header = ["", "mean in spikes", "mean by a solver", "deviation in spikes", "deviation by a solver"]
-    rows = [
-        [
-            name,
-            *(
-                f"{number:.3f}".replace("-", "−")
-                for number in (
-                    own[:, k].mean(),
-                    solution.values[:, k].mean(),
-                    own[:, k].std(),
-                    solution.values[:, k].std(),
-                )
-            ),
-        ]
-        for k, name in enumerate(equations.variables)
-    ]
+    numbers = np.stack([own.mean(0), solution.values.mean(0), own.std(0), solution.values.std(0)], 1)
+    written = [[f"{number:.3f}".replace("-", "−") for number in row] for row in numbers]
+    rows = [[name, *row] for name, row in zip(equations.variables, written, strict=True)]
     blocks: list[Block] = [Text(words)]
     if len(equations.texts) > 1:
         other = min(2, len(equations.texts) - 1)
@@ -295,19 +253,15 @@ def _equations_section(
         name: {"in spikes": own[:, k], "by a solver": solution.values[:, k]}
         for k, name in enumerate(equations.variables)
     }
-    blocks.append(
-        Picture.of(
-            pictures.over_time(solution.times, shown), alt="every variable over time, of the network and of the solver"
-        )
-    )
+    figure = pictures.over_time(solution.times, shown)
+    blocks.append(Picture.of(figure, alt="every variable over time, of the network and of the solver"))
     return Section("Equations", [*blocks, Table(header, rows)])
 
 
 def _together(solution: Solution, own: Float[Array, "step variable"]) -> float:
     """ms until the network is further from the solution than a tenth of its range, in any variable."""
-    apart = np.any(np.abs(own - solution.values) > 0.2 * solution.reach, axis=1) & (
-        solution.times > 50
-    )  # when the probe has settled
+    probe_settled = solution.times > 50
+    apart = np.any(np.abs(own - solution.values) > 0.2 * solution.reach, axis=1) & probe_settled
     return float(solution.times[apart.argmax()] if apart.any() else solution.times[-1])
 
 
@@ -326,20 +280,19 @@ def _limits_section(options: DynamicsOptions, seed: int) -> Section:
     slow_current = {ratio: _two_clocks(options, options.tau, ratio * options.tau, seed) for ratio in (*RATIOS, 0.0)}
     slow_activity = {ratio: _two_clocks(options, ratio * options.tau, options.tau, seed) for ratio in (*RATIOS, 0.0)}
     times = slow_current[0.0][0]
-    panels, rows = {}, []
-    for name, runs in (("τ_m ≪ τ_s", slow_current), ("τ_s ≪ τ_m", slow_activity)):
-        panels[name] = {f"ratio {ratio:g}": runs[ratio][1] for ratio in (1.0, 0.1, 0.01)} | {"the limit": runs[0.0][1]}
-    for ratio in RATIOS:
-        rows.append(
-            [f"{ratio:g}", *(f"{_rms(runs[ratio][1] - runs[0.0][1]):.4f}" for runs in (slow_current, slow_activity))]
-        )
+    limits = {"τ_m ≪ τ_s": slow_current, "τ_s ≪ τ_m": slow_activity}
+    panels = {
+        name: {f"ratio {ratio:g}": runs[ratio][1] for ratio in (1.0, 0.1, 0.01)} | {"the limit": runs[0.0][1]}
+        for name, runs in limits.items()
+    }
+    rows = [
+        [f"{ratio:g}", *(f"{rms(runs[ratio][1] - runs[0.0][1]):.4f}" for runs in limits.values())] for ratio in RATIOS
+    ]
     caption = "Root mean square of the difference of x from the limit."
     figure = pictures.over_time(times, panels, ylabel="x")
     table = Table(["shorter / longer", "τ_m is the shorter", "τ_s is the shorter"], rows, caption)
-    return Section(
-        "Two time constants",
-        [Text(words), Picture.of(figure, alt="the oscillator with both clocks, and its two limits"), table],
-    )
+    alt = "the oscillator with both clocks, and its two limits"
+    return Section.illustrated("Two time constants", words, figure, alt, table)
 
 
 def _two_clocks(options: DynamicsOptions, tau_s: float, tau_m: float, seed: int) -> tuple[Array, Array]:
@@ -357,11 +310,7 @@ def _two_clocks(options: DynamicsOptions, tau_s: float, tau_m: float, seed: int)
     return simulation.times, simulation[seen][:, 0]
 
 
-def _rms(values: Array) -> float:
-    return float(np.sqrt(np.square(values).mean()))
-
-
-# --- weights in two forms ---------------------------------------------------------------------------------------------
+# --- full and factored weights ----------------------------------------------------------------------------------------
 
 
 def _weights_section(options: DynamicsOptions, seed: int) -> Section:
@@ -370,20 +319,19 @@ def _weights_section(options: DynamicsOptions, seed: int) -> Section:
     network.connect(Input(lambda t: math.sin(2 * math.pi * t / duration)), a)
     network.connect(a, b, function=lambda x: x**2)
     seen = network.probe(b)
-    factored, full = (
-        network.simulate(duration, options.dt, seed=seed, full_weights=full)[seen] for full in (False, True)
-    )
+    simulations = (network.simulate(duration, options.dt, seed=seed, full_weights=full) for full in (False, True))
+    factored, full = (simulation[seen] for simulation in simulations)
     count, apart = options.neurons, np.abs(factored - full).max()
     words = (
-        f"From one population to another, which squares: {count:,} decoders and {count:,} encoders, or one weight for "
-        f"each of the {count**2:,} pairs. W = D E has rank one, so the two are the same network: what they say differs "
-        f"by {apart:.1g} at most, and a step of the second costs as much more as it has more numbers."
+        f"A connection that computes the square: {count:,} decoders and {count:,} encoders, or one weight for each of "
+        f"the {count**2:,} pairs. W = D E has rank one, so the two are the same network: what they say differs by "
+        f"{apart:.1g} at most, and a step of the second costs as much more as it has more numbers."
     )
     rows = [["decode, then encode", f"{2 * count:,}", "N + M"], ["a weight for every pair", f"{count**2:,}", "N · M"]]
     return Section("Weights in two forms", [Text(words), Table(["", "numbers", "cost of a step"], rows)])
 
 
-# --- a decoder that learns --------------------------------------------------------------------------------------------
+# --- a learned decoder---- --------------------------------------------------------------------------------------------
 
 
 def _learning_section(options: DynamicsOptions, seed: int) -> Section:
@@ -404,7 +352,7 @@ def _learning_section(options: DynamicsOptions, seed: int) -> Section:
         "learned": (a.rates(x) @ simulation.decoders[learned])[:, 0],
         "solved": (a.rates(x) @ a.decoders(lambda v: v**2))[:, 0],
     }
-    errors = {name: _rms(values - x**2) for name, values in decoded.items()}
+    errors = {name: rms(values - x**2) for name, values in decoded.items()}
     words = (
         f"The connection between two populations of {neurons} neurons begins with decoders of zero. A third population "
         "is told what came out and what should have, and its value, the error, changes the decoders while the network "
@@ -416,20 +364,10 @@ def _learning_section(options: DynamicsOptions, seed: int) -> Section:
         "wanted and said": {"wanted": wanted, "said": simulation[said][:, 0]},
         "the error population": {"error": simulation[error][:, 0]},
     }
-    return Section(
-        "A decoder that learns",
-        [
-            Text(words),
-            Picture.of(
-                pictures.over_time(simulation.times, lines),
-                alt="what is wanted, what is said, and the error, over time",
-            ),
-            Picture.of(
-                pictures.decoded_curves(x, x**2, decoded, ylabel="x²"),
-                alt="the square, decoded by learned and by solved decoders",
-            ),
-        ],
-    )
+    figure, alt = pictures.over_time(simulation.times, lines), "what is wanted, what is said, and the error, over time"
+    curves = pictures.decoded_curves(x, x**2, decoded, ylabel="x²")
+    after = Picture.of(curves, alt="the square, decoded by learned and by solved decoders")
+    return Section.illustrated("A learned decoder", words, figure, alt, after)
 
 
 RECIPE = Recipe(DynamicsOptions(), build, verb="simulate")
