@@ -1,7 +1,7 @@
 """Balanced network: excitation and inhibition that cancel, so that a neuron fires when chance lets it (Brunel 2000,
 model A).
 
-    τ dv_i/dt = −v_i + τ Σ_j J_ij Σ_k δ(t − t_j^k − D)         θ = 20 mV, v_reset = 10 mV, τ = 20 ms, τ_ref = 2 ms, D = 1.5 ms
+    τ dv_i/dt = −v_i + τ Σ_j J_ij Σ_k δ(t − t_j^k − D)     θ = 20 mV, v_reset = 10 mV, τ = 20 ms, τ_ref = 2 ms, D = 1.5 ms
 
 Every neuron hears C_E = 1000 of 10,000 excitatory neurons with J = 0.1 mV, C_I = 250 of 2,500 inhibitory ones with −g
 J, and from outside C_E Poisson processes of rate ν_ext with J. Two numbers decide what it does: g, how much stronger
@@ -37,11 +37,11 @@ NODES, HALVINGS = 200, 60
 
 
 class BalancedNetworkConfig(Config):
-    g: float = option(5.0, "strength of an inhibitory synapse in units of an excitatory one", low=0)
-    external: float = option(2.0, "rate from outside ν_ext in units of ν_thr, which just reaches the threshold", low=0)
-    neurons: int = option(12_500, "neurons; four of five excite", low=50)
-    connectivity: float = option(0.1, "share of each group that a neuron hears", low=0, high=1)
-    delay: float = option(1.5, "delay D (ms)", low=0)
+    g: float = option(5.0, "relative strength of inhibitory synapses", low=0)
+    external: float = option(2.0, "external rate ν_ext in units of the threshold rate ν_thr", low=0)
+    neurons: int = option(12_500, "neurons, 80 % excitatory", low=50)
+    connectivity: float = option(0.1, "connection probability ε", low=0, high=1)
+    delay: float = option(1.5, "synaptic delay D (ms)", low=0)
 
     @property
     def num_inhibitory(self) -> int:
@@ -54,9 +54,9 @@ class BalancedNetworkConfig(Config):
     @property
     def fan_in(self) -> tuple[int, int]:
         """C_E and C_I."""
-        return max(1, round(self.connectivity * self.num_excitatory)), max(
-            1, round(self.connectivity * self.num_inhibitory)
-        )
+        sizes = self.num_excitatory, self.num_inhibitory
+        excitatory, inhibitory = (max(1, round(self.connectivity * size)) for size in sizes)
+        return excitatory, inhibitory
 
     @property
     def jump(self) -> float:

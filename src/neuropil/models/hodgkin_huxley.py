@@ -13,9 +13,9 @@ factor.
 While the gates are held, V goes to V_∞ with the time constant τ_V = C / Σg; while V is held, each gate goes to a_∞ with
 τ_a. So one rule serves all four, and the ways to take a step differ in what is held when:
 
-    exponential Euler    x(t + dt) = x_∞ + (x(t) − x_∞) exp(−dt / τ)         all from V(t) and the gates at t: the error falls as dt
-    staggered            the same, but V from gates half a step later, and those from V(t) (Hines): as dt², for the same work
-    rk4                  Runge and Kutta's: as dt⁴, but it blows up where dt is too long for the fastest current
+    exponential Euler    x(t + dt) = x_∞ + (x(t) − x_∞) exp(−dt / τ)     all from V(t) and the gates at t: error of order dt
+    staggered            the same, but V from gates half a step later, and those from V(t) (Hines): order dt², same work
+    rk4                  Runge and Kutta's: order dt⁴, but it blows up where dt is too long for the fastest current
 
 Equations and steps are written once. Numba compiles them for `simulate`: many neurons, no Python in the loop. PyTorch
 runs the same lines in `forward`, for gradients. Only exp and B differ. Tests compare both ways step by step, and
@@ -52,15 +52,17 @@ MOST_STEPS = 100_000_000
 
 
 class HodgkinHuxleyConfig(Config):
-    capacitance: float = option(1.0, "C of the membrane (µF/cm²)", low=1e-3)
-    sodium: float = option(120.0, "conductance of sodium when all gates are open (mS/cm²)", low=0)
-    potassium: float = option(36.0, "conductance of potassium when all gates are open (mS/cm²)", low=0)
-    leak: float = option(0.3, "conductance of the leak (mS/cm²)", low=1e-6)
-    sodium_reversal: float = option(50.0, "voltage at which no sodium flows (mV)", low=-200, high=200)
-    potassium_reversal: float = option(-77.0, "voltage at which no potassium flows (mV)", low=-200, high=200)
-    leak_reversal: float = option(-54.387, "voltage at which nothing leaks (mV)", low=-200, high=200)
-    temperature: float = option(6.3, "gates are three times as fast for every ten degrees more (°C)", low=0, high=40)
-    fires_at: float = option(0.0, "a spike is where the voltage rises through this (mV)", low=-60, high=60)
+    capacitance: float = option(1.0, "membrane capacitance C (µF/cm²)", low=1e-3)
+    sodium: float = option(120.0, "maximal sodium conductance ḡ_Na (mS/cm²)", low=0)
+    potassium: float = option(36.0, "maximal potassium conductance ḡ_K (mS/cm²)", low=0)
+    leak: float = option(0.3, "leak conductance ḡ_L (mS/cm²)", low=1e-6)
+    sodium_reversal: float = option(50.0, "sodium reversal potential E_Na (mV)", low=-200, high=200)
+    potassium_reversal: float = option(-77.0, "potassium reversal potential E_K (mV)", low=-200, high=200)
+    leak_reversal: float = option(-54.387, "leak reversal potential E_L (mV)", low=-200, high=200)
+    temperature: float = option(
+        6.3, "temperature T (°C); ten degrees more make gates three times as fast", low=0, high=40
+    )
+    fires_at: float = option(0.0, "voltage whose upward crossing counts as a spike (mV)", low=-60, high=60)
 
     @property
     def speed(self) -> float:
@@ -328,10 +330,9 @@ class HodgkinHuxley(nn.Module):
         super().__init__()
         self.config = config
         conductance, reversal = ([getattr(config, ion + ending) for ion in IONS] for ending in ("", "_reversal"))
-        constants = (
-            torch.tensor(numbers, dtype=torch.double) for numbers in ([config.capacitance], conductance, reversal)
-        )
-        self.capacitance, self.conductance, self.reversal = map(nn.Parameter, constants)
+        constants = [config.capacitance], conductance, reversal
+        doubles = (torch.tensor(numbers, dtype=torch.double) for numbers in constants)
+        self.capacitance, self.conductance, self.reversal = map(nn.Parameter, doubles)
         self.rest = resting_voltage(self.membrane())
 
     def membrane(self) -> Membrane:
@@ -369,9 +370,8 @@ class HodgkinHuxley(nn.Module):
             got = f"{len(current):,}"
             raise InputError(f"a current that changes must have a value for each of the {num_steps:,} steps", got=got)
         watched = torch.empty(0, dtype=torch.long) if watch is None else _checked_watch(watch, currents.shape[1])
-        membrane = Membrane._make(
-            (self.capacitance.item(), *self.conductance.tolist(), *self.reversal.tolist(), self.config.speed)
-        )
+        numbers = self.capacitance.item(), *self.conductance.tolist(), *self.reversal.tolist(), self.config.speed
+        membrane = Membrane._make(numbers)
         first_state = steady_state(torch.full_like(currents[0], self.rest if start is None else start), membrane.speed)
         state, traces = torch.stack(first_state).numpy(), np.empty((4, num_steps, len(watched)))
         size, how = currents.shape[1], (num_steps, dt, membrane, self.config.fires_at, watched.numpy(), traces)
@@ -435,17 +435,15 @@ def largest_dt(config: HodgkinHuxleyConfig, method: Method, lowest_current: floa
     close because a negative current takes the voltage far down. Runge and Kutta's step must be stable for the largest
     conductance and rate on the way. An exponential step is always stable, but must not skip the opening of a gate."""
     model = HodgkinHuxley(config)
-    leapt = steady_state(torch.tensor([model.rest], dtype=torch.double), config.speed)._replace(
-        v=model.reversal.max()[None]
-    )
+    at_rest = steady_state(torch.tensor([model.rest], dtype=torch.double), config.speed)
+    leapt = at_rest._replace(v=model.reversal.max()[None])
     fastest = min(constant.item() for constant in time_constants(leapt.v, config.speed))
     if method == "rk4":
         after = relax_gates(leapt, fastest * torch.linspace(0, 100, 10_001, dtype=torch.double), config.speed)
         charging = config.capacitance / pull(after, 0.0, model.membrane())[1].max().item()
         lowest = torch.tensor(min(model.rest, config.leak_reversal + lowest_current / config.leak), dtype=torch.double)
-        fastest = RK4_LIMIT * min(
-            fastest, charging, *(constant.item() for constant in time_constants(lowest, config.speed))
-        )
+        closing = [constant.item() for constant in time_constants(lowest, config.speed)]
+        fastest = RK4_LIMIT * min(fastest, charging, *closing)
     digits = 1 - math.floor(math.log10(fastest))
     return math.floor(fastest * 10**digits) / 10**digits
 
@@ -455,11 +453,8 @@ def require_dt(config: HodgkinHuxleyConfig, dt: float, method: Method, lowest_cu
         raise InputError("dt must be a time above 0 ms", got=f"{dt:g}")
     largest = largest_dt(config, method, lowest_current)
     if dt > largest:
-        rule = (
-            "a step of rk4 must be stable"
-            if method == "rk4"
-            else f"a step of {method} must not skip the opening of a gate"
-        )
+        need = "be stable" if method == "rk4" else "not skip the opening of a gate"
+        rule = f"a step of {method} must {need}"
         raise InputError(rule, got=f"dt = {dt:g} ms", fix=f"the largest that works is {largest:g} ms")
 
 

@@ -4,7 +4,7 @@
     ε = (x' − μ) / ν                        error nodes of the neighbour x', in units of the spread ν
     F = ½ Σ ‖ε‖²                            the energy: −ln p of all states, if each is normal around its predictions
 
-    states     dx  = −∂F/∂x = −ε_x / ν + σ'(x) ⊙ (ε / ν) W       errors of x itself, and those that x causes, heard through W = Mᵀ
+    states     dx  = −∂F/∂x = −ε_x / ν + σ'(x) ⊙ (ε / ν) W      errors of x, and those that x causes, through W = Mᵀ
     weights    dM  = −∂F/∂M = σ(x)ᵀ ε / ν,    dβ = ε / ν,    and for a W of its own    dW = (ε / ν)ᵀ σ(x)
 
 Every change uses what the two layers at hand know, and nothing else: there is no backward pass. x⁰ is the input, x^L
@@ -54,32 +54,21 @@ Free: TypeAlias = Sequence[bool | Tensor]
 RECTIFIERS = ("relu", "gelu", "softplus")
 LEAST_PROBABILITY = 1e-3
 ANSWERING, LONG = 100, 1000
-"""Steps in which an answer settles, and a whole input: there is no hurry, as there is in training."""
+"""Inference steps of an answer, and of a whole input: there is no hurry, as there is in training."""
 
 
 class PredictiveCodingConfig(Config):
-    hidden: tuple[int, ...] = option((256, 256), "units of each layer between input and target", low=1)
-    activation: SlopedName = option("relu", "σ: what the neighbours see of a state")
-    direction: Literal["up", "down", "both"] = option(
-        "both", "predictions go from the input up, from the target down, or both ways"
-    )
-    feedback: Literal["tied", "separate"] = option(
-        "tied", "errors come back through the same weights, or through some that are learned too"
-    )
-    steps: int = option(10, "steps of settling in each update", low=1)
-    rate: float = option(
-        0.1, "how far a state moves in one step of settling; less where the weights have become too large for it", low=0
-    )
-    nu_up: float = option(1.0, "spread of the errors of upward predictions", low=0.001)
+    hidden: tuple[int, ...] = option((256, 256), "units of each hidden layer", low=1)
+    activation: SlopedName = option("relu", "activation function σ")
+    direction: Literal["up", "down", "both"] = option("both", "predictions go up, down (generative) or both ways")
+    feedback: Literal["tied", "separate"] = option("tied", "feedback weights of errors: transposed, or learned apart")
+    steps: int = option(10, "inference steps in each update", low=1)
+    rate: float = option(0.1, "inference rate: largest step size of the states that is tried", low=0)
+    nu_up: float = option(1.0, "standard deviation ν of upward predictions", low=0.001)
     nu_down: float | None = option(
-        None,
-        "spread of the errors of downward predictions; 1 by itself, and √10n beside upward ones, for n numbers in an "
-        "input",
-        low=0.001,
+        None, "ν of downward predictions; √10n with both ways, for n inputs, else 1", low=0.001
     )
-    nu_target: float = option(
-        1.0, "spread of the errors at the target; a larger one comes closer to back-propagation", low=0.001
-    )
+    nu_target: float = option(1.0, "ν at the target; a larger one comes closer to backpropagation", low=0.001)
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
     outputs: int = from_data(10, "classes, or target columns")
     answers: Literal["classes", "numbers"] = from_data("classes", "what a target is")
@@ -148,6 +137,11 @@ class SettlingConnection:
             torch.sub(x, self.mean, out=self.pull)
         else:
             torch.sub(x, self.mean, out=self.pull).mul_(self.precision)
+
+
+Rates: TypeAlias = Sequence[float] | None
+Chosen: TypeAlias = Sequence[PredictiveConnection] | None
+"""All of them without any."""
 
 
 class PredictiveCoding(nn.Module):
@@ -220,7 +214,7 @@ class PredictiveCoding(nn.Module):
         share = 1 / self.config.outputs if layer == self.top and self.config.answers == "classes" else 0.0
         return self.standardize.mean.new_full((self.config.sizes[layer],), share)
 
-    def errors(self, states: States, connections: Sequence[PredictiveConnection] | None = None) -> list[Tensor]:
+    def errors(self, states: States, connections: Chosen = None) -> list[Tensor]:
         """ε = (x' − μ) / ν of each connection, or of these."""
         connections = self.connections if connections is None else connections
         return [(states[c.target] - c(self.read(c.source, states[c.source]))) / c.nu for c in connections]
@@ -232,13 +226,7 @@ class PredictiveCoding(nn.Module):
 
     @torch.no_grad()
     def settle(
-        self,
-        states: States,
-        free: Free,
-        steps: int | None = None,
-        *,
-        rates: Sequence[float] | None = None,
-        connections: Sequence[PredictiveConnection] | None = None,
+        self, states: States, free: Free, steps: int | None = None, *, rates: Rates = None, connections: Chosen = None
     ) -> States:
         """The states after so many steps down the energy of these connections, each layer at its rate; by default as in
         training."""
@@ -293,13 +281,7 @@ class PredictiveCoding(nn.Module):
             x.add_(pull, alpha=-rate)
 
     def settling(
-        self,
-        states: States,
-        free: Free,
-        steps: int | None = None,
-        *,
-        rates: Sequence[float] | None = None,
-        connections: Sequence[PredictiveConnection] | None = None,
+        self, states: States, free: Free, steps: int | None = None, *, rates: Rates = None, connections: Chosen = None
     ) -> Iterator[States]:
         """The states after each step, for those who want to watch."""
         rates = self.rates(connections) if rates is None else rates
@@ -307,15 +289,11 @@ class PredictiveCoding(nn.Module):
             states = self.settle(states, free, 1, rates=rates, connections=connections)
             yield states
 
-    def rates(
-        self, connections: Sequence[PredictiveConnection] | None = None, norms: Sequence[float] | None = None
-    ) -> list[float]:
+    def rates(self, connections: Chosen = None, norms: Sequence[float] | None = None) -> list[float]:
         """How far each layer moves in a step: as far as it is told to, or as far as is stable."""
         return [min(self.config.rate, stable) for stable in self.stable_rates(connections, norms)]
 
-    def stable_rates(
-        self, connections: Sequence[PredictiveConnection] | None = None, norms: Sequence[float] | None = None
-    ) -> list[float]:
+    def stable_rates(self, connections: Chosen = None, norms: Sequence[float] | None = None) -> list[float]:
         """For each layer a rate at which all come to rest, as fast as can be promised. With J_cx = ∂ε_c/∂x, near rest
         the energy bends by
 
@@ -366,9 +344,8 @@ class PredictiveCoding(nn.Module):
         visible = self.encode(x) * known.flatten()  # what is not known begins at the mean
         # An upward prediction from half an input would be as wrong as it is sure.
         how = {"rates": self.stable_rates(self.expecting), "connections": self.expecting}
-        return self.decode(
-            self.settle(self.begin(visible, None), [~known.flatten(), *[True] * self.top], steps, **how)[0]
-        )
+        free = [~known.flatten(), *[True] * self.top]
+        return self.decode(self.settle(self.begin(visible, None), free, steps, **how)[0])
 
     def decode(self, state: Float[Tensor, "batch unit"]) -> Float[Tensor, "batch *shape"]:
         """The state x⁰ as an input."""
@@ -379,11 +356,11 @@ class PredictiveCoding(nn.Module):
     def local_rules(self, states: States, errors: Sequence[Tensor]) -> list[Tensor]:
         """For each parameter, in the order of `parameters()`, the slope of the mean energy with the states as they
         are."""
-        found = [
-            c.rules(self.read(c.source, states[c.source]), error)
-            for c, error in zip(self.connections, errors, strict=True)
-        ]
-        return [rule[name] for c, rule in zip(self.connections, found, strict=True) for name, _ in c.named_parameters()]
+        slopes: list[Tensor] = []
+        for c, error in zip(self.connections, errors, strict=True):
+            rules = c.rules(self.read(c.source, states[c.source]), error)
+            slopes += [rules[name] for name, _ in c.named_parameters()]
+        return slopes
 
     def parameter_table(self) -> list[ParameterRow]:
         named = [(f"{way}.{number}", c) for way in ("up", "down") for number, c in enumerate(getattr(self, way))]
@@ -414,11 +391,8 @@ class SettledEnergy:
 
     def __init__(self, model: PredictiveCoding):
         self.model = model
-        self.scores = (
-            Classification(model)
-            if model.config.answers == "classes"
-            else Regression(model, scale=model.target_scale.std)
-        )
+        classifies = model.config.answers == "classes"
+        self.scores = Classification(model) if classifies else Regression(model, scale=model.target_scale.std)
         self.kept: States = []
         self.stretched = [torch.linalg.svd(c.weight.detach(), full_matrices=False).U[:, 0] for c in model.connections]
 
@@ -427,10 +401,8 @@ class SettledEnergy:
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         with torch.no_grad():
-            self.stretched = [
-                F.normalize(c.weight @ (v @ c.weight), dim=0)
-                for c, v in zip(self.model.connections, self.stretched, strict=True)
-            ]
+            pairs = zip(self.model.connections, self.stretched, strict=True)
+            self.stretched = [F.normalize(c.weight @ (v @ c.weight), dim=0) for c, v in pairs]
             states = self.settled(batch)
             errors = self.model.errors(states)
             rules = self.model.local_rules(states, errors)
@@ -447,9 +419,8 @@ class SettledEnergy:
         return self.kept
 
     def _norms(self) -> list[float]:
-        return torch.stack(
-            [(v @ c.weight).norm() for c, v in zip(self.model.connections, self.stretched, strict=True)]
-        ).tolist()
+        pairs = zip(self.model.connections, self.stretched, strict=True)
+        return torch.stack([(v @ c.weight).norm() for c, v in pairs]).tolist()
 
     def _beginning(self, batch: Batch) -> States:
         return self.model.begin(self.model.encode(batch["input"]), self.model.encode_target(batch["target"]))
@@ -475,7 +446,4 @@ def _energy(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:
     return 0.5 * reduce(torch.add, [error.square().sum(-1) for error in errors])
 
 
-SIZES = {
-    "small": PredictiveCodingConfig(hidden=(64, 64)),
-    "base": PredictiveCodingConfig(),
-}
+SIZES = {"small": PredictiveCodingConfig(hidden=(64, 64)), "base": PredictiveCodingConfig()}

@@ -49,11 +49,8 @@ class Input:
         try:
             return np.array(values, dtype=float).reshape(len(times), self.dimensions)
         except ValueError:
-            odd = [
-                f"{np.size(value)} at {t:g} ms"
-                for t, value in zip(times, values, strict=True)
-                if np.size(value) != self.dimensions
-            ]
+            sizes = zip(times, map(np.size, values), strict=True)
+            odd = [f"{size} at {t:g} ms" for t, size in sizes if size != self.dimensions]
             got = (odd or ["text"])[0]
             raise InputError(f"an input must have {self.dimensions} numbers at all times", got=got) from None
 
@@ -102,27 +99,6 @@ Source: TypeAlias = Population | Input | SignalSlice
 Target: TypeAlias = Population | PopulationConnection | SignalSlice
 
 
-def describe(
-    source: Source,
-    target: Target | None,
-    *,
-    function: Function | None = None,
-    transform: Numbers | None = None,
-    tau: float | None = 5.0,
-    change: bool = False,
-    learning: PES | None = None,
-    start: Numbers | None = None,
-) -> PopulationConnection:
-    """A connection, if it makes sense; without a target, a probe."""
-    begin, end = part_of(source), None if target is None else target_of(target)
-    _require_source(begin, tau, change, learning)
-    if learning is not None and transform is not None:
-        raise InputError("a connection that learns must have no transform", got="one", fix="let the function do it")
-    size = _size(function, begin)
-    matrix = _matrix(transform, size, size if end is None else len(end.indices))
-    return PopulationConnection(begin, end, function, matrix, tau, change, learning, _start(start, begin, len(matrix)))
-
-
 def part_of(source: Source) -> SignalSlice:
     return source if isinstance(source, SignalSlice) else SignalSlice(source, list(range(source.dimensions)))
 
@@ -140,7 +116,7 @@ def target_of(target: Target) -> SignalSlice:
     return part
 
 
-def _size(function: Function | None, source: SignalSlice) -> int:
+def output_size(function: Function | None, source: SignalSlice) -> int:
     """Of what the function makes of the source."""
     whole = source.whole
     if isinstance(whole, Population):
@@ -150,7 +126,7 @@ def _size(function: Function | None, source: SignalSlice) -> int:
     return values_of(function, example[:, source.indices]).shape[1]
 
 
-def _matrix(transform: Numbers | None, size: int, wanted: int) -> Float[Array, "target output"]:
+def transform_matrix(transform: Numbers | None, size: int, wanted: int) -> Float[Array, "target output"]:
     given = np.asarray(1.0 if transform is None else transform, dtype=float)
     matrix = given * np.eye(size) if given.ndim == 0 else np.atleast_2d(given)
     if matrix.shape != (wanted, size):
@@ -160,7 +136,7 @@ def _matrix(transform: Numbers | None, size: int, wanted: int) -> Float[Array, "
     return matrix
 
 
-def _start(given: Numbers | None, source: SignalSlice, size: int) -> Float[Array, " target"] | None:
+def start_values(given: Numbers | None, source: SignalSlice, size: int) -> Float[Array, " target"] | None:
     if given is None:
         return None
     if isinstance(source.whole, Input):
@@ -171,7 +147,7 @@ def _start(given: Numbers | None, source: SignalSlice, size: int) -> Float[Array
     return start
 
 
-def _require_source(source: SignalSlice, tau: float | None, change: bool, learning: PES | None) -> None:
+def require_source(source: SignalSlice, tau: float | None, change: bool, learning: PES | None) -> None:
     is_input = isinstance(source.whole, Input)
     if tau is None and change:
         raise InputError("what changes a value must pass a synapse", got="tau=None", fix="give a tau above 0 ms")

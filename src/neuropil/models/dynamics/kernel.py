@@ -78,18 +78,8 @@ def run(program, drive, voltages, dt):
             encode(value, program.encoders[program.encoder_starts[p] :], program.biases[low:high], direct, own)
             count = 0
             if program.spiking[p]:
-                count, num_held[p] = spike(
-                    v[low:high],
-                    own,
-                    wait[low:high],
-                    held[low:high],
-                    num_held[p],
-                    dt,
-                    program.tau_m[p],
-                    program.tau_ref[p],
-                    fired,
-                    since,
-                )
+                tau_m, tau_ref, refractory = program.tau_m[p], program.tau_ref[p], (wait[low:high], held[low:high])
+                count, num_held[p] = spike(v[low:high], own, refractory, num_held[p], dt, tau_m, tau_ref, fired, since)
                 decode_spikes(fired, count, decoders[begin:end], 1000.0 / dt, columns)
             else:
                 answer(activity[low:high], own, program.tau_m[p], program.tau_ref[p], program.lag_decay[p])
@@ -150,10 +140,11 @@ def encode(value, encoders, biases, direct, currents):
 
 
 @compiled
-def spike(v, currents, wait, held, num_held, dt, tau_m, tau_ref, fired, since):
+def spike(v, currents, refractory, num_held, dt, tau_m, tau_ref, fired, since):
     """Voltages after a step, never below 0. Gives how many neurons fired, which are in `fired` with the time that has
     passed `since` (ms), and how many are now refractory, which are in `held` and still `wait` (ms). Both lists are
     short, and all else is without a branch."""
+    wait, held = refractory
     decay = math.exp(-dt / tau_m)
     for i in range(len(v)):
         later = leak(v[i], currents[i], decay)

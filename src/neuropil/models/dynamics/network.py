@@ -1,46 +1,49 @@
-"""Populations that talk to each other, and to themselves: networks that compute functions and follow differential
-equations.
+"""Networks of populations (Neural Engineering Framework): they compute functions and follow differential equations.
 
-    s(t) = h(t) * Σ_i a_i(t) d_i              decode: a connection carries f̂(x), smoothed by the synapse h(t) = e^{−t/τ}/τ
-    J_j(t) = α_j ⟨e_j, Σ s(t)⟩ / r + β_j      encode: the next population takes the sum of all that arrives as its value
-    W = D E                                   the same with a weight for every pair of neurons: N·M numbers where N + M are enough
+    s(t) = h(t) * Σ_i a_i(t) d_i            decode: a connection carries f̂(x) through a synapse h(t) = e^{−t/τ}/τ
+    J_j(t) = α_j ⟨e_j, Σ s(t)⟩ / r + β_j    encode: the next population takes the sum of all that arrives as its value
+    W = D E                                 the same as full weights: N·M numbers where N + M are enough
 
 A population connected to itself has dynamics. Its synapse obeys τ dx/dt = g(x) − x, where g(x) is what it sends back,
 so it follows any equation:
 
     dx/dt = f(x) + u        ⇐        g(x) = x + τ f(x), and τ u as the input
 
-A decoder can be learned while the network runs, from nothing but an error e that another population reports (PES):
+A decoder can be learned online, from nothing but an error e that another population reports (PES):
 
     dD/dt = −(κ/N) a ⊗ e
 
 Times are in ms, rates in Hz, and changes of a value per second. A description has no step; a simulation is one call of
 compiled code:
 
-    network, a = Network(), Population(200)
+    network, a = PopulationNetwork(), Population(200)
     network.connect(Input(lambda t: math.sin(t / 200)), a)
     seen = network.probe(a)
     value = network.simulate(1000)[seen]
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 
 from neuropil.errors import InputError
+from neuropil.models.dynamics import description
 from neuropil.models.dynamics.description import PES as PES
 from neuropil.models.dynamics.description import Input as Input
-from neuropil.models.dynamics.description import Numbers, Source, Target, describe
+from neuropil.models.dynamics.description import Numbers, Source, Target
 from neuropil.models.dynamics.description import PopulationConnection as PopulationConnection
 from neuropil.models.dynamics.kernel import Program, run
 from neuropil.models.population import Array, Function, Population, SignalSlice, solve_decoders, values_of
 from neuropil.parts.synapses import Synapse
 from neuropil.randomness import mix
+
+Times: TypeAlias = Float[Array, " step"]
+Voltages: TypeAlias = Mapping[Population, Float[Array, " neuron"]]
 
 
 class PopulationSpikes(NamedTuple):
@@ -55,7 +58,7 @@ class Simulation:
     """`simulation[probe]` is what the probe saw, [step, output]: what a target in its place would have been given in
     each step. Steps are dated by their ends, `times` in ms."""
 
-    times: Float[Array, " step"]
+    times: Times
     seen: Mapping[PopulationConnection, Float[Array, "step _"]]
     spikes: Mapping[Population, PopulationSpikes]
     decoders: Mapping[PopulationConnection, Float[Array, "_ _"]]
@@ -73,7 +76,7 @@ class PopulationNetwork:
     def connect(
         self,
         source: Source,
-        target: Target,
+        target: Target | None,
         *,
         function: Function | None = None,
         transform: Numbers | None = None,
@@ -88,17 +91,16 @@ class PopulationNetwork:
         Without a synapse (None) an input arrives as it is, and what a population says in the next step. With `change`,
         what is carried is not a value but a change of the target's value per second, which is how inputs and functions
         enter a differential equation. `start` is what the connection carries when time begins. To a connection that
-        learns, connect its error."""
-        connection = describe(
-            source,
-            target,
-            function=function,
-            transform=transform,
-            tau=tau,
-            change=change,
-            learning=learning,
-            start=start,
-        )
+        learns, connect its error. Without a target, it is a probe.
+        """
+        begin, end = description.part_of(source), None if target is None else description.target_of(target)
+        description.require_source(begin, tau, change, learning)
+        if learning is not None and transform is not None:
+            raise InputError("a connection that learns must have no transform", got="one", fix="let the function do it")
+        size = description.output_size(function, begin)
+        matrix = description.transform_matrix(transform, size, size if end is None else len(end.indices))
+        first = description.start_values(start, begin, len(matrix))
+        connection = PopulationConnection(begin, end, function, matrix, tau, change, learning, first)
         self.connections.append(connection)
         return connection
 
@@ -118,10 +120,8 @@ class PopulationNetwork:
     def probe(
         self, source: Source, *, function: Function | None = None, tau: float | None = 10.0
     ) -> PopulationConnection:
-        """Look at a function of the source's value, through a synapse."""
-        probe = describe(source, None, function=function, tau=tau)
-        self.connections.append(probe)
-        return probe
+        """Record a function of the source's value, through a synapse."""
+        return self.connect(source, None, function=function, tau=tau)
 
     def probe_spikes(self, population: Population) -> None:
         """Keep the spikes of all neurons: `simulation.spikes[population]`."""
@@ -130,24 +130,17 @@ class PopulationNetwork:
     @property
     def populations(self) -> list[Population]:
         """In the order in which they were first named."""
-        ends = [
-            end.whole
-            for connection in self.connections
-            for end in (connection.source, connection.target)
-            if end is not None
-        ]
-        return list(dict.fromkeys(end for end in [*ends, *self.watched] if isinstance(end, Population)))
+        parts = [part for each in self.connections for part in (each.source, each.target) if part is not None]
+        ends = [*(part.whole for part in parts), *self.watched]
+        return list(dict.fromkeys(end for end in ends if isinstance(end, Population)))
 
     def largest_dt(self) -> float:
-        """ms: no longer than the shortest time constant or refractory period, within which a neuron fires no more than
-        once."""
+        """ms: the shortest time constant or refractory period, within which a neuron fires no more than once."""
         synapses = [connection.tau for connection in self.connections if connection.tau is not None]
         learning = [connection.learning.tau for connection in self.connections if connection.learning is not None]
-        membranes = [
-            min(p.neuron.tau_m, p.neuron.tau_ref) if p.mode == "spiking" else p.lag or math.inf
-            for p in self.populations
-        ]
-        return min([*synapses, *learning, *membranes], default=math.inf)
+        spiking = [min(p.neuron.tau_m, p.neuron.tau_ref) for p in self.populations if p.mode == "spiking"]
+        lags = [p.lag for p in self.populations if p.mode == "rate" and p.lag]
+        return min([*synapses, *learning, *spiking, *lags], default=math.inf)
 
     def simulate(
         self,
@@ -155,7 +148,7 @@ class PopulationNetwork:
         dt: float = 1.0,
         *,
         seed: int = 0,
-        first: Mapping[Population, Float[Array, " neuron"]] | None = None,
+        first: Voltages | None = None,
         full_weights: bool = False,
     ) -> Simulation:
         """Run for `duration` ms in steps of `dt` ms. Voltages begin at random, between 0 and 1, or with the `first`
@@ -196,18 +189,14 @@ class PopulationSimulator:
         sizes = [p.dimensions for p in self.populations] + [connection.size for connection in self.learned]
         self.input_starts = _starts(sizes)
         self.leaving = [self._leaving(p) for p in self.populations]
-        self.solved = {
-            connection: matrix
-            for p, outputs in zip(self.populations, self.leaving, strict=True)
-            for connection, matrix in self._solve(p, outputs)
-        }
+        self.solved: dict[PopulationConnection, Array] = {}
+        for population, outputs in zip(self.populations, self.leaving, strict=True):
+            self.solved |= self._solve(population, outputs)
         self.column_starts = _starts([sum(self.solved[each].shape[1] for each in outputs) for outputs in self.leaving])
         self.program = self.flatten()
 
-    def run(
-        self, duration: float, *, seed: int = 0, first: Mapping[Population, Float[Array, " neuron"]] | None = None
-    ) -> Simulation:
-        """From time 0, as `Network.simulate` says."""
+    def run(self, duration: float, *, seed: int = 0, first: Voltages | None = None) -> Simulation:
+        """From time 0, as `PopulationNetwork.simulate` says."""
         self.network.require_times(duration, self.dt)
         times = self.dt * np.arange(1, round(duration / self.dt) + 1)
         voltages = np.concatenate([_first(p, number, seed, first or {}) for number, p in enumerate(self.populations)])
@@ -216,10 +205,10 @@ class PopulationSimulator:
 
     def flatten(self) -> Program:
         populations, dt = self.populations, self.dt
-        decoders = [
-            np.concatenate([self.solved[each] for each in outputs], 1) if outputs else None for outputs in self.leaving
+        flat = [
+            np.concatenate([self.solved[each] for each in outputs], 1).reshape(-1) if outputs else np.zeros(0)
+            for outputs in self.leaving
         ]
-        flat = [np.zeros(0) if matrix is None else matrix.reshape(-1) for matrix in decoders]
         every = [connection for outputs in self.leaving for connection in outputs]
         widths = [self.solved[connection].shape[1] for connection in every]
         columns = _starts(widths)
@@ -240,27 +229,19 @@ class PopulationSimulator:
             column_starts=self.column_starts,
             decoder_starts=_starts([len(part) for part in flat]),
             decoders=np.concatenate(flat),
-            column_decay=np.repeat(
-                [math.exp(-dt / each.tau) if each.tau is not None else 0.0 for each in every], widths
-            ),
-            column_start=np.concatenate([self._start(each) for each in every] or [np.zeros(0)]),
-            column_target=np.concatenate(
-                [np.array(self._targets(connection), dtype=np.int64) for connection in every] or [np.zeros(0, np.int64)]
-            ),
-            recorded=np.array(
-                [place[each] + k for each in every if each.target is None for k in range(each.size)], dtype=np.int64
-            ),
-            learned_population=np.array([populations.index(each.source.whole) for each, _ in rules], dtype=np.int64),
-            learned_column=np.array([place[each] for each, _ in rules], dtype=np.int64),
-            learned_size=np.array([each.size for each, _ in rules], dtype=np.int64),
-            error_start=np.array(
-                [self.input_starts[len(populations) + number] for number in range(len(rules))], dtype=np.int64
-            ),
-            learning_rate=np.array([rule.rate for _, rule in rules], dtype=float),
-            trace_decay=np.array([math.exp(-dt / rule.tau) for _, rule in rules], dtype=float),
+            column_decay=np.repeat(np.array([math.exp(-dt / each.tau) if each.tau else 0.0 for each in every]), widths),
+            column_start=np.concatenate([np.zeros(0), *(self._start(each) for each in every)]),
+            column_target=_indices(target for each in every for target in self._targets(each)),
+            recorded=_indices(place[each] + k for each in every if each.target is None for k in range(each.size)),
+            learned_population=_indices(populations.index(each.source.whole) for each, _ in rules),
+            learned_column=_indices(place[each] for each, _ in rules),
+            learned_size=_indices(each.size for each, _ in rules),
+            error_start=self.input_starts[len(populations) :][: len(rules)].copy(),
+            learning_rate=np.array([float(rule.rate) for _, rule in rules]),
+            trace_decay=np.array([math.exp(-dt / rule.tau) for _, rule in rules]),
         )
 
-    def drive(self, times: Float[Array, " step"]) -> Float[Array, "step input"]:
+    def drive(self, times: Times) -> Float[Array, "step input"]:
         """What inputs bring to values and errors, with their synapses: known before the simulation begins."""
         drive = np.zeros((len(times), self.input_starts[-1]))
         for connection in self.network.connections:
@@ -268,16 +249,12 @@ class PopulationSimulator:
                 drive[:, self._places(connection)] += self._signal(connection, times)
         return drive
 
-    def seen(
-        self, recorded: Float[Array, "step column"], times: Float[Array, " step"]
-    ) -> dict[PopulationConnection, Float[Array, "step _"]]:
+    def seen(self, recorded: Float[Array, "step column"], times: Times) -> dict[PopulationConnection, Array]:
         probes = [each for outputs in self.leaving for each in outputs if each.target is None]
         starts = _starts([probe.size for probe in probes])
         seen = {probe: recorded[:, start : start + probe.size] for probe, start in zip(probes, starts, strict=False)}
-        inputs = [
-            each for each in self.network.connections if each.target is None and isinstance(each.source.whole, Input)
-        ]
-        return seen | {probe: self._signal(probe, times) for probe in inputs}
+        inputs = [each for each in self.network.connections if isinstance(each.source.whole, Input)]
+        return seen | {probe: self._signal(probe, times) for probe in inputs if probe.target is None}
 
     def spikes(
         self, times: Float[Array, " spike"], neurons: Int[Array, " spike"]
@@ -302,35 +279,26 @@ class PopulationSimulator:
     def _leaving(self, population: Population) -> list[PopulationConnection]:
         return [each for each in self.network.connections if each.source.whole is population]
 
-    def _solve(
-        self, population: Population, outputs: list[PopulationConnection]
-    ) -> list[tuple[PopulationConnection, Array]]:
+    def _solve(self, population: Population, outputs: list[PopulationConnection]) -> dict[PopulationConnection, Array]:
         """Decoders of all that leaves a population, from one factorisation."""
         if not outputs:
-            return []
+            return {}
         wanted = [connection.carried(population.points, self.dt) for connection in outputs]
         decoders = solve_decoders(population.rates(population.points), np.concatenate(wanted, 1), population.noise)
         parts = np.split(decoders, np.cumsum([values.shape[1] for values in wanted])[:-1], 1)
-        return [(connection, self._weights(connection, part)) for connection, part in zip(outputs, parts, strict=True)]
+        return {each: self._weights(each, part) for each, part in zip(outputs, parts, strict=True)}
 
-    def _weights(
-        self, connection: PopulationConnection, decoders: Float[Array, "neuron output"]
-    ) -> Float[Array, "neuron column"]:
+    def _weights(self, connection: PopulationConnection, decoders: Float[Array, "neuron output"]) -> Array:
         """The decoders or, with full weights, D E."""
         target = self._full_target(connection)
         return decoders if target is None else decoders @ target.whole.scaled_encoders[target.indices]
 
     def _full_target(self, connection: PopulationConnection) -> SignalSlice | None:
-        """The population whose neurons get a weight each, if the connection has full weights; one that learns has
-        not."""
+        """The population whose neurons get a weight each, if the connection has full weights; none if it learns."""
         target = connection.target
-        full = (
-            self.full_weights
-            and target is not None
-            and isinstance(target.whole, Population)
-            and connection.learning is None
-        )
-        return target if full else None
+        if not self.full_weights or connection.learning is not None or target is None:
+            return None
+        return target if isinstance(target.whole, Population) else None
 
     def _targets(self, connection: PopulationConnection) -> list[int]:
         """For every column of a connection the place in the inputs where it arrives, −1 for nowhere."""
@@ -353,7 +321,7 @@ class PopulationSimulator:
         ends = [*self.populations, *self.learned]
         return [int(self.input_starts[ends.index(target.whole)]) + index for index in target.indices]
 
-    def _signal(self, connection: PopulationConnection, times: Float[Array, " step"]) -> Float[Array, "step output"]:
+    def _signal(self, connection: PopulationConnection, times: Times) -> Float[Array, "step output"]:
         values = connection.carried(connection.source.whole.over(times), self.dt)
         if connection.tau is None:
             return values
@@ -366,9 +334,11 @@ def _starts(sizes: Sequence[int]) -> Int[Array, " count"]:
     return np.concatenate([[0], np.cumsum(np.array(sizes, dtype=np.int64))]).astype(np.int64)
 
 
-def _first(
-    population: Population, number: int, seed: int, given: Mapping[Population, Array]
-) -> Float[Array, " neuron"]:
+def _indices(values: Iterable[int]) -> Int[Array, " each"]:
+    return np.array(list(values), dtype=np.int64)
+
+
+def _first(population: Population, number: int, seed: int, given: Voltages) -> Float[Array, " neuron"]:
     if population not in given:
         return np.random.default_rng(mix(seed, "voltages", number)).random(population.neurons)
     voltages = np.asarray(given[population], dtype=float)

@@ -144,11 +144,18 @@ class SpikingNetwork:
     def num_neurons(self) -> int:
         return sum(group.size for group in self.groups)
 
-    def find(self, name: str) -> NeuronGroup | SpikeSource:
+    @property
+    def poisson(self) -> list[PoissonInput]:
+        return [each for each in self.inputs if isinstance(each, PoissonInput)]
+
+    def place(self, name: str) -> int:
         names = [group.name for group in self.groups]
         if name not in names:
             raise InputError("a group must be one of the network's", got=f"{name!r}", fix=nearest(name, names))
-        return self.groups[names.index(name)]
+        return names.index(name)
+
+    def find(self, name: str) -> NeuronGroup | SpikeSource:
+        return self.groups[self.place(name)]
 
     def neurons(self, name: str) -> NeuronGroup:
         group = self.find(name)

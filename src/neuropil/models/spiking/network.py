@@ -54,7 +54,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -83,6 +83,10 @@ FEW_NEURONS = 4_000
 """Fewer are simulated by one thread: barriers would last longer than the work that is shared."""
 PROGRESS_INTERVAL = 0.05
 """Seconds."""
+
+
+Indices: TypeAlias = Int32[np.ndarray, " spike"]
+Progress: TypeAlias = Callable[[float], None]
 
 
 class GroupSpikes(NamedTuple):
@@ -123,7 +127,7 @@ def simulate(
     seed: int = 0,
     *,
     threads: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> SpikingNetworkRecording:
     """A new network for `duration` ms. What comes out follows from the seed, whatever the number of threads."""
     return SpikingSimulator(network, dt=dt, seed=seed, threads=threads).run(duration, progress=progress)
@@ -137,9 +141,9 @@ class SpikingSimulator:
         self.network, self.dt, self.step = network, dt, 0
         usual = torch.get_num_threads() if network.num_neurons >= FEW_NEURONS else 1
         self.members = usual if threads is None else threads
+        seeds = [mix(seed, "synapses", place) for place in range(len(network.connections))]
         self._synapses = [
-            packing.draw_synapses(network, each, mix(seed, "synapses", place))
-            for place, each in enumerate(network.connections)
+            packing.draw_synapses(network, *each) for each in zip(network.connections, seeds, strict=True)
         ]
         self._ports, ports = packing.pack_ports(network, dt)
         self._wires = packing.pack_wires(network, self._synapses, ports, dt, self.members)
@@ -154,8 +158,7 @@ class SpikingSimulator:
 
     @staticmethod
     def require(network: SpikingNetwork, dt: float, duration: float) -> None:
-        """Refuse steps that are too long for the network, and times that are too short for a step, before any work is
-        done."""
+        """Refuse steps too long for the network, and durations too short for a step, before any work is done."""
         packing.require_dt(network, dt)
         if not dt <= duration * (1 + 1e-9) < math.inf:
             got = f"{duration:g} ms in steps of {dt:g} ms"
@@ -178,30 +181,25 @@ class SpikingSimulator:
         first = int(self._plastic.synapse_first[rule])
         return replace(synapses, weights=self._plastic.weights[first : first + len(synapses)].copy())
 
-    def run(self, duration: float, *, progress: Callable[[float], None] | None = None) -> SpikingNetworkRecording:
-        """Another `duration` ms; `progress` is told the share that is done, some times a second."""
+    def run(self, duration: float, *, progress: Progress | None = None) -> SpikingNetworkRecording:
+        """Another `duration` ms; `progress` is called with the share that is done, some times a second."""
         self.require(self.network, self.dt, duration)
         num_steps = round(duration / self.dt)
         self._require_signals(num_steps)
         watch = self._new_watch(num_steps)
         steps, neurons = in_order(self._run_team(num_steps, watch, progress))
         start, self.step = self.time, self.step + num_steps
-        plastic = [place for place, connection in enumerate(self.network.connections) if connection.stdp is not None]
-        return SpikingNetworkRecording(
-            start,
-            num_steps * self.dt,
-            self.dt,
-            {group.name: group.size for group in self.network.groups},
-            {group.name: self._spikes(place, steps, neurons) for place, group in enumerate(self.network.groups)},
-            self._voltages(watch),
-            {place: self.synapses(place) for place in plastic},
-        )
+        groups, connections = self.network.groups, self.network.connections
+        sizes = {group.name: group.size for group in groups}
+        spikes = {group.name: self._spikes(place, steps, neurons) for place, group in enumerate(groups)}
+        plastic = {place: self.synapses(place) for place, each in enumerate(connections) if each.stdp is not None}
+        duration = num_steps * self.dt
+        return SpikingNetworkRecording(start, duration, self.dt, sizes, spikes, self._voltages(watch), plastic)
 
     def _run_team(
-        self, num_steps: int, watch: kernel.Watch, progress: Callable[[float], None] | None
+        self, num_steps: int, watch: kernel.Watch, progress: Progress | None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Every member is a thread, none of them the caller's: it listens to the keyboard and tells how far they
-        are."""
+        """Every member is a thread, none of them the caller's, which listens to the keyboard and reports progress."""
         control = kernel.Control(np.full(1, self.step), np.zeros(1, np.int64), np.zeros(2, np.int64))
         arrived = np.zeros(1, np.int64)
         parts = (self._groups, self._neurons, self._ports, self._wires, self._plastic, self._drives, watch, control)
@@ -226,14 +224,10 @@ class SpikingSimulator:
                 raise InputError(rule, got=f"{len(signal):,}")
 
     def _new_watch(self, num_steps: int) -> kernel.Watch:
-        first = dict(zip((group.name for group in self.network.groups), self._groups.first, strict=True))
-        wanted = [(probe.group, neuron) for probe in self.network.probes for neuron in probe.neurons]
-        neurons = np.array([first[name] + neuron for name, neuron in wanted], np.int64)
-        limits = {
-            group.name: [group.size * (member + 1) // self.members for member in range(self.members)]
-            for group in self.network.groups
-        }
-        owners = np.array([np.searchsorted(limits[name], neuron, side="right") for name, neuron in wanted], np.int64)
+        wanted = [(self.network.place(probe.group), each) for probe in self.network.probes for each in probe.neurons]
+        neurons = np.array([self._groups.first[place] + neuron for place, neuron in wanted], np.int64)
+        ends = [group.size * np.arange(1, self.members + 1) // self.members for group in self.network.groups]
+        owners = np.array([np.searchsorted(ends[place], neuron, side="right") for place, neuron in wanted], np.int64)
         places = np.argsort(owners, kind="stable")
         member_first = np.searchsorted(owners[places], np.arange(self.members + 1))
         return kernel.Watch(member_first, neurons[places], places, np.empty((len(wanted), num_steps)))
@@ -241,29 +235,21 @@ class SpikingSimulator:
     def _voltages(self, watch: kernel.Watch) -> dict[str, Float[Tensor, "step watched"]]:
         """Of all probes of a group together, in their order."""
         names = [probe.group for probe in self.network.probes for _ in probe.neurons]
-        found = torch.from_numpy(watch.voltages).T
-        return {
-            name: found[:, [place for place, other in enumerate(names) if other == name]]
-            for name in dict.fromkeys(names)
-        }
+        places = {name: [place for place, other in enumerate(names) if other == name] for name in names}
+        return {name: torch.from_numpy(watch.voltages).T[:, own] for name, own in places.items()}
 
-    def _spikes(
-        self, place: int, steps: Int32[np.ndarray, " spike"], neurons: Int32[np.ndarray, " spike"]
-    ) -> GroupSpikes:
+    def _spikes(self, place: int, steps: Indices, neurons: Indices) -> GroupSpikes:
         first, size = self._groups.first[place], self._groups.size[place]
         own = (neurons >= first) & (neurons < first + size)
         times = self.dt * (torch.from_numpy(steps[own]).double() + 1)
         return GroupSpikes(times, torch.from_numpy(neurons[own] - first).long())
 
 
-def in_order(
-    found: Sequence[tuple[np.ndarray, np.ndarray]],
-) -> tuple[Int32[np.ndarray, " spike"], Int32[np.ndarray, " spike"]]:
+def in_order(found: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[Indices, Indices]:
     """The spikes of all members by step and then by neuron."""
     if len(found) == 1:
         return found[0][0], found[0][1]
     steps, neurons = (np.concatenate([part[side] for part in found]) for side in (0, 1))
-    order = np.argsort(
-        (steps.astype(np.int64) << 32) + neurons, kind="stable"
-    )  # some runs that are sorted already: merging them is quick
+    # some runs that are sorted already: merging them is quick
+    order = np.argsort((steps.astype(np.int64) << 32) + neurons, kind="stable")
     return steps[order], neurons[order]

@@ -12,11 +12,9 @@ from torch import Tensor
 from neuropil.errors import InputError
 from neuropil.models.spiking import kernel, plasticity, wiring
 from neuropil.models.spiking.description import (
-    STDP,
     CurrentInput,
     NeuronGroup,
     Numbers,
-    PoissonInput,
     Projection,
     SpikeSource,
     SpikingNetwork,
@@ -32,19 +30,18 @@ MOST_EVENTS = 500
 
 def require_dt(network: SpikingNetwork, dt: float) -> None:
     """Steps that see every time constant, and delays that are whole numbers of them."""
-    limits = {
-        f"tau_m of {group.name!r}": group.neurons.tau_m for group in network.groups if isinstance(group, NeuronGroup)
-    }
-    limits |= {f"the tau of {each.name}": each.tau for each in network.connections if each.tau is not None}
-    poisson = [each for each in network.inputs if isinstance(each, PoissonInput)]
-    limits |= {f"the tau of Poisson input to {each.target!r}": each.tau for each in poisson if each.tau is not None}
-    limits |= {
-        f"{MOST_EVENTS} spikes a step to {each.target!r}": 1000 * MOST_EVENTS / each.rate
-        for each in poisson
-        if each.rate
-    }
-    sources = [group for group in network.groups if isinstance(group, SpikeSource) and group.rate]
-    limits |= {f"one spike a step of {group.name!r}": 1000 / group.rate for group in sources}
+    limits: dict[str, float] = {}
+    for group in network.groups:
+        if isinstance(group, NeuronGroup):
+            limits[f"tau_m of {group.name!r}"] = group.neurons.tau_m
+        elif group.rate:
+            limits[f"one spike a step of {group.name!r}"] = 1000 / group.rate
+    for each in (*network.connections, *network.poisson):
+        if each.tau is not None:
+            limits[f"the tau of {each.name}"] = each.tau
+    for each in network.poisson:
+        if each.rate:
+            limits[f"{MOST_EVENTS} spikes a step to {each.target!r}"] = 1000 * MOST_EVENTS / each.rate
     rule = min(limits, key=lambda name: limits[name])
     if not 0 < dt <= limits[rule]:
         fix = f"at most {limits[rule]:g}, for {rule}"
@@ -62,40 +59,34 @@ def array(numbers: Numbers) -> np.ndarray:
 def draw_synapses(network: SpikingNetwork, connection: Projection, seed: int) -> Synapses:
     """What learns is held in double precision, or small changes would be lost."""
     source, target = network.find(connection.source), network.find(connection.target)
+    sizes, weight = (source.size, target.size), connection.weight
     dtype = np.float32 if connection.stdp is None else np.float64
+    weight = float(weight) if isinstance(weight, int | float) else array(weight).astype(dtype)
     if connection.pairs is not None:
         sources, targets = (array(neurons).astype(np.int64) for neurons in connection.pairs)
-        weight = (
-            connection.weight if isinstance(connection.weight, int | float) else array(connection.weight).astype(dtype)
-        )
         synapses = wiring.paired(sources, targets, weight, source.size)
-    elif not isinstance(connection.weight, int | float):
-        synapses = wiring.dense(array(connection.weight).astype(dtype))
+    elif isinstance(weight, np.ndarray):
+        synapses = wiring.dense(weight)
     elif connection.fan_in is not None:
-        common = {"others": source is target, "weight": float(connection.weight), "seed": seed}
-        synapses = wiring.random_fan_in(source.size, target.size, connection.fan_in, **common)
+        synapses = wiring.random_fan_in(*sizes, connection.fan_in, others=source is target, weight=weight, seed=seed)
     elif connection.probability is not None or connection.stdp is not None:
         probability = 1.0 if connection.probability is None else float(connection.probability)
-        common = {"others": source is target, "weight": float(connection.weight), "seed": seed}
-        synapses = wiring.random(source.size, target.size, probability, **common)
+        synapses = wiring.random(*sizes, probability, others=source is target, weight=weight, seed=seed)
     else:
-        ones = np.ones((source.size, target.size), dtype)
+        ones = np.ones(sizes, dtype)
         if source is target:
             np.fill_diagonal(ones, 0.0)
-        synapses = wiring.dense(ones, float(connection.weight))
+        synapses = wiring.dense(ones, weight)
     return synapses if connection.stdp is None else synapses.listed()
 
 
 def pack_ports(network: SpikingNetwork, dt: float) -> tuple[kernel.Ports, dict[PortKey, int]]:
     """One port for each group and time constant that spikes arrive with, in the order in which they are first named."""
-    keys = [(connection.target, connection.tau) for connection in network.connections]
-    keys += [(each.target, each.tau) for each in network.inputs if isinstance(each, PoissonInput)]
-    places = {key: index for index, key in enumerate(dict.fromkeys(keys))}
-    numbers = {group.name: index for index, group in enumerate(network.groups)}
-    sizes = [network.find(name).size for name, _ in places]
-    first = starts(sizes)
+    keys = dict.fromkeys((each.target, each.tau) for each in (*network.connections, *network.poisson))
+    places = {key: index for index, key in enumerate(keys)}
+    first = starts(network.find(name).size for name, _ in places)
     ports = kernel.Ports(
-        integers(numbers[name] for name, _ in places),
+        integers(network.place(name) for name, _ in places),
         first[:-1],
         floats(0.0 if tau is None else math.exp(-dt / tau) for _, tau in places),
         floats(0.0 if tau is None else gain(dt, tau, network.neurons(name).neurons.tau_m) for name, tau in places),
@@ -107,8 +98,7 @@ def pack_ports(network: SpikingNetwork, dt: float) -> tuple[kernel.Ports, dict[P
 
 def gain(dt: float, tau: float, tau_m: float) -> float:
     """What a current of 1 at a step's beginning adds to the voltage until its end."""
-    # (e^{−dt/τ} − e^{−dt/τ_m}) τ/(τ − τ_m) = (dt/τ_m) e^{−dt/τ_m} (eˣ − 1)/x,   x = dt (1/τ_m − 1/τ), which holds for τ
-    # = τ_m too
+    # (e^{−dt/τ} − e^{−dt/τ_m}) τ/(τ − τ_m) = (dt/τ_m) e^{−dt/τ_m} (eˣ − 1)/x,  x = dt (1/τ_m − 1/τ); for τ = τ_m too
     x = dt * (1 / tau_m - 1 / tau)
     return dt / tau_m * math.exp(-dt / tau_m) * (math.expm1(x) / x if x else 1.0)
 
@@ -116,28 +106,20 @@ def gain(dt: float, tau: float, tau_m: float) -> float:
 def pack_wires(
     network: SpikingNetwork, synapses: Sequence[Synapses], ports: Mapping[PortKey, int], dt: float, members: int
 ) -> kernel.Wires:
-    numbers = {group.name: index for index, group in enumerate(network.groups)}
-    rows = [
-        wiring.shared_rows(each, network.find(connection.target).size, members)
-        for each, connection in zip(synapses, network.connections, strict=True)
-    ]
-    plastic = itertools.count()
-    targets = [each.targets for each in synapses]
-    weights = [
-        each.weights if connection.stdp is None else wiring.NO_WEIGHTS
-        for each, connection in zip(synapses, network.connections, strict=True)
-    ]
+    wired = list(zip(network.connections, synapses, strict=True))
+    rows = [wiring.shared_rows(made, network.find(each.target).size, members) for each, made in wired]
+    targets = [made.targets for made in synapses]
+    weights = [made.weights if each.stdp is None else wiring.NO_WEIGHTS for each, made in wired]
     row_first, target_first, weight_first = (starts(map(len, parts)) for parts in (rows, targets, weights))
+    plastic = itertools.count()
     return kernel.Wires(
-        integers(each.kind for each in synapses),
-        integers(numbers[connection.source] for connection in network.connections),
-        integers(numbers[connection.target] for connection in network.connections),
-        integers(ports[connection.target, connection.tau] for connection in network.connections),
-        integers(round(connection.delay / dt) for connection in network.connections),
-        floats(
-            each.scale / (connection.tau or 1.0) for each, connection in zip(synapses, network.connections, strict=True)
-        ),
-        integers(-1 if connection.stdp is None else next(plastic) for connection in network.connections),
+        integers(made.kind for made in synapses),
+        integers(network.place(each.source) for each in network.connections),
+        integers(network.place(each.target) for each in network.connections),
+        integers(ports[each.target, each.tau] for each in network.connections),
+        integers(round(each.delay / dt) for each in network.connections),
+        floats(made.scale / (each.tau or 1.0) for each, made in wired),
+        integers(-1 if each.stdp is None else next(plastic) for each in network.connections),
         row_first[:-1],
         target_first[:-1],
         weight_first[:-1],
@@ -148,12 +130,9 @@ def pack_wires(
 
 
 def pack_plastic(network: SpikingNetwork, synapses: Sequence[Synapses], dt: float, members: int) -> plasticity.Plastic:
-    chosen = [
-        (each, rule, made)
-        for each, made in zip(network.connections, synapses, strict=True)
-        if (rule := each.stdp) is not None
-    ]
-    rules: list[STDP] = [rule for _, rule, _ in chosen]
+    wired = zip(network.connections, synapses, strict=True)
+    chosen = [(each, rule, made) for each, made in wired if (rule := each.stdp) is not None]
+    rules = [rule for _, rule, _ in chosen]
     columns = [wiring.by_target(made, network.find(each.target).size) for each, _, made in chosen]
     before = starts(network.find(each.source).size for each, _, _ in chosen)
     after = starts(network.find(each.target).size for each, _, _ in chosen)
@@ -178,7 +157,7 @@ def pack_plastic(network: SpikingNetwork, synapses: Sequence[Synapses], dt: floa
 
 
 def pack_drives(network: SpikingNetwork, ports: Mapping[PortKey, int], dt: float, first_stream: int) -> kernel.Drives:
-    drives = [each for each in network.inputs if isinstance(each, PoissonInput)]
+    drives = network.poisson
     tables = [poisson_table(each.rate * dt / 1000) for each in drives]
     streams = starts(network.find(each.target).size for each in drives)
     return kernel.Drives(
@@ -198,9 +177,8 @@ def poisson_table(mean: float) -> np.ndarray:
     chances = np.exp(k * math.log(mean) - mean - logarithms) if mean else (k == 0).astype(float)
     table = np.round(np.cumsum(chances) * 2.0**32)
     table = table[table < 2.0**32].astype(np.uint32)
-    return np.pad(
-        table, (0, -len(table) % 4), constant_values=2**32 - 1
-    )  # the last of 2³² values is all that lies beyond the table
+    # the last of 2³² values is all that lies beyond the table
+    return np.pad(table, (0, -len(table) % 4), constant_values=2**32 - 1)
 
 
 def pack_groups(
@@ -261,7 +239,7 @@ def num_source_streams(network: SpikingNetwork) -> int:
 
 
 def num_drive_streams(network: SpikingNetwork) -> int:
-    return sum(network.find(each.target).size for each in network.inputs if isinstance(each, PoissonInput))
+    return sum(network.find(each.target).size for each in network.poisson)
 
 
 def first_voltages(group: NeuronGroup | SpikeSource, seed: int) -> Float64[np.ndarray, " neuron"]:
