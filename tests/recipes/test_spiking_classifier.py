@@ -64,7 +64,7 @@ def test_the_report_shows_spikes_voltages_rates_and_time(coding: str, readout: s
     }
     pictures = [
         block.alt
-        for title in ("One input through the layers", "How much it fires", "How soon it knows")
+        for title in ("One input through the layers", "Firing rates", "Accuracy over time")
         for block in sections[title]
         if isinstance(block, Picture)
     ]

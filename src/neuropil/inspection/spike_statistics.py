@@ -1,10 +1,10 @@
 """What trains of spikes have in common: how often, how regularly and how much together the neurons of a group fire.
 
     rate          spikes per second of each neuron
-    CV            standard deviation / mean of the intervals between its spikes: 0 like a clock, 1 like a Poisson process
+    CV            standard deviation / mean of its inter-spike intervals: 0 like a clock, 1 like a Poisson process
     Fano factor   variance / mean of its spikes in windows of equal length: 0 like a clock, 1 like a Poisson process
-    synchrony     χ = √(Var_t⟨n⟩ / ⟨Var_t n_i⟩), where n_i are the spikes of neuron i in short bins, and ⟨…⟩ is the mean over neurons:
-                  1 if all fire together, about 1/√N if each fires on its own (Golomb and Rinzel)
+    synchrony     χ = √(Var_t⟨n⟩ / ⟨Var_t n_i⟩) of the spikes n_i of neuron i in short bins, ⟨…⟩ the mean over neurons:
+                  1 if all fire together, about 1/√N if they are independent (Golomb and Rinzel)
 
 Times are in ms, counted from the beginning of what was recorded; rates are in Hz.
 """
@@ -86,13 +86,11 @@ def synchrony(trains: SpikeTrains, bin: float = 2.0) -> float:
 
 
 def oscillation(trains: SpikeTrains, bin: float = 0.5, *, slowest: float = 5.0) -> float:
-    """Frequency (Hz) at which the rate of the population swings most, of those above `slowest`; not a number without
-    spikes."""
+    """Frequency (Hz) above `slowest` at which the population rate oscillates most; NaN without spikes."""
     rate = population_rate(trains, bin)
     # windows smear a peak over two neighbours, so that one between two frequencies is found too
-    spectrum = torch.fft.rfft(
-        (rate - rate.mean()) * torch.hann_window(len(rate), periodic=False, dtype=rate.dtype)
-    ).abs()
+    window = torch.hann_window(len(rate), periodic=False, dtype=rate.dtype)
+    spectrum = torch.fft.rfft((rate - rate.mean()) * window).abs()
     frequencies = torch.fft.rfftfreq(len(rate), bin / 1000)
     spectrum = torch.where(frequencies >= slowest, spectrum, 0)
     return float(frequencies[spectrum.argmax()]) if spectrum.max() > 0 else math.nan
@@ -150,8 +148,7 @@ def firing(trains: SpikeTrains) -> dict[str, float]:
 def some_neurons(
     times: Float[Tensor, " spike"], neurons: Int[Tensor, " spike"], size: int, most: int
 ) -> tuple[Float[Tensor, " shown"], Int[Tensor, " shown"]]:
-    """The spikes of up to `most` of the first `size` neurons, evenly chosen and counted anew, as a raster shows
-    them."""
+    """The spikes of up to `most` of the first `size` neurons, evenly chosen and counted anew, for a raster."""
     count = min(size, most)
     place = torch.full((max(size, int(neurons.max()) + 1 if len(neurons) else 0),), -1)
     place[torch.arange(count) * size // count] = torch.arange(count)

@@ -1,7 +1,7 @@
 """Balanced network: excitation and inhibition that cancel, so that a neuron fires when chance lets it (Brunel 2000,
 model A).
 
-    τ dv_i/dt = −v_i + τ Σ_j J_ij Σ_k δ(t − t_j^k − D)     θ = 20 mV, v_reset = 10 mV, τ = 20 ms, τ_ref = 2 ms, D = 1.5 ms
+    τ dv_i/dt = −v_i + τ Σ_j J_ij Σ_k δ(t − t_j^k − D)   θ = 20 mV, v_reset = 10 mV, τ = 20 ms, τ_ref = 2 ms, D = 1.5 ms
 
 Every neuron hears C_E = 1000 of 10,000 excitatory neurons with J = 0.1 mV, C_I = 250 of 2,500 inhibitory ones with −g
 J, and from outside C_E Poisson processes of rate ν_ext with J. Two numbers decide what it does: g, how much stronger
@@ -71,22 +71,17 @@ class BalancedNetworkConfig(Config):
 
 
 def balanced_network(config: BalancedNetworkConfig) -> SpikingNetwork:
-    from_excitatory, from_inhibitory = config.fan_in
-    groups = [
-        NeuronGroup("excitatory", config.num_excitatory, NEURON),
-        NeuronGroup("inhibitory", config.num_inhibitory, NEURON),
-    ]
+    sizes = {"excitatory": config.num_excitatory, "inhibitory": config.num_inhibitory}
+    weights = {"excitatory": config.jump, "inhibitory": -config.g * config.jump}
+    fan_in = dict(zip(sizes, config.fan_in, strict=True))
+    groups = [NeuronGroup(name, size, NEURON) for name, size in sizes.items()]
     connections = [
-        Projection(source, group.name, weight, fan_in=fan_in, delay=config.delay)
-        for source, weight, fan_in in (
-            ("excitatory", config.jump, from_excitatory),
-            ("inhibitory", -config.g * config.jump, from_inhibitory),
-        )
-        for group in groups
+        Projection(source, target, weight, fan_in=fan_in[source], delay=config.delay)
+        for source, weight in weights.items()
+        for target in sizes
     ]
-    return SpikingNetwork(
-        groups, connections, inputs=[PoissonInput(group.name, config.external_rate, config.jump) for group in groups]
-    )
+    inputs = [PoissonInput(name, config.external_rate, config.jump) for name in sizes]
+    return SpikingNetwork(groups, connections, inputs)
 
 
 def stationary_rate(config: BalancedNetworkConfig) -> float:
@@ -94,11 +89,11 @@ def stationary_rate(config: BalancedNetworkConfig) -> float:
     low, high = 0.0, 1 / NEURON.tau_ref
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if noisy_rate(*heard(middle, config)) > middle else (low, middle)
+        low, high = (middle, high) if noisy_rate(*input_moments(middle, config)) > middle else (low, middle)
     return 1000 * (low + high) / 2
 
 
-def heard(rate: float, config: BalancedNetworkConfig) -> tuple[float, float]:
+def input_moments(rate: float, config: BalancedNetworkConfig) -> tuple[float, float]:
     """μ and σ in mV, for a rate per ms."""
     gamma, outside = config.fan_in[1] / config.fan_in[0], config.external_rate / config.fan_in[0] / 1000
     mean = STRENGTH * NEURON.tau_m * (outside + rate * (1 - config.g * gamma))
@@ -131,5 +126,4 @@ SIZES = {
     "AI": BalancedNetworkConfig(g=5.0, external=2.0),
     "SI, slow": BalancedNetworkConfig(g=4.5, external=0.9),
 }
-"""The four regimes of the paper's figure 8: synchronous or asynchronous, with neurons that fire regularly or
-irregularly."""
+"""The regimes of the paper's figure 8: synchronous or asynchronous, with regular or irregular firing."""

@@ -13,7 +13,7 @@ factor.
 While the gates are held, V goes to V_∞ with the time constant τ_V = C / Σg; while V is held, each gate goes to a_∞ with
 τ_a. So one rule serves all four, and the ways to take a step differ in what is held when:
 
-    exponential Euler    x(t + dt) = x_∞ + (x(t) − x_∞) exp(−dt / τ)     all from V(t) and the gates at t: error of order dt
+    exponential Euler    x(t + dt) = x_∞ + (x(t) − x_∞) exp(−dt / τ)   all from V(t) and the gates at t: order dt
     staggered            the same, but V from gates half a step later, and those from V(t) (Hines): order dt², same work
     rk4                  Runge and Kutta's: order dt⁴, but it blows up where dt is too long for the fastest current
 
@@ -22,7 +22,6 @@ runs the same lines in `forward`, for gradients. Only exp and B differ. Tests co
 gradients with differences of simulations."""
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -59,9 +58,7 @@ class HodgkinHuxleyConfig(Config):
     sodium_reversal: float = option(50.0, "sodium reversal potential E_Na (mV)", low=-200, high=200)
     potassium_reversal: float = option(-77.0, "potassium reversal potential E_K (mV)", low=-200, high=200)
     leak_reversal: float = option(-54.387, "leak reversal potential E_L (mV)", low=-200, high=200)
-    temperature: float = option(
-        6.3, "temperature T (°C); ten degrees more make gates three times as fast", low=0, high=40
-    )
+    temperature: float = option(6.3, "temperature T (°C); gates are three times as fast per 10 °C", low=0, high=40)
     fires_at: float = option(0.0, "voltage whose upward crossing counts as a spike (mV)", low=-60, high=60)
 
     @property
@@ -214,8 +211,7 @@ def exponential_euler(state, current, dt, membrane):
 
 @both
 def staggered(state, current, dt, membrane):
-    """Gates are half a step behind the voltage, before and after. At rest, where all begins, that makes no
-    difference."""
+    """Gates are half a step behind the voltage, before and after; at rest, where all begins, it is the same."""
     later = relax_gates(state, dt, membrane.speed)
     return MembraneState(relax_voltage(later, current, dt, membrane), later.n, later.m, later.h)
 
@@ -237,8 +233,7 @@ def rk4(state, current, dt, membrane):
 
 @both
 def march(take_step, state, currents, first, last, num_steps, dt, membrane, fires_at, watched, traces):
-    """Neurons from `first` to before `last` through all steps: times and neurons of their spikes. `state` becomes what
-    it is at the end."""
+    """Neurons from `first` to before `last` through all steps, in place: times and neurons of their spikes."""
     size, changing = last - first, currents.shape[0] > 1
     own = state[:, first:last].copy()
     v, n, m, h = own[0], own[1], own[2], own[3]
@@ -281,11 +276,7 @@ def march_rk4(*arguments):
     return march(rk4, *arguments)
 
 
-STEPS: dict[Method, Callable[..., MembraneState]] = {
-    "staggered": staggered,
-    "exponential_euler": exponential_euler,
-    "rk4": rk4,
-}
+STEPS: dict[Method, Any] = {"staggered": staggered, "exponential_euler": exponential_euler, "rk4": rk4}
 MARCHES = {"staggered": march_staggered, "exponential_euler": march_exponential_euler, "rk4": march_rk4}
 
 
@@ -341,8 +332,8 @@ class HodgkinHuxley(nn.Module):
     def forward(
         self, current: Float[Tensor, "batch step"], dt: float = 0.01, method: Method = "staggered"
     ) -> Float[Tensor, "batch step"]:
-        """The voltage (mV) at the end of each step of `dt` ms for currents in µA/cm², with its gradient; `simulate` is
-        far faster."""
+        """The voltage (mV) after each step of `dt` ms for currents in µA/cm², with its gradient; `simulate` is far
+        faster."""
         require_dt(self.config, dt, method)
         given, membrane = current.to(self.capacitance.dtype), self.membrane()
         state, voltages = steady_state(torch.full_like(given[:, 0], self.rest), membrane.speed), []
@@ -416,8 +407,7 @@ def pulse(
 
 @torch.no_grad()
 def resting_voltage(membrane: Membrane) -> float:
-    """The lowest voltage (mV) at which nothing flows on balance. It lies between the reversal potentials, and is closed
-    in on."""
+    """The lowest voltage (mV) at which no net current flows; it lies between the reversal potentials."""
     reversal = torch.stack([membrane.sodium_reversal, membrane.potassium_reversal, membrane.leak_reversal])
     low, high = reversal.min(), reversal.max()
     for _ in range(6):

@@ -84,14 +84,9 @@ class Constants(NamedTuple):
 
 
 def constants(config: LIFConfig, dt: float) -> Constants:
-    times = (
-        float(dt),
-        math.exp(-dt / config.tau_m),
-        float(config.tau_m),
-        float(config.tau_ref),
-        round(config.tau_ref / dt),
-    )
-    return Constants(*times, float(config.rest), float(config.threshold), float(config.reset))
+    times = float(dt), math.exp(-dt / config.tau_m), float(config.tau_m), float(config.tau_ref)
+    voltages = float(config.rest), float(config.threshold), float(config.reset)
+    return Constants(*times, round(config.tau_ref / dt), *voltages)
 
 
 @compiled
@@ -133,8 +128,7 @@ def until_spike(v, wait, v_in, left, neuron):
 
 @dataclass(frozen=True)
 class LIFRecording:
-    """`times` (ms) and `neurons` of all spikes, by time; `voltages` at the end of every step, of the neurons that were
-    watched."""
+    """`times` (ms) and `neurons` of all spikes, by time; `voltages` of the watched neurons at the end of every step."""
 
     times: Float[Tensor, " spike"]
     neurons: Int[Tensor, " spike"]
@@ -176,8 +170,8 @@ class LIF:
         watch: Int[Tensor, " watched"] | None = None,
     ) -> LIFRecording:
         """Run for `duration` ms in steps of `dt` ms. The input of each neuron is constant, or given for every step.
-        `first` are the voltages to begin with (at rest without them); `watch` are the neurons whose voltages are wanted
-        (none without it)."""
+        `first` are initial voltages (rest without them); `watch` are the neurons whose voltages are recorded (none
+        without it)."""
         num_steps = self.num_steps(duration, dt)
         inputs = torch.atleast_2d(v_in.detach().to("cpu", torch.double))
         self._require_inputs(inputs, v_in, num_steps, duration)
@@ -193,16 +187,17 @@ class LIF:
         return LIFRecording(*found, num_neurons=inputs.shape[1], duration=num_steps * dt)
 
     def num_steps(self, duration: float, dt: float) -> int:
-        if not 0 < dt <= self.largest_dt():
-            rule = "dt must be a time above 0 ms and no longer than the time constants allow"
-            raise InputError(rule, got=f"{dt:g}", fix=self._way_out())
+        self.require_dt(dt)
         if not dt <= duration < math.inf:
             got = f"{duration:g} ms in steps of {dt:g} ms"
             raise InputError("duration must be a time of at least one step", got=got)
         return round(duration / dt)
 
-    def _way_out(self) -> str:
-        return f"the largest that works for tau_m={self.config.tau_m:g} and tau_ref={self.config.tau_ref:g} is {self.largest_dt():g}"
+    def require_dt(self, dt: float) -> None:
+        largest, times = self.largest_dt(), f"tau_m={self.config.tau_m:g} and tau_ref={self.config.tau_ref:g}"
+        if not 0 < dt <= largest:
+            rule = "dt must be a time above 0 ms and no longer than the time constants allow"
+            raise InputError(rule, got=f"{dt:g}", fix=f"the largest that works for {times} is {largest:g}")
 
     def _require_inputs(self, inputs: Tensor, given: Tensor, num_steps: int, duration: float) -> None:
         if given.ndim == 2 and len(given) != num_steps:
@@ -297,9 +292,7 @@ def rate(v_in: Float[Tensor, "*shape"], config: LIFConfig) -> Float[Tensor, "*sh
     """Spikes per second for a constant input, by the formula."""
     target = config.rest + v_in
     fires = target > config.threshold
-    above = torch.where(
-        fires, target - config.threshold, 1.0
-    )  # any number where it does not fire: gradients stay finite
+    above = torch.where(fires, target - config.threshold, 1.0)  # 1 where it does not fire: gradients stay finite
     # 1 / (τ_ref + τ_m ln((v_∞ − v_reset)/(v_∞ − θ)))
     interval = config.tau_ref + config.tau_m * torch.log1p((config.threshold - config.reset) / above)
     return torch.where(fires, 1000 / interval, 0.0)

@@ -1,13 +1,12 @@
 """Population coding: one value, carried by many neurons together.
 
-    J_i(x) = α_i ⟨e_i, x⟩ / r + β_i           encoding: what neuron i is fed, by how far the value x reaches along its encoder e_i
+    J_i(x) = α_i ⟨e_i, x⟩ / r + β_i           encoding: the current of neuron i, by x along its encoder e_i
     a_i(x) = rate(J_i(x))                     its tuning curve, in Hz
     f̂(x) = Σ_i a_i(x) d_i                     decoding: any function f of the value, linear in the activities
     D = argmin_D ‖A D − F‖² + P σ² ‖D‖²       its decoders, from P points x with activities A and wanted values F
 
 The penalty is what noise of the size σ on every rate costs on average: ‖(A + ε) D − F‖² = ‖A D − F‖² + P σ² ‖D‖². It is
-given as a share of the highest rate. Two errors are left, which fall at different speeds as the N neurons grow in
-number:
+given as a share of the highest rate. Two errors are left, which fall at different speeds with the number N of neurons:
 
     distortion = √⟨‖A D − F‖²⟩                what the tuning curves cannot express, like 1/N if no noise is expected
     noise = σ ‖D‖                             what noisy rates add, like 1/√N
@@ -28,10 +27,10 @@ from neuropil.models.lif import LIFConfig, rate
 
 Array: TypeAlias = np.ndarray
 Function: TypeAlias = Callable[[Array], Any]
-"""Of one value, a vector, to a number or a vector; it is asked point by point when decoders are solved, never during a
-simulation."""
+"""Of one vector to a number or a vector; called point by point when decoders are solved, never in a simulation."""
 Spread: TypeAlias = tuple[float, float] | Float[Array, " neuron"]
 """The lowest and the highest of numbers that are spread evenly over the neurons, or one number for each."""
+Vectors: TypeAlias = Float[Array, "count dimension"]
 Mode = Literal["spiking", "rate"]
 Method = Literal["auto", "cholesky", "conjugate gradients"]
 
@@ -41,8 +40,7 @@ LARGEST_FOR_CHOLESKY = 4000
 
 
 class Population:
-    """`encoders`, `gains` and `biases` are drawn unless they are given; `points` are the values that decoders are
-    solved at.
+    """`encoders`, `gains` and `biases` are drawn unless given; `points` are the values that decoders are solved at.
 
     The neurons fire spikes, or answer with their rates; `lag` (ms) is the time constant with which such rates follow
     their input. The same seed draws the same neurons: populations of one network should have seeds of their own."""
@@ -78,14 +76,9 @@ class Population:
             _require_curves(intercepts, max_rates, neuron)
             curves = _spread("intercepts", intercepts, drawn[:, 0]), _spread("max_rates", max_rates, drawn[:, 1])
             gains, biases = gains_and_biases(*curves, neuron)
-        self.gains, self.biases = (
-            _required(name, values, (neurons,)) for name, values in (("gains", gains), ("biases", biases))
-        )
-        self.points = (
-            ball(default_points(neurons, dimensions), dimensions, self.radius, seed)
-            if points is None
-            else self._column(points)
-        )
+        self.gains, self.biases = _required("gains", gains, (neurons,)), _required("biases", biases, (neurons,))
+        count = max(min(500 * dimensions, 2500), 750, 2 * neurons)
+        self.points = ball(count, dimensions, self.radius, seed) if points is None else self._column(points)
 
     def currents(self, x: Float[Array, "..."]) -> Float[Array, "point neuron"]:
         """J(x), for values of shape [point dimension], or [point] where there is one dimension."""
@@ -99,8 +92,7 @@ class Population:
     def decoders(
         self, function: Function | None = None, *, noise: float | None = None, method: Method = "auto"
     ) -> Float[Array, "neuron output"]:
-        """D for a function of the value, or for the value itself; `noise` is the population's own unless it is
-        given."""
+        """D for a function of the value, or for the value itself; `noise` is the population's own unless given."""
         wanted = values_of(function, self.points)
         return solve_decoders(self.rates(self.points), wanted, self.noise if noise is None else noise, method)
 
@@ -137,8 +129,7 @@ class SignalSlice(NamedTuple):
 
 
 class DecodingError(NamedTuple):
-    """Root mean squares over values, of what is decoded from exact rates (`distortion`) and of what noise on the rates
-    adds."""
+    """Root mean squares over values: of decoding exact rates (`distortion`), and of what noise on the rates adds."""
 
     distortion: float
     noise: float
@@ -252,14 +243,11 @@ def gains_and_biases(
 
 def sobol(count: int, width: int, seed: int) -> Float[Array, "count width"]:
     """Random numbers from 0 to 1 that fill their cube more evenly than independent ones would."""
-    return (
-        torch.quasirandom.SobolEngine(width, scramble=True, seed=seed % 2**31).draw(count, dtype=torch.double).numpy()
-    )
+    engine = torch.quasirandom.SobolEngine(width, scramble=True, seed=seed % 2**31)
+    return engine.draw(count, dtype=torch.double).numpy()
 
 
-def unit_vectors(
-    given: Float[Array, "count dimension"] | None, uniform: Float[Array, "count dimension"]
-) -> Float[Array, "count dimension"]:
+def unit_vectors(given: Vectors | None, uniform: Vectors) -> Vectors:
     """Directions, each with the length 1: those that are given, or spread over the sphere."""
     dimensions = uniform.shape[1]
     if given is not None:
@@ -278,16 +266,12 @@ def unit_vectors(
     return vectors / lengths
 
 
-def ball(count: int, dimensions: int, radius: float, seed: int) -> Float[Array, "count dimension"]:
+def ball(count: int, dimensions: int, radius: float, seed: int) -> Vectors:
     """Points spread evenly within the radius."""
     if dimensions == 1:
         return np.linspace(-radius, radius, count)[:, None]
     uniform = sobol(count, dimensions + 1, seed)
     return radius * uniform[:, :1] ** (1 / dimensions) * unit_vectors(None, uniform[:, 1:])
-
-
-def default_points(neurons: int, dimensions: int) -> int:
-    return max(min(500 * dimensions, 2500), 750, 2 * neurons)
 
 
 def select(index: int | slice | list[int], dimensions: int) -> list[int]:
@@ -327,15 +311,11 @@ def _require_neuron(neuron: LIFConfig, mode: Mode, lag: float) -> None:
 
 
 def _require_curves(intercepts: Spread, max_rates: Spread, neuron: LIFConfig) -> None:
-    begin, end, fastest = (
-        np.asarray(intercepts),
-        np.asarray(max_rates),
-        1000 / neuron.tau_ref if neuron.tau_ref else math.inf,
-    )
+    begin, end = np.asarray(intercepts), np.asarray(max_rates)
+    fastest = 1000 / neuron.tau_ref if neuron.tau_ref else math.inf
     if not (end > 0).all() or not (end < fastest).all():
-        got = f"{end.min():g} to {end.max():g} Hz"
         rule = f"max_rates must be above 0 and below {fastest:g} Hz, which the refractory period allows"
-        raise InputError(rule, got=got)
+        raise InputError(rule, got=f"{end.min():g} to {end.max():g} Hz")
     if (begin >= 1).any():
         raise InputError("intercepts must be below 1, where the highest rate is reached", got=f"{begin.max():g}")
 

@@ -65,9 +65,7 @@ class PredictiveCodingConfig(Config):
     steps: int = option(10, "inference steps in each update", low=1)
     rate: float = option(0.1, "inference rate: largest step size of the states that is tried", low=0)
     nu_up: float = option(1.0, "standard deviation ν of upward predictions", low=0.001)
-    nu_down: float | None = option(
-        None, "ν of downward predictions; √10n with both ways, for n inputs, else 1", low=0.001
-    )
+    nu_down: float | None = option(None, "ν of downward predictions; √10n for n inputs both ways, else 1", low=0.001)
     nu_target: float = option(1.0, "ν at the target; a larger one comes closer to backpropagation", low=0.001)
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
     outputs: int = from_data(10, "classes, or target columns")
@@ -139,6 +137,7 @@ class SettlingConnection:
             torch.sub(x, self.mean, out=self.pull).mul_(self.precision)
 
 
+Settling: TypeAlias = Sequence[SettlingConnection]
 Rates: TypeAlias = Sequence[float] | None
 Chosen: TypeAlias = Sequence[PredictiveConnection] | None
 """All of them without any."""
@@ -161,14 +160,9 @@ class PredictiveCoding(nn.Module):
         config = self.config
         # Var M = 1/n keeps the variance from layer to layer; 2/n where a rectifier halves it.
         halved = config.activation in RECTIFIERS and 0 < source < self.top
-        return PredictiveConnection(
-            source,
-            target,
-            (config.sizes[source], config.sizes[target]),
-            nu=config.spread(source, target),
-            variance=2 if halved else 1,
-            separate=config.feedback == "separate",
-        )
+        sizes, nu, separate = config.sizes, config.spread(source, target), config.feedback == "separate"
+        ends = source, target, (sizes[source], sizes[target])
+        return PredictiveConnection(*ends, nu=nu, variance=2 if halved else 1, separate=separate)
 
     # --- states -------------------------------------------------------------------------------------------------------
 
@@ -228,7 +222,7 @@ class PredictiveCoding(nn.Module):
     def settle(
         self, states: States, free: Free, steps: int | None = None, *, rates: Rates = None, connections: Chosen = None
     ) -> States:
-        """The states after so many steps down the energy of these connections, each layer at its rate; by default as in
+        """The states after so many steps down the energy of these connections, each layer at its rate; as in
         training."""
         # This is where the time goes: nothing is computed twice, and memory is taken once.
         rates = self.rates(connections) if rates is None else rates
@@ -259,17 +253,9 @@ class PredictiveCoding(nn.Module):
         return x
 
     def _move(
-        self,
-        layer: int,
-        x: Tensor,
-        a: Tensor,
-        own: Sequence[Tensor],
-        caused: Sequence[SettlingConnection],
-        echo: Tensor,
-        rate: float,
+        self, layer: int, x: Tensor, a: Tensor, own: list[Tensor], caused: Settling, echo: Tensor, rate: float
     ) -> None:
-        """One layer takes its step, by its own errors, and by those that it causes at its neighbours as they come back
-        to it."""
+        """One layer takes its step, by its own errors and by those that it causes at its neighbours."""
         for number, line in enumerate(caused):
             echo.addmm_(line.pull, line.back) if number else torch.mm(line.pull, line.back, out=echo)
         # dx = −ε_x / ν + σ'(x) ⊙ (ε / ν) W
@@ -321,8 +307,7 @@ class PredictiveCoding(nn.Module):
         return (share / share.sum(-1, keepdim=True)).log()
 
     def infer(self, x: Num[Tensor, "batch *shape"], steps: int = ANSWERING) -> States:
-        """Hold an input and let the rest settle. Where predictions only go up, the sweep leaves no error, and nothing
-        moves."""
+        """Hold an input and let the rest settle. Where predictions only go up, the sweep leaves no error to settle."""
         return self.settle(self.begin(self.encode(x), None), [False, *[True] * self.top], steps)
 
     def generate(self, target: Num[Tensor, "batch *output"], steps: int = LONG) -> Float[Tensor, "batch *shape"]:
@@ -336,8 +321,7 @@ class PredictiveCoding(nn.Module):
     def complete(
         self, x: Num[Tensor, "batch *shape"], known: Bool[Tensor, "*unit"], steps: int = LONG
     ) -> Float[Tensor, "batch *shape"]:
-        """Hold the known part of an input and let the rest of it settle with all other layers, by what they expect from
-        above."""
+        """Hold the known part of an input; the rest of it settles with all layers, by their predictions from above."""
         if known.shape != self.config.shape:
             rule = f"known must say of each unit of one input, {list(self.config.shape)}, whether it is known"
             raise InputError(rule, got=f"{list(known.shape)}")
@@ -354,8 +338,7 @@ class PredictiveCoding(nn.Module):
     # --- learning -----------------------------------------------------------------------------------------------------
 
     def local_rules(self, states: States, errors: Sequence[Tensor]) -> list[Tensor]:
-        """For each parameter, in the order of `parameters()`, the slope of the mean energy with the states as they
-        are."""
+        """For each parameter, in the order of `parameters()`, the slope of the mean energy in these states."""
         slopes: list[Tensor] = []
         for c, error in zip(self.connections, errors, strict=True):
             rules = c.rules(self.read(c.source, states[c.source]), error)

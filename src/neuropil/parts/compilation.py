@@ -32,8 +32,7 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 def compiled_inside(function: Callable[..., Any]) -> Any:
-    """For what a compiled function calls in every step: it holds on to no array, so that their references are not
-    counted. It cannot make any either."""
+    """For what a compiled function calls in every step: it counts no references to arrays, and can make none."""
     return _cached(function, _nrt=False)
 
 
@@ -63,8 +62,7 @@ class SourcesCache(FunctionCache):
 
 
 def imported_sources(module: str, packages: frozenset[str]) -> dict[str, bytes]:
-    """The files, with their digests, of all modules of these packages that a loaded module imports at its top, and
-    those in turn."""
+    """The files, with their digests, that a loaded module imports from these packages at its top, and those in turn."""
     found: dict[str, bytes] = {}
     waiting = [module]
     while waiting:
@@ -77,8 +75,7 @@ def imported_sources(module: str, packages: frozenset[str]) -> dict[str, bytes]:
 
 @cache
 def read_source(file: str, packages: frozenset[str], changed: int) -> tuple[bytes, list[str]]:
-    """The digest of a file as it was `changed` last, and what it imports: a name after `import` may be a module too, or
-    be found nowhere."""
+    """The digest of a file as it was `changed` last, and all that may be modules among what it imports."""
     content = Path(file).read_bytes()
     imported: list[str] = []
     for module, names in IMPORT.findall(content.decode()):

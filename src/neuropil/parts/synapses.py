@@ -53,14 +53,12 @@ class Synapse:
         return torch.where(t >= 0, ratio**self.order * torch.exp(-ratio) / (math.factorial(self.order) * self.tau), 0.0)
 
     def filter(self, spikes: Float[Tensor, "*shape"], dt: float, dim: int = -1) -> Float[Tensor, "*shape"]:
-        """s at every step, of spikes (their number, or weight) that happen at the steps: s_k = Σ_j h((k − j) dt −
-        delay) a_j."""
+        """s at every step, of spikes at the steps (their number, or weight): s_k = Σ_j h((k − j) dt − delay) a_j."""
         late, age = self._felt(np.zeros(1), dt)
         return self._run(spikes, self._arrival(age)[0], dt, int(late[0]), dim)
 
     def filter_times(self, times: Float[Tensor, " spike"], num_steps: int, dt: float) -> Float[Tensor, " step"]:
-        """s at the end of every step, dt, 2 dt, …, of spikes at any `times` (ms) since the first step began; double
-        precision."""
+        """s at the end of every step of spikes at any `times` (ms) since the first step began; double precision."""
         late, age = self._felt(times.detach().cpu().double().numpy(), dt)
         felt = (late >= 1) & (late <= num_steps)
         driven = torch.zeros(num_steps, self.order + 1, dtype=torch.double)
@@ -68,19 +66,15 @@ class Synapse:
         return self._chain(driven.unsqueeze(0), dt)[0].to(times.device)
 
     def smooth(self, signal: Float[Tensor, "*shape"], dt: float, dim: int = -1) -> Float[Tensor, "*shape"]:
-        """(h * u) at the end of every step, of a signal that is held during each step; a constant signal stays what it
-        is."""
+        """(h * u) at the end of every step, of a signal that is held during each step; a constant one is unchanged."""
         late, age = self._felt(np.zeros(1), dt)
         if age[0]:
             got = f"delay={self.delay:g} ms in steps of {dt:g} ms"
             raise InputError("the delay of a signal must be a whole number of steps", got=got)
         return self._run(signal, held_input(dt / self.tau, self.order), dt, int(late[0]), dim)
 
-    def _felt(
-        self, times: Float[np.ndarray, " spike"], dt: float
-    ) -> tuple[Int[np.ndarray, " spike"], Float[np.ndarray, " spike"]]:
-        """The first step (a whole multiple of dt) at which each spike is there, and for how long (ms) it has been there
-        then."""
+    def _felt(self, times: Float[np.ndarray, " spike"], dt: float) -> tuple[np.ndarray, np.ndarray]:
+        """The first step (a multiple of dt) at which each spike has arrived, and for how long (ms) it has then."""
         if not 0 < dt < math.inf:
             raise InputError("dt must be a time above 0 ms", got=f"{dt:g}")
         arrives = times + self.delay
@@ -97,14 +91,13 @@ class Synapse:
         time = given.shape[-1]
         late = min(late, time)
         shifted = torch.cat([given.new_zeros(*given.shape[:-1], late), given[..., : time - late]], -1)
-        driven = rearrange(shifted, "... time -> (...) time 1") * torch.as_tensor(
-            arrival, dtype=x.dtype, device=x.device
-        )
+        kick = torch.as_tensor(arrival, dtype=x.dtype, device=x.device)
+        driven = rearrange(shifted, "... time -> (...) time 1") * kick
         return self._chain(driven, dt).reshape(given.shape).movedim(-1, dim)
 
     def _chain(self, driven: Float[Tensor, "batch time link"], dt: float) -> Float[Tensor, "batch time"]:
-        """xₙ at every step, where each link is driven from outside and by the links before it: one recurrence after the
-        other."""
+        """xₙ at every step; each link is driven from outside and by the links before it, one recurrence after
+        another."""
         transition = coefficients(dt / self.tau, self.order).tolist()
         links: list[Tensor] = []
         for i, own in enumerate(driven.unbind(-1)):

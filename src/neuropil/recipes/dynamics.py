@@ -205,8 +205,7 @@ def _oscillator_section(options: DynamicsOptions, seed: int) -> tuple[dict[str, 
 def _follow(
     options: DynamicsOptions, equations: Equations, solution: Solution, seed: int
 ) -> tuple[Float[Array, "step variable"], tuple[Array, Array]]:
-    """The decoded value of a population that follows the equations, scaled to the solution; its spikes in one
-    second."""
+    """The decoded value of a population that follows the equations, and its spikes in the first second."""
     middle, reach = solution.middle, solution.reach
     scaled = (solution.values - middle) / reach
     count = len(equations.texts)

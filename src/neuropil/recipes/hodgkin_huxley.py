@@ -57,16 +57,15 @@ PHASES = (
 PULSE, PULSE_AT, ANSWER = 1.0, 2.0, 25.0
 """ms: how long a pulse lasts, when it comes, and how long the answer to it is watched."""
 LIFT = 0.9
-"""The share of the way from rest to a spike by which a pulse may lift a membrane of capacitance alone: what more does
-is no answer of the membrane's."""
+"""Of the way from rest to a spike: how far a pulse may charge the bare capacitance; more is no answer of the
+membrane's."""
 WIDTHS = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0, 6.0, 10.0, 15.0)
 DELAYS, SHOWN_DELAYS, MOST_RATIO = torch.arange(2.0, 30.01, 0.5, dtype=torch.double), (5.0, 9.0, 12.0, 20.0), 8.0
 """Delays (ms) between two pulses, and how many times the threshold the second may have."""
 CURVE, CURVE_DURATION, CURVE_SETTLED = torch.linspace(0, 100, 201, dtype=torch.double), 500.0, 150.0
 """µA/cm² and ms."""
 STEP_TEST, STEP_FACTORS, FINE = 100.0, (0.5, 1, 2, 4, 8), 10
-"""ms of the comparison of time steps, multiples of the options' step, and how many times shorter the reference's
-are."""
+"""ms of the comparison of time steps, multiples of the options' step, and how much finer the reference is."""
 MOST_KEPT = 20_000_000
 METHOD_NAMES: dict[Method, str] = {"staggered": "staggered", "exponential_euler": "exponential Euler", "rk4": "rk4"}
 

@@ -30,11 +30,11 @@ from neuropil.tasks.recipe import Recipe, Result
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig, fit
 
-NAME, PEER = "predictive_coding", "back-propagation"
+NAME, PEER = "predictive_coding", "backpropagation"
 
 
 class LearningConfig(Config):
-    incremental: bool = option(False, "weights change in every step of settling, and not only after the last")
+    incremental: bool = option(False, "incremental predictive coding: weights change in every inference step")
 
 
 class PredictiveCodingOptions(Config):
@@ -63,8 +63,7 @@ class Lingering:
 
 
 class Settling:
-    """The experiment: one network that settles and learns, and an MLP of the same layers that learns by
-    back-propagation."""
+    """The experiment: a predictive coding network, and an MLP of the same layers that learns by backpropagation."""
 
     def __init__(self, model: PredictiveCoding, splits: Splits, options: PredictiveCodingOptions, seed: int):
         self.options, self.seed, self.splits = options, seed, splits
@@ -117,9 +116,8 @@ class Settling:
             title=NAME,
             show_progress=show_progress,
         )
-        passes = math.ceil(
-            max(row["epoch"] for row in rows if row["kind"] == "train")
-        )  # as many for the other, however long they took
+        # as many epochs for the other, however long they took
+        passes = math.ceil(max(row["epoch"] for row in rows if row["kind"] == "train"))
         self.peer = self._peer(dataclasses.replace(training, epochs=passes, minutes=None, patience=None))
         self.peer.train(folder / PEER, show_progress=show_progress)
 
@@ -166,9 +164,8 @@ def build(options: PredictiveCodingOptions, seed: int) -> Settling:
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:
-    return SupervisedModel(
-        PredictiveCoding(PredictiveCodingConfig.from_dict(facts["model"])), Schema.from_dict(facts["schema"])
-    )
+    model = PredictiveCoding(PredictiveCodingConfig.from_dict(facts["model"]))
+    return SupervisedModel(model, Schema.from_dict(facts["schema"]))
 
 
 RECIPE = Recipe(PredictiveCodingOptions(), build, restore)

@@ -1,5 +1,4 @@
-"""A network of spiking neurons that learns to tell pictures or the rows of a table apart: the embedded digits, or the
-user's own.
+"""Spiking classifier trained by surrogate gradients on images or table rows: the embedded digits, or your own.
 
 The report follows one input through the layers, spike by spike, and shows how soon the answer is there.
 """
@@ -18,13 +17,8 @@ from neuropil.data.augmentation import Augment
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.spiking.classifier import (
-    accuracy_by_time,
-    rates_by_class,
-    spikes_through_layers,
-    voltage_traces,
-)
-from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
+from neuropil.inspection.pictures.spiking import classifier as pictures
+from neuropil.inspection.report.page import Picture, Section, Table
 from neuropil.models.spiking.classifier import ClassifierActivity, SpikingClassifier, SpikingClassifierConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.classification.experiment import ObjectiveConfig, Supervised, SupervisedModel
@@ -73,9 +67,8 @@ def build(options: SpikingClassifierOptions, seed: int) -> Supervised:
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> SupervisedModel:
-    return SupervisedModel(
-        SpikingClassifier(SpikingClassifierConfig.from_dict(facts["model"])), Schema.from_dict(facts["schema"])
-    )
+    model = SpikingClassifier(SpikingClassifierConfig.from_dict(facts["model"]))
+    return SupervisedModel(model, Schema.from_dict(facts["schema"]))
 
 
 # --- the report -------------------------------------------------------------------------------------------------------
@@ -131,20 +124,17 @@ def journey_section(model: SpikingClassifier, test: Examples) -> Section:
     truth, said = classes[int(test.targets[chosen])], classes[int(one.logits[-1].argmax())]
     spikes = {name: part[:, 0].cpu() for name, part in layers_of(one, config).items()}
     image = pixels(test, chosen) if test.schema.kind == "image" else None
-    journey = spikes_through_layers(spikes, one.logits[:, 0].cpu(), classes, config.dt, image)
+    figure = pictures.spikes_through_layers(spikes, one.logits[:, 0].cpu(), classes, config.dt, image)
     words = (
         f"An input of class {truth} is shown for {config.steps} steps of {config.dt:g} ms. A row is a neuron and a "
-        "mark a spike; neurons of a layer are sorted by their first. Below, what is read so far for each class: the "
-        f"answer is {said}."
+        "mark a spike; neurons of a layer are sorted by their first. Below, the logits so far: the prediction is "
+        f"{said}."
     )
-    blocks: list[Block] = [
-        Text(words),
-        Picture.of(journey, alt="spikes of one input on their way through the layers, and what is read of them"),
-    ]
-    traces = voltage_traces(traced(one, config), TRACED, config.neuron.threshold, config.dt)
-    caption = "Voltages of three neurons of each layer, as they are compared with the threshold (dashed)."
-    blocks.append(Picture.of(traces, alt="voltages of some neurons of each layer over time", caption=caption))
-    return Section("One input through the layers", blocks)
+    traces = pictures.voltage_traces(traced(one, config), TRACED, config.neuron.threshold, config.dt)
+    caption = "Voltages of three neurons of each layer before the reset, with the threshold (dashed)."
+    voltages = Picture.of(traces, alt="voltages of some neurons of each layer over time", caption=caption)
+    alt = "spikes of one input on their way through the layers, and what is read of them"
+    return Section.illustrated("One input through the layers", words, figure, alt, voltages)
 
 
 def traced(one: ClassifierActivity, config: SpikingClassifierConfig) -> dict[str, Float[Tensor, "time neuron"]]:
@@ -166,32 +156,25 @@ def rates_section(measured: Measured, classes: tuple[str, ...]) -> Section:
         [name, len(rates.T), f"{rates.mean().item():.1f}", f"{100 * (rates.sum(0) == 0).float().mean().item():.1f} %"]
         for name, rates in measured.rates.items()
     ]
-    words = "Each row of a map is a neuron, and the darker a cell, the more it fires for inputs of that class."
-    return Section(
-        "How much it fires",
-        [
-            Table(["layer", "neurons", "mean rate (Hz)", "neurons that never fire"], rows),
-            Picture.of(
-                rates_by_class(measured.rates, classes),
-                alt="firing rates of each layer for inputs of each class",
-                caption=words,
-            ),
-        ],
+    caption = "Each row of a map is a neuron, and the darker a cell, the more it fires for inputs of that class."
+    figure, alt = (
+        pictures.rates_by_class(measured.rates, classes),
+        "firing rates of each layer for inputs of each class",
     )
+    table = Table(["layer", "neurons", "mean rate (Hz)", "silent neurons"], rows)
+    return Section("Firing rates", [table, Picture.of(figure, alt=alt, caption=caption)])
 
 
 def time_section(measured: Measured, config: SpikingClassifierConfig) -> Section:
     final = measured.accuracy[-1].item()
     soon = int((measured.accuracy >= final - 0.01).float().argmax())
     words = (
-        f"An answer can be read at any time. After {(soon + 1) * config.dt:g} of {config.steps * config.dt:g} ms the "
-        "accuracy on unseen inputs is within one per cent of its last value."
+        f"The logits can be read at any time. After {(soon + 1) * config.dt:g} of {config.steps * config.dt:g} ms the "
+        "test accuracy is within one per cent of its last value."
     )
-    figure = accuracy_by_time(measured.accuracy, config.dt)
-    return Section(
-        "How soon it knows",
-        [Text(words), Picture.of(figure, alt="accuracy against the time for which the network is read")],
-    )
+    figure = pictures.accuracy_by_time(measured.accuracy, config.dt)
+    alt = "accuracy against the time for which the network is read"
+    return Section.illustrated("Accuracy over time", words, figure, alt)
 
 
 RECIPE = Recipe(SpikingClassifierOptions(), build, restore, own_data=OWN_DATA)

@@ -208,11 +208,11 @@ def _statistics_section(trains: Mapping[str, SpikeTrains], found: Mapping[str, M
 def _plasticity_section(
     network: SpikingNetwork, initial: Mapping[int, np.ndarray], recording: SpikingNetworkRecording
 ) -> Section:
-    words = "Plastic synapses have grown where their spikes came before those of their targets, and shrunk where they came after."
-    weights = {
-        network.connections[place].name: (before, recording.synapses[place].weights)
-        for place, before in initial.items()
-    }
+    words = (
+        "Synapses have grown where their spikes came before those of their targets, and shrunk where they came after."
+    )
+    final = {place: synapses.weights for place, synapses in recording.synapses.items()}
+    weights = {network.connections[place].name: (before, final[place]) for place, before in initial.items()}
     rows = [
         [name, float(before.mean()), float(after.mean()), float(after.std())]
         for name, (before, after) in weights.items()

@@ -124,7 +124,7 @@ def test_a_gradient_of_a_gradient_is_refused():
     with pytest.raises(InputError) as error:
         torch.autograd.grad(fire(drive, firing_of(LIFConfig())).sum(), drive, create_graph=True)
     assert str(error.value) == (
-        "the gradient that stands in for that of a spike has none itself, but got create_graph=True: leave it out."
+        "a surrogate gradient has no gradient itself, but got create_graph=True: leave it out."
     )
 
 

@@ -57,10 +57,8 @@ def parse_network(text: str, name: str, keys: NetworkKeys) -> NetworkTables:
             fix = did_you_mean(section, sections)
             raise InputError(f"{name} has the sections {listed(sections)}", got=repr(section), fix=fix)
     groups = _groups(content.get("groups"), name, keys)
-    return NetworkTables(
-        groups,
-        {section: _tables(content.get(section, []), section, own, groups, name) for section, own in keys.lists.items()},
-    )
+    lists = {section: content.get(section, []) for section in keys.lists}
+    return NetworkTables(groups, {section: _tables(lists[section], section, keys, groups, name) for section in lists})
 
 
 def is_source(group: Mapping[str, Any]) -> bool:
@@ -78,13 +76,15 @@ def _groups(content: Any, name: str, keys: NetworkKeys) -> dict[str, dict[str, A
     return content
 
 
-def _tables(content: Any, section: str, keys: Keys, groups: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def _tables(
+    content: Any, section: str, keys: NetworkKeys, groups: Mapping[str, Any], name: str
+) -> list[dict[str, Any]]:
     if not isinstance(content, list) or not all(isinstance(table, dict) for table in content):
         fix = f"begin each with [[{section}]]"
         raise InputError(f"{section} in {name} must be a list of tables", got=described(content), fix=fix)
     for number, table in enumerate(content, 1):
         where = f"{section}[{number}]"
-        _require_table(table, where, keys, groups, name)
+        _require_table(table, where, keys.lists[section], groups, name)
         if "probability" in table and "fan_in" in table:
             rule = f"{where} in {name} must have a probability or a fan_in"
             raise InputError(rule, got="both", fix="remove one of them")

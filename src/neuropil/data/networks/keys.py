@@ -28,8 +28,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Key:
-    """`name` is what a file calls it, if not by the name of the field; `kind`, `needed` and the `keys` of a table
-    follow from the field."""
+    """`name` in a file, if not that of the field; `kind`, `needed` and the `keys` of a table follow from the field."""
 
     help: str
     name: str = ""
@@ -44,12 +43,9 @@ class Key:
     @property
     def bounds(self) -> list[tuple[str, float, Callable[[float, float], bool]]]:
         """In words, as numbers, and how each is kept."""
-        above, low, high = (
-            ("above", self.above, operator.gt),
-            ("at least", self.low, operator.ge),
-            ("at most", self.high, operator.le),
-        )
-        return [(words, bound, kept) for words, bound, kept in (above, low, high) if bound is not None]
+        words, bounds = ("above", "at least", "at most"), (self.above, self.low, self.high)
+        every = zip(words, bounds, (operator.gt, operator.ge, operator.le), strict=True)
+        return [(word, bound, is_kept) for word, bound, is_kept in every if bound is not None]
 
     @property
     def rule(self) -> str:
@@ -104,10 +100,9 @@ def _fields(owner: Any) -> Iterator[tuple[dataclasses.Field[Any], Key | None, tu
     """Every field with its key, if it is one, and the types that it may have."""
     hints = typing.get_type_hints(owner, include_extras=True)
     for each in dataclasses.fields(owner):
-        hint, *marks = (
-            (*typing.get_args(hints[each.name]),) if hasattr(hints[each.name], "__metadata__") else (hints[each.name],)
-        )
-        key = next((mark for mark in marks if isinstance(mark, Key)), Key(**each.metadata) if each.metadata else None)
+        hint, key = hints[each.name], Key(**each.metadata) if each.metadata else None
+        if typing.get_origin(hint) is typing.Annotated:
+            hint, key = typing.get_args(hint)
         yield each, key, typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
 

@@ -1,8 +1,7 @@
-"""What a network of populations is described by: inputs, connections, and the rule by which a connection learns.
-Nothing is computed here.
+"""Description of a network of populations: inputs, connections and their learning rule; nothing is computed here.
 
-s = h * (T f(x))          a connection carries a function f of its source's value x, transformed by T, through a synapse h
-s = h * (τ T f(x))        and with `change`, T f(x) is what it adds to the target's value in a second
+s = h * (T f(x))        a connection carries a function f of its source's value x, transformed by T, through a synapse h
+s = h * (τ T f(x))      and with `change`, T f(x) is what it adds to the target's value in a second
 """
 
 import math

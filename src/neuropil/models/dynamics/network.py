@@ -151,9 +151,8 @@ class PopulationNetwork:
         first: Voltages | None = None,
         full_weights: bool = False,
     ) -> Simulation:
-        """Run for `duration` ms in steps of `dt` ms. Voltages begin at random, between 0 and 1, or with the `first`
-        that are given. With `full_weights`, populations are connected neuron by neuron, which gives the same and takes
-        longer."""
+        """Run for `duration` ms in steps of `dt` ms. Voltages begin at random, between 0 and 1, or at the `first`. With
+        `full_weights`, populations are connected neuron by neuron, which gives the same and takes longer."""
         self.require_times(duration, dt)
         return PopulationSimulator(self, dt, full_weights=full_weights).run(duration, seed=seed, first=first)
 

@@ -1,15 +1,16 @@
-"""Spiking classifier: layers of leaky integrate-and-fire neurons that learn by the gradient of a smooth step.
+"""Spiking classifier: layers of leaky integrate-and-fire neurons, trained by surrogate gradients.
 
-    v_k = v_∞ + (v_{k−1} − v_∞) λ              v_∞ = v_rest + I,  λ = e^{−dt/τ_m};  but v_k = v_reset in a refractory step
+    v_k = v_∞ + (v_{k−1} − v_∞) λ         v_∞ = v_rest + I,  λ = e^{−dt/τ_m};  but v_k = v_reset in a refractory step
     s_k = 1 if v_k > θ, else 0
-    v_k ← v_reset where s_k = 1                and in the next round(τ_ref/dt) steps, which are refractory
-    v_k ← v_k + W s'_k + b elsewhere           s' are the spikes of the layer below: one through the weight w raises v by w
-    I = W x + b                                and no s' in the first layer, for an input that is a constant current; 0 in the others
-    logits = b + (1/K) Σ_k u_k                 u_k = λ u_{k−1} + W s'_k: neurons that leak and listen, but never spike
+    v_k ← v_reset where s_k = 1           and in the next round(τ_ref/dt) steps, which are refractory
+    v_k ← v_k + W s'_k + b elsewhere      s' are the spikes of the layer below: one through the weight w raises v by w
+    I = W x + b                           in the first layer, without s', for inputs as constant currents; 0 elsewhere
+    logits = b + (1/K) Σ_k u_k            u_k = λ u_{k−1} + W s'_k: leaky readout neurons that never spike
 
-It is the neuron of `models/lif.py` on the grid, and the network is one of `models/spiking_network.py` with delta
-synapses; b comes from a cell that fires at every step. How the gradient gets past a threshold and a reset is said in
-`models/spiking_layer.py`. No state outlives a call: every input meets neurons at rest. Times are in ms."""
+The neuron is that of `models/lif.py` on the grid, and the network one of `models/spiking/network.py` with delta
+synapses; b comes from a cell that fires at every step. `models/spiking/layer.py` has the surrogate gradient of
+threshold and reset. No state outlives a call: every input meets neurons at rest. Times are in ms.
+"""
 
 import math
 from abc import ABC, abstractmethod
@@ -38,32 +39,22 @@ ReadoutName = Literal["membrane", "spikes"]
 class SpikingClassifierConfig(Config):
     hidden: tuple[int, ...] = option((128, 128), "spiking neurons of each hidden layer", low=1)
     neuron: LIFConfig = LIFConfig()
-    dt: float = option(2.0, "length of a time step (ms)")
-    steps: int = option(25, "time steps for which an input is shown", low=1)
-    slope: float = option(
-        SURROGATE_SLOPE, "steepness α of the smooth step that stands in for the threshold backwards", low=0.01
-    )
-    coding: CodingName = option(
-        "current", "an input is a constant current, or random spikes, or one spike, the brighter the earlier"
-    )
+    dt: float = option(2.0, "time step (ms)")
+    steps: int = option(25, "time steps of each input", low=1)
+    slope: float = option(SURROGATE_SLOPE, "slope α of the surrogate gradient (arctan)", low=0.01)
+    coding: CodingName = option("current", "input coding: constant current, Poisson spikes, or spike latency")
     readout: ReadoutName = option(
-        "membrane", "what is read: the mean voltage of neurons that never spike, or the number of spikes"
+        "membrane", "readout: mean membrane voltage of neurons that never spike, or spike count"
     )
-    dropout: float = option(
-        0.1, "share of the hidden neurons that are silenced in each training step", low=0, high=0.95
-    )
+    dropout: float = option(0.1, "dropout probability of hidden neurons", low=0, high=0.95)
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
-    classes: int = from_data(10, "how many classes to tell apart")
+    classes: int = from_data(10, "number of classes")
 
     def validate(self) -> None:
         if not self.hidden:
             rule = "a spiking classifier must have a hidden layer, for it is there that neurons spike"
             raise InputError(rule, got="none")
-        largest = LIF(self.neuron, "grid").largest_dt()
-        if not 0 < self.dt <= largest:
-            fix = f"the largest that works for tau_m={self.neuron.tau_m:g} and tau_ref={self.neuron.tau_ref:g} is {largest:g}"
-            rule = "dt must be a time above 0 ms and no longer than the time constants allow"
-            raise InputError(rule, got=f"{self.dt:g}", fix=fix)
+        LIF(self.neuron, "grid").require_dt(self.dt)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -146,7 +137,7 @@ def leaking(kicks: Float[Tensor, "time batch unit"], decay: float) -> LayerActiv
 
 
 SPIKE_GAIN = 4.0
-"""First weights have a variance of gain/n. With this one, spikes that are rare make the next layer fire too."""
+"""Initial weights have a variance of gain/n. With this one, rare spikes make the next layer fire too."""
 
 
 def dense(n: int, m: int, gain: float) -> nn.Linear:
@@ -210,9 +201,8 @@ class SpikeCoding(nn.Module, ABC):
 
 
 class PoissonCoding(SpikeCoding):
-    """A spike at each step with the intensity as its probability. Evaluation throws the same dice for every input, so
-    that an answer does not depend on when, or with which others, it is asked for; training throws new ones. Backwards a
-    spike is its probability."""
+    """A spike at each step with the intensity as its probability, and as its gradient. Evaluation draws the same random
+    numbers for every input, so that an answer depends on nothing else; training draws new ones."""
 
     gain: ClassVar = 1.0
     dice: Tensor

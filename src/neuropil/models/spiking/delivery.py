@@ -101,8 +101,7 @@ def send_sparse(arriving, fired, rows, targets, weights, scale, members):
 
 @compiled_inside
 def send_dense(arriving, fired, rows, weights, scale, members):
-    """Four rows at a time, added up in the order in which they would come one by one; a scale of 1, that of most delta
-    synapses, costs no product."""
+    """Four rows at a time, in the order in which they would come one by one; a scale of 1 costs no product."""
     four = len(fired) // 4 * 4
     for index in range(0, four, 4):
         a, b = weights[rows[fired[index] * members] :], weights[rows[fired[index + 1] * members] :]

@@ -63,9 +63,8 @@ class STDP(Config):
 
 @dataclass(frozen=True)
 class Projection:
-    """Synapses from each neuron of a group to each of another (none to itself), or to some of them. In Python, `weight`
-    may be an array [source, target], and `pairs` (sources, targets) name single synapses, with one weight for all or
-    for each."""
+    """Synapses from each neuron of a group to each of another (none to itself), or to some. In Python, `weight` may be
+    an array [source, target], and `pairs` (sources, targets) are single synapses, with one weight or one each."""
 
     source: Annotated[str, Key("group that sends", name="from")]
     target: Target
@@ -98,8 +97,7 @@ class PoissonInput:
 
 @dataclass(frozen=True)
 class CurrentInput:
-    """An input v_in. In Python, also one for each neuron, or for each step [step, neuron], where one column is for
-    all."""
+    """An input v_in. In Python, also one for each neuron, or for each step [step, neuron or 1]."""
 
     target: Target
     amount: Annotated[float | Numbers, Key("constant input v_in, in the unit of the voltage")]

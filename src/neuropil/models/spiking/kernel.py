@@ -68,8 +68,7 @@ class Neurons(NamedTuple):
     random: np.ndarray
     """[2, stream]: state of one generator for each neuron of a Poisson source and each neuron under Poisson input."""
     recent: np.ndarray
-    """[slot, neuron]: neurons that fired in the last steps, counted within their group; each member writes where its
-    share begins."""
+    """[slot, neuron]: neurons that fired lately, counted within their group; each member writes to its own range."""
     counts: np.ndarray
     """[slot, group, member]: how many."""
 
@@ -193,8 +192,7 @@ def doubled(array):
 
 @compiled_inside
 def advance(fired, group, low, high, step, groups, neurons, ports, drives, drawn, events):
-    """One step of the neurons from `low` to `high` of a group, one block of them; how many fired, and in `fired`
-    which."""
+    """One step of a block of neurons, `low` to `high` of a group; how many fired, and in `fired` which."""
     if groups.kind[group] == POISSON:
         return fire_at_random(fired, low, high, group, groups, neurons, drawn)
     if groups.kind[group] == GIVEN:

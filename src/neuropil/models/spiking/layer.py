@@ -73,8 +73,7 @@ def step(
 
 
 def in_steps(drive: Float[Tensor, "*time batch unit"], firing: SpikingLayerConfig) -> LayerActivity:
-    """A layer from rest on: `drive` is a current for all steps, or kicks with a row for each. Both count in units of
-    `firing.size`."""
+    """A layer from rest on: `drive` is a current for all steps, or kicks for each, in units of `firing.size`."""
     drive = firing.size * drive
     here = drive if drive.ndim == 2 else drive[0]
     state = LIFState(torch.full_like(here, firing.neuron.rest), torch.zeros_like(here, dtype=torch.int32))
@@ -98,8 +97,7 @@ AT_ONCE = 1024
 
 
 def fire(drive: Float[Tensor, "*time batch unit"], firing: SpikingLayerConfig) -> Float[Tensor, "steps batch unit"]:
-    """The spikes of `in_steps`, bit by bit, and their gradient; by compiled loops where the numbers lie in a
-    processor's memory."""
+    """The spikes of `in_steps`, bit by bit, and their gradient; by compiled loops on a CPU."""
     if drive.dtype not in (torch.float32, torch.float64):
         drive = drive.float()  # autocast: what is added up over time keeps its digits
     if drive.device.type != "cpu":
@@ -118,16 +116,8 @@ class SurrogateSpikes(torch.autograd.Function):
         number = current.dtype.type  # a constant of more digits would turn every number of the loops into one of more
         neuron = Constants(*(number(each) if isinstance(each, float) else each for each in firing.neuron))
         slope = firing.slope / firing.size
-        forwards(
-            current,
-            kicks,
-            number(firing.size),
-            neuron,
-            number(slope / 2),
-            number(math.pi * slope / 2),
-            rows(spikes),
-            rows(slopes),
-        )
+        steepest, narrowness = number(slope / 2), number(math.pi * slope / 2)
+        forwards(current, kicks, number(firing.size), neuron, steepest, narrowness, rows(spikes), rows(slopes))
         ctx.save_for_backward(spikes, slopes)
         ctx.firing, ctx.shape = firing, drive.shape
         return spikes
@@ -135,22 +125,14 @@ class SurrogateSpikes(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         if torch.is_grad_enabled():
-            rule = "the gradient that stands in for that of a spike has none itself"
+            rule = "a surrogate gradient has no gradient itself"
             raise InputError(rule, got="create_graph=True", fix="leave it out")
         spikes, slopes = ctx.saved_tensors
         by_drive, decay = spikes.new_zeros(ctx.shape), ctx.firing.neuron.decay
         current, kicks = current_and_kicks(by_drive)
         number = current.dtype.type
-        backwards(
-            rows(gradients[0]),
-            rows(spikes),
-            rows(slopes),
-            number(ctx.firing.size),
-            number(decay),
-            number(1 - decay),
-            current,
-            kicks,
-        )
+        constants = number(ctx.firing.size), number(decay), number(1 - decay)
+        backwards(rows(gradients[0]), rows(spikes), rows(slopes), *constants, current, kicks)
         return by_drive, None
 
 
@@ -167,8 +149,7 @@ def rows(x: Float[Tensor, "*time batch unit"]) -> Any:
 
 @compiled
 def forwards(current, kicks, size, neuron, steepest, narrowness, spikes, slopes):
-    """In the innermost loop all numbers are of one kind and every choice is one of two numbers, so that a processor
-    takes many at once."""
+    """The innermost loop has numbers of one type and no branches, so that it is vectorised."""
     num_steps, num_neurons = spikes.shape
     number = spikes.dtype.type
     zero, one = number(0), number(1)

@@ -1,13 +1,12 @@
-"""Spiking network: groups of leaky integrate-and-fire neurons that hear each other's spikes, and a world that drives
-them.
+"""Spiking network: groups of leaky integrate-and-fire neurons, their synapses, and inputs that drive them.
 
-    τ_m dv_i/dt = v_rest + v_in,i(t) + Σ_τ s_i − v_i             v_i > θ: a spike; v_i = v_reset for the refractory period
-    τ ds_i/dt = −s_i,   s_i ← s_i + w_ij/τ                       a spike of neuron j arrives at a synapse with time constant τ
-    v_i ← v_i + w_ij                                             or at a delta synapse, unless neuron i is refractory
+    τ_m dv_i/dt = v_rest + v_in,i(t) + Σ_τ s_i − v_i      v_i > θ: a spike; v_i = v_reset for the refractory period
+    τ ds_i/dt = −s_i,   s_i ← s_i + w_ij/τ                a spike of neuron j arrives at a synapse with time constant τ
+    v_i ← v_i + w_ij                                      or at a delta synapse, unless neuron i is refractory
 
 Both equations are solved, not approximated, over a step of `dt` ms in which the input v_in is held:
 
-    v(t + dt) = v_∞ + (v(t) − v_∞) e^{−dt/τ_m} + Σ_τ s(t) (e^{−dt/τ} − e^{−dt/τ_m}) τ/(τ − τ_m)          v_∞ = v_rest + v_in
+    v(t + dt) = v_∞ + (v(t) − v_∞) e^{−dt/τ_m} + Σ_τ s(t) (e^{−dt/τ} − e^{−dt/τ_m}) τ/(τ − τ_m)      v_∞ = v_rest + v_in
 
 Spikes are on the grid: a neuron above its threshold when step k ends has fired at (k + 1) dt, and after the delay of a
 connection, which is a whole number of steps, the spike arrives. Times are in ms and rates in Hz; weights and inputs

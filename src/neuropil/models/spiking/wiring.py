@@ -20,8 +20,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class Synapses:
-    """Synapses of one connection. `DENSE` ones have no targets, because every neuron is one, and those that are the
-    `SAME` no weights."""
+    """Synapses of one connection. `DENSE` ones need no targets, because every neuron is one, `SAME` ones no weights."""
 
     kind: int
     rows: Int64[np.ndarray, " source_and_one"]
