@@ -58,7 +58,8 @@ def main(words: Sequence[str] = ()) -> None:
     for name, values in seconds.items():
         error = np.sqrt(np.square(said[name][steps // 5 :] - ideal(steps)[steps // 5 :]).mean())
         print(
-            f"{name}: {1e6 * min(values) / steps:.2f} µs a step of two populations of {arguments.neurons}, error {error:.4f}"
+            f"{name}: {1e6 * min(values) / steps:.2f} µs a step of two populations of {arguments.neurons}, error "
+            f"{error:.4f}"
         )
     print(f"Nengo / neuropil: {ratio(seconds['Nengo'], seconds['neuropil'])}")
 

@@ -98,7 +98,8 @@ def main(words: Sequence[str] = ()) -> None:
         largest = max(end.abs().max().item() for end in ends["neuropil"])
         print(f"  weights after the epoch differ by at most {furthest:.1e}, the largest is {largest:.2g}")
     print(
-        f"neuropil: {len(examples) / min(seconds['neuropil']):,.0f} pictures a second, {arguments.steps} steps, layers {config.sizes}"
+        f"neuropil: {len(examples) / min(seconds['neuropil']):,.0f} pictures a second, {arguments.steps} steps, layers "
+        f"{config.sizes}"
     )
 
 

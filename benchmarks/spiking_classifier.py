@@ -29,7 +29,8 @@ def main(rounds: int = ROUNDS, repeats: int = 5) -> None:
         whole = alternate({way: training(run, config, batch, repeats) for way, run in WAYS.items()}, rounds)
         print(f"{name}, training step, plain loop / neuropil: {ratio(whole['plain loop'], whole['neuropil'])}")
         print(
-            f"    {1000 * min(whole['neuropil']) / repeats:.1f} ms, plain loop {1000 * min(whole['plain loop']) / repeats:.1f} ms"
+            f"    {1000 * min(whole['neuropil']) / repeats:.1f} ms, plain loop "
+            f"{1000 * min(whole['plain loop']) / repeats:.1f} ms"
         )
 
 

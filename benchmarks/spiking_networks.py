@@ -75,7 +75,8 @@ brian2.defaultclock.dt = 0.1 * ms
 brian2.seed(0)
 tau = 20 * ms
 neurons = brian2.NeuronGroup(
-    size, "dv/dt = -v / tau : volt (unless refractory)", threshold="v > 20*mV", reset="v = 10*mV", refractory=2.1 * ms, method="exact"
+    size, "dv/dt = -v / tau : volt (unless refractory)", threshold="v > 20*mV", reset="v = 10*mV",
+    refractory=2.1 * ms, method="exact"
 )
 jumps = {"jump": strength * mV, "fall": g * strength * mV}
 excite = brian2.Synapses(neurons, neurons, on_pre="v_post += jump", delay=1.5 * ms, namespace=jumps)
@@ -250,7 +251,8 @@ def print_growth(sizes: tuple[int, ...], steps: int) -> None:
         costs.append(taken / (number * size))
         rate = ours.spikes / (number * size) * 10_000
         print(
-            f"{size:,} neurons: {1e9 * costs[-1]:.2f} ns for a neuron's step at {rate:.1f} Hz, {costs[-1] / costs[0]:.2f} of the smallest"
+            f"{size:,} neurons: {1e9 * costs[-1]:.2f} ns for a neuron's step at {rate:.1f} Hz, "
+            f"{costs[-1] / costs[0]:.2f} of the smallest"
         )
 
 

@@ -282,7 +282,8 @@ def test_a_smaller_capacitance_needs_shorter_steps():
         ),
         (
             {"dt": 0.5},
-            "a step of staggered must not skip the opening of a gate, but got dt = 0.5 ms: the largest that works is 0.11 ms.",
+            "a step of staggered must not skip the opening of a gate, but got dt = 0.5 ms: the largest that works is "
+            "0.11 ms.",
         ),
         ({"dt": 0.0}, "dt must be a time above 0 ms, but got 0."),
         ({"dt": float("nan")}, "dt must be a time above 0 ms, but got nan."),

@@ -235,20 +235,20 @@ def test_a_neuron_that_cannot_be_is_refused(wrong: dict, sentence: str):
         (
             "exact",
             {"dt": 25.0},
-            "dt must be a time above 0 ms and no longer than the time constants allow, but got 25: "
-            "the largest that works for tau_m=20 and tau_ref=2 is 20.",
+            "dt must be a time above 0 ms and no longer than the time constants allow, but got 25: the largest that "
+            "works for tau_m=20 and tau_ref=2 is 20.",
         ),
         (
             "grid",
             {"dt": 2.5},
-            "dt must be a time above 0 ms and no longer than the time constants allow, but got 2.5: "
-            "the largest that works for tau_m=20 and tau_ref=2 is 2.",
+            "dt must be a time above 0 ms and no longer than the time constants allow, but got 2.5: the largest that "
+            "works for tau_m=20 and tau_ref=2 is 2.",
         ),
         (
             "exact",
             {"dt": -1.0},
-            "dt must be a time above 0 ms and no longer than the time constants allow, but got -1: "
-            "the largest that works for tau_m=20 and tau_ref=2 is 20.",
+            "dt must be a time above 0 ms and no longer than the time constants allow, but got -1: the largest that "
+            "works for tau_m=20 and tau_ref=2 is 20.",
         ),
         (
             "exact",

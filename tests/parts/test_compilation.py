@@ -31,7 +31,8 @@ def test_sums_keep_their_order():
 def test_without_a_directory_to_keep_it_every_process_compiles_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     nowhere = tmp_path / "file"
     nowhere.write_text("")
-    program = "from neuropil.parts.compilation import compiled; exec('def double(x): return 2 * x'); print(compiled(double)(4))"
+    program = "from neuropil.parts.compilation import compiled; exec('def double(x): return 2 * x'); "
+    program += "print(compiled(double)(4))"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(nowhere))
     assert printed(program) == "8\n"
 

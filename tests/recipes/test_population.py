@@ -72,8 +72,8 @@ def test_the_folder_holds_what_was_simulated(study: tuple[Study, Path]):
         ({"lowest": 300.0}, "lowest must not be above highest, but got 300 and 200 Hz."),
         (
             {"dt": 5.0},
-            "dt must be a time above 0 ms, no longer than any time constant or refractory period, but got 5: the largest that works here "
-            "is 2.",
+            "dt must be a time above 0 ms, no longer than any time constant or refractory period, but got 5: the "
+            "largest that works here is 2.",
         ),
     ],
 )

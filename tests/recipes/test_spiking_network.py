@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from neuropil.data.networks.files import EMBEDDED
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Picture, Table
 from neuropil.inspection.spike_statistics import firing, poisson_twin, trains_of
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking.description import loads_network
+from neuropil.models.spiking.description import load_network
 from neuropil.models.spiking.network import (
     STDP,
     CurrentInput,
@@ -20,7 +21,7 @@ from neuropil.models.spiking.network import (
     Projection,
     SpikeSource,
 )
-from neuropil.recipes.spiking_network import EMBEDDED, SpikingNetworkOptions, build
+from neuropil.recipes.spiking_network import SpikingNetworkOptions, build
 from neuropil.tasks.study import Study
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -74,7 +75,7 @@ def test_the_report_draws_spikes_membranes_and_statistics(embedded: tuple[Study,
     assert sum(isinstance(block, Table) for blocks in sections.values() for block in blocks) == 3
 
 
-def test_a_file_becomes_the_network_that_it_describes():
+def test_a_file_becomes_the_network_that_it_describes(tmp_path: Path):
     text = """
     [groups.cells]
     size = 4
@@ -100,7 +101,9 @@ def test_a_file_becomes_the_network_that_it_describes():
     [[probes]]
     group = "cells"
     """
-    network = loads_network(text, "x.toml")
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+    network = load_network(path)
     assert list(network.groups) == [NeuronGroup("cells", 4, LIFConfig(tau_m=15), (0, 1)), SpikeSource("input", 2, 9)]
     assert list(network.connections) == [Projection("input", "cells", 0.5, fan_in=2, tau=5.0, stdp=STDP(high=2.0))]
     assert list(network.inputs) == [PoissonInput("cells", 10, 0.1), CurrentInput("cells", 2.0)]
@@ -108,7 +111,7 @@ def test_a_file_becomes_the_network_that_it_describes():
 
 
 def test_the_example_of_the_embedded_network_is_that_network():
-    assert (EXAMPLES / "network.toml").read_text(encoding="utf-8") == EMBEDDED
+    assert (EXAMPLES / "network.toml").read_text(encoding="utf-8") == EMBEDDED.read_text(encoding="utf-8")
 
 
 def test_the_example_of_plasticity_learns(tmp_path: Path):

@@ -66,5 +66,11 @@ def range_start(size, member, team):
 
 
 @compiled
+def own_bounds(size, team):
+    return range_start(size, team.member, team), range_start(size, team.member + 1, team)
+
+
+@compiled
 def thread_range(size, team):
-    return range(range_start(size, team.member, team), range_start(size, team.member + 1, team))
+    low, high = own_bounds(size, team)
+    return range(low, high)

@@ -47,13 +47,9 @@ SHORTEST_MEMORY, SHORTEST_LEARNING = 2 * SETTLED, 2000.0
 
 
 class DynamicsOptions(Config):
-    equations: tuple[str, ...] = option(
-        LORENZ, "changes per second of x, y, z, u, v, w, one expression for each variable"
-    )
+    equations: tuple[str, ...] = option(LORENZ, "changes per second of x, y, z, u, v, w, one expression for each")
     start: tuple[float, ...] = option((1.0, 1.0, 20.0), "initial values of the variables")
-    neurons: int = option(
-        1000, "neurons of the integrator and, for each variable, of other systems", low=10, high=100_000
-    )
+    neurons: int = option(1000, "neurons for each variable of a system", low=10, high=100_000)
     tau: float = option(100.0, "time constant of the recurrent synapses (ms)")
     duration: float = option(20_000.0, "simulated time of the equations (ms)", low=100)
     hold: float = option(4000.0, "simulated time of the other systems (ms)", low=SHORTEST_MEMORY)
@@ -174,10 +170,8 @@ def turning(x: Array) -> list[float]:
 
 
 def _oscillator_section(options: DynamicsOptions, seed: int) -> tuple[dict[str, float], Section]:
-    network, population = (
-        PopulationNetwork(),
-        Population(2 * options.neurons, 2, radius=1.3, seed=mix(seed, "oscillator")),
-    )
+    network = PopulationNetwork()
+    population = Population(2 * options.neurons, 2, radius=1.3, seed=mix(seed, "oscillator"))
     network.follow(population, turning, tau=options.tau, start=[0.3, 0.0])
     seen = network.probe(population, tau=10.0)
     simulation = network.simulate(options.hold, options.dt, seed=seed)

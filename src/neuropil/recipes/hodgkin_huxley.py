@@ -25,18 +25,8 @@ from neuropil.data.formats.traces import Traces, read_traces
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.spiking import neurons as pictures
 from neuropil.inspection.report.page import Number, Numbers, Picture, Section, Table, Text
-from neuropil.models.hodgkin_huxley import (
-    STEPS,
-    HodgkinHuxley,
-    HodgkinHuxleyConfig,
-    HodgkinHuxleyRecording,
-    Method,
-    largest_dt,
-    pulse,
-    require_dt,
-    steady_state,
-    time_constants,
-)
+from neuropil.models import hodgkin_huxley as equations
+from neuropil.models.hodgkin_huxley import STEPS, HodgkinHuxley, HodgkinHuxleyConfig, HodgkinHuxleyRecording, Method
 from neuropil.tasks.recipe import Recipe, Result
 from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
 from neuropil.tasks.study import Findings, Study
@@ -46,14 +36,7 @@ Trace: TypeAlias = Float[Tensor, " step"]
 Rates: TypeAlias = Float[Tensor, " point"]
 Phase: TypeAlias = tuple[str, float, float]
 """Name, begin and end (ms)."""
-PHASES = (
-    "rest",
-    "depolarised by the pulse",
-    "rising: sodium enters",
-    "falling: potassium leaves",
-    "undershoot",
-    "back to rest",
-)
+PHASES = ("rest", "depolarisation", "rising: sodium enters", "falling: potassium leaves", "undershoot", "recovery")
 PULSE, PULSE_AT, ANSWER = 1.0, 2.0, 25.0
 """ms: how long a pulse lasts, when it comes, and how long the answer to it is watched."""
 LIFT = 0.9
@@ -73,9 +56,7 @@ METHOD_NAMES: dict[Method, str] = {"staggered": "staggered", "exponential_euler"
 class HodgkinHuxleyOptions(Config):
     neuron: HodgkinHuxleyConfig = HodgkinHuxleyConfig()
     currents: tuple[float, ...] = option((3.0, 7.0, 10.0, 30.0), "constant currents (µA/cm²), a neuron for each")
-    drive: Path | None = option(
-        None, "CSV of currents (µA/cm²): a column for each neuron, optionally one called time (ms)"
-    )
+    drive: Path | None = option(None, "CSV of currents (µA/cm²): a column for each neuron, optionally time (ms)")
     duration: float = option(100.0, "simulated time (ms)")
     dt: float = option(0.01, "time step (ms)")
     method: Method = option("staggered", "integration method")
@@ -92,7 +73,7 @@ class HodgkinHuxleyOptions(Config):
 def build(options: HodgkinHuxleyOptions, seed: int) -> Study:
     drive = None if options.drive is None else read_traces(options.drive)
     if drive is not None:
-        require_dt(options.neuron, options.dt, options.method, drive.values.min().item())
+        equations.require_dt(options.neuron, options.dt, options.method, drive.values.min().item())
     kept = round(options.duration / options.dt) * len(options.currents if drive is None else drive.names)
     if kept > MOST_KEPT:
         fix = "make it shorter, or its steps longer"
@@ -120,7 +101,7 @@ def _compute(axon: "Axon", drive: Traces | None, folder: Path, display: Display)
     times = axon.times(recording)
     traces = {"voltages": recording.voltages, "n": recording.n, "m": recording.m, "h": recording.h}
     write_arrays(folder / TRACES, times=times, currents=currents, **traces)
-    sections.append(_given_section(options, names, times, currents, recording))
+    sections.append(_given_section(axon, names, currents, recording))
     display.update(0.8, "steps of several lengths")
     results, section = _step_section(axon, rates)
     return Findings(results, [*sections, section])
@@ -148,7 +129,7 @@ class Axon:
     def pulse(
         self, strength: Tensor, duration: float, *, start: float | Tensor = PULSE_AT, width: float | Tensor = PULSE
     ) -> Tensor:
-        return pulse(strength, start=start, stop=start + width, duration=duration, dt=self.options.dt)
+        return equations.pulse(strength, start=start, stop=start + width, duration=duration, dt=self.options.dt)
 
     def fires(self, current: Float[Tensor, "step neuron"], duration: float, times: int = 1) -> Bool[Tensor, " neuron"]:
         """Whether each neuron fires at least so many times."""
@@ -255,9 +236,7 @@ def _action_potential_section(axon: Axon, threshold: float) -> Section:
         Number("peak", _millivolts(voltage.max().item()), late),
         Number("lowest", _millivolts(voltage.min().item()), f"E_K is {_millivolts(neuron.potassium_reversal)}"),
     ]
-    rows = [
-        [str(number), name, f"{begin:.2f}", f"{end - begin:.2f}"] for number, (name, begin, end) in enumerate(phases, 1)
-    ]
+    rows = [[str(k), name, f"{begin:.2f}", f"{end - begin:.2f}"] for k, (name, begin, end) in enumerate(phases, 1)]
     table = Table(["", "phase", "begins (ms)", "lasts (ms)"], rows)
     figure = pictures.action_potential(times, voltage, phases, gates, flows, levels)
     picture = Picture.of(figure, alt="an action potential with its phases, gates and currents")
@@ -270,8 +249,8 @@ def _millivolts(voltage: float) -> str:
 
 def _gate_section(axon: Axon) -> Section:
     v, speed = torch.linspace(-110, 60, 341, dtype=torch.double), axon.options.neuron.speed
-    steady = dict(zip("nmh", steady_state(v, speed)[1:], strict=True))
-    constants = dict(zip("nmh", time_constants(v, speed), strict=True))
+    steady = dict(zip("nmh", equations.steady_state(v, speed)[1:], strict=True))
+    constants = dict(zip("nmh", equations.time_constants(v, speed), strict=True))
     words = (
         "The steady state and the time constant of each gate depend on the voltage alone. m, which opens sodium, is "
         "some ten times as fast as n, which opens potassium, and h, which closes sodium. A spike is that race."
@@ -350,13 +329,8 @@ def _rate_section(rates: Rates, fires_at: float) -> Section:
     return Section.illustrated("f–I curve", words, figure, "rate by constant current", table)
 
 
-def _given_section(
-    options: HodgkinHuxleyOptions,
-    names: Sequence[str],
-    times: Trace,
-    currents: Tensor,
-    recording: HodgkinHuxleyRecording,
-) -> Section:
+def _given_section(axon: Axon, names: Sequence[str], currents: Tensor, recording: HodgkinHuxleyRecording) -> Section:
+    options, times = axon.options, axon.times(recording)
     counts = torch.bincount(recording.neurons, minlength=recording.num_neurons).tolist()
     counted = zip(names, counts, recording.rates().tolist(), strict=True)
     rows = [[name, str(count), f"{rate:.1f}"] for name, count, rate in counted]
@@ -372,7 +346,7 @@ def _given_section(
 def _step_section(axon: Axon, rates: Rates) -> tuple[list[Result], Section]:
     """Every method with steps of several lengths, against rk4 with much shorter ones."""
     options = axon.options
-    largest = {method: largest_dt(options.neuron, method) for method in STEPS}
+    largest = {method: equations.largest_dt(options.neuron, method) for method in STEPS}
     current = 1.5 * CURVE[rates > 0][:1] if (rates > 0).any() else CURVE[20:21]
     fine = min(options.dt, largest["rk4"]) / FINE
     truth = axon.run(current, STEP_TEST, dt=fine, method="rk4")

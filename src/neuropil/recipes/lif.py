@@ -45,12 +45,8 @@ MODE_NAMES: dict[SpikeTimes, str] = {"exact": "exact spike times", "grid": "spik
 
 class LIFOptions(Config):
     neuron: LIFConfig = LIFConfig()
-    inputs: tuple[float, ...] = option(
-        (0.95, 1.05, 1.3, 2.0, 4.0), "constant inputs, a neuron for each; 1 is the rheobase"
-    )
-    drive: Path | None = option(
-        None, "CSV of inputs over time: a column for each neuron, and optionally one called time (ms)"
-    )
+    inputs: tuple[float, ...] = option((0.95, 1.05, 1.3, 2.0, 4.0), "constant inputs in units of the rheobase")
+    drive: Path | None = option(None, "CSV of inputs over time: a column for each neuron, optionally time (ms)")
     duration: float = option(200.0, "simulated time (ms)")
     dt: float = option(0.1, "time step (ms)")
     spike_times: SpikeTimes = option("exact", "spike times: exact, within the step, or on the grid of steps")

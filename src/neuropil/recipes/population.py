@@ -20,18 +20,10 @@ from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.spiking import populations as pictures
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
+from neuropil.models import population as coding
 from neuropil.models.dynamics.network import Input, PopulationNetwork
 from neuropil.models.lif import LIFConfig
-from neuropil.models.population import (
-    Array,
-    DecodingError,
-    Function,
-    Population,
-    decoding_error,
-    rms,
-    solve_decoders,
-    values_of,
-)
+from neuropil.models.population import Array, DecodingError, Function, Population
 from neuropil.parts.expression import Expression
 from neuropil.randomness import mix
 from neuropil.tasks.recipe import Recipe, Result
@@ -51,9 +43,7 @@ DRAWS = 50
 class PopulationOptions(Config):
     neurons: int = option(50, "neurons of the population", low=2, high=20_000)
     noise: float = option(0.2, "noise on each rate, as a share of the highest rate", low=1e-3, high=10)
-    function: str = option(
-        "x^2", "function to decode: an expression of x with + - * / ^, sin, exp, abs, max and others"
-    )
+    function: str = option("x^2", "function to decode: an expression of x with + - * / ^, sin, exp, abs, max …")
     lowest: float = option(100.0, "lowest maximum firing rate of a neuron (Hz)", low=1)
     highest: float = option(200.0, "highest maximum firing rate of a neuron (Hz)", low=1)
     tau_m: float = option(20.0, "membrane time constant (ms)")
@@ -88,7 +78,7 @@ class DecodedSpikes(NamedTuple):
 def build(options: PopulationOptions, seed: int) -> Study:
     function = function_of(Expression(options.function))
     population = options.population(options.neurons, mix(seed, "population"))
-    values_of(function, population.points)  # what is not finite somewhere is refused before a folder is made
+    coding.values_of(function, population.points)  # what is not finite somewhere is refused before a folder is made
     _network(options, population, function).require_times(options.duration, options.dt)
     return Study("population", partial(_compute, options, population, function, seed))
 
@@ -126,7 +116,7 @@ def _results(options: PopulationOptions, population: Population, decoded: Decode
     theory = population.error(noise=options.noise)
     # without the beginning, in which the synapse has nothing to filter yet
     settled = min(round(5 * options.tau / options.dt), len(decoded.times) // 2)
-    from_spikes = {"rmse_of_spikes": rms((decoded.value - decoded.truth)[settled:])}
+    from_spikes = {"rmse_of_spikes": coding.rms((decoded.value - decoded.truth)[settled:])}
     return [
         Result(f"{options.neurons} neurons, solved for noise {options.noise:g}", _named(expecting) | from_spikes),
         Result("solved for no noise", _named(careless)),
@@ -140,12 +130,12 @@ def _named(error: DecodingError) -> dict[str, float]:
 
 def _measured(population: Population, solved: float, noise: float, seed: int) -> DecodingError:
     """Of x by decoders that were `solved` for one noise: from exact rates, and from rates with another, drawn noise."""
-    decoders = solve_decoders(population.rates(population.points), population.points, max(solved, HARDLY_ANY))
+    decoders = coding.solve_decoders(population.rates(population.points), population.points, max(solved, HARDLY_ANY))
     x = np.linspace(-1, 1, 1000)[:, None]
     rates, random = population.rates(x), np.random.default_rng(mix(seed, "noise"))
     deviation = noise * rates.max()
     noisy = [rates @ decoders + deviation * random.normal(size=rates.shape) @ decoders - x for _ in range(DRAWS)]
-    return DecodingError(rms(rates @ decoders - x), rms(np.concatenate(noisy)))
+    return DecodingError(coding.rms(rates @ decoders - x), coding.rms(np.concatenate(noisy)))
 
 
 def _errors_of(options: PopulationOptions, size: int, seed: int) -> dict[float, DecodingError]:
@@ -180,7 +170,7 @@ def _decode_spikes(options: PopulationOptions, population: Population, function:
     simulation = network.simulate(options.duration, options.dt, seed=seed)
     probes = [simulation[connection][:, 0] for connection in network.connections if connection.target is None]
     truth = np.array([_wave(t, options.duration) for t in simulation.times])
-    wanted = values_of(function, truth[:, None])[:, 0]
+    wanted = coding.values_of(function, truth[:, None])[:, 0]
     return DecodedSpikes(simulation.times, truth, probes[0], wanted, probes[1], *simulation.spikes[population])
 
 
@@ -208,13 +198,13 @@ def _decoding_section(options: PopulationOptions, population: Population, functi
     blocks: list[Block] = [Text(words)]
     rows = []
     for name, one in (("x", None), (options.function, function)):
-        decoders, wanted = population.decoders(one), values_of(one, x[:, None])
+        decoders, wanted = population.decoders(one), coding.values_of(one, x[:, None])
         noise = options.noise * rates.max() * noisy.normal(size=rates.shape)
         exact = {"from exact rates": (rates @ decoders)[:, 0]}
         dots = {"from noisy rates": ((rates + noise) @ decoders)[:, 0]}
         figure = pictures.decoded_curves(x, wanted[:, 0], exact, noisy=dots, ylabel=name)
         blocks.append(Picture.of(figure, alt=f"{name} and what is decoded instead of it"))
-        error = decoding_error(rates, decoders, wanted, options.noise)
+        error = coding.decoding_error(rates, decoders, wanted, options.noise)
         rows.append([name, f"{error.distortion:.4f}", f"{error.noise:.4f}", f"{error.total:.4f}"])
     caption = "Root mean squares over x from −1 to 1. The second is σ ‖D‖, and the third the two together."
     blocks.append(Table(["decoded", "from exact rates", "by noise", "from noisy rates"], rows, caption))
@@ -265,12 +255,11 @@ def _spikes_section(options: PopulationOptions, population: Population, decoded:
 def _by_synapse(options: PopulationOptions, population: Population, tau: float, seed: int) -> list[str]:
     network, wave = PopulationNetwork(), Input(lambda t: _wave(t, options.duration))
     network.connect(wave, population, tau=None)
-    decoded, *others = (
-        network.probe(source, tau=tau) for source, tau in ((population, tau), (wave, None), (wave, tau))
-    )
+    probed = ((population, tau), (wave, None), (wave, tau))
+    decoded, *others = (network.probe(source, tau=synapse) for source, synapse in probed)
     simulation = network.simulate(options.duration, options.dt, seed=seed)
     begin = min(round(200 / options.dt), len(simulation.times) // 2)
-    return [f"{rms((simulation[decoded] - simulation[other])[begin:]):.4f}" for other in others]
+    return [f"{coding.rms((simulation[decoded] - simulation[other])[begin:]):.4f}" for other in others]
 
 
 def _vector_section(options: PopulationOptions, seed: int) -> Section:

@@ -98,9 +98,7 @@ def measure(model: SpikingClassifier, examples: Examples) -> Measured:
     return Measured(right / len(examples), {name: count / each[:, None] / seconds for name, count in counts.items()})
 
 
-def layers_of(
-    activity: ClassifierActivity, config: SpikingClassifierConfig
-) -> dict[str, Float[Tensor, "time batch unit"]]:
+def layers_of(activity: ClassifierActivity, config: SpikingClassifierConfig) -> dict[str, Tensor]:
     """All that spikes, from the input to the output."""
     found = {"input": activity.entering} if config.coding != "current" else {}
     found |= {f"layer {number}": layer.spikes for number, layer in enumerate(activity.hidden, 1)}
@@ -157,10 +155,8 @@ def rates_section(measured: Measured, classes: tuple[str, ...]) -> Section:
         for name, rates in measured.rates.items()
     ]
     caption = "Each row of a map is a neuron, and the darker a cell, the more it fires for inputs of that class."
-    figure, alt = (
-        pictures.rates_by_class(measured.rates, classes),
-        "firing rates of each layer for inputs of each class",
-    )
+    figure = pictures.rates_by_class(measured.rates, classes)
+    alt = "firing rates of each layer for inputs of each class"
     table = Table(["layer", "neurons", "mean rate (Hz)", "silent neurons"], rows)
     return Section("Firing rates", [table, Picture.of(figure, alt=alt, caption=caption)])
 

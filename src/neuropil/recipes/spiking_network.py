@@ -12,83 +12,18 @@ from pathlib import Path
 import numpy as np
 
 from neuropil.config import Config, option
+from neuropil.data.networks.files import EMBEDDED
 from neuropil.inspection import spike_statistics as statistics
 from neuropil.inspection.pictures.spiking import networks as network_pictures
 from neuropil.inspection.pictures.spiking import spikes as spike_pictures
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.inspection.spike_statistics import SpikeTrains
-from neuropil.models.spiking.description import SpikeSource, SpikingNetwork, load_network, loads_network
+from neuropil.models.spiking.description import SpikeSource, SpikingNetwork, load_network
 from neuropil.models.spiking.network import SpikingNetworkRecording, SpikingSimulator
 from neuropil.tasks.recipe import Recipe, Result
 from neuropil.tasks.recordings import SPIKES, TRACES, write_arrays
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.progress import Display
-
-EMBEDDED = """\
-# Four of five neurons excite, one inhibits; voltages are in units of the threshold, times in ms, rates in Hz.
-
-[groups.excitatory]
-size = 400
-tau_m = 20.0
-tau_ref = 2.0
-start = [0.0, 1.0]
-
-[groups.inhibitory]
-size = 100
-tau_m = 10.0
-tau_ref = 1.0
-start = [0.0, 1.0]
-
-[[connections]]
-from = "excitatory"
-to = "excitatory"
-weight = 0.5             # with a time constant, a voltage times ms: a spike adds weight / tau to the current
-probability = 0.2
-delay = 1.5
-tau = 5.0
-
-[[connections]]
-from = "excitatory"
-to = "inhibitory"
-weight = 0.75
-probability = 0.2
-delay = 1.0
-tau = 5.0
-
-[[connections]]
-from = "inhibitory"
-to = "excitatory"
-weight = -8.0
-probability = 0.2
-delay = 1.0
-tau = 10.0
-
-[[connections]]
-from = "inhibitory"
-to = "inhibitory"
-weight = -4.0
-probability = 0.2
-delay = 1.0
-tau = 10.0
-
-[[poisson]]              # spikes from outside, for each neuron its own, at synapses without a time constant
-to = "excitatory"
-rate = 1000.0
-weight = 0.12
-
-[[poisson]]
-to = "inhibitory"
-rate = 1000.0
-weight = 0.12
-
-[[probes]]
-group = "excitatory"
-neurons = [0, 1, 2]
-
-[[probes]]
-group = "inhibitory"
-neurons = [0]
-"""
 
 MOST_DRAWN = 400
 """Neurons of a group in the raster."""
@@ -99,9 +34,7 @@ STATISTICS = {"rate_hz": "rate (Hz)", "cv": "CV", "fano_factor": "Fano factor", 
 
 
 class SpikingNetworkOptions(Config):
-    network: Path | None = option(
-        None, "TOML file that describes the network; an embedded one of 500 neurons without it"
-    )
+    network: Path | None = option(None, "TOML file of the network; an embedded one of 500 neurons without it")
     duration: float = option(1000.0, "simulated time (ms)")
     settle: float = option(200.0, "simulated time before the recording begins (ms)", low=0)
     dt: float = option(0.1, "time step (ms)")
@@ -109,7 +42,7 @@ class SpikingNetworkOptions(Config):
 
 def build(options: SpikingNetworkOptions, seed: int) -> Study:
     source = "the embedded network" if options.network is None else options.network.name
-    network = loads_network(EMBEDDED, source) if options.network is None else load_network(options.network)
+    network = load_network(options.network or EMBEDDED)
     SpikingSimulator.require(network, options.dt, options.duration)
     return Study("spiking network", partial(_compute, options, network, seed), {"source": source})
 
@@ -213,20 +146,19 @@ def _plasticity_section(
     )
     final = {place: synapses.weights for place, synapses in recording.synapses.items()}
     weights = {network.connections[place].name: (before, final[place]) for place, before in initial.items()}
-    rows = [
-        [name, float(before.mean()), float(after.mean()), float(after.std())]
-        for name, (before, after) in weights.items()
-    ]
+    means = {name: (float(before.mean()), float(after.mean())) for name, (before, after) in weights.items()}
+    rows = [[name, *means[name], float(after.std())] for name, (_, after) in weights.items()]
     table = Table(["connection", "mean before", "mean after", "standard deviation after"], rows)
     figure = network_pictures.learned_weights(weights)
     return Section.illustrated("Synaptic plasticity", words, figure, "weights before and after", table)
 
 
 def _network_section(network: SpikingNetwork, simulator: SpikingSimulator) -> Section:
-    groups = []
-    for group in network.groups:
-        kind = f"Poisson source, {group.rate:g} Hz" if isinstance(group, SpikeSource) else group.neurons.summary
-        groups.append([group.name, f"{group.size:,}", kind])
+    kinds = [
+        f"Poisson source, {group.rate:g} Hz" if isinstance(group, SpikeSource) else group.neurons.summary
+        for group in network.groups
+    ]
+    groups = [[group.name, f"{group.size:,}", kind] for group, kind in zip(network.groups, kinds, strict=True)]
     tables = [Table(["group", "neurons", "kind"], groups)]
     if network.connections:
         rows = [

@@ -81,7 +81,8 @@ MISTAKES = [
     ),
     (
         "[group.cells]\nsize = 3",
-        "x.toml has the sections groups, connections, poisson, currents, probes, but got 'group': did you mean 'groups'?",
+        "x.toml has the sections groups, connections, poisson, currents, probes, but got 'group': did you mean "
+        "'groups'?",
     ),
     ("[groups.cells]\n", "groups.cells in x.toml must have the key size, but got an empty table."),
     ("[groups.cells]\ntau_m = 2", "groups.cells in x.toml must have the key size, but got only tau_m."),
@@ -96,7 +97,8 @@ MISTAKES = [
     ),
     (
         "[groups.cells]\nsize = 3\ntau = 5.0",
-        "groups.cells in x.toml has the keys size, tau_m, tau_ref, rest, threshold, reset, start, but got 'tau': did you mean 'tau_m'?",
+        "groups.cells in x.toml has the keys size, tau_m, tau_ref, rest, threshold, reset, start, but got 'tau': did "
+        "you mean 'tau_m'?",
     ),
     (
         "[groups.input]\nsize = 3\nrate = 5\ntau_m = 5.0",
@@ -152,7 +154,8 @@ MISTAKES = [
     ),
     (
         "[groups.cells\nsize = 3",
-        "x.toml must be a TOML file, but got a mistake in it (expected ']' at the end of a table declaration (at line 1, column 14)).",
+        "x.toml must be a TOML file, but got a mistake in it (expected ']' at the end of a table declaration (at line "
+        "1, column 14)).",
     ),
 ]
 
@@ -168,8 +171,8 @@ def test_a_file_must_be_there_and_be_text(tmp_path: Path):
     with pytest.raises(InputError) as error:
         read_network(tmp_path / "network.toml", KEYS)
     assert str(error.value) == (
-        f"a network is described by a TOML file, but got '{tmp_path}/network.toml', which is none: "
-        "`neuropil show spiking_network` has an example."
+        f"a network is described by a TOML file, but got '{tmp_path}/network.toml', which is none: `neuropil show "
+        "spiking_network` has an example."
     )
     path = tmp_path / "latin.toml"
     path.write_bytes(b"# \xe9")

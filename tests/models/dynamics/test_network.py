@@ -249,8 +249,8 @@ def driven(**options: float) -> PopulationNetwork:
         (
             100.0,
             3.0,
-            "dt must be a time above 0 ms, no longer than any time constant or refractory period, but got 3: the largest that works here "
-            "is 2.",
+            "dt must be a time above 0 ms, no longer than any time constant or refractory period, but got 3: the "
+            "largest that works here is 2.",
         ),
         (0.5, 1.0, "duration must be a time of at least one step, but got 0.5 ms in steps of 1 ms."),
     ],
@@ -272,13 +272,13 @@ def test_connections_that_do_not_fit_are_refused():
     refused = [
         (
             lambda: network.connect(a, b),
-            "a connection must bring 2 numbers to its target, from 1, but got no transform: give a function with 2 values or a transform "
-            "of shape [2, 1].",
+            "a connection must bring 2 numbers to its target, from 1, but got no transform: give a function with 2 "
+            "values or a transform of shape [2, 1].",
         ),
         (
             lambda: network.connect(b, a, transform=[[1.0, 2.0, 3.0]]),
-            "a connection must bring 1 numbers to its target, from 2, but got a transform of shape [1, 3]: give a function with 1 values "
-            "or a transform of shape [1, 2].",
+            "a connection must bring 1 numbers to its target, from 2, but got a transform of shape [1, 3]: give a "
+            "function with 1 values or a transform of shape [1, 2].",
         ),
         (lambda: network.connect(a, a, tau=0.0), "a synapse must have a time constant above 0 ms, but got tau=0."),
         (
@@ -306,7 +306,8 @@ def test_connections_that_do_not_fit_are_refused():
         ),
         (
             lambda: Input(np.zeros((2, 2, 2))),
-            "an input must be a number, a vector, an array [step, dimension] or a function of time, but got an array with 3 axes.",
+            "an input must be a number, a vector, an array [step, dimension] or a function of time, but got an array "
+            "with 3 axes.",
         ),
     ]
     for attempt, message in refused:

@@ -253,8 +253,8 @@ def test_a_step_that_is_too_long_is_refused_with_the_longest_that_works():
     with pytest.raises(InputError) as error:
         SpikingClassifierConfig(dt=3.0)
     assert str(error.value) == (
-        "dt must be a time above 0 ms and no longer than the time constants allow, but got 3: "
-        "the largest that works for tau_m=20 and tau_ref=2 is 2."
+        "dt must be a time above 0 ms and no longer than the time constants allow, but got 3: the largest that works "
+        "for tau_m=20 and tau_ref=2 is 2."
     )
 
 

@@ -123,9 +123,7 @@ def test_a_gradient_of_a_gradient_is_refused():
     drive = torch.randn(2, 3, dtype=torch.double, requires_grad=True)
     with pytest.raises(InputError) as error:
         torch.autograd.grad(fire(drive, firing_of(LIFConfig())).sum(), drive, create_graph=True)
-    assert str(error.value) == (
-        "a surrogate gradient has no gradient itself, but got create_graph=True: leave it out."
-    )
+    assert str(error.value) == ("a surrogate gradient has no gradient itself, but got create_graph=True: leave it out.")
 
 
 def test_nothing_is_written_over_what_was_given():

@@ -403,7 +403,8 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         lambda: SpikingNetwork(TWO, [Projection("a", "b", 1.0, probability=0.1, fan_in=2)]),
-        "the connection a → b is made by a probability, a fan_in or pairs, but got probability and fan_in: give one of them.",
+        "the connection a → b is made by a probability, a fan_in or pairs, but got probability and fan_in: give one "
+        "of them.",
     ),
     (
         lambda: SpikingNetwork(TWO, [Projection("a", "b", 1.0, probability=1.5)]),
@@ -423,7 +424,8 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         lambda: SpikingNetwork(TWO, [Projection("a", "b", np.ones((3, 2)), probability=0.5)]),
-        "random synapses of the connection a → b must have one weight, but got 3×2 numbers: give pairs with a weight each.",
+        "random synapses of the connection a → b must have one weight, but got 3×2 numbers: give pairs with a weight "
+        "each.",
     ),
     (
         lambda: SpikingNetwork(TWO, [Projection("a", "b", math.nan)]),

@@ -1,19 +1,5 @@
 """A spiking network from a TOML file, as tables that are checked against its keys: a mistake is named with the key,
-what was given and what was expected. `neuropil show spiking_network` lists the keys.
-
-    [groups.excitatory]                  neurons; their names are yours
-    size = 400
-
-    [groups.input]                       a group with a rate is a source: cells that fire at random
-    size = 100
-    rate = 15.0
-
-    [[connections]]                      and so lists of poisson, currents and probes
-    from = "input"
-    to = "excitatory"
-    weight = 0.1
-    probability = 0.1
-"""
+what was given and what was expected. `neuropil show spiking_network` has an example and all keys."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -24,6 +10,9 @@ from typing import Any
 from neuropil.data.messages import did_you_mean, listed
 from neuropil.data.networks.keys import Keys, NetworkKeys, described, require_value
 from neuropil.errors import InputError
+
+EMBEDDED = Path(__file__).with_name("embedded.toml")
+"""Four of five neurons excite, one inhibits."""
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,7 @@ class SpikingClassifierConfig(Config):
     steps: int = option(25, "time steps of each input", low=1)
     slope: float = option(SURROGATE_SLOPE, "slope α of the surrogate gradient (arctan)", low=0.01)
     coding: CodingName = option("current", "input coding: constant current, Poisson spikes, or spike latency")
-    readout: ReadoutName = option(
-        "membrane", "readout: mean membrane voltage of neurons that never spike, or spike count"
-    )
+    readout: ReadoutName = option("membrane", "readout: mean membrane voltage without spikes, or spike count")
     dropout: float = option(0.1, "dropout probability of hidden neurons", low=0, high=0.95)
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
     classes: int = from_data(10, "number of classes")
@@ -79,9 +77,8 @@ class SpikingClassifier(nn.Module):
         self.firing = SpikingLayerConfig(constants(config.neuron, config.dt), config.steps, config.slope)
         self.encode = CODINGS[config.coding](config.shape, config.steps)
         gains = [self.encode.gain, *[SPIKE_GAIN] * (len(config.hidden) - 1)]
-        self.hidden = nn.ModuleList(
-            dense(n, m, gain) for (n, m), gain in zip(pairwise(config.sizes), gains, strict=True)
-        )
+        layers = zip(pairwise(config.sizes), gains, strict=True)
+        self.hidden = nn.ModuleList(dense(n, m, gain) for (n, m), gain in layers)
         self.output = dense(config.sizes[-1], config.classes, 1.0 if config.readout == "membrane" else SPIKE_GAIN)
 
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch class"]:

@@ -5,7 +5,7 @@ A sum at a target is made by one member of the team, in the order of connections
 """
 
 from neuropil.models.spiking.plasticity import depress, fade, potentiate, remember_arrivals
-from neuropil.parts.barrier import range_start
+from neuropil.parts.barrier import own_bounds, range_start
 from neuropil.parts.compilation import compiled_inside
 
 DENSE, SPARSE, SAME = range(3)
@@ -23,10 +23,9 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
     arriving = ports.arriving[ports.first[port] : ports.first[port] + size]
     rows = wires.rows[wires.row_first[connection] + team.member :]
     targets = wires.targets[wires.target_first[connection] :]
-    own = slice(range_start(size, team.member, team), range_start(size, team.member + 1, team))
-    counted = (
-        rule < 0 and wires.kind[connection] == SAME and many_arrive(connection, slot, groups, neurons, wires, team)
-    )
+    low, high = own_bounds(size, team)
+    own, same = slice(low, high), wires.kind[connection] == SAME
+    counted = rule < 0 and same and many_arrive(connection, slot, groups, neurons, wires, team)
     for member in range(team.members if then >= 0 else 0):
         begin = groups.first[source] + range_start(groups.size[source], member, team)
         fired = neurons.recent[slot, begin : begin + neurons.counts[slot, source, member]]
@@ -36,7 +35,7 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
             weights = wires.weights[wires.weight_first[connection] :]
             if counted:
                 count(tally, fired, rows, targets, team.members)
-            elif wires.kind[connection] == SAME:
+            elif same:
                 send_same(arriving, fired, rows, targets, wires.scale[connection], team.members)
             elif wires.kind[connection] == SPARSE:
                 send_sparse(arriving, fired, rows, targets, weights, wires.scale[connection], team.members)
@@ -56,10 +55,8 @@ def many_arrive(connection, slot, groups, neurons, wires, team):
     source = wires.source[connection]
     rows = wires.rows[wires.row_first[connection] :]
     num_synapses = rows[groups.size[source] * team.members] - rows[0]
-    return (
-        4 * neurons.counts[slot, source].sum() * num_synapses
-        > groups.size[source] * groups.size[wires.target[connection]]
-    )
+    pairs = groups.size[source] * groups.size[wires.target[connection]]
+    return 4 * neurons.counts[slot, source].sum() * num_synapses > pairs
 
 
 @compiled_inside

@@ -12,17 +12,15 @@ import numpy as np
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.networks.files import NetworkTables, is_source, parse_network, read_network
+from neuropil.data.networks.files import is_source, read_network
 from neuropil.data.networks.keys import Key, NetworkKeys, keys_of, made, require_bounds
 from neuropil.errors import InputError, nearest
 from neuropil.models.lif import LIFConfig
 
 Numbers: TypeAlias = np.ndarray | Tensor
 Target: TypeAlias = Annotated[str, Key("group that receives", name="to")]
-SynapticTau: TypeAlias = Annotated[
-    float | None,
-    Key("synaptic time constant (ms); delta synapses without it", above=0, fix="leave it out for delta synapses"),
-]
+TAU = Key("synaptic time constant (ms); delta synapses without it", above=0, fix="leave it out for delta synapses")
+SynapticTau: TypeAlias = Annotated[float | None, TAU]
 
 
 @dataclass(frozen=True)
@@ -165,21 +163,12 @@ class SpikingNetwork:
 # --- TOML ---------------------------------------------------------------------------------------------------
 
 LISTS = {"connections": Projection, "poisson": PoissonInput, "currents": CurrentInput, "probes": Probe}
-KEYS = NetworkKeys(
-    keys_of(NeuronGroup), keys_of(SpikeSource), {section: keys_of(owner) for section, owner in LISTS.items()}
-)
+LIST_KEYS = {section: keys_of(owner) for section, owner in LISTS.items()}
+KEYS = NetworkKeys(keys_of(NeuronGroup), keys_of(SpikeSource), LIST_KEYS)
 
 
 def load_network(path: Path) -> SpikingNetwork:
-    return _network(read_network(path, KEYS))
-
-
-def loads_network(text: str, name: str) -> SpikingNetwork:
-    """`name` is what errors call the text."""
-    return _network(parse_network(text, name, KEYS))
-
-
-def _network(tables: NetworkTables) -> SpikingNetwork:
+    tables = read_network(path, KEYS)
     kinds = {name: SpikeSource if is_source(table) else NeuronGroup for name, table in tables.groups.items()}
     groups = [made(kinds[name], table, name=name) for name, table in tables.groups.items()]
     lists = {section: [made(LISTS[section], table) for table in rows] for section, rows in tables.lists.items()}

@@ -19,7 +19,7 @@ import numpy as np
 from neuropil.models.lif import leak
 from neuropil.models.spiking.delivery import deliver
 from neuropil.models.spiking.plasticity import TINY
-from neuropil.parts.barrier import atomic_load, barrier, range_start
+from neuropil.parts.barrier import atomic_load, barrier, own_bounds
 from neuropil.parts.compilation import compiled, compiled_inside
 
 LIF, POISSON, GIVEN = range(3)
@@ -150,17 +150,12 @@ def run(first_step, num_steps, groups, neurons, ports, wires, plastic, drives, w
     for step in range(first_step, first_step + num_steps):
         slot = step % num_slots
         for group in range(len(groups.first)):
-            low, high = (
-                range_start(groups.size[group], team.member, team),
-                range_start(groups.size[group], team.member + 1, team),
-            )
+            low, high = own_bounds(groups.size[group], team)
             first = groups.first[group]
             fired, num_fired = neurons.recent[slot, first + low : first + high], 0
             for begin in range(low, high, BLOCK):
-                end = min(begin + BLOCK, high)
-                num_fired += advance(
-                    fired[num_fired:], group, begin, end, step, groups, neurons, ports, drives, drawn, events
-                )
+                end, rest = min(begin + BLOCK, high), fired[num_fired:]
+                num_fired += advance(rest, group, begin, end, step, groups, neurons, ports, drives, drawn, events)
             neurons.counts[slot, group, team.member] = num_fired
             while count + num_fired > len(spike_steps):
                 spike_steps, spike_neurons = doubled(spike_steps), doubled(spike_neurons)

@@ -14,7 +14,7 @@ spike whatever it was before, so that nothing is handed back through it, nor thr
 and backwards, in compiled loops; a test compares spikes bit by bit and gradients in double precision."""
 
 import math
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -27,6 +27,9 @@ from neuropil.parts.activations import SURROGATE_SLOPE, threshold
 from neuropil.parts.compilation import compiled
 
 # --- step by step: the definition -------------------------------------------------------------------------------------
+
+
+Drive: TypeAlias = Tensor | float
 
 
 class SpikingLayerConfig(NamedTuple):
@@ -55,9 +58,7 @@ class LIFState(NamedTuple):
     """Refractory steps that are left."""
 
 
-def step(
-    current: Tensor | float, kick: Tensor | float, state: LIFState, firing: SpikingLayerConfig
-) -> tuple[Tensor, Tensor, LIFState]:
+def step(current: Drive, kick: Drive, state: LIFState, firing: SpikingLayerConfig) -> tuple[Tensor, Tensor, LIFState]:
     """Spikes, the voltages that were compared with the threshold, and the state after the step."""
     neuron = firing.neuron
     # v_k = v_∞ + (v_{k−1} − v_∞) λ

@@ -11,14 +11,7 @@ from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.models.spiking import kernel, plasticity, wiring
-from neuropil.models.spiking.description import (
-    CurrentInput,
-    NeuronGroup,
-    Numbers,
-    Projection,
-    SpikeSource,
-    SpikingNetwork,
-)
+from neuropil.models.spiking.description import CurrentInput, NeuronGroup, Projection, SpikeSource, SpikingNetwork
 from neuropil.models.spiking.wiring import Synapses
 from neuropil.randomness import mix
 
@@ -52,7 +45,7 @@ def require_dt(network: SpikingNetwork, dt: float) -> None:
             raise InputError(f"the delay of {connection.name} must be a whole number of steps", got=got)
 
 
-def array(numbers: Numbers) -> np.ndarray:
+def array(numbers: np.ndarray | Tensor) -> np.ndarray:
     return numbers.detach().cpu().numpy() if isinstance(numbers, Tensor) else numbers
 
 
@@ -68,10 +61,12 @@ def draw_synapses(network: SpikingNetwork, connection: Projection, seed: int) ->
     elif isinstance(weight, np.ndarray):
         synapses = wiring.dense(weight)
     elif connection.fan_in is not None:
-        synapses = wiring.random_fan_in(*sizes, connection.fan_in, others=source is target, weight=weight, seed=seed)
+        drawn = wiring.random_columns(*sizes, connection.fan_in, source is target, np.uint64(seed))
+        synapses = wiring.same(*drawn, weight)
     elif connection.probability is not None or connection.stdp is not None:
         probability = 1.0 if connection.probability is None else float(connection.probability)
-        synapses = wiring.random(*sizes, probability, others=source is target, weight=weight, seed=seed)
+        drawn = wiring.random_rows(*sizes, probability, source is target, np.uint64(seed))
+        synapses = wiring.same(*drawn, weight)
     else:
         ones = np.ones(sizes, dtype)
         if source is target:

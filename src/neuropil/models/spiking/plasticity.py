@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuropil.parts.barrier import range_start
+from neuropil.parts.barrier import own_bounds, range_start
 from neuropil.parts.compilation import compiled_inside
 
 TINY = 1e-200
@@ -51,9 +51,8 @@ def fade(rule, connection, groups, wires, plastic, team):
     for i in range(len(before)):
         before[i] = before[i] * plastic.decay_plus[rule] if before[i] > TINY else 0.0
     first = plastic.after_first[rule]
-    after = plastic.after[
-        first + range_start(num_targets, team.member, team) : first + range_start(num_targets, team.member + 1, team)
-    ]
+    low, high = own_bounds(num_targets, team)
+    after = plastic.after[first + low : first + high]
     for i in range(len(after)):
         after[i] = after[i] * plastic.decay_minus[rule] if after[i] > TINY else 0.0
 
@@ -82,9 +81,8 @@ def potentiate(rule, connection, step, groups, neurons, wires, plastic, team):
         neuron = neurons.recent[slot, index]
         for k in range(first + columns[neuron], first + columns[neuron + 1]):
             synapse = plastic.synapses[k]
-            weights[synapse] = min(
-                weights[synapse] + plastic.potentiation[rule] * before[plastic.sources[k]], plastic.high[rule]
-            )
+            grown = weights[synapse] + plastic.potentiation[rule] * before[plastic.sources[k]]
+            weights[synapse] = min(grown, plastic.high[rule])
         plastic.after[plastic.after_first[rule] + neuron] += 1.0
 
 
