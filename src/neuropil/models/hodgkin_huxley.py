@@ -332,7 +332,7 @@ class HodgkinHuxley(nn.Module):
     def forward(
         self, current: Float[Tensor, "batch step"], dt: float = 0.01, method: Method = "staggered"
     ) -> Float[Tensor, "batch step"]:
-        """The voltage (mV) after each step of `dt` ms for currents in µA/cm², with its gradient; `simulate` is far
+        """The voltage (mV) after each step of `dt` ms for currents in µA/cm², and its gradient; `simulate` is
         faster."""
         require_dt(self.config, dt, method)
         given, membrane = current.to(self.capacitance.dtype), self.membrane()

@@ -170,8 +170,7 @@ class LIF:
         watch: Int[Tensor, " watched"] | None = None,
     ) -> LIFRecording:
         """Run for `duration` ms in steps of `dt` ms. The input of each neuron is constant, or given for every step.
-        `first` are initial voltages (rest without them); `watch` are the neurons whose voltages are recorded (none
-        without it)."""
+        `first` are initial voltages (rest without them); `watch` are the neurons whose voltages are recorded."""
         num_steps = self.num_steps(duration, dt)
         inputs = torch.atleast_2d(v_in.detach().to("cpu", torch.double))
         self._require_inputs(inputs, v_in, num_steps, duration)

@@ -222,8 +222,7 @@ class PredictiveCoding(nn.Module):
     def settle(
         self, states: States, free: Free, steps: int | None = None, *, rates: Rates = None, connections: Chosen = None
     ) -> States:
-        """The states after so many steps down the energy of these connections, each layer at its rate; as in
-        training."""
+        """The states after so many steps down the energy of these connections, each layer at its rate."""
         # This is where the time goes: nothing is computed twice, and memory is taken once.
         rates = self.rates(connections) if rates is None else rates
         connections = self.connections if connections is None else connections

@@ -8,8 +8,8 @@ where a spike adds 1/τ to x₀, and s = xₙ. Over a time t the chain goes on w
 
     xᵢ(t + dt) = Σ_j g_{i−j}(dt/τ) xⱼ(t)     g_m(r) = e^{−r} r^m / m!
 
-so s at every step follows from the state at the step before, and no spike has to be remembered. Times are in ms,
-filters in 1/ms."""
+so s at every step follows from the state at the step before, and no spike has to be kept. Times are in ms, h in
+1/ms."""
 
 import math
 from dataclasses import dataclass
@@ -96,8 +96,7 @@ class Synapse:
         return self._chain(driven, dt).reshape(given.shape).movedim(-1, dim)
 
     def _chain(self, driven: Float[Tensor, "batch time link"], dt: float) -> Float[Tensor, "batch time"]:
-        """xₙ at every step; each link is driven from outside and by the links before it, one recurrence after
-        another."""
+        """xₙ at every step: one recurrence after another, driven from outside and by the links before."""
         transition = coefficients(dt / self.tau, self.order).tolist()
         links: list[Tensor] = []
         for i, own in enumerate(driven.unbind(-1)):

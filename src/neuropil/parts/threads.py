@@ -14,8 +14,8 @@ import torch
 @contextmanager
 def one_thread() -> Iterator[None]:
     """PyTorch computes on the caller's thread alone. Several gain nothing where tensors are small, and lose ten times
-    over where another program or team of threads wants their cores: they spin for milliseconds after each piece of
-    work."""
+    over where another program or team of threads wants their cores: after each piece of work they spin for
+    milliseconds."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

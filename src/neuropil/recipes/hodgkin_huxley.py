@@ -40,8 +40,8 @@ PHASES = ("rest", "depolarisation", "rising: sodium enters", "falling: potassium
 PULSE, PULSE_AT, ANSWER = 1.0, 2.0, 25.0
 """ms: how long a pulse lasts, when it comes, and how long the answer to it is watched."""
 LIFT = 0.9
-"""Of the way from rest to a spike: how far a pulse may charge the bare capacitance; more is no answer of the
-membrane's."""
+"""Of the way from rest to a spike: how far a pulse alone may charge the capacitance, or the membrane does not
+answer."""
 WIDTHS = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0, 6.0, 10.0, 15.0)
 DELAYS, SHOWN_DELAYS, MOST_RATIO = torch.arange(2.0, 30.01, 0.5, dtype=torch.double), (5.0, 9.0, 12.0, 20.0), 8.0
 """Delays (ms) between two pulses, and how many times the threshold the second may have."""

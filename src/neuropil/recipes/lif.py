@@ -101,7 +101,7 @@ def _compute(options: LIFOptions, drive: Traces | None, folder: Path, display: D
     modes: list[SpikeTimes] = [options.spike_times, OTHER_MODE[options.spike_times]]
     step = min(max(options.dt, options.long / MOST_STEPS), *(LIF(options.neuron, mode).largest_dt() for mode in modes))
     simulators = {mode: LIF(options.neuron, mode) for mode in modes}
-    counted = {mode: lif.simulate(curve, duration=options.long, dt=step) for mode, lif in simulators.items()}
+    counted: Counted = {mode: lif.simulate(curve, duration=options.long, dt=step) for mode, lif in simulators.items()}
     display.update(0.6, "tuning curve")
     names, changing = _changing(options, drive, times, num_steps)
     watch = torch.arange(changing.shape[1])

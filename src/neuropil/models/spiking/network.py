@@ -62,7 +62,7 @@ from torch import Tensor
 
 from neuropil.data.networks.keys import list_keys
 from neuropil.errors import InputError
-from neuropil.models.spiking import kernel, packing
+from neuropil.models.spiking import arrays, kernel
 from neuropil.models.spiking.description import KEYS
 from neuropil.models.spiking.description import STDP as STDP
 from neuropil.models.spiking.description import CurrentInput as CurrentInput
@@ -136,29 +136,27 @@ class SpikingSimulator:
     """A network with its random connections drawn, which goes on where it stopped whenever `run` is called."""
 
     def __init__(self, network: SpikingNetwork, *, dt: float = 0.1, seed: int = 0, threads: int | None = None):
-        packing.require_dt(network, dt)
+        arrays.require_dt(network, dt)
         self.network, self.dt, self.step = network, dt, 0
         usual = torch.get_num_threads() if network.num_neurons >= FEW_NEURONS else 1
         self.members = usual if threads is None else threads
         seeds = [mix(seed, "synapses", place) for place in range(len(network.connections))]
-        self._synapses = [
-            packing.draw_synapses(network, *each) for each in zip(network.connections, seeds, strict=True)
-        ]
-        self._ports, ports = packing.pack_ports(network, dt)
-        self._wires = packing.pack_wires(network, self._synapses, ports, dt, self.members)
-        self._plastic = packing.pack_plastic(network, self._synapses, dt, self.members)
-        own_streams = packing.num_source_streams(network)
-        self._drives = packing.pack_drives(network, ports, dt, own_streams)
-        self._signals = [packing.changing_input(group, network) for group in network.groups]
-        given = [packing.given_spikes(group, dt) for group in network.groups]
-        self._groups = packing.pack_groups(network, self._signals, given, dt)
-        num_streams = own_streams + packing.num_drive_streams(network)
-        self._neurons = packing.pack_neurons(network, self._signals, given, num_streams, dt, seed, self.members)
+        self._synapses = [arrays.draw_synapses(network, *each) for each in zip(network.connections, seeds, strict=True)]
+        self._ports, ports = arrays.pack_ports(network, dt)
+        self._wires = arrays.pack_wires(network, self._synapses, ports, dt, self.members)
+        self._plastic = arrays.pack_plastic(network, self._synapses, dt, self.members)
+        own_streams = arrays.num_source_streams(network)
+        self._drives = arrays.pack_drives(network, ports, dt, own_streams)
+        self._signals = [arrays.changing_input(group, network) for group in network.groups]
+        given = [arrays.given_spikes(group, dt) for group in network.groups]
+        self._groups = arrays.pack_groups(network, self._signals, given, dt)
+        num_streams = own_streams + arrays.num_drive_streams(network)
+        self._neurons = arrays.pack_neurons(network, self._signals, given, num_streams, dt, seed, self.members)
 
     @staticmethod
     def require(network: SpikingNetwork, dt: float, duration: float) -> None:
         """Refuse steps too long for the network, and durations too short for a step, before any work is done."""
-        packing.require_dt(network, dt)
+        arrays.require_dt(network, dt)
         if not dt <= duration * (1 + 1e-9) < math.inf:
             got = f"{duration:g} ms in steps of {dt:g} ms"
             raise InputError("duration must be a time of at least one step", got=got)

@@ -1,8 +1,6 @@
-"""Who is connected with whom in a spiking network: synapses sorted by the neuron that they come from, then by the one
-that they go to.
+"""Synapses of a spiking network, sorted by their source neurons and then by their targets.
 
-Each row (or, with a fixed fan-in, each column) draws from random numbers of its own, by SplitMix64 from the seed and
-its number."""
+Each row (or, with a fixed fan-in, each column) has random numbers of its own, by SplitMix64 from the seed."""
 
 import math
 from dataclasses import dataclass

@@ -155,7 +155,7 @@ def _draw_readings(axes: "Axes", logits: Float[np.ndarray, "time class"], classe
     axes.plot(times, logits[:, best[3:]], color="#c3c8d0", linewidth=0.9)
     for rank in reversed(range(min(3, len(best)))):
         name, width = style.short(classes[best[rank]]), 2.0 if rank == 0 else 1.2
-        axes.plot(times, logits[:, best[rank]], label=name, **(line(rank) | {"linewidth": width}))
+        axes.plot(times, logits[:, best[rank]], label=name, linewidth=width, **line(rank))
     handles, labels = axes.get_legend_handles_labels()
     axes.legend(handles[::-1], labels[::-1], loc="lower left", bbox_to_anchor=(0, 0.97), ncols=3)
 

@@ -60,7 +60,7 @@ def _write_phases(axes: "Axes", phases: Phases) -> None:
 
 
 def _note(axes: "Axes", text: str, at: tuple[float, float], offset: tuple[float, float] = (0, 0), **how: Any) -> None:
-    axes.annotate(text, at, xytext=offset, textcoords="offset points", **({"fontsize": 8} | how))
+    axes.annotate(text, at, xytext=offset, textcoords="offset points", fontsize=8, **how)
 
 
 @house_style
