@@ -66,7 +66,7 @@ class PredictiveCodingConfig(Config):
     rate: float = option(0.1, "inference rate: largest step size of the states that is tried", low=0)
     nu_up: float = option(1.0, "standard deviation ν of upward predictions", low=0.001)
     nu_down: float | None = option(None, "ν of downward predictions; √10n for n inputs both ways, else 1", low=0.001)
-    nu_target: float = option(1.0, "ν at the target; a larger one comes closer to backpropagation", low=0.001)
+    nu_target: float = option(1.0, "ν at the target; a larger one comes closer to back-propagation", low=0.001)
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
     outputs: int = from_data(10, "classes, or target columns")
     answers: Literal["classes", "numbers"] = from_data("classes", "what a target is")

@@ -30,7 +30,7 @@ from neuropil.tasks.recipe import Recipe, Result
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig, fit
 
-NAME, PEER = "predictive_coding", "backpropagation"
+NAME, PEER = "predictive_coding", "back-propagation"
 
 
 class LearningConfig(Config):
@@ -63,7 +63,7 @@ class Lingering:
 
 
 class Settling:
-    """The experiment: a predictive coding network, and an MLP of the same layers that learns by backpropagation."""
+    """The experiment: a predictive coding network, and an MLP of the same layers that learns by back-propagation."""
 
     def __init__(self, model: PredictiveCoding, splits: Splits, options: PredictiveCodingOptions, seed: int):
         self.options, self.seed, self.splits = options, seed, splits

@@ -1,4 +1,4 @@
-"""Report of predictive coding: inference, closeness to backpropagation, generation and completion."""
+"""Report of predictive coding: inference, closeness to back-propagation, generation and completion."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -121,14 +121,14 @@ def backpropagation_section(few: Examples) -> Section:
             panels[f"{depth} layers, ν = {spread:g}"] = cosines(model.double(), few)
     words = (
         "Networks of several depths at initialisation, predictions upwards: the cosine between each layer's weight "
-        "change by the local rule, after so many inference steps, and the gradient by backpropagation of the same "
+        "change by the local rule, after so many inference steps, and the gradient by back-propagation of the same "
         "error. An error takes a step for each layer on its way down, so a lower layer does not change at first. At "
         "equilibrium the two agree the better the smaller the error is that the states have to give way to: below, ν = "
         f"{SPREADS[-1]:g} at the target makes it count for a hundredth."
     )
     figure = cosines_over_settling(COSINE_STEPS, panels, columns=len(DEPTHS))
     alt = "cosine between the changes of weights of each layer"
-    return Section.illustrated("Beside backpropagation", words, figure, alt)
+    return Section.illustrated("Beside back-propagation", words, figure, alt)
 
 
 def cosines(model: PredictiveCoding, few: Examples) -> Float[Tensor, "step layer"]:
