@@ -360,12 +360,15 @@ class HodgkinHuxley(nn.Module):
         if current.ndim == 2 and len(current) != num_steps:
             got = f"{len(current):,}"
             raise InputError(f"a current that changes must have a value for each of the {num_steps:,} steps", got=got)
-        watched = torch.empty(0, dtype=torch.long) if watch is None else _checked_watch(watch, currents.shape[1])
+        size, watched = currents.shape[1], torch.empty(0) if watch is None else watch
+        if len(outside := watched[(watched < 0) | (watched >= size)]):
+            raise InputError(f"neurons to watch must be of 0 to {size - 1}", got=f"{int(outside[0])}")
+        watched = watched.to("cpu", torch.long).numpy()
         numbers = self.capacitance.item(), *self.conductance.tolist(), *self.reversal.tolist(), self.config.speed
         membrane = Membrane._make(numbers)
         first_state = steady_state(torch.full_like(currents[0], self.rest if start is None else start), membrane.speed)
         state, traces = torch.stack(first_state).numpy(), np.empty((4, num_steps, len(watched)))
-        size, how = currents.shape[1], (num_steps, dt, membrane, self.config.fires_at, watched.numpy(), traces)
+        how = num_steps, dt, membrane, self.config.fires_at, watched, traces
 
         def run(first: int) -> tuple[np.ndarray, np.ndarray]:
             return MARCHES[method](state, currents.numpy(), first, min(first + NEURONS_AT_ONCE, size), *how)
@@ -453,13 +456,6 @@ def _checked_currents(current: Tensor) -> Float[Tensor, "row neuron"]:
         got = "some that are not" if current.numel() else "none"
         raise InputError("currents must be finite, and of one neuron at least", got=got)
     return current.detach().to("cpu", torch.double).reshape(-1, current.shape[-1]).contiguous()
-
-
-def _checked_watch(watch: Tensor, num_neurons: int) -> Int[Tensor, " watched"]:
-    outside = watch[(watch < 0) | (watch >= num_neurons)]
-    if len(outside):
-        raise InputError(f"neurons to watch must be of 0 to {num_neurons - 1}", got=f"{int(outside[0])}")
-    return watch.to("cpu", torch.long)
 
 
 SIZES = {"squid": HodgkinHuxleyConfig(), "warm_squid": HodgkinHuxleyConfig(temperature=18.5)}

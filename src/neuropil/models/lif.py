@@ -309,7 +309,4 @@ def tuning_curve(
     return LIF(config, spike_times).simulate(v_in, duration=duration, dt=dt).rates().to(v_in.dtype)
 
 
-SIZES = {
-    "dimensionless": LIFConfig(),
-    "cortical": LIFConfig(tau_m=20.0, tau_ref=2.0, rest=-65.0, threshold=-50.0, reset=-65.0),
-}
+SIZES = {"dimensionless": LIFConfig(), "cortical": LIFConfig(rest=-65.0, threshold=-50.0, reset=-65.0)}

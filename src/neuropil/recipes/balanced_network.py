@@ -141,8 +141,8 @@ def _numbers_section(observed: Mapping[str, ObservedRegime], seed: int) -> Secti
         poisson = statistics.firing(statistics.poisson_twin(each.trains, seed))
         swings = own.get("oscillation_hz"), published.get("oscillation_hz")
         rates.append([name, *map(_written, (own.get("rate_hz"), each.theory, published.get("rate_hz"), *swings))])
-        own_firing = own.get("cv"), own.get("fano_factor"), own.get("synchrony")
-        firings.append([name, *map(_written, (*own_firing, poisson.get("synchrony")))])
+        firing = [own.get("cv"), own.get("fano_factor"), own.get("synchrony"), poisson.get("synchrony")]
+        firings.append([name, *map(_written, firing)])
     caption = "Published: Brunel (2000), Journal of Computational Neuroscience 8, 183–208, table 1, simulation."
     table = Table(["regime", "rate (Hz)", "theory", "published", "oscillation (Hz)", "published"], rates, caption)
     statistics_table = Table(["regime", "CV", "Fano factor", "synchrony", "synchrony, Poisson"], firings)

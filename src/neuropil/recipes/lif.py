@@ -175,8 +175,7 @@ def _tuning_section(options: LIFOptions, inputs: Inputs, curve: Rates, counted: 
     rates = {MODE_NAMES[mode]: recording.rates() for mode, recording in counted.items()}
     figure = pictures.tuning_curve(curve, rates, formula, (dense, rate(dense, neuron)), unit=neuron.unit)
     header = ["v_in", "rate by the formula (Hz)", "rate in the simulation (Hz)", f"spikes in {options.long / 1000:g} s"]
-    caption = "The rate in the simulation is one over the mean interval between spikes."
-    table = Table(header, rows, caption)
+    table = Table(header, rows, "The rate in the simulation is one over the mean interval between spikes.")
     return Section.illustrated("Tuning curve", words, figure, "tuning curve, counted and by the formula", table)
 
 

@@ -67,9 +67,8 @@ def _compute(
         for name, train in trains.items()
         for label, each in ((name, train), (f"{name}, Poisson", statistics.poisson_twin(train, seed)))
     }
-    sections = [_raster_section(network, recording)]
-    sections += [_membrane_section(network, recording)] if recording.voltages else []
-    sections += [_statistics_section(trains, found)]
+    membranes = [_membrane_section(network, recording)] if recording.voltages else []
+    sections = [_raster_section(network, recording), *membranes, _statistics_section(trains, found)]
     sections += [_plasticity_section(network, initial, recording)] if initial else []
     results = [Result(label, values) for label, values in found.items()]
     return Findings(results, [*sections, _network_section(network, simulator)])

@@ -1,4 +1,4 @@
-"""Predictive coding: energy over inference, weight changes beside back-propagation's, generated and completed images."""
+"""Predictive coding: energy, weight changes beside those of back-propagation, generated and completed images."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias

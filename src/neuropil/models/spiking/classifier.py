@@ -15,7 +15,7 @@ threshold and reset. No state outlives a call: every input meets neurons at rest
 import math
 from abc import ABC, abstractmethod
 from itertools import pairwise
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import torch
 from einops import einsum
@@ -226,11 +226,8 @@ class LatencyCoding(SpikeCoding):
         return torch.cat([fired[:1], fired.diff(dim=0)])
 
 
-CODINGS: dict[CodingName, type[CurrentCoding] | type[PoissonCoding] | type[LatencyCoding]] = {
-    "current": CurrentCoding,
-    "poisson": PoissonCoding,
-    "latency": LatencyCoding,
-}
+Coding: TypeAlias = CurrentCoding | PoissonCoding | LatencyCoding
+CODINGS: dict[CodingName, type[Coding]] = {"current": CurrentCoding, "poisson": PoissonCoding, "latency": LatencyCoding}
 
 
 SIZES = {
