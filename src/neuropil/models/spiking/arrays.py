@@ -61,12 +61,12 @@ def draw_synapses(network: SpikingNetwork, connection: Projection, seed: int) ->
     elif isinstance(weight, np.ndarray):
         synapses = wiring.dense(weight)
     elif connection.fan_in is not None:
-        drawn = wiring.random_columns(*sizes, connection.fan_in, source is target, np.uint64(seed))
-        synapses = wiring.same(*drawn, weight)
+        rows, targets = wiring.random_columns(*sizes, connection.fan_in, source is target, np.uint64(seed))
+        synapses = wiring.same(rows, targets, weight)
     elif connection.probability is not None or connection.stdp is not None:
         probability = 1.0 if connection.probability is None else float(connection.probability)
-        drawn = wiring.random_rows(*sizes, probability, source is target, np.uint64(seed))
-        synapses = wiring.same(*drawn, weight)
+        rows, targets = wiring.random_rows(*sizes, probability, source is target, np.uint64(seed))
+        synapses = wiring.same(rows, targets, weight)
     else:
         ones = np.ones(sizes, dtype)
         if source is target:
