@@ -100,8 +100,9 @@ def _compute(options: LIFOptions, drive: Traces | None, folder: Path, display: D
     curve = options.rheobase * CURVE_TOP * torch.arange(1, CURVE_POINTS + 1, dtype=torch.double) / CURVE_POINTS
     modes: list[SpikeTimes] = [options.spike_times, OTHER_MODE[options.spike_times]]
     step = min(max(options.dt, options.long / MOST_STEPS), *(LIF(options.neuron, mode).largest_dt() for mode in modes))
-    long = {"duration": options.long, "dt": step}
-    counted: Counted = {mode: LIF(options.neuron, mode).simulate(curve, **long) for mode in modes}
+    counted: Counted = {
+        mode: LIF(options.neuron, mode).simulate(curve, duration=options.long, dt=step) for mode in modes
+    }
     display.update(0.6, "tuning curve")
     names, changing = _changing(options, drive, times, num_steps)
     watch = torch.arange(changing.shape[1])
