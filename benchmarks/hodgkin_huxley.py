@@ -1,12 +1,11 @@
-"""A thousand Hodgkin–Huxley neurons at 0.01 ms steps beside Brian2's compiled loop: same equations, same exponential Euler steps, spikes
-recorded by both. Goals: at least six times as fast on two cores, better twelve times.
+"""A thousand Hodgkin–Huxley neurons at 0.01 ms steps beside Brian2's compiled loop: same equations, same exponential
+Euler steps, spikes recorded by both. Goals: at least six times as fast on two cores, better twelve times.
 
     BRIAN_PYTHON=brian/bin/python python -m benchmarks.hodgkin_huxley
 
-Brian2 runs in an environment of its own (tests/parity/references/hodgkin_huxley_brian.py says how to make it), whose python is given as
-above or as the first argument. It compiles before it is timed. What a run costs before its first step is taken off on both sides: the time
-of a short run is subtracted from that of a long one.
-"""
+Brian2 runs in an environment of its own (tests/parity/references/hodgkin_huxley_brian.py says how to make it), whose
+python is given as above or as the first argument. It compiles before it is timed. What a run costs before its first
+step is taken off on both sides: the time of a short run is subtracted from that of a long one."""
 
 import os
 import statistics

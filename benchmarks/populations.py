@@ -1,5 +1,6 @@
-"""Two populations of 500 spiking neurons, a connection that squares and a recurrence that integrates with a leak, beside Nengo's reference
-simulator: the same neurons, decoders, synapses and step, so that both say the same. Floor 10 times as fast, goal 25.
+"""Two populations of 500 spiking neurons, a connection that squares and a recurrence that integrates with a leak,
+beside Nengo's reference simulator: the same neurons, decoders, synapses and step, so that both say the same. Floor 10
+times as fast, goal 25.
 
 python -m benchmarks.populations [--neurons 500] [--seconds 5] [--rounds 7]
 """
@@ -17,7 +18,7 @@ import numpy as np
 from benchmarks.timing import alternate, ratio
 from neuropil.cli.arguments import parse
 from neuropil.config import Config, option
-from neuropil.models.dynamics.network import Connection, Input, Network, Simulator
+from neuropil.models.dynamics.network import Input, PopulationConnection, PopulationNetwork, PopulationSimulator
 from neuropil.models.population import Population
 
 with warnings.catch_warnings():
@@ -38,7 +39,7 @@ def main(words: Sequence[str] = ()) -> None:
     arguments = parse(Arguments(), list(words), command="populations", about="Populations beside Nengo.")
     began = time.perf_counter()
     model, ensembles, probe = theirs(arguments.neurons)
-    reference = nengo.Simulator(model, progress_bar=False)
+    reference = nengo.PopulationSimulator(model, progress_bar=False)
     built = time.perf_counter()
     simulator, seen = ours(reference, *ensembles)
     print(f"building: Nengo {built - began:.2f} s, neuropil {time.perf_counter() - built:.2f} s")
@@ -57,32 +58,33 @@ def main(words: Sequence[str] = ()) -> None:
     for name, values in seconds.items():
         error = np.sqrt(np.square(said[name][steps // 5 :] - ideal(steps)[steps // 5 :]).mean())
         print(
-            f"{name}: {1e6 * min(values) / steps:.2f} µs a step of two populations of {arguments.neurons}, error {error:.4f}"
+            f"{name}: {1e6 * min(values) / steps:.2f} µs a step of two populations of {arguments.neurons}, error "
+            f"{error:.4f}"
         )
     print(f"Nengo / neuropil: {ratio(seconds['Nengo'], seconds['neuropil'])}")
 
 
 def theirs(neurons: int) -> tuple[Any, tuple[Any, Any], Any]:
     """The model, its populations, and the probe that looks at the second."""
-    with nengo.Network(seed=0) as model:
+    with nengo.PopulationNetwork(seed=0) as model:
         wave = nengo.Node(lambda t: math.sin(OMEGA * t))
         a, b = nengo.Ensemble(neurons, 1), nengo.Ensemble(neurons, 1)
-        nengo.Connection(wave, a)
-        nengo.Connection(a, b, function=lambda x: x**2, transform=1 - FEEDBACK, synapse=SQUARE_TAU / 1000)
-        nengo.Connection(b, b, transform=FEEDBACK, synapse=LOOP_TAU / 1000)
+        nengo.PopulationConnection(wave, a)
+        nengo.PopulationConnection(a, b, function=lambda x: x**2, transform=1 - FEEDBACK, synapse=SQUARE_TAU / 1000)
+        nengo.PopulationConnection(b, b, transform=FEEDBACK, synapse=LOOP_TAU / 1000)
         probe = nengo.Probe(b, synapse=PROBE_TAU / 1000)
     return model, (a, b), probe
 
 
-def ours(reference: Any, a: Any, b: Any) -> tuple[Simulator, Connection]:
+def ours(reference: Any, a: Any, b: Any) -> tuple[PopulationSimulator, PopulationConnection]:
     """The same network, with the neurons that Nengo drew."""
     first, second = (copied(reference, ensemble) for ensemble in (a, b))
-    network = Network()
+    network = PopulationNetwork()
     network.connect(Input(lambda t: math.sin(OMEGA * t / 1000)), first)
     network.connect(first, second, function=lambda x: x**2, transform=1 - FEEDBACK, tau=SQUARE_TAU)
     network.connect(second, second, transform=FEEDBACK, tau=LOOP_TAU)
     seen = network.probe(second, tau=PROBE_TAU)
-    simulator = Simulator(network)
+    simulator = PopulationSimulator(network)
     simulator.run(10.0)  # compile, or fetch what was compiled
     return simulator, seen
 

@@ -1,6 +1,6 @@
-"""One epoch of predictive coding on MNIST, beside a plain PyTorch implementation that leaves states and weights to autograd: the same first
-weights, batches, settling steps and optimiser. Their gradients differ by rounding alone, which a thousand steps of Adam make larger.
-Floor 2 times as fast, goal 4.
+"""One epoch of predictive coding on MNIST, beside a plain PyTorch implementation that leaves states and weights to
+autograd: the same first weights, batches, settling steps and optimiser. Their gradients differ by rounding alone, which
+a thousand steps of Adam make larger. Floor 2 times as fast, goal 4.
 
 python -m benchmarks.predictive_coding                      random pictures of MNIST's size
 python -m benchmarks.predictive_coding --mnist path/to/mnist [--examples 60000] [--rounds 3]
@@ -98,7 +98,8 @@ def main(words: Sequence[str] = ()) -> None:
         largest = max(end.abs().max().item() for end in ends["neuropil"])
         print(f"  weights after the epoch differ by at most {furthest:.1e}, the largest is {largest:.2g}")
     print(
-        f"neuropil: {len(examples) / min(seconds['neuropil']):,.0f} pictures a second, {arguments.steps} steps, layers {config.sizes}"
+        f"neuropil: {len(examples) / min(seconds['neuropil']):,.0f} pictures a second, {arguments.steps} steps, layers "
+        f"{config.sizes}"
     )
 
 
@@ -110,8 +111,8 @@ def settle_by_autograd(
     *,
     whole_backward: bool,
 ) -> list[Tensor]:
-    """As one would write it first: the energy, its gradient by the states, a step. With `whole_backward` the gradients of the weights are
-    computed too, as by `energy.backward()` in every step."""
+    """As one would write it first: the energy, its gradient by the states, a step. With `whole_backward` the gradients
+    of the weights are computed too, as by `energy.backward()` in every step."""
     states = [x]
     with torch.no_grad():
         for number, (weight, bias) in enumerate(layers[:-1]):

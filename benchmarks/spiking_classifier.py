@@ -1,5 +1,5 @@
-"""The spiking classifier's compiled loops beside autograd through the plain loop over the steps: the same network, spikes and gradients.
-Goals: a training step at least 2 times as fast, and the layers of neurons alone 5 times."""
+"""The spiking classifier's compiled loops beside autograd through the plain loop over the steps: the same network,
+spikes and gradients. Goals: a training step at least 2 times as fast, and the layers of neurons alone 5 times."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from benchmarks.timing import alternate, ratio
 from neuropil.models.lif import constants
 from neuropil.models.spiking import classifier as spiking_classifier
 from neuropil.models.spiking.classifier import SpikingClassifier, SpikingClassifierConfig
-from neuropil.models.spiking.layer import Firing, fire, in_steps
+from neuropil.models.spiking.layer import SpikingLayerConfig, fire, in_steps
 
 ROUNDS = 5
 NETWORKS = {
@@ -23,25 +23,30 @@ NETWORKS = {
 
 def main(rounds: int = ROUNDS, repeats: int = 5) -> None:
     for name, (config, batch) in NETWORKS.items():
-        firing = Firing(constants(config.neuron, config.dt), config.steps, config.slope)
+        firing = SpikingLayerConfig(constants(config.neuron, config.dt), config.steps, config.slope)
         alone = alternate({way: layers(run, firing, config, batch, repeats) for way, run in WAYS.items()}, rounds)
         print(f"{name}, neurons alone, plain loop / neuropil: {ratio(alone['plain loop'], alone['neuropil'])}")
         whole = alternate({way: training(run, config, batch, repeats) for way, run in WAYS.items()}, rounds)
         print(f"{name}, training step, plain loop / neuropil: {ratio(whole['plain loop'], whole['neuropil'])}")
         print(
-            f"    {1000 * min(whole['neuropil']) / repeats:.1f} ms, plain loop {1000 * min(whole['plain loop']) / repeats:.1f} ms"
+            f"    {1000 * min(whole['neuropil']) / repeats:.1f} ms, plain loop "
+            f"{1000 * min(whole['plain loop']) / repeats:.1f} ms"
         )
 
 
-def plain(drive: Tensor, firing: Firing) -> Tensor:
+def plain(drive: Tensor, firing: SpikingLayerConfig) -> Tensor:
     return in_steps(drive, firing).spikes
 
 
-WAYS: dict[str, Callable[[Tensor, Firing], Tensor]] = {"neuropil": fire, "plain loop": plain}
+WAYS: dict[str, Callable[[Tensor, SpikingLayerConfig], Tensor]] = {"neuropil": fire, "plain loop": plain}
 
 
 def layers(
-    run: Callable[[Tensor, Firing], Tensor], firing: Firing, config: SpikingClassifierConfig, batch: int, repeats: int
+    run: Callable[[Tensor, SpikingLayerConfig], Tensor],
+    firing: SpikingLayerConfig,
+    config: SpikingClassifierConfig,
+    batch: int,
+    repeats: int,
 ) -> Callable[[], None]:
     """Forwards and backwards through the neurons of one layer, without its weights."""
     torch.manual_seed(0)
@@ -56,7 +61,7 @@ def layers(
 
 
 def training(
-    run: Callable[[Tensor, Firing], Tensor], config: SpikingClassifierConfig, batch: int, repeats: int
+    run: Callable[[Tensor, SpikingLayerConfig], Tensor], config: SpikingClassifierConfig, batch: int, repeats: int
 ) -> Callable[[], None]:
     torch.manual_seed(0)
     model = SpikingClassifier(config)
@@ -74,7 +79,7 @@ def training(
 
 
 @contextmanager
-def fired_by(run: Callable[[Tensor, Firing], Tensor]) -> Iterator[None]:
+def fired_by(run: Callable[[Tensor, SpikingLayerConfig], Tensor]) -> Iterator[None]:
     usual = spiking_classifier.fire
     spiking_classifier.fire = run
     try:

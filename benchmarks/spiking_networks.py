@@ -1,11 +1,11 @@
-"""Spiking networks beside Brian2 (cython) and Nengo: 1,000 LIF neurons with dense recurrent weights in steps of 1 ms, Brunel's balanced
-network of 12,500 neurons and 15.6 million synapses for one second, and what a neuron costs as the network grows at a fixed fan-in.
-Floors: 15 times as fast as Brian2 on the first (goal 25) and 5 times on the second (goal: faster than real time); cost linear within 1.3
-from 1,000 to 100,000 neurons.
+"""Spiking networks beside Brian2 (cython) and Nengo: 1,000 LIF neurons with dense recurrent weights in steps of 1 ms,
+Brunel's balanced network of 12,500 neurons and 15.6 million synapses for one second, and what a neuron costs as the
+network grows at a fixed fan-in. Floors: 15 times as fast as Brian2 on the first (goal 25) and 5 times on the second
+(goal: faster than real time); cost linear within 1.3 from 1,000 to 100,000 neurons.
 
-Brian2 needs numpy < 2 and so an environment of its own: BRIAN_PYTHON=path/to/python python -m benchmarks.spiking_networks. It simulates
-the same weights and input in a process that stays, so that what it compiles and builds is not counted; ours neither.
-"""
+Brian2 needs numpy < 2 and so an environment of its own: BRIAN_PYTHON=path/to/python python -m
+benchmarks.spiking_networks. It simulates the same weights and input in a process that stays, so that what it compiles
+and builds is not counted; ours neither."""
 
 import argparse
 import os
@@ -24,7 +24,14 @@ import numpy as np
 from benchmarks.timing import alternate, ratio
 from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balanced_network
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking.network import Connection, Current, Group, Network, Poisson, Simulator
+from neuropil.models.spiking.network import (
+    CurrentInput,
+    NeuronGroup,
+    PoissonInput,
+    Projection,
+    SpikingNetwork,
+    SpikingSimulator,
+)
 
 NEURONS, DENSE_STEPS, ROUNDS = 1_000, 20_000, 5
 BALANCED_ROUNDS = 3
@@ -68,7 +75,8 @@ brian2.defaultclock.dt = 0.1 * ms
 brian2.seed(0)
 tau = 20 * ms
 neurons = brian2.NeuronGroup(
-    size, "dv/dt = -v / tau : volt (unless refractory)", threshold="v > 20*mV", reset="v = 10*mV", refractory=2.1 * ms, method="exact"
+    size, "dv/dt = -v / tau : volt (unless refractory)", threshold="v > 20*mV", reset="v = 10*mV",
+    refractory=2.1 * ms, method="exact"
 )
 jumps = {"jump": strength * mV, "fall": g * strength * mV}
 excite = brian2.Synapses(neurons, neurons, on_pre="v_post += jump", delay=1.5 * ms, namespace=jumps)
@@ -118,8 +126,8 @@ class Brian:
 
 
 class Ours:
-    def __init__(self, network: Network, dt: float, **options: int):
-        self.simulator, self.spikes = Simulator(network, dt=dt, **options), 0
+    def __init__(self, network: SpikingNetwork, dt: float, **options: int):
+        self.simulator, self.spikes = SpikingSimulator(network, dt=dt, **options), 0
         self.run(10)
 
     def run(self, steps: int) -> None:
@@ -143,8 +151,10 @@ def print_dense(python: str | None, neurons: int, steps: int, rounds: int) -> No
     random = np.random.default_rng(0)
     weights = random.normal(0, 0.02, (neurons, neurons)).astype(np.float32)
     inputs, start = random.uniform(0.9, 1.3, neurons), random.uniform(0, 1, neurons)
-    network = Network(
-        [Group("all", neurons, LIFConfig(), start)], [Connection("all", "all", weights)], [Current("all", inputs)]
+    network = SpikingNetwork(
+        [NeuronGroup("all", neurons, LIFConfig(), start)],
+        [Projection("all", "all", weights)],
+        [CurrentInput("all", inputs)],
     )
     ours = Ours(network, 1.0)
     work: dict[str, Callable[[], object]] = {"neuropil": lambda: ours.run(steps)}
@@ -214,7 +224,7 @@ def print_balanced(python: str | None, config: BalancedNetworkConfig, steps: int
             print(f"Brian2 / {name}: {ratio(seconds['Brian2'], seconds[name])}")
 
 
-def pairs(simulator: Simulator) -> dict[str, np.ndarray]:
+def pairs(simulator: SpikingSimulator) -> dict[str, np.ndarray]:
     """[2, synapse] from the excitatory and from the inhibitory group: numbers of neurons among all."""
     network, found = simulator.network, {}
     first = dict(zip((group.name for group in network.groups), (0, network.groups[0].size), strict=True))
@@ -226,21 +236,23 @@ def pairs(simulator: Simulator) -> dict[str, np.ndarray]:
 
 
 def print_growth(sizes: tuple[int, ...], steps: int) -> None:
-    """Every neuron hears FAN_IN others, fires at the same rate, and the work of all networks is the same number of neurons times steps."""
+    """Every neuron hears FAN_IN others, fires at the same rate, and the work of all networks is the same number of
+    neurons times steps."""
     costs = []
     for size in sizes:
         config = LIFConfig()
-        network = Network(
-            [Group("all", size, config, (0.0, 1.0))],
-            [Connection("all", "all", -0.01, fan_in=FAN_IN, delay=1.5)],
-            [Poisson("all", 2_000.0, 0.03)],
+        network = SpikingNetwork(
+            [NeuronGroup("all", size, config, (0.0, 1.0))],
+            [Projection("all", "all", -0.01, fan_in=FAN_IN, delay=1.5)],
+            [PoissonInput("all", 2_000.0, 0.03)],
         )
         ours, number = Ours(network, 0.1, threads=1), max(1, steps * sizes[0] // size)
         taken = min(alternate({"ours": lambda ours=ours, number=number: ours.run(number)}, 3)["ours"])
         costs.append(taken / (number * size))
         rate = ours.spikes / (number * size) * 10_000
         print(
-            f"{size:,} neurons: {1e9 * costs[-1]:.2f} ns for a neuron's step at {rate:.1f} Hz, {costs[-1] / costs[0]:.2f} of the smallest"
+            f"{size:,} neurons: {1e9 * costs[-1]:.2f} ns for a neuron's step at {rate:.1f} Hz, "
+            f"{costs[-1] / costs[0]:.2f} of the smallest"
         )
 
 

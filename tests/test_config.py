@@ -20,6 +20,10 @@ class Inner(Config):
     classes: int = from_data(10, "how many classes")
 
 
+class Scaled(Config):
+    scale: float = option(1.0, "scale", above=0)
+
+
 class Outer(Config):
     inner: Inner = Inner()
     seed: int = option(0, "seed")
@@ -76,6 +80,7 @@ def test_a_configuration_cannot_be_changed():
         (lambda: Inner(width=5000), "Inner.width must be at most 4096, but got 5000."),
         (lambda: Inner(width=True), "Inner.width must be int, but got True."),
         (lambda: Inner(rate=float("nan")), "Inner.rate must be at least 0, but got nan."),
+        (lambda: Scaled(scale=0.0), "Scaled.scale must be above 0, but got 0.0."),
         (lambda: Inner(layers=(3, 0)), "Inner.layers must be at least 1, but got 0."),
         (lambda: Inner(rule="adm"), "Inner.rule must be sgd | adam, but got 'adm'."),  # type: ignore[arg-type]
         (

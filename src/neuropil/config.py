@@ -4,9 +4,9 @@
         width: int = option(32, "channels of the first stage", low=1)
         classes: int = from_data(10, "how many classes to tell apart")
 
-Every subclass is a frozen, keyword-only dataclass. The command line, `neuropil show`, the docs and `config.json` are all made from the
-same fields. A field of type `Config` nests; `options` and `override` see through the nesting, so that names are flat for the user.
-"""
+Every subclass is a frozen, keyword-only dataclass. The command line, `neuropil show`, the docs and `config.json` are
+all made from the same fields. A field of type `Config` nests; `options` and `override` see through the nesting, so that
+names are flat for the user."""
 
 import dataclasses
 import types
@@ -19,9 +19,12 @@ from typing import Any, Literal, Self, dataclass_transform
 from neuropil.errors import InputError, nearest
 
 
-def option(default: Any, help: str, *, low: float | None = None, high: float | None = None) -> Any:
-    """A field that the user may set; `low` and `high` are the smallest and largest values allowed."""
-    return dataclasses.field(default=default, metadata={"help": help, "low": low, "high": high})
+def option(
+    default: Any, help: str, *, above: float | None = None, low: float | None = None, high: float | None = None
+) -> Any:
+    """A field that the user may set; `low` and `high` are the smallest and largest values allowed, `above` itself is
+    not."""
+    return dataclasses.field(default=default, metadata={"help": help, "above": above, "low": low, "high": high})
 
 
 def from_data(default: Any, help: str) -> Any:
@@ -52,7 +55,7 @@ class Config:
                 field.name if owner.startswith("_") else f"{owner}.{field.name}"
             )  # a private class says nothing to a user
             _require_type(name, value, kind)
-            _require_bounds(name, value, field.metadata.get("low"), field.metadata.get("high"))
+            _require_bounds(name, value, *(field.metadata.get(bound) for bound in ("above", "low", "high")))
         self.validate()
 
     def validate(self) -> None:
@@ -164,8 +167,10 @@ def _fits(value: Any, kind: Any) -> bool:
     return isinstance(value, kind)
 
 
-def _require_bounds(name: str, value: Any, low: float | None, high: float | None) -> None:
+def _require_bounds(name: str, value: Any, above: float | None, low: float | None, high: float | None) -> None:
     for item in value if isinstance(value, tuple) else (value,):
+        if above is not None and item is not None and not item > above:
+            raise InputError(f"{name} must be above {above:g}", got=f"{item!r}")
         if low is not None and item is not None and not item >= low:
             raise InputError(f"{name} must be at least {low:g}", got=f"{item!r}")
         if high is not None and item is not None and not item <= high:

@@ -18,6 +18,7 @@ from neuropil.inspection.spike_statistics import (
     oscillation,
     population_rate,
     rates,
+    some_neurons,
     synchrony,
 )
 
@@ -124,3 +125,12 @@ def test_mistakes_are_named():
         with pytest.raises(InputError) as error:
             mistake()
         assert str(error.value) == sentence
+
+
+def test_some_of_many_neurons_are_evenly_spread_and_counted_anew():
+    neurons = torch.arange(120)
+    times, places = some_neurons(neurons.double(), neurons, size=100, most=4)
+    assert (times.tolist(), places.tolist()) == ([0, 25, 50, 75], [0, 1, 2, 3])
+    times, places = some_neurons(neurons.double(), neurons, size=3, most=10)
+    assert (times.tolist(), places.tolist()) == ([0, 1, 2], [0, 1, 2])
+    assert len(some_neurons(torch.empty(0), torch.empty(0, dtype=torch.long), size=3, most=10)[0]) == 0

@@ -11,7 +11,7 @@ from neuropil.models.balanced_network import (
     SIZES,
     BalancedNetworkConfig,
     balanced_network,
-    heard,
+    input_moments,
     noisy_rate,
     stationary_rate,
 )
@@ -56,7 +56,7 @@ def test_the_paper_s_network_has_the_paper_s_numbers():
 
 
 def test_a_neuron_hears_what_the_formula_says():
-    mean, deviation = heard(0.0, BalancedNetworkConfig(external=1.0))
+    mean, deviation = input_moments(0.0, BalancedNetworkConfig(external=1.0))
     assert mean == pytest.approx(NEURON.threshold)  # which is what ν_thr means
     assert deviation == pytest.approx(math.sqrt(0.1 * 20.0))
 

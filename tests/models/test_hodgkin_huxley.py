@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -13,11 +15,15 @@ from neuropil.models.hodgkin_huxley import (
     HodgkinHuxleyConfig,
     Membrane,
     Method,
+    bernoulli,
+    both,
+    exp,
     largest_dt,
     pulse,
     steady_state,
     time_constants,
 )
+from neuropil.parts.compilation import compiled
 
 SQUID = HodgkinHuxley(HodgkinHuxleyConfig())
 METHODS = list(STEPS)
@@ -31,7 +37,7 @@ def noise(steps: int, neurons: int, seed: int) -> Tensor:
     return 20 * torch.rand(steps, neurons, dtype=torch.double, generator=torch.Generator().manual_seed(seed))
 
 
-# --- one set of equations, two ways to run it ------------------------------------------------------------------------------------------
+# --- one set of equations, two ways to run it -------------------------------------------------------------------------
 
 
 @given(
@@ -81,7 +87,7 @@ def test_a_gradient_leads_back_to_every_current_before():
     assert current.grad.all()
 
 
-# --- the membrane ----------------------------------------------------------------------------------------------------------------------
+# --- the membrane -----------------------------------------------------------------------------------------------------
 
 
 def test_a_squid_axon_rests_at_minus_65_millivolts():
@@ -152,7 +158,7 @@ def test_the_currents_through_the_membrane_are_what_charges_it():
     torch.testing.assert_close(slope[calm], (current[1:-1] - outward[1:-1])[calm], atol=0.05, rtol=1e-3)
 
 
-# --- spikes ----------------------------------------------------------------------------------------------------------------------------
+# --- spikes -----------------------------------------------------------------------------------------------------------
 
 
 def test_it_fires_for_ever_above_the_rheobase_only_and_faster_with_more_current():
@@ -209,7 +215,7 @@ def test_pulses_last_as_long_as_they_say_and_add_up():
     assert both[:, 1].tolist() == [0, 0, 0, 3, 3, 0, 0, 0, 1, 1]
 
 
-# --- steps ----------------------------------------------------------------------------------------------------------------------------
+# --- steps ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("method", "order"), [("exponential_euler", 1), ("staggered", 2)])
@@ -264,7 +270,7 @@ def test_a_smaller_capacitance_needs_shorter_steps():
     assert largest_dt(quick, "rk4") == pytest.approx(0.1 * largest_dt(HodgkinHuxleyConfig(), "rk4"), rel=0.05)
 
 
-# --- what is refused -----------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -276,7 +282,8 @@ def test_a_smaller_capacitance_needs_shorter_steps():
         ),
         (
             {"dt": 0.5},
-            "a step of staggered must not skip the opening of a gate, but got dt = 0.5 ms: the largest that works is 0.11 ms.",
+            "a step of staggered must not skip the opening of a gate, but got dt = 0.5 ms: the largest that works is "
+            "0.11 ms.",
         ),
         ({"dt": 0.0}, "dt must be a time above 0 ms, but got 0."),
         ({"dt": float("nan")}, "dt must be a time above 0 ms, but got nan."),
@@ -314,3 +321,69 @@ def test_learning_refuses_an_unstable_step_too():
     with pytest.raises(InputError) as error:
         SQUID(torch.zeros(1, 3), 0.2)
     assert str(error.value).endswith("but got dt = 0.2 ms: the largest that works is 0.11 ms.")
+
+
+# --- exp and B, of tensors and in compiled loops ---
+
+
+@both
+def gauss(x, width):
+    return exp(-x * x / width) * bernoulli(x)
+
+
+@compiled
+def each_exp(x):
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = exp(x[i])
+    return y
+
+
+@compiled
+def each_bernoulli(x):
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = bernoulli(x[i])
+    return y
+
+
+@compiled
+def each_gauss(x, width):
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = gauss(x[i], width)
+    return y
+
+
+@given(st.lists(st.floats(-699, 699), min_size=1, max_size=40))
+@settings(deadline=None, max_examples=60)
+def test_a_compiled_exponential_is_numpys_to_the_last_bits(numbers: list[float]):
+    x = np.array(numbers)
+    np.testing.assert_allclose(each_exp(x), np.exp(x), rtol=6e-16)
+
+
+def test_it_is_one_at_zero_and_ends_where_numbers_end():
+    assert each_exp(np.zeros(3)).tolist() == [1.0] * 3
+    assert each_exp(np.array([-1e6, 1e6])) == pytest.approx([math.exp(-700), math.exp(700)], rel=1e-15)
+
+
+@given(st.lists(st.floats(-50, 50) | st.floats(-0.01, 0.01), min_size=1, max_size=40))
+@settings(deadline=None, max_examples=60)
+def test_bernoulli_is_x_over_exp_x_minus_one_everywhere(numbers: list[float]):
+    x = np.array(numbers)
+    with np.errstate(invalid="ignore"):
+        formula = np.where(x == 0, 1.0, x / np.where(x == 0, 1.0, np.expm1(x)))
+    np.testing.assert_allclose(each_bernoulli(x), formula, rtol=1e-12)
+    np.testing.assert_allclose(bernoulli(torch.from_numpy(x)).numpy(), formula, rtol=1e-12)
+
+
+def test_bernoulli_has_a_gradient_at_zero_and_beside_it():
+    x = torch.tensor([-1e-3, -1e-9, 0.0, 1e-9, 1e-3, 5.0], dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(bernoulli, x)
+    (gradient,) = torch.autograd.grad(bernoulli(x).sum(), x)
+    assert gradient[2].item() == -0.5
+
+
+def test_one_function_serves_tensors_and_compiled_loops():
+    x = np.linspace(-4, 4, 101)
+    np.testing.assert_allclose(each_gauss(x, 2.0), gauss(torch.from_numpy(x), 2.0).numpy(), rtol=1e-12)

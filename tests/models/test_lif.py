@@ -173,7 +173,8 @@ def test_many_spikes_and_no_neurons_are_no_trouble():
 @given(v=st.floats(-2, 1), v_in=st.floats(-5, 30), wait=st.floats(0, 3), cut=st.floats(0.05, 0.95))
 @settings(deadline=None, max_examples=80)
 def test_an_exact_step_may_be_cut_anywhere(v: float, v_in: float, wait: float, cut: float):
-    """Two shorter steps are one longer step: the spike at the same time, the same voltage and the same wait at the end."""
+    """Two shorter steps are one longer step: the spike at the same time, the same voltage and the same wait at the
+    end."""
     neuron = constants(LIFConfig(tau_ref=5.0), 1.0)
 
     def run(lengths: list[float]) -> tuple[float, float, list[float]]:
@@ -215,11 +216,11 @@ def test_the_rate_has_finite_gradients_everywhere():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"tau_m": 0.0}, "tau_m must be a time above 0 ms, but got 0."),
+        ({"tau_m": 0.0}, "LIFConfig.tau_m must be above 0, but got 0.0."),
         ({"tau_ref": -1.0}, "LIFConfig.tau_ref must be at least 0, but got -1.0."),
-        ({"tau_ref": math.inf}, "tau_ref must be a time of 0 ms or more, but got inf."),
+        ({"tau_ref": math.inf}, "tau_ref must be a finite number, but got inf."),
         ({"reset": 1.0}, "a neuron must be reset to below its threshold, but got reset=1 and threshold=1."),
-        ({"rest": math.nan}, "rest must be a number, but got nan."),
+        ({"rest": math.nan}, "rest must be a finite number, but got nan."),
     ],
 )
 def test_a_neuron_that_cannot_be_is_refused(wrong: dict, sentence: str):
@@ -234,20 +235,20 @@ def test_a_neuron_that_cannot_be_is_refused(wrong: dict, sentence: str):
         (
             "exact",
             {"dt": 25.0},
-            "dt must be a time above 0 ms and no longer than the time constants allow, but got 25: "
-            "the largest that works for tau_m=20 and tau_ref=2 is 20.",
+            "dt must be a time above 0 ms and no longer than the time constants allow, but got 25: the largest that "
+            "works for tau_m=20 and tau_ref=2 is 20.",
         ),
         (
             "grid",
             {"dt": 2.5},
-            "dt must be a time above 0 ms and no longer than the time constants allow, but got 2.5: "
-            "the largest that works for tau_m=20 and tau_ref=2 is 2.",
+            "dt must be a time above 0 ms and no longer than the time constants allow, but got 2.5: the largest that "
+            "works for tau_m=20 and tau_ref=2 is 2.",
         ),
         (
             "exact",
             {"dt": -1.0},
-            "dt must be a time above 0 ms and no longer than the time constants allow, but got -1: "
-            "the largest that works for tau_m=20 and tau_ref=2 is 20.",
+            "dt must be a time above 0 ms and no longer than the time constants allow, but got -1: the largest that "
+            "works for tau_m=20 and tau_ref=2 is 20.",
         ),
         (
             "exact",

@@ -23,7 +23,7 @@ def tuned(neurons: int, points: int, width: float = 0.3) -> np.ndarray:
     return 80 * np.exp(-((x - centre) ** 2) / (2 * width**2))
 
 
-# --- encoding --------------------------------------------------------------------------------------------------------------------------
+# --- encoding ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_neuron_begins_at_its_intercept_and_ends_at_its_highest_rate():
@@ -74,7 +74,7 @@ def test_the_same_seed_draws_the_same_population_and_another_seed_another():
     assert np.abs(first - other).max() > 10
 
 
-# --- decoding --------------------------------------------------------------------------------------------------------------------------
+# --- decoding ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -105,7 +105,8 @@ def test_any_tuning_curves_can_be_decoded():
 
 
 def test_fifty_neurons_that_expect_noise_of_a_fifth_decode_exact_rates_to_fourteen_thousandths():
-    """σ = 0.2 of the highest rate when the decoders are solved; the error is that of the rates themselves, without noise."""
+    """σ = 0.2 of the highest rate when the decoders are solved; the error is that of the rates themselves, without
+    noise."""
     distortions = [
         Population(50, max_rates=(100.0, 200.0), noise=0.2, seed=seed).error().distortion for seed in range(10)
     ]
@@ -155,7 +156,7 @@ def test_vectors_and_functions_of_them_are_decoded():
     assert population.error(lambda x: [x[0] * x[1], x[2] ** 2]).distortion < 0.03
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -180,16 +181,18 @@ def test_vectors_and_functions_of_them_are_decoded():
         ({"points": np.ones((5, 2))}, "values must have the shape [points, 1], but got [5, 2]."),
         (
             {"neuron": LIFConfig(rest=-65.0, threshold=-50.0, reset=-65.0)},
-            "neurons of a population must rest at 0, fire at 1 and be reset to 0, but got rest=-65, threshold=-50, reset=-65: "
-            "change tau_m and tau_ref only.",
+            "neurons of a population must rest at 0, fire at 1 and be reset to 0, but got rest=-65, threshold=-50, "
+            "reset=-65: change tau_m and tau_ref only.",
         ),
         (
             {"neuron": LIFConfig(tau_ref=0.0)},
-            "neurons that spike must have a refractory period, but got tau_ref=0: give a tau_ref above 0 ms or mode='rate'.",
+            "neurons that spike must have a refractory period, but got tau_ref=0: give a tau_ref above 0 ms or "
+            "mode='rate'.",
         ),
         (
             {"lag": 5.0},
-            "lag must be a time of 0 ms or more, of neurons in rate mode, but got lag=5 and mode='spiking': give mode='rate'.",
+            "lag must be a time of 0 ms or more, of neurons in rate mode, but got lag=5 and mode='spiking': give "
+            "mode='rate'.",
         ),
     ],
 )
@@ -222,7 +225,8 @@ def test_functions_that_do_not_fit_are_refused():
             np.ones((5, 3)),
             np.ones((4, 1)),
             0.1,
-            "decoders need activities of shape [points, neurons] and values of shape [points, outputs], but got [5, 3] and [4, 1].",
+            "decoders need activities of shape [points, neurons] and values of shape [points, outputs], but got [5, "
+            "3] and [4, 1].",
         ),
         (
             np.full((5, 3), np.nan),
@@ -234,7 +238,8 @@ def test_functions_that_do_not_fit_are_refused():
             np.ones((5, 3)),
             np.ones((5, 1)),
             0.0,
-            "activities that depend on each other need noise to be told apart, but got noise=0: give some, such as 0.01.",
+            "activities that depend on each other need noise to be told apart, but got noise=0: give some, such as "
+            "0.01.",
         ),
     ],
 )

@@ -49,7 +49,7 @@ def example_batch(model: PredictiveCoding, count: int = 6) -> dict[str, Tensor]:
     }
 
 
-# --- settling --------------------------------------------------------------------------------------------------------------------
+# --- settling ---------------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=60)
@@ -172,7 +172,7 @@ def test_probabilities_of_classes_sum_to_one():
     assert (shares > 0).all()
 
 
-# --- what is local ---------------------------------------------------------------------------------------------------------------
+# --- what is local ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("feedback", ["tied", "separate"])
@@ -231,7 +231,7 @@ def fill_with_nothing(model: PredictiveCoding, keep: Any) -> None:
                     parameter.fill_(torch.nan)
 
 
-# --- learning --------------------------------------------------------------------------------------------------------------------
+# --- learning ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -322,7 +322,7 @@ def test_the_measured_loss_is_the_settled_energy_and_looking_changes_nothing():
         torch.testing.assert_close(metrics["loss"].mean(), learner.loss(batch))
 
 
-# --- digits ----------------------------------------------------------------------------------------------------------------------
+# --- digits -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -369,7 +369,7 @@ def test_covered_halves_are_completed_better_than_by_the_mean(trained: Predictiv
     assert wrong.square().mean() < 0.95 * usual.square().mean()
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 def test_a_class_that_there_is_not_is_refused():

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 
-from neuropil.models.hodgkin_huxley import HodgkinHuxley, HodgkinHuxleyConfig, Method, Recording
+from neuropil.models.hodgkin_huxley import HodgkinHuxley, HodgkinHuxleyConfig, HodgkinHuxleyRecording, Method
 
 START = -65.0
 MODEL = HodgkinHuxley(HodgkinHuxleyConfig())
@@ -23,7 +23,7 @@ def reference() -> dict[str, Any]:
 
 
 @cache
-def ours(method: Method) -> Recording:
+def ours(method: Method) -> HodgkinHuxleyRecording:
     """With the currents of the reference, which change every millisecond."""
     brian = reference()
     dt, duration = float(brian["dt"]), float(brian["duration"])
@@ -69,7 +69,7 @@ def test_rk4_is_brians_wherever_the_current_is_constant_and_near_it_elsewhere():
     assert largest_difference(trains(recording.times, recording.neurons), theirs) < 0.02
 
 
-# --- SciPy -------------------------------------------------------------------------------------------------------------------------------
+# --- SciPy ------------------------------------------------------------------------------------------------------------
 
 
 def slopes(_: float, state: np.ndarray, current: np.ndarray) -> np.ndarray:
@@ -93,7 +93,8 @@ def crossing(neuron: int) -> Any:
 
 @cache
 def by_scipy() -> list[np.ndarray]:
-    """Spike times by an adaptive method of the eighth order, with errors below 1e-9, a millisecond of constant current at a time."""
+    """Spike times by an adaptive method of the eighth order, with errors below 1e-9, a millisecond of constant current
+    at a time."""
     v = np.full(10, START)
     state = np.concatenate([v, *(np.full(10, gate) for gate in resting_gates())])
     found: list[list[float]] = [[] for _ in v]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuropil.models.dynamics.network import PES, Input, Network, Simulation
+from neuropil.models.dynamics.network import PES, Input, PopulationNetwork, Simulation
 from neuropil.models.lif import LIFConfig
 from neuropil.models.population import Population, gains_and_biases
 
@@ -39,7 +39,7 @@ def at_rest() -> Any:
     return nengo.LIF(initial_state={"voltage": nengo.dists.Choice([0])})
 
 
-def from_rest(network: Network, duration: float, **options: Any) -> Simulation:
+def from_rest(network: PopulationNetwork, duration: float, **options: Any) -> Simulation:
     return network.simulate(
         duration, first={population: np.zeros(population.neurons) for population in network.populations}, **options
     )
@@ -112,7 +112,7 @@ def test_a_network_with_a_nonlinear_connection_and_a_recurrence_runs_as_nengos_d
         simulator.run(0.4)
         ours_a, ours_b = built(a, simulator), built(b, simulator)
 
-    network, source = Network(), Input(lambda t: np.sin(8 * t * SECONDS))
+    network, source = PopulationNetwork(), Input(lambda t: np.sin(8 * t * SECONDS))
     network.connect(source, ours_a)
     network.connect(ours_a, ours_b[1], function=lambda x: x**2, tau=10.0)
     network.connect(ours_a, ours_b[0], transform=0.5, tau=20.0)
@@ -141,7 +141,7 @@ def test_rates_in_place_of_spikes_run_as_nengos_do():
     with nengo.Simulator(model, progress_bar=False) as simulator:
         simulator.run(0.3)
         ours = built(a, simulator, mode="rate")
-    network = Network()
+    network = PopulationNetwork()
     network.connect(Input(0.3), ours, tau=100.0)
     network.connect(ours, ours, function=lambda x: 0.9 * x, tau=50.0)
     seen = network.probe(ours, tau=10.0)
@@ -162,7 +162,7 @@ def test_a_decoder_learns_online_as_nengos_does():
     with nengo.Simulator(model, progress_bar=False) as simulator:
         simulator.run(0.5)
         ours_a, ours_b, ours_error = (built(each, simulator) for each in (a, b, error))
-    network, source = Network(), Input(lambda t: np.sin(10 * t * SECONDS))
+    network, source = PopulationNetwork(), Input(lambda t: np.sin(10 * t * SECONDS))
     network.connect(source, ours_a)
     plastic = network.connect(ours_a, ours_b, function=lambda x: 0, learning=PES(3e-4))
     network.connect(ours_b, ours_error)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking.network import Connection, Current, Group, Network, simulate
+from neuropil.models.spiking.network import CurrentInput, NeuronGroup, Projection, SpikingNetwork, simulate
 from parity.references.spiking_network_brian import (
     DT,
     FILE,
@@ -31,13 +31,15 @@ def reference() -> dict[str, np.ndarray]:
         return dict(file)
 
 
-def network_of(case: Case) -> Network:
+def network_of(case: Case) -> SpikingNetwork:
     connections = [
-        Connection("all", "all", each.weights, pairs=(each.sources, each.targets), delay=each.delay, tau=each.tau)
+        Projection("all", "all", each.weights, pairs=(each.sources, each.targets), delay=each.delay, tau=each.tau)
         for each in (case.excitatory, case.inhibitory)
     ]
-    return Network(
-        [Group("all", SIZE, NEURON, case.start)], connections, [Current("all", np.repeat(case.inputs, HOLD, axis=0))]
+    return SpikingNetwork(
+        [NeuronGroup("all", SIZE, NEURON, case.start)],
+        connections,
+        [CurrentInput("all", np.repeat(case.inputs, HOLD, axis=0))],
     )
 
 

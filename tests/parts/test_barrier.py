@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from neuropil.parts.barrier import meet, share
+from neuropil.parts.barrier import barrier, thread_range
 from neuropil.parts.compilation import compiled
-from neuropil.parts.teams import Team
+from neuropil.parts.threads import ThreadTeam
 
 
 @compiled
@@ -15,16 +15,16 @@ def sum_in_turns(values, totals, rounds, team):
         total = 0
         for value in values[number % 2]:
             total += value
-        for index in share(values.shape[1], team):
+        for index in thread_range(values.shape[1], team):
             values[(number + 1) % 2, index] = (values[number % 2, index] + total) % 1009
-        meet(team)
+        barrier(team)
         if team.member == 0:
             totals[number] = total
 
 
 def outcome(members: int, rounds: int = 2_000) -> np.ndarray:
     values, totals = np.arange(14).reshape(2, 7), np.zeros(rounds, np.int64)
-    team = Team(members)
+    team = ThreadTeam(members)
     team.run(sum_in_turns, values, totals, rounds)
     assert team.members[0].arrived[0] == (rounds * members if members > 1 else 0)
     return totals

@@ -6,10 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import signal, stats
+from scipy import linalg, signal, stats
 
 from neuropil.errors import InputError
-from neuropil.parts.synapses import Synapse, chain_step, coefficients, held_input
+from neuropil.parts.synapses import Synapse, coefficients, held_input, interval_rates
 
 orders = st.integers(0, 6)
 taus = st.floats(0.5, 30)
@@ -124,12 +124,12 @@ def test_gradients_go_through_a_filter():
 
 @given(order=orders, ratio=st.floats(1e-3, 3))
 @settings(deadline=None, max_examples=30)
-def test_a_step_of_one_chain_is_what_the_filter_does(order: int, ratio: float):
+def test_a_chain_of_leaks_step_by_step_is_what_the_filter_does(order: int, ratio: float):
     spikes, tau = spike_train(50, seed=3), 5.0
-    state, transition = np.zeros(order + 1), coefficients(ratio, order)
+    state, transition = np.zeros(order + 1), linalg.toeplitz(coefficients(ratio, order), np.zeros(order + 1))
     found = []
     for spike in spikes.tolist():
-        chain_step(state, transition)
+        state = transition @ state  # xᵢ ← Σ_j g_{i−j} xⱼ
         state[0] += spike / tau
         found.append(state[-1])
     np.testing.assert_allclose(found, Synapse(tau, order).filter(spikes, ratio * tau).numpy(), atol=1e-10)
@@ -167,3 +167,17 @@ def test_steps_and_delays_that_make_no_sense_are_refused():
         str(error.value)
         == "the delay of a signal must be a whole number of steps, but got delay=0.15 ms in steps of 0.1 ms."
     )
+
+
+# --- rates, beside what NumPy says of each train alone ---
+
+
+@given(st.lists(st.tuples(st.integers(1, 10_000), st.integers(0, 4)), max_size=60, unique=True))
+def test_a_rate_is_one_over_the_mean_interval_and_zero_where_there_is_none(spikes: list[tuple[int, int]]):
+    times = torch.tensor([time / 10 for time, _ in spikes], dtype=torch.double)
+    neurons = torch.tensor([neuron for _, neuron in spikes], dtype=torch.int64)
+    found = interval_rates(times, neurons, 5)
+    for neuron in range(5):
+        train = np.sort(times[neurons == neuron].numpy())
+        expected = 1000 / np.diff(train).mean() if len(train) > 1 else 0.0
+        np.testing.assert_allclose(found[neuron], expected)

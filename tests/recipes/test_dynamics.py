@@ -63,7 +63,7 @@ def test_the_distance_from_both_limits_falls_with_the_ratio_of_the_time_constant
 
 
 def test_learned_decoders_come_near_to_solved_ones(study: tuple[Study, Path]):
-    learned, solved = map(float, re.findall(r"by (\d\.\d+)", words(study[0], "A decoder that learns")))
+    learned, solved = map(float, re.findall(r"by (\d\.\d+)", words(study[0], "A learned decoder")))
     assert solved < learned < 0.15
 
 
@@ -75,7 +75,8 @@ def test_learned_decoders_come_near_to_solved_ones(study: tuple[Study, Path]):
         ({"equations": (), "start": ()}, "equations must be one to 6 expressions, but got 0."),
         (
             {"equations": ("x^2",), "start": (1.0,)},
-            "the equations must have a solution for the whole duration, but got one that ends after 1 s: change the start or the duration.",
+            "the equations must have a solution for the whole duration, but got one that ends after 1 s: change the "
+            "start or the duration.",
         ),
         ({"dt": 3.0}, "dt must be a time above 0 ms, but got 3: the largest that works here is 2."),
     ],

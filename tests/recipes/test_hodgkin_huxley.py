@@ -52,12 +52,12 @@ def test_every_part_of_the_report_has_its_picture(study: Study):
     sections = study.findings.sections
     assert [section.title for section in sections] == [
         "An action potential",
-        "What the gates want",
+        "Gates",
         "The threshold",
         "The refractory period",
-        "How fast it fires",
+        "f–I curve",
         "Given currents",
-        "How good the steps are",
+        "Integration error",
     ]
     assert all(any(isinstance(block, Picture) for block in section.blocks) for section in sections)
 
@@ -135,10 +135,7 @@ def test_phases_follow_each_other_and_turn_where_the_voltage_does():
 def test_a_membrane_without_sodium_has_no_threshold_and_the_report_says_so(tmp_path: Path):
     study = study_in(tmp_path, sodium=0.0)
     assert "It answers no pulse of 1 ms up to 59 µA/cm² with a spike" in words_of(study, "No threshold")
-    assert (
-        words_of(study, "How fast it fires")
-        == "No constant current up to 100 µA/cm² makes this membrane fire on and on."
-    )
+    assert words_of(study, "f–I curve") == "No constant current up to 100 µA/cm² makes this membrane fire on and on."
     assert study.evaluate()[0].metrics == {"ms_of_spike_time_error": 0.0, "spikes": 0.0}
 
 
@@ -167,7 +164,8 @@ def test_currents_of_a_file_are_used_step_by_step(tmp_path: Path):
     [
         (
             {"dt": 0.2},
-            "a step of staggered must not skip the opening of a gate, but got dt = 0.2 ms: the largest that works is 0.11 ms.",
+            "a step of staggered must not skip the opening of a gate, but got dt = 0.2 ms: the largest that works is "
+            "0.11 ms.",
         ),
         (
             {"dt": 0.05, "method": "rk4", "currents": (-20.0,)},

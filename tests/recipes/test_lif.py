@@ -40,11 +40,11 @@ def test_spikes_and_traces_are_there_for_other_programs(run: Run):
 def test_the_report_shows_all_parts_with_their_units(run: Run):
     page = run.report.read_text()
     for title in (
-        "A membrane that charges",
-        "How fast it fires",
-        "A raster",
-        "refractory period costs",
-        "An input that changes",
+        "Membrane voltage",
+        "Tuning curve",
+        "Raster",
+        "Refractory period",
+        "Changing input",
         "Synapses",
     ):
         assert title in page
@@ -91,21 +91,22 @@ def test_a_long_simulation_is_kept_whole_and_drawn_in_part(tmp_path: Path):
         ({"duration": -100.0}, "duration must be a time of at least one step, but got -100 ms in steps of 0.1 ms."),
         (
             {"dt": 30.0},
-            "dt must be a time above 0 ms and no longer than the time constants allow, but got 30: "
-            "the largest that works for tau_m=20 and tau_ref=2 is 20.",
+            "dt must be a time above 0 ms and no longer than the time constants allow, but got 30: the largest that "
+            "works for tau_m=20 and tau_ref=2 is 20.",
         ),
         ({"dt": 10.0}, "dt must be no longer than the synapses last, but got 10: the largest that works is 5."),
         (
             {"duration": 1e9},
-            "a simulation may have up to 2,000,000 steps, but got 10,000,000,000: make --duration shorter or --dt longer.",
+            "a simulation may have up to 2,000,000 steps, but got 10,000,000,000: make --duration shorter or --dt "
+            "longer.",
         ),
         ({"inputs": ()}, "--inputs needs at least one number, but got none."),
         ({"orders": ()}, "--orders needs at least one number, but got none."),
         ({"orders": (21,)}, "a synapse must be of an order from 0 to 20, but got order=21."),
         (
             {"rest": 2.0},
-            "a neuron whose input is counted from the least that makes it fire must rest below its threshold, "
-            "but got rest=2 and threshold=1.",
+            "a neuron whose input is counted in units of its rheobase must rest below its threshold, but got rest=2 "
+            "and threshold=1.",
         ),
         ({"drive": "no.csv"}, "inputs over time must be in a file that exists, but got 'no.csv'."),
     ],

@@ -47,7 +47,7 @@ def test_errors_fall_as_theory_says(study: tuple[Study, Path]):
 
 
 def test_a_slow_synapse_is_smooth_and_late(study: tuple[Study, Path]):
-    table = [[float(cell) for cell in row] for row in rows(study[0], "The same with spikes")]
+    table = [[float(cell) for cell in row] for row in rows(study[0], "Decoding spikes")]
     late, rough = [row[1] for row in table], [row[2] for row in table]
     assert rough == sorted(rough, reverse=True)
     assert late[-1] > 3 * min(late)
@@ -72,8 +72,8 @@ def test_the_folder_holds_what_was_simulated(study: tuple[Study, Path]):
         ({"lowest": 300.0}, "lowest must not be above highest, but got 300 and 200 Hz."),
         (
             {"dt": 5.0},
-            "dt must be a time above 0 ms, no longer than any time constant or refractory period, but got 5: the largest that works here "
-            "is 2.",
+            "dt must be a time above 0 ms, no longer than any time constant or refractory period, but got 5: the "
+            "largest that works here is 2.",
         ),
     ],
 )

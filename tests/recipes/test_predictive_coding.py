@@ -1,4 +1,5 @@
-"""Predictive coding as a user meets it: one network that classifies, generates and completes, beside back-propagation."""
+"""Predictive coding as a user meets it: one network that classifies, generates and completes, beside
+back-propagation."""
 
 import itertools
 import re
@@ -103,7 +104,7 @@ def test_another_number_format_is_refused():
     assert str(error.value) == "predictive coding settles in float32, but got precision='bfloat16': leave it out."
 
 
-# --- incremental -----------------------------------------------------------------------------------------------------------------
+# --- incremental ------------------------------------------------------------------------------------------------------
 
 
 def test_each_batch_lingers_for_its_visits_from_wherever_an_epoch_goes_on():
@@ -151,7 +152,7 @@ def test_incremental_learning_is_an_option(tmp_path: Path):
     assert updates == 3 * len(run.experiment().own.training_batches)  # type: ignore[attr-defined]  # the experiment of this recipe
 
 
-# --- what it learns --------------------------------------------------------------------------------------------------------------
+# --- what it learns ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

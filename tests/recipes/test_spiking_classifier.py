@@ -64,7 +64,7 @@ def test_the_report_shows_spikes_voltages_rates_and_time(coding: str, readout: s
     }
     pictures = [
         block.alt
-        for title in ("One input through the layers", "How much it fires", "How soon it knows")
+        for title in ("One input through the layers", "Firing rates", "Accuracy over time")
         for block in sections[title]
         if isinstance(block, Picture)
     ]
@@ -90,7 +90,7 @@ def test_what_is_measured_is_what_the_model_does():
     assert set(measured.rates) == {"layer 1", "output"}
 
 
-# --- data of the user's ----------------------------------------------------------------------------------------------------------------
+# --- data of the user's -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,22 @@ import numpy as np
 import pytest
 import torch
 
-from neuropil.data.networks.files import parse_network
+from neuropil.data.networks.files import EMBEDDED
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Picture, Table
-from neuropil.inspection.report.spiking import at_random, firing, trains_of
+from neuropil.inspection.spike_statistics import firing, poisson_twin, trains_of
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking.network import STDP, Connection, Current, Group, Poisson, Probe, Source
-from neuropil.recipes.spiking_network import EMBEDDED, SpikingNetworkOptions, build, network_of
+from neuropil.models.spiking.description import load_network
+from neuropil.models.spiking.network import (
+    STDP,
+    CurrentInput,
+    NeuronGroup,
+    PoissonInput,
+    Probe,
+    Projection,
+    SpikeSource,
+)
+from neuropil.recipes.spiking_network import SpikingNetworkOptions, build
 from neuropil.tasks.study import Study
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -34,12 +43,12 @@ def test_the_embedded_network_fires_irregularly_at_moderate_rates_and_not_togeth
     results = {result.name: result.metrics for result in embedded[0].evaluate()}
     assert list(results) == [
         "excitatory",
-        "excitatory, if it were random",
+        "excitatory, Poisson",
         "inhibitory",
-        "inhibitory, if it were random",
+        "inhibitory, Poisson",
     ]
     for group in ("excitatory", "inhibitory"):
-        own, random = results[group], results[f"{group}, if it were random"]
+        own, random = results[group], results[f"{group}, Poisson"]
         assert 1 < own["rate_hz"] < 60
         assert own["rate_hz"] == pytest.approx(random["rate_hz"])
         assert 0.4 < own["cv"] < 1.6
@@ -61,12 +70,12 @@ def test_the_folder_holds_spikes_and_voltages(embedded: tuple[Study, Path]):
 
 def test_the_report_draws_spikes_membranes_and_statistics(embedded: tuple[Study, Path]):
     sections = {section.title: section.blocks for section in embedded[0].findings.sections}
-    assert list(sections) == ["Who fires when", "Membranes", "How regularly, and how much together", "The network"]
+    assert list(sections) == ["Raster", "Membrane voltages", "Firing statistics", "The network"]
     assert sum(isinstance(block, Picture) for blocks in sections.values() for block in blocks) == 4
     assert sum(isinstance(block, Table) for blocks in sections.values() for block in blocks) == 3
 
 
-def test_a_file_becomes_the_network_that_it_describes():
+def test_a_file_becomes_the_network_that_it_describes(tmp_path: Path):
     text = """
     [groups.cells]
     size = 4
@@ -92,20 +101,22 @@ def test_a_file_becomes_the_network_that_it_describes():
     [[probes]]
     group = "cells"
     """
-    network = network_of(parse_network(text, "x.toml"))
-    assert list(network.groups) == [Group("cells", 4, LIFConfig(tau_m=15), (0, 1)), Source("input", 2, 9)]
-    assert list(network.connections) == [Connection("input", "cells", 0.5, fan_in=2, tau=5.0, stdp=STDP(high=2.0))]
-    assert list(network.inputs) == [Poisson("cells", 10, 0.1), Current("cells", 2.0)]
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+    network = load_network(path)
+    assert list(network.groups) == [NeuronGroup("cells", 4, LIFConfig(tau_m=15), (0, 1)), SpikeSource("input", 2, 9)]
+    assert list(network.connections) == [Projection("input", "cells", 0.5, fan_in=2, tau=5.0, stdp=STDP(high=2.0))]
+    assert list(network.inputs) == [PoissonInput("cells", 10, 0.1), CurrentInput("cells", 2.0)]
     assert list(network.probes) == [Probe("cells", (0,))]
 
 
 def test_the_example_of_the_embedded_network_is_that_network():
-    assert (EXAMPLES / "network.toml").read_text(encoding="utf-8") == EMBEDDED
+    assert (EXAMPLES / "network.toml").read_text(encoding="utf-8") == EMBEDDED.read_text(encoding="utf-8")
 
 
 def test_the_example_of_plasticity_learns(tmp_path: Path):
     study = studied(tmp_path, network=EXAMPLES / "plasticity.toml", duration=2000.0, settle=0.0)
-    (learned,) = [section for section in study.findings.sections if section.title == "What was learned"]
+    (learned,) = [section for section in study.findings.sections if section.title == "Synaptic plasticity"]
     (table,) = [block for block in learned.blocks if isinstance(block, Table)]
     name, before, after, spread = table.rows[0]
     assert name == "the connection input → neuron"
@@ -123,12 +134,14 @@ def test_steps_that_are_too_long_and_files_that_are_wrong_are_refused_before_any
 
 
 def test_a_random_twin_fires_as_often_and_keeps_its_neurons():
-    from neuropil.models.spiking.network import Network, simulate
+    from neuropil.models.spiking.network import SpikingNetwork, simulate
 
-    network = Network([Group("a", 5), Group("b", 3)], inputs=[Current("a", 1.5), Current("b", 2.0)])
+    network = SpikingNetwork(
+        [NeuronGroup("a", 5), NeuronGroup("b", 3)], inputs=[CurrentInput("a", 1.5), CurrentInput("b", 2.0)]
+    )
     recording = simulate(network, 300.0)
     trains = trains_of(recording, "a", "b")
-    twin = at_random(trains, seed=0)
+    twin = poisson_twin(trains, seed=0)
     assert (trains.num_neurons, trains.duration) == (8, pytest.approx(300.0))
     assert torch.equal(torch.bincount(twin.neurons), torch.bincount(trains.neurons))
     assert firing(trains)["cv"] < 0.01 < 0.5 < firing(twin)["cv"]

@@ -1,22 +1,30 @@
 """What trains of spikes have in common: how often, how regularly and how much together the neurons of a group fire.
 
     rate          spikes per second of each neuron
-    CV            standard deviation / mean of the intervals between its spikes: 0 like a clock, 1 like a Poisson process
+    CV            standard deviation / mean of its inter-spike intervals: 0 like a clock, 1 like a Poisson process
     Fano factor   variance / mean of its spikes in windows of equal length: 0 like a clock, 1 like a Poisson process
-    synchrony     χ = √(Var_t⟨n⟩ / ⟨Var_t n_i⟩), where n_i are the spikes of neuron i in short bins, and ⟨…⟩ is the mean over neurons:
-                  1 if all fire together, about 1/√N if each fires on its own (Golomb and Rinzel)
+    synchrony     χ = √(Var_t⟨n⟩ / ⟨Var_t n_i⟩) of the spikes n_i of neuron i in short bins, ⟨…⟩ the mean over neurons:
+                  1 if all fire together, about 1/√N if they are independent (Golomb and Rinzel)
 
 Times are in ms, counted from the beginning of what was recorded; rates are in Hz.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from neuropil.errors import InputError
+from neuropil.models.spiking.network import SpikingNetworkRecording, SpikingSimulator
+from neuropil.randomness import seeded
+
+FANO_WINDOW = 100.0
+SYNCHRONY_BIN = 2.0
+"""ms"""
 
 
 @dataclass(frozen=True)
@@ -30,9 +38,8 @@ class SpikeTrains:
 
     def __post_init__(self) -> None:
         if not (self.num_neurons > 0 and self.duration > 0):
-            raise InputError(
-                "trains of spikes need neurons and time", got=f"{self.num_neurons} neurons and {self.duration:g} ms"
-            )
+            got = f"{self.num_neurons} neurons and {self.duration:g} ms"
+            raise InputError("trains of spikes need neurons and time", got=got)
 
     def after(self, start: float) -> "SpikeTrains":
         """Without the first `start` ms, in which a simulation settles."""
@@ -79,12 +86,11 @@ def synchrony(trains: SpikeTrains, bin: float = 2.0) -> float:
 
 
 def oscillation(trains: SpikeTrains, bin: float = 0.5, *, slowest: float = 5.0) -> float:
-    """Frequency (Hz) at which the rate of the population swings most, of those above `slowest`; not a number without spikes."""
+    """Frequency (Hz) above `slowest` at which the population rate oscillates most; NaN without spikes."""
     rate = population_rate(trains, bin)
     # windows smear a peak over two neighbours, so that one between two frequencies is found too
-    spectrum = torch.fft.rfft(
-        (rate - rate.mean()) * torch.hann_window(len(rate), periodic=False, dtype=rate.dtype)
-    ).abs()
+    window = torch.hann_window(len(rate), periodic=False, dtype=rate.dtype)
+    spectrum = torch.fft.rfft((rate - rate.mean()) * window).abs()
     frequencies = torch.fft.rfftfreq(len(rate), bin / 1000)
     spectrum = torch.where(frequencies >= slowest, spectrum, 0)
     return float(frequencies[spectrum.argmax()]) if spectrum.max() > 0 else math.nan
@@ -104,3 +110,53 @@ def _bins(trains: SpikeTrains, bin: float) -> tuple[Int[Tensor, " spike"], int]:
     if num_bins < 1:
         raise InputError("a bin must not be longer than what was recorded", got=f"{bin:g} ms of {trains.duration:g} ms")
     return torch.clamp(torch.ceil(trains.times / bin - 1e-6).long() - 1, min=0), num_bins
+
+
+# --- recordings of spiking networks, beside Poisson neurons -------------------------------------------------------
+
+
+def record(
+    simulator: SpikingSimulator, settle: float, duration: float, progress: Callable[[float], None]
+) -> SpikingNetworkRecording:
+    """`duration` ms after `settle` ms that are not kept; `progress` is called with the share that is done."""
+    whole = settle + duration
+    if settle >= simulator.dt:
+        simulator.run(settle, progress=lambda share: progress(share * settle / whole))
+    return simulator.run(duration, progress=lambda share: progress((settle + share * duration) / whole))
+
+
+def trains_of(recording: SpikingNetworkRecording, *groups: str) -> SpikeTrains:
+    """The spikes of some groups as if they were one, from the beginning of the recording."""
+    *firsts, total = accumulate((recording.sizes[group] for group in groups), initial=0)
+    times = torch.cat([recording.spikes[group].times for group in groups]) - recording.start
+    neurons = [recording.spikes[group].neurons + first for group, first in zip(groups, firsts, strict=True)]
+    return SpikeTrains(times, torch.cat(neurons), total, recording.duration)
+
+
+def firing(trains: SpikeTrains) -> dict[str, float]:
+    """Means over neurons; what cannot be said, for instance of neurons that are silent, is left out."""
+    window = min(FANO_WINDOW, trains.duration / 2)
+    found = {
+        "rate_hz": float(rates(trains).mean()),
+        "cv": float(interval_cv(trains).nanmean()),
+        "fano_factor": float(fano_factor(trains, window).nanmean()),
+        "synchrony": synchrony(trains, min(SYNCHRONY_BIN, trains.duration / 2)),
+    }
+    return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def some_neurons(
+    times: Float[Tensor, " spike"], neurons: Int[Tensor, " spike"], size: int, most: int
+) -> tuple[Float[Tensor, " shown"], Int[Tensor, " shown"]]:
+    """The spikes of up to `most` of the first `size` neurons, evenly chosen and counted anew, for a raster."""
+    count = min(size, most)
+    place = torch.full((max(size, int(neurons.max()) + 1 if len(neurons) else 0),), -1)
+    place[torch.arange(count) * size // count] = torch.arange(count)
+    chosen = place[neurons] >= 0
+    return times[chosen], place[neurons[chosen]]
+
+
+def poisson_twin(trains: SpikeTrains, seed: int) -> SpikeTrains:
+    """Neurons that fire as often as these, independently and at random: Poisson processes given their spike counts."""
+    times = torch.rand(len(trains.times), generator=seeded(seed, "at random"), dtype=torch.double) * trains.duration
+    return SpikeTrains(times, trains.neurons, trains.num_neurons, trains.duration)

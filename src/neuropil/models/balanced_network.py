@@ -1,13 +1,16 @@
-"""Balanced network: excitation and inhibition that cancel, so that a neuron fires when chance lets it (Brunel 2000, model A).
+"""Balanced network: excitation and inhibition that cancel, so that a neuron fires when chance lets it (Brunel 2000,
+model A).
 
-    τ dv_i/dt = −v_i + τ Σ_j J_ij Σ_k δ(t − t_j^k − D)         θ = 20 mV, v_reset = 10 mV, τ = 20 ms, τ_ref = 2 ms, D = 1.5 ms
+    τ dv_i/dt = −v_i + τ Σ_j J_ij Σ_k δ(t − t_j^k − D)   θ = 20 mV, v_reset = 10 mV, τ = 20 ms, τ_ref = 2 ms, D = 1.5 ms
 
-Every neuron hears C_E = 1000 of 10,000 excitatory neurons with J = 0.1 mV, C_I = 250 of 2,500 inhibitory ones with −g J, and from outside
-C_E Poisson processes of rate ν_ext with J. Two numbers decide what it does: g, how much stronger inhibition is, and ν_ext in units of
+Every neuron hears C_E = 1000 of 10,000 excitatory neurons with J = 0.1 mV, C_I = 250 of 2,500 inhibitory ones with −g
+J, and from outside C_E Poisson processes of rate ν_ext with J. Two numbers decide what it does: g, how much stronger
+inhibition is, and ν_ext in units of
 
     ν_thr = θ / (C_E J τ)                                      the rate from outside that just reaches the threshold
 
-If all fire on their own, what a neuron hears is noise with a mean and a standard deviation that follow from the rate ν that all share,
+If all fire on their own, what a neuron hears is noise with a mean and a standard deviation that follow from the rate ν
+that all share,
 
     μ = C_E J τ (ν_ext + ν (1 − g γ)),   σ² = C_E J² τ (ν_ext + ν (1 + g² γ))          γ = C_I / C_E
     1/ν = τ_ref + τ √π ∫ e^{u²} (1 + erf u) du                 from (v_reset − μ)/σ to (θ − μ)/σ
@@ -25,7 +28,7 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.models.lif import LIFConfig
-from neuropil.models.spiking.network import Connection, Group, Network, Poisson
+from neuropil.models.spiking.network import NeuronGroup, PoissonInput, Projection, SpikingNetwork
 
 NEURON = LIFConfig(tau_m=20.0, tau_ref=2.0, rest=0.0, threshold=20.0, reset=10.0)
 STRENGTH = 100.0
@@ -34,11 +37,11 @@ NODES, HALVINGS = 200, 60
 
 
 class BalancedNetworkConfig(Config):
-    g: float = option(5.0, "strength of an inhibitory synapse in units of an excitatory one", low=0)
-    external: float = option(2.0, "rate from outside ν_ext in units of ν_thr, which just reaches the threshold", low=0)
-    neurons: int = option(12_500, "neurons; four of five excite", low=50)
-    connectivity: float = option(0.1, "share of each group that a neuron hears", low=0, high=1)
-    delay: float = option(1.5, "delay D (ms)", low=0)
+    g: float = option(5.0, "relative strength of inhibitory synapses", low=0)
+    external: float = option(2.0, "external rate ν_ext in units of the threshold rate ν_thr", low=0)
+    neurons: int = option(12_500, "neurons, 80 % excitatory", low=50)
+    connectivity: float = option(0.1, "connection probability ε", low=0, high=1)
+    delay: float = option(1.5, "synaptic delay D (ms)", low=0)
 
     @property
     def num_inhibitory(self) -> int:
@@ -51,9 +54,9 @@ class BalancedNetworkConfig(Config):
     @property
     def fan_in(self) -> tuple[int, int]:
         """C_E and C_I."""
-        return max(1, round(self.connectivity * self.num_excitatory)), max(
-            1, round(self.connectivity * self.num_inhibitory)
-        )
+        sizes = self.num_excitatory, self.num_inhibitory
+        excitatory, inhibitory = (max(1, round(self.connectivity * size)) for size in sizes)
+        return excitatory, inhibitory
 
     @property
     def jump(self) -> float:
@@ -67,20 +70,18 @@ class BalancedNetworkConfig(Config):
         return 1000 * self.external * NEURON.threshold / (self.jump * NEURON.tau_m)
 
 
-def balanced_network(config: BalancedNetworkConfig) -> Network:
-    from_excitatory, from_inhibitory = config.fan_in
-    groups = [Group("excitatory", config.num_excitatory, NEURON), Group("inhibitory", config.num_inhibitory, NEURON)]
+def balanced_network(config: BalancedNetworkConfig) -> SpikingNetwork:
+    sizes = {"excitatory": config.num_excitatory, "inhibitory": config.num_inhibitory}
+    weights = {"excitatory": config.jump, "inhibitory": -config.g * config.jump}
+    fan_in = dict(zip(sizes, config.fan_in, strict=True))
+    groups = [NeuronGroup(name, size, NEURON) for name, size in sizes.items()]
     connections = [
-        Connection(source, group.name, weight, fan_in=fan_in, delay=config.delay)
-        for source, weight, fan_in in (
-            ("excitatory", config.jump, from_excitatory),
-            ("inhibitory", -config.g * config.jump, from_inhibitory),
-        )
-        for group in groups
+        Projection(source, target, weight, fan_in=fan_in[source], delay=config.delay)
+        for source, weight in weights.items()
+        for target in sizes
     ]
-    return Network(
-        groups, connections, inputs=[Poisson(group.name, config.external_rate, config.jump) for group in groups]
-    )
+    inputs = [PoissonInput(name, config.external_rate, config.jump) for name in sizes]
+    return SpikingNetwork(groups, connections, inputs)
 
 
 def stationary_rate(config: BalancedNetworkConfig) -> float:
@@ -88,11 +89,11 @@ def stationary_rate(config: BalancedNetworkConfig) -> float:
     low, high = 0.0, 1 / NEURON.tau_ref
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if noisy_rate(*heard(middle, config)) > middle else (low, middle)
+        low, high = (middle, high) if noisy_rate(*input_moments(middle, config)) > middle else (low, middle)
     return 1000 * (low + high) / 2
 
 
-def heard(rate: float, config: BalancedNetworkConfig) -> tuple[float, float]:
+def input_moments(rate: float, config: BalancedNetworkConfig) -> tuple[float, float]:
     """μ and σ in mV, for a rate per ms."""
     gamma, outside = config.fan_in[1] / config.fan_in[0], config.external_rate / config.fan_in[0] / 1000
     mean = STRENGTH * NEURON.tau_m * (outside + rate * (1 - config.g * gamma))
@@ -125,4 +126,4 @@ SIZES = {
     "AI": BalancedNetworkConfig(g=5.0, external=2.0),
     "SI, slow": BalancedNetworkConfig(g=4.5, external=0.9),
 }
-"""The four regimes of the paper's figure 8: synchronous or asynchronous, with neurons that fire regularly or irregularly."""
+"""The regimes of the paper's figure 8: synchronous or asynchronous, with regular or irregular firing."""

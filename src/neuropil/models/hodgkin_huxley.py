@@ -7,21 +7,21 @@
     α_m = φ B(−(V + 40) / 10)            β_m = φ 4 exp(−(V + 65) / 18)           φ = 3^((T − 6.3 °C) / 10)
     α_h = φ 0.07 exp(−(V + 65) / 20)     β_h = φ / (1 + exp(−(V + 35) / 10))
 
-V in mV, time in ms, I in µA/cm², conductances in mS/cm², C in µF/cm², rates in 1/ms: these units fit together without a factor.
+V in mV, time in ms, I in µA/cm², conductances in mS/cm², C in µF/cm², rates in 1/ms: these units fit together without a
+factor.
 
-While the gates are held, V goes to V_∞ with the time constant τ_V = C / Σg; while V is held, each gate goes to a_∞ with τ_a. So one rule
-serves all four, and the ways to take a step differ in what is held when:
+While the gates are held, V goes to V_∞ with the time constant τ_V = C / Σg; while V is held, each gate goes to a_∞ with
+τ_a. So one rule serves all four, and the ways to take a step differ in what is held when:
 
-    exponential Euler    x(t + dt) = x_∞ + (x(t) − x_∞) exp(−dt / τ)         all from V(t) and the gates at t: the error falls as dt
-    staggered            the same, but V from gates half a step later, and those from V(t) (Hines): as dt², for the same work
-    rk4                  Runge and Kutta's: as dt⁴, but it blows up where dt is too long for the fastest current
+    exponential Euler    x(t + dt) = x_∞ + (x(t) − x_∞) exp(−dt / τ)   all from V(t) and the gates at t: order dt
+    staggered            the same, but V from gates half a step later, and those from V(t) (Hines): order dt², same work
+    rk4                  Runge and Kutta's: order dt⁴, but it blows up where dt is too long for the fastest current
 
-Equations and steps are written once. Numba compiles them for `simulate`: many neurons, no Python in the loop. PyTorch runs the same lines
-in `forward`, for gradients. Only exp and B differ. Tests compare both ways step by step, and gradients with differences of simulations.
-"""
+Equations and steps are written once. Numba compiles them for `simulate`: many neurons, no Python in the loop. PyTorch
+runs the same lines in `forward`, for gradients. Only exp and B differ. Tests compare both ways step by step, and
+gradients with differences of simulations."""
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,14 +30,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numba.extending import overload, register_jitable
 from torch import Tensor, nn
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.parts.compilation import compiled
-from neuropil.parts.exponential import bernoulli, both, exp
 from neuropil.parts.parameters import ParameterRow
-from neuropil.parts.spike_trains import interval_rates
+from neuropil.parts.synapses import interval_rates
 
 Method = Literal["staggered", "exponential_euler", "rk4"]
 Time: TypeAlias = float | Float[Tensor, " neuron"]
@@ -51,15 +51,15 @@ MOST_STEPS = 100_000_000
 
 
 class HodgkinHuxleyConfig(Config):
-    capacitance: float = option(1.0, "C of the membrane (µF/cm²)", low=1e-3)
-    sodium: float = option(120.0, "conductance of sodium when all gates are open (mS/cm²)", low=0)
-    potassium: float = option(36.0, "conductance of potassium when all gates are open (mS/cm²)", low=0)
-    leak: float = option(0.3, "conductance of the leak (mS/cm²)", low=1e-6)
-    sodium_reversal: float = option(50.0, "voltage at which no sodium flows (mV)", low=-200, high=200)
-    potassium_reversal: float = option(-77.0, "voltage at which no potassium flows (mV)", low=-200, high=200)
-    leak_reversal: float = option(-54.387, "voltage at which nothing leaks (mV)", low=-200, high=200)
-    temperature: float = option(6.3, "gates are three times as fast for every ten degrees more (°C)", low=0, high=40)
-    fires_at: float = option(0.0, "a spike is where the voltage rises through this (mV)", low=-60, high=60)
+    capacitance: float = option(1.0, "membrane capacitance C (µF/cm²)", low=1e-3)
+    sodium: float = option(120.0, "maximal sodium conductance ḡ_Na (mS/cm²)", low=0)
+    potassium: float = option(36.0, "maximal potassium conductance ḡ_K (mS/cm²)", low=0)
+    leak: float = option(0.3, "leak conductance ḡ_L (mS/cm²)", low=1e-6)
+    sodium_reversal: float = option(50.0, "sodium reversal potential E_Na (mV)", low=-200, high=200)
+    potassium_reversal: float = option(-77.0, "potassium reversal potential E_K (mV)", low=-200, high=200)
+    leak_reversal: float = option(-54.387, "leak reversal potential E_L (mV)", low=-200, high=200)
+    temperature: float = option(6.3, "temperature T (°C); gates are three times as fast per 10 °C", low=0, high=40)
+    fires_at: float = option(0.0, "voltage whose upward crossing counts as a spike (mV)", low=-60, high=60)
 
     @property
     def speed(self) -> float:
@@ -80,14 +80,67 @@ class Membrane(NamedTuple):
     speed: float
 
 
-class State(NamedTuple):
+class MembraneState(NamedTuple):
     v: Any
     n: Any
     m: Any
     h: Any
 
 
-# --- the equations, for PyTorch and for Numba ------------------------------------------------------------------------------------------
+# --- exp x and B(x) = x / (eˣ − 1), of tensors and of numbers in compiled loops ---------------------------------------
+
+NEAR_ZERO = 1e-3
+"""Where B(x) is computed by its series, because eˣ − 1 has too few digits left."""
+LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
+ROUNDER = 1.5 * 2.0**52
+"""So large that what is added to it is rounded to a whole number, which then stands in its lowest bits."""
+F3, F4, F5, F6, F7, F8, F9, F10, F11, F12 = (1 / math.factorial(k) for k in range(3, 13))
+COMPILED: Any = {"error_model": "numpy", "forceinline": True, "fastmath": {"contract", "arcp"}}
+"""All in one piece, or a loop around it would take one number at a time; a product and a sum may be rounded once, and a
+division by a constant may be a product."""
+both: Any = register_jitable(**COMPILED)
+"""A function that Python calls with tensors and compiled code with numbers."""
+
+
+def exp(x):
+    return torch.exp(x)
+
+
+def bernoulli(x):
+    near = x.abs() < NEAR_ZERO
+    apart = torch.where(near, 1.0, x)  # what is not chosen must be finite, or its gradient would be no number
+    return torch.where(near, 1 - x / 2 + x * x / 12, apart / torch.expm1(apart))
+
+
+@overload(exp, jit_options=COMPILED)
+def exp_of_number(x):
+    """By arithmetic alone, of which a processor takes as many numbers at once as its registers hold; the exponential
+    function of the C library takes one."""
+
+    def compute(x):
+        x = min(max(x, -700.0), 700.0)  # beyond, it would be nothing or infinite
+        # eˣ = 2ᵏ eʳ with |r| ≤ ½ ln 2, and eʳ by its series to r¹²
+        shifted = x * LOG2_E + ROUNDER
+        k = shifted - ROUNDER
+        r = x - k * LN2_HIGH - k * LN2_LOW
+        r2 = r * r
+        r4 = r2 * r2
+        first = 1 + r + r2 * (0.5 + r * F3)
+        second = F4 + r * F5 + r2 * (F6 + r * F7)
+        third = F8 + r * F9 + r2 * (F10 + r * F11) + r4 * F12
+        series = first + r4 * (second + r4 * third)
+        # k is added to the exponent
+        return np.int64(np.float64(series).view(np.int64) + (np.float64(shifted).view(np.int64) << 52)).view(np.float64)
+
+    return compute
+
+
+@overload(bernoulli, jit_options=COMPILED)
+def bernoulli_of_number(x):
+    return lambda x: 1 - x / 2 + x * x / 12 if abs(x) < NEAR_ZERO else x / (exp(x) - 1)
+
+
+# --- the equations, for PyTorch and for Numba -------------------------------------------------------------------------
 
 
 @both
@@ -121,7 +174,7 @@ def derivative(state, current, membrane):
     """dV/dt in mV/ms and that of the gates in 1/ms."""
     drive, conductance = pull(state, current, membrane)
     (alpha_n, beta_n), (alpha_m, beta_m), (alpha_h, beta_h) = rates(state.v, membrane.speed)
-    return State(
+    return MembraneState(
         (drive - conductance * state.v) / membrane.capacitance,
         alpha_n * (1 - state.n) - beta_n * state.n,
         alpha_m * (1 - state.m) - beta_m * state.m,
@@ -147,25 +200,25 @@ def relax_gates(state, dt, speed):
     (alpha_n, beta_n), (alpha_m, beta_m), (alpha_h, beta_h) = rates(state.v, speed)
     n = relax(state.n, alpha_n, alpha_n + beta_n, dt)
     m = relax(state.m, alpha_m, alpha_m + beta_m, dt)
-    return State(state.v, n, m, relax(state.h, alpha_h, alpha_h + beta_h, dt))
+    return MembraneState(state.v, n, m, relax(state.h, alpha_h, alpha_h + beta_h, dt))
 
 
 @both
 def exponential_euler(state, current, dt, membrane):
     later = relax_gates(state, dt, membrane.speed)
-    return State(relax_voltage(state, current, dt, membrane), later.n, later.m, later.h)
+    return MembraneState(relax_voltage(state, current, dt, membrane), later.n, later.m, later.h)
 
 
 @both
 def staggered(state, current, dt, membrane):
-    """Gates are half a step behind the voltage, before and after. At rest, where all begins, that makes no difference."""
+    """Gates are half a step behind the voltage, before and after; at rest, where all begins, it is the same."""
     later = relax_gates(state, dt, membrane.speed)
-    return State(relax_voltage(later, current, dt, membrane), later.n, later.m, later.h)
+    return MembraneState(relax_voltage(later, current, dt, membrane), later.n, later.m, later.h)
 
 
 @both
 def moved(state, slope, dt):
-    return State(state.v + dt * slope.v, state.n + dt * slope.n, state.m + dt * slope.m, state.h + dt * slope.h)
+    return MembraneState(state.v + dt * slope.v, state.n + dt * slope.n, state.m + dt * slope.m, state.h + dt * slope.h)
 
 
 @both
@@ -180,24 +233,17 @@ def rk4(state, current, dt, membrane):
 
 @both
 def march(take_step, state, currents, first, last, num_steps, dt, membrane, fires_at, watched, traces):
-    """Neurons from `first` to before `last` through all steps: times and neurons of their spikes. `state` becomes what it is at the end."""
+    """Neurons from `first` to before `last` through all steps, in place: times and neurons of their spikes."""
     size, changing = last - first, currents.shape[0] > 1
-    v, n, m, h = (
-        state[0, first:last].copy(),
-        state[1, first:last].copy(),
-        state[2, first:last].copy(),
-        state[3, first:last].copy(),
-    )
-    before, times, neurons = (
-        np.empty(size),
-        [0.0 for _ in range(0)],
-        [0 for _ in range(0)],
-    )  # Numba sees of what kind they will be
+    own = state[:, first:last].copy()
+    v, n, m, h = own[0], own[1], own[2], own[3]
+    # Numba sees from an empty list what it will hold.
+    before, times, neurons = np.empty(size), [0.0 for _ in range(0)], [0 for _ in range(0)]
     for step in range(num_steps):
         current, crossed = currents[step if changing else 0, first:last], 0
         for i in range(size):
             before[i] = v[i]
-            v[i], n[i], m[i], h[i] = take_step(State(v[i], n[i], m[i], h[i]), current[i], dt, membrane)
+            v[i], n[i], m[i], h[i] = take_step(MembraneState(v[i], n[i], m[i], h[i]), current[i], dt, membrane)
         for i in range(size):
             crossed += (before[i] < fires_at) & (v[i] >= fires_at)
         for i in range(size if crossed else 0):
@@ -208,14 +254,9 @@ def march(take_step, state, currents, first, last, num_steps, dt, membrane, fire
         for place in range(len(watched)):
             i = watched[place] - first
             if 0 <= i < size:
-                traces[0, step, place], traces[1, step, place], traces[2, step, place], traces[3, step, place] = (
-                    v[i],
-                    n[i],
-                    m[i],
-                    h[i],
-                )
-    for i in range(size):
-        state[0, first + i], state[1, first + i], state[2, first + i], state[3, first + i] = v[i], n[i], m[i], h[i]
+                for k in range(4):
+                    traces[k, step, place] = own[k, i]
+    state[:, first:last] = own
     return np.array(times), np.array(neurons)
 
 
@@ -235,13 +276,13 @@ def march_rk4(*arguments):
     return march(rk4, *arguments)
 
 
-STEPS: dict[Method, Callable[..., State]] = {"staggered": staggered, "exponential_euler": exponential_euler, "rk4": rk4}
+STEPS: dict[Method, Any] = {"staggered": staggered, "exponential_euler": exponential_euler, "rk4": rk4}
 MARCHES = {"staggered": march_staggered, "exponential_euler": march_exponential_euler, "rk4": march_rk4}
 
 
-def steady_state(v: Float[Tensor, "*shape"], speed: float = 1.0) -> State:
+def steady_state(v: Float[Tensor, "*shape"], speed: float = 1.0) -> MembraneState:
     """The gates of a membrane that has long been at this voltage: a_∞ = α / (α + β)."""
-    return State(v, *(alpha / (alpha + beta) for alpha, beta in rates(v, speed)))
+    return MembraneState(v, *(alpha / (alpha + beta) for alpha, beta in rates(v, speed)))
 
 
 def time_constants(v: Float[Tensor, "*shape"], speed: float = 1.0) -> tuple[Float[Tensor, "*shape"], ...]:
@@ -249,13 +290,13 @@ def time_constants(v: Float[Tensor, "*shape"], speed: float = 1.0) -> tuple[Floa
     return tuple(1 / (alpha + beta) for alpha, beta in rates(v, speed))
 
 
-# --- many neurons over time ------------------------------------------------------------------------------------------------------------
+# --- many neurons over time -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Recording:
-    """`times` (ms) and `neurons` of all spikes, by time; of the neurons that were watched `voltages` (mV) and the gates `n`, `m` and `h`
-    at the end of every step, staggered gates half a step before it."""
+class HodgkinHuxleyRecording:
+    """`times` (ms) and `neurons` of all spikes, by time; of the neurons that were watched `voltages` (mV) and the gates
+    `n`, `m` and `h` at the end of every step, staggered gates half a step before it."""
 
     times: Float[Tensor, " spike"]
     neurons: Int[Tensor, " spike"]
@@ -273,17 +314,16 @@ class Recording:
 
 
 class HodgkinHuxley(nn.Module):
-    """A membrane whose capacitance, conductances and reversal potentials can be learned. It starts at `rest` (mV), where a membrane of its
-    configuration comes to rest."""
+    """A membrane whose capacitance, conductances and reversal potentials can be learned. It starts at `rest` (mV),
+    where a membrane of its configuration comes to rest."""
 
     def __init__(self, config: HodgkinHuxleyConfig):
         super().__init__()
         self.config = config
         conductance, reversal = ([getattr(config, ion + ending) for ion in IONS] for ending in ("", "_reversal"))
-        constants = (
-            torch.tensor(numbers, dtype=torch.double) for numbers in ([config.capacitance], conductance, reversal)
-        )
-        self.capacitance, self.conductance, self.reversal = map(nn.Parameter, constants)
+        constants = [config.capacitance], conductance, reversal
+        doubles = (torch.tensor(numbers, dtype=torch.double) for numbers in constants)
+        self.capacitance, self.conductance, self.reversal = map(nn.Parameter, doubles)
         self.rest = resting_voltage(self.membrane())
 
     def membrane(self) -> Membrane:
@@ -292,7 +332,8 @@ class HodgkinHuxley(nn.Module):
     def forward(
         self, current: Float[Tensor, "batch step"], dt: float = 0.01, method: Method = "staggered"
     ) -> Float[Tensor, "batch step"]:
-        """The voltage (mV) at the end of each step of `dt` ms for currents in µA/cm², with its gradient; `simulate` is far faster."""
+        """The voltage (mV) after each step of `dt` ms for currents in µA/cm², and its gradient; `simulate` is
+        faster."""
         require_dt(self.config, dt, method)
         given, membrane = current.to(self.capacitance.dtype), self.membrane()
         state, voltages = steady_state(torch.full_like(given[:, 0], self.rest), membrane.speed), []
@@ -310,23 +351,24 @@ class HodgkinHuxley(nn.Module):
         method: Method = "staggered",
         start: float | None = None,
         watch: Int[Tensor, " watched"] | None = None,
-    ) -> Recording:
-        """Run for `duration` ms in steps of `dt` ms. The current (µA/cm²) of each neuron is constant, or given for every step. `start` is
-        the voltage (mV) of a membrane that has long been there (at rest without it); `watch` are the neurons whose voltages and gates are
-        wanted (none without it)."""
+    ) -> HodgkinHuxleyRecording:
+        """Run for `duration` ms in steps of `dt` ms. The current (µA/cm²) of each neuron is constant, or given for
+        every step. `start` is the voltage (mV) of a membrane that has long been there (at rest without it); `watch` are
+        the neurons whose voltages and gates are wanted (none without it)."""
         currents = _checked_currents(current)
         num_steps = self.num_steps(duration, dt, method, currents.min().item())
         if current.ndim == 2 and len(current) != num_steps:
-            raise InputError(
-                f"a current that changes must have a value for each of the {num_steps:,} steps", got=f"{len(current):,}"
-            )
-        watched = torch.empty(0, dtype=torch.long) if watch is None else _checked_watch(watch, currents.shape[1])
-        membrane = Membrane._make(
-            (self.capacitance.item(), *self.conductance.tolist(), *self.reversal.tolist(), self.config.speed)
-        )
+            got = f"{len(current):,}"
+            raise InputError(f"a current that changes must have a value for each of the {num_steps:,} steps", got=got)
+        size, watched = currents.shape[1], torch.empty(0) if watch is None else watch
+        if len(outside := watched[(watched < 0) | (watched >= size)]):
+            raise InputError(f"neurons to watch must be of 0 to {size - 1}", got=f"{int(outside[0])}")
+        watched = watched.to("cpu", torch.long).numpy()
+        numbers = self.capacitance.item(), *self.conductance.tolist(), *self.reversal.tolist(), self.config.speed
+        membrane = Membrane._make(numbers)
         first_state = steady_state(torch.full_like(currents[0], self.rest if start is None else start), membrane.speed)
         state, traces = torch.stack(first_state).numpy(), np.empty((4, num_steps, len(watched)))
-        size, how = currents.shape[1], (num_steps, dt, membrane, self.config.fires_at, watched.numpy(), traces)
+        how = num_steps, dt, membrane, self.config.fires_at, watched, traces
 
         def run(first: int) -> tuple[np.ndarray, np.ndarray]:
             return MARCHES[method](state, currents.numpy(), first, min(first + NEURONS_AT_ONCE, size), *how)
@@ -334,16 +376,15 @@ class HodgkinHuxley(nn.Module):
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
             times, neurons = map(np.concatenate, zip(*pool.map(run, range(0, size, NEURONS_AT_ONCE)), strict=True))
         if not np.isfinite(state).all():
-            raise InputError(
-                "voltages must stay finite", got=f"currents too strong for steps of {dt:g} ms", fix="take shorter steps"
-            )
+            fix = "take shorter steps"
+            raise InputError("voltages must stay finite", got=f"currents too strong for steps of {dt:g} ms", fix=fix)
         order = np.argsort(times, kind="stable")
         found = (torch.from_numpy(part) for part in (times[order], neurons[order], *traces))
-        return Recording(*found, num_neurons=size, duration=num_steps * dt)
+        return HodgkinHuxleyRecording(*found, num_neurons=size, duration=num_steps * dt)
 
-    def ionic_currents(self, recording: Recording) -> dict[str, Float[Tensor, "step watched"]]:
+    def ionic_currents(self, recording: HodgkinHuxleyRecording) -> dict[str, Float[Tensor, "step watched"]]:
         """What flows out through the membranes that were watched, in µA/cm², by the ion that carries it."""
-        state = State(recording.voltages, recording.n, recording.m, recording.h)
+        state = MembraneState(recording.voltages, recording.n, recording.m, recording.h)
         with torch.no_grad():
             each = zip(IONS, conductances(state, self.membrane()), self.reversal, strict=True)
             return {ion: conductance * (state.v - reversal) for ion, conductance, reversal in each}
@@ -351,9 +392,8 @@ class HodgkinHuxley(nn.Module):
     def num_steps(self, duration: float, dt: float, method: Method, lowest_current: float = 0.0) -> int:
         require_dt(self.config, dt, method, lowest_current)
         if not dt <= duration <= MOST_STEPS * dt:
-            raise InputError(
-                f"a simulation must last for 1 to {MOST_STEPS:,} steps", got=f"{duration:g} ms in steps of {dt:g} ms"
-            )
+            got = f"{duration:g} ms in steps of {dt:g} ms"
+            raise InputError(f"a simulation must last for 1 to {MOST_STEPS:,} steps", got=got)
         return round(duration / dt)
 
     def parameter_table(self) -> list[ParameterRow]:
@@ -370,7 +410,7 @@ def pulse(
 
 @torch.no_grad()
 def resting_voltage(membrane: Membrane) -> float:
-    """The lowest voltage (mV) at which nothing flows on balance. It lies between the reversal potentials, and is closed in on."""
+    """The lowest voltage (mV) at which no net current flows; it lies between the reversal potentials."""
     reversal = torch.stack([membrane.sodium_reversal, membrane.potassium_reversal, membrane.leak_reversal])
     low, high = reversal.min(), reversal.max()
     for _ in range(6):
@@ -384,21 +424,19 @@ def resting_voltage(membrane: Membrane) -> float:
 @lru_cache
 @torch.no_grad()
 def largest_dt(config: HodgkinHuxleyConfig, method: Method, lowest_current: float = 0.0) -> float:
-    """ms. Nothing is faster than a membrane that leaps from rest to the highest reversal potential, or whose m gates close because a
-    negative current takes the voltage far down. Runge and Kutta's step must be stable for the largest conductance and rate on the way. An
-    exponential step is always stable, but must not skip the opening of a gate."""
+    """ms. Nothing is faster than a membrane that leaps from rest to the highest reversal potential, or whose m gates
+    close because a negative current takes the voltage far down. Runge and Kutta's step must be stable for the largest
+    conductance and rate on the way. An exponential step is always stable, but must not skip the opening of a gate."""
     model = HodgkinHuxley(config)
-    leapt = steady_state(torch.tensor([model.rest], dtype=torch.double), config.speed)._replace(
-        v=model.reversal.max()[None]
-    )
+    at_rest = steady_state(torch.tensor([model.rest], dtype=torch.double), config.speed)
+    leapt = at_rest._replace(v=model.reversal.max()[None])
     fastest = min(constant.item() for constant in time_constants(leapt.v, config.speed))
     if method == "rk4":
         after = relax_gates(leapt, fastest * torch.linspace(0, 100, 10_001, dtype=torch.double), config.speed)
         charging = config.capacitance / pull(after, 0.0, model.membrane())[1].max().item()
         lowest = torch.tensor(min(model.rest, config.leak_reversal + lowest_current / config.leak), dtype=torch.double)
-        fastest = RK4_LIMIT * min(
-            fastest, charging, *(constant.item() for constant in time_constants(lowest, config.speed))
-        )
+        closing = [constant.item() for constant in time_constants(lowest, config.speed)]
+        fastest = RK4_LIMIT * min(fastest, charging, *closing)
     digits = 1 - math.floor(math.log10(fastest))
     return math.floor(fastest * 10**digits) / 10**digits
 
@@ -408,28 +446,16 @@ def require_dt(config: HodgkinHuxleyConfig, dt: float, method: Method, lowest_cu
         raise InputError("dt must be a time above 0 ms", got=f"{dt:g}")
     largest = largest_dt(config, method, lowest_current)
     if dt > largest:
-        rule = (
-            "a step of rk4 must be stable"
-            if method == "rk4"
-            else f"a step of {method} must not skip the opening of a gate"
-        )
+        need = "be stable" if method == "rk4" else "not skip the opening of a gate"
+        rule = f"a step of {method} must {need}"
         raise InputError(rule, got=f"dt = {dt:g} ms", fix=f"the largest that works is {largest:g} ms")
 
 
 def _checked_currents(current: Tensor) -> Float[Tensor, "row neuron"]:
     if not (current.numel() and torch.isfinite(current).all()):
-        raise InputError(
-            "currents must be finite, and of one neuron at least",
-            got="some that are not" if current.numel() else "none",
-        )
+        got = "some that are not" if current.numel() else "none"
+        raise InputError("currents must be finite, and of one neuron at least", got=got)
     return current.detach().to("cpu", torch.double).reshape(-1, current.shape[-1]).contiguous()
-
-
-def _checked_watch(watch: Tensor, num_neurons: int) -> Int[Tensor, " watched"]:
-    outside = watch[(watch < 0) | (watch >= num_neurons)]
-    if len(outside):
-        raise InputError(f"neurons to watch must be of 0 to {num_neurons - 1}", got=f"{int(outside[0])}")
-    return watch.to("cpu", torch.long)
 
 
 SIZES = {"squid": HodgkinHuxleyConfig(), "warm_squid": HodgkinHuxleyConfig(temperature=18.5)}

@@ -9,16 +9,17 @@ Between spikes the equation is solved, not approximated, for an input that is he
     t* = τ_m ln((v_∞ − v)/(v_∞ − θ))                                 from v to the next spike
     rate = 1 / (τ_ref + τ_m ln((v_∞ − v_reset)/(v_∞ − θ)))           0 where v_∞ ≤ θ
 
-Times are in ms and rates in Hz. The neuron of the textbook has no units of voltage: it rests at 0, fires at 1 and is reset to 0. Any other
-is meant in mV, with an input v_in = R J, for instance 1.5 nA through 10 MΩ. (v − v_rest)/(θ − v_rest) of it is a textbook neuron.
+Times are in ms and rates in Hz. The neuron of the textbook has no units of voltage: it rests at 0, fires at 1 and is
+reset to 0. Any other is meant in mV, with an input v_in = R J, for instance 1.5 nA through 10 MΩ. (v − v_rest)/(θ −
+v_rest) of it is a textbook neuron.
 
-Spike times are `exact`, within the step, with a refractory period that begins and ends there (as in Nengo); or on the `grid`: the threshold
-is looked at when a step ends, the spike is dated there, and the next round(τ_ref/dt) steps are refractory (as in Brian2).
-"""
+Spike times are `exact`, within the step, with a refractory period that begins and ends there (as in Nengo); or on the
+`grid`: the threshold is looked at when a step ends, the spike is dated there, and the next round(τ_ref/dt) steps are
+refractory (as in Brian2)."""
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from torch import Tensor
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.parts.compilation import compiled
-from neuropil.parts.spike_trains import interval_rates
+from neuropil.parts.synapses import interval_rates
 
 SpikeTimes = Literal["exact", "grid"]
 
@@ -36,32 +37,37 @@ MOST_SPIKES = 100_000_000
 
 
 class LIFConfig(Config):
-    tau_m: float = option(20.0, "membrane time constant τ_m (ms)")
+    tau_m: float = option(20.0, "membrane time constant τ_m (ms)", above=0)
     tau_ref: float = option(2.0, "refractory period τ_ref after a spike (ms)", low=0)
-    rest: float = option(0.0, "voltage at rest; from 0 to a threshold of 1 voltages have no unit, all others are in mV")
-    threshold: float = option(1.0, "voltage θ above which the neuron fires")
-    reset: float = option(0.0, "voltage after a spike")
+    rest: float = option(0.0, "resting voltage; with 0 and a threshold of 1 voltages have no unit, otherwise mV")
+    threshold: float = option(1.0, "threshold voltage θ")
+    reset: float = option(0.0, "reset voltage after a spike")
 
     def validate(self) -> None:
-        if not 0 < self.tau_m < math.inf:
-            raise InputError("tau_m must be a time above 0 ms", got=f"{self.tau_m:g}")
-        if not self.tau_ref < math.inf:
-            raise InputError("tau_ref must be a time of 0 ms or more", got=f"{self.tau_ref:g}")
+        for name in ("tau_m", "tau_ref", "rest"):
+            if not math.isfinite(getattr(self, name)):
+                raise InputError(f"{name} must be a finite number", got=f"{getattr(self, name):g}")
         if not -math.inf < self.reset < self.threshold < math.inf:
-            raise InputError(
-                "a neuron must be reset to below its threshold",
-                got=f"reset={self.reset:g} and threshold={self.threshold:g}",
-            )
-        if not -math.inf < self.rest < math.inf:
-            raise InputError("rest must be a number", got=f"{self.rest:g}")
+            got = f"reset={self.reset:g} and threshold={self.threshold:g}"
+            raise InputError("a neuron must be reset to below its threshold", got=got)
 
     @property
     def unit(self) -> str:
         """Of its voltages: none for the neuron of the textbook."""
         return "" if (self.rest, self.threshold) == (0, 1) else "mV"
 
+    @property
+    def levels(self) -> dict[str, Any]:
+        """What a picture of its voltage marks."""
+        return {"threshold": self.threshold, "reset": self.reset, "unit": self.unit}
 
-# --- the equation, one neuron and one step at a time -----------------------------------------------------------------------------------
+    @property
+    def summary(self) -> str:
+        times = f"τ_m {self.tau_m:g} ms, τ_ref {self.tau_ref:g} ms"
+        return f"{times}, threshold {self.threshold:g}, reset {self.reset:g}"
+
+
+# --- the equation, one neuron and one step at a time ------------------------------------------------------------------
 
 
 class Constants(NamedTuple):
@@ -78,14 +84,9 @@ class Constants(NamedTuple):
 
 
 def constants(config: LIFConfig, dt: float) -> Constants:
-    times = (
-        float(dt),
-        math.exp(-dt / config.tau_m),
-        float(config.tau_m),
-        float(config.tau_ref),
-        round(config.tau_ref / dt),
-    )
-    return Constants(*times, float(config.rest), float(config.threshold), float(config.reset))
+    times = float(dt), math.exp(-dt / config.tau_m), float(config.tau_m), float(config.tau_ref)
+    voltages = float(config.rest), float(config.threshold), float(config.reset)
+    return Constants(*times, round(config.tau_ref / dt), *voltages)
 
 
 @compiled
@@ -109,8 +110,8 @@ def grid_step(v, held, v_in, neuron):
 
 @compiled
 def until_spike(v, wait, v_in, left, neuron):
-    """Go on for the `left` ms of a step, or to the next spike if it comes first; `wait` is what is left of the refractory period (ms).
-    Gives (v, wait, ms gone by, spiked)."""
+    """Go on for the `left` ms of a step, or to the next spike if it comes first; `wait` is what is left of the
+    refractory period (ms). Gives (v, wait, ms gone by, spiked)."""
     if wait >= left:
         return v, wait - left, left, False
     free, target = left - wait, neuron.rest + v_in
@@ -122,12 +123,12 @@ def until_spike(v, wait, v_in, left, neuron):
     return neuron.reset, neuron.tau_ref, wait + min(max(crossing, 0.0), free), True
 
 
-# --- many neurons over time ------------------------------------------------------------------------------------------------------------
+# --- many neurons over time -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Recording:
-    """`times` (ms) and `neurons` of all spikes, by time; `voltages` at the end of every step, of the neurons that were watched."""
+class LIFRecording:
+    """`times` (ms) and `neurons` of all spikes, by time; `voltages` of the watched neurons at the end of every step."""
 
     times: Float[Tensor, " spike"]
     neurons: Int[Tensor, " spike"]
@@ -137,6 +138,11 @@ class Recording:
 
     def counts(self) -> Int[Tensor, " neuron"]:
         return torch.bincount(self.neurons, minlength=self.num_neurons)
+
+    def first_steps(self, num_steps: int) -> "LIFRecording":
+        duration = self.duration * num_steps / max(len(self.voltages), 1)
+        early, voltages = self.times <= duration, self.voltages[:num_steps]
+        return LIFRecording(self.times[early], self.neurons[early], voltages, self.num_neurons, duration)
 
     def rates(self) -> Float[Tensor, " neuron"]:
         """Hz, from the intervals between the first spike of a neuron and its last; 0 for fewer than two."""
@@ -162,9 +168,9 @@ class LIF:
         dt: float = 0.1,
         first: Float[Tensor, " neuron"] | None = None,
         watch: Int[Tensor, " watched"] | None = None,
-    ) -> Recording:
-        """Run for `duration` ms in steps of `dt` ms. The input of each neuron is constant, or given for every step. `first` are the
-        voltages to begin with (at rest without them); `watch` are the neurons whose voltages are wanted (none without it)."""
+    ) -> LIFRecording:
+        """Run for `duration` ms in steps of `dt` ms. The input of each neuron is constant, or given for every step.
+        `first` are initial voltages (rest without them); `watch` are the neurons whose voltages are recorded."""
         num_steps = self.num_steps(duration, dt)
         inputs = torch.atleast_2d(v_in.detach().to("cpu", torch.double))
         self._require_inputs(inputs, v_in, num_steps, duration)
@@ -177,54 +183,46 @@ class LIF:
         times, neurons = run_all(inputs.contiguous().numpy(), start.numpy(), num_steps, row_of, traces, exact, neuron)
         order = np.argsort(times, kind="stable")
         found = (torch.from_numpy(part).to(v_in.device) for part in (times[order], neurons[order], traces.T))
-        return Recording(*found, num_neurons=inputs.shape[1], duration=num_steps * dt)
+        return LIFRecording(*found, num_neurons=inputs.shape[1], duration=num_steps * dt)
 
     def num_steps(self, duration: float, dt: float) -> int:
-        if not 0 < dt <= self.largest_dt():
-            raise InputError(
-                "dt must be a time above 0 ms and no longer than the time constants allow",
-                got=f"{dt:g}",
-                fix=self._way_out(),
-            )
+        self.require_dt(dt)
         if not dt <= duration < math.inf:
-            raise InputError(
-                "duration must be a time of at least one step", got=f"{duration:g} ms in steps of {dt:g} ms"
-            )
+            got = f"{duration:g} ms in steps of {dt:g} ms"
+            raise InputError("duration must be a time of at least one step", got=got)
         return round(duration / dt)
 
-    def _way_out(self) -> str:
-        return f"the largest that works for tau_m={self.config.tau_m:g} and tau_ref={self.config.tau_ref:g} is {self.largest_dt():g}"
+    def require_dt(self, dt: float) -> None:
+        largest, times = self.largest_dt(), f"tau_m={self.config.tau_m:g} and tau_ref={self.config.tau_ref:g}"
+        if not 0 < dt <= largest:
+            rule = "dt must be a time above 0 ms and no longer than the time constants allow"
+            raise InputError(rule, got=f"{dt:g}", fix=f"the largest that works for {times} is {largest:g}")
 
     def _require_inputs(self, inputs: Tensor, given: Tensor, num_steps: int, duration: float) -> None:
         if given.ndim == 2 and len(given) != num_steps:
-            raise InputError(
-                f"an input that changes must have a value for each of the {num_steps:,} steps", got=f"{len(given):,}"
-            )
+            got = f"{len(given):,}"
+            raise InputError(f"an input that changes must have a value for each of the {num_steps:,} steps", got=got)
         if not torch.isfinite(inputs).all():
             raise InputError("inputs must be finite numbers", got="some that are not", fix="see where they come from")
         highest = rate(inputs.amax(0), self.config).sum().item() * duration / 1000 if inputs.numel() else 0.0
         if highest > MOST_SPIKES:
-            raise InputError(
-                f"a simulation may have up to {MOST_SPIKES:,} spikes",
-                got=f"inputs for up to {highest:.3g}",
-                fix="make the inputs smaller",
-            )
+            rule = f"a simulation may have up to {MOST_SPIKES:,} spikes"
+            raise InputError(rule, got=f"inputs for up to {highest:.3g}", fix="make the inputs smaller")
 
     def _require_neurons(self, watch: Tensor | None, num_neurons: int) -> None:
         if watch is None or not len(watch):
             return
         if not 0 <= int(watch.min()) <= int(watch.max()) < num_neurons:
-            raise InputError(
-                f"watch must name neurons from 0 to {num_neurons - 1}", got=f"{int(watch.min())} to {int(watch.max())}"
-            )
+            got = f"{int(watch.min())} to {int(watch.max())}"
+            raise InputError(f"watch must name neurons from 0 to {num_neurons - 1}", got=got)
         if len(watch.unique()) < len(watch):
             raise InputError("watch must name each neuron once", got="one twice")
 
 
 @compiled
 def exact_train(inputs, v, num_steps, times, trace, neuron):
-    """One neuron for all steps: its spikes into `times`, as many as fit, its voltages into `trace`, if it has room. Gives the number of
-    spikes, whether or not they fitted."""
+    """One neuron for all steps: its spikes into `times`, as many as fit, its voltages into `trace`, if it has room.
+    Gives the number of spikes, whether or not they fitted."""
     count, wait = 0, 0.0
     for step in range(num_steps):
         v_in, left = inputs[step if len(inputs) > 1 else 0], neuron.dt
@@ -264,8 +262,8 @@ def train(inputs, v, num_steps, times, trace, exact, neuron):
 
 @compiled
 def run_all(inputs, first, num_steps, row_of, traces, exact, neuron):
-    """Neuron by neuron, for they do not know of each other: times and neurons of all spikes, and voltages into the row of `traces` that
-    `row_of` names, or none where it is -1."""
+    """Neuron by neuron, for they do not know of each other: times and neurons of all spikes, and voltages into the row
+    of `traces` that `row_of` names, or none where it is -1."""
     times, neurons, count = np.empty(1024), np.empty(1024, np.int64), 0
     for index in range(inputs.shape[1]):
         trace = traces[row_of[index]] if row_of[index] >= 0 else np.empty(0)
@@ -286,16 +284,14 @@ def enlarged(array, length):
     return larger
 
 
-# --- how fast it fires -----------------------------------------------------------------------------------------------------------------
+# --- how fast it fires ------------------------------------------------------------------------------------------------
 
 
 def rate(v_in: Float[Tensor, "*shape"], config: LIFConfig) -> Float[Tensor, "*shape"]:
     """Spikes per second for a constant input, by the formula."""
     target = config.rest + v_in
     fires = target > config.threshold
-    above = torch.where(
-        fires, target - config.threshold, 1.0
-    )  # any number where it does not fire: gradients stay finite
+    above = torch.where(fires, target - config.threshold, 1.0)  # 1 where it does not fire: gradients stay finite
     # 1 / (τ_ref + τ_m ln((v_∞ − v_reset)/(v_∞ − θ)))
     interval = config.tau_ref + config.tau_m * torch.log1p((config.threshold - config.reset) / above)
     return torch.where(fires, 1000 / interval, 0.0)
@@ -313,7 +309,4 @@ def tuning_curve(
     return LIF(config, spike_times).simulate(v_in, duration=duration, dt=dt).rates().to(v_in.dtype)
 
 
-SIZES = {
-    "dimensionless": LIFConfig(),
-    "cortical": LIFConfig(tau_m=20.0, tau_ref=2.0, rest=-65.0, threshold=-50.0, reset=-65.0),
-}
+SIZES = {"dimensionless": LIFConfig(), "cortical": LIFConfig(rest=-65.0, threshold=-50.0, reset=-65.0)}

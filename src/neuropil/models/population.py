@@ -1,19 +1,18 @@
 """Population coding: one value, carried by many neurons together.
 
-    J_i(x) = α_i ⟨e_i, x⟩ / r + β_i           encoding: what neuron i is fed, by how far the value x reaches along its encoder e_i
+    J_i(x) = α_i ⟨e_i, x⟩ / r + β_i           encoding: the current of neuron i, by x along its encoder e_i
     a_i(x) = rate(J_i(x))                     its tuning curve, in Hz
     f̂(x) = Σ_i a_i(x) d_i                     decoding: any function f of the value, linear in the activities
     D = argmin_D ‖A D − F‖² + P σ² ‖D‖²       its decoders, from P points x with activities A and wanted values F
 
-The penalty is what noise of the size σ on every rate costs on average: ‖(A + ε) D − F‖² = ‖A D − F‖² + P σ² ‖D‖². It is given as a share
-of the highest rate. Two errors are left, which fall at different speeds as the N neurons grow in number:
+The penalty is what noise of the size σ on every rate costs on average: ‖(A + ε) D − F‖² = ‖A D − F‖² + P σ² ‖D‖². It is
+given as a share of the highest rate. Two errors are left, which fall at different speeds with the number N of neurons:
 
     distortion = √⟨‖A D − F‖²⟩                what the tuning curves cannot express, like 1/N if no noise is expected
     noise = σ ‖D‖                             what noisy rates add, like 1/√N
 
-Gains α and biases β follow from where a tuning curve begins (`intercepts`, as a share of the radius r along the encoder) and where it ends
-(`max_rates`, in Hz, where the value reaches the radius). Times are in ms.
-"""
+Gains α and biases β follow from where a tuning curve begins (`intercepts`, as a share of the radius r along the
+encoder) and where it ends (`max_rates`, in Hz, where the value reaches the radius). Times are in ms."""
 
 import math
 from collections.abc import Callable
@@ -28,9 +27,10 @@ from neuropil.models.lif import LIFConfig, rate
 
 Array: TypeAlias = np.ndarray
 Function: TypeAlias = Callable[[Array], Any]
-"""Of one value, a vector, to a number or a vector; it is asked point by point when decoders are solved, never during a simulation."""
+"""Of one vector to a number or a vector; called point by point when decoders are solved, never in a simulation."""
 Spread: TypeAlias = tuple[float, float] | Float[Array, " neuron"]
 """The lowest and the highest of numbers that are spread evenly over the neurons, or one number for each."""
+Vectors: TypeAlias = Float[Array, "count dimension"]
 Mode = Literal["spiking", "rate"]
 Method = Literal["auto", "cholesky", "conjugate gradients"]
 
@@ -40,11 +40,10 @@ LARGEST_FOR_CHOLESKY = 4000
 
 
 class Population:
-    """`encoders`, `gains` and `biases` are drawn unless they are given; `points` are the values that decoders are solved at.
+    """`encoders`, `gains` and `biases` are drawn unless given; `points` are the values that decoders are solved at.
 
-    The neurons fire spikes, or answer with their rates; `lag` (ms) is the time constant with which such rates follow their input. The same
-    seed draws the same neurons: populations of one network should have seeds of their own.
-    """
+    The neurons fire spikes, or answer with their rates; `lag` (ms) is the time constant with which such rates follow
+    their input. The same seed draws the same neurons: populations of one network should have seeds of their own."""
 
     def __init__(
         self,
@@ -67,11 +66,8 @@ class Population:
         _require_sizes(neurons, dimensions, radius, noise)
         _require_neuron(neuron, mode, lag)
         if (gains is None) != (biases is None):
-            raise InputError(
-                "gains and biases must be given together",
-                got="gains" if biases is None else "biases",
-                fix="give both or none",
-            )
+            got = "gains" if biases is None else "biases"
+            raise InputError("gains and biases must be given together", got=got, fix="give both or none")
         self.neurons, self.dimensions, self.radius, self.noise = neurons, dimensions, float(radius), float(noise)
         self.neuron, self.mode, self.lag, self.seed = neuron, mode, float(lag), seed
         drawn = sobol(neurons, dimensions + 2, seed)
@@ -80,14 +76,9 @@ class Population:
             _require_curves(intercepts, max_rates, neuron)
             curves = _spread("intercepts", intercepts, drawn[:, 0]), _spread("max_rates", max_rates, drawn[:, 1])
             gains, biases = gains_and_biases(*curves, neuron)
-        self.gains, self.biases = (
-            _required(name, values, (neurons,)) for name, values in (("gains", gains), ("biases", biases))
-        )
-        self.points = (
-            ball(default_points(neurons, dimensions), dimensions, self.radius, seed)
-            if points is None
-            else self._column(points)
-        )
+        self.gains, self.biases = _required("gains", gains, (neurons,)), _required("biases", biases, (neurons,))
+        count = max(min(500 * dimensions, 2500), 750, 2 * neurons)
+        self.points = ball(count, dimensions, self.radius, seed) if points is None else self._column(points)
 
     def currents(self, x: Float[Array, "..."]) -> Float[Array, "point neuron"]:
         """J(x), for values of shape [point dimension], or [point] where there is one dimension."""
@@ -101,7 +92,7 @@ class Population:
     def decoders(
         self, function: Function | None = None, *, noise: float | None = None, method: Method = "auto"
     ) -> Float[Array, "neuron output"]:
-        """D for a function of the value, or for the value itself; `noise` is the population's own unless it is given."""
+        """D for a function of the value, or for the value itself; `noise` is the population's own unless given."""
         wanted = values_of(function, self.points)
         return solve_decoders(self.rates(self.points), wanted, self.noise if noise is None else noise, method)
 
@@ -116,8 +107,8 @@ class Population:
         """α e / r: how much of each dimension reaches each neuron."""
         return np.ascontiguousarray((self.gains[:, None] * self.encoders / self.radius).T)
 
-    def __getitem__(self, index: int | slice | list[int]) -> "Part":
-        return Part(self, select(index, self.dimensions))
+    def __getitem__(self, index: int | slice | list[int]) -> "SignalSlice":
+        return SignalSlice(self, select(index, self.dimensions))
 
     def _column(self, x: Array) -> Float[Array, "point dimension"]:
         """As it is, or as one column of values."""
@@ -130,7 +121,7 @@ class Population:
         return column
 
 
-class Part(NamedTuple):
+class SignalSlice(NamedTuple):
     """Some dimensions of a population or an input: `a[0]`, `a[1:]`, `a[[0, 2]]`."""
 
     whole: Any
@@ -138,7 +129,7 @@ class Part(NamedTuple):
 
 
 class DecodingError(NamedTuple):
-    """Root mean squares over values, of what is decoded from exact rates (`distortion`) and of what noise on the rates adds."""
+    """Root mean squares over values: of decoding exact rates (`distortion`), and of what noise on the rates adds."""
 
     distortion: float
     noise: float
@@ -148,26 +139,23 @@ class DecodingError(NamedTuple):
         return math.hypot(self.distortion, self.noise)
 
 
-# --- decoders --------------------------------------------------------------------------------------------------------------------------
+# --- decoders ---------------------------------------------------------------------------------------------------------
 
 
 def solve_decoders(
     activities: Float[Array, "..."], values: Float[Array, "..."], noise: float = NOISE, method: Method = "auto"
 ) -> Float[Array, "neuron output"]:
-    """D = argmin ‖A D − F‖² + P σ² ‖D‖² from activities of shape [point neuron], tuning curves of any kind, and values of shape [point
-    output]; σ is `noise` times the highest activity."""
+    """D = argmin ‖A D − F‖² + P σ² ‖D‖² from activities of shape [point neuron], tuning curves of any kind, and values
+    of shape [point output]; σ is `noise` times the highest activity."""
     if activities.ndim != 2 or values.ndim != 2 or len(activities) != len(values) or not activities.size:
-        raise InputError(
-            "decoders need activities of shape [points, neurons] and values of shape [points, outputs]",
-            got=f"{list(activities.shape)} and {list(values.shape)}",
-        )
+        rule = "decoders need activities of shape [points, neurons] and values of shape [points, outputs]"
+        raise InputError(rule, got=f"{list(activities.shape)} and {list(values.shape)}")
     if not (np.isfinite(activities).all() and np.isfinite(values).all()):
         raise InputError("decoders need finite activities and values", got="infinity or nan")
     highest = np.abs(activities).max()
     if highest == 0:
-        raise InputError(
-            "decoders need some neuron that is active at some point", got="activities of 0", fix="lower the intercepts"
-        )
+        fix = "lower the intercepts"
+        raise InputError("decoders need some neuron that is active at some point", got="activities of 0", fix=fix)
     A, F = (torch.from_numpy(np.asarray(matrix, dtype=float)) for matrix in (activities, values))
     penalty = len(A) * (noise * highest) ** 2
     if method == "auto":
@@ -182,11 +170,8 @@ def _by_cholesky(A: torch.Tensor, F: torch.Tensor, penalty: float) -> torch.Tens
     gram.diagonal().add_(penalty)
     lower, failed = torch.linalg.cholesky_ex(gram)
     if failed:
-        raise InputError(
-            "activities that depend on each other need noise to be told apart",
-            got="noise=0",
-            fix="give some, such as 0.01",
-        )
+        fix = "give some, such as 0.01"
+        raise InputError("activities that depend on each other need noise to be told apart", got="noise=0", fix=fix)
     return A.T @ torch.cholesky_solve(F, lower) if wide else torch.cholesky_solve(A.T @ F, lower)
 
 
@@ -222,6 +207,11 @@ def decoding_error(
     return DecodingError(float(distortion), float(noise * np.abs(activities).max() * np.linalg.norm(decoders)))
 
 
+def rms(values: Array) -> float:
+    """Root mean square."""
+    return float(np.sqrt(np.square(values).mean()))
+
+
 def values_of(function: Function | None, points: Float[Array, "point dimension"]) -> Float[Array, "point output"]:
     """f at every point, or the points themselves; a sentence names the first point where f is not finite."""
     if function is None:
@@ -233,13 +223,12 @@ def values_of(function: Function | None, points: Float[Array, "point dimension"]
     broken = ~np.isfinite(values).all(1)
     if broken.any():
         where = ", ".join(f"{value:.3g}" for value in points[broken][0])
-        raise InputError(
-            "a function must be finite wherever the population may be", got=f"{values[broken][0].tolist()} at ({where})"
-        )
+        got = f"{values[broken][0].tolist()} at ({where})"
+        raise InputError("a function must be finite wherever the population may be", got=got)
     return values
 
 
-# --- neurons that differ ---------------------------------------------------------------------------------------------------------------
+# --- neurons that differ ----------------------------------------------------------------------------------------------
 
 
 def gains_and_biases(
@@ -254,14 +243,11 @@ def gains_and_biases(
 
 def sobol(count: int, width: int, seed: int) -> Float[Array, "count width"]:
     """Random numbers from 0 to 1 that fill their cube more evenly than independent ones would."""
-    return (
-        torch.quasirandom.SobolEngine(width, scramble=True, seed=seed % 2**31).draw(count, dtype=torch.double).numpy()
-    )
+    engine = torch.quasirandom.SobolEngine(width, scramble=True, seed=seed % 2**31)
+    return engine.draw(count, dtype=torch.double).numpy()
 
 
-def unit_vectors(
-    given: Float[Array, "count dimension"] | None, uniform: Float[Array, "count dimension"]
-) -> Float[Array, "count dimension"]:
+def unit_vectors(given: Vectors | None, uniform: Vectors) -> Vectors:
     """Directions, each with the length 1: those that are given, or spread over the sphere."""
     dimensions = uniform.shape[1]
     if given is not None:
@@ -280,16 +266,12 @@ def unit_vectors(
     return vectors / lengths
 
 
-def ball(count: int, dimensions: int, radius: float, seed: int) -> Float[Array, "count dimension"]:
+def ball(count: int, dimensions: int, radius: float, seed: int) -> Vectors:
     """Points spread evenly within the radius."""
     if dimensions == 1:
         return np.linspace(-radius, radius, count)[:, None]
     uniform = sobol(count, dimensions + 1, seed)
     return radius * uniform[:, :1] ** (1 / dimensions) * unit_vectors(None, uniform[:, 1:])
-
-
-def default_points(neurons: int, dimensions: int) -> int:
-    return max(min(500 * dimensions, 2500), 750, 2 * neurons)
 
 
 def select(index: int | slice | list[int], dimensions: int) -> list[int]:
@@ -301,14 +283,13 @@ def select(index: int | slice | list[int], dimensions: int) -> list[int]:
     return chosen if isinstance(chosen, list) else [chosen]
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 def _require_sizes(neurons: int, dimensions: int, radius: float, noise: float) -> None:
     if neurons < 1 or dimensions < 1:
-        raise InputError(
-            "a population must have at least one neuron and one dimension", got=f"{neurons} and {dimensions}"
-        )
+        got = f"{neurons} and {dimensions}"
+        raise InputError("a population must have at least one neuron and one dimension", got=got)
     if not 0 < radius < math.inf:
         raise InputError("the radius must be a number above 0", got=f"{radius:g}")
     if not 0 <= noise < math.inf:
@@ -318,35 +299,23 @@ def _require_sizes(neurons: int, dimensions: int, radius: float, noise: float) -
 def _require_neuron(neuron: LIFConfig, mode: Mode, lag: float) -> None:
     if (neuron.rest, neuron.threshold, neuron.reset) != (0, 1, 0):
         got = f"rest={neuron.rest:g}, threshold={neuron.threshold:g}, reset={neuron.reset:g}"
-        raise InputError(
-            "neurons of a population must rest at 0, fire at 1 and be reset to 0",
-            got=got,
-            fix="change tau_m and tau_ref only",
-        )
+        fix = "change tau_m and tau_ref only"
+        raise InputError("neurons of a population must rest at 0, fire at 1 and be reset to 0", got=got, fix=fix)
     if mode == "spiking" and neuron.tau_ref == 0:
-        raise InputError(
-            "neurons that spike must have a refractory period",
-            got="tau_ref=0",
-            fix="give a tau_ref above 0 ms or mode='rate'",
-        )
+        fix = "give a tau_ref above 0 ms or mode='rate'"
+        raise InputError("neurons that spike must have a refractory period", got="tau_ref=0", fix=fix)
     if not 0 <= lag < math.inf or (lag and mode == "spiking"):
         fix = "give mode='rate'" if mode == "spiking" else None
-        raise InputError(
-            "lag must be a time of 0 ms or more, of neurons in rate mode", got=f"lag={lag:g} and mode={mode!r}", fix=fix
-        )
+        got = f"lag={lag:g} and mode={mode!r}"
+        raise InputError("lag must be a time of 0 ms or more, of neurons in rate mode", got=got, fix=fix)
 
 
 def _require_curves(intercepts: Spread, max_rates: Spread, neuron: LIFConfig) -> None:
-    begin, end, fastest = (
-        np.asarray(intercepts),
-        np.asarray(max_rates),
-        1000 / neuron.tau_ref if neuron.tau_ref else math.inf,
-    )
+    begin, end = np.asarray(intercepts), np.asarray(max_rates)
+    fastest = 1000 / neuron.tau_ref if neuron.tau_ref else math.inf
     if not (end > 0).all() or not (end < fastest).all():
-        got = f"{end.min():g} to {end.max():g} Hz"
-        raise InputError(
-            f"max_rates must be above 0 and below {fastest:g} Hz, which the refractory period allows", got=got
-        )
+        rule = f"max_rates must be above 0 and below {fastest:g} Hz, which the refractory period allows"
+        raise InputError(rule, got=f"{end.min():g} to {end.max():g} Hz")
     if (begin >= 1).any():
         raise InputError("intercepts must be below 1, where the highest rate is reached", got=f"{begin.max():g}")
 

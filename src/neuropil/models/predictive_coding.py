@@ -4,16 +4,16 @@
     ε = (x' − μ) / ν                        error nodes of the neighbour x', in units of the spread ν
     F = ½ Σ ‖ε‖²                            the energy: −ln p of all states, if each is normal around its predictions
 
-    states     dx  = −∂F/∂x = −ε_x / ν + σ'(x) ⊙ (ε / ν) W       errors of x itself, and those that x causes, heard through W = Mᵀ
+    states     dx  = −∂F/∂x = −ε_x / ν + σ'(x) ⊙ (ε / ν) W      errors of x, and those that x causes, through W = Mᵀ
     weights    dM  = −∂F/∂M = σ(x)ᵀ ε / ν,    dβ = ε / ν,    and for a W of its own    dW = (ε / ν)ᵀ σ(x)
 
-Every change uses what the two layers at hand know, and nothing else: there is no backward pass. x⁰ is the input, x^L the target. To learn,
-both are held, the states between settle, and the weights take a step. To infer, the input alone is held; to generate, the target alone; to
-complete, the pixels that are known. The layer at either end is read as it is, σ only between.
+Every change uses what the two layers at hand know, and nothing else: there is no backward pass. x⁰ is the input, x^L
+the target. To learn, both are held, the states between settle, and the weights take a step. To infer, the input alone
+is held; to generate, the target alone; to complete, the pixels that are known. The layer at either end is read as it
+is, σ only between.
 
-Predictions may go up, as in a classifier (Whittington and Bogacz, 2017: settled with a small error, the weights change as by
-back-propagation), down, as in a generative model, or both ways at once (Oliviers, Tang and Bogacz, 2025).
-"""
+Predictions may go up, as in a classifier (Whittington and Bogacz, 2017: settled with a small error, the weights change
+as by back-propagation), down, as in a generative model, or both ways at once (Oliviers, Tang and Bogacz, 2025)."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,13 +28,24 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.models.predictive_coding_connection import SLOPES, Connection, Line, SlopedName
 from neuropil.parts.activations import ACTIVATIONS
 from neuropil.parts.objectives import Classification, Regression
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch, Phase
 
+SlopedName = Literal["tanh", "logistic", "relu", "softplus", "arctan", "gelu", "identity"]
+
+SLOPES: dict[SlopedName, Any] = {
+    "tanh": lambda x, a: torch.addcmul(a.new_ones(1), a, a, value=-1),
+    "logistic": lambda x, a: torch.addcmul(a, a, a, value=-1),
+    "relu": lambda x, a: a.sign(),
+    "softplus": lambda x, a: torch.sigmoid(x),
+    "arctan": lambda x, a: 1 / (1 + x * x),
+    "gelu": lambda x, a: 0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * torch.exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
+    "identity": lambda x, a: torch.ones_like(x),
+}
+"""σ'(x), from x and a = σ(x), whichever is cheaper."""
 States: TypeAlias = list[Tensor]
 """x⁰ … x^L, each [batch unit]."""
 Free: TypeAlias = Sequence[bool | Tensor]
@@ -43,31 +54,19 @@ Free: TypeAlias = Sequence[bool | Tensor]
 RECTIFIERS = ("relu", "gelu", "softplus")
 LEAST_PROBABILITY = 1e-3
 ANSWERING, LONG = 100, 1000
-"""Steps in which an answer settles, and a whole input: there is no hurry, as there is in training."""
+"""Inference steps of an answer, and of a whole input: there is no hurry, as there is in training."""
 
 
 class PredictiveCodingConfig(Config):
-    hidden: tuple[int, ...] = option((256, 256), "units of each layer between input and target", low=1)
-    activation: SlopedName = option("relu", "σ: what the neighbours see of a state")
-    direction: Literal["up", "down", "both"] = option(
-        "both", "predictions go from the input up, from the target down, or both ways"
-    )
-    feedback: Literal["tied", "separate"] = option(
-        "tied", "errors come back through the same weights, or through some that are learned too"
-    )
-    steps: int = option(10, "steps of settling in each update", low=1)
-    rate: float = option(
-        0.1, "how far a state moves in one step of settling; less where the weights have become too large for it", low=0
-    )
-    nu_up: float = option(1.0, "spread of the errors of upward predictions", low=0.001)
-    nu_down: float | None = option(
-        None,
-        "spread of the errors of downward predictions; 1 by itself, and √10n beside upward ones, for n numbers in an input",
-        low=0.001,
-    )
-    nu_target: float = option(
-        1.0, "spread of the errors at the target; a larger one comes closer to back-propagation", low=0.001
-    )
+    hidden: tuple[int, ...] = option((256, 256), "units of each hidden layer", low=1)
+    activation: SlopedName = option("relu", "activation function σ")
+    direction: Literal["up", "down", "both"] = option("both", "predictions go up, down (generative) or both ways")
+    feedback: Literal["tied", "separate"] = option("tied", "feedback weights of errors: transposed, or learned apart")
+    steps: int = option(10, "inference steps in each update", low=1)
+    rate: float = option(0.1, "inference rate: largest step size of the states that is tried", low=0)
+    nu_up: float = option(1.0, "standard deviation ν of upward predictions", low=0.001)
+    nu_down: float | None = option(None, "ν of downward predictions; √10n for n inputs both ways, else 1", low=0.001)
+    nu_target: float = option(1.0, "ν at the target; a larger one comes closer to back-propagation", low=0.001)
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
     outputs: int = from_data(10, "classes, or target columns")
     answers: Literal["classes", "numbers"] = from_data("classes", "what a target is")
@@ -84,6 +83,66 @@ class PredictiveCodingConfig(Config):
         return self.nu_target if target == len(self.sizes) - 1 else self.nu_up
 
 
+class PredictiveConnection(nn.Module):
+    """One layer's prediction of its neighbour, and the way back for the error of it."""
+
+    feedback: nn.Parameter | None
+
+    def __init__(self, source: int, target: int, sizes: tuple[int, int], *, nu: float, variance: float, separate: bool):
+        """From layer to layer, with so many units in each; at first n Var M is `variance`."""
+        super().__init__()
+        self.source, self.target, self.nu = source, target, nu
+        n, m = sizes
+        scale = math.sqrt(variance / n)
+        self.weight = nn.Parameter(scale * torch.randn(n, m))
+        self.bias = nn.Parameter(torch.zeros(m))
+        self.feedback = nn.Parameter(scale * torch.randn(m, n)) if separate else None
+
+    def forward(self, a: Float[Tensor, "batch source"]) -> Float[Tensor, "batch target"]:
+        # μ = σ(x) M + β
+        return torch.addmm(self.bias, a, self.weight)
+
+    @property
+    def back(self) -> Float[Tensor, "target source"]:
+        return self.weight.mT if self.feedback is None else self.feedback
+
+    def rules(self, a: Float[Tensor, "batch source"], error: Float[Tensor, "batch target"]) -> dict[str, Tensor]:
+        """What `weight`, `bias` and `feedback` descend along, as means over the batch."""
+        pull = error / (self.nu * len(a))
+        # dM = σ(x)ᵀ ε / ν,   dβ = ε / ν,   dW = (ε / ν)ᵀ σ(x); an optimiser steps against what it is given
+        found = {"weight": -(a.mT @ pull), "bias": -pull.sum(0)}
+        return found if self.feedback is None else found | {"feedback": -(pull.mT @ a)}
+
+    def row(self, name: str) -> ParameterRow:
+        n, m = self.weight.shape
+        return ParameterRow(name, "n*m + m" if self.feedback is None else "2*n*m + m", {"n": n, "m": m})
+
+
+class SettlingConnection:
+    """A connection while states settle: its error over ν, in memory of its own."""
+
+    def __init__(self, c: PredictiveConnection, predicted: Tensor, mean: Tensor | None):
+        """`predicted` is the state of the neighbour; `mean` is the prediction where it does not change."""
+        self.source, self.target, self.mean, self.precision = c.source, c.target, mean, c.nu**-2
+        self.weight, self.bias, self.back = c.weight.detach(), c.bias.detach(), c.back.detach()
+        self.pull = torch.empty_like(predicted)
+
+    def look(self, x: Tensor, a: Tensor) -> None:
+        # ε / ν = (x' − μ) / ν²
+        if self.mean is None:
+            torch.sub(x, self.bias, out=self.pull).addmm_(a, self.weight, beta=self.precision, alpha=-self.precision)
+        elif self.precision == 1:
+            torch.sub(x, self.mean, out=self.pull)
+        else:
+            torch.sub(x, self.mean, out=self.pull).mul_(self.precision)
+
+
+Settling: TypeAlias = Sequence[SettlingConnection]
+Rates: TypeAlias = Sequence[float] | None
+Chosen: TypeAlias = Sequence[PredictiveConnection] | None
+"""All of them without any."""
+
+
 class PredictiveCoding(nn.Module):
     def __init__(self, config: PredictiveCodingConfig):
         super().__init__()
@@ -97,29 +156,24 @@ class PredictiveCoding(nn.Module):
         self.up = nn.ModuleList(self._connection(i, j) for i, j in rising)
         self.down = nn.ModuleList(self._connection(j, i) for i, j in reversed(falling))
 
-    def _connection(self, source: int, target: int) -> Connection:
+    def _connection(self, source: int, target: int) -> PredictiveConnection:
         config = self.config
         # Var M = 1/n keeps the variance from layer to layer; 2/n where a rectifier halves it.
         halved = config.activation in RECTIFIERS and 0 < source < self.top
-        return Connection(
-            source,
-            target,
-            (config.sizes[source], config.sizes[target]),
-            nu=config.spread(source, target),
-            variance=2 if halved else 1,
-            separate=config.feedback == "separate",
-        )
+        sizes, nu, separate = config.sizes, config.spread(source, target), config.feedback == "separate"
+        ends = source, target, (sizes[source], sizes[target])
+        return PredictiveConnection(*ends, nu=nu, variance=2 if halved else 1, separate=separate)
 
-    # --- states --------------------------------------------------------------------------------------------------------------
+    # --- states -------------------------------------------------------------------------------------------------------
 
     @property
-    def connections(self) -> list[Connection]:
-        return cast(list[Connection], [*self.up, *self.down])
+    def connections(self) -> list[PredictiveConnection]:
+        return cast(list[PredictiveConnection], [*self.up, *self.down])
 
     @property
-    def expecting(self) -> list[Connection]:
+    def expecting(self) -> list[PredictiveConnection]:
         """Predictions from above, or all where there are none."""
-        return cast(list[Connection], list(self.down)) or self.connections
+        return cast(list[PredictiveConnection], list(self.down)) or self.connections
 
     def read(self, layer: int, x: Float[Tensor, "batch unit"]) -> Float[Tensor, "batch unit"]:
         """What the neighbours of a layer see of it."""
@@ -154,7 +208,7 @@ class PredictiveCoding(nn.Module):
         share = 1 / self.config.outputs if layer == self.top and self.config.answers == "classes" else 0.0
         return self.standardize.mean.new_full((self.config.sizes[layer],), share)
 
-    def errors(self, states: States, connections: Sequence[Connection] | None = None) -> list[Tensor]:
+    def errors(self, states: States, connections: Chosen = None) -> list[Tensor]:
         """ε = (x' − μ) / ν of each connection, or of these."""
         connections = self.connections if connections is None else connections
         return [(states[c.target] - c(self.read(c.source, states[c.source]))) / c.nu for c in connections]
@@ -162,19 +216,13 @@ class PredictiveCoding(nn.Module):
     def energy(self, states: States) -> Float[Tensor, " batch"]:
         return _energy(self.errors(states))
 
-    # --- settling ------------------------------------------------------------------------------------------------------------
+    # --- settling -----------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def settle(
-        self,
-        states: States,
-        free: Free,
-        steps: int | None = None,
-        *,
-        rates: Sequence[float] | None = None,
-        connections: Sequence[Connection] | None = None,
+        self, states: States, free: Free, steps: int | None = None, *, rates: Rates = None, connections: Chosen = None
     ) -> States:
-        """The states after so many steps down the energy of these connections, each layer at its rate; by default as in training."""
+        """The states after so many steps down the energy of these connections, each layer at its rate."""
         # This is where the time goes: nothing is computed twice, and memory is taken once.
         rates = self.rates(connections) if rates is None else rates
         connections = self.connections if connections is None else connections
@@ -183,7 +231,7 @@ class PredictiveCoding(nn.Module):
         seen = [state if layer in moving else self.read(layer, state) for layer, state in enumerate(x)]
         # What is predicted from a layer that is held stays as it is: mostly from the input, the widest of all.
         lines = [
-            Line(c, x[c.target], None if c.source in moving else c(seen[c.source]))
+            SettlingConnection(c, x[c.target], None if c.source in moving else c(seen[c.source]))
             for c in connections
             if c.source in moving or c.target in moving
         ]
@@ -204,9 +252,9 @@ class PredictiveCoding(nn.Module):
         return x
 
     def _move(
-        self, layer: int, x: Tensor, a: Tensor, own: Sequence[Tensor], caused: Sequence[Line], echo: Tensor, rate: float
+        self, layer: int, x: Tensor, a: Tensor, own: list[Tensor], caused: Settling, echo: Tensor, rate: float
     ) -> None:
-        """One layer takes its step, by its own errors, and by those that it causes at its neighbours as they come back to it."""
+        """One layer takes its step, by its own errors and by those that it causes at its neighbours."""
         for number, line in enumerate(caused):
             echo.addmm_(line.pull, line.back) if number else torch.mm(line.pull, line.back, out=echo)
         # dx = −ε_x / ν + σ'(x) ⊙ (ε / ν) W
@@ -218,13 +266,7 @@ class PredictiveCoding(nn.Module):
             x.add_(pull, alpha=-rate)
 
     def settling(
-        self,
-        states: States,
-        free: Free,
-        steps: int | None = None,
-        *,
-        rates: Sequence[float] | None = None,
-        connections: Sequence[Connection] | None = None,
+        self, states: States, free: Free, steps: int | None = None, *, rates: Rates = None, connections: Chosen = None
     ) -> Iterator[States]:
         """The states after each step, for those who want to watch."""
         rates = self.rates(connections) if rates is None else rates
@@ -232,16 +274,13 @@ class PredictiveCoding(nn.Module):
             states = self.settle(states, free, 1, rates=rates, connections=connections)
             yield states
 
-    def rates(
-        self, connections: Sequence[Connection] | None = None, norms: Sequence[float] | None = None
-    ) -> list[float]:
+    def rates(self, connections: Chosen = None, norms: Sequence[float] | None = None) -> list[float]:
         """How far each layer moves in a step: as far as it is told to, or as far as is stable."""
         return [min(self.config.rate, stable) for stable in self.stable_rates(connections, norms)]
 
-    def stable_rates(
-        self, connections: Sequence[Connection] | None = None, norms: Sequence[float] | None = None
-    ) -> list[float]:
-        """For each layer a rate at which all come to rest, as fast as can be promised. With J_cx = ∂ε_c/∂x, near rest the energy bends by
+    def stable_rates(self, connections: Chosen = None, norms: Sequence[float] | None = None) -> list[float]:
+        """For each layer a rate at which all come to rest, as fast as can be promised. With J_cx = ∂ε_c/∂x, near rest
+        the energy bends by
 
         dᵀJᵀJd = Σ_c ‖Σ_x J_cx d_x‖² ≤ Σ_x ‖d_x‖² Σ_c ‖J_cx‖ s_c,    s_c = Σ_x ‖J_cx‖ ≤ (1 + ‖M_c‖) / ν_c
 
@@ -255,7 +294,7 @@ class PredictiveCoding(nn.Module):
             bends[c.source] += norm * (1 + norm) / c.nu**2
         return [1 / bend for bend in bends]
 
-    # --- what it is for ------------------------------------------------------------------------------------------------------
+    # --- what it is for -----------------------------------------------------------------------------------------------
 
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch output"]:
         """ln p of each class, or numbers in the targets' units: by an upward sweep where there is one, else settled."""
@@ -267,7 +306,7 @@ class PredictiveCoding(nn.Module):
         return (share / share.sum(-1, keepdim=True)).log()
 
     def infer(self, x: Num[Tensor, "batch *shape"], steps: int = ANSWERING) -> States:
-        """Hold an input and let the rest settle. Where predictions only go up, the sweep leaves no error, and nothing moves."""
+        """Hold an input and let the rest settle. Where predictions only go up, the sweep leaves no error to settle."""
         return self.settle(self.begin(self.encode(x), None), [False, *[True] * self.top], steps)
 
     def generate(self, target: Num[Tensor, "batch *output"], steps: int = LONG) -> Float[Tensor, "batch *shape"]:
@@ -281,30 +320,29 @@ class PredictiveCoding(nn.Module):
     def complete(
         self, x: Num[Tensor, "batch *shape"], known: Bool[Tensor, "*unit"], steps: int = LONG
     ) -> Float[Tensor, "batch *shape"]:
-        """Hold the known part of an input and let the rest of it settle with all other layers, by what they expect from above."""
+        """Hold the known part of an input; the rest of it settles with all layers, by their predictions from above."""
         if known.shape != self.config.shape:
             rule = f"known must say of each unit of one input, {list(self.config.shape)}, whether it is known"
             raise InputError(rule, got=f"{list(known.shape)}")
         visible = self.encode(x) * known.flatten()  # what is not known begins at the mean
         # An upward prediction from half an input would be as wrong as it is sure.
         how = {"rates": self.stable_rates(self.expecting), "connections": self.expecting}
-        return self.decode(
-            self.settle(self.begin(visible, None), [~known.flatten(), *[True] * self.top], steps, **how)[0]
-        )
+        free = [~known.flatten(), *[True] * self.top]
+        return self.decode(self.settle(self.begin(visible, None), free, steps, **how)[0])
 
     def decode(self, state: Float[Tensor, "batch unit"]) -> Float[Tensor, "batch *shape"]:
         """The state x⁰ as an input."""
         return self.standardize.inverse(state.unflatten(1, self.config.shape))
 
-    # --- learning ------------------------------------------------------------------------------------------------------------
+    # --- learning -----------------------------------------------------------------------------------------------------
 
     def local_rules(self, states: States, errors: Sequence[Tensor]) -> list[Tensor]:
-        """For each parameter, in the order of `parameters()`, the slope of the mean energy with the states as they are."""
-        found = [
-            c.rules(self.read(c.source, states[c.source]), error)
-            for c, error in zip(self.connections, errors, strict=True)
-        ]
-        return [rule[name] for c, rule in zip(self.connections, found, strict=True) for name, _ in c.named_parameters()]
+        """For each parameter, in the order of `parameters()`, the slope of the mean energy in these states."""
+        slopes: list[Tensor] = []
+        for c, error in zip(self.connections, errors, strict=True):
+            rules = c.rules(self.read(c.source, states[c.source]), error)
+            slopes += [rules[name] for name, _ in c.named_parameters()]
+        return slopes
 
     def parameter_table(self) -> list[ParameterRow]:
         named = [(f"{way}.{number}", c) for way in ("up", "down") for number, c in enumerate(getattr(self, way))]
@@ -327,20 +365,16 @@ class _LocalRules(torch.autograd.Function):
 class SettledEnergy:
     """Learning: input and target are held, the states between settle, and each connection follows its local rule.
 
-    In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them (incremental
-    predictive coding); they are kept from one visit to the next.
+    In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them
+    (incremental predictive coding); they are kept from one visit to the next.
 
-    As weights grow, states must settle in shorter steps. Each connection knows its norm ‖M‖ by the direction v that it stretches most,
-    which follows the weights by one step v ← M Mᵀ v in each update.
-    """
+    As weights grow, states must settle in shorter steps. Each connection knows its norm ‖M‖ by the direction v that it
+    stretches most, which follows the weights by one step v ← M Mᵀ v in each update."""
 
     def __init__(self, model: PredictiveCoding):
         self.model = model
-        self.scores = (
-            Classification(model)
-            if model.config.answers == "classes"
-            else Regression(model, scale=model.target_scale.std)
-        )
+        classifies = model.config.answers == "classes"
+        self.scores = Classification(model) if classifies else Regression(model, scale=model.target_scale.std)
         self.kept: States = []
         self.stretched = [torch.linalg.svd(c.weight.detach(), full_matrices=False).U[:, 0] for c in model.connections]
 
@@ -349,10 +383,8 @@ class SettledEnergy:
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         with torch.no_grad():
-            self.stretched = [
-                F.normalize(c.weight @ (v @ c.weight), dim=0)
-                for c, v in zip(self.model.connections, self.stretched, strict=True)
-            ]
+            pairs = zip(self.model.connections, self.stretched, strict=True)
+            self.stretched = [F.normalize(c.weight @ (v @ c.weight), dim=0) for c, v in pairs]
             states = self.settled(batch)
             errors = self.model.errors(states)
             rules = self.model.local_rules(states, errors)
@@ -369,9 +401,8 @@ class SettledEnergy:
         return self.kept
 
     def _norms(self) -> list[float]:
-        return torch.stack(
-            [(v @ c.weight).norm() for c, v in zip(self.model.connections, self.stretched, strict=True)]
-        ).tolist()
+        pairs = zip(self.model.connections, self.stretched, strict=True)
+        return torch.stack([(v @ c.weight).norm() for c, v in pairs]).tolist()
 
     def _beginning(self, batch: Batch) -> States:
         return self.model.begin(self.model.encode(batch["input"]), self.model.encode_target(batch["target"]))
@@ -397,7 +428,4 @@ def _energy(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:
     return 0.5 * reduce(torch.add, [error.square().sum(-1) for error in errors])
 
 
-SIZES = {
-    "small": PredictiveCodingConfig(hidden=(64, 64)),
-    "base": PredictiveCodingConfig(),
-}
+SIZES = {"small": PredictiveCodingConfig(hidden=(64, 64)), "base": PredictiveCodingConfig()}

@@ -1,13 +1,11 @@
-"""What a compiled function of a team does: its share, and to meet the others where one needs what another has done.
+"""Barriers of a thread team inside compiled functions.
 
     for step in range(num_steps):
-        work(share(number, team))         each its own part
-        meet(team)                        nobody goes on before all have come
+        work(thread_range(size, team))    each its own part
+        barrier(team)                     nobody goes on before all have arrived
 
-`team` is a `neuropil.parts.teams.Member`. A meeting takes some tenths of a microsecond while every member has a core of its own.
-"""
+`team` is a `neuropil.parts.threads.TeamMember`. A barrier takes some tenths of a microsecond on free cores."""
 
-import inspect
 import sys
 from typing import Any
 
@@ -16,56 +14,62 @@ from numba.extending import intrinsic
 
 from neuropil.parts.compilation import compiled
 
-LOOKS = 10_000
-"""How often a member looks whether the others have come before it lets another thread have its core: for some microseconds."""
+SPINS = 10_000
+"""How often a waiting member looks at the counter before it yields its core: for some microseconds."""
 
 
-def counter_in(context, builder, signature, arguments):
+def counter_pointer(context, builder, signature, arguments):
     return context.make_array(signature.args[0])(context, builder, arguments[0]).data
 
 
-def count_up(typing, counter):
+def fetch_add_one(typing, counter):
     """The number in the array, which is one more afterwards; no two threads get the same."""
 
     def code(context, builder, signature, arguments):
         one = context.get_constant(types.int64, 1)
-        return builder.atomic_rmw("add", counter_in(context, builder, signature, arguments), one, "seq_cst")
+        return builder.atomic_rmw("add", counter_pointer(context, builder, signature, arguments), one, "seq_cst")
 
-    return types.int64(counter), inspect.unwrap(code)
+    return types.int64(counter), code
 
 
-def look_at(typing, counter):
+def load(typing, counter):
     """The number in the array now, whichever thread has written it."""
 
     def code(context, builder, signature, arguments):
-        return builder.load_atomic(counter_in(context, builder, signature, arguments), "acquire", 8)
+        return builder.load_atomic(counter_pointer(context, builder, signature, arguments), "acquire", 8)
 
-    return types.int64(counter), inspect.unwrap(code)
+    return types.int64(counter), code
 
 
-counted_up: Any = intrinsic(inspect.unwrap(count_up))
-looked_at: Any = intrinsic(inspect.unwrap(look_at))
-let_others_run = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32())
+atomic_increment: Any = intrinsic(fetch_add_one)
+atomic_load: Any = intrinsic(load)
+yield_thread = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32())
 
 
 @compiled
-def meet(team):
-    """Nobody goes on before all have come. Every meeting adds as many to the counter as there are members."""
+def barrier(team):
+    """Every barrier adds as many to the counter as there are members."""
     if team.members > 1:
-        full = (counted_up(team.arrived) // team.members + 1) * team.members
-        looks = 0
-        while looked_at(team.arrived) < full:
-            looks += 1
-            if looks > LOOKS:
-                let_others_run()
+        full = (atomic_increment(team.arrived) // team.members + 1) * team.members
+        spins = 0
+        while atomic_load(team.arrived) < full:
+            spins += 1
+            if spins > SPINS:
+                yield_thread()
 
 
 @compiled
-def begins(number, member, team):
-    """Where this member's share of `number` things begins, and the share before it ends."""
-    return number * member // team.members
+def range_start(size, member, team):
+    """Where this member's range of `size` items begins, and the range before it ends."""
+    return size * member // team.members
 
 
 @compiled
-def share(number, team):
-    return range(begins(number, team.member, team), begins(number, team.member + 1, team))
+def own_bounds(size, team):
+    return range_start(size, team.member, team), range_start(size, team.member + 1, team)
+
+
+@compiled
+def thread_range(size, team):
+    low, high = own_bounds(size, team)
+    return range(low, high)

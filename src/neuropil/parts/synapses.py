@@ -1,15 +1,15 @@
-"""Synapses: what a spike becomes on its way to the next neuron.
+"""Synapses: what a spike becomes on its way to the next neuron; and rates of spike trains.
 
     h(t) = tⁿ e^{−t/τ} / (n! τ^{n+1})        for t ≥ 0; its area is one
     s(t) = Σ_p h(t − t_p − delay)            a train of spikes at the times t_p, filtered
 
-A filter of order n is a chain of n + 1 leaks, each of which feeds the next: τ dx₀/dt = −x₀ and τ dxᵢ/dt = xᵢ₋₁ − xᵢ, where a spike adds 1/τ
-to x₀, and s = xₙ. Over a time t the chain goes on without error,
+A filter of order n is a chain of n + 1 leaks, each of which feeds the next: τ dx₀/dt = −x₀ and τ dxᵢ/dt = xᵢ₋₁ − xᵢ,
+where a spike adds 1/τ to x₀, and s = xₙ. Over a time t the chain goes on without error,
 
     xᵢ(t + dt) = Σ_j g_{i−j}(dt/τ) xⱼ(t)     g_m(r) = e^{−r} r^m / m!
 
-so s at every step follows from the state at the step before, and no spike has to be remembered. Times are in ms, filters in 1/ms.
-"""
+so s at every step follows from the state at the step before, and no spike has to be kept. Times are in ms, h in
+1/ms."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from neuropil.errors import InputError
-from neuropil.parts.compilation import compiled
 from neuropil.parts.scan import scan
 
 HIGHEST_ORDER = 20
@@ -54,12 +53,12 @@ class Synapse:
         return torch.where(t >= 0, ratio**self.order * torch.exp(-ratio) / (math.factorial(self.order) * self.tau), 0.0)
 
     def filter(self, spikes: Float[Tensor, "*shape"], dt: float, dim: int = -1) -> Float[Tensor, "*shape"]:
-        """s at every step, of spikes (their number, or weight) that happen at the steps: s_k = Σ_j h((k − j) dt − delay) a_j."""
+        """s at every step, of spikes at the steps (their number, or weight): s_k = Σ_j h((k − j) dt − delay) a_j."""
         late, age = self._felt(np.zeros(1), dt)
         return self._run(spikes, self._arrival(age)[0], dt, int(late[0]), dim)
 
     def filter_times(self, times: Float[Tensor, " spike"], num_steps: int, dt: float) -> Float[Tensor, " step"]:
-        """s at the end of every step, dt, 2 dt, …, of spikes at any `times` (ms) since the first step began; double precision."""
+        """s at the end of every step of spikes at any `times` (ms) since the first step began; double precision."""
         late, age = self._felt(times.detach().cpu().double().numpy(), dt)
         felt = (late >= 1) & (late <= num_steps)
         driven = torch.zeros(num_steps, self.order + 1, dtype=torch.double)
@@ -67,19 +66,15 @@ class Synapse:
         return self._chain(driven.unsqueeze(0), dt)[0].to(times.device)
 
     def smooth(self, signal: Float[Tensor, "*shape"], dt: float, dim: int = -1) -> Float[Tensor, "*shape"]:
-        """(h * u) at the end of every step, of a signal that is held during each step; a constant signal stays what it is."""
+        """(h * u) at the end of every step, of a signal that is held during each step; a constant one is unchanged."""
         late, age = self._felt(np.zeros(1), dt)
         if age[0]:
-            raise InputError(
-                "the delay of a signal must be a whole number of steps",
-                got=f"delay={self.delay:g} ms in steps of {dt:g} ms",
-            )
+            got = f"delay={self.delay:g} ms in steps of {dt:g} ms"
+            raise InputError("the delay of a signal must be a whole number of steps", got=got)
         return self._run(signal, held_input(dt / self.tau, self.order), dt, int(late[0]), dim)
 
-    def _felt(
-        self, times: Float[np.ndarray, " spike"], dt: float
-    ) -> tuple[Int[np.ndarray, " spike"], Float[np.ndarray, " spike"]]:
-        """The first step (a whole multiple of dt) at which each spike is there, and for how long (ms) it has been there then."""
+    def _felt(self, times: Float[np.ndarray, " spike"], dt: float) -> tuple[np.ndarray, np.ndarray]:
+        """The first step (a multiple of dt) at which each spike has arrived, and for how long (ms) it has then."""
         if not 0 < dt < math.inf:
             raise InputError("dt must be a time above 0 ms", got=f"{dt:g}")
         arrives = times + self.delay
@@ -96,13 +91,12 @@ class Synapse:
         time = given.shape[-1]
         late = min(late, time)
         shifted = torch.cat([given.new_zeros(*given.shape[:-1], late), given[..., : time - late]], -1)
-        driven = rearrange(shifted, "... time -> (...) time 1") * torch.as_tensor(
-            arrival, dtype=x.dtype, device=x.device
-        )
+        kick = torch.as_tensor(arrival, dtype=x.dtype, device=x.device)
+        driven = rearrange(shifted, "... time -> (...) time 1") * kick
         return self._chain(driven, dt).reshape(given.shape).movedim(-1, dim)
 
     def _chain(self, driven: Float[Tensor, "batch time link"], dt: float) -> Float[Tensor, "batch time"]:
-        """xₙ at every step, where each link is driven from outside and by the links before it: one recurrence after the other."""
+        """xₙ at every step: one recurrence after another, driven from outside and by the links before."""
         transition = coefficients(dt / self.tau, self.order).tolist()
         links: list[Tensor] = []
         for i, own in enumerate(driven.unbind(-1)):
@@ -129,11 +123,11 @@ def held_input(ratio: float, order: int) -> Float[np.ndarray, " link"]:
     return np.cumsum(terms[::-1])[::-1][1 : order + 2].copy()
 
 
-@compiled
-def chain_step(state, transition):
-    """One chain goes on by one step, in place: xᵢ ← Σ_j g_{i−j} xⱼ. A spike of weight w then adds w/τ to state[0]."""
-    for i in range(len(state) - 1, -1, -1):
-        total = 0.0
-        for j in range(i + 1):
-            total += transition[i - j] * state[j]
-        state[i] = total
+def interval_rates(
+    times: Float[Tensor, " spike"], neurons: Int[Tensor, " spike"], num_neurons: int
+) -> Float[Tensor, " neuron"]:
+    """Hz, from the intervals between the first spike of a neuron and its last; 0 for fewer than two."""
+    counts = torch.bincount(neurons, minlength=num_neurons)
+    none = times.new_zeros(num_neurons)
+    first, last = (none.scatter_reduce(0, neurons, times, end, include_self=False) for end in ("amin", "amax"))
+    return torch.where(counts > 1, 1000 * (counts - 1) / (last - first), 0.0)

@@ -1,30 +1,32 @@
 """Brunel's network of 12,500 neurons in its four regimes, beside the theory and the published simulation.
 
-The same network, with only the strength of inhibition and the drive from outside changed, fires like one clock, like many that swing
-together, or each neuron on its own and at irregular times. Its mean rates are compared with the theory of a network without
-oscillations, and with table 1 of the paper.
-"""
+The same network, with only the strength of inhibition and the drive from outside changed, fires like one clock, like
+many that swing together, or each neuron on its own and at irregular times. Its mean rates are compared with the theory
+of a network without oscillations, and with table 1 of the paper."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-
-import torch
+from typing import TypeAlias
 
 from neuropil.config import Config, option
-from neuropil.inspection.pictures.spiking.networks import Activity, evenly, regimes
-from neuropil.inspection.report.page import Picture, Section, Table, Text
-from neuropil.inspection.report.spiking import at_random, firing, record, trains_of
-from neuropil.inspection.spike_statistics import SpikeTrains, oscillation, population_rate
+from neuropil.inspection import spike_statistics as statistics
+from neuropil.inspection.pictures.spiking.networks import RegimeActivity, regimes
+from neuropil.inspection.report.page import Section, Table, Text
+from neuropil.inspection.spike_statistics import SpikeTrains
 from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balanced_network, stationary_rate
-from neuropil.models.spiking.network import Simulator
+from neuropil.models.spiking.network import SpikingSimulator
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import SPIKES, Findings, Study, write_arrays
 from neuropil.training.progress import Display
 
+Networks: TypeAlias = Mapping[str, BalancedNetworkConfig]
+
 FIRST = "AI"
-"""The regime that a run is judged by: the theory holds there."""
+"""The regime that a run is scored by: the theory holds there."""
 PUBLISHED: Mapping[str, Mapping[str, float]] = {
     "SI, fast": {"rate_hz": 60.7, "oscillation_hz": 180.0},
     "AI": {"rate_hz": 37.7},
@@ -33,22 +35,22 @@ PUBLISHED: Mapping[str, Mapping[str, float]] = {
 """Simulations in table 1 of Brunel (2000)."""
 WORDS = {
     "SR": "synchronous, regular: excitation wins, and nearly all fire together, as fast as they can",
-    "SI, fast": "synchronous, irregular, fast: the whole swings faster than any of its neurons fires",
-    "AI": "asynchronous, irregular: the whole stays level, and each neuron fires on its own, at irregular times",
+    "SI, fast": "synchronous, irregular, fast: the network oscillates faster than any of its neurons fires",
+    "AI": "asynchronous, irregular: the population rate stays level, and each neuron fires on its own, irregularly",
     "SI, slow": "synchronous, irregular, slow: rare bursts, in which each time other neurons take part",
 }
 DRAWN, DRAWN_TIME, BIN = 40, 200.0, 1.0
 
 
 class BalancedNetworkOptions(Config):
-    neurons: int = option(12_500, "neurons; four of five excite, and smaller networks have stronger synapses", low=200)
-    duration: float = option(1000.0, "how long to simulate each regime (ms)")
-    settle: float = option(200.0, "how long before that, unrecorded, until it has settled (ms)", low=0)
-    dt: float = option(0.1, "step (ms); the delay of 1.5 ms must be a whole number of them")
+    neurons: int = option(12_500, "neurons, 80 % excitatory; smaller networks have stronger synapses", low=200)
+    duration: float = option(1000.0, "simulated time of each regime (ms)")
+    settle: float = option(200.0, "simulated time before the recording begins (ms)", low=0)
+    dt: float = option(0.1, "time step (ms); the delay of 1.5 ms must be a multiple of it")
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedRegime:
     config: BalancedNetworkConfig
     trains: SpikeTrains
     metrics: dict[str, float]
@@ -57,48 +59,41 @@ class Observed:
 
 def build(options: BalancedNetworkOptions, seed: int) -> Study:
     networks = {name: config.override(neurons=options.neurons) for name, config in SIZES.items()}
-    Simulator.require(balanced_network(networks[FIRST]), options.dt, options.duration)
-    return Study("balanced network", lambda folder, display: _compute(options, networks, seed, folder, display))
+    SpikingSimulator.require(balanced_network(networks[FIRST]), options.dt, options.duration)
+    return Study("balanced network", partial(_compute, options, networks, seed))
 
 
 def _compute(
-    options: BalancedNetworkOptions,
-    networks: Mapping[str, BalancedNetworkConfig],
-    seed: int,
-    folder: Path,
-    display: Display,
+    options: BalancedNetworkOptions, networks: Networks, seed: int, folder: Path, display: Display
 ) -> Findings:
-    observed: dict[str, Observed] = {}
+    observed: dict[str, ObservedRegime] = {}
     for number, (name, config) in enumerate(networks.items()):
 
-        def tell(share: float, name: str = name, number: int = number) -> None:
+        def show(share: float, name: str = name, number: int = number) -> None:
             if display.due():
                 display.update((number + share) / len(networks), f"regime {name}")
 
-        observed[name] = _observe(config, options, seed, tell)
+        observed[name] = _observe(config, options, seed, show)
         display.update((number + 1) / len(networks), f"{name}: {observed[name].metrics['rate_hz']:.1f} Hz")
-    arrays = {
-        f"{name.replace(', ', '_')}_{part}": getattr(each.trains, part)
-        for name, each in observed.items()
-        for part in ("times", "neurons")
-    }
-    write_arrays(folder / SPIKES, **arrays)
+    trains = {name.replace(", ", "_"): each.trains for name, each in observed.items()}
+    times = {f"{name}_times": train.times for name, train in trains.items()}
+    write_arrays(folder / SPIKES, **times, **{f"{name}_neurons": train.neurons for name, train in trains.items()})
     return Findings(_results(observed), [_regimes_section(observed), _numbers_section(observed, seed)])
 
 
 def _observe(
-    config: BalancedNetworkConfig, options: BalancedNetworkOptions, seed: int, tell: Callable[[float], None]
-) -> Observed:
-    simulator = Simulator(balanced_network(config), dt=options.dt, seed=seed)
-    trains = trains_of(record(simulator, options.settle, options.duration, tell), "excitatory", "inhibitory")
-    swing = oscillation(trains)
-    return Observed(
-        config, trains, firing(trains) | ({"oscillation_hz": swing} if swing == swing else {}), stationary_rate(config)
-    )
+    config: BalancedNetworkConfig, options: BalancedNetworkOptions, seed: int, progress: Callable[[float], None]
+) -> ObservedRegime:
+    simulator = SpikingSimulator(balanced_network(config), dt=options.dt, seed=seed)
+    recording = statistics.record(simulator, options.settle, options.duration, progress)
+    trains = statistics.trains_of(recording, "excitatory", "inhibitory")
+    frequency = statistics.oscillation(trains)
+    metrics = statistics.firing(trains) | ({} if math.isnan(frequency) else {"oscillation_hz": frequency})
+    return ObservedRegime(config, trains, metrics, stationary_rate(config))
 
 
-def _results(observed: Mapping[str, Observed]) -> list[Result]:
-    """The regime in which the theory holds first, then what it says, then what was published; then the other regimes."""
+def _results(observed: Mapping[str, ObservedRegime]) -> list[Result]:
+    """Each regime with theory and publication; first the one in which the theory holds."""
     rows = []
     for name in sorted(observed, key=lambda name: name != FIRST):
         rows += [Result(name, observed[name].metrics), Result(f"{name}, theory", {"rate_hz": observed[name].theory})]
@@ -107,67 +102,51 @@ def _results(observed: Mapping[str, Observed]) -> list[Result]:
     return rows
 
 
-def _regimes_section(observed: Mapping[str, Observed]) -> Section:
-    words = "\n\n".join(
-        [
-            "Spikes of some excitatory neurons over the rate of the whole network, as in figure 8 of the paper. The networks differ in two "
-            "numbers only: g, how much stronger inhibition is than excitation, and the drive from outside in units of what just reaches "
-            "the threshold.",
-            *(f"`{name}` {words}." for name, words in WORDS.items()),
-        ]
+def _regimes_section(observed: Mapping[str, ObservedRegime]) -> Section:
+    words = (
+        "Spikes of some excitatory neurons and the population rate, as in figure 8 of the paper. The networks differ "
+        "in two numbers only: g, the relative strength of inhibition, and the external drive in units of the threshold "
+        "rate."
     )
-    figure = regimes(
-        {
-            f"{name}: g = {each.config.g:g}, ν_ext/ν_thr = {each.config.external:g}": _activity(each)
-            for name, each in observed.items()
-        }
-    )
-    return Section(
-        "Four regimes of one network", [Text(words), Picture.of(figure, alt="rasters and rates in four regimes")]
-    )
+    words = "\n\n".join([words, *(f"`{name}` {meaning}." for name, meaning in WORDS.items())])
+    activities = {
+        f"{name}: g = {each.config.g:g}, ν_ext/ν_thr = {each.config.external:g}": _activity(each)
+        for name, each in observed.items()
+    }
+    return Section.illustrated("Four regimes", words, regimes(activities), "rasters and rates in four regimes")
 
 
-def _activity(observed: Observed) -> Activity:
+def _activity(observed: ObservedRegime) -> RegimeActivity:
     """The last part of some excitatory neurons' trains and of the rate of all."""
     trains = observed.trains
-    kept = torch.tensor(evenly(observed.config.num_excitatory, DRAWN))
-    place = torch.full((trains.num_neurons,), -1).index_put((kept,), torch.arange(len(kept)))[trains.neurons]
-    rate = population_rate(trains, BIN)
+    spikes = statistics.some_neurons(trains.times, trains.neurons, observed.config.num_excitatory, DRAWN)
+    rate = statistics.population_rate(trains, BIN)
     last = min(len(rate), round(DRAWN_TIME / BIN))
-    return Activity(trains.times[place >= 0], place[place >= 0], rate[-last:], (len(rate) - last) * BIN, BIN)
+    return RegimeActivity(*spikes, rate[-last:], (len(rate) - last) * BIN, BIN)
 
 
-def _numbers_section(observed: Mapping[str, Observed], seed: int) -> Section:
+def _numbers_section(observed: Mapping[str, ObservedRegime], seed: int) -> Section:
     words = (
-        "The theory is that of a network whose neurons fire on their own, which the asynchronous regime comes close to; where all swing "
-        "together, the published simulation differs from it as this one does."
+        "The theory assumes independent neurons, which the asynchronous regime comes close to; where the network "
+        "oscillates, the published simulation differs from it as this one does."
     )
     more = (
-        "The CV of the intervals between a neuron's spikes and the Fano factor of its counts are 1 for spikes at random and 0 for a clock "
-        "(for few spikes the CV is too low). Synchrony is 1 if all fire together; the last column has it for neurons that fire as often, "
-        "but each on its own."
+        "The CV of inter-spike intervals and the Fano factor of spike counts are 1 for a Poisson process and 0 for a "
+        "clock (for few spikes the CV is too low). Synchrony is 1 if all fire together; the last column has it for "
+        "independent Poisson neurons of the same rates."
     )
     rates, firings = [], []
     for name, each in observed.items():
-        own, published, alone = each.metrics, PUBLISHED.get(name, {}), firing(at_random(each.trains, seed))
-        swings = (own.get("oscillation_hz"), published.get("oscillation_hz"))
+        own, published = each.metrics, PUBLISHED.get(name, {})
+        poisson = statistics.firing(statistics.poisson_twin(each.trains, seed))
+        swings = own.get("oscillation_hz"), published.get("oscillation_hz")
         rates.append([name, *map(_written, (own.get("rate_hz"), each.theory, published.get("rate_hz"), *swings))])
-        firings.append(
-            [
-                name,
-                *map(_written, (own.get("cv"), own.get("fano_factor"), own.get("synchrony"), alone.get("synchrony"))),
-            ]
-        )
+        firing = [own.get("cv"), own.get("fano_factor"), own.get("synchrony"), poisson.get("synchrony")]
+        firings.append([name, *map(_written, firing)])
     caption = "Published: Brunel (2000), Journal of Computational Neuroscience 8, 183–208, table 1, simulation."
-    return Section(
-        "In numbers",
-        [
-            Text(words),
-            Table(["regime", "rate (Hz)", "theory", "published", "swings at (Hz)", "published"], rates, caption),
-            Text(more),
-            Table(["regime", "CV", "Fano factor", "synchrony", "on their own"], firings),
-        ],
-    )
+    table = Table(["regime", "rate (Hz)", "theory", "published", "oscillation (Hz)", "published"], rates, caption)
+    statistics_table = Table(["regime", "CV", "Fano factor", "synchrony", "synchrony, Poisson"], firings)
+    return Section("In numbers", [Text(words), table, Text(more), statistics_table])
 
 
 def _written(value: float | None) -> str:

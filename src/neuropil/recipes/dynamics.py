@@ -1,15 +1,16 @@
-"""Spiking networks that follow differential equations: a memory that holds, an oscillator, the Lorenz attractor or equations of your own.
+"""Neural dynamics: populations of spiking neurons that follow differential equations, the Lorenz attractor or your own.
 
-A population that is connected to itself through a synapse with the time constant τ follows dx/dt = f(x) if what it sends back is
-x + τ f(x). Each system is simulated with spikes and compared with what it should do: the memory with standing still, the oscillator with
-its frequency, your equations with a numerical solution (SciPy). Then the two limits of the time constants, weights in two forms, and a
-decoder that is learned while the network runs.
+A population that is connected to itself through a synapse with the time constant τ follows dx/dt = f(x) if it sends
+back x + τ f(x). Each system is simulated with spikes and compared with what it should do: an integrator with standing
+still, an oscillator with its frequency, equations with a numerical solution (SciPy). Then the two limits of the time
+constants, full and factored weights, and a decoder that is learned online (PES).
 
-Equations are expressions of x, y, z, u, v, w, as many as there are equations, and give the change per second, for instance
-``--equations "y" "(1 - x^2)*y - x" --start 1 0``. They are read by the project's own parser and never run as code.
+Equations are expressions of x, y, z, u, v, w, as many as there are equations, and give the change per second, for
+instance ``--equations "y" "(1 - x^2)*y - x" --start 1 0``. They are read by the project's own parser and never run.
 """
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,8 +22,8 @@ from neuropil.errors import InputError
 from neuropil.inspection.pictures.spiking import populations as pictures
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.models.dynamics.equations import NAMES, Equations, Solution
-from neuropil.models.dynamics.network import PES, Input, Network
-from neuropil.models.population import Array, Population
+from neuropil.models.dynamics.network import PES, Input, PopulationNetwork
+from neuropil.models.population import Array, Population, rms
 from neuropil.randomness import mix
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
@@ -41,46 +42,35 @@ RATIOS = (1.0, 0.3, 0.1, 0.03, 0.01)
 WAVE = 1000.0
 """ms, the period of what the learning network is shown."""
 CLOCKS = 600.0
-"""ms that the comparison of the two time constants lasts: later, oscillators that differ are anywhere on their circles."""
+"""ms of the comparison of the two time constants: later, oscillators that differ are anywhere on their circles."""
 SHORTEST_MEMORY, SHORTEST_LEARNING = 2 * SETTLED, 2000.0
 
 
 class DynamicsOptions(Config):
-    equations: tuple[str, ...] = option(
-        LORENZ, "changes per second of x, y, z, u, v, w, one expression for each of your variables"
-    )
-    start: tuple[float, ...] = option((1.0, 1.0, 20.0), "values at which the equations start, one for each")
-    neurons: int = option(
-        1000, "neurons of the memory and, for each variable, of the other systems", low=10, high=100_000
-    )
+    equations: tuple[str, ...] = option(LORENZ, "changes per second of x, y, z, u, v, w, one expression for each")
+    start: tuple[float, ...] = option((1.0, 1.0, 20.0), "initial values of the variables")
+    neurons: int = option(1000, "neurons for each variable of a system", low=10, high=100_000)
     tau: float = option(100.0, "time constant of the recurrent synapses (ms)")
-    duration: float = option(20_000.0, "how long your equations are followed (ms)", low=100)
-    hold: float = option(
-        4000.0, "how long the memory holds, and how long the other systems run (ms)", low=SHORTEST_MEMORY
-    )
-    dt: float = option(1.0, "step (ms)", low=1e-3)
+    duration: float = option(20_000.0, "simulated time of the equations (ms)", low=100)
+    hold: float = option(4000.0, "simulated time of the other systems (ms)", low=SHORTEST_MEMORY)
+    dt: float = option(1.0, "time step (ms)", low=1e-3)
 
     def validate(self) -> None:
         if not 1 <= len(self.equations) <= len(NAMES):
             raise InputError(f"equations must be one to {len(NAMES)} expressions", got=f"{len(self.equations)}")
         if len(self.start) != len(self.equations):
-            raise InputError(
-                "start must have a value for each equation", got=f"{len(self.start)} for {len(self.equations)}"
-            )
+            got = f"{len(self.start)} for {len(self.equations)}"
+            raise InputError("start must have a value for each equation", got=got)
         if not 0 < self.dt <= min(2.0, self.tau):
-            raise InputError(
-                "dt must be a time above 0 ms",
-                got=f"{self.dt:g}",
-                fix=f"the largest that works here is {min(2.0, self.tau):g}",
-            )
+            fix = f"the largest that works here is {min(2.0, self.tau):g}"
+            raise InputError("dt must be a time above 0 ms", got=f"{self.dt:g}", fix=fix)
 
 
 def build(options: DynamicsOptions, seed: int) -> Study:
     equations = Equations(options.equations)
-    solution = equations.solve(
-        options.start, options.duration, options.dt
-    )  # what has none is refused before a folder is made
-    return Study("dynamics", lambda folder, display: _compute(options, equations, solution, seed, folder, display))
+    # what has no solution is refused before a folder is made
+    solution = equations.solve(options.start, options.duration, options.dt)
+    return Study("dynamics", partial(_compute, options, equations, solution, seed))
 
 
 def _compute(
@@ -95,35 +85,29 @@ def _compute(
     write_arrays(folder / SPIKES, times=own_spikes[0], neurons=own_spikes[1])
     oscillation, oscillator_section = _oscillator_section(options, seed)
     display.update(0.7, "oscillator")
-    sections = [
-        _memory_section(options, memory, small),
-        oscillator_section,
-        _equations_section(options, equations, solution, own),
-    ]
-    sections += [_limits_section(options, seed), _weights_section(options, seed)]
-    display.update(0.9, "time constants and weights")
-    return Findings(
-        [
-            Result(f"memory of {memory.neurons:,} neurons", memory.metrics()),
-            Result(f"memory of {small.neurons:,} neurons", small.metrics()),
-            Result("a memory that stands still", dict.fromkeys(memory.metrics(), 0.0)),
-            Result("oscillator, in spikes", oscillation),
-            Result("oscillator, as wanted", {"frequency_hz": FREQUENCY, "amplitude": 1.0}),
-            Result("equations, in spikes", _spread(own)),
-            Result("equations, by a solver", _spread(solution.values)),
-        ],
-        [*sections, _learning_section(options, seed)],
-    )
+    sections = [_memory_section(memory, small), oscillator_section]
+    sections += [_equations_section(equations, solution, own), _limits_section(options, seed)]
+    sections += [_weights_section(options, seed), _learning_section(options, seed)]
+    results = {
+        f"memory of {memory.neurons:,} neurons": memory.metrics(),
+        f"memory of {small.neurons:,} neurons": small.metrics(),
+        "a memory that stands still": dict.fromkeys(memory.metrics(), 0.0),
+        "oscillator, in spikes": oscillation,
+        "oscillator, as wanted": {"frequency_hz": FREQUENCY, "amplitude": 1.0},
+        "equations, in spikes": _spread(own),
+        "equations, by a solver": _spread(solution.values),
+    }
+    return Findings([Result(name, metrics) for name, metrics in results.items()], sections)
 
 
 def _spread(values: Float[Array, "step variable"]) -> dict[str, float]:
     return {f"deviation_{name}": float(deviation) for name, deviation in zip(NAMES, values.std(0), strict=False)}
 
 
-# --- a value that stays ----------------------------------------------------------------------------------------------------------------
+# --- integrator -------- ----------------------------------------------------------------------------------------------
 
 
-class Memory(NamedTuple):
+class IntegratorMemory(NamedTuple):
     neurons: int
     times: Float[Array, " step"]
     values: Float[Array, "step start"]
@@ -142,8 +126,8 @@ class Memory(NamedTuple):
         return {"drift_percent_per_s": self.mean, "largest_drift_percent_per_s": float(np.abs(self.drifts).max())}
 
 
-def _remember(options: DynamicsOptions, neurons: int, seed: int) -> Memory:
-    population, network = Population(neurons, seed=mix(seed, "memory")), Network()
+def _remember(options: DynamicsOptions, neurons: int, seed: int) -> IntegratorMemory:
+    population, network = Population(neurons, seed=mix(seed, "memory")), PopulationNetwork()
     network.follow(population, tau=options.tau)
     # a pulse of 100 ms that, integrated, is the value
     pulse = np.zeros((round(options.hold / options.dt), 1))
@@ -151,41 +135,32 @@ def _remember(options: DynamicsOptions, neurons: int, seed: int) -> Memory:
     seen = network.probe(population, tau=20.0)
     held = []
     for value in HELD:
-        pulsed = Network([*network.connections])
+        pulsed = PopulationNetwork([*network.connections])
         pulsed.connect(Input(value * pulse), population, change=True, tau=options.tau)
         held.append(pulsed.simulate(options.hold, options.dt, seed=seed)[seen][:, 0])
-    return Memory(neurons, options.dt * np.arange(1, len(pulse) + 1), np.stack(held, 1))
+    return IntegratorMemory(neurons, options.dt * np.arange(1, len(pulse) + 1), np.stack(held, 1))
 
 
-def _memory_section(options: DynamicsOptions, memory: Memory, small: Memory) -> Section:
+def _memory_section(memory: IntegratorMemory, small: IntegratorMemory) -> Section:
     words = (
-        "With f = 0 a population sends its own value back to itself and keeps it: an integrator, and a memory. A pulse sets it to seven "
-        f"different values, then nothing comes in. What {memory.neurons:,} neurons hold moves by {memory.mean:.2f} % of the radius in a "
-        f"second, what {small.neurons:,} hold by {small.mean:.2f} %: each small error of the decoded value is integrated with it, and "
-        "where the error changes its sign from above to below there is a value at which the memory comes to rest."
+        "With f = 0 a population sends its own value back to itself and keeps it: an integrator, and a memory. A pulse "
+        f"sets it to seven different values, then nothing comes in. What {memory.neurons:,} neurons hold moves by "
+        f"{memory.mean:.2f} % of the radius in a second, what {small.neurons:,} hold by {small.mean:.2f} %: each small "
+        "error of the decoded value is integrated with it, and where the error changes its sign from above to below "
+        "there is a value at which the memory comes to rest."
     )
-    lines = {f"{memory.neurons:,} neurons": memory.drifts, f"{small.neurons:,} neurons": small.drifts}
+    both = {f"{each.neurons:,} neurons": each for each in (memory, small)}
     shown = {
-        f"{each.neurons:,} neurons": {
-            f"set to {value:.1f}".replace("-", "−"): each.values[:, k] for k, value in enumerate(HELD)
-        }
-        for each in (memory, small)
+        name: {f"set to {value:.1f}".replace("-", "−"): each.values[:, k] for k, value in enumerate(HELD)}
+        for name, each in both.items()
     }
-    return Section(
-        "A value that stays",
-        [
-            Text(words),
-            Picture.of(
-                pictures.over_time(memory.times, shown, columns=2), alt="values that two memories hold over time"
-            ),
-            Picture.of(
-                pictures.drift(HELD, lines, allowed=1.0), alt="drift of both memories against the value that they hold"
-            ),
-        ],
-    )
+    figure, alt = pictures.over_time(memory.times, shown, columns=2), "values that two memories hold over time"
+    drifts = pictures.drift(HELD, {name: each.drifts for name, each in both.items()}, allowed=1.0)
+    after = Picture.of(drifts, alt="drift of both memories against the value that they hold")
+    return Section.illustrated("Integrator", words, figure, alt, after)
 
 
-# --- a value that turns ----------------------------------------------------------------------------------------------------------------
+# --- oscillator -------- ----------------------------------------------------------------------------------------------
 
 
 def turning(x: Array) -> list[float]:
@@ -195,7 +170,8 @@ def turning(x: Array) -> list[float]:
 
 
 def _oscillator_section(options: DynamicsOptions, seed: int) -> tuple[dict[str, float], Section]:
-    network, population = Network(), Population(2 * options.neurons, 2, radius=1.3, seed=mix(seed, "oscillator"))
+    network = PopulationNetwork()
+    population = Population(2 * options.neurons, 2, radius=1.3, seed=mix(seed, "oscillator"))
     network.follow(population, turning, tau=options.tau, start=[0.3, 0.0])
     seen = network.probe(population, tau=10.0)
     simulation = network.simulate(options.hold, options.dt, seed=seed)
@@ -205,44 +181,37 @@ def _oscillator_section(options: DynamicsOptions, seed: int) -> tuple[dict[str, 
     frequency = 1000 * np.polyfit(simulation.times[late], angle, 1)[0] / (2 * math.pi)
     found = {"frequency_hz": float(frequency), "amplitude": float(np.hypot(x, y)[late].mean())}
     words = (
-        "Two numbers that feed each other turn around. The equation pulls the point to a circle of radius 1, which it goes around once in "
-        f"{1 / FREQUENCY:g} s; the network went around at {found['frequency_hz']:.3f} Hz with a radius of {found['amplitude']:.3f}."
+        "Two numbers that feed each other turn around. The equation pulls the point to a circle of radius 1, which it "
+        f"goes around once in {1 / FREQUENCY:g} s; the network went around at {found['frequency_hz']:.3f} Hz with a "
+        f"radius of {found['amplitude']:.3f}."
     )
     circle = np.linspace(0, 2 * math.pi, 200)
-    panels = {
-        "in the plane": {
-            "the network": pictures.Path(x, y),
-            "the circle": pictures.Path(np.cos(circle), np.sin(circle)),
-        }
-    }
-    lines = {"over time": {"x": x, "y": y}}
-    return found, Section(
-        "A value that turns",
-        [
-            Text(words),
-            Picture.of(pictures.over_time(simulation.times, lines), alt="both numbers of the oscillator over time"),
-            Picture.of(pictures.paths(panels), alt="the oscillator in the plane"),
-        ],
-    )
+    limit_cycle = pictures.Path(np.cos(circle), np.sin(circle))
+    paths = pictures.paths({"in the plane": {"the network": pictures.Path(x, y), "the limit cycle": limit_cycle}})
+    figure = pictures.over_time(simulation.times, {"over time": {"x": x, "y": y}})
+    after = Picture.of(paths, alt="the oscillator in the plane")
+    return found, Section.illustrated("Oscillator", words, figure, "both numbers of the oscillator over time", after)
 
 
-# --- equations of your own -------------------------------------------------------------------------------------------------------------
+# --- equations of your own --------------------------------------------------------------------------------------------
 
 
 def _follow(
     options: DynamicsOptions, equations: Equations, solution: Solution, seed: int
 ) -> tuple[Float[Array, "step variable"], tuple[Array, Array]]:
-    """What a population says that follows the equations, scaled so that the solution fills it; and its spikes in the first second."""
+    """The decoded value of a population that follows the equations, and its spikes in the first second."""
     middle, reach = solution.middle, solution.reach
     scaled = (solution.values - middle) / reach
     count = len(equations.texts)
     radius = ROOM * float(np.linalg.norm(scaled, axis=1).max())
     population = Population(count * options.neurons, count, radius=radius, noise=0.05, seed=mix(seed, "equations"))
-    network = Network()
+    network = PopulationNetwork()
     start = (np.asarray(options.start) - middle) / reach
-    network.follow(
-        population, lambda x: np.asarray(equations(middle + reach * x)) / reach, tau=options.tau, start=start
-    )
+
+    def change(x: Array) -> Array:
+        return np.asarray(equations(middle + reach * x)) / reach
+
+    network.follow(population, change, tau=options.tau, start=start)
     seen = network.probe(population, tau=10.0)
     network.probe_spikes(population)
     simulation = network.simulate(options.duration, options.dt, seed=seed)
@@ -251,33 +220,19 @@ def _follow(
     return middle + reach * simulation[seen], spikes
 
 
-def _equations_section(
-    options: DynamicsOptions, equations: Equations, solution: Solution, own: Float[Array, "step variable"]
-) -> Section:
+def _equations_section(equations: Equations, solution: Solution, own: Float[Array, "step variable"]) -> Section:
     together = _together(solution, own)
     lines = "; ".join(f"d{name}/dt = {text}" for name, text in zip(equations.variables, equations.texts, strict=True))
     words = (
-        f"{lines}. The population carries all {len(equations.texts)} variables at once, scaled to the range of the numerical solution, "
-        f"and starts where it starts. The two stay within a tenth of that range for {together / 1000:.2f} s. Where equations are chaotic, "
-        "as Lorenz's are, every small error grows until only the shape of the paths and how often they are where can agree, which the "
-        "table compares."
+        f"{lines}. The population carries all {len(equations.texts)} variables at once, scaled to the range of the "
+        "numerical solution, and starts where it starts. The two stay within a tenth of that range for "
+        f"{together / 1000:.2f} s. Where equations are chaotic, as Lorenz's are, every small error grows until only "
+        "the shape of the paths and how often they are where can agree, which the table compares."
     )
     header = ["", "mean in spikes", "mean by a solver", "deviation in spikes", "deviation by a solver"]
-    rows = [
-        [
-            name,
-            *(
-                f"{number:.3f}".replace("-", "−")
-                for number in (
-                    own[:, k].mean(),
-                    solution.values[:, k].mean(),
-                    own[:, k].std(),
-                    solution.values[:, k].std(),
-                )
-            ),
-        ]
-        for k, name in enumerate(equations.variables)
-    ]
+    numbers = np.stack([own.mean(0), solution.values.mean(0), own.std(0), solution.values.std(0)], 1)
+    written = [[f"{number:.3f}".replace("-", "−") for number in row] for row in numbers]
+    rows = [[name, *row] for name, row in zip(equations.variables, written, strict=True)]
     blocks: list[Block] = [Text(words)]
     if len(equations.texts) > 1:
         other = min(2, len(equations.texts) - 1)
@@ -291,58 +246,53 @@ def _equations_section(
         name: {"in spikes": own[:, k], "by a solver": solution.values[:, k]}
         for k, name in enumerate(equations.variables)
     }
-    blocks.append(
-        Picture.of(
-            pictures.over_time(solution.times, shown), alt="every variable over time, of the network and of the solver"
-        )
-    )
+    figure = pictures.over_time(solution.times, shown)
+    blocks.append(Picture.of(figure, alt="every variable over time, of the network and of the solver"))
     return Section("Equations", [*blocks, Table(header, rows)])
 
 
 def _together(solution: Solution, own: Float[Array, "step variable"]) -> float:
     """ms until the network is further from the solution than a tenth of its range, in any variable."""
-    apart = np.any(np.abs(own - solution.values) > 0.2 * solution.reach, axis=1) & (
-        solution.times > 50
-    )  # when the probe has settled
+    probe_settled = solution.times > 50
+    apart = np.any(np.abs(own - solution.values) > 0.2 * solution.reach, axis=1) & probe_settled
     return float(solution.times[apart.argmax()] if apart.any() else solution.times[-1])
 
 
-# --- the two time constants ------------------------------------------------------------------------------------------------------------
+# --- the two time constants -------------------------------------------------------------------------------------------
 
 
 def _limits_section(options: DynamicsOptions, seed: int) -> Section:
     words = (
-        "A neuron has two clocks: its input current s follows what arrives with τ_s, and its activity v follows the current with "
-        "τ_m.\n\n`τ_s ds/dt = −s + v W + β + C`  and  `τ_m dv/dt = −v + σ(s)`\n\nWhen τ_m is much shorter, the activity is always at its "
-        "equilibrium v = σ(s), and the current is all that has dynamics. When τ_s is much shorter, the current is at its equilibrium, "
-        "and the activity has them. Here a population with rates runs the oscillator with a recurrence made for the longer clock alone; "
-        "the other is made shorter and shorter. The difference from the limit, in which the shorter clock is gone, falls with the ratio "
-        "of the two."
+        "A neuron has two clocks: its input current s follows what arrives with τ_s, and its activity v follows the "
+        "current with τ_m.\n\n`τ_s ds/dt = −s + v W + β + C`  and  `τ_m dv/dt = −v + σ(s)`\n\nWhen τ_m is much "
+        "shorter, the activity is always at its equilibrium v = σ(s), and the current is all that has dynamics. When "
+        "τ_s is much shorter, the current is at its equilibrium, and the activity has them. Here a population with "
+        "rates runs the oscillator with a recurrence made for the longer clock alone; the other is made shorter and "
+        "shorter. The difference from the limit, in which the shorter clock is gone, falls with the ratio of the two."
     )
     slow_current = {ratio: _two_clocks(options, options.tau, ratio * options.tau, seed) for ratio in (*RATIOS, 0.0)}
     slow_activity = {ratio: _two_clocks(options, ratio * options.tau, options.tau, seed) for ratio in (*RATIOS, 0.0)}
     times = slow_current[0.0][0]
-    panels, rows = {}, []
-    for name, runs in (("τ_m ≪ τ_s", slow_current), ("τ_s ≪ τ_m", slow_activity)):
-        panels[name] = {f"ratio {ratio:g}": runs[ratio][1] for ratio in (1.0, 0.1, 0.01)} | {"the limit": runs[0.0][1]}
-    for ratio in RATIOS:
-        rows.append(
-            [f"{ratio:g}", *(f"{_rms(runs[ratio][1] - runs[0.0][1]):.4f}" for runs in (slow_current, slow_activity))]
-        )
+    limits = {"τ_m ≪ τ_s": slow_current, "τ_s ≪ τ_m": slow_activity}
+    panels = {
+        name: {f"ratio {ratio:g}": runs[ratio][1] for ratio in (1.0, 0.1, 0.01)} | {"the limit": runs[0.0][1]}
+        for name, runs in limits.items()
+    }
+    rows = [
+        [f"{ratio:g}", *(f"{rms(runs[ratio][1] - runs[0.0][1]):.4f}" for runs in limits.values())] for ratio in RATIOS
+    ]
     caption = "Root mean square of the difference of x from the limit."
     figure = pictures.over_time(times, panels, ylabel="x")
     table = Table(["shorter / longer", "τ_m is the shorter", "τ_s is the shorter"], rows, caption)
-    return Section(
-        "Two time constants",
-        [Text(words), Picture.of(figure, alt="the oscillator with both clocks, and its two limits"), table],
-    )
+    alt = "the oscillator with both clocks, and its two limits"
+    return Section.illustrated("Two time constants", words, figure, alt, table)
 
 
 def _two_clocks(options: DynamicsOptions, tau_s: float, tau_m: float, seed: int) -> tuple[Array, Array]:
     """An oscillator of rates with these clocks, made for the longer one; 0 stands for a clock that is gone."""
     longer, dt = max(tau_s, tau_m), min(options.dt, options.tau * RATIOS[-1])
     population = Population(200, 2, radius=1.3, mode="rate", lag=tau_m, seed=mix(seed, "clocks"))
-    network, tau = Network(), tau_s or None
+    network, tau = PopulationNetwork(), tau_s or None
     network.connect(population, population, function=lambda x: x + longer / 1000 * np.asarray(turning(x)), tau=tau)
     steps = round(CLOCKS / dt)
     kick = np.zeros((steps, 2))
@@ -353,39 +303,34 @@ def _two_clocks(options: DynamicsOptions, tau_s: float, tau_m: float, seed: int)
     return simulation.times, simulation[seen][:, 0]
 
 
-def _rms(values: Array) -> float:
-    return float(np.sqrt(np.square(values).mean()))
-
-
-# --- weights in two forms --------------------------------------------------------------------------------------------------------------
+# --- full and factored weights ----------------------------------------------------------------------------------------
 
 
 def _weights_section(options: DynamicsOptions, seed: int) -> Section:
     a, b = (Population(options.neurons, seed=mix(seed, name)) for name in ("weights a", "weights b"))
-    network, duration = Network(), 500.0
+    network, duration = PopulationNetwork(), 500.0
     network.connect(Input(lambda t: math.sin(2 * math.pi * t / duration)), a)
     network.connect(a, b, function=lambda x: x**2)
     seen = network.probe(b)
-    factored, full = (
-        network.simulate(duration, options.dt, seed=seed, full_weights=full)[seen] for full in (False, True)
-    )
+    simulations = (network.simulate(duration, options.dt, seed=seed, full_weights=full) for full in (False, True))
+    factored, full = (simulation[seen] for simulation in simulations)
     count, apart = options.neurons, np.abs(factored - full).max()
     words = (
-        f"From one population to another, which squares: {count:,} decoders and {count:,} encoders, or one weight for each of the "
-        f"{count**2:,} pairs. W = D E has rank one, so the two are the same network: what they say differs by {apart:.1g} at most, and a "
-        "step of the second costs as much more as it has more numbers."
+        f"A connection that computes the square: {count:,} decoders and {count:,} encoders, or one weight for each of "
+        f"the {count**2:,} pairs. W = D E has rank one, so the two are the same network: what they say differs by "
+        f"{apart:.1g} at most, and a step of the second costs as much more as it has more numbers."
     )
     rows = [["decode, then encode", f"{2 * count:,}", "N + M"], ["a weight for every pair", f"{count**2:,}", "N · M"]]
     return Section("Weights in two forms", [Text(words), Table(["", "numbers", "cost of a step"], rows)])
 
 
-# --- a decoder that learns -------------------------------------------------------------------------------------------------------------
+# --- a learned decoder---- --------------------------------------------------------------------------------------------
 
 
 def _learning_section(options: DynamicsOptions, seed: int) -> Section:
     neurons = max(options.neurons // 5, 10)
     a, b, wrong = (Population(neurons, seed=mix(seed, name)) for name in ("learner", "learned", "error"))
-    duration, network = max(5 * options.hold, SHORTEST_LEARNING), Network()
+    duration, network = max(5 * options.hold, SHORTEST_LEARNING), PopulationNetwork()
     wave = Input(lambda t: math.sin(2 * math.pi * t / WAVE))
     network.connect(wave, a)
     learned = network.connect(a, b, function=lambda x: 0.0, learning=PES(rate=1e-4))
@@ -400,32 +345,22 @@ def _learning_section(options: DynamicsOptions, seed: int) -> Section:
         "learned": (a.rates(x) @ simulation.decoders[learned])[:, 0],
         "solved": (a.rates(x) @ a.decoders(lambda v: v**2))[:, 0],
     }
-    errors = {name: _rms(values - x**2) for name, values in decoded.items()}
+    errors = {name: rms(values - x**2) for name, values in decoded.items()}
     words = (
-        f"The connection between two populations of {neurons} neurons begins with decoders of zero. A third population is told what came "
-        "out and what should have, and its value, the error, changes the decoders while the network runs: `dD/dt = −(κ/N) a ⊗ e`. "
-        f"Nothing looks at more than the neurons' own activity and one error. After {duration / 1000:g} s the learned decoders are off by "
-        f"{errors['learned']:.3f} (root mean square over x from −1 to 1), and those that are solved by least squares by "
-        f"{errors['solved']:.3f}."
+        f"The connection between two populations of {neurons} neurons begins with decoders of zero. A third population "
+        "is told what came out and what should have, and its value, the error, changes the decoders while the network "
+        "runs: `dD/dt = −(κ/N) a ⊗ e`. Nothing looks at more than the neurons' own activity and one error. After "
+        f"{duration / 1000:g} s the learned decoders are off by {errors['learned']:.3f} (root mean square over x from "
+        f"−1 to 1), and those that are solved by least squares by {errors['solved']:.3f}."
     )
     lines = {
         "wanted and said": {"wanted": wanted, "said": simulation[said][:, 0]},
         "the error population": {"error": simulation[error][:, 0]},
     }
-    return Section(
-        "A decoder that learns",
-        [
-            Text(words),
-            Picture.of(
-                pictures.over_time(simulation.times, lines),
-                alt="what is wanted, what is said, and the error, over time",
-            ),
-            Picture.of(
-                pictures.decoded_curves(x, x**2, decoded, ylabel="x²"),
-                alt="the square, decoded by learned and by solved decoders",
-            ),
-        ],
-    )
+    figure, alt = pictures.over_time(simulation.times, lines), "what is wanted, what is said, and the error, over time"
+    curves = pictures.decoded_curves(x, x**2, decoded, ylabel="x²")
+    after = Picture.of(curves, alt="the square, decoded by learned and by solved decoders")
+    return Section.illustrated("A learned decoder", words, figure, alt, after)
 
 
 RECIPE = Recipe(DynamicsOptions(), build, verb="simulate")

@@ -1,15 +1,19 @@
-"""A nerve membrane at work: an action potential with its phases, its gates, its threshold, its refractory period, how fast it fires.
+"""Hodgkin–Huxley axon: action potential and its phases, gates, threshold, refractory period, f–I curve, integration
+error.
 
-Every experiment is what a physiologist would do to an axon: short pulses of growing strength find the threshold and how it depends on their
-width; two pulses one after the other show when it can fire again; constant currents give the f–I curve. Then your own current, if you give
-a file, and how good the steps of the simulation are, measured against much shorter ones.
+Every experiment is what a physiologist would do to an axon: short pulses of growing strength find the threshold and how
+it depends on their width; two pulses one after the other show when it can fire again; constant currents give the f–I
+curve. Then your own current, if you give a file, and the error of the time steps, measured against much shorter ones.
 
-The membrane is yours to change: warm it, poison its sodium channels (`--sodium 40`), or shift what its ions want (`--potassium-reversal`).
+The membrane is yours to change: warm it, block its sodium channels (`--sodium 40`), or shift its reversal potentials
+(`--potassium-reversal`).
 """
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -20,36 +24,31 @@ from neuropil.config import Config, option
 from neuropil.data.formats.traces import Traces, read_traces
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.spiking import neurons as pictures
-from neuropil.inspection.report.page import Block, Number, Numbers, Picture, Section, Table, Text
-from neuropil.models.hodgkin_huxley import (
-    STEPS,
-    HodgkinHuxley,
-    HodgkinHuxleyConfig,
-    Method,
-    Recording,
-    largest_dt,
-    pulse,
-    require_dt,
-    steady_state,
-    time_constants,
-)
+from neuropil.inspection.report.page import Number, Numbers, Picture, Section, Table, Text
+from neuropil.models import hodgkin_huxley as equations
+from neuropil.models.hodgkin_huxley import STEPS, HodgkinHuxley, HodgkinHuxleyConfig, HodgkinHuxleyRecording, Method
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
 from neuropil.training.progress import Display
 
+Trace: TypeAlias = Float[Tensor, " step"]
+Rates: TypeAlias = Float[Tensor, " point"]
+Phase: TypeAlias = tuple[str, float, float]
+"""Name, begin and end (ms)."""
+PHASES = ("rest", "depolarisation", "rising: sodium enters", "falling: potassium leaves", "undershoot", "recovery")
 PULSE, PULSE_AT, ANSWER = 1.0, 2.0, 25.0
 """ms: how long a pulse lasts, when it comes, and how long the answer to it is watched."""
 LIFT = 0.9
-"""A pulse may be so strong that it would lift a membrane of capacitance alone by this share of the way from rest to a spike: what more
-does is no answer of the membrane's."""
+"""Of the way from rest to a spike: how far a pulse alone may charge the capacitance, or the membrane does not
+answer."""
 WIDTHS = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0, 6.0, 10.0, 15.0)
 DELAYS, SHOWN_DELAYS, MOST_RATIO = torch.arange(2.0, 30.01, 0.5, dtype=torch.double), (5.0, 9.0, 12.0, 20.0), 8.0
 """Delays (ms) between two pulses, and how many times the threshold the second may have."""
 CURVE, CURVE_DURATION, CURVE_SETTLED = torch.linspace(0, 100, 201, dtype=torch.double), 500.0, 150.0
 """µA/cm² and ms."""
 STEP_TEST, STEP_FACTORS, FINE = 100.0, (0.5, 1, 2, 4, 8), 10
-"""How long the steps are tried (ms), with how many times the step of the options, against how many times shorter ones."""
+"""ms of the comparison of time steps, multiples of the options' step, and how much finer the reference is."""
 MOST_KEPT = 20_000_000
 METHOD_NAMES: dict[Method, str] = {"staggered": "staggered", "exponential_euler": "exponential Euler", "rk4": "rk4"}
 
@@ -57,12 +56,10 @@ METHOD_NAMES: dict[Method, str] = {"staggered": "staggered", "exponential_euler"
 class HodgkinHuxleyOptions(Config):
     neuron: HodgkinHuxleyConfig = HodgkinHuxleyConfig()
     currents: tuple[float, ...] = option((3.0, 7.0, 10.0, 30.0), "constant currents (µA/cm²), a neuron for each")
-    drive: Path | None = option(
-        None, "CSV of currents (µA/cm²): a column for each neuron and, if you like, one called time (ms)"
-    )
-    duration: float = option(100.0, "how long to simulate (ms)")
-    dt: float = option(0.01, "step (ms)")
-    method: Method = option("staggered", "how to take a step")
+    drive: Path | None = option(None, "CSV of currents (µA/cm²): a column for each neuron, optionally time (ms)")
+    duration: float = option(100.0, "simulated time (ms)")
+    dt: float = option(0.01, "time step (ms)")
+    method: Method = option("staggered", "integration method")
 
     def validate(self) -> None:
         if not self.currents:
@@ -76,14 +73,13 @@ class HodgkinHuxleyOptions(Config):
 def build(options: HodgkinHuxleyOptions, seed: int) -> Study:
     drive = None if options.drive is None else read_traces(options.drive)
     if drive is not None:
-        require_dt(options.neuron, options.dt, options.method, drive.values.min().item())
+        equations.require_dt(options.neuron, options.dt, options.method, drive.values.min().item())
     kept = round(options.duration / options.dt) * len(options.currents if drive is None else drive.names)
     if kept > MOST_KEPT:
-        raise InputError(
-            f"a run keeps up to {MOST_KEPT:,} voltages", got=f"{kept:,}", fix="make it shorter, or its steps longer"
-        )
+        fix = "make it shorter, or its steps longer"
+        raise InputError(f"a run keeps up to {MOST_KEPT:,} voltages", got=f"{kept:,}", fix=fix)
     facts = {} if options.drive is None else {"source": f"currents of {options.drive.name}"}
-    return Study("hodgkin-huxley", lambda folder, display: _compute(Axon(options), drive, folder, display), facts)
+    return Study("hodgkin-huxley", partial(_compute, Axon(options), drive), facts)
 
 
 def _compute(axon: "Axon", drive: Traces | None, folder: Path, display: Display) -> Findings:
@@ -105,13 +101,13 @@ def _compute(axon: "Axon", drive: Traces | None, folder: Path, display: Display)
     times = axon.times(recording)
     traces = {"voltages": recording.voltages, "n": recording.n, "m": recording.m, "h": recording.h}
     write_arrays(folder / TRACES, times=times, currents=currents, **traces)
-    sections.append(_given_section(options, names, times, currents, recording))
+    sections.append(_given_section(axon, names, currents, recording))
     display.update(0.8, "steps of several lengths")
     results, section = _step_section(axon, rates)
     return Findings(results, [*sections, section])
 
 
-# --- experiments -----------------------------------------------------------------------------------------------------------------------
+# --- experiments ------------------------------------------------------------------------------------------------------
 
 
 class Axon:
@@ -120,56 +116,46 @@ class Axon:
     def __init__(self, options: HodgkinHuxleyOptions):
         self.options, self.model = options, HodgkinHuxley(options.neuron)
 
-    def run(
-        self,
-        current: Tensor,
-        duration: float,
-        *,
-        watch: bool = False,
-        dt: float | None = None,
-        method: Method | None = None,
-    ) -> Recording:
-        """With the options' steps, or others."""
+    def run(self, current: Tensor, duration: float, *, watch: bool = False, **steps: Any) -> HodgkinHuxleyRecording:
+        """With the options' time step and method, or others."""
         watched = torch.arange(current.shape[-1]) if watch else None
-        dt, method = dt or self.options.dt, method or self.options.method
-        return self.model.simulate(current, duration=duration, dt=dt, method=method, watch=watched)
+        steps = {"dt": self.options.dt, "method": self.options.method} | steps
+        return self.model.simulate(current, duration=duration, watch=watched, **steps)
 
-    def times(self, recording: Recording) -> Float[Tensor, " step"]:
+    def times(self, recording: HodgkinHuxleyRecording) -> Float[Tensor, " step"]:
         """Ends of the steps (ms)."""
         return self.options.dt * torch.arange(1, len(recording.voltages) + 1, dtype=torch.double)
 
     def pulse(
         self, strength: Tensor, duration: float, *, start: float | Tensor = PULSE_AT, width: float | Tensor = PULSE
     ) -> Tensor:
-        return pulse(strength, start=start, stop=start + width, duration=duration, dt=self.options.dt)
+        return equations.pulse(strength, start=start, stop=start + width, duration=duration, dt=self.options.dt)
 
     def fires(self, current: Float[Tensor, "step neuron"], duration: float, times: int = 1) -> Bool[Tensor, " neuron"]:
         """Whether each neuron fires at least so many times."""
         return torch.bincount(self.run(current, duration).neurons, minlength=current.shape[1]) >= times
 
     def threshold(self) -> float | None:
-        """The least strength (µA/cm²) of a pulse that the membrane at rest answers with an action potential; None if there is none."""
+        """The least strength (µA/cm²) of a pulse that sets off an action potential at rest; None if there is none."""
         found = self.least_strength(torch.tensor([PULSE], dtype=torch.double)).item()
         return None if math.isnan(found) else found
 
     def strongest(self, width: float | Tensor) -> Float[Tensor, "*width"]:
         """µA/cm² that a pulse may have. A long one may have what one of an ordinary width has."""
         neuron = self.options.neuron
-        return (
-            LIFT
-            * max(neuron.fires_at - self.model.rest, 0.0)
-            * neuron.capacitance
-            / torch.as_tensor(width).clamp(max=PULSE)
-        )
+        charge = LIFT * max(neuron.fires_at - self.model.rest, 0.0) * neuron.capacitance
+        return charge / torch.as_tensor(width).clamp(max=PULSE)
 
     def least_strength(self, widths: Float[Tensor, " width"]) -> Float[Tensor, " width"]:
         duration = PULSE_AT + float(widths.max()) + ANSWER
-        return least(
-            lambda strength: self.fires(self.pulse(strength, duration, width=widths), duration), self.strongest(widths)
-        )
+
+        def fires(strength: Tensor) -> Tensor:
+            return self.fires(self.pulse(strength, duration, width=widths), duration)
+
+        return least(fires, self.strongest(widths))
 
     def least_second_strength(self, delays: Float[Tensor, " delay"], strength: float) -> Float[Tensor, " delay"]:
-        """Of a second pulse, so that both are answered; no number where nothing is enough."""
+        """Of a second pulse, so that both are answered; NaN where nothing is enough."""
         duration = PULSE_AT + float(delays.max()) + ANSWER
         first = self.pulse(torch.full_like(delays, 1.5 * strength), duration)
         most = torch.full_like(delays, min(MOST_RATIO * strength, self.strongest(PULSE).item()))
@@ -181,7 +167,7 @@ class Axon:
 
 
 def least(enough: Callable[[Tensor], Bool[Tensor, " case"]], most: Float[Tensor, " case"]) -> Float[Tensor, " case"]:
-    """The smallest strength up to `most` that is enough, for each case, by halving the interval; no number where `most` is not."""
+    """The smallest strength up to `most` that is enough, for each case, by bisection; NaN where `most` is not."""
     low, high = torch.zeros_like(most), most.clone()
     missing = ~enough(most)
     for _ in range(16):
@@ -191,45 +177,20 @@ def least(enough: Callable[[Tensor], Bool[Tensor, " case"]], most: Float[Tensor,
     return torch.where(missing, math.nan, high)
 
 
-def phases_of(
-    times: Float[Tensor, " step"],
-    voltage: Float[Tensor, " step"],
-    outward: Float[Tensor, " step"],
-    rest: float,
-    stimulus: float,
-) -> list[tuple[str, float, float]]:
-    """The phases of an action potential that a pulse at `stimulus` ms sets off: name, begin and end (ms). It takes off where more flows in
-    through the membrane than out, and is below rest until it comes back from below."""
+def phases_of(times: Trace, voltage: Trace, outward: Trace, rest: float, stimulus: float) -> list[Phase]:
+    """The phases of an action potential that a pulse at `stimulus` ms sets off: name, begin and end (ms). It takes off
+    where more flows in through the membrane than out, and is below rest until it comes back from below."""
     peak = int(voltage.argmax())
     outwards = ((outward > 0) & (times < times[peak]) & (times > stimulus)).nonzero()
     takes_off = int(outwards[-1]) + 1 if len(outwards) else int((times > stimulus).nonzero()[0])
     back = peak + int((voltage[peak:] < rest).int().argmax())
     again = back + int((voltage[back:] > rest).int().argmax())
-    borders = [
-        0.0,
-        stimulus,
-        times[takes_off].item(),
-        times[peak].item(),
-        times[back].item(),
-        times[again].item(),
-        times[-1].item(),
-    ]
-    names = (
-        "rest",
-        "the pulse lifts the voltage",
-        "rising: sodium enters",
-        "falling: potassium leaves",
-        "undershoot",
-        "back to rest",
-    )
-    return [
-        (name, begin, end) for name, begin, end in zip(names, borders[:-1], borders[1:], strict=True) if end > begin
-    ]
+    borders = [0.0, stimulus, *(times[step].item() for step in (takes_off, peak, back, again, -1))]
+    named = zip(PHASES, borders[:-1], borders[1:], strict=True)
+    return [(name, begin, end) for name, begin, end in named if end > begin]
 
 
-def _given_currents(
-    options: HodgkinHuxleyOptions, drive: Traces | None
-) -> tuple[tuple[str, ...], Float[Tensor, "step neuron"]]:
+def _given_currents(options: HodgkinHuxleyOptions, drive: Traces | None) -> tuple[Sequence[str], Tensor]:
     num_steps = round(options.duration / options.dt)
     if drive is not None:
         return drive.names, drive.at_steps(num_steps, options.dt)
@@ -237,81 +198,65 @@ def _given_currents(
     return tuple(f"{current:g} µA/cm²" for current in options.currents), constant.expand(num_steps, -1)
 
 
-# --- the report ------------------------------------------------------------------------------------------------------------------------
+# --- the report -------------------------------------------------------------------------------------------------------
 
 
 def _silent_section(axon: Axon) -> Section:
     words = (
-        f"This membrane rests at {_millivolts(axon.model.rest)}. It answers no pulse of {PULSE:g} ms up to {axon.strongest(PULSE):.0f} "
-        "µA/cm² with a spike; a stronger one would lift its voltage that far by itself. So it has no threshold, no refractory period, no "
-        "phases. Change its conductances or its reversal potentials to see it fire."
+        f"This membrane rests at {_millivolts(axon.model.rest)}. It answers no pulse of {PULSE:g} ms up to "
+        f"{axon.strongest(PULSE):.0f} µA/cm² with a spike; a stronger one would lift its voltage that far by itself. "
+        "So it has no threshold, refractory period or phases. Change its conductances or reversal potentials to see it "
+        "fire."
     )
     return Section("No threshold", [Text(words)])
 
 
 def _action_potential_section(axon: Axon, threshold: float) -> Section:
-    duration = PULSE_AT + ANSWER
-    recording = axon.run(
-        axon.pulse(torch.tensor([1.5 * threshold], dtype=torch.double), duration), duration, watch=True
-    )
+    duration, strength = PULSE_AT + ANSWER, torch.tensor([1.5 * threshold], dtype=torch.double)
+    recording = axon.run(axon.pulse(strength, duration), duration, watch=True)
     times = axon.times(recording)
     flows = {ion: flow[:, 0] for ion, flow in axon.model.ionic_currents(recording).items()}
     voltage, rest, neuron = recording.voltages[:, 0], axon.model.rest, axon.options.neuron
     phases = phases_of(times, voltage, torch.stack(list(flows.values())).sum(0), rest, PULSE_AT)
-    gates = {
-        "n opens potassium": recording.n[:, 0],
-        "m opens sodium": recording.m[:, 0],
-        "h closes it": recording.h[:, 0],
-    }
+    names = {"n": "n opens potassium", "m": "m opens sodium", "h": "h closes it"}
+    gates = {name: getattr(recording, gate)[:, 0] for gate, name in names.items()}
     levels = {"E_Na": neuron.sodium_reversal, "rest": rest, "E_K": neuron.potassium_reversal}
     words = (
-        f"A pulse of {1.5 * threshold:.1f} µA/cm² for {PULSE:g} ms, half as strong again as it need be. It lifts the voltage until the m "
-        "gates, which are fast, let in more sodium than leaves as potassium. From there on the membrane goes by itself: what enters opens "
-        "more gates. Near E_Na nothing drives sodium any more; the slow gates close it off (h) and let potassium out (n), which takes "
-        "the voltage below rest until n has closed again."
+        f"A pulse of {1.5 * threshold:.1f} µA/cm² for {PULSE:g} ms, half as strong again as it need be. It lifts the "
+        "voltage until the m gates, which are fast, let in more sodium than leaves as potassium. From there on the "
+        "membrane goes by itself: what enters opens more gates. Near E_Na nothing drives sodium any more; the slow "
+        "gates close it off (h) and let potassium out (n), which takes the voltage below rest until n has closed again."
     )
     took_off = next((begin for name, begin, _ in phases if name.startswith("rising")), PULSE_AT)
     level = voltage[int(round(took_off / axon.options.dt)) - 1].item()
+    late = f"{times[voltage.argmax()] - PULSE_AT:.2f} ms after the pulse began"
     facts = [
         Number("rest", _millivolts(rest)),
         Number("takes off at", _millivolts(level), "where more flows in than out"),
-        Number(
-            "peak",
-            _millivolts(voltage.max().item()),
-            f"{times[voltage.argmax()] - PULSE_AT:.2f} ms after the pulse began",
-        ),
+        Number("peak", _millivolts(voltage.max().item()), late),
         Number("lowest", _millivolts(voltage.min().item()), f"E_K is {_millivolts(neuron.potassium_reversal)}"),
     ]
+    rows = [[str(k), name, f"{begin:.2f}", f"{end - begin:.2f}"] for k, (name, begin, end) in enumerate(phases, 1)]
+    table = Table(["", "phase", "begins (ms)", "lasts (ms)"], rows)
     figure = pictures.action_potential(times, voltage, phases, gates, flows, levels)
-    alt = "an action potential with its phases, gates and currents"
-    return Section(
-        "An action potential", [Numbers(facts), Text(words), Picture.of(figure, alt=alt), _phase_table(phases)]
-    )
+    picture = Picture.of(figure, alt="an action potential with its phases, gates and currents")
+    return Section("An action potential", [Numbers(facts), Text(words), picture, table])
 
 
 def _millivolts(voltage: float) -> str:
     return f"{voltage:.1f} mV".replace("-", "−")
 
 
-def _phase_table(phases: Sequence[tuple[str, float, float]]) -> Table:
-    rows = [
-        [str(number), name, f"{begin:.2f}", f"{end - begin:.2f}"] for number, (name, begin, end) in enumerate(phases, 1)
-    ]
-    return Table(["", "phase", "begins (ms)", "lasts (ms)"], rows)
-
-
 def _gate_section(axon: Axon) -> Section:
     v, speed = torch.linspace(-110, 60, 341, dtype=torch.double), axon.options.neuron.speed
-    _, n, m, h = steady_state(v, speed)
-    of_n, of_m, of_h = time_constants(v, speed)
+    steady = dict(zip("nmh", equations.steady_state(v, speed)[1:], strict=True))
+    constants = dict(zip("nmh", equations.time_constants(v, speed), strict=True))
     words = (
-        "Each gate is drawn to a share that depends on the voltage alone, at a pace that depends on it too. m, which opens sodium, is some "
-        "ten times as fast as n, which opens potassium, and h, which closes sodium. A spike is that race."
+        "The steady state and the time constant of each gate depend on the voltage alone. m, which opens sodium, is "
+        "some ten times as fast as n, which opens potassium, and h, which closes sodium. A spike is that race."
     )
-    figure = pictures.gate_curves(v, {"n": n, "m": m, "h": h}, {"n": of_n, "m": of_m, "h": of_h}, rest=axon.model.rest)
-    return Section(
-        "What the gates want", [Text(words), Picture.of(figure, alt="steady states and time constants of the gates")]
-    )
+    figure = pictures.gate_curves(v, steady, constants, rest=axon.model.rest)
+    return Section.illustrated("Gates", words, figure, "steady states and time constants of the gates")
 
 
 def _threshold_section(axon: Axon, threshold: float) -> Section:
@@ -324,24 +269,16 @@ def _threshold_section(axon: Axon, threshold: float) -> Section:
     shares, duration = torch.tensor([0.6, 0.9, 0.99, 1.01, 1.5], dtype=torch.double), PULSE_AT + ANSWER / 2
     recording = axon.run(axon.pulse(shares * threshold, duration), duration, watch=True)
     times = axon.times(recording)
-    figure = pictures.all_or_none(
-        times,
-        recording.voltages,
-        (shares * threshold).tolist(),
-        widths,
-        strengths,
-        rheobase=rheobase,
-        chronaxie=chronaxie,
-    )
+    pulses, limits = (times, recording.voltages, (shares * threshold).tolist()), (widths, strengths)
+    figure = pictures.all_or_none(*pulses, *limits, rheobase=rheobase, chronaxie=chronaxie)
     words = (
-        f"A pulse of {PULSE:g} ms must have {threshold:.2f} µA/cm². One per cent less dies away; one per cent more gives a whole action "
-        "potential, later than a strong pulse does and almost as high. A shorter pulse must be stronger, since much the same charge has "
-        f"to get in. However long it is, it takes {rheobase:.2f} µA/cm² (the rheobase, here for {widths[-1]:g} ms)."
+        f"A pulse of {PULSE:g} ms must have {threshold:.2f} µA/cm². One per cent less dies away; one per cent more "
+        "gives a whole action potential, later than a strong pulse does and almost as high. A shorter pulse must be "
+        f"stronger, since much the same charge has to get in. However long it is, it takes {rheobase:.2f} µA/cm² (the "
+        f"rheobase, here for {widths[-1]:g} ms)."
     )
-    return Section(
-        "The threshold",
-        [Text(words), Picture.of(figure, alt="pulses below and above the threshold, and strength by duration")],
-    )
+    alt = "pulses below and above the threshold, and strength by duration"
+    return Section.illustrated("The threshold", words, figure, alt)
 
 
 def _refractory_section(axon: Axon, threshold: float) -> Section:
@@ -359,66 +296,57 @@ def _refractory_section(axon: Axon, threshold: float) -> Section:
     recovered = DELAYS[possible & (ratios <= 1)]
     relative = f"; until {recovered[0]:g} ms it must be stronger than at rest" if len(recovered) else ""
     words = (
-        f"After a spike h is closed and n is open: sodium cannot enter, and potassium carries out what does. {absolute} (the absolute "
-        f"refractory period){relative} (the relative one). On the left two pulses of {1.5 * threshold:.1f} µA/cm² each, marked by arrows."
+        "After a spike h is closed and n is open: sodium cannot enter, and potassium carries out what does. "
+        f"{absolute} (the absolute refractory period){relative} (the relative one). On the left two pulses of "
+        f"{1.5 * threshold:.1f} µA/cm² each, marked by arrows."
     )
     if len(recovered):
         words += " Later still less may be enough than at rest: the voltage comes back from below and swings past."
-    return Section(
-        "The refractory period",
-        [Text(words), Picture.of(figure, alt="answers to two pulses, and the strength of the second by delay")],
-    )
+    alt = "answers to two pulses, and the strength of the second by delay"
+    return Section.illustrated("The refractory period", words, figure, alt)
 
 
-def _rate_section(rates: Float[Tensor, " point"], fires_at: float) -> Section:
+def _rate_section(rates: Rates, fires_at: float) -> Section:
     firing = (rates > 0).nonzero().flatten()
     figure = pictures.firing_rates(CURVE, rates)
     if not len(firing):
         words = f"No constant current up to {CURVE[-1]:g} µA/cm² makes this membrane fire on and on."
-        return Section("How fast it fires", [Text(words), Picture.of(figure, alt="rate by constant current")])
+        return Section.illustrated("f–I curve", words, figure, "rate by constant current")
     lowest, highest = int(firing[0]), int(firing[-1])
     words = (
-        f"Up to {CURVE[max(lowest - 1, 0)]:g} µA/cm² a constant current gives some spikes at most. From {CURVE[lowest]:g} on the membrane "
-        f"fires without end, and at once with {rates[lowest]:.0f} Hz: it cannot fire slowly. "
+        f"Up to {CURVE[max(lowest - 1, 0)]:g} µA/cm² a constant current gives some spikes at most. From "
+        f"{CURVE[lowest]:g} on the membrane fires without end, and at once with {rates[lowest]:.0f} Hz: it cannot fire "
+        "slowly. "
     )
     if highest + 1 < len(CURVE):
-        words += f"Above {CURVE[highest]:g} µA/cm² h has no time to open again, and the voltage no longer rises through {fires_at:g} mV."
+        words += (
+            f"Above {CURVE[highest]:g} µA/cm² h has no time to open again, and the voltage no longer rises through "
+        )
+        words += f"{fires_at:g} mV."
     rows = [[f"{CURVE[i]:g}", f"{rates[i]:.1f}"] for i in range(0, len(CURVE), 20)]
-    table = Table(
-        ["current (µA/cm²)", "rate (Hz)"],
-        rows,
-        f"Counted from {CURVE_SETTLED:g} to {CURVE_DURATION:g} ms, by the intervals between spikes.",
-    )
-    return Section("How fast it fires", [Text(words), Picture.of(figure, alt="rate by constant current"), table])
+    caption = f"Counted from {CURVE_SETTLED:g} to {CURVE_DURATION:g} ms, by the intervals between spikes."
+    table = Table(["current (µA/cm²)", "rate (Hz)"], rows, caption)
+    return Section.illustrated("f–I curve", words, figure, "rate by constant current", table)
 
 
-def _given_section(
-    options: HodgkinHuxleyOptions,
-    names: Sequence[str],
-    times: Float[Tensor, " step"],
-    currents: Float[Tensor, "step neuron"],
-    recording: Recording,
-) -> Section:
+def _given_section(axon: Axon, names: Sequence[str], currents: Tensor, recording: HodgkinHuxleyRecording) -> Section:
+    options, times = axon.options, axon.times(recording)
     counts = torch.bincount(recording.neurons, minlength=recording.num_neurons).tolist()
-    rows = [
-        [name, str(count), f"{rate:.1f}"]
-        for name, count, rate in zip(names, counts, recording.rates().tolist(), strict=True)
-    ]
+    counted = zip(names, counts, recording.rates().tolist(), strict=True)
+    rows = [[name, str(count), f"{rate:.1f}"] for name, count, rate in counted]
     shown = slice(0, 6)
     figure = pictures.voltages_and_currents(times, recording.voltages[:, shown], currents[:, shown], names[shown])
     origin = "Currents of your file" if options.drive else "Constant currents from the start on"
-    words = f"{origin} (shaded, against the axis on the right) and the voltages that they cause. `spikes.npz` and `traces.npz` hold them."
+    words = f"{origin} (shaded, against the right axis) and the voltages; `spikes.npz` and `traces.npz` hold them."
     header = ["neuron" if options.drive else "current", f"spikes in {options.duration:g} ms", "rate (Hz)"]
-    return Section(
-        "Given currents",
-        [Text(words), Picture.of(figure, alt="voltages over time, with the currents"), Table(header, rows)],
-    )
+    table = Table(header, rows)
+    return Section.illustrated("Given currents", words, figure, "voltages over time, with the currents", table)
 
 
-def _step_section(axon: Axon, rates: Float[Tensor, " point"]) -> tuple[list[Result], Section]:
+def _step_section(axon: Axon, rates: Rates) -> tuple[list[Result], Section]:
     """Every method with steps of several lengths, against rk4 with much shorter ones."""
     options = axon.options
-    largest = {method: largest_dt(options.neuron, method) for method in STEPS}
+    largest = {method: equations.largest_dt(options.neuron, method) for method in STEPS}
     current = 1.5 * CURVE[rates > 0][:1] if (rates > 0).any() else CURVE[20:21]
     fine = min(options.dt, largest["rk4"]) / FINE
     truth = axon.run(current, STEP_TEST, dt=fine, method="rk4")
@@ -435,36 +363,31 @@ def _step_section(axon: Axon, rates: Float[Tensor, " point"]) -> tuple[list[Resu
     results.append(Result(f"rk4, steps of {fine:g} ms", _scores(truth, truth)))
 
     words = (
-        f"A current of {current.item():g} µA/cm² for {STEP_TEST:g} ms, with steps of several lengths: how far a spike is, at most, from "
-        f"where rk4 with steps of {fine:.3g} ms has it. Exponential Euler is the plainest. To move its gates half a step against its "
-        "voltage costs nothing and takes it from the first order to the second. rk4 is of the fourth and does four times the work; what "
-        "is left of its error is mostly the straight line between two steps on which a spike is dated. Its "
-        f"steps must not be longer than {largest['rk4']:g} ms, or it could blow up; the others' not longer than {largest['staggered']:g} "
-        "ms, or gates would open within one."
+        f"A current of {current.item():g} µA/cm² for {STEP_TEST:g} ms, with several time steps: the largest difference "
+        f"of a spike time from rk4 with steps of {fine:.3g} ms. Exponential Euler is of the first order; staggering "
+        "its gates by half a step costs nothing and makes it of the second. rk4 is of the fourth and does four times "
+        "the work; what is left of its error is mostly the linear interpolation of spike times between two steps. Its "
+        f"steps must not exceed {largest['rk4']:g} ms, or it could become unstable; the others' not "
+        f"{largest['staggered']:g} ms, or gates would open within one."
     )
+    unstable = {"ms_of_spike_time_error": math.nan}
     errors = {
-        METHOD_NAMES[method]: [
-            scores[method, dt]["ms_of_spike_time_error"] if (method, dt) in scores else math.nan for dt in dts
-        ]
+        METHOD_NAMES[method]: [scores.get((method, dt), unstable)["ms_of_spike_time_error"] for dt in dts]
         for method in STEPS
     }
     rows = [
         [f"{dt:g}", *("–" if math.isnan(error) else f"{error:.2g}" for error in row)]
         for dt, *row in zip(dts, *errors.values(), strict=True)
     ]
-    blocks: list[Block] = [
-        Text(words),
-        Table(["step (ms)", *errors], rows, "The largest error of a spike time, in ms."),
-    ]
-    if len(truth.times):
-        blocks.insert(
-            1, Picture.of(pictures.step_errors(dts, errors), alt="errors of spike times by the length of a step")
-        )
-    return results, Section("How good the steps are", blocks)
+    table = Table(["time step (ms)", *errors], rows, "The largest error of a spike time, in ms.")
+    if not len(truth.times):
+        return results, Section("Integration error", [Text(words), table])
+    figure, alt = pictures.step_errors(dts, errors), "errors of spike times by the length of a step"
+    return results, Section.illustrated("Integration error", words, figure, alt, table)
 
 
-def _scores(recording: Recording, truth: Recording) -> dict[str, float]:
-    """Of one neuron; the last spike may come on the other side of the end, so that those are compared which both have."""
+def _scores(recording: HodgkinHuxleyRecording, truth: HodgkinHuxleyRecording) -> dict[str, float]:
+    """Of one neuron and the spikes that both have: the last may come on the other side of the end."""
     common = min(len(recording.times), len(truth.times))
     error = (recording.times[:common] - truth.times[:common]).abs()
     return {"ms_of_spike_time_error": error.max().item() if common else 0.0, "spikes": float(len(recording.times))}

@@ -1,4 +1,4 @@
-"""A network of spiking neurons that learns to tell pictures or the rows of a table apart: the embedded digits, or the user's own.
+"""Spiking classifier trained by surrogate gradients on images or table rows: the embedded digits, or your own.
 
 The report follows one input through the layers, spike by spike, and shows how soon the answer is there.
 """

@@ -28,6 +28,7 @@ from neuropil.models import universal_approximation as theorem
 from neuropil.models.universal_approximation import UniversalApproximator, UniversalApproximatorConfig
 from neuropil.parts.expression import Expression
 from neuropil.tasks import study
+from neuropil.tasks.classification.scores import scorer_for
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study

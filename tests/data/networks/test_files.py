@@ -6,6 +6,7 @@ import pytest
 
 from neuropil.data.networks.files import parse_network, read_network
 from neuropil.errors import InputError
+from neuropil.models.spiking.description import KEYS
 
 WHOLE = """
 [groups.cells]
@@ -44,12 +45,12 @@ neurons = [0, 3]
 def test_a_file_is_read_as_it_stands(tmp_path: Path):
     path = tmp_path / "network.toml"
     path.write_text(WHOLE, encoding="utf-8")
-    network = read_network(path)
+    network = read_network(path, KEYS)
     assert network.groups == {
         "cells": {"size": 10, "tau_m": 15, "start": [0.0, 1.0]},
         "input": {"size": 4, "rate": 20.0},
     }
-    assert network.connections == [
+    assert network.lists["connections"] == [
         {
             "from": "input",
             "to": "cells",
@@ -60,14 +61,14 @@ def test_a_file_is_read_as_it_stands(tmp_path: Path):
             "stdp": {"potentiation": 0.01, "high": 2.0},
         }
     ]
-    assert network.poisson == [{"to": "cells", "rate": 100, "weight": 0.1}]
-    assert network.currents == [{"to": "cells", "amount": 1.2}]
-    assert network.probes == [{"group": "cells", "neurons": [0, 3]}]
+    assert network.lists["poisson"] == [{"to": "cells", "rate": 100, "weight": 0.1}]
+    assert network.lists["currents"] == [{"to": "cells", "amount": 1.2}]
+    assert network.lists["probes"] == [{"group": "cells", "neurons": [0, 3]}]
 
 
 def test_only_a_group_is_needed():
-    network = parse_network("[groups.cells]\nsize = 3", "x.toml")
-    assert (network.connections, network.poisson, network.currents, network.probes) == ([], [], [], [])
+    network = parse_network("[groups.cells]\nsize = 3", "x.toml", KEYS)
+    assert network.lists == {"connections": [], "poisson": [], "currents": [], "probes": []}
 
 
 CELLS = "[groups.cells]\nsize = 3\n"
@@ -80,7 +81,8 @@ MISTAKES = [
     ),
     (
         "[group.cells]\nsize = 3",
-        "x.toml has the sections groups, connections, poisson, currents, probes, but got 'group': did you mean 'groups'?",
+        "x.toml has the sections groups, connections, poisson, currents, probes, but got 'group': did you mean "
+        "'groups'?",
     ),
     ("[groups.cells]\n", "groups.cells in x.toml must have the key size, but got an empty table."),
     ("[groups.cells]\ntau_m = 2", "groups.cells in x.toml must have the key size, but got only tau_m."),
@@ -95,7 +97,8 @@ MISTAKES = [
     ),
     (
         "[groups.cells]\nsize = 3\ntau = 5.0",
-        "groups.cells in x.toml has the keys size, tau_m, tau_ref, rest, threshold, reset, start, but got 'tau': did you mean 'tau_m'?",
+        "groups.cells in x.toml has the keys size, tau_m, tau_ref, rest, threshold, reset, start, but got 'tau': did "
+        "you mean 'tau_m'?",
     ),
     (
         "[groups.input]\nsize = 3\nrate = 5\ntau_m = 5.0",
@@ -142,12 +145,17 @@ MISTAKES = [
         "poisson[1].rate in x.toml must be at least 0, but got -5.",
     ),
     (
+        CELLS + "[[connections]]\nfrom = 'cells'\nto = 'cells'\nweight = 1\ntau = -1",
+        "connections[1].tau in x.toml must be above 0, but got -1: leave it out for delta synapses.",
+    ),
+    (
         CELLS + "[[probes]]\ngroup = 'cells'\nneurons = [0, 1.5]",
         "probes[1].neurons in x.toml must be a list of whole numbers, but got [0, 1.5].",
     ),
     (
         "[groups.cells\nsize = 3",
-        "x.toml must be a TOML file, but got a mistake in it (expected ']' at the end of a table declaration (at line 1, column 14)).",
+        "x.toml must be a TOML file, but got a mistake in it (expected ']' at the end of a table declaration (at line "
+        "1, column 14)).",
     ),
 ]
 
@@ -155,19 +163,19 @@ MISTAKES = [
 @pytest.mark.parametrize(("text", "sentence"), MISTAKES, ids=[sentence[:50] for _, sentence in MISTAKES])
 def test_a_mistake_is_named_with_its_key(text: str, sentence: str):
     with pytest.raises(InputError) as error:
-        parse_network(text, "x.toml")
+        parse_network(text, "x.toml", KEYS)
     assert str(error.value) == sentence
 
 
 def test_a_file_must_be_there_and_be_text(tmp_path: Path):
     with pytest.raises(InputError) as error:
-        read_network(tmp_path / "network.toml")
+        read_network(tmp_path / "network.toml", KEYS)
     assert str(error.value) == (
-        f"a network is described by a TOML file, but got '{tmp_path}/network.toml', which is none: "
-        "`neuropil show spiking_network` has an example."
+        f"a network is described by a TOML file, but got '{tmp_path}/network.toml', which is none: `neuropil show "
+        "spiking_network` has an example."
     )
     path = tmp_path / "latin.toml"
     path.write_bytes(b"# \xe9")
     with pytest.raises(InputError) as error:
-        read_network(path)
+        read_network(path, KEYS)
     assert str(error.value) == "latin.toml must be text in UTF-8, but got other bytes: save it as UTF-8."

@@ -26,5 +26,6 @@ def test_a_name_that_is_no_variable_is_refused():
     with pytest.raises(InputError) as error:
         Equations(["y"])
     assert str(error.value) == (
-        "unknown name 'y' at character 1 of 'y': choose from x, pi, π, e, sin, cos, tan, exp, log, ln, sqrt, abs, tanh, sign, min, max."
+        "unknown name 'y' at character 1 of 'y': choose from x, pi, π, e, sin, cos, tan, exp, log, ln, sqrt, abs, "
+        "tanh, sign, min, max."
     )

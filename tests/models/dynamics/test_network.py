@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from neuropil.errors import InputError
-from neuropil.models.dynamics.network import PES, Input, Network, Simulator
+from neuropil.models.dynamics.network import PES, Input, PopulationNetwork, PopulationSimulator
 from neuropil.models.lif import LIF, LIFConfig
 from neuropil.models.population import Population
 from neuropil.parts.synapses import Synapse
@@ -20,7 +20,7 @@ def rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.square(values).mean()))
 
 
-# --- encode, fire, decode --------------------------------------------------------------------------------------------------------------
+# --- encode, fire, decode ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dt", [0.2, 1.0])
@@ -28,7 +28,7 @@ def test_neurons_fire_exactly_as_single_ones_do(dt: float):
     """Inputs that keep every voltage above 0, below which a population's neurons do not go."""
     population = Population(20, intercepts=(-1.0, -0.2), max_rates=(50.0, 200.0), encoders=np.ones((20, 1)), seed=1)
     wave = 0.4 + 0.3 * np.sin(np.arange(300) * dt / 20)[:, None]
-    network = Network()
+    network = PopulationNetwork()
     network.connect(Input(wave), population, tau=None)
     network.probe_spikes(population)
     times, neurons = network.simulate(300 * dt, dt, first={population: np.zeros(20)}).spikes[population]
@@ -40,7 +40,7 @@ def test_neurons_fire_exactly_as_single_ones_do(dt: float):
 
 
 def test_what_is_said_is_the_spikes_through_decoders_and_synapse():
-    population, network = Population(30, 2), Network()
+    population, network = Population(30, 2), PopulationNetwork()
     network.connect(Input([0.3, -0.5]), population)
     seen = network.probe(population, function=lambda x: [x[0] * x[1], x[0], 1.0], tau=7.0)
     network.probe_spikes(population)
@@ -55,7 +55,7 @@ def test_what_is_said_is_the_spikes_through_decoders_and_synapse():
 
 
 def test_a_value_and_its_square_pass_through_spikes():
-    a, b, network = Population(400, seed=1), Population(400, seed=2), Network()
+    a, b, network = Population(400, seed=1), Population(400, seed=2), PopulationNetwork()
     wave = Input(lambda t: math.sin(t / 150))
     network.connect(wave, a)
     network.connect(a, b, function=lambda x: x**2)
@@ -74,7 +74,7 @@ def test_decoding_and_encoding_is_the_same_as_a_weight_for_every_pair(
     rng, mode = np.random.default_rng(seed), "spiking" if spiking else "rate"
     a = Population(neurons, dimensions, seed=seed, mode=mode)
     b = Population(neurons + 3, dimensions, seed=seed + 1, mode=mode, radius=1.4)
-    network = Network()
+    network = PopulationNetwork()
     network.connect(Input(rng.normal(size=dimensions)), a)
     network.connect(a, b, function=lambda x: x**2, transform=rng.normal(size=(dimensions, dimensions)))
     network.connect(b, b[0], function=lambda x: 0.5 * x[0], tau=50.0, start=[0.3])
@@ -85,7 +85,7 @@ def test_decoding_and_encoding_is_the_same_as_a_weight_for_every_pair(
 
 
 def test_the_weights_of_every_pair_are_decoders_times_encoders():
-    a, b, network = Population(20), Population(30, seed=5), Network()
+    a, b, network = Population(20), Population(30, seed=5), PopulationNetwork()
     connection = network.connect(a, b)
     full = network.simulate(5.0, full_weights=True).decoders[connection]
     np.testing.assert_allclose(full, a.decoders() @ b.scaled_encoders)
@@ -93,7 +93,7 @@ def test_the_weights_of_every_pair_are_decoders_times_encoders():
 
 
 def test_parts_are_connected_to_parts():
-    a, b, network = Population(200, 2, seed=1), Population(200, 2, seed=2), Network()
+    a, b, network = Population(200, 2, seed=1), Population(200, 2, seed=2), PopulationNetwork()
     network.connect(Input([0.2, 0.7]), a)
     network.connect(a[1], b[0])
     network.connect(Input([9.0, -0.4])[1], b[1])
@@ -104,7 +104,7 @@ def test_parts_are_connected_to_parts():
 
 
 def test_the_same_seed_gives_the_same_spikes_and_another_seed_others():
-    network, population = Network(), Population(50)
+    network, population = PopulationNetwork(), Population(50)
     network.connect(Input(0.5), population)
     network.probe_spikes(population)
     first, second, other = (network.simulate(100.0, seed=seed).spikes[population] for seed in (1, 1, 2))
@@ -113,10 +113,10 @@ def test_the_same_seed_gives_the_same_spikes_and_another_seed_others():
 
 
 def test_a_simulator_runs_as_often_as_it_is_asked():
-    network, population = Network(), Population(50)
+    network, population = PopulationNetwork(), Population(50)
     network.connect(Input(lambda t: t / 100), population)
     seen = network.probe(population)
-    simulator = Simulator(network)
+    simulator = PopulationSimulator(network)
     once, again = simulator.run(100.0), simulator.run(100.0)
     np.testing.assert_array_equal(once[seen], again[seen])
     np.testing.assert_array_equal(once[seen], network.simulate(100.0)[seen])
@@ -129,13 +129,13 @@ def test_inputs_of_every_kind_say_the_same():
     assert Input(lambda t: [t, 1.0]).over(times)[3].tolist() == [4.0, 1.0]
 
 
-# --- dynamics --------------------------------------------------------------------------------------------------------------------------
+# --- dynamics ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_thousand_neurons_hold_a_value_with_less_than_one_percent_drift_in_a_second():
     drifts = []
     for value in (-0.8, -0.3, 0.2, 0.7):
-        network, population = Network(), Population(1000)
+        network, population = PopulationNetwork(), Population(1000)
         network.follow(population, tau=100.0, start=value)
         seen = network.probe(population, tau=20.0)
         simulation = network.simulate(3000.0)
@@ -146,7 +146,7 @@ def test_a_thousand_neurons_hold_a_value_with_less_than_one_percent_drift_in_a_s
 
 
 def test_an_integrator_adds_up_what_arrives():
-    network, population = Network(), Population(500)
+    network, population = PopulationNetwork(), Population(500)
     network.follow(population, tau=100.0)
     network.connect(Input(lambda t: 2.0 if t <= 300 else 0.0), population, change=True, tau=100.0)
     seen = network.probe(population, tau=20.0)
@@ -161,7 +161,10 @@ def test_a_population_follows_its_equation_as_scipy_solves_it(spiking: bool):
     def f(x: np.ndarray) -> list[float]:
         return [5 * x[1], -5 * math.sin(2 * x[0]) - 0.5 * x[1]]
 
-    network, population = Network(), Population(1000, 2, radius=1.5, noise=0.02, mode="spiking" if spiking else "rate")
+    network, population = (
+        PopulationNetwork(),
+        Population(1000, 2, radius=1.5, noise=0.02, mode="spiking" if spiking else "rate"),
+    )
     network.follow(population, f, tau=100.0, start=[1.0, 0.0])
     seen = network.probe(population, tau=None if not spiking else 5.0)
     simulation = network.simulate(2000.0)
@@ -173,7 +176,7 @@ def test_a_rate_of_change_is_stepped_as_euler_does():
     """With decoders that are all but exact the recurrence is x + dt f(x), for any ratio of dt and τ."""
     population = Population(400, noise=1e-4, mode="rate", radius=1.2)
     for tau, dt in ((100.0, 1.0), (10.0, 5.0)):
-        network = Network()
+        network = PopulationNetwork()
         network.follow(population, lambda x: -3 * x, tau=tau, start=1.0)
         seen = network.probe(population, tau=None)
         said = network.simulate(500.0, dt)[seen][1:, 0]
@@ -183,7 +186,7 @@ def test_a_rate_of_change_is_stepped_as_euler_does():
 
 def test_controls_enter_the_equation_and_are_not_moved_by_it():
     """A speed that another dimension sets: dx/dt = u."""
-    network, population = Network(), Population(600, 2, radius=1.5, noise=0.02)
+    network, population = PopulationNetwork(), Population(600, 2, radius=1.5, noise=0.02)
     network.follow(population, lambda x: [x[1]], tau=100.0)
     network.connect(Input(0.5), population[1])
     seen = network.probe(population, tau=20.0)
@@ -195,7 +198,7 @@ def test_each_time_constant_alone_is_the_limit_in_which_the_other_vanishes():
     """τ_s ds/dt = −s + …, τ_m dv/dt = −v + σ(s): the distance from the limit falls with the ratio of the two."""
 
     def oscillation(tau_s: float | None, tau_m: float) -> np.ndarray:
-        network = Network()
+        network = PopulationNetwork()
         population = Population(100, 2, radius=1.4, mode="rate", lag=tau_m)
         turning = [[1.0, -0.6], [0.6, 1.0]]
         network.connect(population, population, function=lambda x: x / (0.5 + x @ x / 2), transform=turning, tau=tau_s)
@@ -213,7 +216,12 @@ def test_each_time_constant_alone_is_the_limit_in_which_the_other_vanishes():
 
 
 def test_a_decoder_learns_online_what_least_squares_would_solve():
-    a, b, error, network = Population(150, seed=1), Population(150, seed=2), Population(150, seed=3), Network()
+    a, b, error, network = (
+        Population(150, seed=1),
+        Population(150, seed=2),
+        Population(150, seed=3),
+        PopulationNetwork(),
+    )
     wave = Input(lambda t: math.sin(t / 150))
     network.connect(wave, a)
     learned = network.connect(a, b, function=lambda x: 0.0, learning=PES(rate=5e-4))
@@ -226,11 +234,11 @@ def test_a_decoder_learns_online_what_least_squares_would_solve():
     assert simulation.decoders[learned].shape == (150, 1)
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def driven(**options: float) -> Network:
-    network = Network()
+def driven(**options: float) -> PopulationNetwork:
+    network = PopulationNetwork()
     network.connect(Input(0.5), Population(10, **options))  # type: ignore[arg-type]
     return network
 
@@ -241,8 +249,8 @@ def driven(**options: float) -> Network:
         (
             100.0,
             3.0,
-            "dt must be a time above 0 ms, no longer than any time constant or refractory period, but got 3: the largest that works here "
-            "is 2.",
+            "dt must be a time above 0 ms, no longer than any time constant or refractory period, but got 3: the "
+            "largest that works here is 2.",
         ),
         (0.5, 1.0, "duration must be a time of at least one step, but got 0.5 ms in steps of 1 ms."),
     ],
@@ -255,22 +263,22 @@ def test_times_that_make_no_sense_are_refused(duration: float, dt: float, messag
 
 def test_a_network_without_populations_is_refused():
     with pytest.raises(InputError) as error:
-        Network().simulate(10.0)
+        PopulationNetwork().simulate(10.0)
     assert str(error.value) == "a network must have a population, but got none: connect an input to one."
 
 
 def test_connections_that_do_not_fit_are_refused():
-    a, b, network = Population(10), Population(10, 2), Network()
+    a, b, network = Population(10), Population(10, 2), PopulationNetwork()
     refused = [
         (
             lambda: network.connect(a, b),
-            "a connection must bring 2 numbers to its target, from 1, but got no transform: give a function with 2 values or a transform "
-            "of shape [2, 1].",
+            "a connection must bring 2 numbers to its target, from 1, but got no transform: give a function with 2 "
+            "values or a transform of shape [2, 1].",
         ),
         (
             lambda: network.connect(b, a, transform=[[1.0, 2.0, 3.0]]),
-            "a connection must bring 1 numbers to its target, from 2, but got a transform of shape [1, 3]: give a function with 1 values "
-            "or a transform of shape [1, 2].",
+            "a connection must bring 1 numbers to its target, from 2, but got a transform of shape [1, 3]: give a "
+            "function with 1 values or a transform of shape [1, 2].",
         ),
         (lambda: network.connect(a, a, tau=0.0), "a synapse must have a time constant above 0 ms, but got tau=0."),
         (
@@ -298,7 +306,8 @@ def test_connections_that_do_not_fit_are_refused():
         ),
         (
             lambda: Input(np.zeros((2, 2, 2))),
-            "an input must be a number, a vector, an array [step, dimension] or a function of time, but got an array with 3 axes.",
+            "an input must be a number, a vector, an array [step, dimension] or a function of time, but got an array "
+            "with 3 axes.",
         ),
     ]
     for attempt, message in refused:
@@ -308,22 +317,22 @@ def test_connections_that_do_not_fit_are_refused():
 
 
 def test_inputs_that_do_not_fit_the_simulation_are_refused():
-    network, population = Network(), Population(10)
+    network, population = PopulationNetwork(), Population(10)
     network.connect(Input(np.zeros((7, 1))), population)
     with pytest.raises(InputError) as error:
         network.simulate(10.0)
     assert str(error.value) == "an input that changes must have a row for each of the 10 steps, but got 7."
-    network = Network()
+    network = PopulationNetwork()
     network.connect(Input(lambda t: [0.5] if t < 5 else [0.5, 0.5]), population)
     with pytest.raises(InputError) as error:
         network.simulate(10.0)
     assert str(error.value) == "an input must have 1 numbers at all times, but got 2 at 5 ms."
-    network = Network()
+    network = PopulationNetwork()
     network.connect(Input(lambda t: math.inf if t > 3 else 0.0), population)
     with pytest.raises(InputError) as error:
         network.simulate(10.0)
     assert str(error.value) == "an input must be finite, but got infinity or nan."
-    network = Network()
+    network = PopulationNetwork()
     network.connect(Input(0.5), population)
     with pytest.raises(InputError) as error:
         network.simulate(10.0, first={population: np.zeros(3)})

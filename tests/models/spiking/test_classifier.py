@@ -1,4 +1,5 @@
-"""The spiking classifier: neurons that are the simulators' own, gradients that are the plain loop's, and no state that is left behind."""
+"""The spiking classifier: neurons that are the simulators' own, gradients that are the plain loop's, and no state that
+is left behind."""
 
 import math
 from typing import Any
@@ -12,14 +13,14 @@ from neuropil.errors import InputError
 from neuropil.models.lif import LIFConfig
 from neuropil.models.spiking.classifier import (
     CodingName,
-    Latency,
-    Poisson,
+    LatencyCoding,
+    PoissonCoding,
     ReadoutName,
     SpikingClassifier,
     SpikingClassifierConfig,
 )
 from neuropil.models.spiking.layer import in_steps
-from neuropil.models.spiking.network import Connection, Current, Group, Network, Source, simulate
+from neuropil.models.spiking.network import CurrentInput, NeuronGroup, Projection, SpikeSource, SpikingNetwork, simulate
 from real_data import digits
 
 CODINGS: tuple[CodingName, ...] = ("current", "poisson", "latency")
@@ -45,7 +46,7 @@ def as_spikes(times: Tensor, neurons: Tensor, num_neurons: int, num_steps: int, 
     return torch.zeros(num_steps, num_neurons).index_put((steps, neurons), torch.tensor(1.0))
 
 
-# --- the neurons are those of the simulators -------------------------------------------------------------------------------------------
+# --- the neurons are those of the simulators --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("coding", CODINGS)
@@ -62,27 +63,27 @@ def test_the_whole_network_spikes_as_in_the_event_driven_simulator(coding: Codin
     sizes = [*config.hidden, config.classes]
     weights = [linear.get_parameter("weight").detach().T for linear in linears]
     biases = [linear.get_parameter("bias").detach()[None] for linear in linears]
-    groups = [Group(f"layer {number}", size, config.neuron) for number, size in enumerate(sizes)]
+    groups = [NeuronGroup(f"layer {number}", size, config.neuron) for number, size in enumerate(sizes)]
     every_step = torch.arange(1, config.steps + 1) * config.dt
-    always_on = Source("always on", 1, spikes=(every_step, torch.zeros(config.steps, dtype=torch.long)))
+    always_on = SpikeSource("always on", 1, spikes=(every_step, torch.zeros(config.steps, dtype=torch.long)))
     wires = [
         wire
         for i in range(1, len(sizes))
         for wire in (
-            Connection(f"layer {i - 1}", f"layer {i}", weights[i]),
-            Connection("always on", f"layer {i}", biases[i]),
+            Projection(f"layer {i - 1}", f"layer {i}", weights[i]),
+            Projection("always on", f"layer {i}", biases[i]),
         )
     ]
     for picture in pictures(3).split(1):
         activity = model.eval().activity(picture)
         if coding == "current":
-            inputs = [Current("layer 0", model.hidden[0](activity.entering)[0].detach())]
-            network = Network([always_on, *groups], wires, inputs=inputs)
+            inputs = [CurrentInput("layer 0", model.hidden[0](activity.entering)[0].detach())]
+            network = SpikingNetwork([always_on, *groups], wires, inputs=inputs)
         else:
             steps, cells = activity.entering[:, 0].nonzero(as_tuple=True)
-            eye = Source("input", 64, spikes=((steps + 1) * config.dt, cells))
-            first = [Connection("input", "layer 0", weights[0]), Connection("always on", "layer 0", biases[0])]
-            network = Network([always_on, eye, *groups], [*first, *wires])
+            eye = SpikeSource("input", 64, spikes=((steps + 1) * config.dt, cells))
+            first = [Projection("input", "layer 0", weights[0]), Projection("always on", "layer 0", biases[0])]
+            network = SpikingNetwork([always_on, eye, *groups], [*first, *wires])
         recorded = simulate(network, duration=config.steps * config.dt, dt=config.dt)
         for number, layer in enumerate([*activity.hidden, activity.output]):
             expected = as_spikes(*recorded.spikes[f"layer {number}"], sizes[number], config.steps, config.dt)
@@ -90,7 +91,7 @@ def test_the_whole_network_spikes_as_in_the_event_driven_simulator(coding: Codin
             torch.testing.assert_close(layer.spikes[:, 0].float(), expected, atol=0, rtol=0)
 
 
-# --- all steps in one go are the steps one by one --------------------------------------------------------------------------------------
+# --- all steps in one go are the steps one by one ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("coding", CODINGS)
@@ -113,7 +114,7 @@ def test_the_gradients_of_a_whole_network_are_those_of_autograd_through_the_loop
         torch.testing.assert_close(found[name], expected, rtol=1e-10, atol=1e-14)
 
 
-# --- traps of the field ----------------------------------------------------------------------------------------------------------------
+# --- traps of the field -----------------------------------------------------------------------------------------------
 
 
 def test_gradients_can_be_asked_for_twice():
@@ -145,7 +146,7 @@ def test_no_batch_leaves_anything_to_the_next(coding: CodingName):
     assert not [name for name, value in vars(model).items() if isinstance(value, Tensor)]
 
 
-# --- codings and readouts --------------------------------------------------------------------------------------------------------------
+# --- codings and readouts ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("coding", CODINGS)
@@ -173,7 +174,7 @@ def test_the_readout_is_the_mean_of_neurons_that_leak():
 
 
 def test_random_spikes_come_at_the_rate_of_the_intensity_and_are_the_same_in_every_evaluation():
-    coding = Poisson((3,), 4000).fit(torch.tensor([[0.0, 0.0, 0.0], [4.0, 4.0, 4.0]]))
+    coding = PoissonCoding((3,), 4000).fit(torch.tensor([[0.0, 0.0, 0.0], [4.0, 4.0, 4.0]]))
     x = torch.tensor([[0.0, 1.0, 4.0]])
     for spikes in (coding.train()(x), coding.eval()(x)):
         assert set(spikes.unique().tolist()) == {0.0, 1.0}
@@ -183,7 +184,7 @@ def test_random_spikes_come_at_the_rate_of_the_intensity_and_are_the_same_in_eve
 
 
 def test_of_latencies_the_brightest_comes_first_and_the_darkest_never():
-    coding = Latency((5,), 10).fit(torch.tensor([[0.0] * 5, [1.0] * 5]))
+    coding = LatencyCoding((5,), 10).fit(torch.tensor([[0.0] * 5, [1.0] * 5]))
     spikes = coding(torch.tensor([[1.0, 0.95, 0.55, 0.01, 0.0]]))[:, 0]
     assert spikes.argmax(0).tolist()[:4] == [0, 0, 4, 9]
     assert spikes.sum(0).tolist() == [1, 1, 1, 1, 0]
@@ -245,15 +246,15 @@ def test_it_runs_under_autocast():
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 def test_a_step_that_is_too_long_is_refused_with_the_longest_that_works():
     with pytest.raises(InputError) as error:
         SpikingClassifierConfig(dt=3.0)
     assert str(error.value) == (
-        "dt must be a time above 0 ms and no longer than the time constants allow, but got 3: "
-        "the largest that works for tau_m=20 and tau_ref=2 is 2."
+        "dt must be a time above 0 ms and no longer than the time constants allow, but got 3: the largest that works "
+        "for tau_m=20 and tau_ref=2 is 2."
     )
 
 

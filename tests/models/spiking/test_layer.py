@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from neuropil.errors import InputError
 from neuropil.models.lif import LIF, LIFConfig, constants
-from neuropil.models.spiking.layer import Firing, fire, in_steps
+from neuropil.models.spiking.layer import SpikingLayerConfig, fire, in_steps
 
 
-def firing_of(neuron: LIFConfig, dt: float = 2.0, steps: int = 25, slope: float = 2.0) -> Firing:
-    return Firing(constants(neuron, dt), steps, slope)
+def firing_of(neuron: LIFConfig, dt: float = 2.0, steps: int = 25, slope: float = 2.0) -> SpikingLayerConfig:
+    return SpikingLayerConfig(constants(neuron, dt), steps, slope)
 
 
 neurons = st.builds(
@@ -28,7 +28,7 @@ neurons = st.builds(
 )
 
 
-# --- neurons -----------------------------------------------------------------------------------------------------------------------------
+# --- neurons ----------------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=25)
@@ -62,7 +62,7 @@ def test_refractory_neurons_do_not_listen():
     assert spikes[:, 0, 0].nonzero().flatten().tolist() == [1]
 
 
-# --- gradients ---------------------------------------------------------------------------------------------------------------------------
+# --- gradients --------------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=40)
@@ -116,16 +116,14 @@ def test_nothing_is_handed_back_through_a_reset():
     assert gradient[11] == 0  # the last arrives when all is over
 
 
-# --- traps of the field ------------------------------------------------------------------------------------------------------------------
+# --- traps of the field -----------------------------------------------------------------------------------------------
 
 
 def test_a_gradient_of_a_gradient_is_refused():
     drive = torch.randn(2, 3, dtype=torch.double, requires_grad=True)
     with pytest.raises(InputError) as error:
         torch.autograd.grad(fire(drive, firing_of(LIFConfig())).sum(), drive, create_graph=True)
-    assert str(error.value) == (
-        "the gradient that stands in for that of a spike has none itself, but got create_graph=True: leave it out."
-    )
+    assert str(error.value) == ("a surrogate gradient has no gradient itself, but got create_graph=True: leave it out.")
 
 
 def test_nothing_is_written_over_what_was_given():

@@ -1,4 +1,5 @@
-"""What neurons do to each other, against the solved equations, pair by pair, and against themselves with other threads."""
+"""What neurons do to each other, against the solved equations, pair by pair, and against themselves with other
+threads."""
 
 import math
 from typing import Any
@@ -10,19 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from neuropil.data.networks.keys import list_keys
 from neuropil.errors import InputError
 from neuropil.models.lif import LIF, LIFConfig
+from neuropil.models.spiking.description import KEYS
 from neuropil.models.spiking.network import (
     STDP,
-    Connection,
-    Current,
-    Group,
-    Network,
-    Poisson,
+    CurrentInput,
+    NeuronGroup,
+    PoissonInput,
     Probe,
-    Recording,
-    Simulator,
-    Source,
+    Projection,
+    SpikeSource,
+    SpikingNetwork,
+    SpikingNetworkRecording,
+    SpikingSimulator,
     simulate,
 )
 
@@ -32,32 +35,33 @@ COUNTER = LIFConfig(tau_m=1e12, threshold=1e300, tau_ref=0.0)
 """Forgets nothing and never fires: its voltage counts what has arrived."""
 
 
-def clicks(*times: float) -> Source:
-    return Source("click", 1, spikes=(np.array(times), np.zeros(len(times), int)))
+def clicks(*times: float) -> SpikeSource:
+    return SpikeSource("click", 1, spikes=(np.array(times), np.zeros(len(times), int)))
 
 
-def small_network(seed: int, sizes: tuple[int, int] = (40, 11)) -> Network:
-    """Everything at once: both kinds of synapses, delays, plasticity, sources and inputs; weights whose sums are exact in any order."""
+def small_network(seed: int, sizes: tuple[int, int] = (40, 11)) -> SpikingNetwork:
+    """Everything at once: both kinds of synapses, delays, plasticity, sources and inputs; weights whose sums are exact
+    in any order."""
     random = np.random.default_rng(seed)
     matrix = random.integers(-8, 32, (sizes[0], sizes[1])) / 256
-    return Network(
+    return SpikingNetwork(
         [
-            Group("a", sizes[0], start=(0.0, 1.0)),
-            Source("noise", 7, rate=40.0),
-            Group("b", sizes[1], LIFConfig(tau_m=10.0), start=(0.0, 1.0)),
+            NeuronGroup("a", sizes[0], start=(0.0, 1.0)),
+            SpikeSource("noise", 7, rate=40.0),
+            NeuronGroup("b", sizes[1], LIFConfig(tau_m=10.0), start=(0.0, 1.0)),
         ],
         [
-            Connection("a", "a", 0.125, probability=0.2, delay=1.5),
-            Connection("a", "b", matrix, delay=0.3),
-            Connection("b", "a", -0.5, fan_in=3, delay=1.0, tau=4.0),
-            Connection("noise", "a", 0.25, probability=0.5, stdp=STDP(high=0.5)),
+            Projection("a", "a", 0.125, probability=0.2, delay=1.5),
+            Projection("a", "b", matrix, delay=0.3),
+            Projection("b", "a", -0.5, fan_in=3, delay=1.0, tau=4.0),
+            Projection("noise", "a", 0.25, probability=0.5, stdp=STDP(high=0.5)),
         ],
-        [Poisson("a", 900.0, 0.0625), Poisson("b", 500.0, 0.5, tau=4.0), Current("b", 1.5)],
+        [PoissonInput("a", 900.0, 0.0625), PoissonInput("b", 500.0, 0.5, tau=4.0), CurrentInput("b", 1.5)],
         [Probe("a", (0, sizes[0] - 1)), Probe("b", (1,))],
     )
 
 
-def assert_equal(first: Recording, second: Recording) -> None:
+def assert_equal(first: SpikingNetworkRecording, second: SpikingNetworkRecording) -> None:
     for group in first.spikes:
         assert len(first.spikes[group].times)
         for one, other in zip(first.spikes[group], second.spikes[group], strict=True):
@@ -68,7 +72,7 @@ def assert_equal(first: Recording, second: Recording) -> None:
         np.testing.assert_array_equal(first.synapses[place].weights, second.synapses[place].weights)
 
 
-# --- one neuron ------------------------------------------------------------------------------------------------------------------------
+# --- one neuron -------------------------------------------------------------------------------------------------------
 
 
 @given(st.floats(0.0, 4.0), st.floats(0.5, 50.0), st.sampled_from([0.0, 0.1, 1.0, 2.5]))
@@ -78,7 +82,11 @@ def test_without_connections_neurons_are_those_of_lif_on_the_grid(v_in: float, t
     inputs = torch.tensor([v_in, 1.7 * v_in], dtype=torch.double)
     alone = LIF(neuron, "grid").simulate(inputs, duration=60.0, dt=DT, watch=torch.arange(2))
     together = simulate(
-        Network([Group("all", 2, neuron)], inputs=[Current("all", inputs)], probes=[Probe("all", (0, 1))]), 60.0, DT
+        SpikingNetwork(
+            [NeuronGroup("all", 2, neuron)], inputs=[CurrentInput("all", inputs)], probes=[Probe("all", (0, 1))]
+        ),
+        60.0,
+        DT,
     )
     torch.testing.assert_close(together.spikes["all"].times, alone.times, rtol=1e-12, atol=0)
     assert torch.equal(together.spikes["all"].neurons, alone.neurons)
@@ -88,9 +96,9 @@ def test_without_connections_neurons_are_those_of_lif_on_the_grid(v_in: float, t
 @given(st.integers(0, 40), st.integers(0, 30), st.floats(-3.0, 3.0))
 @settings(deadline=None, max_examples=25)
 def test_a_delta_synapse_makes_a_step_that_leaks_away(step: int, delay: int, weight: float):
-    network = Network(
-        [clicks((step + 1) * DT), Group("all", 1, SILENT)],
-        [Connection("click", "all", weight, delay=delay * DT)],
+    network = SpikingNetwork(
+        [clicks((step + 1) * DT), NeuronGroup("all", 1, SILENT)],
+        [Projection("click", "all", weight, delay=delay * DT)],
         probes=[Probe("all")],
     )
     recording = simulate(network, 10.0, DT)
@@ -105,8 +113,10 @@ def test_a_delta_synapse_makes_a_step_that_leaks_away(step: int, delay: int, wei
 def test_a_synapse_with_a_time_constant_makes_a_difference_of_exponentials(tau: float, tau_m: float, equal: bool):
     tau = tau_m if equal or abs(tau - tau_m) < 1e-3 else tau
     weight, neuron = 2.0, LIFConfig(tau_m=tau_m, threshold=1e9)
-    network = Network(
-        [clicks(DT), Group("all", 1, neuron)], [Connection("click", "all", weight, tau=tau)], probes=[Probe("all")]
+    network = SpikingNetwork(
+        [clicks(DT), NeuronGroup("all", 1, neuron)],
+        [Projection("click", "all", weight, tau=tau)],
+        probes=[Probe("all")],
     )
     recording = simulate(network, 50.0, DT)
     t = recording.times - DT
@@ -118,9 +128,11 @@ def test_a_synapse_with_a_time_constant_makes_a_difference_of_exponentials(tau: 
 
 
 def test_what_arrives_at_a_refractory_neuron_is_lost_unless_it_lasts():
-    def network(weight: float, tau: float | None, *times: float) -> Network:
-        return Network(
-            [clicks(*times), Group("all", 1)], [Connection("click", "all", weight, tau=tau)], probes=[Probe("all")]
+    def network(weight: float, tau: float | None, *times: float) -> SpikingNetwork:
+        return SpikingNetwork(
+            [clicks(*times), NeuronGroup("all", 1)],
+            [Projection("click", "all", weight, tau=tau)],
+            probes=[Probe("all")],
         )
 
     after = simulate(network(1.5, None, 1.0, 2.0), 40.0, DT)
@@ -137,8 +149,10 @@ def test_a_current_may_change_from_step_to_step_for_each_neuron_or_for_all():
     steps = 50
     each = np.random.default_rng(0).uniform(0, 3, (steps, 2))
     own = simulate(
-        Network(
-            [Group("all", 2, SILENT)], inputs=[Current("all", each), Current("all", 0.5)], probes=[Probe("all", (0, 1))]
+        SpikingNetwork(
+            [NeuronGroup("all", 2, SILENT)],
+            inputs=[CurrentInput("all", each), CurrentInput("all", 0.5)],
+            probes=[Probe("all", (0, 1))],
         ),
         5.0,
         DT,
@@ -147,14 +161,16 @@ def test_a_current_may_change_from_step_to_step_for_each_neuron_or_for_all():
     for step in range(steps):
         v = each[step] + 0.5 + (v - each[step] - 0.5) * decay
         np.testing.assert_allclose(own.voltages["all"][step], v, rtol=1e-12)
-    shared = Network(
-        [Group("all", 2, SILENT)], inputs=[Current("all", torch.from_numpy(each[:, :1]))], probes=[Probe("all", (0, 1))]
+    shared = SpikingNetwork(
+        [NeuronGroup("all", 2, SILENT)],
+        inputs=[CurrentInput("all", torch.from_numpy(each[:, :1]))],
+        probes=[Probe("all", (0, 1))],
     )
     voltages = simulate(shared, 5.0, DT).voltages["all"]
     assert torch.equal(voltages[:, 0], voltages[:, 1])
 
 
-# --- the same, whatever the way --------------------------------------------------------------------------------------------------------
+# --- the same, whatever the way ---------------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 5), st.sampled_from([(40, 11), (2, 3), (33, 64)]), st.integers(2, 4))
@@ -166,7 +182,7 @@ def test_the_number_of_threads_changes_no_bit(seed: int, sizes: tuple[int, int],
 
 def test_a_simulation_goes_on_where_it_stopped():
     network = small_network(1)
-    simulator, whole = Simulator(network, dt=DT, seed=3, threads=2), simulate(network, 250.0, DT, 3)
+    simulator, whole = SpikingSimulator(network, dt=DT, seed=3, threads=2), simulate(network, 250.0, DT, 3)
     parts = [simulator.run(100.0), simulator.run(DT), simulator.run(149.9)]
     assert [part.start for part in parts] == pytest.approx([0.0, 100.0, 100.1])
     for group in whole.spikes:
@@ -184,7 +200,7 @@ def test_another_seed_gives_other_spikes():
 
 def test_watching_changes_nothing():
     watched = small_network(2)
-    unwatched = Network(watched.groups, watched.connections, watched.inputs)
+    unwatched = SpikingNetwork(watched.groups, watched.connections, watched.inputs)
     first, second = simulate(watched, 200.0, DT), simulate(unwatched, 200.0, DT)
     assert second.voltages == {}
     assert torch.equal(first.spikes["a"].times, second.spikes["a"].times)
@@ -200,31 +216,33 @@ def test_a_matrix_and_a_list_of_pairs_are_the_same_connection(tau: float | None)
     shuffled = random.permutation(len(sources))
     pairs = (torch.from_numpy(sources[shuffled]), torch.from_numpy(targets[shuffled]))
     common: dict[str, Any] = {"delay": 0.5, "tau": tau}
-    dense = Connection("a", "b", weights, **common)
-    listed = Connection("a", "b", torch.from_numpy(weights)[pairs], pairs=pairs, **common)
-    groups = [Source("a", 30, rate=100.0), Group("b", 20)]
-    first, second = (simulate(Network(groups, [connection]), 300.0, DT) for connection in (dense, listed))
+    dense = Projection("a", "b", weights, **common)
+    listed = Projection("a", "b", torch.from_numpy(weights)[pairs], pairs=pairs, **common)
+    groups = [SpikeSource("a", 30, rate=100.0), NeuronGroup("b", 20)]
+    first, second = (simulate(SpikingNetwork(groups, [connection]), 300.0, DT) for connection in (dense, listed))
     assert_equal(first, second)
 
 
 def test_all_to_all_is_a_matrix_without_its_diagonal():
     full = np.full((6, 6), 0.25)
     np.fill_diagonal(full, 0.0)
-    inputs = [Poisson("all", 2000.0, 0.25)]
+    inputs = [PoissonInput("all", 2000.0, 0.25)]
     first, second = (
-        simulate(Network([Group("all", 6)], [Connection("all", "all", weight)], inputs), 200.0, DT)
+        simulate(SpikingNetwork([NeuronGroup("all", 6)], [Projection("all", "all", weight)], inputs), 200.0, DT)
         for weight in (0.25, full)
     )
     assert_equal(first, second)
 
 
-# --- chance ----------------------------------------------------------------------------------------------------------------------------
+# --- chance -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mean", [0.02, 1.0, 4.0, 60.0])
 def test_poisson_input_has_the_distribution_of_poisson(mean: float):
-    network = Network(
-        [Group("all", 200, COUNTER)], inputs=[Poisson("all", 1000 * mean / DT, 1.0)], probes=[Probe("all", range(200))]
+    network = SpikingNetwork(
+        [NeuronGroup("all", 200, COUNTER)],
+        inputs=[PoissonInput("all", 1000 * mean / DT, 1.0)],
+        probes=[Probe("all", range(200))],
     )
     voltages = simulate(network, 30.0, DT).voltages["all"]
     events = voltages.diff(dim=0).round().numpy()
@@ -249,8 +267,10 @@ def test_poisson_input_has_the_distribution_of_poisson(mean: float):
 
 def test_a_source_fires_at_its_rate_or_as_it_is_told():
     times, cells = np.array([0.1, 0.25, 3.0, 3.0, 3.0, 7.7]), np.array([1, 0, 2, 0, 2, 1])
-    told = Source("told", 3, spikes=(times, cells))
-    recording = simulate(Network([Source("random", 400, rate=50.0), told, Group("all", 1)]), 2000.0, DT)
+    told = SpikeSource("told", 3, spikes=(times, cells))
+    recording = simulate(
+        SpikingNetwork([SpikeSource("random", 400, rate=50.0), told, NeuronGroup("all", 1)]), 2000.0, DT
+    )
     assert recording.rate("random") == pytest.approx(50.0, abs=5 * math.sqrt(50.0 / 800))
     assert recording.spikes["told"].times.tolist() == pytest.approx(
         [0.1, 0.3, 3.0, 3.0, 7.7]
@@ -261,9 +281,9 @@ def test_a_source_fires_at_its_rate_or_as_it_is_told():
 @given(st.integers(1, 30), st.integers(1, 30), st.floats(0, 1), st.booleans())
 @settings(deadline=None, max_examples=30)
 def test_random_connections_are_pairs_that_differ(sources: int, targets: int, probability: float, recurrent: bool):
-    groups = [Group("a", sources), Group("b", targets)]
-    connection = Connection("a", "a" if recurrent else "b", 0.5, probability=probability)
-    synapses = Simulator(Network(groups, [connection]), seed=4).synapses(0)
+    groups = [NeuronGroup("a", sources), NeuronGroup("b", targets)]
+    connection = Projection("a", "a" if recurrent else "b", 0.5, probability=probability)
+    synapses = SpikingSimulator(SpikingNetwork(groups, [connection]), seed=4).synapses(0)
     pairs = set(zip(synapses.sources.tolist(), synapses.targets.tolist(), strict=True))
     assert len(pairs) == len(synapses)
     assert all(0 <= source < sources and 0 <= target < (sources if recurrent else targets) for source, target in pairs)
@@ -274,9 +294,9 @@ def test_random_connections_are_pairs_that_differ(sources: int, targets: int, pr
 
 
 def test_each_pair_has_its_probability_and_each_target_its_fan_in():
-    groups = [Group("a", 300), Group("b", 200)]
-    drawn = Simulator(
-        Network(groups, [Connection("a", "b", 1.0, probability=0.1), Connection("a", "a", 1.0, fan_in=25)])
+    groups = [NeuronGroup("a", 300), NeuronGroup("b", 200)]
+    drawn = SpikingSimulator(
+        SpikingNetwork(groups, [Projection("a", "b", 1.0, probability=0.1), Projection("a", "a", 1.0, fan_in=25)])
     )
     count = len(drawn.synapses(0))
     assert abs(count - 6000) < 5 * math.sqrt(6000 * 0.9)
@@ -291,17 +311,17 @@ def test_each_pair_has_its_probability_and_each_target_its_fan_in():
     )
 
 
-# --- plasticity ------------------------------------------------------------------------------------------------------------------------
+# --- plasticity -------------------------------------------------------------------------------------------------------
 
 
-def learning_network(rule: STDP, delay: float, seed: int, weight: float) -> Network:
+def learning_network(rule: STDP, delay: float, seed: int, weight: float) -> SpikingNetwork:
     """Two cells with plastic synapses to three neurons, which spikes of other cells make fire."""
     random = np.random.default_rng(seed)
-    before = Source("before", 2, spikes=(random.uniform(0.1, 100, 25), random.integers(0, 2, 25)))
-    force = Source("force", 3, spikes=(random.uniform(0.1, 100, 25), random.integers(0, 3, 25)))
-    return Network(
-        [before, force, Group("after", 3, LIFConfig(tau_ref=0.0))],
-        [Connection("force", "after", 50.0 * np.eye(3)), Connection("before", "after", weight, delay=delay, stdp=rule)],
+    before = SpikeSource("before", 2, spikes=(random.uniform(0.1, 100, 25), random.integers(0, 2, 25)))
+    force = SpikeSource("force", 3, spikes=(random.uniform(0.1, 100, 25), random.integers(0, 3, 25)))
+    return SpikingNetwork(
+        [before, force, NeuronGroup("after", 3, LIFConfig(tau_ref=0.0))],
+        [Projection("force", "after", 50.0 * np.eye(3)), Projection("before", "after", weight, delay=delay, stdp=rule)],
     )
 
 
@@ -349,9 +369,9 @@ def test_stdp_keeps_within_its_bounds_at_every_spike(seed: int):
 
 def test_a_spike_has_the_effect_that_its_synapse_had_before_it_learned():
     rule = STDP(potentiation=0.0, depression=0.5, low=-10.0, high=60.0)
-    network = Network(
-        [clicks(1.0, 2.0), Group("all", 1, LIFConfig(tau_ref=0.0))],
-        [Connection("click", "all", 50.0, stdp=rule)],
+    network = SpikingNetwork(
+        [clicks(1.0, 2.0), NeuronGroup("all", 1, LIFConfig(tau_ref=0.0))],
+        [Projection("click", "all", 50.0, stdp=rule)],
         probes=[Probe("all")],
     )
     recording = simulate(network, 5.0, DT)
@@ -359,98 +379,106 @@ def test_a_spike_has_the_effect_that_its_synapse_had_before_it_learned():
     assert recording.synapses[0].weights[0] == pytest.approx(50.0 - 0.5 * math.exp(-0.9 / 20.0))
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
-TWO = [Group("a", 3), Group("b", 2)]
+TWO = [NeuronGroup("a", 3), NeuronGroup("b", 2)]
 REFUSED: list[tuple[Any, str]] = [
-    (lambda: Network([Source("s", 1)]), "a network must have a group of neurons, but got none."),
-    (lambda: Network([Group("a", 1), Group("a", 2)]), "groups must have different names, but got 'a' twice."),
-    (lambda: Network([Group("a", 0)]), "the group 'a' must have at least one neuron, but got 0."),
+    (lambda: SpikingNetwork([SpikeSource("s", 1)]), "a network must have a group of neurons, but got none."),
     (
-        lambda: Network([Group("a", 2, start=np.zeros(3))]),
-        "the first voltages of 'a' must be 2, one for each neuron, but got 3 numbers.",
+        lambda: SpikingNetwork([NeuronGroup("a", 1), NeuronGroup("a", 2)]),
+        "groups must have different names, but got 'a' twice.",
+    ),
+    (lambda: SpikingNetwork([NeuronGroup("a", 0)]), "the size of the group 'a' must be at least 1, but got 0."),
+    (
+        lambda: SpikingNetwork([NeuronGroup("a", 2, start=np.zeros(3))]),
+        "the initial voltages of 'a' must be 2, one for each neuron, but got 3 numbers.",
     ),
     (
-        lambda: Network([Group("excitatory", 1)], [Connection("exitatory", "excitatory", 1.0)]),
+        lambda: SpikingNetwork([NeuronGroup("excitatory", 1)], [Projection("exitatory", "excitatory", 1.0)]),
         "a group must be one of the network's, but got 'exitatory': did you mean 'excitatory'?",
     ),
     (
-        lambda: Network([*TWO, Source("s", 1)], [Connection("a", "s", 1.0)]),
+        lambda: SpikingNetwork([*TWO, SpikeSource("s", 1)], [Projection("a", "s", 1.0)]),
         "only neurons can be driven, connected to or watched, but got the source 's'.",
     ),
     (
-        lambda: Network(TWO, [Connection("a", "b", 1.0, probability=0.1, fan_in=2)]),
-        "the connection a → b is made by a probability, a fan_in or pairs, but got probability and fan_in: give one of them.",
+        lambda: SpikingNetwork(TWO, [Projection("a", "b", 1.0, probability=0.1, fan_in=2)]),
+        "the connection a → b is made by a probability, a fan_in or pairs, but got probability and fan_in: give one "
+        "of them.",
     ),
     (
-        lambda: Network(TWO, [Connection("a", "b", 1.0, probability=1.5)]),
-        "the probability of the connection a → b must be from 0 to 1, but got 1.5.",
+        lambda: SpikingNetwork(TWO, [Projection("a", "b", 1.0, probability=1.5)]),
+        "the probability of the connection a → b must be at most 1, but got 1.5.",
     ),
     (
-        lambda: Network(TWO, [Connection("a", "a", 1.0, fan_in=3)]),
+        lambda: SpikingNetwork(TWO, [Projection("a", "a", 1.0, fan_in=3)]),
         "the fan_in of the connection a → a must be from 0 to 2, but got 3.",
     ),
     (
-        lambda: Network(TWO, [Connection("a", "b", np.ones((2, 3)))]),
+        lambda: SpikingNetwork(TWO, [Projection("a", "b", np.ones((2, 3)))]),
         "the weights of the connection a → b must be 3×2, but got 2×3 numbers.",
     ),
     (
-        lambda: Network(TWO, [Connection("a", "b", 1.0, pairs=(np.array([0, 3]), np.array([0, 1])))]),
+        lambda: SpikingNetwork(TWO, [Projection("a", "b", 1.0, pairs=(np.array([0, 3]), np.array([0, 1])))]),
         "the sources of the connection a → b are numbers from 0 to 2, but got 3.",
     ),
     (
-        lambda: Network(TWO, [Connection("a", "b", np.ones((3, 2)), probability=0.5)]),
-        "random synapses of the connection a → b must have one weight, but got 3×2 numbers: give pairs with a weight each.",
+        lambda: SpikingNetwork(TWO, [Projection("a", "b", np.ones((3, 2)), probability=0.5)]),
+        "random synapses of the connection a → b must have one weight, but got 3×2 numbers: give pairs with a weight "
+        "each.",
     ),
     (
-        lambda: Network(TWO, [Connection("a", "b", math.nan)]),
-        "the weights of the connection a → b must be finite numbers, but got some that are not.",
+        lambda: SpikingNetwork(TWO, [Projection("a", "b", math.nan)]),
+        "the weight of the connection a → b must be a number, but got nan.",
     ),
     (
-        lambda: Network(TWO, [Connection("a", "b", 2.0, stdp=STDP())]),
+        lambda: SpikingNetwork(TWO, [Projection("a", "b", 2.0, stdp=STDP())]),
         "plastic weights of the connection a → b must be within 0 and 1, but got weights from 2 to 2.",
     ),
     (
-        lambda: Network(TWO, [Connection("a", "b", 1.0, delay=-1.0)]),
-        "the delay of the connection a → b must be 0 ms or more, but got -1.",
+        lambda: SpikingNetwork(TWO, [Projection("a", "b", 1.0, delay=-1.0)]),
+        "the delay of the connection a → b must be at least 0, but got -1.0.",
     ),
     (
-        lambda: Network(TWO, [Connection("a", "b", 1.0, tau=0.0)]),
-        "the tau of the connection a → b must be a time above 0 ms, but got 0: leave it out for delta synapses.",
+        lambda: SpikingNetwork(TWO, [Projection("a", "b", 1.0, tau=0.0)]),
+        "the tau of the connection a → b must be above 0, but got 0.0: leave it out for delta synapses.",
     ),
     (
-        lambda: Network(TWO, inputs=[Poisson("a", -1.0, 1.0)]),
-        "the rate of Poisson input to 'a' must be 0 Hz or more, but got -1.",
+        lambda: SpikingNetwork(TWO, inputs=[PoissonInput("a", -1.0, 1.0)]),
+        "the rate of the Poisson input to 'a' must be at least 0, but got -1.0.",
     ),
     (
-        lambda: Network(TWO, inputs=[Current("a", np.ones((5, 2)))]),
+        lambda: SpikingNetwork(TWO, inputs=[CurrentInput("a", np.ones((5, 2)))]),
         "the current to 'a' must be one number, 3 numbers, or a row of 1 or 3 for each step, but got 5×2 numbers.",
     ),
-    (lambda: Network(TWO, probes=[Probe("b", (2,))]), "a probe of 'b' watches neurons from 0 to 1, but got 2."),
-    (lambda: Network([Group("a", 1), Source("s", 1, rate=-2.0)]), "the rate of 's' must be 0 Hz or more, but got -2."),
-    (lambda: STDP(tau_plus=0.0), "tau_plus and tau_minus must be times above 0 ms, but got tau_plus=0, tau_minus=20."),
+    (lambda: SpikingNetwork(TWO, probes=[Probe("b", (2,))]), "a probe of 'b' watches neurons from 0 to 1, but got 2."),
     (
-        lambda: simulate(Network(TWO), 10.0, 0.0),
+        lambda: SpikingNetwork([NeuronGroup("a", 1), SpikeSource("s", 1, rate=-2.0)]),
+        "the rate of the group 's' must be at least 0, but got -2.0.",
+    ),
+    (lambda: STDP(tau_plus=0.0), "STDP.tau_plus must be above 0, but got 0.0."),
+    (
+        lambda: simulate(SpikingNetwork(TWO), 10.0, 0.0),
         "dt must be a time above 0 ms and not too long, but got 0: at most 20, for tau_m of 'a'.",
     ),
     (
-        lambda: simulate(Network(TWO, [Connection("a", "b", 1.0, tau=5.0)]), 10.0, 8.0),
+        lambda: simulate(SpikingNetwork(TWO, [Projection("a", "b", 1.0, tau=5.0)]), 10.0, 8.0),
         "dt must be a time above 0 ms and not too long, but got 8: at most 5, for the tau of the connection a → b.",
     ),
     (
-        lambda: simulate(Network([*TWO, Source("s", 1, rate=200.0)]), 10.0, 6.0),
+        lambda: simulate(SpikingNetwork([*TWO, SpikeSource("s", 1, rate=200.0)]), 10.0, 6.0),
         "dt must be a time above 0 ms and not too long, but got 6: at most 5, for one spike a step of 's'.",
     ),
     (
-        lambda: simulate(Network(TWO, [Connection("a", "b", 1.0, delay=1.5)]), 10.0, 1.0),
+        lambda: simulate(SpikingNetwork(TWO, [Projection("a", "b", 1.0, delay=1.5)]), 10.0, 1.0),
         "the delay of the connection a → b must be a whole number of steps, but got 1.5 ms in steps of 1 ms.",
     ),
     (
-        lambda: simulate(Network(TWO), 0.0, 1.0),
+        lambda: simulate(SpikingNetwork(TWO), 0.0, 1.0),
         "duration must be a time of at least one step, but got 0 ms in steps of 1 ms.",
     ),
     (
-        lambda: simulate(Network(TWO, inputs=[Current("a", np.ones((5, 1)))]), 1.0, 0.1),
+        lambda: simulate(SpikingNetwork(TWO, inputs=[CurrentInput("a", np.ones((5, 1)))]), 1.0, 0.1),
         "the changing current to 'a' must last for 10 steps, but got 5.",
     ),
 ]
@@ -463,6 +491,17 @@ def test_a_mistake_gets_one_sentence(mistake: Any, sentence: str):
     assert str(error.value) == sentence
 
 
+def test_the_documentation_that_people_are_shown_lists_every_key_of_a_file():
+    import neuropil.models.spiking.network as module
+
+    shown = list_keys(KEYS.sections)
+    assert shown in (module.__doc__ or "")
+    for keys in (*KEYS.sections.values(), KEYS.lists["connections"]["stdp"].keys):
+        for name, key in keys.items():
+            assert f"{name} " in shown
+            assert key.help in shown
+
+
 def test_progress_is_told_and_an_interrupt_ends_the_run():
     class EnoughError(Exception):
         pass
@@ -473,7 +512,7 @@ def test_progress_is_told_and_an_interrupt_ends_the_run():
         shares.append(share)
         raise EnoughError
 
-    network = Network([Group("all", 500)], inputs=[Poisson("all", 1000.0, 0.1)])
+    network = SpikingNetwork([NeuronGroup("all", 500)], inputs=[PoissonInput("all", 1000.0, 0.1)])
     with pytest.raises(EnoughError):
         simulate(network, 1e7, DT, threads=2, progress=stop_early)
     assert 0 <= shares[0] < 1

@@ -1,11 +1,11 @@
-"""Brian2's Hodgkin–Huxley neurons, for tests/parity/test_hodgkin_huxley.py. Run in an environment of its own, for it needs NumPy 1:
+"""Brian2's Hodgkin–Huxley neurons, for tests/parity/test_hodgkin_huxley.py. Run in an environment of its own, for it
+needs NumPy 1:
 
     python -m venv brian && brian/bin/pip install "brian2==2.9.0" "numpy<2" "setuptools<80"
     brian/bin/python tests/parity/references/hodgkin_huxley_brian.py
 
-Ten neurons for 100 ms in steps of 0.01 ms: five with constant currents, four with steps and pulses, one with a new current every
-millisecond. Everything starts at −65 mV, with the gates that belong there.
-"""
+Ten neurons for 100 ms in steps of 0.01 ms: five with constant currents, four with steps and pulses, one with a new
+current every millisecond. Everything starts at −65 mV, with the gates that belong there."""
 
 # pyright: reportMissingImports=false, reportArgumentType=false
 

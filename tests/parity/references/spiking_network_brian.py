@@ -1,13 +1,14 @@
-"""Spikes of Brian2 for networks of 1,000 neurons, which ours must repeat one by one. Needs Brian2 (numpy < 2) and nothing of neuropil:
+"""Spikes of Brian2 for networks of 1,000 neurons, which ours must repeat one by one. Needs Brian2 (numpy < 2) and
+nothing of neuropil:
 
     python tests/parity/references/spiking_network_brian.py
 
-writes `spiking_network_brian.npz` beside this file. What both simulate is made here from a seed, by NumPy alone, so that the file holds
-spikes only.
+writes `spiking_network_brian.npz` beside this file. What both simulate is made here from a seed, by NumPy alone, so
+that the file holds spikes only.
 
-Two conventions differ. Brian2 dates a spike at the beginning of the step at whose end the voltage is above the threshold, ours at its end;
-and it counts a refractory period from there, so that `refractory` is one step longer here for the same number of steps at reset.
-"""
+Two conventions differ. Brian2 dates a spike at the beginning of the step at whose end the voltage is above the
+threshold, ours at its end; and it counts a refractory period from there, so that `refractory` is one step longer here
+for the same number of steps at reset."""
 
 import json
 import platform

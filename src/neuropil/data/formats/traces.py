@@ -1,4 +1,5 @@
-"""Inputs over time from a table of the user's: a column for each neuron, and if there is one called `time`, when (ms) each row begins.
+"""Inputs over time from a table of the user's: a column for each neuron, and if there is one called `time`, when (ms)
+each row begins.
 
     time,a,b
     0,1.5,0
@@ -34,10 +35,8 @@ class Traces:
             rows = torch.arange(num_steps).clamp(max=len(self.values) - 1)
         else:
             # a step that begins with a row begins with that row, whatever the rounding of k · dt
-            rows = (
-                torch.searchsorted(self.times, torch.arange(num_steps, dtype=torch.double) * dt + 1e-9 * dt, right=True)
-                - 1
-            )
+            starts = torch.arange(num_steps, dtype=torch.double) * dt + 1e-9 * dt
+            rows = torch.searchsorted(self.times, starts, right=True) - 1
         return self.values[rows]
 
 
@@ -55,9 +54,8 @@ def read_traces(path: Path) -> Traces:
         for name, cells in block.items():
             columns[name] += [_number(cells, index) for index in range(len(cells.texts))]
     values = torch.tensor([columns[name] for name in names], dtype=torch.double).T
-    times = next(
-        (torch.tensor(columns[name], dtype=torch.double) for name in file.header if name.lower() == TIME), None
-    )
+    dated = [columns[name] for name in file.header if name.lower() == TIME]
+    times = torch.tensor(dated[0], dtype=torch.double) if dated else None
     if times is not None:
         _require_order(path, times)
     return Traces(names, values, times)

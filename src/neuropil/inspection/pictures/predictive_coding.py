@@ -1,42 +1,30 @@
-"""Predictive coding: energy while it settles, its changes of weights beside back-propagation's, what it generates and completes."""
+"""Predictive coding: energy, weight changes beside those of back-propagation, generated and completed images."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 
 from neuropil.errors import InputError
+from neuropil.inspection.pictures import style
 from neuropil.inspection.pictures.images import gap, rgb, side_by_side, thinned
-from neuropil.inspection.pictures.style import (
-    INK,
-    WIDTH,
-    Array,
-    house_style,
-    label_outer,
-    line,
-    new_figure,
-    numbers,
-    short,
-)
+from neuropil.inspection.pictures.style import Array, house_style, line, new_figure, numbers
 
 if TYPE_CHECKING:
-    import matplotlib.figure
+    from matplotlib.figure import Figure
 
+Energies: TypeAlias = Mapping[str, Float[Array, " step"]]
 VEIL = (190, 214, 240)
 
 
 @house_style
-def settling(
-    energies: Mapping[str, Float[Array, " step"]], parts: Mapping[str, Float[Array, " step"]], *, title: str
-) -> "matplotlib.figure.Figure":
-    """How the energy falls in each use of a network, as a share of the first; and its parts in one use, on top of one another."""
+def settling(energies: Energies, parts: Energies, *, title: str) -> "Figure":
+    """How the energy falls in each use of a network, as a share of the first; and its parts in one use, stacked."""
     if not energies or not parts:
-        raise InputError(
-            "a picture of settling needs energies and their parts",
-            got=f"{len(energies)} energies and {len(parts)} parts",
-        )
-    figure = new_figure(WIDTH, 2.9)
+        got = f"{len(energies)} energies and {len(parts)} parts"
+        raise InputError("a picture of settling needs energies and their parts", got=got)
+    figure = new_figure(style.WIDTH, 2.9)
     falling, layers = figure.subplots(1, 2, width_ratios=[1.1, 1])
     for index, (name, energy) in enumerate(energies.items()):
         values = numbers(energy)
@@ -44,16 +32,10 @@ def settling(
     falling.set(xlabel="settling step", ylabel="energy, as a share of the first", title="Energy falls", ylim=(0, 1.05))
     falling.legend(fontsize=8, loc="center right", bbox_to_anchor=(1, 0.36))
     heights = np.stack([numbers(part) for part in parts.values()])
-    drawn = layers.stackplot(
-        np.arange(heights.shape[1]), heights, colors=_ramp(len(parts)), linewidth=0.4, edgecolor="white"
-    )
-    layers.legend(
-        drawn[::-1],
-        [short(name, 26) for name in parts][::-1],
-        loc="center left",
-        bbox_to_anchor=(1, 0.5),
-        handlelength=1,
-    )
+    steps, colours = np.arange(heights.shape[1]), _ramp(len(parts))
+    drawn = layers.stackplot(steps, heights, colors=colours, linewidth=0.4, edgecolor="white")
+    names = [style.short(name, 26) for name in parts]
+    layers.legend(drawn[::-1], names[::-1], loc="center left", bbox_to_anchor=(1, 0.5), handlelength=1)
     layers.set(xlabel="settling step", ylabel="energy", title=title)
     layers.margins(x=0)
     return figure
@@ -62,27 +44,26 @@ def settling(
 @house_style
 def cosines_over_settling(
     steps: Sequence[int], cosines: Mapping[str, Float[Array, "_ _"]], *, columns: int = 3
-) -> "matplotlib.figure.Figure":
-    """A panel for each network, a line for each layer, light at the input and dark at the target. Cosines are [step layer]; there is no
-    number, and no line, where a layer does not change yet."""
+) -> "Figure":
+    """A panel for each network, a line for each layer, light at the input and dark at the target. Cosines are [step
+    layer]; there is no number, and no line, where a layer does not change yet."""
     if not cosines or any(len(each) != len(steps) for each in cosines.values()):
-        raise InputError(
-            "a picture of cosines needs a row for each step", got=f"{[len(each) for each in cosines.values()]} rows"
-        )
+        got = f"{[len(each) for each in cosines.values()]} rows"
+        raise InputError("a picture of cosines needs a row for each step", got=got)
     columns = min(columns, len(cosines))
     rows = -(-len(cosines) // columns)
-    figure = new_figure(WIDTH, 2.1 * rows + 0.4)
+    figure = new_figure(style.WIDTH, 2.1 * rows + 0.4)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes, (name, values) in zip(panels.flat, cosines.items(), strict=False):
         curves = numbers(values).T
         for layer, (curve, colour) in enumerate(zip(curves, _ramp(len(curves)), strict=True)):
             named = {0: "first layer of weights", len(curves) - 1: "last"}.get(layer)
             axes.plot(steps, curve, color=colour, label=named, marker="o", markersize=2.6)
-        axes.axhline(1, color=INK, linewidth=0.8, linestyle="--")
+        axes.axhline(1, color=style.INK, linewidth=0.8, linestyle="--")
         axes.set(xscale="log", title=name)
         axes.set_xticks([step for step in (1, 10, 100, 1000, 10_000) if steps[0] <= step <= steps[-1]])
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    label_outer(panels, len(cosines), xlabel="settling steps", ylabel="cosine")
+    style.label_outer(panels, len(cosines), xlabel="settling steps", ylabel="cosine")
     figure.legend(*panels.flat[len(cosines) - 1].get_legend_handles_labels(), loc="outside upper right", ncols=2)
     return figure
 
@@ -90,37 +71,31 @@ def cosines_over_settling(
 @house_style
 def generated(
     images: Sequence[Sequence[Shaped[Array, "_ _"] | Shaped[Array, "_ _ 3"]]], classes: Sequence[str]
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """A column for each class, one generated picture under the other."""
     if not images or any(len(row) != len(classes) for row in images):
-        raise InputError(
-            "a picture of generated images needs rows of one for each class",
-            got=f"{[len(row) for row in images]} images",
-        )
+        got = f"{[len(row) for row in images]} images"
+        raise InputError("a picture of generated images needs rows of one for each class", got=got)
     return _table_of_images(images, titles=classes, labels=[""] * len(images))
 
 
 @house_style
 def completed(
     covered: Sequence[Array], settled: Sequence[Array], whole: Sequence[Array], hidden: Shaped[Array, "_ _"]
-) -> "matplotlib.figure.Figure":
-    """Three rows: pictures of which a part (`hidden`) is covered, what the network makes of them, and what they were."""
+) -> "Figure":
+    """Three rows: pictures with a part (`hidden`) covered, completed by the network, and as they were."""
     veiled = [_veil(numbers(image), numbers(hidden)) for image in covered]
-    return _table_of_images(
-        [veiled, settled, whole], titles=[""] * len(covered), labels=["covered", "completed", "as it was"]
-    )
+    labels = ["covered", "completed", "as it was"]
+    return _table_of_images([veiled, settled, whole], titles=[""] * len(covered), labels=labels)
 
 
-def _table_of_images(
-    rows: Sequence[Sequence[Array]], titles: Sequence[str], labels: Sequence[str]
-) -> "matplotlib.figure.Figure":
+def _table_of_images(rows: Sequence[Sequence[Array]], titles: Sequence[str], labels: Sequence[str]) -> "Figure":
     shaded = [[rgb(thinned(numbers(image))) for image in row] for row in rows]
     height, width = shaded[0][0].shape[:2]
     beside = 0.8 if any(labels) else 0.0
-    cell = min(0.95, (WIDTH - beside) / len(titles))
-    figure = new_figure(
-        cell * len(titles) + beside, len(rows) * (cell * height / width + 0.04) + (0.24 if any(titles) else 0.0)
-    )
+    cell = min(0.95, (style.WIDTH - beside) / len(titles))
+    above = 0.24 if any(titles) else 0.0
+    figure = new_figure(cell * len(titles) + beside, len(rows) * (cell * height / width + 0.04) + above)
     panels = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
     for axes, images, label in zip(panels, shaded, labels, strict=True):
         axes.imshow(side_by_side(images, len(titles), (height, width)), interpolation="none")
@@ -130,9 +105,8 @@ def _table_of_images(
         axes.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=8.5)
     for place, title in enumerate(titles):
         middle = place * (width + gap(width)) + width / 2 - 0.5
-        panels[0].annotate(
-            short(title, int(13 * cell)), (middle, -0.5), (0, 3), textcoords="offset points", ha="center", fontsize=8.5
-        )
+        name, at = style.short(title, int(13 * cell)), (middle, -0.5)
+        panels[0].annotate(name, at, (0, 3), textcoords="offset points", ha="center", fontsize=8.5)
     return figure
 
 

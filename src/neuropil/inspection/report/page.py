@@ -123,6 +123,11 @@ class Section:
         """A text, then what it speaks of."""
         return cls(title, [Text(words), *blocks])
 
+    @classmethod
+    def illustrated(cls, title: str, words: str, figure: "matplotlib.figure.Figure", alt: str, *blocks: Block) -> Self:
+        """A text with its picture, and what follows them."""
+        return cls.of(title, words, Picture.of(figure, alt), *blocks)
+
 
 @dataclass(frozen=True)
 class Report:

@@ -1,4 +1,4 @@
-"""What a report shows of predictive coding: how it settles, how near it comes to back-propagation, what it generates and completes."""
+"""Report of predictive coding: inference, closeness to back-propagation, generation and completion."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,14 +12,14 @@ from torch import Tensor
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.inspection.pictures.predictive_coding import completed, cosines_over_settling, generated, settling
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
-from neuropil.models.predictive_coding import Connection, Free, PredictiveCoding, PredictiveCodingConfig, States
+from neuropil.models.predictive_coding import Chosen, Free, PredictiveCoding, PredictiveCodingConfig, Rates, States
 from neuropil.randomness import initialised, seeded
 
 EXAMPLES = 128
 MOST_CLASSES, MOST_FEATURES = 20, 30
 COMPLETED = 10
 WATCHED = 100
-"""Steps of settling that are drawn."""
+"""Inference steps that are drawn."""
 INFERENCE_STEPS = (0, 1, 5, 20, 100)
 DEPTHS, WIDTH, COMPARED = (2, 4, 8), 32, 64
 SPREADS = (1.0, 10.0)
@@ -43,7 +43,7 @@ def inside_sections(model: PredictiveCoding, test: Examples) -> list[Section]:
     return sections
 
 
-# --- settling --------------------------------------------------------------------------------------------------------------------
+# --- settling ---------------------------------------------------------------------------------------------------------
 
 
 def settling_section(model: PredictiveCoding, few: Examples, test: Examples) -> Section:
@@ -51,36 +51,29 @@ def settling_section(model: PredictiveCoding, few: Examples, test: Examples) -> 
     x, target = model.encode(few.inputs.to(device)), model.encode_target(few.targets.to(device))
     inner, known = [True] * (model.top - 1), upper_half(model.config.shape).flatten().to(device)
     every, expecting = model.connections, model.expecting
+    half, free = model.begin(x * known, None), [~known, *inner, True]
     traces = {
-        "learning: both ends held": energies(model, model.begin(x, target), [False, *inner, False], every),
-        "inference: the input held": energies(model, model.begin(x, None), [False, *inner, True], every),
-        "completion: half the input held": energies(
-            model, model.begin(x * known, None), [~known, *inner, True], expecting, model.stable_rates(expecting)
-        ),
+        "learning: both ends clamped": energies(model, model.begin(x, target), [False, *inner, False], every),
+        "inference: the input clamped": energies(model, model.begin(x, None), [False, *inner, True], every),
+        "completion: half the input clamped": energies(model, half, free, expecting, model.stable_rates(expecting)),
     }
     falling = {name: trace.sum(1) for name, trace in traces.items() if trace[0].sum() > 1e-6}
     parts = dict(zip(connection_names(model), next(iter(traces.values())).T, strict=True))
     words = (
-        "The energy is half the sum of the squared errors. States move down its slope, and nothing else: the error that a held target "
-        "causes spreads over the layers."
+        "The energy is half the sum of the squared prediction errors. Inference is gradient descent of the states on "
+        "it: the error that a clamped target causes spreads over the layers."
     )
     figure = settling(falling, parts, title="Where the error goes while it learns")
     blocks: list[Block] = [Text(words), Picture.of(figure, alt="energy while the network settles")]
     if test.schema.classes and model.down:
         rows = [[steps, f"{100 * accuracy:.2f} %"] for steps, accuracy in accuracies(model, test)]
-        blocks += [
-            Text("The answer before and while the network settles:"),
-            Table(["steps of settling", "accuracy on the test part"], rows),
-        ]
-    return Section("How it settles", blocks)
+        table = Table(["inference steps", "test accuracy"], rows)
+        blocks += [Text("The answer before and during inference:"), table]
+    return Section("Inference", blocks)
 
 
 def energies(
-    model: PredictiveCoding,
-    states: States,
-    free: Free,
-    connections: Sequence[Connection],
-    rates: Sequence[float] | None = None,
+    model: PredictiveCoding, states: States, free: Free, connections: Chosen, rates: Rates = None
 ) -> Float[Tensor, "step connection"]:
     """Mean energy of each connection's errors, before the first step and after each."""
     path = [states, *model.settling(states, free, WATCHED, rates=rates, connections=connections)]
@@ -110,22 +103,16 @@ def accuracies(model: PredictiveCoding, test: Examples) -> list[tuple[int, float
     return found
 
 
-# --- beside back-propagation -----------------------------------------------------------------------------------------------------
+# --- beside back-propagation ------------------------------------------------------------------------------------------
 
 
 def backpropagation_section(few: Examples) -> Section:
-    schema = few.schema
-    panels: dict[str, Tensor] = {}
+    schema, panels = few.schema, {}
+    answers = "classes" if schema.classes else "numbers"
+    common = PredictiveCodingConfig(direction="up", shape=schema.shape, outputs=schema.num_outputs, answers=answers)
     for spread in SPREADS:
         for depth in DEPTHS:
-            config = PredictiveCodingConfig(
-                hidden=(WIDTH,) * (depth - 1),
-                direction="up",
-                nu_target=spread,
-                shape=schema.shape,
-                outputs=schema.num_outputs,
-                answers="classes" if schema.classes else "numbers",
-            )
+            config = common.override(hidden=(WIDTH,) * (depth - 1), nu_target=spread)
             model = initialised(lambda config=config: PredictiveCoding(config), seed=0)
             model.standardize.fit(few.inputs)
             if not schema.classes:
@@ -133,16 +120,15 @@ def backpropagation_section(few: Examples) -> Section:
             # Where an error has just arrived it is too small for single precision.
             panels[f"{depth} layers, ν = {spread:g}"] = cosines(model.double(), few)
     words = (
-        "Networks of several depths with their first random weights, predictions upwards: the cosine between the change of each layer's "
-        "weights by the local rule after so many steps of settling, and by back-propagation of the same error. An error takes a step for "
-        "each layer on its way down, so a lower layer does not change at first. At equilibrium the two agree the better the smaller the "
-        f"error is that the states have to give way to: below, ν = {SPREADS[-1]:g} at the target makes it count for a hundredth."
+        "Networks of several depths at initialisation, predictions upwards: the cosine between each layer's weight "
+        "change by the local rule, after so many inference steps, and the gradient by back-propagation of the same "
+        "error. An error takes a step for each layer on its way down, so a lower layer does not change at first. At "
+        "equilibrium the two agree the better the smaller the error is that the states have to give way to: below, ν = "
+        f"{SPREADS[-1]:g} at the target makes it count for a hundredth."
     )
     figure = cosines_over_settling(COSINE_STEPS, panels, columns=len(DEPTHS))
-    return Section(
-        "Beside back-propagation",
-        [Text(words), Picture.of(figure, alt="cosine between the changes of weights of each layer")],
-    )
+    alt = "cosine between the changes of weights of each layer"
+    return Section.illustrated("Beside back-propagation", words, figure, alt)
 
 
 def cosines(model: PredictiveCoding, few: Examples) -> Float[Tensor, "step layer"]:
@@ -174,7 +160,7 @@ def _cosine(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(a.norm() > ROUNDING * b.norm(), (a * b).sum() / (a.norm() * b.norm()), torch.nan)
 
 
-# --- what it expects -------------------------------------------------------------------------------------------------------------
+# --- what it expects --------------------------------------------------------------------------------------------------
 
 
 def generation_section(model: PredictiveCoding, schema: Schema) -> Section:
@@ -187,21 +173,18 @@ def generation_section(model: PredictiveCoding, schema: Schema) -> Section:
     expected = model.generate(torch.arange(len(names), device=device))
     if schema.kind != "image":
         return expected_table(expected, names, schema)
-    words = "A class is held, and everything else settles, the picture too. What comes out is what the network expects of the class."
+    words = "A class is clamped, and all other states settle, the picture's too: what the network expects of the class."
     figure = generated([as_pixels(expected)], names)
-    return Section("What it generates", [Text(words), Picture.of(figure, alt="a generated picture for each class")])
+    return Section.illustrated("What it generates", words, figure, "a generated picture for each class")
 
 
 def expected_table(rows: Float[Tensor, "target feature"], names: Sequence[str], schema: Schema) -> Section:
     """Of a table: the features that go with each target, as the network sees it."""
-    named = [
-        f"{column.name} = {value}" if value else column.name
-        for column in schema.columns
-        for value in (column.values or ("",))
-    ]
+    values = [(column.name, value) for column in schema.columns for value in column.values or ("",)]
+    named = [f"{name} = {value}" if value else name for name, value in values]
     columns = (named or [f"feature {number}" for number in range(schema.shape[0])])[:MOST_FEATURES]
     cells = [[column, *(float(value) for value in rows[:, place].tolist())] for place, column in enumerate(columns)]
-    words = f"{schema.target or 'The target'} is held, and everything else settles, the features too: what the network expects of each value."
+    words = f"{schema.target or 'The target'} is clamped, and all other states settle, the features' too."
     return Section("What it generates", [Text(words), Table(["feature", *names], cells)])
 
 
@@ -212,20 +195,19 @@ def completion_section(model: PredictiveCoding, few: Examples) -> Section:
     shown = slice(COMPLETED)
     whole = as_pixels(inputs[shown].float())
     figure = completed(whole, as_pixels(settled[shown]), whole, ~known[0].numpy())
-    words = "The lower half of unseen pictures is covered. The upper half is held, and the rest settles with all other layers."
+    words = (
+        "The lower half of test pictures is masked. The upper half is clamped, and the rest settles with all layers."
+    )
     if few.schema.classes:
         covered = model.decode(model.encode(inputs) * known.flatten().to(device))
         before, after = (int((model(each).argmax(-1).cpu() == few.targets).sum()) for each in (covered, settled))
-        words += f" Of {len(few)} covered pictures the network names {before} rightly, of the completed ones {after}."
-    return Section(
-        "What it completes", [Text(words), Picture.of(figure, alt="covered pictures, completed, and as they were")]
-    )
+        words += f" Of {len(few)} masked pictures it classifies {before} correctly, of the completed ones {after}."
+    return Section.illustrated("What it completes", words, figure, "covered pictures, completed, and as they were")
 
 
 def as_pixels(
     images: Float[Tensor, "image channel height width"],
 ) -> list[UInt8[np.ndarray, "_ _"] | UInt8[np.ndarray, "_ _ 3"]]:
-    shown = rearrange(
-        images.cpu().clamp(0, 255).round().byte(), "image channel height width -> image height width channel"
-    ).numpy()
+    pixels = images.cpu().clamp(0, 255).round().byte()
+    shown = rearrange(pixels, "image channel height width -> image height width channel").numpy()
     return list(shown[..., 0] if shown.shape[-1] == 1 else shown)

@@ -7,15 +7,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from neuropil.data.examples.dataset import Examples
-from neuropil.inspection.pictures.spiking.classifier import (
-    accuracy_by_time,
-    rates_by_class,
-    spikes_through_layers,
-    voltage_traces,
-)
+from neuropil.inspection.pictures.spiking import classifier as pictures
 from neuropil.inspection.report.images import pixels
-from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
-from neuropil.models.spiking.classifier import Activity, SpikingClassifier, SpikingClassifierConfig
+from neuropil.inspection.report.page import Picture, Section, Table
+from neuropil.models.spiking.classifier import ClassifierActivity, SpikingClassifier, SpikingClassifierConfig
 
 AT_ONCE, MOST_MEASURED = 256, 5_000
 
@@ -47,7 +42,7 @@ def measure(model: SpikingClassifier, examples: Examples) -> Measured:
     return Measured(right / len(examples), {name: count / each[:, None] / seconds for name, count in counts.items()})
 
 
-def layers_of(activity: Activity, config: SpikingClassifierConfig) -> dict[str, Float[Tensor, "time batch unit"]]:
+def layers_of(activity: ClassifierActivity, config: SpikingClassifierConfig) -> dict[str, Tensor]:
     """All that spikes, from the input to the output."""
     found = {"input": activity.entering} if config.coding != "current" else {}
     found |= {f"layer {number}": layer.spikes for number, layer in enumerate(activity.hidden, 1)}
@@ -71,22 +66,20 @@ def journey_section(model: SpikingClassifier, test: Examples) -> Section:
     truth, said = classes[int(test.targets[chosen])], classes[int(one.logits[-1].argmax())]
     spikes = {name: part[:, 0].cpu() for name, part in layers_of(one, config).items()}
     image = pixels(test.inputs[chosen]) if test.schema.kind == "image" else None
-    journey = spikes_through_layers(spikes, one.logits[:, 0].cpu(), classes, config.dt, image)
+    figure = pictures.spikes_through_layers(spikes, one.logits[:, 0].cpu(), classes, config.dt, image)
     words = (
-        f"An input of class {truth} is shown for {config.steps} steps of {config.dt:g} ms. A row is a neuron and a mark a spike; neurons "
-        f"of a layer are sorted by their first. Below, what is read so far for each class: the answer is {said}."
+        f"An input of class {truth} is shown for {config.steps} steps of {config.dt:g} ms. A row is a neuron and a "
+        "mark a spike; neurons of a layer are sorted by their first. Below, the logits so far: the prediction is "
+        f"{said}."
     )
-    blocks: list[Block] = [
-        Text(words),
-        Picture.of(journey, alt="spikes of one input on their way through the layers, and what is read of them"),
-    ]
-    traces = voltage_traces(traced(one, config), TRACED, config.neuron.threshold, config.dt)
-    caption = "Voltages of three neurons of each layer, as they are compared with the threshold (dashed)."
-    blocks.append(Picture.of(traces, alt="voltages of some neurons of each layer over time", caption=caption))
-    return Section("One input through the layers", blocks)
+    traces = pictures.voltage_traces(traced(one, config), TRACED, config.neuron.threshold, config.dt)
+    caption = "Voltages of three neurons of each layer before the reset, with the threshold (dashed)."
+    voltages = Picture.of(traces, alt="voltages of some neurons of each layer over time", caption=caption)
+    alt = "spikes of one input on their way through the layers, and what is read of them"
+    return Section.illustrated("One input through the layers", words, figure, alt, voltages)
 
 
-def traced(one: Activity, config: SpikingClassifierConfig) -> dict[str, Float[Tensor, "time neuron"]]:
+def traced(one: ClassifierActivity, config: SpikingClassifierConfig) -> dict[str, Float[Tensor, "time neuron"]]:
     """Of each layer the neurons that `TRACED` names."""
     layers = {f"layer {number}": layer for number, layer in enumerate(one.hidden, 1)}
     if config.readout == "spikes":
@@ -105,29 +98,20 @@ def rates_section(measured: Measured, classes: tuple[str, ...]) -> Section:
         [name, len(rates.T), f"{rates.mean().item():.1f}", f"{100 * (rates.sum(0) == 0).float().mean().item():.1f} %"]
         for name, rates in measured.rates.items()
     ]
-    words = "Each row of a map is a neuron, and the darker a cell, the more it fires for inputs of that class."
-    return Section(
-        "How much it fires",
-        [
-            Table(["layer", "neurons", "mean rate (Hz)", "neurons that never fire"], rows),
-            Picture.of(
-                rates_by_class(measured.rates, classes),
-                alt="firing rates of each layer for inputs of each class",
-                caption=words,
-            ),
-        ],
-    )
+    caption = "Each row of a map is a neuron, and the darker a cell, the more it fires for inputs of that class."
+    figure = pictures.rates_by_class(measured.rates, classes)
+    alt = "firing rates of each layer for inputs of each class"
+    table = Table(["layer", "neurons", "mean rate (Hz)", "silent neurons"], rows)
+    return Section("Firing rates", [table, Picture.of(figure, alt=alt, caption=caption)])
 
 
 def time_section(measured: Measured, config: SpikingClassifierConfig) -> Section:
     final = measured.accuracy[-1].item()
     soon = int((measured.accuracy >= final - 0.01).float().argmax())
     words = (
-        f"An answer can be read at any time. After {(soon + 1) * config.dt:g} of {config.steps * config.dt:g} ms the accuracy on unseen "
-        "inputs is within one per cent of its last value."
+        f"The logits can be read at any time. After {(soon + 1) * config.dt:g} of {config.steps * config.dt:g} ms the "
+        "test accuracy is within one per cent of its last value."
     )
-    figure = accuracy_by_time(measured.accuracy, config.dt)
-    return Section(
-        "How soon it knows",
-        [Text(words), Picture.of(figure, alt="accuracy against the time for which the network is read")],
-    )
+    figure = pictures.accuracy_by_time(measured.accuracy, config.dt)
+    alt = "accuracy against the time for which the network is read"
+    return Section.illustrated("Accuracy over time", words, figure, alt)

@@ -57,9 +57,6 @@ class Equations:
         )
         if not solved.success or len(solved.t) != len(times) or not np.isfinite(solved.y).all():
             got = f"one that ends after {solved.t[-1] if len(solved.t) else 0:.3g} s"
-            raise InputError(
-                "the equations must have a solution for the whole duration",
-                got=got,
-                fix="change the start or the duration",
-            )
+            fix = "change the start or the duration"
+            raise InputError("the equations must have a solution for the whole duration", got=got, fix=fix)
         return Solution(times, solved.y.T)

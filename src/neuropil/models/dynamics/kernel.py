@@ -1,4 +1,5 @@
-"""The step of a network of populations, compiled: encode, fire, decode, smooth, learn. A whole simulation is one call of `run`.
+"""The step of a network of populations, compiled: encode, fire, decode, smooth, learn. A whole simulation is one call
+of `run`.
 
 J = α ⟨e, x⟩ / r + β          over all neurons at once, without a branch, and so is the leak
 spikes                        only the few neurons that are refractory or cross the threshold are looked at one by one
@@ -18,7 +19,7 @@ FIRST_SPIKES = 65536
 
 
 class Program(NamedTuple):
-    """A network as flat arrays. `…_starts` have one more entry than there are populations; a column is one number that is decoded."""
+    """A network as flat arrays. `…_starts` have one more entry than populations; a column is one decoded number."""
 
     neuron_starts: np.ndarray
     input_starts: np.ndarray
@@ -51,7 +52,7 @@ class Program(NamedTuple):
 
 @compiled
 def run(program, drive, voltages, dt):
-    """The recorded columns as they arrive in every step, the spikes of the populations that are watched, and the decoders in the end."""
+    """The recorded columns in every step, the spikes of the watched populations, and the final decoders."""
     starts, column_starts, input_starts = program.neuron_starts, program.column_starts, program.input_starts
     num_neurons, num_columns, num_rules = len(program.biases), len(program.column_decay), len(program.learning_rate)
     decoders, v, wait, currents = program.decoders.copy(), voltages.copy(), np.zeros(num_neurons), np.empty(num_neurons)
@@ -75,18 +76,8 @@ def run(program, drive, voltages, dt):
             encode(value, program.encoders[program.encoder_starts[p] :], program.biases[low:high], direct, own)
             count = 0
             if program.spiking[p]:
-                count, num_held[p] = spike(
-                    v[low:high],
-                    own,
-                    wait[low:high],
-                    held[low:high],
-                    num_held[p],
-                    dt,
-                    program.tau_m[p],
-                    program.tau_ref[p],
-                    fired,
-                    since,
-                )
+                tau_m, tau_ref, refractory = program.tau_m[p], program.tau_ref[p], (wait[low:high], held[low:high])
+                count, num_held[p] = spike(v[low:high], own, refractory, num_held[p], dt, tau_m, tau_ref, fired, since)
                 decode_spikes(fired, count, decoders[begin:end], 1000.0 / dt, columns)
             else:
                 answer(activity[low:high], own, program.tau_m[p], program.tau_ref[p], program.lag_decay[p])
@@ -147,9 +138,10 @@ def encode(value, encoders, biases, direct, currents):
 
 
 @compiled
-def spike(v, currents, wait, held, num_held, dt, tau_m, tau_ref, fired, since):
-    """Voltages after a step, never below 0. Gives how many neurons fired, which are in `fired` with the time that has passed `since` (ms),
-    and how many are now refractory, which are in `held` and still `wait` (ms). Both lists are short, and all else is without a branch."""
+def spike(v, currents, refractory, num_held, dt, tau_m, tau_ref, fired, since):
+    """Voltages after a step, never below 0. Gives how many neurons fired, in `fired` with the time `since` (ms), and
+    how many are refractory, in `held` for another `wait` ms. Both lists are short, and all else is without a branch."""
+    wait, held = refractory
     decay = math.exp(-dt / tau_m)
     for i in range(len(v)):
         later = leak(v[i], currents[i], decay)

@@ -1,47 +1,52 @@
-"""Populations that talk to each other, and to themselves: networks that compute functions and follow differential equations.
+"""Networks of populations (Neural Engineering Framework): they compute functions and follow differential equations.
 
-    s(t) = h(t) * Σ_i a_i(t) d_i              decode: a connection carries f̂(x), smoothed by the synapse h(t) = e^{−t/τ}/τ
-    J_j(t) = α_j ⟨e_j, Σ s(t)⟩ / r + β_j      encode: the next population takes the sum of all that arrives as its value
-    W = D E                                   the same with a weight for every pair of neurons: N·M numbers where N + M are enough
+    s(t) = h(t) * Σ_i a_i(t) d_i            decode: a connection carries f̂(x) through a synapse h(t) = e^{−t/τ}/τ
+    J_j(t) = α_j ⟨e_j, Σ s(t)⟩ / r + β_j    encode: the next population takes the sum of all that arrives as its value
+    W = D E                                 the same as full weights: N·M numbers where N + M are enough
 
-A population connected to itself has dynamics. Its synapse obeys τ dx/dt = g(x) − x, where g(x) is what it sends back, so it follows any
-equation:
+A population connected to itself has dynamics. Its synapse obeys τ dx/dt = g(x) − x, where g(x) is what it sends back,
+so it follows any equation:
 
     dx/dt = f(x) + u        ⇐        g(x) = x + τ f(x), and τ u as the input
 
-A decoder can be learned while the network runs, from nothing but an error e that another population reports (PES):
+A decoder can be learned online, from nothing but an error e that another population reports (PES):
 
     dD/dt = −(κ/N) a ⊗ e
 
-Times are in ms, rates in Hz, and changes of a value per second. A description has no step; a simulation is one call of compiled code:
+Times are in ms, rates in Hz, and changes of a value per second. A description has no step; a simulation is one call of
+compiled code:
 
-    network, a = Network(), Population(200)
+    network, a = PopulationNetwork(), Population(200)
     network.connect(Input(lambda t: math.sin(t / 200)), a)
     seen = network.probe(a)
     value = network.simulate(1000)[seen]
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 
 from neuropil.errors import InputError
+from neuropil.models.dynamics import description
 from neuropil.models.dynamics.description import PES as PES
-from neuropil.models.dynamics.description import Connection as Connection
 from neuropil.models.dynamics.description import Input as Input
-from neuropil.models.dynamics.description import Numbers, Source, Target, describe
+from neuropil.models.dynamics.description import Numbers, Source, Target
+from neuropil.models.dynamics.description import PopulationConnection as PopulationConnection
 from neuropil.models.dynamics.kernel import Program, run
-from neuropil.models.population import Array, Function, Part, Population, solve_decoders, values_of
+from neuropil.models.population import Array, Function, Population, SignalSlice, solve_decoders, values_of
 from neuropil.parts.synapses import Synapse
 from neuropil.randomness import mix
 
+Times: TypeAlias = Float[Array, " step"]
+Voltages: TypeAlias = Mapping[Population, Float[Array, " neuron"]]
 
-class Spikes(NamedTuple):
+
+class PopulationSpikes(NamedTuple):
     """`times` in ms, in the order in which they came step by step, and who fired."""
 
     times: Float[Array, " spike"]
@@ -50,28 +55,28 @@ class Spikes(NamedTuple):
 
 @dataclass(frozen=True)
 class Simulation:
-    """`simulation[probe]` is what the probe saw, [step, output]: what a target in its place would have been given in each step. Steps are
-    dated by their ends, `times` in ms."""
+    """`simulation[probe]` is what the probe saw, [step, output]: what a target in its place would have been given in
+    each step. Steps are dated by their ends, `times` in ms."""
 
-    times: Float[Array, " step"]
-    seen: Mapping[Connection, Float[Array, "step _"]]
-    spikes: Mapping[Population, Spikes]
-    decoders: Mapping[Connection, Float[Array, "_ _"]]
+    times: Times
+    seen: Mapping[PopulationConnection, Float[Array, "step _"]]
+    spikes: Mapping[Population, PopulationSpikes]
+    decoders: Mapping[PopulationConnection, Float[Array, "_ _"]]
     """Of every connection from a population; of those that learn, as they were in the end."""
 
-    def __getitem__(self, probe: Connection) -> Float[Array, "step output"]:
+    def __getitem__(self, probe: PopulationConnection) -> Float[Array, "step output"]:
         return self.seen[probe]
 
 
 @dataclass
-class Network:
-    connections: list[Connection] = field(default_factory=list)
+class PopulationNetwork:
+    connections: list[PopulationConnection] = field(default_factory=list)
     watched: list[Population] = field(default_factory=list)
 
     def connect(
         self,
         source: Source,
-        target: Target,
+        target: Target | None,
         *,
         function: Function | None = None,
         transform: Numbers | None = None,
@@ -79,31 +84,31 @@ class Network:
         change: bool = False,
         learning: PES | None = None,
         start: Numbers | None = None,
-    ) -> Connection:
-        """Let the target have `transform` times `function` of the source's value, through a synapse with the time constant `tau` (ms).
+    ) -> PopulationConnection:
+        """Let the target have `transform` times `function` of the source's value, through a synapse with the time
+        constant `tau` (ms).
 
-        Without a synapse (None) an input arrives as it is, and what a population says in the next step. With `change`, what is carried is
-        not a value but a change of the target's value per second, which is how inputs and functions enter a differential equation. `start`
-        is what the connection carries when time begins. To a connection that learns, connect its error.
+        Without a synapse (None) an input arrives as it is, and what a population says in the next step. With `change`,
+        what is carried is not a value but a change of the target's value per second, which is how inputs and functions
+        enter a differential equation. `start` is what the connection carries when time begins. To a connection that
+        learns, connect its error. Without a target, it is a probe.
         """
-        connection = describe(
-            source,
-            target,
-            function=function,
-            transform=transform,
-            tau=tau,
-            change=change,
-            learning=learning,
-            start=start,
-        )
+        begin, end = description.part_of(source), None if target is None else description.target_of(target)
+        description.require_source(begin, tau, change, learning)
+        if learning is not None and transform is not None:
+            raise InputError("a connection that learns must have no transform", got="one", fix="let the function do it")
+        size = description.output_size(function, begin)
+        matrix = description.transform_matrix(transform, size, size if end is None else len(end.indices))
+        first = description.start_values(start, begin, len(matrix))
+        connection = PopulationConnection(begin, end, function, matrix, tau, change, learning, first)
         self.connections.append(connection)
         return connection
 
     def follow(
         self, population: Population, f: Function | None = None, *, tau: float = 100.0, start: Numbers | None = None
     ) -> None:
-        """Let the population's value x follow dx/dt = f(x), per second, from `start`, or from 0; without f it stays, and integrates what
-        arrives with `change`.
+        """Let the population's value x follow dx/dt = f(x), per second, from `start`, or from 0; without f it stays,
+        and integrates what arrives with `change`.
 
         Where f gives fewer numbers than there are dimensions, it moves the first ones; the others are inputs to it.
         """
@@ -112,11 +117,11 @@ class Network:
         if f is not None:
             self.connect(population, moved, function=f, change=True, tau=tau)
 
-    def probe(self, source: Source, *, function: Function | None = None, tau: float | None = 10.0) -> Connection:
-        """Look at a function of the source's value, through a synapse."""
-        probe = describe(source, None, function=function, tau=tau)
-        self.connections.append(probe)
-        return probe
+    def probe(
+        self, source: Source, *, function: Function | None = None, tau: float | None = 10.0
+    ) -> PopulationConnection:
+        """Record a function of the source's value, through a synapse."""
+        return self.connect(source, None, function=function, tau=tau)
 
     def probe_spikes(self, population: Population) -> None:
         """Keep the spikes of all neurons: `simulation.spikes[population]`."""
@@ -125,23 +130,17 @@ class Network:
     @property
     def populations(self) -> list[Population]:
         """In the order in which they were first named."""
-        ends = [
-            end.whole
-            for connection in self.connections
-            for end in (connection.source, connection.target)
-            if end is not None
-        ]
-        return list(dict.fromkeys(end for end in [*ends, *self.watched] if isinstance(end, Population)))
+        parts = [part for each in self.connections for part in (each.source, each.target) if part is not None]
+        ends = [*(part.whole for part in parts), *self.watched]
+        return list(dict.fromkeys(end for end in ends if isinstance(end, Population)))
 
     def largest_dt(self) -> float:
-        """ms: no longer than the shortest time constant or refractory period, within which a neuron fires no more than once."""
+        """ms: the shortest time constant or refractory period, within which a neuron fires no more than once."""
         synapses = [connection.tau for connection in self.connections if connection.tau is not None]
         learning = [connection.learning.tau for connection in self.connections if connection.learning is not None]
-        membranes = [
-            min(p.neuron.tau_m, p.neuron.tau_ref) if p.mode == "spiking" else p.lag or math.inf
-            for p in self.populations
-        ]
-        return min([*synapses, *learning, *membranes], default=math.inf)
+        spiking = [min(p.neuron.tau_m, p.neuron.tau_ref) for p in self.populations if p.mode == "spiking"]
+        lags = [p.lag for p in self.populations if p.mode == "rate" and p.lag]
+        return min([*synapses, *learning, *spiking, *lags], default=math.inf)
 
     def simulate(
         self,
@@ -149,13 +148,13 @@ class Network:
         dt: float = 1.0,
         *,
         seed: int = 0,
-        first: Mapping[Population, Float[Array, " neuron"]] | None = None,
+        first: Voltages | None = None,
         full_weights: bool = False,
     ) -> Simulation:
-        """Run for `duration` ms in steps of `dt` ms. Voltages begin at random, between 0 and 1, or with the `first` that are given. With
+        """Run for `duration` ms in steps of `dt` ms. Voltages begin at random, between 0 and 1, or at the `first`. With
         `full_weights`, populations are connected neuron by neuron, which gives the same and takes longer."""
         self.require_times(duration, dt)
-        return Simulator(self, dt, full_weights=full_weights).run(duration, seed=seed, first=first)
+        return PopulationSimulator(self, dt, full_weights=full_weights).run(duration, seed=seed, first=first)
 
     def require_times(self, duration: float, dt: float) -> None:
         """Refuse what `simulate` would refuse."""
@@ -163,28 +162,24 @@ class Network:
             raise InputError("a network must have a population", got="none", fix="connect an input to one")
         if not 0 < dt <= self.largest_dt():
             fix = f"the largest that works here is {self.largest_dt():g}"
-            raise InputError(
-                "dt must be a time above 0 ms, no longer than any time constant or refractory period",
-                got=f"{dt:g}",
-                fix=fix,
-            )
+            rule = "dt must be a time above 0 ms, no longer than any time constant or refractory period"
+            raise InputError(rule, got=f"{dt:g}", fix=fix)
         if not dt <= duration < math.inf:
-            raise InputError(
-                "duration must be a time of at least one step", got=f"{duration:g} ms in steps of {dt:g} ms"
-            )
+            got = f"{duration:g} ms in steps of {dt:g} ms"
+            raise InputError("duration must be a time of at least one step", got=got)
 
 
-# --- from the description to flat arrays -----------------------------------------------------------------------------------------------
+# --- from the description to flat arrays ------------------------------------------------------------------------------
 
 
-class Simulator:
-    """A network that is ready to run, as often as you like: all decoders are solved, and everything has its place in flat arrays.
+class PopulationSimulator:
+    """A network that is ready to run, as often as you like: all decoders are solved, and everything has its place in
+    flat arrays.
 
-    Its inputs are the values of all populations, then the errors of connections that learn, then (with full weights) the currents of all
-    neurons. Each population has a row of outputs, side by side, of all that is decoded from it.
-    """
+    Its inputs are the values of all populations, then the errors of connections that learn, then (with full weights)
+    the currents of all neurons. Each population has a row of outputs, side by side, of all that is decoded from it."""
 
-    def __init__(self, network: Network, dt: float = 1.0, *, full_weights: bool = False):
+    def __init__(self, network: PopulationNetwork, dt: float = 1.0, *, full_weights: bool = False):
         network.require_times(dt, dt)
         self.network, self.dt, self.full_weights = network, float(dt), full_weights
         self.populations = network.populations
@@ -193,18 +188,14 @@ class Simulator:
         sizes = [p.dimensions for p in self.populations] + [connection.size for connection in self.learned]
         self.input_starts = _starts(sizes)
         self.leaving = [self._leaving(p) for p in self.populations]
-        self.solved = {
-            connection: matrix
-            for p, outputs in zip(self.populations, self.leaving, strict=True)
-            for connection, matrix in self._solve(p, outputs)
-        }
+        self.solved: dict[PopulationConnection, Array] = {}
+        for population, outputs in zip(self.populations, self.leaving, strict=True):
+            self.solved |= self._solve(population, outputs)
         self.column_starts = _starts([sum(self.solved[each].shape[1] for each in outputs) for outputs in self.leaving])
         self.program = self.flatten()
 
-    def run(
-        self, duration: float, *, seed: int = 0, first: Mapping[Population, Float[Array, " neuron"]] | None = None
-    ) -> Simulation:
-        """From time 0, as `Network.simulate` says."""
+    def run(self, duration: float, *, seed: int = 0, first: Voltages | None = None) -> Simulation:
+        """From time 0, as `PopulationNetwork.simulate` says."""
         self.network.require_times(duration, self.dt)
         times = self.dt * np.arange(1, round(duration / self.dt) + 1)
         voltages = np.concatenate([_first(p, number, seed, first or {}) for number, p in enumerate(self.populations)])
@@ -213,10 +204,10 @@ class Simulator:
 
     def flatten(self) -> Program:
         populations, dt = self.populations, self.dt
-        decoders = [
-            np.concatenate([self.solved[each] for each in outputs], 1) if outputs else None for outputs in self.leaving
+        flat = [
+            np.concatenate([self.solved[each] for each in outputs], 1).reshape(-1) if outputs else np.zeros(0)
+            for outputs in self.leaving
         ]
-        flat = [np.zeros(0) if matrix is None else matrix.reshape(-1) for matrix in decoders]
         every = [connection for outputs in self.leaving for connection in outputs]
         widths = [self.solved[connection].shape[1] for connection in every]
         columns = _starts(widths)
@@ -237,27 +228,19 @@ class Simulator:
             column_starts=self.column_starts,
             decoder_starts=_starts([len(part) for part in flat]),
             decoders=np.concatenate(flat),
-            column_decay=np.repeat(
-                [math.exp(-dt / each.tau) if each.tau is not None else 0.0 for each in every], widths
-            ),
-            column_start=np.concatenate([self._start(each) for each in every] or [np.zeros(0)]),
-            column_target=np.concatenate(
-                [np.array(self._targets(connection), dtype=np.int64) for connection in every] or [np.zeros(0, np.int64)]
-            ),
-            recorded=np.array(
-                [place[each] + k for each in every if each.target is None for k in range(each.size)], dtype=np.int64
-            ),
-            learned_population=np.array([populations.index(each.source.whole) for each, _ in rules], dtype=np.int64),
-            learned_column=np.array([place[each] for each, _ in rules], dtype=np.int64),
-            learned_size=np.array([each.size for each, _ in rules], dtype=np.int64),
-            error_start=np.array(
-                [self.input_starts[len(populations) + number] for number in range(len(rules))], dtype=np.int64
-            ),
-            learning_rate=np.array([rule.rate for _, rule in rules], dtype=float),
-            trace_decay=np.array([math.exp(-dt / rule.tau) for _, rule in rules], dtype=float),
+            column_decay=np.repeat(np.array([math.exp(-dt / each.tau) if each.tau else 0.0 for each in every]), widths),
+            column_start=np.concatenate([np.zeros(0), *(self._start(each) for each in every)]),
+            column_target=_indices(target for each in every for target in self._targets(each)),
+            recorded=_indices(place[each] + k for each in every if each.target is None for k in range(each.size)),
+            learned_population=_indices(populations.index(each.source.whole) for each, _ in rules),
+            learned_column=_indices(place[each] for each, _ in rules),
+            learned_size=_indices(each.size for each, _ in rules),
+            error_start=self.input_starts[len(populations) :][: len(rules)].copy(),
+            learning_rate=np.array([float(rule.rate) for _, rule in rules]),
+            trace_decay=np.array([math.exp(-dt / rule.tau) for _, rule in rules]),
         )
 
-    def drive(self, times: Float[Array, " step"]) -> Float[Array, "step input"]:
+    def drive(self, times: Times) -> Float[Array, "step input"]:
         """What inputs bring to values and errors, with their synapses: known before the simulation begins."""
         drive = np.zeros((len(times), self.input_starts[-1]))
         for connection in self.network.connections:
@@ -265,26 +248,24 @@ class Simulator:
                 drive[:, self._places(connection)] += self._signal(connection, times)
         return drive
 
-    def seen(
-        self, recorded: Float[Array, "step column"], times: Float[Array, " step"]
-    ) -> dict[Connection, Float[Array, "step _"]]:
+    def seen(self, recorded: Float[Array, "step column"], times: Times) -> dict[PopulationConnection, Array]:
         probes = [each for outputs in self.leaving for each in outputs if each.target is None]
         starts = _starts([probe.size for probe in probes])
         seen = {probe: recorded[:, start : start + probe.size] for probe, start in zip(probes, starts, strict=False)}
-        inputs = [
-            each for each in self.network.connections if each.target is None and isinstance(each.source.whole, Input)
-        ]
-        return seen | {probe: self._signal(probe, times) for probe in inputs}
+        inputs = [each for each in self.network.connections if isinstance(each.source.whole, Input)]
+        return seen | {probe: self._signal(probe, times) for probe in inputs if probe.target is None}
 
-    def spikes(self, times: Float[Array, " spike"], neurons: Int[Array, " spike"]) -> dict[Population, Spikes]:
+    def spikes(
+        self, times: Float[Array, " spike"], neurons: Int[Array, " spike"]
+    ) -> dict[Population, PopulationSpikes]:
         found = {}
         for population, start in zip(self.populations, self.neuron_starts, strict=False):
             if population in self.network.watched:
                 own = (neurons >= start) & (neurons < start + population.neurons)
-                found[population] = Spikes(times[own], neurons[own] - start)
+                found[population] = PopulationSpikes(times[own], neurons[own] - start)
         return found
 
-    def split(self, decoders: Float[Array, " number"]) -> dict[Connection, Float[Array, "_ _"]]:
+    def split(self, decoders: Float[Array, " number"]) -> dict[PopulationConnection, Float[Array, "_ _"]]:
         """The flat decoders, by connection."""
         found, begin = {}, 0
         for population, outputs in zip(self.populations, self.leaving, strict=True):
@@ -294,37 +275,31 @@ class Simulator:
             found |= dict(zip(outputs, np.split(rows, np.cumsum(widths)[:-1], 1), strict=True)) if outputs else {}
         return found
 
-    def _leaving(self, population: Population) -> list[Connection]:
+    def _leaving(self, population: Population) -> list[PopulationConnection]:
         return [each for each in self.network.connections if each.source.whole is population]
 
-    def _solve(self, population: Population, outputs: list[Connection]) -> list[tuple[Connection, Array]]:
+    def _solve(self, population: Population, outputs: list[PopulationConnection]) -> dict[PopulationConnection, Array]:
         """Decoders of all that leaves a population, from one factorisation."""
         if not outputs:
-            return []
+            return {}
         wanted = [connection.carried(population.points, self.dt) for connection in outputs]
         decoders = solve_decoders(population.rates(population.points), np.concatenate(wanted, 1), population.noise)
         parts = np.split(decoders, np.cumsum([values.shape[1] for values in wanted])[:-1], 1)
-        return [(connection, self._weights(connection, part)) for connection, part in zip(outputs, parts, strict=True)]
+        return {each: self._weights(each, part) for each, part in zip(outputs, parts, strict=True)}
 
-    def _weights(
-        self, connection: Connection, decoders: Float[Array, "neuron output"]
-    ) -> Float[Array, "neuron column"]:
+    def _weights(self, connection: PopulationConnection, decoders: Float[Array, "neuron output"]) -> Array:
         """The decoders or, with full weights, D E."""
         target = self._full_target(connection)
         return decoders if target is None else decoders @ target.whole.scaled_encoders[target.indices]
 
-    def _full_target(self, connection: Connection) -> Part | None:
-        """The population whose neurons get a weight each, if the connection has full weights; one that learns has not."""
+    def _full_target(self, connection: PopulationConnection) -> SignalSlice | None:
+        """The population whose neurons get a weight each, if the connection has full weights; none if it learns."""
         target = connection.target
-        full = (
-            self.full_weights
-            and target is not None
-            and isinstance(target.whole, Population)
-            and connection.learning is None
-        )
-        return target if full else None
+        if not self.full_weights or connection.learning is not None or target is None:
+            return None
+        return target if isinstance(target.whole, Population) else None
 
-    def _targets(self, connection: Connection) -> list[int]:
+    def _targets(self, connection: PopulationConnection) -> list[int]:
         """For every column of a connection the place in the inputs where it arrives, −1 for nowhere."""
         if connection.target is None:
             return [-1] * connection.size
@@ -333,19 +308,19 @@ class Simulator:
             return list(range(begin, begin + full.whole.neurons))
         return self._places(connection)
 
-    def _start(self, connection: Connection) -> Float[Array, " column"]:
+    def _start(self, connection: PopulationConnection) -> Float[Array, " column"]:
         if connection.start is None:
             return np.zeros(self.solved[connection].shape[1])
         return self._weights(connection, connection.start[None])[0]
 
-    def _places(self, connection: Connection) -> list[int]:
+    def _places(self, connection: PopulationConnection) -> list[int]:
         target = connection.target
         if target is None:
             return []
         ends = [*self.populations, *self.learned]
         return [int(self.input_starts[ends.index(target.whole)]) + index for index in target.indices]
 
-    def _signal(self, connection: Connection, times: Float[Array, " step"]) -> Float[Array, "step output"]:
+    def _signal(self, connection: PopulationConnection, times: Times) -> Float[Array, "step output"]:
         values = connection.carried(connection.source.whole.over(times), self.dt)
         if connection.tau is None:
             return values
@@ -358,14 +333,15 @@ def _starts(sizes: Sequence[int]) -> Int[Array, " count"]:
     return np.concatenate([[0], np.cumsum(np.array(sizes, dtype=np.int64))]).astype(np.int64)
 
 
-def _first(
-    population: Population, number: int, seed: int, given: Mapping[Population, Array]
-) -> Float[Array, " neuron"]:
+def _indices(values: Iterable[int]) -> Int[Array, " each"]:
+    return np.array(list(values), dtype=np.int64)
+
+
+def _first(population: Population, number: int, seed: int, given: Voltages) -> Float[Array, " neuron"]:
     if population not in given:
         return np.random.default_rng(mix(seed, "voltages", number)).random(population.neurons)
     voltages = np.asarray(given[population], dtype=float)
     if voltages.shape != (population.neurons,) or not np.isfinite(voltages).all():
-        raise InputError(
-            f"first must hold {population.neurons} finite voltages of this population", got=f"{list(voltages.shape)}"
-        )
+        got = f"{list(voltages.shape)}"
+        raise InputError(f"first must hold {population.neurons} finite voltages of this population", got=got)
     return voltages

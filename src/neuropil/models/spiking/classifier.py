@@ -1,21 +1,21 @@
-"""Spiking classifier: layers of leaky integrate-and-fire neurons that learn by the gradient of a smooth step.
+"""Spiking classifier: layers of leaky integrate-and-fire neurons, trained by surrogate gradients.
 
-    v_k = v_∞ + (v_{k−1} − v_∞) λ              v_∞ = v_rest + I,  λ = e^{−dt/τ_m};  but v_k = v_reset in a refractory step
+    v_k = v_∞ + (v_{k−1} − v_∞) λ         v_∞ = v_rest + I,  λ = e^{−dt/τ_m};  but v_k = v_reset in a refractory step
     s_k = 1 if v_k > θ, else 0
-    v_k ← v_reset where s_k = 1                and in the next round(τ_ref/dt) steps, which are refractory
-    v_k ← v_k + W s'_k + b elsewhere           s' are the spikes of the layer below: one through the weight w raises v by w
-    I = W x + b                                and no s' in the first layer, for an input that is a constant current; 0 in the others
-    logits = b + (1/K) Σ_k u_k                 u_k = λ u_{k−1} + W s'_k: neurons that leak and listen, but never spike
+    v_k ← v_reset where s_k = 1           and in the next round(τ_ref/dt) steps, which are refractory
+    v_k ← v_k + W s'_k + b elsewhere      s' are the spikes of the layer below: one through the weight w raises v by w
+    I = W x + b                           in the first layer, without s', for inputs as constant currents; 0 elsewhere
+    logits = b + (1/K) Σ_k u_k            u_k = λ u_{k−1} + W s'_k: leaky readout neurons that never spike
 
-It is the neuron of `models/lif.py` on the grid, and the network is one of `models/spiking_network.py` with delta synapses; b comes from a
-cell that fires at every step. How the gradient gets past a threshold and a reset is said in `models/spiking_layer.py`. No state outlives a
-call: every input meets neurons at rest. Times are in ms.
+The neuron is that of `models/lif.py` on the grid, and the network one of `models/spiking/network.py` with delta
+synapses; b comes from a cell that fires at every step. `models/spiking/layer.py` has the surrogate gradient of
+threshold and reset. No state outlives a call: every input meets neurons at rest. Times are in ms.
 """
 
 import math
 from abc import ABC, abstractmethod
 from itertools import pairwise
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import torch
 from einops import einsum
@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.lif import LIF, LIFConfig, constants
-from neuropil.models.spiking.layer import Firing, Layer, above, fire, in_steps
+from neuropil.models.spiking.layer import LayerActivity, SpikingLayerConfig, above, fire, in_steps
 from neuropil.parts.activations import SURROGATE_SLOPE
 from neuropil.parts.parameters import ParameterRow, linear_row
 from neuropil.parts.standardize import Standardize
@@ -39,34 +39,20 @@ ReadoutName = Literal["membrane", "spikes"]
 class SpikingClassifierConfig(Config):
     hidden: tuple[int, ...] = option((128, 128), "spiking neurons of each hidden layer", low=1)
     neuron: LIFConfig = LIFConfig()
-    dt: float = option(2.0, "length of a time step (ms)")
-    steps: int = option(25, "time steps for which an input is shown", low=1)
-    slope: float = option(
-        SURROGATE_SLOPE, "steepness α of the smooth step that stands in for the threshold backwards", low=0.01
-    )
-    coding: CodingName = option(
-        "current", "an input is a constant current, or random spikes, or one spike, the brighter the earlier"
-    )
-    readout: ReadoutName = option(
-        "membrane", "what is read: the mean voltage of neurons that never spike, or the number of spikes"
-    )
-    dropout: float = option(
-        0.1, "share of the hidden neurons that are silenced in each training step", low=0, high=0.95
-    )
+    dt: float = option(2.0, "time step (ms)")
+    steps: int = option(25, "time steps of each input", low=1)
+    slope: float = option(SURROGATE_SLOPE, "slope α of the surrogate gradient (arctan)", low=0.01)
+    coding: CodingName = option("current", "input coding: constant current, Poisson spikes, or spike latency")
+    readout: ReadoutName = option("membrane", "readout: mean membrane voltage without spikes, or spike count")
+    dropout: float = option(0.1, "dropout probability of hidden neurons", low=0, high=0.95)
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
-    classes: int = from_data(10, "how many classes to tell apart")
+    classes: int = from_data(10, "number of classes")
 
     def validate(self) -> None:
         if not self.hidden:
-            raise InputError(
-                "a spiking classifier must have a hidden layer, for it is there that neurons spike", got="none"
-            )
-        largest = LIF(self.neuron, "grid").largest_dt()
-        if not 0 < self.dt <= largest:
-            fix = f"the largest that works for tau_m={self.neuron.tau_m:g} and tau_ref={self.neuron.tau_ref:g} is {largest:g}"
-            raise InputError(
-                "dt must be a time above 0 ms and no longer than the time constants allow", got=f"{self.dt:g}", fix=fix
-            )
+            rule = "a spiking classifier must have a hidden layer, for it is there that neurons spike"
+            raise InputError(rule, got="none")
+        LIF(self.neuron, "grid").require_dt(self.dt)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -74,11 +60,11 @@ class SpikingClassifierConfig(Config):
         return (math.prod(self.shape), *self.hidden)
 
 
-class Activity(NamedTuple):
+class ClassifierActivity(NamedTuple):
     entering: Float[Tensor, "*time batch input"]
     """Currents, or spikes."""
-    hidden: tuple[Layer, ...]
-    output: Layer
+    hidden: tuple[LayerActivity, ...]
+    output: LayerActivity
     """It spikes only where spikes are what is read."""
     logits: Float[Tensor, "time batch class"]
     """The answers if reading ended after each step."""
@@ -88,12 +74,11 @@ class SpikingClassifier(nn.Module):
     def __init__(self, config: SpikingClassifierConfig):
         super().__init__()
         self.config = config
-        self.firing = Firing(constants(config.neuron, config.dt), config.steps, config.slope)
+        self.firing = SpikingLayerConfig(constants(config.neuron, config.dt), config.steps, config.slope)
         self.encode = CODINGS[config.coding](config.shape, config.steps)
         gains = [self.encode.gain, *[SPIKE_GAIN] * (len(config.hidden) - 1)]
-        self.hidden = nn.ModuleList(
-            dense(n, m, gain) for (n, m), gain in zip(pairwise(config.sizes), gains, strict=True)
-        )
+        layers = zip(pairwise(config.sizes), gains, strict=True)
+        self.hidden = nn.ModuleList(dense(n, m, gain) for (n, m), gain in layers)
         self.output = dense(config.sizes[-1], config.classes, 1.0 if config.readout == "membrane" else SPIKE_GAIN)
 
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch class"]:
@@ -118,38 +103,38 @@ class SpikingClassifier(nn.Module):
         return einsum(a, s, "time, time batch unit -> batch unit")
 
     @torch.no_grad()
-    def activity(self, x: Num[Tensor, "batch *shape"]) -> Activity:
+    def activity(self, x: Num[Tensor, "batch *shape"]) -> ClassifierActivity:
         """All that happens inside, step by step, as in evaluation."""
         was_training = self.training
         s = entering = self.eval().encode(x)
         self.train(was_training)
-        layers: list[Layer] = []
+        layers: list[LayerActivity] = []
         for linear in self.hidden:
             layers.append(in_steps(linear(s), self.firing))
             s = layers[-1].spikes
         if self.config.readout == "spikes":
             output = in_steps(self.output(s), self.firing)
-            return Activity(entering, tuple(layers), output, output.spikes.cumsum(0))
+            return ClassifierActivity(entering, tuple(layers), output, output.spikes.cumsum(0))
         output = leaking(F.linear(s, self.output.weight), self.firing.neuron.decay)
         count = torch.arange(1, len(s) + 1, device=s.device).view(-1, 1, 1)
-        return Activity(entering, tuple(layers), output, self.output.bias + output.voltages.cumsum(0) / count)
+        return ClassifierActivity(entering, tuple(layers), output, self.output.bias + output.voltages.cumsum(0) / count)
 
     def parameter_table(self) -> list[ParameterRow]:
         rows = [linear_row(f"hidden.{i}", n, m) for i, (n, m) in enumerate(pairwise(self.config.sizes))]
         return [*rows, linear_row("output", self.config.sizes[-1], self.config.classes)]
 
 
-def leaking(kicks: Float[Tensor, "time batch unit"], decay: float) -> Layer:
+def leaking(kicks: Float[Tensor, "time batch unit"], decay: float) -> LayerActivity:
     """Neurons that never spike: u_k = λ u_{k−1} + W s'_k."""
     u, voltages = torch.zeros_like(kicks[0]), []
     for kick in kicks.unbind(0):
         u = decay * u + kick
         voltages.append(u)
-    return Layer(torch.zeros_like(kicks), torch.stack(voltages))
+    return LayerActivity(torch.zeros_like(kicks), torch.stack(voltages))
 
 
 SPIKE_GAIN = 4.0
-"""First weights have a variance of gain/n. With this one, spikes that are rare make the next layer fire too."""
+"""Initial weights have a variance of gain/n. With this one, rare spikes make the next layer fire too."""
 
 
 def dense(n: int, m: int, gain: float) -> nn.Linear:
@@ -159,10 +144,10 @@ def dense(n: int, m: int, gain: float) -> nn.Linear:
     return layer
 
 
-# --- how an input enters ---------------------------------------------------------------------------------------------------------------
+# --- how an input enters ----------------------------------------------------------------------------------------------
 
 
-class Current(nn.Module):
+class CurrentCoding(nn.Module):
     """Standardised numbers, each of which is a current that flows at every step."""
 
     gain: ClassVar = 4.0
@@ -204,18 +189,17 @@ class SpikeCoding(nn.Module, ABC):
     def intensities(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch input"]:
         if x.shape[1:] != self.shape:
             expected = ", ".join(map(str, ("batch", *self.shape)))
-            raise InputError(
-                f"inputs must have the shape [{expected}] that the model was made for", got=f"{list(x.shape)}"
-            )
+            got = f"{list(x.shape)}"
+            raise InputError(f"inputs must have the shape [{expected}] that the model was made for", got=got)
         return ((x.to(self.low.dtype) - self.low) / (self.high - self.low)).clamp(0, 1).flatten(1)
 
     @abstractmethod
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "time batch input"]: ...
 
 
-class Poisson(SpikeCoding):
-    """A spike at each step with the intensity as its probability. Evaluation throws the same dice for every input, so that an answer does
-    not depend on when, or with which others, it is asked for; training throws new ones. Backwards a spike is its probability."""
+class PoissonCoding(SpikeCoding):
+    """A spike at each step with the intensity as its probability, and as its gradient. Evaluation draws the same random
+    numbers for every input, so that an answer depends on nothing else; training draws new ones."""
 
     gain: ClassVar = 1.0
     dice: Tensor
@@ -230,7 +214,7 @@ class Poisson(SpikeCoding):
         return (p > dice).to(p.dtype) + (p - p.detach())
 
 
-class Latency(SpikeCoding):
+class LatencyCoding(SpikeCoding):
     """One spike for each number that is not the smallest: of the largest at the first step, of smaller ones later."""
 
     gain: ClassVar = 8.0
@@ -242,11 +226,8 @@ class Latency(SpikeCoding):
         return torch.cat([fired[:1], fired.diff(dim=0)])
 
 
-CODINGS: dict[CodingName, type[Current] | type[Poisson] | type[Latency]] = {
-    "current": Current,
-    "poisson": Poisson,
-    "latency": Latency,
-}
+Coding: TypeAlias = CurrentCoding | PoissonCoding | LatencyCoding
+CODINGS: dict[CodingName, type[Coding]] = {"current": CurrentCoding, "poisson": PoissonCoding, "latency": LatencyCoding}
 
 
 SIZES = {

@@ -1,10 +1,11 @@
-"""How spikes of a network reach their targets, compiled: what `neuropil.models.spiking.kernel` does at the end of each step.
+"""How spikes of a network reach their targets, compiled: what `neuropil.models.spiking.kernel` does at the end of each
+step.
 
 A sum at a target is made by one member of the team, in the order of connections and of the neurons that fired.
 """
 
 from neuropil.models.spiking.plasticity import depress, fade, potentiate, remember_arrivals
-from neuropil.parts.barrier import begins
+from neuropil.parts.barrier import own_bounds, range_start
 from neuropil.parts.compilation import compiled_inside
 
 DENSE, SPARSE, SAME = range(3)
@@ -22,12 +23,11 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
     arriving = ports.arriving[ports.first[port] : ports.first[port] + size]
     rows = wires.rows[wires.row_first[connection] + team.member :]
     targets = wires.targets[wires.target_first[connection] :]
-    own = slice(begins(size, team.member, team), begins(size, team.member + 1, team))
-    counted = (
-        rule < 0 and wires.kind[connection] == SAME and many_arrive(connection, slot, groups, neurons, wires, team)
-    )
+    low, high = own_bounds(size, team)
+    own, same = slice(low, high), wires.kind[connection] == SAME
+    counted = rule < 0 and same and many_arrive(connection, slot, groups, neurons, wires, team)
     for member in range(team.members if then >= 0 else 0):
-        begin = groups.first[source] + begins(groups.size[source], member, team)
+        begin = groups.first[source] + range_start(groups.size[source], member, team)
         fired = neurons.recent[slot, begin : begin + neurons.counts[slot, source, member]]
         if rule >= 0:
             depress(rule, fired, arriving, rows, targets, wires.scale[connection], plastic, team.members)
@@ -35,7 +35,7 @@ def deliver(connection, step, groups, neurons, ports, wires, plastic, tally, tea
             weights = wires.weights[wires.weight_first[connection] :]
             if counted:
                 count(tally, fired, rows, targets, team.members)
-            elif wires.kind[connection] == SAME:
+            elif same:
                 send_same(arriving, fired, rows, targets, wires.scale[connection], team.members)
             elif wires.kind[connection] == SPARSE:
                 send_sparse(arriving, fired, rows, targets, weights, wires.scale[connection], team.members)
@@ -55,10 +55,8 @@ def many_arrive(connection, slot, groups, neurons, wires, team):
     source = wires.source[connection]
     rows = wires.rows[wires.row_first[connection] :]
     num_synapses = rows[groups.size[source] * team.members] - rows[0]
-    return (
-        4 * neurons.counts[slot, source].sum() * num_synapses
-        > groups.size[source] * groups.size[wires.target[connection]]
-    )
+    pairs = groups.size[source] * groups.size[wires.target[connection]]
+    return 4 * neurons.counts[slot, source].sum() * num_synapses > pairs
 
 
 @compiled_inside
@@ -100,8 +98,7 @@ def send_sparse(arriving, fired, rows, targets, weights, scale, members):
 
 @compiled_inside
 def send_dense(arriving, fired, rows, weights, scale, members):
-    """Four rows at a time, added up in the order in which they would come one by one; a scale of 1, that of most delta synapses, costs
-    no product."""
+    """Four rows at a time, in the order in which they would come one by one; a scale of 1 costs no product."""
     four = len(fired) // 4 * 4
     for index in range(0, four, 4):
         a, b = weights[rows[fired[index] * members] :], weights[rows[fired[index + 1] * members] :]

@@ -1,77 +1,78 @@
-"""What a spiking network is made of, as a person would write it down; `neuropil.models.spiking.network` has the equations."""
+"""Description of a spiking network: groups, connections, inputs and probes. `neuropil.models.spiking.network` has the
+equations. A field with a `Key` can be set in a TOML file too; all others are for Python.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from pathlib import Path
+from typing import Annotated, TypeAlias
 
 import numpy as np
 from torch import Tensor
 
 from neuropil.config import Config, option
+from neuropil.data.networks.files import is_source, read_network
+from neuropil.data.networks.keys import Key, NetworkKeys, keys_of, made, require_bounds
 from neuropil.errors import InputError, nearest
 from neuropil.models.lif import LIFConfig
 
 Numbers: TypeAlias = np.ndarray | Tensor
+Target: TypeAlias = Annotated[str, Key("group that receives", name="to")]
+TAU = Key("synaptic time constant (ms); delta synapses without it", above=0, fix="leave it out for delta synapses")
+SynapticTau: TypeAlias = Annotated[float | None, TAU]
 
 
 @dataclass(frozen=True)
-class Group:
-    """Neurons of one kind. `start` is their first voltage: one for all, the (lowest, highest) of random ones, one for each, or rest."""
+class NeuronGroup:
+    """Leaky integrate-and-fire neurons of one kind. In Python, `start` may also hold a voltage for each neuron."""
 
     name: str
-    size: int
+    size: Annotated[int, Key("number of neurons", low=1)]
     neurons: LIFConfig = field(default_factory=LIFConfig)
-    start: float | tuple[float, float] | Numbers | None = None
+    start: Annotated[
+        float | tuple[float, float] | Numbers | None, Key("initial voltage of all, or a range for random ones; or rest")
+    ] = None
 
 
 @dataclass(frozen=True)
-class Source:
-    """Cells that only send: at random with a rate (Hz), or the given spikes as (times in ms, cells)."""
+class SpikeSource:
+    """Cells that only send: Poisson spikes of a rate or, in Python, the given `spikes` as (times in ms, cells)."""
 
     name: str
-    size: int
-    rate: float = 0.0
+    size: Annotated[int, Key("number of cells", low=1)]
+    rate: Annotated[float, Key("firing rate of each cell (Hz)", low=0)] = 0.0
     spikes: tuple[Numbers, Numbers] | None = None
 
 
 class STDP(Config):
-    potentiation: float = option(
-        0.01, "A₊: what a pair adds to a weight when the target fires right after the spike arrives", low=0
-    )
-    depression: float = option(0.0105, "A₋: what a pair takes away when the target has fired right before", low=0)
-    tau_plus: float = option(20.0, "time constant τ₊ of potentiation (ms)")
-    tau_minus: float = option(20.0, "time constant τ₋ of depression (ms)")
+    potentiation: float = option(0.01, "A₊, added to a weight when the target fires after a spike arrives", low=0)
+    depression: float = option(0.0105, "A₋, subtracted when a spike arrives after the target has fired", low=0)
+    tau_plus: float = option(20.0, "time constant τ₊ of potentiation (ms)", above=0)
+    tau_minus: float = option(20.0, "time constant τ₋ of depression (ms)", above=0)
     low: float = option(0.0, "smallest weight")
     high: float = option(1.0, "largest weight")
 
     def validate(self) -> None:
-        if not (self.tau_plus > 0 and self.tau_minus > 0):
-            raise InputError(
-                "tau_plus and tau_minus must be times above 0 ms",
-                got=f"tau_plus={self.tau_plus:g}, tau_minus={self.tau_minus:g}",
-            )
         if not self.low <= self.high:
-            raise InputError(
-                "the smallest weight must not be above the largest", got=f"low={self.low:g}, high={self.high:g}"
-            )
+            got = f"low={self.low:g}, high={self.high:g}"
+            raise InputError("the smallest weight must not be above the largest", got=got)
 
 
 @dataclass(frozen=True)
-class Connection:
-    """Synapses from each neuron of `source` to each of `target`; or to each with a `probability`, or as many from random ones as `fan_in`,
-    where no neuron is connected with itself; or from the first of `pairs` to the second. `weight` is one for all, or an array: [source,
-    target], or one for each pair. `delay` in ms; `tau` (ms) is the time constant, and None makes delta synapses."""
+class Projection:
+    """Synapses from each neuron of a group to each of another (none to itself), or to some. In Python, `weight` may be
+    an array [source, target], and `pairs` (sources, targets) are single synapses, with one weight or one each."""
 
-    source: str
-    target: str
-    weight: float | Numbers
-    probability: float | None = None
-    fan_in: int | None = None
+    source: Annotated[str, Key("group that sends", name="from")]
+    target: Target
+    weight: Annotated[float | Numbers, Key("weight of each synapse: a voltage, or a voltage times ms with a tau")]
+    probability: Annotated[float | None, Key("connection probability of each pair", low=0, high=1)] = None
+    fan_in: Annotated[int | None, Key("number of random sources of each target", low=0)] = None
     pairs: tuple[Numbers, Numbers] | None = None
-    delay: float = 0.0
-    tau: float | None = None
-    stdp: STDP | None = None
+    delay: Annotated[float, Key("synaptic delay (ms)", low=0)] = 0.0
+    tau: SynapticTau = None
+    stdp: Annotated[STDP | None, Key("spike-timing-dependent plasticity")] = None
 
     @property
     def name(self) -> str:
@@ -79,40 +80,48 @@ class Connection:
 
 
 @dataclass(frozen=True)
-class Poisson:
-    """Random spikes from outside, independent for each neuron of `target`; `rate` (Hz) is that of all that a neuron gets."""
+class PoissonInput:
+    """Poisson spikes from outside, independent for each neuron of a group."""
 
-    target: str
-    rate: float
-    weight: float
-    tau: float | None = None
+    target: Target
+    rate: Annotated[float, Key("rate of all spikes that one neuron receives (Hz)", low=0)]
+    weight: Annotated[float, Key("weight of each spike")]
+    tau: SynapticTau = None
+
+    @property
+    def name(self) -> str:
+        return f"the Poisson input to {self.target!r}"
 
 
 @dataclass(frozen=True)
-class Current:
-    """An input v_in: one number, one for each neuron, or for each step [step, neuron], where one column is for all neurons."""
+class CurrentInput:
+    """An input v_in. In Python, also one for each neuron, or for each step [step, neuron or 1]."""
 
-    target: str
-    amount: float | Numbers
+    target: Target
+    amount: Annotated[float | Numbers, Key("constant input v_in, in the unit of the voltage")]
+
+    @property
+    def name(self) -> str:
+        return f"the current to {self.target!r}"
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Watch the voltages of these neurons of a group."""
+    """Neurons of a group whose voltages are recorded."""
 
-    group: str
-    neurons: Sequence[int] = (0,)
+    group: Annotated[str, Key("group to record from")]
+    neurons: Annotated[Sequence[int], Key("numbers of the neurons, from 0", low=0)] = (0,)
 
 
 @dataclass(frozen=True)
-class Network:
-    groups: Sequence[Group | Source]
-    connections: Sequence[Connection] = ()
-    inputs: Sequence[Poisson | Current] = ()
+class SpikingNetwork:
+    groups: Sequence[NeuronGroup | SpikeSource]
+    connections: Sequence[Projection] = ()
+    inputs: Sequence[PoissonInput | CurrentInput] = ()
     probes: Sequence[Probe] = ()
 
     def __post_init__(self) -> None:
-        if not any(isinstance(group, Group) for group in self.groups):
+        if not any(isinstance(group, NeuronGroup) for group in self.groups):
             raise InputError("a network must have a group of neurons", got="none")
         for group in self.groups:
             _require_group(group, [other.name for other in self.groups])
@@ -124,147 +133,129 @@ class Network:
             size = self.neurons(probe.group).size
             for neuron in probe.neurons:
                 if not 0 <= neuron < size:
-                    raise InputError(
-                        f"a probe of {probe.group!r} watches neurons from 0 to {size - 1}", got=f"{neuron}"
-                    )
+                    rule = f"a probe of {probe.group!r} watches neurons from 0 to {size - 1}"
+                    raise InputError(rule, got=f"{neuron}")
 
     @property
     def num_neurons(self) -> int:
         return sum(group.size for group in self.groups)
 
-    def find(self, name: str) -> Group | Source:
-        for group in self.groups:
-            if group.name == name:
-                return group
-        raise InputError(
-            "a group must be one of the network's",
-            got=f"{name!r}",
-            fix=nearest(name, [group.name for group in self.groups]),
-        )
+    @property
+    def poisson(self) -> list[PoissonInput]:
+        return [each for each in self.inputs if isinstance(each, PoissonInput)]
 
-    def neurons(self, name: str) -> Group:
+    def place(self, name: str) -> int:
+        names = [group.name for group in self.groups]
+        if name not in names:
+            raise InputError("a group must be one of the network's", got=f"{name!r}", fix=nearest(name, names))
+        return names.index(name)
+
+    def find(self, name: str) -> NeuronGroup | SpikeSource:
+        return self.groups[self.place(name)]
+
+    def neurons(self, name: str) -> NeuronGroup:
         group = self.find(name)
-        if isinstance(group, Source):
+        if isinstance(group, SpikeSource):
             raise InputError("only neurons can be driven, connected to or watched", got=f"the source {name!r}")
         return group
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------------------------
+# --- TOML ---------------------------------------------------------------------------------------------------
+
+LISTS = {"connections": Projection, "poisson": PoissonInput, "currents": CurrentInput, "probes": Probe}
+LIST_KEYS = {section: keys_of(owner) for section, owner in LISTS.items()}
+KEYS = NetworkKeys(keys_of(NeuronGroup), keys_of(SpikeSource), LIST_KEYS)
 
 
-def _require_group(group: Group | Source, names: Sequence[str]) -> None:
+def load_network(path: Path) -> SpikingNetwork:
+    tables = read_network(path, KEYS)
+    kinds = {name: SpikeSource if is_source(table) else NeuronGroup for name, table in tables.groups.items()}
+    groups = [made(kinds[name], table, name=name) for name, table in tables.groups.items()]
+    lists = {section: [made(LISTS[section], table) for table in rows] for section, rows in tables.lists.items()}
+    return SpikingNetwork(groups, lists["connections"], [*lists["poisson"], *lists["currents"]], lists["probes"])
+
+
+# --- what is refused ----------------------------------------------------------------------------------------
+
+
+def _require_group(group: NeuronGroup | SpikeSource, names: Sequence[str]) -> None:
     if names.count(group.name) > 1:
         raise InputError("groups must have different names", got=f"{group.name!r} twice")
-    if group.size < 1:
-        raise InputError(f"the group {group.name!r} must have at least one neuron", got=f"{group.size}")
-    if isinstance(group, Group):
+    require_bounds(f"the group {group.name!r}", group)
+    if isinstance(group, NeuronGroup):
         if isinstance(group.start, np.ndarray | Tensor) and tuple(group.start.shape) != (group.size,):
-            raise InputError(
-                f"the first voltages of {group.name!r} must be {group.size}, one for each neuron",
-                got=_shape(group.start),
-            )
+            rule = f"the initial voltages of {group.name!r} must be {group.size}, one for each neuron"
+            raise InputError(rule, got=_shape(group.start))
     elif group.spikes is not None:
         times, cells = group.spikes
-        if tuple(times.shape) != tuple(cells.shape) or len(times.shape) != 1:
-            raise InputError(
-                f"the spikes of {group.name!r} must have a time and a cell each",
-                got=f"{_shape(times)} and {_shape(cells)}",
-            )
-        if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < group.size:
-            raise InputError(
-                f"the cells of {group.name!r} are numbers from 0 to {group.size - 1}", got=f"{_outside(cells)}"
-            )
+        _require_equal_lengths(f"the spikes of {group.name!r} must have a time and a cell each", group.spikes)
+        _require_indices(f"the cells of {group.name!r}", cells, group.size)
         if len(times) and not (float(times.min()) > 0 and math.isfinite(float(times.max()))):
             raise InputError(f"the spikes of {group.name!r} must have times after 0 ms", got=f"{float(times.min()):g}")
-    elif not 0 <= group.rate < math.inf:
-        raise InputError(f"the rate of {group.name!r} must be 0 Hz or more", got=f"{group.rate:g}")
 
 
-def _require_connection(connection: Connection, source: Group | Source, target: Group) -> None:
-    name, sizes = connection.name, (source.size, target.size)
-    given = [key for key in ("probability", "fan_in", "pairs") if getattr(connection, key) is not None]
+def _require_connection(connection: Projection, source: NeuronGroup | SpikeSource, target: NeuronGroup) -> None:
+    name = connection.name
+    given = [way for way in ("probability", "fan_in", "pairs") if getattr(connection, way) is not None]
     if len(given) > 1:
-        raise InputError(
-            f"{name} is made by a probability, a fan_in or pairs", got=" and ".join(given), fix="give one of them"
-        )
-    if connection.probability is not None and not 0 <= connection.probability <= 1:
-        raise InputError(f"the probability of {name} must be from 0 to 1", got=f"{connection.probability:g}")
+        rule = f"{name} is made by a probability, a fan_in or pairs"
+        raise InputError(rule, got=" and ".join(given), fix="give one of them")
+    require_bounds(name, connection)
     most = source.size - (source is target)
-    if connection.fan_in is not None and not 0 <= connection.fan_in <= most:
+    if connection.fan_in is not None and not connection.fan_in <= most:
         raise InputError(f"the fan_in of {name} must be from 0 to {most}", got=f"{connection.fan_in}")
     if connection.pairs is not None:
-        _require_pairs(name, connection.pairs, sizes)
-    _require_weight(connection, sizes)
-    if not 0 <= connection.delay < math.inf:
-        raise InputError(f"the delay of {name} must be 0 ms or more", got=f"{connection.delay:g}")
-    _require_tau(name, connection.tau)
+        _require_equal_lengths(f"the pairs of {name} must have a source and a target each", connection.pairs)
+        for side, neurons, group in zip(("sources", "targets"), connection.pairs, (source, target), strict=True):
+            _require_indices(f"the {side} of {name}", neurons, group.size)
+    _require_weight(connection, (source.size, target.size))
 
 
-def _require_pairs(name: str, pairs: tuple[Numbers, Numbers], sizes: tuple[int, int]) -> None:
-    if tuple(pairs[0].shape) != tuple(pairs[1].shape) or len(pairs[0].shape) != 1:
-        raise InputError(
-            f"the pairs of {name} must have a source and a target each",
-            got=f"{_shape(pairs[0])} and {_shape(pairs[1])}",
-        )
-    for side, neurons, size in zip(("sources", "targets"), pairs, sizes, strict=True):
-        if len(neurons) and not 0 <= int(neurons.min()) <= int(neurons.max()) < size:
-            raise InputError(f"the {side} of {name} are numbers from 0 to {size - 1}", got=f"{_outside(neurons)}")
-
-
-def _require_weight(connection: Connection, sizes: tuple[int, int]) -> None:
+def _require_weight(connection: Projection, sizes: tuple[int, int]) -> None:
     name, weight = connection.name, connection.weight
     if isinstance(weight, np.ndarray | Tensor):
         wanted = sizes if connection.pairs is None else tuple(connection.pairs[0].shape)
         if connection.probability is not None or connection.fan_in is not None:
-            raise InputError(
-                f"random synapses of {name} must have one weight",
-                got=_shape(weight),
-                fix="give pairs with a weight each",
-            )
+            fix = "give pairs with a weight each"
+            raise InputError(f"random synapses of {name} must have one weight", got=_shape(weight), fix=fix)
         if tuple(weight.shape) != wanted:
             raise InputError(f"the weights of {name} must be {'×'.join(map(str, wanted))}", got=_shape(weight))
-    smallest, largest = (float(weight), float(weight)) if isinstance(weight, int | float) else _range(weight)
-    if not (math.isfinite(smallest) and math.isfinite(largest)):
-        raise InputError(f"the weights of {name} must be finite numbers", got="some that are not")
+        _require_finite(f"the weights of {name}", weight)
+    smallest, largest = (weight, weight) if isinstance(weight, int | float) else _range(weight)
     rule = connection.stdp
     if rule is not None and not rule.low <= smallest <= largest <= rule.high:
-        raise InputError(
-            f"plastic weights of {name} must be within {rule.low:g} and {rule.high:g}",
-            got=f"weights from {smallest:g} to {largest:g}",
-        )
+        got = f"weights from {smallest:g} to {largest:g}"
+        raise InputError(f"plastic weights of {name} must be within {rule.low:g} and {rule.high:g}", got=got)
 
 
-def _require_input(each: Poisson | Current, target: Group) -> None:
-    if isinstance(each, Poisson):
-        if not 0 <= each.rate < math.inf:
-            raise InputError(f"the rate of Poisson input to {each.target!r} must be 0 Hz or more", got=f"{each.rate:g}")
-        _require_tau(f"the Poisson input to {each.target!r}", each.tau)
-    elif isinstance(each.amount, np.ndarray | Tensor):
-        shape = tuple(each.amount.shape)
-        if shape != (target.size,) and not (len(shape) == 2 and shape[1] in (1, target.size)):
-            raise InputError(
-                f"the current to {each.target!r} must be one number, {target.size} numbers, or a row of 1 or {target.size} for each step",
-                got=_shape(each.amount),
-            )
-        if not all(map(math.isfinite, _range(each.amount))):
-            raise InputError(f"the current to {each.target!r} must be finite numbers", got="some that are not")
-    elif not math.isfinite(each.amount):
-        raise InputError(f"the current to {each.target!r} must be a finite number", got=f"{each.amount:g}")
+def _require_input(each: PoissonInput | CurrentInput, target: NeuronGroup) -> None:
+    require_bounds(each.name, each)
+    if isinstance(each, CurrentInput) and isinstance(each.amount, np.ndarray | Tensor):
+        shape, size = tuple(each.amount.shape), target.size
+        if shape != (size,) and not (len(shape) == 2 and shape[1] in (1, size)):
+            rule = f"{each.name} must be one number, {size} numbers, or a row of 1 or {size} for each step"
+            raise InputError(rule, got=_shape(each.amount))
+        _require_finite(each.name, each.amount)
 
 
-def _require_tau(name: str, tau: float | None) -> None:
-    if tau is not None and not 0 < tau < math.inf:
-        raise InputError(
-            f"the tau of {name} must be a time above 0 ms", got=f"{tau:g}", fix="leave it out for delta synapses"
-        )
+def _require_equal_lengths(rule: str, pair: tuple[Numbers, Numbers]) -> None:
+    if tuple(pair[0].shape) != tuple(pair[1].shape) or len(pair[0].shape) != 1:
+        raise InputError(rule, got=f"{_shape(pair[0])} and {_shape(pair[1])}")
+
+
+def _require_indices(name: str, indices: Numbers, size: int) -> None:
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < size:
+        outside = int(indices.min()) if int(indices.min()) < 0 else int(indices.max())
+        raise InputError(f"{name} are numbers from 0 to {size - 1}", got=f"{outside}")
+
+
+def _require_finite(name: str, array: Numbers) -> None:
+    if not all(map(math.isfinite, _range(array))):
+        raise InputError(f"{name} must be finite numbers", got="some that are not")
 
 
 def _shape(array: Numbers) -> str:
     return f"{'×'.join(map(str, array.shape)) or 'one'} numbers"
-
-
-def _outside(numbers: Numbers) -> int:
-    return int(numbers.min()) if int(numbers.min()) < 0 else int(numbers.max())
 
 
 def _range(array: Numbers) -> tuple[float, float]:

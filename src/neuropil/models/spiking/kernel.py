@@ -1,17 +1,16 @@
 """A spiking network over time, compiled: all steps in one call, with no Python between them.
 
-    1. every neuron takes what has arrived from the others and from outside, goes on by one step, and fires if it is above its threshold
-    2. all meet
-    3. every spike that arrives now is added up at its targets, and plastic synapses learn
+    1. every neuron takes what has arrived from the others and from outside, goes on by one step, and fires if it is
+    above its threshold 2. all meet 3. every spike that arrives now is added up at its targets, and plastic synapses
+    learn
 
-Neurons of all groups lie in one row, and so do the synapses of all connections, sorted by the neuron that they come from and then by the
-one that they go to. Spikes wait for as long as the delay of a connection lasts, not sums of what they do, so that a long delay costs
-nothing and a step writes to no more memory than the network has neurons.
+Neurons of all groups lie in one row, and so do the synapses of all connections, sorted by the neuron that they come
+from and then by the one that they go to. Spikes wait for as long as the delay of a connection lasts, not sums of what
+they do, so that a long delay costs nothing and a step writes to no more memory than the network has neurons.
 
-Each member of the team owns a share of every group, and nobody else writes to these neurons or to the synapses that end there. A sum is
-made by one member, in the order of connections and of the neurons that fired, and every neuron draws from random numbers of its own: the
-number of threads changes no bit.
-"""
+Each member of the team owns a share of every group, and nobody else writes to these neurons or to the synapses that end
+there. A sum is made by one member, in the order of connections and of the neurons that fired, and every neuron draws
+from random numbers of its own: the number of threads changes no bit."""
 
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ import numpy as np
 from neuropil.models.lif import leak
 from neuropil.models.spiking.delivery import deliver
 from neuropil.models.spiking.plasticity import TINY
-from neuropil.parts.barrier import begins, looked_at, meet
+from neuropil.parts.barrier import atomic_load, barrier, own_bounds
 from neuropil.parts.compilation import compiled, compiled_inside
 
 LIF, POISSON, GIVEN = range(3)
@@ -69,7 +68,7 @@ class Neurons(NamedTuple):
     random: np.ndarray
     """[2, stream]: state of one generator for each neuron of a Poisson source and each neuron under Poisson input."""
     recent: np.ndarray
-    """[slot, neuron]: neurons that fired in the last steps, counted within their group; each member writes where its share begins."""
+    """[slot, neuron]: neurons that fired lately, counted within their group; each member writes to its own range."""
     counts: np.ndarray
     """[slot, group, member]: how many."""
 
@@ -151,14 +150,12 @@ def run(first_step, num_steps, groups, neurons, ports, wires, plastic, drives, w
     for step in range(first_step, first_step + num_steps):
         slot = step % num_slots
         for group in range(len(groups.first)):
-            low, high = begins(groups.size[group], team.member, team), begins(groups.size[group], team.member + 1, team)
+            low, high = own_bounds(groups.size[group], team)
             first = groups.first[group]
             fired, num_fired = neurons.recent[slot, first + low : first + high], 0
             for begin in range(low, high, BLOCK):
-                end = min(begin + BLOCK, high)
-                num_fired += advance(
-                    fired[num_fired:], group, begin, end, step, groups, neurons, ports, drives, drawn, events
-                )
+                end, rest = min(begin + BLOCK, high), fired[num_fired:]
+                num_fired += advance(rest, group, begin, end, step, groups, neurons, ports, drives, drawn, events)
             neurons.counts[slot, group, team.member] = num_fired
             while count + num_fired > len(spike_steps):
                 spike_steps, spike_neurons = doubled(spike_steps), doubled(spike_neurons)
@@ -169,8 +166,8 @@ def run(first_step, num_steps, groups, neurons, ports, wires, plastic, drives, w
             watch.voltages[watch.places[index], step - first_step] = neurons.v[watch.neurons[index]]
         if team.member == 0:
             control.progress[0] = step + 1
-            control.verdict[step % 2] = looked_at(control.stop)
-        meet(team)
+            control.verdict[step % 2] = atomic_load(control.stop)
+        barrier(team)
         for connection in range(len(wires.kind)):
             deliver(connection, step, groups, neurons, ports, wires, plastic, tally, team)
         if control.verdict[step % 2] != 0:
@@ -185,12 +182,12 @@ def doubled(array):
     return larger
 
 
-# --- neurons ---------------------------------------------------------------------------------------------------------------------------
+# --- neurons ----------------------------------------------------------------------------------------------------------
 
 
 @compiled_inside
 def advance(fired, group, low, high, step, groups, neurons, ports, drives, drawn, events):
-    """One step of the neurons from `low` to `high` of a group, one block of them; how many fired, and in `fired` which."""
+    """One step of a block of neurons, `low` to `high` of a group; how many fired, and in `fired` which."""
     if groups.kind[group] == POISSON:
         return fire_at_random(fired, low, high, group, groups, neurons, drawn)
     if groups.kind[group] == GIVEN:
@@ -310,7 +307,7 @@ def fire_as_given(fired, low, high, step, group, groups, neurons):
     return count
 
 
-# --- chance --------------------------------------------------------------------------------------------------------------------------
+# --- chance -----------------------------------------------------------------------------------------------------------
 
 
 @compiled_inside

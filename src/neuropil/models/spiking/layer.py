@@ -4,18 +4,17 @@
     s_k = 1 if v_k > θ, else 0
     v_k ← v_reset where s_k = 1,               v_k ← v_k + kick_k elsewhere, unless the step is refractory
 
-Backwards the threshold is a smooth step, as in `parts/activations.py`, and a reset is a fact: v is v_reset after a spike whatever it was
-before, so that nothing is handed back through it, nor through the decision to reset.
+Backwards the threshold is a smooth step, as in `parts/activations.py`, and a reset is a fact: v is v_reset after a
+spike whatever it was before, so that nothing is handed back through it, nor through the decision to reset.
 
     ∂s_k/∂z_k ≈ (α/2) / (1 + (π α z_k/2)²)     z_k = (v_k − θ)/(θ − v_reset)
     ∂v_k/∂v_{k−1} = λ (1 − s_{k−1})            and 0 in refractory steps
 
-`step` is the definition, in PyTorch, and autograd goes through it. `fire` is the same for all steps at once, forwards and backwards, in
-compiled loops; a test compares spikes bit by bit and gradients in double precision.
-"""
+`step` is the definition, in PyTorch, and autograd goes through it. `fire` is the same for all steps at once, forwards
+and backwards, in compiled loops; a test compares spikes bit by bit and gradients in double precision."""
 
 import math
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -27,10 +26,13 @@ from neuropil.models.lif import Constants, leak
 from neuropil.parts.activations import SURROGATE_SLOPE, threshold
 from neuropil.parts.compilation import compiled
 
-# --- step by step: the definition ------------------------------------------------------------------------------------------------------
+# --- step by step: the definition -------------------------------------------------------------------------------------
 
 
-class Firing(NamedTuple):
+Drive: TypeAlias = Tensor | float
+
+
+class SpikingLayerConfig(NamedTuple):
     """Which neurons, for how many steps, and the α of the smooth step that stands in for their threshold."""
 
     neuron: Constants
@@ -43,20 +45,20 @@ class Firing(NamedTuple):
         return self.neuron.threshold - self.neuron.reset
 
 
-class Layer(NamedTuple):
+class LayerActivity(NamedTuple):
     """One layer at every step: its voltages are those that were compared with the threshold."""
 
     spikes: Float[Tensor, "time batch unit"]
     voltages: Float[Tensor, "time batch unit"]
 
 
-class State(NamedTuple):
+class LIFState(NamedTuple):
     v: Float[Tensor, "batch unit"]
     held: Int[Tensor, "batch unit"]
     """Refractory steps that are left."""
 
 
-def step(current: Tensor | float, kick: Tensor | float, state: State, firing: Firing) -> tuple[Tensor, Tensor, State]:
+def step(current: Drive, kick: Drive, state: LIFState, firing: SpikingLayerConfig) -> tuple[Tensor, Tensor, LIFState]:
     """Spikes, the voltages that were compared with the threshold, and the state after the step."""
     neuron = firing.neuron
     # v_k = v_∞ + (v_{k−1} − v_∞) λ
@@ -68,20 +70,20 @@ def step(current: Tensor | float, kick: Tensor | float, state: State, firing: Fi
     # v_k ← v_reset, or v_k + W s'_k
     after = torch.where(fired | (state.held > 0), neuron.reset, v + kick)
     held = torch.where(fired, neuron.refractory_steps, (state.held - 1).clamp(min=0))
-    return spikes, v, State(after, held)
+    return spikes, v, LIFState(after, held)
 
 
-def in_steps(drive: Float[Tensor, "*time batch unit"], firing: Firing) -> Layer:
-    """A layer from rest on: `drive` is a current for all steps, or kicks with a row for each. Both count in units of `firing.size`."""
+def in_steps(drive: Float[Tensor, "*time batch unit"], firing: SpikingLayerConfig) -> LayerActivity:
+    """A layer from rest on: `drive` is a current for all steps, or kicks for each, in units of `firing.size`."""
     drive = firing.size * drive
     here = drive if drive.ndim == 2 else drive[0]
-    state = State(torch.full_like(here, firing.neuron.rest), torch.zeros_like(here, dtype=torch.int32))
+    state = LIFState(torch.full_like(here, firing.neuron.rest), torch.zeros_like(here, dtype=torch.int32))
     spikes, voltages = [], []
     for k in range(firing.steps):
         s, v, state = step(drive, 0.0, state, firing) if drive.ndim == 2 else step(0.0, drive[k], state, firing)
         spikes.append(s)
         voltages.append(v)
-    return Layer(torch.stack(spikes), torch.stack(voltages))
+    return LayerActivity(torch.stack(spikes), torch.stack(voltages))
 
 
 def above(x: Float[Tensor, "*any"], limit: float | Tensor, slope: float = SURROGATE_SLOPE) -> Float[Tensor, "*other"]:
@@ -89,25 +91,25 @@ def above(x: Float[Tensor, "*any"], limit: float | Tensor, slope: float = SURROG
     return 1 - threshold(limit - x, slope)  # `threshold` is 1 at equality, too
 
 
-# --- the same, all steps in one go -----------------------------------------------------------------------------------------------------
+# --- the same, all steps in one go ------------------------------------------------------------------------------------
 
 AT_ONCE = 1024
 """Neurons that go through all steps before the next ones do: their state stays in the processor's nearest cache."""
 
 
-def fire(drive: Float[Tensor, "*time batch unit"], firing: Firing) -> Float[Tensor, "steps batch unit"]:
-    """The spikes of `in_steps`, bit by bit, and their gradient; by compiled loops where the numbers lie in a processor's memory."""
+def fire(drive: Float[Tensor, "*time batch unit"], firing: SpikingLayerConfig) -> Float[Tensor, "steps batch unit"]:
+    """The spikes of `in_steps`, bit by bit, and their gradient; by compiled loops on a CPU."""
     if drive.dtype not in (torch.float32, torch.float64):
         drive = drive.float()  # autocast: what is added up over time keeps its digits
     if drive.device.type != "cpu":
         return in_steps(drive, firing).spikes
-    run = torch.compiler.disable(Fired.apply) if torch.compiler.is_compiling() else Fired.apply
+    run = torch.compiler.disable(SurrogateSpikes.apply) if torch.compiler.is_compiling() else SurrogateSpikes.apply
     return cast(Any, run)(drive, firing)
 
 
-class Fired(torch.autograd.Function):
+class SurrogateSpikes(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, drive: Tensor, firing: Firing) -> Tensor:
+    def forward(ctx: Any, drive: Tensor, firing: SpikingLayerConfig) -> Tensor:
         """Keeps the slopes ∂s/∂v for the way back: 0 in refractory steps, and nowhere else."""
         spikes = drive.new_empty(firing.steps, *drive.shape[-2:])
         slopes = torch.empty_like(spikes) if ctx.needs_input_grad[0] else spikes[:0]
@@ -115,16 +117,8 @@ class Fired(torch.autograd.Function):
         number = current.dtype.type  # a constant of more digits would turn every number of the loops into one of more
         neuron = Constants(*(number(each) if isinstance(each, float) else each for each in firing.neuron))
         slope = firing.slope / firing.size
-        forwards(
-            current,
-            kicks,
-            number(firing.size),
-            neuron,
-            number(slope / 2),
-            number(math.pi * slope / 2),
-            rows(spikes),
-            rows(slopes),
-        )
+        steepest, narrowness = number(slope / 2), number(math.pi * slope / 2)
+        forwards(current, kicks, number(firing.size), neuron, steepest, narrowness, rows(spikes), rows(slopes))
         ctx.save_for_backward(spikes, slopes)
         ctx.firing, ctx.shape = firing, drive.shape
         return spikes
@@ -132,25 +126,14 @@ class Fired(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         if torch.is_grad_enabled():
-            raise InputError(
-                "the gradient that stands in for that of a spike has none itself",
-                got="create_graph=True",
-                fix="leave it out",
-            )
+            rule = "a surrogate gradient has no gradient itself"
+            raise InputError(rule, got="create_graph=True", fix="leave it out")
         spikes, slopes = ctx.saved_tensors
         by_drive, decay = spikes.new_zeros(ctx.shape), ctx.firing.neuron.decay
         current, kicks = current_and_kicks(by_drive)
         number = current.dtype.type
-        backwards(
-            rows(gradients[0]),
-            rows(spikes),
-            rows(slopes),
-            number(ctx.firing.size),
-            number(decay),
-            number(1 - decay),
-            current,
-            kicks,
-        )
+        constants = number(ctx.firing.size), number(decay), number(1 - decay)
+        backwards(rows(gradients[0]), rows(spikes), rows(slopes), *constants, current, kicks)
         return by_drive, None
 
 
@@ -167,7 +150,7 @@ def rows(x: Float[Tensor, "*time batch unit"]) -> Any:
 
 @compiled
 def forwards(current, kicks, size, neuron, steepest, narrowness, spikes, slopes):
-    """In the innermost loop all numbers are of one kind and every choice is one of two numbers, so that a processor takes many at once."""
+    """The innermost loop has numbers of one type and no branches, so that it is vectorised."""
     num_steps, num_neurons = spikes.shape
     number = spikes.dtype.type
     zero, one = number(0), number(1)

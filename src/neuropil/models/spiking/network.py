@@ -1,29 +1,31 @@
-"""Spiking network: groups of leaky integrate-and-fire neurons that hear each other's spikes, and a world that drives them.
+"""Spiking network: groups of leaky integrate-and-fire neurons, their synapses, and inputs that drive them.
 
-    τ_m dv_i/dt = v_rest + v_in,i(t) + Σ_τ s_i − v_i             v_i > θ: a spike; v_i = v_reset for the refractory period
-    τ ds_i/dt = −s_i,   s_i ← s_i + w_ij/τ                       a spike of neuron j arrives at a synapse with time constant τ
-    v_i ← v_i + w_ij                                             or at a delta synapse, unless neuron i is refractory
+    τ_m dv_i/dt = v_rest + v_in,i(t) + Σ_τ s_i − v_i      v_i > θ: a spike; v_i = v_reset for the refractory period
+    τ ds_i/dt = −s_i,   s_i ← s_i + w_ij/τ                a spike of neuron j arrives at a synapse with time constant τ
+    v_i ← v_i + w_ij                                      or at a delta synapse, unless neuron i is refractory
 
 Both equations are solved, not approximated, over a step of `dt` ms in which the input v_in is held:
 
-    v(t + dt) = v_∞ + (v(t) − v_∞) e^{−dt/τ_m} + Σ_τ s(t) (e^{−dt/τ} − e^{−dt/τ_m}) τ/(τ − τ_m)          v_∞ = v_rest + v_in
+    v(t + dt) = v_∞ + (v(t) − v_∞) e^{−dt/τ_m} + Σ_τ s(t) (e^{−dt/τ} − e^{−dt/τ_m}) τ/(τ − τ_m)      v_∞ = v_rest + v_in
 
-Spikes are on the grid: a neuron above its threshold when step k ends has fired at (k + 1) dt, and after the delay of a connection, which is
-a whole number of steps, the spike arrives. Times are in ms and rates in Hz; weights and inputs have the unit of the voltage, mV or none
-(a weight at a synapse with a time constant is a voltage times ms: the area under what a spike adds to s).
+Spikes are on the grid: a neuron above its threshold when step k ends has fired at (k + 1) dt, and after the delay of a
+connection, which is a whole number of steps, the spike arrives. Times are in ms and rates in Hz; weights and inputs
+have the unit of the voltage, mV or none (a weight at a synapse with a time constant is a voltage times ms: the area
+under what a spike adds to s).
 
-Spike-timing-dependent plasticity (STDP) changes w by every pair of a spike that arrives at a synapse and a spike of its target:
+Spike-timing-dependent plasticity (STDP) changes w by every pair of a spike that arrives at a synapse and a spike of its
+target:
 
     Δw = A₊ e^{−Δ/τ₊}   for Δ = t_post − t_arrival > 0,       Δw = −A₋ e^{Δ/τ₋}   for Δ < 0,       low ≤ w ≤ high
 
-    network = Network(
-        [Group("excitatory", 400), Group("inhibitory", 100)],
-        [Connection("excitatory", "inhibitory", weight=0.05, probability=0.1, delay=1.5, tau=5.0)],
-        inputs=[Poisson("excitatory", rate=1000.0, weight=0.1)],
+    network = SpikingNetwork(
+        [NeuronGroup("excitatory", 400), NeuronGroup("inhibitory", 100)],
+        [Projection("excitatory", "inhibitory", weight=0.05, probability=0.1, delay=1.5, tau=5.0)],
+        inputs=[PoissonInput("excitatory", rate=1000.0, weight=0.1)],
     )
     times, neurons = simulate(network, duration=500.0).spikes["excitatory"]
 
-The same for `neuropil simulate network.toml`, where `neuropil.data.networks.files` has all keys:
+The same as a file, for `neuropil simulate network.toml`:
 
     [groups.excitatory]
     size = 400
@@ -43,39 +45,50 @@ The same for `neuropil simulate network.toml`, where `neuropil.data.networks.fil
     to = "excitatory"
     rate = 1000.0
     weight = 0.1
+
+All keys of such a file:
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Int32
 from torch import Tensor
 
+from neuropil.data.networks.keys import list_keys
 from neuropil.errors import InputError
-from neuropil.models.spiking import kernel, packing
+from neuropil.models.spiking import arrays, kernel
+from neuropil.models.spiking.description import KEYS
 from neuropil.models.spiking.description import STDP as STDP
-from neuropil.models.spiking.description import Connection as Connection
-from neuropil.models.spiking.description import Current as Current
-from neuropil.models.spiking.description import Group as Group
-from neuropil.models.spiking.description import Network as Network
-from neuropil.models.spiking.description import Poisson as Poisson
+from neuropil.models.spiking.description import CurrentInput as CurrentInput
+from neuropil.models.spiking.description import NeuronGroup as NeuronGroup
+from neuropil.models.spiking.description import PoissonInput as PoissonInput
 from neuropil.models.spiking.description import Probe as Probe
-from neuropil.models.spiking.description import Source as Source
+from neuropil.models.spiking.description import Projection as Projection
+from neuropil.models.spiking.description import SpikeSource as SpikeSource
+from neuropil.models.spiking.description import SpikingNetwork as SpikingNetwork
 from neuropil.models.spiking.wiring import Synapses as Synapses
-from neuropil.parts.teams import Member
+from neuropil.parts.threads import TeamMember
 from neuropil.randomness import mix
 
+__doc__ = f"{__doc__}\n{list_keys(KEYS.sections)}"
+
 FEW_NEURONS = 4_000
-"""Fewer are simulated by one thread: meetings would last longer than what is shared."""
-SECONDS_BETWEEN_LOOKS = 0.05
+"""Fewer are simulated by one thread: barriers would last longer than the work that is shared."""
+PROGRESS_INTERVAL = 0.05
+"""Seconds."""
 
 
-class Spikes(NamedTuple):
+Indices: TypeAlias = Int32[np.ndarray, " spike"]
+Progress: TypeAlias = Callable[[float], None]
+
+
+class GroupSpikes(NamedTuple):
     """By time, and then by neuron; `neurons` are counted within their group."""
 
     times: Float[Tensor, " spike"]
@@ -83,14 +96,14 @@ class Spikes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Recording:
+class SpikingNetworkRecording:
     """`start` and `duration` (ms) of what was recorded; all else by the names of the groups."""
 
     start: float
     duration: float
     dt: float
     sizes: Mapping[str, int]
-    spikes: Mapping[str, Spikes]
+    spikes: Mapping[str, GroupSpikes]
     voltages: Mapping[str, Float[Tensor, "step watched"]]
     """Of the neurons that a probe watches, at the end of every step, where those that fired are at reset already."""
     synapses: Mapping[int, Synapses]
@@ -107,49 +120,46 @@ class Recording:
 
 
 def simulate(
-    network: Network,
+    network: SpikingNetwork,
     duration: float,
     dt: float = 0.1,
     seed: int = 0,
     *,
     threads: int | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> Recording:
+    progress: Progress | None = None,
+) -> SpikingNetworkRecording:
     """A new network for `duration` ms. What comes out follows from the seed, whatever the number of threads."""
-    return Simulator(network, dt=dt, seed=seed, threads=threads).run(duration, progress=progress)
+    return SpikingSimulator(network, dt=dt, seed=seed, threads=threads).run(duration, progress=progress)
 
 
-class Simulator:
+class SpikingSimulator:
     """A network with its random connections drawn, which goes on where it stopped whenever `run` is called."""
 
-    def __init__(self, network: Network, *, dt: float = 0.1, seed: int = 0, threads: int | None = None):
-        packing.require_dt(network, dt)
+    def __init__(self, network: SpikingNetwork, *, dt: float = 0.1, seed: int = 0, threads: int | None = None):
+        arrays.require_dt(network, dt)
         self.network, self.dt, self.step = network, dt, 0
         usual = torch.get_num_threads() if network.num_neurons >= FEW_NEURONS else 1
         self.members = usual if threads is None else threads
-        self._synapses = [
-            packing.draw_synapses(network, each, mix(seed, "synapses", place))
-            for place, each in enumerate(network.connections)
-        ]
-        self._ports, ports = packing.pack_ports(network, dt)
-        self._wires = packing.pack_wires(network, self._synapses, ports, dt, self.members)
-        self._plastic = packing.pack_plastic(network, self._synapses, dt, self.members)
-        own_streams = packing.num_source_streams(network)
-        self._drives = packing.pack_drives(network, ports, dt, own_streams)
-        self._signals = [packing.changing_input(group, network) for group in network.groups]
-        given = [packing.given_spikes(group, dt) for group in network.groups]
-        self._groups = packing.pack_groups(network, self._signals, given, dt)
-        num_streams = own_streams + packing.num_drive_streams(network)
-        self._neurons = packing.pack_neurons(network, self._signals, given, num_streams, dt, seed, self.members)
+        seeds = [mix(seed, "synapses", place) for place in range(len(network.connections))]
+        self._synapses = [arrays.draw_synapses(network, *each) for each in zip(network.connections, seeds, strict=True)]
+        self._ports, ports = arrays.pack_ports(network, dt)
+        self._wires = arrays.pack_wires(network, self._synapses, ports, dt, self.members)
+        self._plastic = arrays.pack_plastic(network, self._synapses, dt, self.members)
+        own_streams = arrays.num_source_streams(network)
+        self._drives = arrays.pack_drives(network, ports, dt, own_streams)
+        self._signals = [arrays.changing_input(group, network) for group in network.groups]
+        given = [arrays.given_spikes(group, dt) for group in network.groups]
+        self._groups = arrays.pack_groups(network, self._signals, given, dt)
+        num_streams = own_streams + arrays.num_drive_streams(network)
+        self._neurons = arrays.pack_neurons(network, self._signals, given, num_streams, dt, seed, self.members)
 
     @staticmethod
-    def require(network: Network, dt: float, duration: float) -> None:
-        """Refuse steps that are too long for the network, and times that are too short for a step, before any work is done."""
-        packing.require_dt(network, dt)
+    def require(network: SpikingNetwork, dt: float, duration: float) -> None:
+        """Refuse steps too long for the network, and durations too short for a step, before any work is done."""
+        arrays.require_dt(network, dt)
         if not dt <= duration * (1 + 1e-9) < math.inf:
-            raise InputError(
-                "duration must be a time of at least one step", got=f"{duration:g} ms in steps of {dt:g} ms"
-            )
+            got = f"{duration:g} ms in steps of {dt:g} ms"
+            raise InputError("duration must be a time of at least one step", got=got)
 
     @property
     def time(self) -> float:
@@ -168,39 +178,35 @@ class Simulator:
         first = int(self._plastic.synapse_first[rule])
         return replace(synapses, weights=self._plastic.weights[first : first + len(synapses)].copy())
 
-    def run(self, duration: float, *, progress: Callable[[float], None] | None = None) -> Recording:
-        """Another `duration` ms; `progress` is told the share that is done, some times a second."""
+    def run(self, duration: float, *, progress: Progress | None = None) -> SpikingNetworkRecording:
+        """Another `duration` ms; `progress` is called with the share that is done, some times a second."""
         self.require(self.network, self.dt, duration)
         num_steps = round(duration / self.dt)
         self._require_signals(num_steps)
         watch = self._new_watch(num_steps)
         steps, neurons = in_order(self._run_team(num_steps, watch, progress))
         start, self.step = self.time, self.step + num_steps
-        plastic = [place for place, connection in enumerate(self.network.connections) if connection.stdp is not None]
-        return Recording(
-            start,
-            num_steps * self.dt,
-            self.dt,
-            {group.name: group.size for group in self.network.groups},
-            {group.name: self._spikes(place, steps, neurons) for place, group in enumerate(self.network.groups)},
-            self._voltages(watch),
-            {place: self.synapses(place) for place in plastic},
-        )
+        groups, connections = self.network.groups, self.network.connections
+        sizes = {group.name: group.size for group in groups}
+        spikes = {group.name: self._spikes(place, steps, neurons) for place, group in enumerate(groups)}
+        plastic = {place: self.synapses(place) for place, each in enumerate(connections) if each.stdp is not None}
+        duration = num_steps * self.dt
+        return SpikingNetworkRecording(start, duration, self.dt, sizes, spikes, self._voltages(watch), plastic)
 
     def _run_team(
-        self, num_steps: int, watch: kernel.Watch, progress: Callable[[float], None] | None
+        self, num_steps: int, watch: kernel.Watch, progress: Progress | None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Every member is a thread, none of them the caller's: it listens to the keyboard and tells how far they are."""
+        """Every member is a thread, none of them the caller's, which listens to the keyboard and reports progress."""
         control = kernel.Control(np.full(1, self.step), np.zeros(1, np.int64), np.zeros(2, np.int64))
         arrived = np.zeros(1, np.int64)
         parts = (self._groups, self._neurons, self._ports, self._wires, self._plastic, self._drives, watch, control)
         with ThreadPoolExecutor(self.members) as pool:
             futures = [
-                pool.submit(kernel.run, self.step, num_steps, *parts, Member(member, self.members, arrived))
+                pool.submit(kernel.run, self.step, num_steps, *parts, TeamMember(member, self.members, arrived))
                 for member in range(self.members)
             ]
             try:
-                while wait(futures, timeout=None if progress is None else SECONDS_BETWEEN_LOOKS).not_done:
+                while wait(futures, timeout=None if progress is None else PROGRESS_INTERVAL).not_done:
                     if progress is not None:
                         progress((int(control.progress[0]) - self.step) / num_steps)
             except BaseException:
@@ -211,20 +217,14 @@ class Simulator:
     def _require_signals(self, num_steps: int) -> None:
         for group, signal in zip(self.network.groups, self._signals, strict=True):
             if signal.size and len(signal) < self.step + num_steps:
-                raise InputError(
-                    f"the changing current to {group.name!r} must last for {self.step + num_steps:,} steps",
-                    got=f"{len(signal):,}",
-                )
+                rule = f"the changing current to {group.name!r} must last for {self.step + num_steps:,} steps"
+                raise InputError(rule, got=f"{len(signal):,}")
 
     def _new_watch(self, num_steps: int) -> kernel.Watch:
-        first = dict(zip((group.name for group in self.network.groups), self._groups.first, strict=True))
-        wanted = [(probe.group, neuron) for probe in self.network.probes for neuron in probe.neurons]
-        neurons = np.array([first[name] + neuron for name, neuron in wanted], np.int64)
-        limits = {
-            group.name: [group.size * (member + 1) // self.members for member in range(self.members)]
-            for group in self.network.groups
-        }
-        owners = np.array([np.searchsorted(limits[name], neuron, side="right") for name, neuron in wanted], np.int64)
+        wanted = [(self.network.place(probe.group), each) for probe in self.network.probes for each in probe.neurons]
+        neurons = np.array([self._groups.first[place] + neuron for place, neuron in wanted], np.int64)
+        ends = [group.size * np.arange(1, self.members + 1) // self.members for group in self.network.groups]
+        owners = np.array([np.searchsorted(ends[place], neuron, side="right") for place, neuron in wanted], np.int64)
         places = np.argsort(owners, kind="stable")
         member_first = np.searchsorted(owners[places], np.arange(self.members + 1))
         return kernel.Watch(member_first, neurons[places], places, np.empty((len(wanted), num_steps)))
@@ -232,27 +232,21 @@ class Simulator:
     def _voltages(self, watch: kernel.Watch) -> dict[str, Float[Tensor, "step watched"]]:
         """Of all probes of a group together, in their order."""
         names = [probe.group for probe in self.network.probes for _ in probe.neurons]
-        found = torch.from_numpy(watch.voltages).T
-        return {
-            name: found[:, [place for place, other in enumerate(names) if other == name]]
-            for name in dict.fromkeys(names)
-        }
+        places = {name: [place for place, other in enumerate(names) if other == name] for name in names}
+        return {name: torch.from_numpy(watch.voltages).T[:, own] for name, own in places.items()}
 
-    def _spikes(self, place: int, steps: Int32[np.ndarray, " spike"], neurons: Int32[np.ndarray, " spike"]) -> Spikes:
+    def _spikes(self, place: int, steps: Indices, neurons: Indices) -> GroupSpikes:
         first, size = self._groups.first[place], self._groups.size[place]
         own = (neurons >= first) & (neurons < first + size)
         times = self.dt * (torch.from_numpy(steps[own]).double() + 1)
-        return Spikes(times, torch.from_numpy(neurons[own] - first).long())
+        return GroupSpikes(times, torch.from_numpy(neurons[own] - first).long())
 
 
-def in_order(
-    found: Sequence[tuple[np.ndarray, np.ndarray]],
-) -> tuple[Int32[np.ndarray, " spike"], Int32[np.ndarray, " spike"]]:
+def in_order(found: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[Indices, Indices]:
     """The spikes of all members by step and then by neuron."""
     if len(found) == 1:
         return found[0][0], found[0][1]
     steps, neurons = (np.concatenate([part[side] for part in found]) for side in (0, 1))
-    order = np.argsort(
-        (steps.astype(np.int64) << 32) + neurons, kind="stable"
-    )  # some runs that are sorted already: merging them is quick
+    # some runs that are sorted already: merging them is quick
+    order = np.argsort((steps.astype(np.int64) << 32) + neurons, kind="stable")
     return steps[order], neurons[order]

@@ -5,15 +5,14 @@
     w ← max(w − A₋ y, low)                                       when a spike arrives
     w ← min(w + A₊ x, high)                                      when the target fires
 
-x is the sum of e^{−Δ/τ₊} over all spikes that have arrived, so that one number stands for all pairs that a spike makes. Spikes of the same
-step are no pair: weights change before traces do.
-"""
+x is the sum of e^{−Δ/τ₊} over all spikes that have arrived, so that one number stands for all pairs that a spike makes.
+Spikes of the same step are no pair: weights change before traces do."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from neuropil.parts.barrier import begins
+from neuropil.parts.barrier import own_bounds, range_start
 from neuropil.parts.compilation import compiled_inside
 
 TINY = 1e-200
@@ -52,9 +51,8 @@ def fade(rule, connection, groups, wires, plastic, team):
     for i in range(len(before)):
         before[i] = before[i] * plastic.decay_plus[rule] if before[i] > TINY else 0.0
     first = plastic.after_first[rule]
-    after = plastic.after[
-        first + begins(num_targets, team.member, team) : first + begins(num_targets, team.member + 1, team)
-    ]
+    low, high = own_bounds(num_targets, team)
+    after = plastic.after[first + low : first + high]
     for i in range(len(after)):
         after[i] = after[i] * plastic.decay_minus[rule] if after[i] > TINY else 0.0
 
@@ -78,14 +76,13 @@ def potentiate(rule, connection, step, groups, neurons, wires, plastic, team):
     columns, first = plastic.columns[plastic.column_first[rule] :], plastic.synapse_first[rule]
     weights = plastic.weights[first:]
     before = plastic.before[team.member, plastic.before_first[rule] :]
-    begin = groups.first[target] + begins(groups.size[target], team.member, team)
+    begin = groups.first[target] + range_start(groups.size[target], team.member, team)
     for index in range(begin, begin + neurons.counts[slot, target, team.member]):
         neuron = neurons.recent[slot, index]
         for k in range(first + columns[neuron], first + columns[neuron + 1]):
             synapse = plastic.synapses[k]
-            weights[synapse] = min(
-                weights[synapse] + plastic.potentiation[rule] * before[plastic.sources[k]], plastic.high[rule]
-            )
+            grown = weights[synapse] + plastic.potentiation[rule] * before[plastic.sources[k]]
+            weights[synapse] = min(grown, plastic.high[rule])
         plastic.after[plastic.after_first[rule] + neuron] += 1.0
 
 
@@ -93,6 +90,6 @@ def potentiate(rule, connection, step, groups, neurons, wires, plastic, team):
 def remember_arrivals(rule, source, slot, groups, neurons, plastic, team):
     """x ← x + 1, after the targets have learned: spikes that come together are no pair."""
     for member in range(team.members):
-        begin = groups.first[source] + begins(groups.size[source], member, team)
+        begin = groups.first[source] + range_start(groups.size[source], member, team)
         for index in range(begin, begin + neurons.counts[slot, source, member]):
             plastic.before[team.member, plastic.before_first[rule] + neurons.recent[slot, index]] += 1.0

@@ -1,10 +1,10 @@
-"""Who is connected with whom in a spiking network: synapses sorted by the neuron that they come from, then by the one that they go to.
+"""Synapses of a spiking network, sorted by their source neurons and then by their targets.
 
-Each row (or, with a fixed fan-in, each column) draws from random numbers of its own, by SplitMix64 from the seed and its number.
-"""
+Each row (or, with a fixed fan-in, each column) has random numbers of its own, by SplitMix64 from the seed."""
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int64, UInt32
@@ -19,7 +19,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class Synapses:
-    """Synapses of one connection. `DENSE` ones have no targets, because every neuron is one, and those that are the `SAME` no weights."""
+    """Synapses of one connection. `DENSE` ones need no targets, because every neuron is one, `SAME` ones no weights."""
 
     kind: int
     rows: Int64[np.ndarray, " source_and_one"]
@@ -44,6 +44,7 @@ class Synapses:
         return Synapses(SPARSE, self.rows, targets, weights * self.scale)
 
 
+Indices: TypeAlias = Int64[np.ndarray, " synapse"]
 NO_TARGETS, NO_WEIGHTS = np.empty(0, np.uint32), np.empty(0, np.float32)
 
 
@@ -52,32 +53,19 @@ def dense(weights: Float[np.ndarray, "source target"], scale: float = 1.0) -> Sy
     return Synapses(DENSE, rows, NO_TARGETS, np.ascontiguousarray(weights).reshape(-1), scale)
 
 
-def paired(
-    sources: Int64[np.ndarray, " synapse"],
-    targets: Int64[np.ndarray, " synapse"],
-    weight: float | np.ndarray,
-    num_sources: int,
-) -> Synapses:
+def paired(sources: Indices, targets: Indices, weight: float | np.ndarray, num_sources: int) -> Synapses:
     order = np.lexsort((targets, sources))
     rows = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=num_sources))])
+    sorted_targets = targets[order].astype(np.uint32)
     if isinstance(weight, np.ndarray):
-        return Synapses(SPARSE, rows, targets[order].astype(np.uint32), weight[order])
-    return Synapses(SAME, rows, targets[order].astype(np.uint32), NO_WEIGHTS, weight)
+        return Synapses(SPARSE, rows, sorted_targets, weight[order])
+    return same(rows, sorted_targets, weight)
 
 
-def random(
-    num_sources: int, num_targets: int, probability: float, *, others: bool, weight: float, seed: int
+def same(
+    rows: Int64[np.ndarray, " source_and_one"], targets: UInt32[np.ndarray, " synapse"], weight: float
 ) -> Synapses:
-    """Each pair with this probability; `others` if the groups are one and no neuron may be connected with itself."""
-    rows, targets = random_rows(num_sources, num_targets, probability, others, np.uint64(seed))
-    return Synapses(SAME, rows, targets, NO_WEIGHTS, weight)
-
-
-def random_fan_in(
-    num_sources: int, num_targets: int, fan_in: int, *, others: bool, weight: float, seed: int
-) -> Synapses:
-    """As many different sources for each target neuron."""
-    rows, targets = random_columns(num_sources, num_targets, fan_in, others, np.uint64(seed))
+    """One weight for all."""
     return Synapses(SAME, rows, targets, NO_WEIGHTS, weight)
 
 
@@ -100,7 +88,7 @@ def new_generators(number: int, seed: int) -> np.ndarray:
     return np.stack([states & np.uint64(0xFFFFFFFF), (states >> np.uint64(32)) | np.uint64(1)]).astype(np.uint32)
 
 
-# --- compiled --------------------------------------------------------------------------------------------------------------------------
+# --- compiled ---------------------------------------------------------------------------------------------------------
 
 
 @compiled
@@ -122,7 +110,8 @@ def hashes(number, seed):
 
 @compiled
 def random_rows(num_sources, num_targets, probability, others, seed):
-    """The gap to the next target is geometric, so that time goes with the synapses and not with the pairs."""
+    """Rows and targets of each pair with this probability; with `others`, none of a neuron with itself. The gap to the
+    next target is geometric, so that time goes with the synapses and not with the pairs."""
     rows, targets, count = np.zeros(num_sources + 1, np.int64), np.empty(1024, np.uint32), 0
     streams = hashes(num_sources, seed)
     missed = math.log1p(-probability) if probability < 1 else -math.inf
@@ -148,6 +137,7 @@ def random_rows(num_sources, num_targets, probability, others, seed):
 
 @compiled
 def random_columns(num_sources, num_targets, fan_in, others, seed):
+    """Rows and targets of as many different sources for each target neuron."""
     chosen, last_target = np.empty((num_targets, fan_in), np.uint32), np.full(num_sources, -1)
     rows, streams = np.zeros(num_sources + 1, np.int64), hashes(num_targets, seed)
     for target in range(num_targets):

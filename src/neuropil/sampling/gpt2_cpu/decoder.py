@@ -30,7 +30,7 @@ from neuropil.errors import InputError, nearest
 from neuropil.models.gpt2 import GPT2
 from neuropil.parts.attention import attend
 from neuropil.parts.blocks import HIDDEN, Block
-from neuropil.parts.teams import team_of
+from neuropil.parts.threads import team_of
 
 Precision = Literal["float32", "bfloat16", "int8"]
 ROWS_AT_ONCE = 4096

@@ -21,7 +21,7 @@ from numba import types
 from numba.extending import overload
 from numba.typed.typedlist import List
 
-from neuropil.parts.barrier import meet, share
+from neuropil.parts.barrier import barrier, thread_range
 from neuropil.parts.blocks import HiddenName
 from neuropil.parts.compilation import compiled_in_any_order
 
@@ -86,7 +86,7 @@ def dots(weights, rows, x):
 
 @compiled_in_any_order
 def linear(y, matrix, x, activation, team):
-    mine = share(matrix.weights.shape[0], team)
+    mine = thread_range(matrix.weights.shape[0], team)
     apart = (len(mine) + STREAMS - 1) // STREAMS
     for row in range(mine.start, mine.start + apart):
         # The last stream may be shorter than the others; what it would read behind its end is not used.
@@ -103,7 +103,7 @@ def linear(y, matrix, x, activation, team):
                 # y_i = φ(s_i Σ_j W_ij x_j + b_i)
                 value = activated(sums[stream] * matrix.scale[place] + matrix.bias[place], activation)
                 y[place] = y[place] + value if activation == ADDED else value
-    meet(team)
+    barrier(team)
 
 
 @compiled_in_any_order
@@ -120,7 +120,7 @@ def attend(mixed, projected, cache, length, team):
     keys, values = cache
     heads, _, width = keys.shape
     queries_keys_values = projected[: 3 * heads * width].reshape((3, heads, width))
-    for head in share(heads, team):
+    for head in thread_range(heads, team):
         query = queries_keys_values[0, head]
         keys[head, length], values[head, length] = queries_keys_values[1, head], queries_keys_values[2, head]
         # a_t ∝ exp(q·k_t / √d)
@@ -135,7 +135,7 @@ def attend(mixed, projected, cache, length, team):
         for time in range(length + 1):
             for column in range(width):
                 out[column] += weights[time] * values[head, time, column]
-    meet(team)
+    barrier(team)
 
 
 @compiled_in_any_order

@@ -5,7 +5,12 @@ from matplotlib.axes import Axes
 from matplotlib.patches import StepPatch
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.spiking.networks import Activity, evenly, firing_statistics, learned_weights, regimes
+from neuropil.inspection.pictures.spiking.networks import (
+    RegimeActivity,
+    firing_statistics,
+    learned_weights,
+    regimes,
+)
 from neuropil.inspection.report.svg import figure_svg
 
 
@@ -13,8 +18,8 @@ def heights(axes: Axes) -> list[np.ndarray]:
     return [np.asarray(patch.get_data()[0]) for patch in axes.patches if isinstance(patch, StepPatch)]
 
 
-def activity(start: float) -> Activity:
-    return Activity(
+def activity(start: float) -> RegimeActivity:
+    return RegimeActivity(
         torch.tensor([start + 0.5, start + 1.5, start + 9.0]),
         torch.tensor([0, 3, 1]),
         torch.tensor([10.0, 0.0, 5.0, 2.0]),
@@ -63,8 +68,3 @@ def test_nothing_to_draw_is_said():
         with pytest.raises(InputError) as error:
             draw()
         assert str(error.value) == sentence
-
-
-def test_some_of_many_are_evenly_spread():
-    assert evenly(3, 10) == [0, 1, 2]
-    assert evenly(100, 4) == [0, 25, 50, 75]

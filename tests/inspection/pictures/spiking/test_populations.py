@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.spiking import populations
+from neuropil.inspection.pictures.style import PALETTE
 from neuropil.inspection.report.svg import figure_svg
 
 X = np.linspace(-1, 1, 21)
@@ -20,9 +21,9 @@ def test_tuning_curves_have_the_colour_of_their_direction_and_of_many_some_are_d
     figure = populations.tuning_curves(X, np.outer(X + 1, np.arange(1.0, 4.0)), rising=[True, False, True])
     (axes,) = figure.axes
     assert [line.get_color() for line in axes.lines] == [
-        populations.PALETTE[0],
-        populations.PALETTE[1],
-        populations.PALETTE[0],
+        PALETTE[0],
+        PALETTE[1],
+        PALETTE[0],
     ]
     many = populations.tuning_curves(X, np.ones((21, 500)), rising=[True] * 500).axes[0]
     assert len(many.lines) == populations.MOST_CURVES

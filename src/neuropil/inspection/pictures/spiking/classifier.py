@@ -1,4 +1,4 @@
-"""What goes on in a network of spiking neurons: spikes on their way through the layers, voltages, rates, and how soon it knows."""
+"""Spiking classifier: spikes through the layers, voltages, rates, and accuracy over time."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,22 +8,12 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.style import (
-    INK,
-    MUTED,
-    PALETTE,
-    WIDTH,
-    Array,
-    house_style,
-    line,
-    new_figure,
-    numbers,
-    short,
-)
+from neuropil.inspection.pictures import style
+from neuropil.inspection.pictures.style import Array, house_style, line, new_figure, numbers
 
 if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_ROWS = 256
 """Neurons of a layer that are drawn: more would be thinner than a pixel."""
@@ -37,13 +27,12 @@ def spikes_through_layers(
     classes: Sequence[str],
     dt: float,
     image: Shaped[np.ndarray, "height width"] | Shaped[np.ndarray, "height width 3"] | None = None,
-) -> "matplotlib.figure.Figure":
-    """The spikes (1, else 0) of one input in every layer, a neuron in each row, above what has been read for each class so far."""
+) -> "Figure":
+    """The spikes (1, else 0) of one input in every layer, a neuron in each row, above the logits so far."""
     _require_names("a picture of what is read needs", numbers(logits).shape[1], classes)
-    figure = new_figure(WIDTH, 1.35 * len(layers) + 1.9)
-    rows = figure.subplots(
-        len(layers) + 1, 2, squeeze=False, width_ratios=[1, 5.2], height_ratios=[*[1] * len(layers), 1.25]
-    )
+    figure = new_figure(style.WIDTH, 1.35 * len(layers) + 1.9)
+    heights = [*[1] * len(layers), 1.25]
+    rows = figure.subplots(len(heights), 2, squeeze=False, width_ratios=[1, 5.2], height_ratios=heights)
     for axes in rows[:, 0]:
         axes.set_axis_off()
     if image is not None:
@@ -61,16 +50,16 @@ def spikes_through_layers(
 @house_style
 def voltage_traces(
     voltages: Mapping[str, Float[Array, "time neuron"]], names: Sequence[str], threshold: float, dt: float
-) -> "matplotlib.figure.Figure":
-    """Voltages of some neurons of each layer, by their names, with a dot where one was above the threshold: there it fired."""
-    figure = new_figure(WIDTH, 1.5 * len(voltages) + 0.75)
+) -> "Figure":
+    """Voltages of some neurons of each layer, by their names, with a dot where one was above threshold and fired."""
+    figure = new_figure(style.WIDTH, 1.5 * len(voltages) + 0.75)
     panels = figure.subplots(len(voltages), 1, squeeze=False, sharex=True)[:, 0]
     for axes, (layer, values) in zip(panels, voltages.items(), strict=True):
         values = numbers(values)
         times = dt * np.arange(1, len(values) + 1)
-        axes.axhline(threshold, color=INK, linewidth=0.9, linestyle="--")
+        axes.axhline(threshold, color=style.INK, linewidth=0.9, linestyle="--")
         for index, (name, trace) in enumerate(zip(names, values.T, strict=False)):
-            colour = PALETTE[index % len(PALETTE)]
+            colour = style.PALETTE[index % len(style.PALETTE)]
             axes.plot(times, trace, color=colour, linewidth=1.1, label=name)
             fired = trace > threshold
             axes.plot(times[fired], trace[fired], "o", color=colour, markersize=3, markeredgewidth=0)
@@ -81,24 +70,22 @@ def voltage_traces(
 
 
 @house_style
-def rates_by_class(
-    rates: Mapping[str, Float[Array, "class unit"]], classes: Sequence[str]
-) -> "matplotlib.figure.Figure":
-    """The mean rate of each layer for inputs of each class; below, those of its neurons, sorted by the class that each fires for most."""
+def rates_by_class(rates: Mapping[str, Float[Array, "class unit"]], classes: Sequence[str]) -> "Figure":
+    """The mean rate of each layer for each class; below, those of its neurons, sorted by their preferred class."""
     for values in rates.values():
         _require_names("rates by class need", len(values), classes)
-    shown = [short(name, 12) for name in classes[:MOST_CLASSES]]
+    shown = [style.short(name, 12) for name in classes[:MOST_CLASSES]]
     columns = max(2, len(rates))
-    room = (WIDTH - 0.4 - 0.4 * columns) / columns / len(shown)  # inches for the name of a class
+    room = (style.WIDTH - 0.4 - 0.4 * columns) / columns / len(shown)  # inches for the name of a class
     upright = 0.085 * max(map(len, shown)) > room
     ticks = range(0, len(shown), math.ceil(0.15 / room) if upright else 1)
-    figure = new_figure(WIDTH, 4.6 + (0.07 * max(map(len, shown)) if upright else 0))
+    figure = new_figure(style.WIDTH, 4.6 + (0.07 * max(map(len, shown)) if upright else 0))
     panels = figure.subplots(2, columns, squeeze=False, sharex="col", height_ratios=[1, 2.6])
     for axes in panels[:, len(rates) :].flat:
         axes.set_visible(False)
     for (bars, grid), (name, values) in zip(panels.T, rates.items(), strict=False):
         values = numbers(values)[: len(shown)]
-        bars.bar(range(len(shown)), values.mean(1), color=PALETTE[0], width=0.7)
+        bars.bar(range(len(shown)), values.mean(1), color=style.PALETTE[0], width=0.7)
         bars.grid(visible=False, axis="x")
         bars.set_title(f"{name}: {values.mean():.3g} Hz", fontsize=9)
         cells = _sorted_by_class(values).T
@@ -108,59 +95,48 @@ def rates_by_class(
         grid.grid(visible=False)
         grid.set_xticks(ticks, [shown[tick] for tick in ticks], rotation=90 if upright else 0)
         grid.tick_params(length=0)
-        figure.colorbar(drawn, ax=grid, location="bottom", label="Hz", fraction=0.05, aspect=30).outline.set_visible(
-            False
-        )
+        bar = figure.colorbar(drawn, ax=grid, location="bottom", label="Hz", fraction=0.05, aspect=30)
+        bar.outline.set_visible(False)
     panels[0, 0].set_ylabel("mean rate (Hz)")
     panels[1, 0].set_ylabel("neuron")
     return figure
 
 
 @house_style
-def accuracy_by_time(accuracy: Float[Array, " time"], dt: float) -> "matplotlib.figure.Figure":
+def accuracy_by_time(accuracy: Float[Array, " time"], dt: float) -> "Figure":
     """Share of right answers if reading ended after each step."""
     values = 100 * numbers(accuracy)
     times = dt * np.arange(1, len(values) + 1)
-    figure = new_figure(WIDTH, 2.6)
+    figure = new_figure(style.WIDTH, 2.6)
     axes = figure.add_subplot()
     axes.plot(times, values, marker="o", markersize=3.4, **line(0))
-    axes.annotate(
-        f"{values[-1]:.1f} %",
-        (times[-1], values[-1]),
-        xytext=(0, -14),
-        textcoords="offset points",
-        ha="right",
-        color=INK,
-    )
-    axes.set(
-        xlabel="time (ms) for which the network is read", ylabel="accuracy (%)", ylim=(0, 103), xlim=(0, times[-1] + dt)
-    )
+    label, end = f"{values[-1]:.1f} %", (times[-1], values[-1])
+    axes.annotate(label, end, xytext=(0, -14), textcoords="offset points", ha="right", color=style.INK)
+    axes.set(xlabel="readout time (ms)", ylabel="accuracy (%)", ylim=(0, 103), xlim=(0, times[-1] + dt))
     return figure
 
 
-# --- pieces of the above -------------------------------------------------------------------------------------------------------
+# --- pieces of the above ----------------------------------------------------------------------------------------------
 
 
-def _draw_spikes(axes: "matplotlib.axes.Axes", spikes: Float[np.ndarray, "time unit"], dt: float) -> None:
+def _draw_spikes(axes: "Axes", spikes: Float[np.ndarray, "time unit"], dt: float) -> None:
     """Sorted by the first spike, so that the wave can be seen; neurons that stay silent are counted, not drawn."""
     fires = spikes.sum(0) > 0
     busy = spikes[:, fires]
     busy = busy[:, np.lexsort((-busy.sum(0), busy.argmax(0)))[:MOST_ROWS]]
     rows, steps = busy.T.nonzero()
-    x, y = (
-        np.full((len(rows), 3), np.nan),
-        np.full((len(rows), 3), np.nan),
-    )  # one line with gaps is the smallest drawing of many marks
+    # one line with gaps is the smallest drawing of many marks
+    x, y = np.full((2, len(rows), 3), np.nan)
     x[:, :2], y[:, :2] = dt * (steps[:, None] + 1), rows[:, None] + [0.55, 1.45]
-    axes.plot(x.ravel(), y.ravel(), color=PALETTE[0], linewidth=1.8, solid_capstyle="butt")
+    axes.plot(x.ravel(), y.ravel(), color=style.PALETTE[0], linewidth=1.8, solid_capstyle="butt")
     axes.set_ylim(max(busy.shape[1], 1) + 0.5, 0.5)
     _count_neurons(axes)
     axes.grid(visible=False)
     note = f"{int(spikes.sum()):,} spikes, {int((~fires).sum()):,} of {spikes.shape[1]:,} silent"
-    axes.set_title(note, fontsize=8, fontweight="normal", color=MUTED, loc="right", pad=2)
+    axes.set_title(note, fontsize=8, fontweight="normal", color=style.MUTED, loc="right", pad=2)
 
 
-def _count_neurons(axes: "matplotlib.axes.Axes") -> None:
+def _count_neurons(axes: "Axes") -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
@@ -172,21 +148,14 @@ def _sorted_by_class(rates: Float[np.ndarray, "class unit"]) -> Float[np.ndarray
     return busiest[:, np.lexsort((-busiest.max(0), busiest.argmax(0)))]
 
 
-def _draw_readings(
-    axes: "matplotlib.axes.Axes", logits: Float[np.ndarray, "time class"], classes: Sequence[str], dt: float
-) -> None:
+def _draw_readings(axes: "Axes", logits: Float[np.ndarray, "time class"], classes: Sequence[str], dt: float) -> None:
     """The likeliest classes in colour and by name, the others grey."""
     times = dt * np.arange(1, len(logits) + 1)
     best: list[int] = logits[-1].argsort()[::-1].tolist()
     axes.plot(times, logits[:, best[3:]], color="#c3c8d0", linewidth=0.9)
     for rank in reversed(range(min(3, len(best)))):
-        axes.plot(
-            times,
-            logits[:, best[rank]],
-            label=short(classes[best[rank]]),
-            linewidth=2.0 if rank == 0 else 1.2,
-            **line(rank),
-        )
+        name, width = style.short(classes[best[rank]]), 2.0 if rank == 0 else 1.2
+        axes.plot(times, logits[:, best[rank]], label=name, linewidth=width, **line(rank))
     handles, labels = axes.get_legend_handles_labels()
     axes.legend(handles[::-1], labels[::-1], loc="lower left", bbox_to_anchor=(0, 0.97), ncols=3)
 

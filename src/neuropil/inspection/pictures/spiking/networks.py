@@ -1,6 +1,6 @@
-"""Networks of spiking neurons: their activity in several regimes, how their neurons fire, and what they have learned."""
+"""Spiking networks: activity in several regimes, firing statistics, and learned weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,15 +8,16 @@ import numpy as np
 from jaxtyping import Shaped
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.style import INK, PALETTE, WIDTH, Array, house_style, new_figure, numbers
+from neuropil.inspection.pictures import style
+from neuropil.inspection.pictures.style import Array, house_style, new_figure, numbers
 
 if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class Activity:
+class RegimeActivity:
     """Some neurons of a network and the rate (Hz) of all of it, whose bins begin at `start` and last for `bin` ms."""
 
     times: Shaped[Array, " spike"]
@@ -27,13 +28,13 @@ class Activity:
 
 
 @house_style
-def regimes(activities: Mapping[str, Activity]) -> "matplotlib.figure.Figure":
-    """For each regime the spikes of some neurons over the rate of the whole network, as in figure 8 of Brunel (2000)."""
+def regimes(activities: Mapping[str, RegimeActivity]) -> "Figure":
+    """For each regime the spikes of some neurons over the population rate, as in figure 8 of Brunel (2000)."""
     if not activities:
         raise InputError("a picture of regimes needs at least one", got="none")
     columns = min(2, len(activities))
     rows = -(-len(activities) // columns)
-    figure = new_figure(WIDTH, 2.5 * rows)
+    figure = new_figure(style.WIDTH, 2.5 * rows)
     grid = figure.add_gridspec(2 * rows, columns, height_ratios=(2, 1) * rows)
     for index, (name, activity) in enumerate(activities.items()):
         row, column = divmod(index, columns)
@@ -49,31 +50,27 @@ def regimes(activities: Mapping[str, Activity]) -> "matplotlib.figure.Figure":
     return figure
 
 
-def _draw_activity(ticks: "matplotlib.axes.Axes", rate: "matplotlib.axes.Axes", activity: Activity) -> None:
+def _draw_activity(ticks: "Axes", rate: "Axes", activity: RegimeActivity) -> None:
     values = numbers(activity.rate)
     edges = activity.start + activity.bin * np.arange(len(values) + 1)
     times, neurons = numbers(activity.times), numbers(activity.neurons)
     shown = (times > edges[0]) & (times <= edges[-1])
     # one line with gaps, which is lighter than a line for every spike
     heights = neurons[shown] + np.array([[-0.4], [0.4], [np.nan]])
-    ticks.plot(
-        np.repeat(times[shown], 3), heights.T.reshape(-1), color=PALETTE[0], linewidth=0.8, solid_capstyle="butt"
-    )
+    x, y = np.repeat(times[shown], 3), heights.T.reshape(-1)
+    ticks.plot(x, y, color=style.PALETTE[0], linewidth=0.8, solid_capstyle="butt")
     ticks.tick_params(labelbottom=False)
     ticks.grid(visible=False)
-    rate.stairs(values, edges, fill=True, color=PALETTE[1])
+    rate.stairs(values, edges, fill=True, color=style.PALETTE[1])
     rate.set(xlim=(edges[0], edges[-1]), ylim=(0, None))
 
 
 @house_style
-def firing_statistics(
-    statistics: Mapping[str, Mapping[str, Shaped[Array, " neuron"]]], chance: Mapping[str, float]
-) -> "matplotlib.figure.Figure":
-    """One panel for each statistic with how it is spread over the neurons of each group; `chance` marks what neurons that fire at random
-    have."""
+def firing_statistics(statistics: Mapping[str, Mapping[str, Array]], chance: Mapping[str, float]) -> "Figure":
+    """A panel for each statistic: its distribution over the neurons of each group; `chance` marks Poisson neurons."""
     if not statistics:
         raise InputError("a picture of firing needs at least one statistic", got="none")
-    figure = new_figure(WIDTH, 2.5)
+    figure = new_figure(style.WIDTH, 2.5)
     panels = figure.subplots(1, len(statistics), squeeze=False)[0]
     for axes, (name, groups) in zip(panels, statistics.items(), strict=True):
         finite = {group: _finite(values) for group, values in groups.items()}
@@ -82,9 +79,10 @@ def firing_statistics(
         edges = np.linspace(0, max(1.05 * high, 1e-9), 31)
         for index, (group, values) in enumerate(finite.items()):
             shares = np.histogram(values, edges)[0] / max(len(values), 1)
-            axes.stairs(100 * shares, edges, color=PALETTE[index % len(PALETTE)], linewidth=1.4, label=group)
+            colour = style.PALETTE[index % len(style.PALETTE)]
+            axes.stairs(100 * shares, edges, color=colour, linewidth=1.4, label=group)
         if name in chance:
-            axes.axvline(chance[name], color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
+            axes.axvline(chance[name], color=style.INK, linewidth=0.9, linestyle=(0, (4, 2)))
         axes.set(xlabel=name, ylim=(0, None))
     panels[0].set_ylabel("neurons (%)")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
@@ -97,30 +95,18 @@ def _finite(values: Shaped[Array, " neuron"]) -> np.ndarray:
 
 
 @house_style
-def learned_weights(
-    weights: Mapping[str, tuple[Shaped[Array, " synapse"], Shaped[Array, " synapse"]]],
-) -> "matplotlib.figure.Figure":
+def learned_weights(weights: Mapping[str, tuple[Array, Array]]) -> "Figure":
     """For each plastic connection how its weights were spread before and after."""
     if not weights:
         raise InputError("a picture of learned weights needs a plastic connection", got="none")
-    figure = new_figure(WIDTH, 2.4 * len(weights) + 0.2)
+    figure = new_figure(style.WIDTH, 2.4 * len(weights) + 0.2)
     panels = figure.subplots(len(weights), 1, squeeze=False)[:, 0]
     for axes, (name, (before, after)) in zip(panels, weights.items(), strict=True):
         first, last = numbers(before), numbers(after)
         edges = np.histogram_bin_edges(np.concatenate([first, last]), 40)
-        for values, label, colour in ((first, "before", PALETTE[0]), (last, "after", PALETTE[1])):
-            axes.stairs(
-                100 * np.histogram(values, edges)[0] / max(len(values), 1),
-                edges,
-                color=colour,
-                linewidth=1.4,
-                label=label,
-            )
+        for values, label, colour in ((first, "before", style.PALETTE[0]), (last, "after", style.PALETTE[1])):
+            shares = np.histogram(values, edges)[0] / max(len(values), 1)
+            axes.stairs(100 * shares, edges, color=colour, linewidth=1.4, label=label)
         axes.set(title=name, xlabel="weight", ylabel="synapses (%)")
         axes.legend(loc="best")
     return figure
-
-
-def evenly(size: int, most: int) -> Sequence[int]:
-    """Up to `most` of the numbers below `size`, evenly spread."""
-    return list(range(size)) if size <= most else [index * size // most for index in range(most)]

@@ -1,28 +1,18 @@
-"""Populations of neurons: tuning curves, what is decoded from them and how well, spikes under a value, values over time, and paths."""
+"""Populations: tuning curves, decoded functions and their errors, spikes, values over time, and paths."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.style import (
-    INK,
-    MUTED,
-    PALETTE,
-    WIDTH,
-    Array,
-    house_style,
-    line,
-    make_logarithmic,
-    new_figure,
-    numbers,
-)
+from neuropil.inspection.pictures import style
+from neuropil.inspection.pictures.style import Array, house_style, line, new_figure, numbers
 
 if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_CURVES = 60
 MOST_POINTS, MOST_POINTS_OF_A_LINE = 7000, 1200
@@ -30,28 +20,30 @@ MOST_SPIKES = 4000
 """More would be a drawing of megabytes, and grey."""
 
 
+Steps: TypeAlias = Float[Array, " step"]
+Points: TypeAlias = Float[Array, " point"]
+Curves: TypeAlias = Mapping[str, Points]
+
+
 class Path(NamedTuple):
     """Two coordinates over time."""
 
-    x: Float[Array, " step"]
-    y: Float[Array, " step"]
+    x: Steps
+    y: Steps
 
 
 @house_style
-def tuning_curves(
-    x: Float[Array, " point"], rates: Float[Array, "point neuron"], *, rising: Sequence[bool] | np.ndarray
-) -> "matplotlib.figure.Figure":
+def tuning_curves(x: Points, rates: Float[Array, "point neuron"], *, rising: Sequence[bool] | np.ndarray) -> "Figure":
     """How fast each neuron fires at each value: those whose encoder points up in blue, the others in orange."""
     values, rising = numbers(rates), np.asarray(rising)
     if values.shape[1] == 0:
         raise InputError("a picture of tuning curves needs at least one neuron", got="none")
-    figure = new_figure(WIDTH, 2.9)
+    figure = new_figure(style.WIDTH, 2.9)
     axes = figure.add_subplot()
     shown = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], MOST_CURVES)).round().astype(int))
     for neuron in shown:
-        axes.plot(
-            numbers(x), values[:, neuron], color=PALETTE[0] if rising[neuron] else PALETTE[1], linewidth=0.8, alpha=0.75
-        )
+        colour = style.PALETTE[0 if rising[neuron] else 1]
+        axes.plot(numbers(x), values[:, neuron], color=colour, linewidth=0.8, alpha=0.75)
     axes.set(xlabel="value x", ylabel="rate (Hz)")
     axes.set_ylim(0, None)
     axes.margins(x=0)
@@ -62,30 +54,20 @@ def tuning_curves(
 
 @house_style
 def decoded_curves(
-    x: Float[Array, " point"],
-    wanted: Float[Array, " point"],
-    decoded: Mapping[str, Float[Array, " point"]],
-    *,
-    noisy: Mapping[str, Float[Array, " point"]] | None = None,
-    ylabel: str = "f(x)",
-) -> "matplotlib.figure.Figure":
-    """A function and what is decoded instead of it, as lines or, where it is noisy, as dots; errors have a scale of their own, below."""
+    x: Points, wanted: Points, decoded: Curves, *, noisy: Curves | None = None, ylabel: str = "f(x)"
+) -> "Figure":
+    """A function and its decoded values, as lines or, where noisy, as dots; below, the errors on their own scale."""
     if not decoded:
         raise InputError("a picture of what is decoded needs at least one curve", got="none")
-    figure = new_figure(WIDTH, 4.0)
+    figure = new_figure(style.WIDTH, 4.0)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.6, 1])
     for index, (name, values) in enumerate((noisy or {}).items(), start=len(decoded)):
-        dots = {
-            "color": PALETTE[index % len(PALETTE)],
-            "marker": "o",
-            "linestyle": "",
-            "markersize": 1.9,
-            "markeredgewidth": 0,
-        }
+        colour = style.PALETTE[index % len(style.PALETTE)]
+        dots = {"color": colour, "marker": "o", "linestyle": "", "markersize": 1.9, "markeredgewidth": 0}
         above.plot(numbers(x), numbers(values), label=name, **dots)
         below.plot(numbers(x), numbers(values) - numbers(wanted), **dots)
-    above.plot(numbers(x), numbers(wanted), color=INK, linewidth=1.0, label="wanted")
-    below.axhline(0, color=INK, linewidth=0.8)
+    above.plot(numbers(x), numbers(wanted), color=style.INK, linewidth=1.0, label="wanted")
+    below.axhline(0, color=style.INK, linewidth=0.8)
     for index, (name, values) in enumerate(decoded.items()):
         above.plot(numbers(x), numbers(values), label=name, **line(index))
         below.plot(numbers(x), numbers(values) - numbers(wanted), **(line(index) | {"linewidth": 1.1}))
@@ -99,33 +81,29 @@ def decoded_curves(
 @house_style
 def error_by_neurons(
     sizes: Sequence[int], noisy: Mapping[str, Float[Array, " size"]], exact: Float[Array, " size"]
-) -> "matplotlib.figure.Figure":
-    """Errors against the number of neurons, both axes logarithmic, as points: of noisy rates for several noises, and of exact rates. The
-    lines fall as theory says, 1/√N and 1/N, through the middle of the points."""
+) -> "Figure":
+    """Errors against the number of neurons, both axes logarithmic, as points: of noisy rates for several noises, and of
+    exact rates. The lines fall as theory says, 1/√N and 1/N, through the middle of the points."""
     if len(sizes) < 2 or not noisy:
-        raise InputError(
-            "a picture of errors needs at least two sizes of population and one noise",
-            got=f"{len(sizes)} and {len(noisy)}",
-        )
-    figure = new_figure(WIDTH, 3.2)
+        got = f"{len(sizes)} and {len(noisy)}"
+        raise InputError("a picture of errors needs at least two sizes of population and one noise", got=got)
+    figure = new_figure(style.WIDTH, 3.2)
     left, right = figure.subplots(1, 2, sharex=True)
     for index, (name, errors) in enumerate(noisy.items()):
-        _draw_law(left, sizes, numbers(errors), -0.5, PALETTE[index % len(PALETTE)], name)
-    _draw_law(right, sizes, numbers(exact), -1.0, INK, "")
+        _draw_law(left, sizes, numbers(errors), -0.5, style.PALETTE[index % len(style.PALETTE)], name)
+    _draw_law(right, sizes, numbers(exact), -1.0, style.INK, "")
     left.set_title("noisy rates: lines fall as 1/√N")
     right.set_title("exact rates: the line falls as 1/N")
     for axes in (left, right):
         axes.set_xlabel("neurons N")
-        make_logarithmic(axes, "x")
-        make_logarithmic(axes)
+        style.make_logarithmic(axes, "x")
+        style.make_logarithmic(axes)
     left.set_ylabel("RMSE of the decoded value")
     left.legend(loc="lower left", title="noise")
     return figure
 
 
-def _draw_law(
-    axes: "matplotlib.axes.Axes", sizes: Sequence[int], errors: np.ndarray, slope: float, colour: str, name: str
-) -> None:
+def _draw_law(axes: "Axes", sizes: Sequence[int], errors: np.ndarray, slope: float, colour: str, name: str) -> None:
     neurons = np.asarray(sizes, dtype=float)
     height = np.exp(np.mean(np.log(errors) - slope * np.log(neurons)))
     axes.plot(neurons, height * neurons**slope, color=colour, linewidth=0.9, alpha=0.7)
@@ -134,32 +112,20 @@ def _draw_law(
 
 @house_style
 def spikes_and_value(
-    times: Float[Array, " step"],
-    values: Mapping[str, Float[Array, " step"]],
+    times: Steps,
+    values: Mapping[str, Steps],
     spike_times: Float[Array, " spike"],
     neurons: Int[Array, " spike"],
     *,
     num_neurons: int,
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """A row of ticks for each neuron, in the order given, and under it what they say together."""
     if not values:
         raise InputError("a picture of spikes and value needs at least one value", got="none")
-    figure = new_figure(WIDTH, 4.2)
+    figure = new_figure(style.WIDTH, 4.2)
     raster, axes = figure.subplots(2, 1, sharex=True, height_ratios=[1.3, 1])
-    few = (
-        np.unique(np.linspace(0, len(spike_times) - 1, min(len(spike_times), MOST_SPIKES)).round().astype(int))
-        if len(spike_times)
-        else []
-    )
-    raster.plot(
-        numbers(spike_times)[few],
-        numbers(neurons)[few],
-        "|",
-        color=INK,
-        markersize=2.6,
-        markeredgewidth=0.5,
-        rasterized=True,
-    )
+    marks: dict[str, Any] = {"color": style.INK, "markersize": 2.6, "markeredgewidth": 0.5, "rasterized": True}
+    raster.plot(*_thinned(spike_times, neurons, MOST_SPIKES), "|", **marks)
     raster.set(ylabel="neuron", ylim=(-0.5, num_neurons - 0.5))
     raster.grid(visible=False)
     for index, (name, value) in enumerate(values.items()):
@@ -171,17 +137,13 @@ def spikes_and_value(
 
 @house_style
 def over_time(
-    times: Float[Array, " step"],
-    panels: Mapping[str, Mapping[str, Float[Array, " step"]]],
-    *,
-    columns: int = 1,
-    ylabel: str = "value",
-) -> "matplotlib.figure.Figure":
+    times: Steps, panels: Mapping[str, Mapping[str, Steps]], *, columns: int = 1, ylabel: str = "value"
+) -> "Figure":
     """Values against time, a panel for each group of them; names that several panels share have one colour."""
     if not panels or not all(panels.values()):
         raise InputError("a picture over time needs at least one value in each panel", got="none")
     rows = -(-len(panels) // columns)
-    figure = new_figure(WIDTH, 1.75 * rows + 0.6)
+    figure = new_figure(style.WIDTH, 1.75 * rows + 0.6)
     grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
     drawn = [name for lines in panels.values() for name in lines]
     names, most = list(dict.fromkeys(drawn)), min(MOST_POINTS_OF_A_LINE, MOST_POINTS // len(drawn))
@@ -200,21 +162,17 @@ def over_time(
 
 
 @house_style
-def paths(
-    panels: Mapping[str, Mapping[str, Path]], *, xlabel: str = "x", ylabel: str = "y"
-) -> "matplotlib.figure.Figure":
+def paths(panels: Mapping[str, Mapping[str, Path]], *, xlabel: str = "x", ylabel: str = "y") -> "Figure":
     """Two coordinates against each other; all panels have one scale, and the names of the first."""
     if not panels or not all(panels.values()):
         raise InputError("a picture of paths needs at least one path in each panel", got="none")
-    figure = new_figure(WIDTH if len(panels) > 1 else 0.6 * WIDTH, 0.5 + WIDTH / max(len(panels), 1.9))
+    width = style.WIDTH if len(panels) > 1 else 0.6 * style.WIDTH
+    figure = new_figure(width, 0.5 + style.WIDTH / max(len(panels), 1.9))
     grid = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for number, (axes, (title, lines)) in enumerate(zip(grid, panels.items(), strict=True)):
         for index, (name, path) in enumerate(lines.items()):
-            axes.plot(
-                *_thinned(path.x, path.y, most=4 * MOST_POINTS_OF_A_LINE),
-                label=name,
-                **(line(index) | {"linewidth": 0.9}),
-            )
+            points = _thinned(path.x, path.y, most=4 * MOST_POINTS_OF_A_LINE)
+            axes.plot(*points, label=name, **(line(index) | {"linewidth": 0.9}))
         axes.set_title(title)
         axes.set_xlabel(xlabel)
         axes.set_ylabel(ylabel if number == 0 else "")
@@ -227,15 +185,15 @@ def paths(
 @house_style
 def drift(
     starts: Float[Array, " start"], drifts: Mapping[str, Float[Array, " start"]], *, allowed: float | None = None
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """How fast values that should stay move, in percent of the radius per second, against where they are held."""
     if not drifts:
         raise InputError("a picture of drift needs at least one memory", got="none")
-    figure = new_figure(WIDTH, 2.6)
+    figure = new_figure(style.WIDTH, 2.6)
     axes = figure.add_subplot()
-    axes.axhline(0, color=MUTED, linewidth=0.8)
+    axes.axhline(0, color=style.MUTED, linewidth=0.8)
     if allowed is not None:
-        axes.axhspan(-allowed, allowed, color=MUTED, alpha=0.12, linewidth=0, label=f"within {allowed:g} %")
+        axes.axhspan(-allowed, allowed, color=style.MUTED, alpha=0.12, linewidth=0, label=f"within {allowed:g} %")
     for index, (name, values) in enumerate(drifts.items()):
         axes.plot(numbers(starts), numbers(values), marker="o", markersize=3, label=name, **line(index))
     axes.set(xlabel="value that is held", ylabel="drift (% of the radius / s)")

@@ -1,29 +1,23 @@
 """Spikes and what makes them: rasters, membranes, tuning curves and synapses, with their units."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.style import (
-    INK,
-    MUTED,
-    PALETTE,
-    WIDTH,
-    Array,
-    house_style,
-    line,
-    make_logarithmic,
-    new_figure,
-    numbers,
-    short,
-)
+from neuropil.inspection.pictures import style
+from neuropil.inspection.pictures.style import Array, house_style, line, new_figure, numbers
 
 if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Points: TypeAlias = Shaped[Array, " point"]
+Steps: TypeAlias = Shaped[Array, " step"]
+Spikes: TypeAlias = tuple[Array, Array]
+"""Times (ms) and neurons."""
 
 MOST_LINES = 20_000
 """Spikes that are drawn as lines; more become pixels, or the page would be too heavy."""
@@ -36,35 +30,30 @@ SPIKE_HEIGHT = 0.6
 
 @house_style
 def raster(
-    spikes: Mapping[str, tuple[Array, Array]],
+    spikes: Mapping[str, Spikes],
     sizes: Mapping[str, int],
     *,
     duration: float,
     start: float = 0.0,
     ylabel: str = "neuron",
-) -> "matplotlib.figure.Figure":
-    """Every spike as a tick, groups of neurons one above the other, and below how often a neuron of each group fires; `spikes` are the
-    times (ms) and neurons of each group, shown from `start` to `duration` ms."""
+) -> "Figure":
+    """Every spike as a tick, groups of neurons one above the other, and below how often a neuron of each group fires;
+    `spikes` are the times (ms) and neurons of each group, shown from `start` to `duration` ms."""
     if not spikes:
         raise InputError("a raster needs at least one group of neurons", got="none")
-    figure = new_figure(WIDTH, 4.2)
+    figure = new_figure(style.WIDTH, 4.2)
     ticks, rates = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     edges = np.linspace(start, duration, BINS + 1)
     total, below = sum(sizes[name] for name in spikes), 0
     for index, (name, train) in enumerate(spikes.items()):
         times, neurons = (numbers(part) for part in train)
         shown = (times >= start) & (times <= duration)
-        colour, size = PALETTE[index % len(PALETTE)], sizes[name]
+        colour, size = style.PALETTE[index % len(style.PALETTE)], sizes[name]
         _draw_ticks(ticks, times[shown], neurons[shown] + below, colour, total)
         counts, _ = np.histogram(times[shown], edges)
         # spikes per neuron and second: a bin lasts so many ms
-        rates.stairs(
-            1000 * counts / (size * (edges[1] - edges[0])),
-            edges,
-            color=colour,
-            linewidth=1.2,
-            label=f"{name} ({size:,})",
-        )
+        heights = 1000 * counts / (size * (edges[1] - edges[0]))
+        rates.stairs(heights, edges, color=colour, linewidth=1.2, label=f"{name} ({size:,})")
         below += size
     ticks.set(ylabel=ylabel, ylim=(-0.5 - 0.01 * total, total - 0.5 + 0.01 * total), xlim=(start, duration))
     ticks.grid(axis="y", visible=False)
@@ -75,19 +64,13 @@ def raster(
     return figure
 
 
-def _draw_ticks(axes: "matplotlib.axes.Axes", times: np.ndarray, heights: np.ndarray, colour: str, total: int) -> None:
+def _draw_ticks(axes: "Axes", times: np.ndarray, heights: np.ndarray, colour: str, total: int) -> None:
     reach = 0.42 if total <= 100 else 0.8  # among many neurons a tick as high as its row would not be seen
     # one line with gaps, which is lighter than a line for every spike
     x, gap = np.repeat(times.astype(float), 3), np.full(len(times), np.nan)
     y = np.stack([heights - reach, heights + reach, gap], axis=1).reshape(-1)
-    axes.plot(
-        x,
-        y,
-        color=colour,
-        linewidth=0.9 if total <= 100 else 0.7,
-        solid_capstyle="butt",
-        rasterized=len(times) > MOST_LINES,
-    )
+    width, many = 0.9 if total <= 100 else 0.7, len(times) > MOST_LINES
+    axes.plot(x, y, color=colour, linewidth=width, solid_capstyle="butt", rasterized=many)
 
 
 @house_style
@@ -100,59 +83,55 @@ def membranes(
     threshold: float,
     reset: float,
     unit: str = "",
-) -> "matplotlib.figure.Figure":
-    """The voltage of each neuron over time (ms) in a panel of its own, with the threshold; the times of its `spikes` are marked, for the
-    model forgets the voltage then."""
+) -> "Figure":
+    """The voltage of each neuron over time (ms) in its own panel, with the threshold and marks at its `spikes`."""
     if not names:
         raise InputError("a picture of membranes needs at least one neuron", got="none")
     t, v = numbers(times), numbers(voltages)
-    figure = new_figure(WIDTH, 0.95 * len(names) + 0.75)
+    figure = new_figure(style.WIDTH, 0.95 * len(names) + 0.75)
     panels = figure.subplots(len(names), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     top = threshold + SPIKE_HEIGHT * (threshold - reset)
     for index, axes in enumerate(panels):
         _draw_membrane(axes, t, v[:, index], numbers(spikes[index]), threshold, top)
         axes.set_title(names[index], fontsize=9, fontweight="normal", pad=3)
     lowest = min(float(v.min()) if v.size else reset, reset)
-    panels[0].set(
-        ylim=(lowest - 0.08 * (top - lowest), top + 0.04 * (top - lowest)), xlim=(0, float(t[-1]) if len(t) else 1)
-    )
+    height = top - lowest
+    panels[0].set(ylim=(lowest - 0.08 * height, top + 0.04 * height), xlim=(0, float(t[-1]) if len(t) else 1))
     panels[-1].set_xlabel("time (ms)")
-    figure.supylabel(f"v ({unit})" if unit else "v (threshold = 1)", fontsize=9, color=MUTED)
+    figure.supylabel(f"v ({unit})" if unit else "v (threshold = 1)", fontsize=9, color=style.MUTED)
     return figure
 
 
-def _draw_membrane(
-    axes: "matplotlib.axes.Axes", t: np.ndarray, v: np.ndarray, spikes: np.ndarray, threshold: float, top: float
-) -> None:
-    axes.axhline(threshold, color=MUTED, linewidth=0.9, linestyle=(0, (4, 2)))
-    axes.plot(t, v, color=PALETTE[0], linewidth=1.2)
-    axes.vlines(spikes, threshold, top, color=PALETTE[1], linewidth=1.2)
+def _draw_membrane(axes: "Axes", t: Array, v: Array, spikes: Array, threshold: float, top: float) -> None:
+    axes.axhline(threshold, color=style.MUTED, linewidth=0.9, linestyle=(0, (4, 2)))
+    axes.plot(t, v, color=style.PALETTE[0], linewidth=1.2)
+    axes.vlines(spikes, threshold, top, color=style.PALETTE[1], linewidth=1.2)
 
 
 @house_style
 def tuning_curve(
-    v_in: Shaped[Array, " point"],
-    counted: Mapping[str, Shaped[Array, " point"]],
-    expected: Shaped[Array, " point"],
-    formula: tuple[Array, Array],
-    *,
-    unit: str = "",
-) -> "matplotlib.figure.Figure":
-    """Rates (Hz) that were counted for each input, on the line of the formula; below, by how many per cent they differ from those
-    `expected` there. `formula` are inputs and rates, as densely as the line is to be drawn."""
+    v_in: Points, counted: Mapping[str, Points], expected: Points, formula: tuple[Array, Array], *, unit: str = ""
+) -> "Figure":
+    """Rates (Hz) that were counted for each input, on the line of the formula; below, by how many per cent they differ
+    from those `expected` there. `formula` are inputs and rates, as densely as the line is to be drawn."""
     x, right = numbers(v_in), numbers(expected)
-    figure = new_figure(WIDTH, 4.3)
+    figure = new_figure(style.WIDTH, 4.3)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-    above.plot(*(numbers(part) for part in formula), color=INK, linewidth=1.4, label="formula")
+    above.plot(*(numbers(part) for part in formula), color=style.INK, linewidth=1.4, label="formula")
     fires = right > 0
     for index, (name, rates) in enumerate(counted.items()):
-        style = {"color": PALETTE[index % len(PALETTE)], "marker": "o+xs"[index % 4], "linestyle": "", "markersize": 4}
-        above.plot(x, numbers(rates), label=name, **style)
+        marks = {
+            "color": style.PALETTE[index % len(style.PALETTE)],
+            "marker": "o+xs"[index % 4],
+            "linestyle": "",
+            "markersize": 4,
+        }
+        above.plot(x, numbers(rates), label=name, **marks)
         error = 100 * np.abs(numbers(rates)[fires] / right[fires] - 1)
-        below.plot(x[fires], np.maximum(error, LEAST_ERROR), label=name, **style)
+        below.plot(x[fires], np.maximum(error, LEAST_ERROR), label=name, **marks)
     above.set_ylabel("rate (Hz)")
     above.set_ylim(bottom=0)
-    make_logarithmic(below)
+    style.make_logarithmic(below)
     below.set(ylabel="difference (%)", xlabel=_input_label(unit))
     above.legend(loc="upper left")
     return figure
@@ -160,46 +139,34 @@ def tuning_curve(
 
 @house_style
 def rate_curves(
-    v_in: Shaped[Array, " point"],
-    curves: Mapping[str, Shaped[Array, " point"]],
-    ceilings: Sequence[float | None],
-    *,
-    unit: str = "",
-) -> "matplotlib.figure.Figure":
+    v_in: Points, curves: Mapping[str, Points], ceilings: Sequence[float | None], *, unit: str = ""
+) -> "Figure":
     """Rates (Hz) over the input, each with the ceiling that it never reaches, where there is one."""
-    figure = new_figure(WIDTH, 2.9)
+    figure = new_figure(style.WIDTH, 2.9)
     axes = figure.subplots()
     for index, ((name, rates), ceiling) in enumerate(zip(curves.items(), ceilings, strict=True)):
         axes.plot(numbers(v_in), numbers(rates), label=name, **line(index))
         if ceiling is not None:
-            axes.axhline(ceiling, color=PALETTE[index % len(PALETTE)], linewidth=0.8, linestyle=":")
-    axes.set(
-        xlabel=_input_label(unit),
-        ylabel="rate (Hz)",
-        ylim=(0, None),
-        xlim=(float(numbers(v_in)[0]), float(numbers(v_in)[-1])),
-    )
+            axes.axhline(ceiling, color=style.PALETTE[index % len(style.PALETTE)], linewidth=0.8, linestyle=":")
+    x = numbers(v_in)
+    axes.set(xlabel=_input_label(unit), ylabel="rate (Hz)", ylim=(0, None), xlim=(float(x[0]), float(x[-1])))
     axes.legend(loc="upper left")
     return figure
 
 
 @house_style
 def synaptic_filters(
-    t: Shaped[Array, " point"],
-    filters: Mapping[str, Shaped[Array, " point"]],
-    times: Shaped[Array, " step"],
-    filtered: Mapping[str, Shaped[Array, " step"]],
-    spikes: Shaped[Array, " spike"],
-) -> "matplotlib.figure.Figure":
-    """Above the filters h(t), of unit area; below what they make of one train of spikes. Times are in ms, filters in 1/ms."""
-    figure = new_figure(WIDTH, 4.6)
+    t: Points, filters: Mapping[str, Points], times: Steps, filtered: Mapping[str, Steps], spikes: Array
+) -> "Figure":
+    """Above the filters h(t) (1/ms), of unit area; below what they make of one spike train. Times are in ms."""
+    figure = new_figure(style.WIDTH, 4.6)
     above, below = figure.subplots(2, 1)
     for index, (name, values) in enumerate(filters.items()):
         above.plot(numbers(t), numbers(values), label=name, **line(index))
     for index, (name, values) in enumerate(filtered.items()):
         below.plot(numbers(times), numbers(values), label=name, **line(index))
     high = below.get_ylim()[1]
-    below.vlines(numbers(spikes), -0.12 * high, -0.03 * high, color=INK, linewidth=1)
+    below.vlines(numbers(spikes), -0.12 * high, -0.03 * high, color=style.INK, linewidth=1)
     below.set(xlabel="time (ms)", ylabel="s(t) (1/ms)", ylim=(-0.16 * high, high), xlim=(0, float(numbers(times)[-1])))
     above.set(xlabel="time after a spike (ms)", ylabel="h(t) (1/ms)", xlim=(0, float(numbers(t)[-1])), ylim=(0, None))
     above.set_title("the filters")
@@ -210,28 +177,29 @@ def synaptic_filters(
 
 @house_style
 def driven(
-    times: Shaped[Array, " step"],
-    v_in: Shaped[Array, " step"],
-    voltage: Shaped[Array, " step"],
-    spikes: Shaped[Array, " spike"],
-    rates: Mapping[str, Shaped[Array, " step"]],
+    times: Steps,
+    v_in: Steps,
+    voltage: Steps,
+    spikes: Array,
+    rates: Mapping[str, Steps],
     *,
     threshold: float,
     reset: float,
     unit: str = "",
-) -> "matplotlib.figure.Figure":
+) -> "Figure":
     """One neuron with an input that changes: the input, the voltage with its spikes, and rates (Hz) to compare."""
     t = numbers(times)
-    figure = new_figure(WIDTH, 4.4)
+    figure = new_figure(style.WIDTH, 4.4)
     above, middle, below = figure.subplots(3, 1, sharex=True)
-    above.plot(t, numbers(v_in), color=INK, linewidth=1.4, drawstyle="steps-pre")  # times are the ends of the steps
+    above.plot(
+        t, numbers(v_in), color=style.INK, linewidth=1.4, drawstyle="steps-pre"
+    )  # times are the ends of the steps
     above.set_ylabel(f"v_in ({unit})" if unit else "v_in")
-    _draw_membrane(
-        middle, t, numbers(voltage), numbers(spikes), threshold, threshold + SPIKE_HEIGHT * (threshold - reset)
-    )
+    top = threshold + SPIKE_HEIGHT * (threshold - reset)
+    _draw_membrane(middle, t, numbers(voltage), numbers(spikes), threshold, top)
     middle.set_ylabel(f"v ({unit})" if unit else "v")
     for index, (name, values) in enumerate(rates.items()):
-        below.plot(t, numbers(values), label=short(name, 40), **line(index))
+        below.plot(t, numbers(values), label=style.short(name, 40), **line(index))
     below.set(xlabel="time (ms)", ylabel="rate (Hz)", xlim=(0, float(t[-1])), ylim=(0, None))
     figure.legend(*below.get_legend_handles_labels(), loc="outside upper right", ncols=min(3, len(rates)))
     return figure

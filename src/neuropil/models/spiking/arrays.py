@@ -11,7 +11,7 @@ from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.models.spiking import kernel, plasticity, wiring
-from neuropil.models.spiking.description import STDP, Connection, Current, Group, Network, Numbers, Poisson, Source
+from neuropil.models.spiking.description import CurrentInput, NeuronGroup, Projection, SpikeSource, SpikingNetwork
 from neuropil.models.spiking.wiring import Synapses
 from neuropil.randomness import mix
 
@@ -21,73 +21,67 @@ MOST_EVENTS = 500
 """Poisson spikes from outside that a neuron may expect in one step."""
 
 
-def require_dt(network: Network, dt: float) -> None:
+def require_dt(network: SpikingNetwork, dt: float) -> None:
     """Steps that see every time constant, and delays that are whole numbers of them."""
-    limits = {f"tau_m of {group.name!r}": group.neurons.tau_m for group in network.groups if isinstance(group, Group)}
-    limits |= {f"the tau of {each.name}": each.tau for each in network.connections if each.tau is not None}
-    poisson = [each for each in network.inputs if isinstance(each, Poisson)]
-    limits |= {f"the tau of Poisson input to {each.target!r}": each.tau for each in poisson if each.tau is not None}
-    limits |= {
-        f"{MOST_EVENTS} spikes a step to {each.target!r}": 1000 * MOST_EVENTS / each.rate
-        for each in poisson
-        if each.rate
-    }
-    sources = [group for group in network.groups if isinstance(group, Source) and group.rate]
-    limits |= {f"one spike a step of {group.name!r}": 1000 / group.rate for group in sources}
+    limits: dict[str, float] = {}
+    for group in network.groups:
+        if isinstance(group, NeuronGroup):
+            limits[f"tau_m of {group.name!r}"] = group.neurons.tau_m
+        elif group.rate:
+            limits[f"one spike a step of {group.name!r}"] = 1000 / group.rate
+    for each in (*network.connections, *network.poisson):
+        if each.tau is not None:
+            limits[f"the tau of {each.name}"] = each.tau
+    for each in network.poisson:
+        if each.rate:
+            limits[f"{MOST_EVENTS} spikes a step to {each.target!r}"] = 1000 * MOST_EVENTS / each.rate
     rule = min(limits, key=lambda name: limits[name])
     if not 0 < dt <= limits[rule]:
-        raise InputError(
-            "dt must be a time above 0 ms and not too long", got=f"{dt:g}", fix=f"at most {limits[rule]:g}, for {rule}"
-        )
+        fix = f"at most {limits[rule]:g}, for {rule}"
+        raise InputError("dt must be a time above 0 ms and not too long", got=f"{dt:g}", fix=fix)
     for connection in network.connections:
         if abs(connection.delay / dt - round(connection.delay / dt)) > 1e-6:
-            raise InputError(
-                f"the delay of {connection.name} must be a whole number of steps",
-                got=f"{connection.delay:g} ms in steps of {dt:g} ms",
-            )
+            got = f"{connection.delay:g} ms in steps of {dt:g} ms"
+            raise InputError(f"the delay of {connection.name} must be a whole number of steps", got=got)
 
 
-def array(numbers: Numbers) -> np.ndarray:
+def array(numbers: np.ndarray | Tensor) -> np.ndarray:
     return numbers.detach().cpu().numpy() if isinstance(numbers, Tensor) else numbers
 
 
-def draw_synapses(network: Network, connection: Connection, seed: int) -> Synapses:
+def draw_synapses(network: SpikingNetwork, connection: Projection, seed: int) -> Synapses:
     """What learns is held in double precision, or small changes would be lost."""
     source, target = network.find(connection.source), network.find(connection.target)
+    sizes, weight = (source.size, target.size), connection.weight
     dtype = np.float32 if connection.stdp is None else np.float64
+    weight = float(weight) if isinstance(weight, int | float) else array(weight).astype(dtype)
     if connection.pairs is not None:
         sources, targets = (array(neurons).astype(np.int64) for neurons in connection.pairs)
-        weight = (
-            connection.weight if isinstance(connection.weight, int | float) else array(connection.weight).astype(dtype)
-        )
         synapses = wiring.paired(sources, targets, weight, source.size)
-    elif not isinstance(connection.weight, int | float):
-        synapses = wiring.dense(array(connection.weight).astype(dtype))
+    elif isinstance(weight, np.ndarray):
+        synapses = wiring.dense(weight)
     elif connection.fan_in is not None:
-        common = {"others": source is target, "weight": float(connection.weight), "seed": seed}
-        synapses = wiring.random_fan_in(source.size, target.size, connection.fan_in, **common)
+        rows, targets = wiring.random_columns(*sizes, connection.fan_in, source is target, np.uint64(seed))
+        synapses = wiring.same(rows, targets, weight)
     elif connection.probability is not None or connection.stdp is not None:
         probability = 1.0 if connection.probability is None else float(connection.probability)
-        common = {"others": source is target, "weight": float(connection.weight), "seed": seed}
-        synapses = wiring.random(source.size, target.size, probability, **common)
+        rows, targets = wiring.random_rows(*sizes, probability, source is target, np.uint64(seed))
+        synapses = wiring.same(rows, targets, weight)
     else:
-        ones = np.ones((source.size, target.size), dtype)
+        ones = np.ones(sizes, dtype)
         if source is target:
             np.fill_diagonal(ones, 0.0)
-        synapses = wiring.dense(ones, float(connection.weight))
+        synapses = wiring.dense(ones, weight)
     return synapses if connection.stdp is None else synapses.listed()
 
 
-def pack_ports(network: Network, dt: float) -> tuple[kernel.Ports, dict[PortKey, int]]:
+def pack_ports(network: SpikingNetwork, dt: float) -> tuple[kernel.Ports, dict[PortKey, int]]:
     """One port for each group and time constant that spikes arrive with, in the order in which they are first named."""
-    keys = [(connection.target, connection.tau) for connection in network.connections]
-    keys += [(each.target, each.tau) for each in network.inputs if isinstance(each, Poisson)]
-    places = {key: index for index, key in enumerate(dict.fromkeys(keys))}
-    numbers = {group.name: index for index, group in enumerate(network.groups)}
-    sizes = [network.find(name).size for name, _ in places]
-    first = starts(sizes)
+    keys = dict.fromkeys((each.target, each.tau) for each in (*network.connections, *network.poisson))
+    places = {key: index for index, key in enumerate(keys)}
+    first = starts(network.find(name).size for name, _ in places)
     ports = kernel.Ports(
-        integers(numbers[name] for name, _ in places),
+        integers(network.place(name) for name, _ in places),
         first[:-1],
         floats(0.0 if tau is None else math.exp(-dt / tau) for _, tau in places),
         floats(0.0 if tau is None else gain(dt, tau, network.neurons(name).neurons.tau_m) for name, tau in places),
@@ -99,36 +93,28 @@ def pack_ports(network: Network, dt: float) -> tuple[kernel.Ports, dict[PortKey,
 
 def gain(dt: float, tau: float, tau_m: float) -> float:
     """What a current of 1 at a step's beginning adds to the voltage until its end."""
-    # (e^{−dt/τ} − e^{−dt/τ_m}) τ/(τ − τ_m) = (dt/τ_m) e^{−dt/τ_m} (eˣ − 1)/x,   x = dt (1/τ_m − 1/τ), which holds for τ = τ_m too
+    # (e^{−dt/τ} − e^{−dt/τ_m}) τ/(τ − τ_m) = (dt/τ_m) e^{−dt/τ_m} (eˣ − 1)/x,  x = dt (1/τ_m − 1/τ); for τ = τ_m too
     x = dt * (1 / tau_m - 1 / tau)
     return dt / tau_m * math.exp(-dt / tau_m) * (math.expm1(x) / x if x else 1.0)
 
 
 def pack_wires(
-    network: Network, synapses: Sequence[Synapses], ports: Mapping[PortKey, int], dt: float, members: int
+    network: SpikingNetwork, synapses: Sequence[Synapses], ports: Mapping[PortKey, int], dt: float, members: int
 ) -> kernel.Wires:
-    numbers = {group.name: index for index, group in enumerate(network.groups)}
-    rows = [
-        wiring.shared_rows(each, network.find(connection.target).size, members)
-        for each, connection in zip(synapses, network.connections, strict=True)
-    ]
-    plastic = itertools.count()
-    targets = [each.targets for each in synapses]
-    weights = [
-        each.weights if connection.stdp is None else wiring.NO_WEIGHTS
-        for each, connection in zip(synapses, network.connections, strict=True)
-    ]
+    wired = list(zip(network.connections, synapses, strict=True))
+    rows = [wiring.shared_rows(made, network.find(each.target).size, members) for each, made in wired]
+    targets = [made.targets for made in synapses]
+    weights = [made.weights if each.stdp is None else wiring.NO_WEIGHTS for each, made in wired]
     row_first, target_first, weight_first = (starts(map(len, parts)) for parts in (rows, targets, weights))
+    plastic = itertools.count()
     return kernel.Wires(
-        integers(each.kind for each in synapses),
-        integers(numbers[connection.source] for connection in network.connections),
-        integers(numbers[connection.target] for connection in network.connections),
-        integers(ports[connection.target, connection.tau] for connection in network.connections),
-        integers(round(connection.delay / dt) for connection in network.connections),
-        floats(
-            each.scale / (connection.tau or 1.0) for each, connection in zip(synapses, network.connections, strict=True)
-        ),
-        integers(-1 if connection.stdp is None else next(plastic) for connection in network.connections),
+        integers(made.kind for made in synapses),
+        integers(network.place(each.source) for each in network.connections),
+        integers(network.place(each.target) for each in network.connections),
+        integers(ports[each.target, each.tau] for each in network.connections),
+        integers(round(each.delay / dt) for each in network.connections),
+        floats(made.scale / (each.tau or 1.0) for each, made in wired),
+        integers(-1 if each.stdp is None else next(plastic) for each in network.connections),
         row_first[:-1],
         target_first[:-1],
         weight_first[:-1],
@@ -138,13 +124,10 @@ def pack_wires(
     )
 
 
-def pack_plastic(network: Network, synapses: Sequence[Synapses], dt: float, members: int) -> plasticity.Plastic:
-    chosen = [
-        (each, rule, made)
-        for each, made in zip(network.connections, synapses, strict=True)
-        if (rule := each.stdp) is not None
-    ]
-    rules: list[STDP] = [rule for _, rule, _ in chosen]
+def pack_plastic(network: SpikingNetwork, synapses: Sequence[Synapses], dt: float, members: int) -> plasticity.Plastic:
+    wired = zip(network.connections, synapses, strict=True)
+    chosen = [(each, rule, made) for each, made in wired if (rule := each.stdp) is not None]
+    rules = [rule for _, rule, _ in chosen]
     columns = [wiring.by_target(made, network.find(each.target).size) for each, _, made in chosen]
     before = starts(network.find(each.source).size for each, _, _ in chosen)
     after = starts(network.find(each.target).size for each, _, _ in chosen)
@@ -168,8 +151,8 @@ def pack_plastic(network: Network, synapses: Sequence[Synapses], dt: float, memb
     )
 
 
-def pack_drives(network: Network, ports: Mapping[PortKey, int], dt: float, first_stream: int) -> kernel.Drives:
-    drives = [each for each in network.inputs if isinstance(each, Poisson)]
+def pack_drives(network: SpikingNetwork, ports: Mapping[PortKey, int], dt: float, first_stream: int) -> kernel.Drives:
+    drives = network.poisson
     tables = [poisson_table(each.rate * dt / 1000) for each in drives]
     streams = starts(network.find(each.target).size for each in drives)
     return kernel.Drives(
@@ -189,17 +172,16 @@ def poisson_table(mean: float) -> np.ndarray:
     chances = np.exp(k * math.log(mean) - mean - logarithms) if mean else (k == 0).astype(float)
     table = np.round(np.cumsum(chances) * 2.0**32)
     table = table[table < 2.0**32].astype(np.uint32)
-    return np.pad(
-        table, (0, -len(table) % 4), constant_values=2**32 - 1
-    )  # the last of 2³² values is all that lies beyond the table
+    # the last of 2³² values is all that lies beyond the table
+    return np.pad(table, (0, -len(table) % 4), constant_values=2**32 - 1)
 
 
 def pack_groups(
-    network: Network, signals: Sequence[np.ndarray], given: Sequence[np.ndarray], dt: float
+    network: SpikingNetwork, signals: Sequence[np.ndarray], given: Sequence[np.ndarray], dt: float
 ) -> kernel.Groups:
     groups = network.groups
-    neurons = [group.neurons if isinstance(group, Group) else None for group in groups]
-    random = [isinstance(group, Source) and group.spikes is None for group in groups]
+    neurons = [group.neurons if isinstance(group, NeuronGroup) else None for group in groups]
+    random = [isinstance(group, SpikeSource) and group.spikes is None for group in groups]
     return kernel.Groups(
         starts(group.size for group in groups)[:-1],
         integers(group.size for group in groups),
@@ -216,14 +198,14 @@ def pack_groups(
     )
 
 
-def kind_of(group: Group | Source) -> int:
-    if isinstance(group, Group):
+def kind_of(group: NeuronGroup | SpikeSource) -> int:
+    if isinstance(group, NeuronGroup):
         return kernel.LIF
     return kernel.POISSON if group.spikes is None else kernel.GIVEN
 
 
 def pack_neurons(
-    network: Network,
+    network: SpikingNetwork,
     signals: Sequence[np.ndarray],
     given: Sequence[np.ndarray],
     num_streams: int,
@@ -247,16 +229,16 @@ def pack_neurons(
     )
 
 
-def num_source_streams(network: Network) -> int:
-    return sum(group.size for group in network.groups if isinstance(group, Source) and group.spikes is None)
+def num_source_streams(network: SpikingNetwork) -> int:
+    return sum(group.size for group in network.groups if isinstance(group, SpikeSource) and group.spikes is None)
 
 
-def num_drive_streams(network: Network) -> int:
-    return sum(network.find(each.target).size for each in network.inputs if isinstance(each, Poisson))
+def num_drive_streams(network: SpikingNetwork) -> int:
+    return sum(network.find(each.target).size for each in network.poisson)
 
 
-def first_voltages(group: Group | Source, seed: int) -> Float64[np.ndarray, " neuron"]:
-    if isinstance(group, Source):
+def first_voltages(group: NeuronGroup | SpikeSource, seed: int) -> Float64[np.ndarray, " neuron"]:
+    if isinstance(group, SpikeSource):
         return np.zeros(group.size)
     if isinstance(group.start, tuple):
         return np.random.default_rng(mix(seed, "voltages", group.name)).uniform(*group.start, group.size)
@@ -265,16 +247,16 @@ def first_voltages(group: Group | Source, seed: int) -> Float64[np.ndarray, " ne
     return np.full(group.size, float(group.neurons.rest if group.start is None else group.start))
 
 
-def constant_targets(group: Group | Source, network: Network) -> Float64[np.ndarray, " neuron"]:
+def constant_targets(group: NeuronGroup | SpikeSource, network: SpikingNetwork) -> Float64[np.ndarray, " neuron"]:
     """v_rest and all inputs that do not change."""
-    total = np.full(group.size, float(group.neurons.rest) if isinstance(group, Group) else 0.0)
+    total = np.full(group.size, float(group.neurons.rest) if isinstance(group, NeuronGroup) else 0.0)
     for amount in currents(group, network):
         if isinstance(amount, int | float) or amount.ndim == 1:
             total += amount
     return total
 
 
-def changing_input(group: Group | Source, network: Network) -> Float64[np.ndarray, "step neuron"]:
+def changing_input(group: NeuronGroup | SpikeSource, network: SpikingNetwork) -> Float64[np.ndarray, "step neuron"]:
     """The sum of all inputs that change, for as many steps as the shortest has; nothing without any."""
     changing = [
         amount for amount in currents(group, network) if not isinstance(amount, int | float) and amount.ndim == 2
@@ -283,14 +265,14 @@ def changing_input(group: Group | Source, network: Network) -> Float64[np.ndarra
     return sum((amount[:steps] for amount in changing), start=np.zeros((steps, 1)))
 
 
-def currents(group: Group | Source, network: Network) -> list[float | np.ndarray]:
-    found = [each.amount for each in network.inputs if isinstance(each, Current) and each.target == group.name]
+def currents(group: NeuronGroup | SpikeSource, network: SpikingNetwork) -> list[float | np.ndarray]:
+    found = [each.amount for each in network.inputs if isinstance(each, CurrentInput) and each.target == group.name]
     return [float(amount) if isinstance(amount, int | float) else array(amount).astype(np.float64) for amount in found]
 
 
-def given_spikes(group: Group | Source, dt: float) -> Int64[np.ndarray, "spike 2"]:
+def given_spikes(group: NeuronGroup | SpikeSource, dt: float) -> Int64[np.ndarray, "spike 2"]:
     """Steps and cells, sorted; a cell fires once in a step, and a spike within a step is dated at its end."""
-    if not isinstance(group, Source) or group.spikes is None:
+    if not isinstance(group, SpikeSource) or group.spikes is None:
         return np.empty((0, 2), np.int64)
     times, cells = (array(numbers) for numbers in group.spikes)
     steps = np.ceil(times.astype(np.float64) / dt - 1e-6).astype(np.int64) - 1
