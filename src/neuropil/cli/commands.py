@@ -200,10 +200,11 @@ def evaluate(words: list[str]) -> None:
     arguments = parse(
         _EvaluateArguments(), words, command="evaluate", about="Scores of a trained model.", positional=["run"]
     )
-    from neuropil.runs import overview, run
+    from neuropil.metrics import find_metric
+    from neuropil.runs import run
 
     metrics = run.load(arguments.run).evaluate(arguments.data or None)
-    _print_table(["metric", "value"], [[name, overview.metric_text(name, value)] for name, value in metrics.items()])
+    _print_table(["metric", "value"], [[name, find_metric(name).text(value)] for name, value in metrics.items()])
 
 
 class _CompareArguments(Config):

@@ -18,7 +18,7 @@ from neuropil.data.tokenizers.training import learn_word_pieces
 from neuropil.inspection.report.attention import attention_section
 from neuropil.inspection.report.page import Block, Section, Table, Text
 from neuropil.models.bert import SIZES, BERTConfig, MaskedBERT
-from neuropil.parts.masked_token import MaskedToken
+from neuropil.parts.objectives import MaskedToken
 from neuropil.randomness import initialised
 from neuropil.tasks.classification.report import learning_section, model_section
 from neuropil.tasks.language_modelling.experiment import TextModelling
@@ -103,7 +103,7 @@ def build(options: BERTOptions, seed: int) -> "MaskedModelling":
 
 
 def learner_of(model: MaskedBERT) -> MaskedToken:
-    return MaskedToken(model, model.bert, model.logits)
+    return MaskedToken(model)
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> "MaskedReader":

@@ -36,9 +36,6 @@ class WeightAverage:
             parameter.copy_(self.average[name])
             self.average[name] = own
 
-    def state(self) -> dict[str, Tensor]:
-        return dict(self.average)
-
     def load(self, state: dict[str, Tensor]) -> None:
         for name, value in state.items():
             self.average[name].copy_(value)

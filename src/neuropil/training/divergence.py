@@ -12,9 +12,9 @@ from neuropil.errors import DivergedError
 
 
 def diverged(
-    *,
     model: nn.Module,
     loss: Callable[[], Tensor],
+    *,
     phase: str,
     value: float,
     step: int,

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from neuropil.errors import RunError
 from neuropil.files import replacing
-from neuropil.protocols import Shared
+from neuropil.protocols import PublishedWeights
 
 
 def unique_state(model: nn.Module) -> dict[str, Tensor]:
     """The state dict with each tensor once: a weight that two modules share is kept under its first name. What another library can open has
     the names that it has there."""
-    if isinstance(model, Shared):
+    if isinstance(model, PublishedWeights):
         return dict(model.published_state())
     seen: dict[tuple[int, torch.Size], str] = {}
     state = {}

@@ -20,6 +20,7 @@ from neuropil.inspection.pictures.style import (
     numbers,
     spans_decades,
 )
+from neuropil.metrics import find_metric
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -40,7 +41,7 @@ def learning_curves(histories: Mapping[str, Sequence[Mapping[str, Any]]], metric
     for index, (name, curve) in enumerate(curves.items()):
         axes.plot(*np.array(curve, dtype=float).T, label=name, **line(index))
     axes.set(xlabel="epoch", ylabel=f"validation {metric.replace('_', ' ')}")
-    if "accuracy" in metric:
+    if find_metric(metric).format == "percent":
         from matplotlib.ticker import PercentFormatter
 
         axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))

@@ -25,6 +25,7 @@ from neuropil.inspection.pictures.style import (
     numbers,
     spans_decades,
 )
+from neuropil.metrics import find_metric
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -187,7 +188,7 @@ def _draw_metric(axes: "matplotlib.axes.Axes", history: History, name: str, best
         )
         axes.axvline(best_step, color=INK, linewidth=0.7, linestyle=":", zorder=1)
     axes.set(title=title, xlabel="step")
-    if "accuracy" in name:
+    if find_metric(name).format == "percent":
         from matplotlib.ticker import PercentFormatter
 
         axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
@@ -204,7 +205,7 @@ def _draw_train(axes: "matplotlib.axes.Axes", train: _Curve) -> None:
 
 
 def _written(name: str, value: float) -> str:
-    return f"{100 * value:.1f} %" if "accuracy" in name else f"{value:.3g}"
+    return f"{100 * value:.1f} %" if find_metric(name).format == "percent" else f"{value:.3g}"
 
 
 def _draw_rate(axes: "matplotlib.axes.Axes", rate: _Curve) -> None:

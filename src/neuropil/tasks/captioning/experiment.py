@@ -23,7 +23,7 @@ from neuropil.errors import InputError
 from neuropil.inspection.recording import record
 from neuropil.inspection.report.page import Section
 from neuropil.models.captioner import Captioner
-from neuropil.parts.objectives import Translation
+from neuropil.parts.objectives import SequenceToSequence
 from neuropil.protocols import END, START
 from neuropil.sampling.text.beam_search import beam, greedy
 from neuropil.tasks.captioning import report as captioning_report
@@ -165,9 +165,11 @@ class Captioning:
             tokenizer,
         )
         self.training, self.seed, self.name, self.words, self.augment = training, seed, name, words, augment
-        self.learner = Translation(self.model, label_smoothing)
+        self.learner = SequenceToSequence(self.model, label_smoothing)
         self.columns, self.writer = columns, CaptionWriter(self.model, tokenizer, words.max_tokens, words.beam, columns)
-        self.rival = None if rival is None else (rival[0], Translation(rival[1].to(self.device), label_smoothing))
+        self.rival = (
+            None if rival is None else (rival[0], SequenceToSequence(rival[1].to(self.device), label_smoothing))
+        )
         self.encoded = {
             part: encode_captions(getattr(splits, part), tokenizer, words.max_tokens if part == "train" else None)
             for part in PARTS
@@ -240,14 +242,14 @@ class Captioning:
         return captioning_report.sections(self, history)
 
     def _result(
-        self, name: str, writer: CaptionWriter, learner: Translation, captions: list[str] | None = None
+        self, name: str, writer: CaptionWriter, learner: SequenceToSequence, captions: list[str] | None = None
     ) -> Result:
         test = self.splits.test
         captions = writer.describe(test.pictures).texts if captions is None else captions
         taught = evaluate(learner, self._held_out("test"))
         return Result(name, {**score_captions(captions, test.captions), "token_accuracy": taught["token_accuracy"]})
 
-    def _fit(self, learner: Translation, folder: Path, title: str, show_progress: bool) -> None:
+    def _fit(self, learner: SequenceToSequence, folder: Path, title: str, show_progress: bool) -> None:
         fit(
             learner,
             self.training_batches,

@@ -21,7 +21,7 @@ from neuropil.inspection.gates import Passage
 from neuropil.inspection.recording import record
 from neuropil.inspection.report.alignment import Alignment, AttentionMap
 from neuropil.inspection.report.page import Section
-from neuropil.parts.objectives import Translation
+from neuropil.parts.objectives import SequenceToSequence
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import END, START
 from neuropil.sampling.text.beam_search import State, beam, greedy
@@ -283,7 +283,7 @@ class Translating:
             parameters,
             max_tokens,
         )
-        self.learner = Translation(self.model, label_smoothing)
+        self.learner = SequenceToSequence(self.model, label_smoothing)
         self.columns, self.translator = columns, Translator(self.model, vocabulary, longest, columns)
         self.encoded = {
             part: encode_pairs(
