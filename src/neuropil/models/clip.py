@@ -207,14 +207,11 @@ def begin(model: CLIP) -> None:
         nn.init.normal_(weight, std=width**-0.5)
 
 
-class Matching(Objective):
+class Matching(Objective[CLIP]):
     """The objective: a batch is ``{"picture": …, "caption": …, "group": …}``. Pictures whose captions say the same have the same group
     number, and each of their captions is right for all of them."""
 
     phase = "matching"
-
-    def __init__(self, model: CLIP):
-        self.model = model
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         return self._losses(batch)[0].mean()

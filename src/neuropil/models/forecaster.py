@@ -202,16 +202,13 @@ class Quantiles(nn.Module):
                 self.widths[step] = gaps + torch.log(-torch.expm1(-gaps))  # softplus⁻¹
 
 
-class QuantileRegression(Objective):
+class QuantileRegression(Objective[Forecaster]):
     """The learner: the pinball loss of all quantiles, in units of each series' scale. Steps that have no value count for nothing.
 
     Each net of a forecaster is trained by its own loss, and what is measured is the loss of their mean.
     """
 
     phase = "forecasting"
-
-    def __init__(self, model: Forecaster):
-        self.model = model
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         q = self.model(batch["history"], batch["known"], average=False)

@@ -340,7 +340,7 @@ class _LocalRules(torch.autograd.Function):
         return None, None, *(rule * gradients[0] for rule in ctx.rules)
 
 
-class SettledEnergy(Objective):
+class SettledEnergy(Objective[PredictiveCoding]):
     """Learning: input and target are held, the states between settle, and each connection follows its local rule.
 
     In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them (incremental

@@ -136,13 +136,10 @@ class Forgetful(nn.Module):
         return [linear_row(f"{name}.layer", self.layer.in_features, self.layer.out_features)]
 
 
-class Tracking(Objective):
+class Tracking(Objective[Tracker]):
     """The objective: a batch is ``{"input": frames, "length": …, "target": …}``, its targets NaN where nobody knows them."""
 
     phase = "tracking"
-
-    def __init__(self, model: Tracker):
-        self.model = model
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         answers, targets, known = self._answers(batch)

@@ -15,7 +15,7 @@ compares across settings. Weight decay is the optimiser's.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ClassVar, Protocol, TypeAlias, cast, runtime_checkable
+from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64, Num
@@ -34,11 +34,16 @@ from neuropil.parts.recurrence import Recurred, State, detach, map_states
 from neuropil.protocols import PADDING, Batch, Phase
 
 
-class Objective(ABC):
+ModelT = TypeVar("ModelT", bound=nn.Module)
+
+
+class Objective(ABC, Generic[ModelT]):
     """A learner of one phase, in which all weights of a model follow one loss."""
 
     phase: ClassVar[str]
-    model: nn.Module
+
+    def __init__(self, model: ModelT):
+        self.model = model
 
     def phases(self) -> Sequence[Phase]:
         return [Phase(self.phase, dict(self.model.named_parameters()), self.loss)]
@@ -50,7 +55,7 @@ class Objective(ABC):
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " example"]]: ...
 
 
-class Classification(Objective):
+class Classification(Objective[nn.Module]):
     """`answer` makes the logits from an input, where that is not simply the model."""
 
     phase = "classification"
@@ -74,7 +79,7 @@ class Classification(Objective):
         return token_metrics(self.answer(batch["input"]), batch["target"])
 
 
-class Regression(Objective):
+class Regression(Objective[nn.Module]):
     """`scale` is the spread of the targets (a number, or one per output). Losses are measured in it, so that a learning rate
     or a penalty means the same whether the target is in metres or in millimetres; the other metrics are in the target's own
     units."""
@@ -109,7 +114,7 @@ class Regression(Objective):
         return squared_error(y / scale, target / scale)
 
 
-class Tagging(Objective):
+class Tagging(Objective[nn.Module]):
     """Inputs are tokens, targets a tag for each; where an input is padding, neither its logits nor its target mean anything."""
 
     phase = "tagging"
@@ -144,7 +149,7 @@ class ProjectedModel(Protocol):
     def output_weight(self) -> Float[Tensor, "token width"]: ...
 
 
-class SequenceToSequence(Objective):
+class SequenceToSequence(Objective[nn.Module]):
     """Targets begin with a start token, which is never predicted, and end with an end token; padding counts for nothing."""
 
     phase = "sequence to sequence"
@@ -173,13 +178,10 @@ class SequenceToSequence(Objective):
         return model(batch["source"], target[:, :-1], project=False), model.output_weight, target[:, 1:]
 
 
-class NextTokenInWindow(Objective):
+class NextTokenInWindow(Objective[nn.Module]):
     """A batch may have `scored`, true where a target counts. The logits of a whole batch never stand in memory."""
 
     phase = "next token"
-
-    def __init__(self, model: nn.Module):
-        self.model = model
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         return projected_cross_entropy(*self._scored(batch))
@@ -209,13 +211,10 @@ class MaskedModel(Protocol):
     def logits(self, hidden: Float[Tensor, "place width"]) -> Float[Tensor, "place token"]: ...
 
 
-class MaskedToken(Objective):
+class MaskedToken(Objective[nn.Module]):
     """A batch has `scored` too, true at the masked places, which alone have logits and count."""
 
     phase = "masked token"
-
-    def __init__(self, model: nn.Module):
-        self.model = model
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         return categorical_cross_entropy(*self._scored(batch)).mean()
@@ -241,7 +240,7 @@ class StreamingModel(Protocol):
     def begin_stream(self, x: Int64[Tensor, "batch time"]) -> States: ...
 
 
-class NextToken(Objective):
+class NextToken(Objective[nn.Module]):
     """A text is read in pieces. The gradient goes back to the beginning of its piece and no further (Williams and Peng 1990),
     but the state goes on: what one piece ends with, the next begins with. So the network can use what lies further back than
     it is ever corrected for. The carried state is saved with every checkpoint, so that a run that was killed goes on to the

@@ -28,7 +28,8 @@ class Optimizer:
     """Calls the functions of `torch.optim`: its classes import the compiler, which takes longer than many a small run."""
 
     def __init__(self, name: OptimizerName, param_groups: list[dict[str, Any]], momentum: float):
-        self.name, self.param_groups, self.momentum = name, param_groups, momentum
+        self.name: OptimizerName = name
+        self.param_groups, self.momentum = param_groups, momentum
         self.state: dict[Tensor, dict[str, Tensor]] = {}
 
     def zero_grad(self) -> None:
