@@ -1,9 +1,12 @@
 """Every metric that a run writes: what it is called, whether more or less of it is better, and how it is written."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from neuropil.errors import InputError
+
+Better: TypeAlias = Literal["higher", "lower"] | None
+Format: TypeAlias = Literal["number", "percent", "points"]
 
 
 @dataclass(frozen=True)
@@ -11,8 +14,8 @@ class Metric:
     """`better` is None where a value should be near what theory says, and neither large nor small."""
 
     name: str
-    better: Literal["higher", "lower"] | None = None
-    format: Literal["number", "percent", "points"] = "number"
+    better: Better = None
+    format: Format = "number"
 
     @property
     def title(self) -> str:
@@ -31,67 +34,24 @@ class Metric:
 PHASE_LOSS = "_loss"
 """Where a learner has several phases, the loss of each is written as `<phase>_loss`."""
 
-METRICS = {
-    metric.name: metric
-    for metric in (
-        # learning
-        Metric("loss", "lower"),
-        Metric("train_loss", "lower"),
-        Metric("excess_loss", "lower"),
-        Metric("pinball_loss", "lower"),
-        Metric("energy", "lower"),
-        Metric("gap", "lower"),
-        Metric("learning_rate"),
-        Metric("steps_to_arrive", "lower"),
-        Metric("gradient_kept"),
-        # classes and tags
-        Metric("accuracy", "higher", "percent"),
-        Metric("train_accuracy", "higher", "percent"),
-        Metric("token_accuracy", "higher", "percent"),
-        Metric("exact_accuracy", "higher", "percent"),
-        Metric("caption_accuracy", "higher", "percent"),
-        Metric("picture_accuracy", "higher", "percent"),
-        Metric("f1", "higher", "percent"),
-        Metric("near_zero_share", None, "percent"),
-        # numbers, forecasts and tracks
-        Metric("error", "lower"),
-        Metric("squared_error", "lower"),
-        Metric("absolute_error", "lower"),
-        Metric("root_mean_square_error", "lower"),
-        Metric("largest_error", "lower"),
-        Metric("hidden_error", "lower"),
-        Metric("visible_error", "lower"),
-        Metric("mase", "lower"),
-        Metric("log_likelihood", "higher"),
-        Metric("coverage", None, "percent"),
-        Metric("coverage_share", None, "percent"),
-        # text
-        Metric("perplexity", "lower"),
-        Metric("bits_per_character", "lower"),
-        Metric("bits_per_byte", "lower"),
-        Metric("bleu", "higher", "points"),
-        Metric("chrf", "higher", "points"),
-        # neurons and networks of them
-        Metric("spikes"),
-        Metric("rate_hz"),
-        Metric("mean_rate_hz"),
-        Metric("oscillation_hz"),
-        Metric("frequency_hz"),
-        Metric("amplitude"),
-        Metric("cv"),
-        Metric("fano_factor"),
-        Metric("synchrony"),
-        Metric("largest_rate_error", "lower"),
-        Metric("ms_of_spike_time_error", "lower"),
-        Metric("largest_difference"),
-        Metric("drift_percent_per_s"),
-        Metric("largest_drift_percent_per_s"),
-        Metric("rmse_of_exact_rates"),
-        Metric("rmse_of_noisy_rates"),
-        Metric("rmse_of_spikes"),
-        *(Metric(f"deviation_{variable}") for variable in "xyzuvw"),
-    )
-}
+TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
+    ("lower", "number", ("loss", "train_loss", "excess_loss", "pinball_loss", "gap", "energy", "steps_to_arrive")),
+    ("lower", "number", ("error", "squared_error", "absolute_error", "root_mean_square_error", "mase")),
+    ("lower", "number", ("largest_error", "hidden_error", "visible_error")),
+    ("lower", "number", ("largest_rate_error", "ms_of_spike_time_error")),
+    ("lower", "number", ("perplexity", "bits_per_character", "bits_per_byte")),
+    ("higher", "number", ("log_likelihood",)),
+    ("higher", "percent", ("accuracy", "train_accuracy", "token_accuracy", "exact_accuracy", "f1")),
+    ("higher", "percent", ("caption_accuracy", "picture_accuracy")),
+    ("higher", "points", ("bleu", "chrf")),
+    (None, "percent", ("coverage", "coverage_share", "near_zero_share")),
+    (None, "number", ("learning_rate", "gradient_kept", "largest_difference")),
+    (None, "number", ("spikes", "rate_hz", "mean_rate_hz", "oscillation_hz", "cv", "fano_factor", "synchrony")),
+    (None, "number", ("rmse_of_exact_rates", "rmse_of_noisy_rates", "rmse_of_spikes")),
+    (None, "number", ("drift_percent_per_s", "largest_drift_percent_per_s", "frequency_hz", "amplitude")),
+    (None, "number", tuple(f"deviation_{variable}" for variable in "xyzuvw")),
+)
+METRICS = {name: Metric(name, better, form) for better, form, names in TABLE for name in names}
 
 
 def find_metric(name: str) -> Metric:

@@ -1,6 +1,6 @@
 """What the rooms of the house expect of one another. No behaviour lives here.
 
-`training` runs any `Learner` over any `Batches`; `models` provide the first, `data` the second, and `recipes` join them.
+`training` runs any `Learner` over any `Batches`; `models` provide the first, `data` the second, `recipes` join both.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ PADDING, START, END, UNKNOWN = range(4)
 
 @dataclass(frozen=True)
 class Phase:
-    """One loss of a training step: its gradient is the learning rule for `parameters`. What is None is as in the run's configuration."""
+    """One loss of a training step: its gradient is the learning rule for `parameters`. None: as the run has it."""
 
     name: str
     parameters: Mapping[str, Parameter]
@@ -34,8 +34,7 @@ class Phase:
 
 @runtime_checkable
 class Learner(Protocol):
-    """Something that the training loop can improve. Its losses call the model itself, so that hooks, compilation and distribution reach
-    them."""
+    """What the training loop can improve. Losses call the model itself, so that hooks and compilation reach them."""
 
     @property
     def model(self) -> Module:
@@ -47,7 +46,7 @@ class Learner(Protocol):
         ...
 
     def metrics(self, batch: Batch) -> Mapping[str, Tensor]:
-        """One value per example under each name of `neuropil.metrics`; evaluation takes the mean over the data. Changes nothing."""
+        """One value per example under each name, of which evaluation takes the mean. Changes nothing."""
         ...
 
 
@@ -62,7 +61,7 @@ class StatefulLearner(Protocol):
 
 @runtime_checkable
 class StreamLearner(Protocol):
-    """A learner whose metrics of a batch depend on the batches before: evaluation hands the carried state on, None at first."""
+    """A learner whose metrics depend on the batches before: evaluation hands the carried state on, None at first."""
 
     def stream_metrics(self, batch: Batch, carried: Any) -> tuple[Mapping[str, Tensor], Any]: ...
 
@@ -79,7 +78,7 @@ class Uncompilable(Protocol):
 
 @runtime_checkable
 class Batches(Protocol):
-    """Passes over a data set. A pass is a function of its number alone, so that a run can go on from any batch of it."""
+    """Passes over a data set. A pass is a function of its number alone, so that a run can resume at any batch."""
 
     def __len__(self) -> int:
         """Batches in one pass."""

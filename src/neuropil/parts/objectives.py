@@ -8,9 +8,9 @@
     NextTokenInWindow     L = −(1/T) Σ_t ln p(x_{t+1} | x_1 … x_t) in windows, each of which stands alone
     NextToken             the same by truncated back-propagation through time, for a recurrent model
 
-A batch is ``{"input": x, "target": t}``, with ``source`` in place of ``input`` for sequence to sequence. What is trained may
-carry more than what is measured: label smoothing and λ ‖W‖₁ belong to the phase's loss alone, so that the measured loss
-compares across settings. Weight decay is the optimiser's.
+A batch is ``{"input": x, "target": t}``, with ``source`` in place of ``input`` for sequence to sequence. The trained
+loss may have more in it than the measured one: label smoothing and λ ‖W‖₁ belong to the phase's loss alone, so that the
+measured loss compares across settings. Weight decay is the optimiser's.
 """
 
 from abc import ABC, abstractmethod
@@ -32,7 +32,6 @@ from neuropil.parts.losses import (
 )
 from neuropil.parts.recurrence import Recurred, State, detach, map_states
 from neuropil.protocols import PADDING, Batch, Phase
-
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
@@ -80,9 +79,8 @@ class Classification(Objective[nn.Module]):
 
 
 class Regression(Objective[nn.Module]):
-    """`scale` is the spread of the targets (a number, or one per output). Losses are measured in it, so that a learning rate
-    or a penalty means the same whether the target is in metres or in millimetres; the other metrics are in the target's own
-    units."""
+    """`scale` is the spread of the targets (a number, or one per output). Losses are measured in it, so that a learning
+    rate or a penalty means the same for metres and millimetres; the other metrics are in the target's own units."""
 
     phase = "regression"
 
@@ -115,7 +113,7 @@ class Regression(Objective[nn.Module]):
 
 
 class Tagging(Objective[nn.Module]):
-    """Inputs are tokens, targets a tag for each; where an input is padding, neither its logits nor its target mean anything."""
+    """Inputs are tokens, targets a tag for each; where an input is padding, logits and target mean nothing."""
 
     phase = "tagging"
 
@@ -150,7 +148,7 @@ class ProjectedModel(Protocol):
 
 
 class SequenceToSequence(Objective[nn.Module]):
-    """Targets begin with a start token, which is never predicted, and end with an end token; padding counts for nothing."""
+    """Targets begin with a start token, which is never predicted, and end with an end token; padding does not count."""
 
     phase = "sequence to sequence"
 
@@ -233,7 +231,7 @@ States: TypeAlias = tuple[State, ...]
 
 @runtime_checkable
 class StreamingModel(Protocol):
-    """A model that reads a text in pieces: logits of the token after each, and the states that the next piece begins with."""
+    """A model that reads a text in pieces: logits of the token after each, and the states to go on from."""
 
     def __call__(self, x: Int64[Tensor, "batch time"], *, states: Sequence[State]) -> Recurred: ...
 
@@ -241,12 +239,11 @@ class StreamingModel(Protocol):
 
 
 class NextToken(Objective[nn.Module]):
-    """A text is read in pieces. The gradient goes back to the beginning of its piece and no further (Williams and Peng 1990),
-    but the state goes on: what one piece ends with, the next begins with. So the network can use what lies further back than
-    it is ever corrected for. The carried state is saved with every checkpoint, so that a run that was killed goes on to the
-    same weights.
+    """A text is read in pieces. The gradient goes back to the beginning of its piece and no further (Williams and Peng
+    1990), but the state goes on: what one piece ends with, the next begins with. So the network can use what lies
+    further back than it is ever corrected for. Checkpoints hold the state: a killed run goes on to the same weights.
 
-    A batch has `begins` too, true for rows that do not go on from the batch before; targets that are padding count for nothing.
+    A batch has `begins` too, true for rows that do not go on from the batch before. Padding in a target does not count.
     """
 
     phase = "next token"
@@ -305,7 +302,7 @@ def token_metrics(logits: Float[Tensor, "*any class"], target: Num[Tensor, "*any
 
 
 def as_columns(target: Num[Tensor, "batch *output"]) -> Num[Tensor, "batch output"]:
-    """Targets as [batch output]. A plain [batch] is one column: left as it is, it would broadcast into every pair of examples."""
+    """Targets as [batch output]. A plain [batch] is one column: as it is, it would broadcast to all pairs."""
     if target.ndim > 2:
         raise InputError("Regression needs targets of shape [batch] or [batch, outputs]", got=f"{tuple(target.shape)}")
     return target if target.ndim == 2 else target.unsqueeze(-1)

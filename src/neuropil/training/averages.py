@@ -1,4 +1,4 @@
-"""Exponential moving average of the weights: θ̄ ← d θ̄ + (1 − d) θ. The average is often better than any point of the path."""
+"""Exponential moving average of the weights: θ̄ ← d θ̄ + (1 − d) θ. Often better than any point of the path."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""All that a run needs to go on, in one file that is replaced at once: weights, optimiser states, averages, and where it stands."""
+"""All that a run needs to go on, in one file that is replaced at once: weights, optimisers, averages, progress."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,7 +41,7 @@ def load(
     phases: Sequence[Phase],
     average: WeightAverage | None,
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Fill the model, the optimisers and the average; return the states of the run and of the learner that were saved with them."""
+    """Fill the model, the optimisers and the average; return the saved states of the run and of the learner."""
     tensors, facts = read_tensors(path)
     if facts.get("format") != FORMAT:
         raise RunError(

@@ -2,18 +2,19 @@
 
     for each update:  for each phase that is due:  ∇ ← gradient of the phase's loss;  clip;  step
 
-A run is a function of its seed: batches come from (seed, epoch), and the random numbers of an update from (seed, update). So a run that
-was killed goes on from its last checkpoint to the very weights that it would have had.
+A run is a function of its seed: batches come from (seed, epoch), random numbers of an update from (seed, update). So a
+run that was killed goes on from its last checkpoint to the very weights that it would have had.
 """
 
 import math
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -95,18 +96,20 @@ def fit(
     title: str = "training",
     show_progress: bool = True,
 ) -> list[Row]:
-    """Train `learner` in `folder` until the epochs or minutes are over; go on from the folder's checkpoint if there is one.
+    """Train `learner` in `folder` until the epochs or minutes are over; go on from its checkpoint if there is one.
 
     Leaves `model.safetensors` (the weights to use, which the learner's model then holds), `checkpoint.safetensors` and
     `metrics.jsonl`; returns the rows of the latter.
     """
-    with (
-        torch.random.fork_rng(devices=_cuda_devices(learner)),
-        _Loop(learner, train, validation, config, seed, folder) as loop,
-    ):
-        with Display(title, show=show_progress) as display:
+    device = next(learner.model.parameters()).device
+    if config.compile:
+        require_compilable(learner.model)
+        learner.model.compile()
+    with torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []):
+        loop = _Loop(learner, train, validation, config, seed, folder, device)
+        with closing(loop.history), Display(title, show=show_progress) as display:
             loop.run(display)
-        return loop.history.rows
+    return loop.history.rows
 
 
 def pick_device(name: str) -> torch.device:
@@ -121,11 +124,20 @@ def pick_device(name: str) -> torch.device:
 
 def require_monitor(config: TrainingConfig, metrics: Iterable[str]) -> None:
     if config.monitor not in metrics:
-        raise InputError(
-            "monitor must name a validation metric", got=f"{config.monitor!r}", fix=nearest(config.monitor, metrics)
-        )
+        fix = nearest(config.monitor, metrics)
+        raise InputError("monitor must name a validation metric", got=f"{config.monitor!r}", fix=fix)
     if find_metric(config.monitor).better is None:
         raise InputError("monitor must name a metric of which more or less is better", got=f"{config.monitor!r}")
+
+
+def require_compilable(model: Module) -> None:
+    if isinstance(model, Uncompilable) and model.cannot_compile:
+        what = f"{type(model).__name__}: {model.cannot_compile}"
+        raise InputError("compile=True needs a model that torch.compile can speed up", got=what, fix="train without it")
+    # torch.compile writes C++ for a CPU; without a compiler it would fail in the middle of the first step.
+    if not any(shutil.which(name) for name in (os.environ.get("CXX", "c++"), "g++", "clang++", "cl")):
+        fix = "install g++ or train without compile"
+        raise InputError("compile=True needs a C++ compiler", got="a machine without one", fix=fix)
 
 
 class _Loop:
@@ -137,18 +149,18 @@ class _Loop:
         config: TrainingConfig,
         seed: int,
         folder: Path,
+        device: torch.device,
     ):
         self.learner, self.model, self.config, self.seed, self.folder = learner, learner.model, config, seed, folder
-        self.train, self.validation = train, validation
+        self.train, self.validation, self.device = train, validation, device
         self.phases = learner.phases()
         self.optimizers = {phase.name: self._optimizer(phase) for phase in self.phases}
         self.average = WeightAverage(self.model, config.average) if config.average else None
-        self.device = next(self.model.parameters()).device
+        self.trained = self.model, self.optimizers, self.phases, self.average
         self.state = State()
         self.weights_path, self.checkpoint_path = folder / "model.safetensors", folder / "checkpoint.safetensors"
         if self.checkpoint_path.exists():
-            parts = self.model, self.optimizers, self.phases, self.average
-            state, learner_state = checkpoint.load(self.checkpoint_path, *parts)
+            state, learner_state = checkpoint.load(self.checkpoint_path, *self.trained)
             self.state = State(**state)
             if isinstance(learner, StatefulLearner):
                 learner.load_state_dict(learner_state)
@@ -158,17 +170,8 @@ class _Loop:
         updates_per_epoch = math.ceil(len(train) / config.accumulate)
         self.epochs = config.epochs or max(LEAST_EPOCHS, math.ceil(config.updates / updates_per_epoch))
         self.updates = self.epochs * updates_per_epoch
-        if config.compile:
-            _require_compilable(self.model)
-            self.model.compile()
 
-    def __enter__(self) -> "_Loop":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.history.close()
-
-    # --- the run -------------------------------------------------------------------------------------------------------
+    # --- the run ------------------------------------------------------------------------------------------------------
 
     def run(self, display: Display) -> None:
         with StopRequest() as stop:
@@ -182,7 +185,8 @@ class _Loop:
 
     def _epoch(self, display: Display, stop: StopRequest) -> None:
         batches = self.train.epoch(self.state.epoch, start=self.state.batch)
-        for group in _groups(batches, self.config.accumulate):
+        groups = iter(lambda: list(islice(batches, self.config.accumulate)), [])  # the last of an epoch may be smaller
+        for group in groups:
             self._update(group)
             self.state.batch += len(group)
             self.examples += sum(len(next(iter(batch.values()))) for batch in group)
@@ -216,7 +220,7 @@ class _Loop:
         optimizer, value = self.optimizers[phase.name], 0.0
         for parameters in optimizer.param_groups:
             parameters["lr"] = rate
-        # The gradients of the update before are kept until the loss is known to be finite: they explain one that is not.
+        # The gradients of the update before are kept until the loss is known to be finite: they explain one that is not
         for index, batch in enumerate(group):
             with self._precision():
                 loss = phase.loss(batch) / len(group)
@@ -244,7 +248,7 @@ class _Loop:
         self.state.finished = True
         self._save_checkpoint()
 
-    # --- what is measured ----------------------------------------------------------------------------------------------
+    # --- what is measured ---------------------------------------------------------------------------------------------
 
     def _log_training(self) -> None:
         if losses := self._mean_losses():
@@ -283,7 +287,7 @@ class _Loop:
         parts.append(f"{self.examples / (time.monotonic() - self.opened):,.0f} examples/s")
         return "  ".join(parts)
 
-    # --- where the run stands ------------------------------------------------------------------------------------------
+    # --- where the run stands -----------------------------------------------------------------------------------------
 
     def _over(self) -> bool:
         stopped = self.config.patience is not None and self.state.validations_since_best >= self.config.patience
@@ -307,25 +311,23 @@ class _Loop:
             total = max(1, self.state.step) / max(1e-9, self._share_done())
         return rate_share(self.config.schedule, self.state.step, total, self.config.warmup * total)
 
-    # --- what is kept --------------------------------------------------------------------------------------------------
+    # --- what is kept -------------------------------------------------------------------------------------------------
 
     def _save_checkpoint(self) -> None:
         if not finite(self.model):
             return  # the next loss will not be finite either, and will say why; the checkpoint before is good
         self.state.elapsed = self._elapsed()
         learner_state = self.learner.state_dict() if isinstance(self.learner, StatefulLearner) else {}
-        parts = self.model, self.optimizers, self.phases, self.average
-        checkpoint.save(self.checkpoint_path, vars(self.state), *parts, learner_state)
+        checkpoint.save(self.checkpoint_path, vars(self.state), *self.trained, learner_state)
         self.saved_at = time.monotonic()
 
     def _stop_diverged(self, phase: Phase, batch: Batch, value: float, rate: float) -> None:
         saved = self.checkpoint_path.exists()
         kept = f"the last good checkpoint is in {self.folder}" if saved else "no checkpoint had been written yet"
-        step, name = self.state.step, phase.name
-        loss = partial(phase.loss, batch)
-        raise diverged(self.model, loss, phase=name, value=value, step=step, learning_rate=rate, kept=kept)
+        where = {"phase": phase.name, "value": value, "step": self.state.step, "learning_rate": rate}
+        raise diverged(self.model, partial(phase.loss, batch), kept=kept, **where)
 
-    # --- small matters -------------------------------------------------------------------------------------------------
+    # --- how it is set up ---------------------------------------------------------------------------------------------
 
     def _optimizer(self, phase: Phase) -> Optimizer:
         name, decay, momentum = phase.optimizer or self.config.optimizer, self.config.weight_decay, self.config.momentum
@@ -344,35 +346,8 @@ class _Loop:
         return self.average.in_place() if self.average is not None else nullcontext()
 
 
-def _require_compilable(model: Module) -> None:
-    if isinstance(model, Uncompilable) and model.cannot_compile:
-        what = f"{type(model).__name__}: {model.cannot_compile}"
-        raise InputError("compile=True needs a model that torch.compile can speed up", got=what, fix="train without it")
-    # torch.compile writes C++ for a CPU; without a compiler it would fail in the middle of the first step.
-    if not any(shutil.which(name) for name in (os.environ.get("CXX", "c++"), "g++", "clang++", "cl")):
-        fix = "install g++ or train without compile"
-        raise InputError("compile=True needs a C++ compiler", got="a machine without one", fix=fix)
-
-
-def _groups(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
-    """Batches that make one update together; the last group of an epoch may be smaller."""
-    group: list[Batch] = []
-    for batch in batches:
-        group.append(batch)
-        if len(group) == size:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
 def _seed_random_numbers(seed: int, step: int, device: torch.device) -> None:
     key = mix(seed, "update", step)
     torch.default_generator.manual_seed(key)  # torch.manual_seed visits every backend, at a hundred times the cost
     if device.type == "cuda":
         torch.cuda.manual_seed(key)
-
-
-def _cuda_devices(learner: Learner) -> list[int]:
-    device = next(learner.model.parameters()).device
-    return [device.index or 0] if device.type == "cuda" else []

@@ -25,7 +25,7 @@ ADAM: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": Fa
 
 
 class Optimizer:
-    """Calls the functions of `torch.optim`: its classes import the compiler, which takes longer than many a small run."""
+    """Calls the functions of `torch.optim`: its classes import the compiler, which takes longer than a small run."""
 
     def __init__(self, name: OptimizerName, param_groups: list[dict[str, Any]], momentum: float):
         self.name: OptimizerName = name
