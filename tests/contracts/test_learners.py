@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import neuropil
 from neuropil.errors import InputError
 from neuropil.models.bert import BERTConfig, MaskedBERT
 from neuropil.models.captioner import Captioner, CaptionerConfig
@@ -214,3 +215,10 @@ def test_where_compiling_cannot_help_it_is_refused_with_the_reason(name: str, tm
     assert str(error.value).startswith("compile=True needs a model that torch.compile can speed up, but got ")
     assert type(learner.model).__name__ in str(error.value)
     assert str(error.value).endswith(": train without it.")
+
+
+@pytest.mark.parametrize("system", ["predictive_coding", "spiking_classifier", "seq2seq"])
+def test_compiling_is_refused_before_a_run_folder_is_made(system: str, tmp_path: Path):
+    with pytest.raises(InputError, match="^compile=True needs a model that torch.compile can speed up"):
+        neuropil.train(system, compile=True, out=tmp_path / "run", show_progress=False)
+    assert not (tmp_path / "run").exists()

@@ -99,7 +99,7 @@ class MaskedBERT(Published):
     def forward(
         self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None, project: bool = True
     ) -> Float[Tensor, "batch time output"]:
-        """Logits of every place; without `project`, the hidden states, from which `logits` makes those of a few places."""
+        """Logits of every place, or, without `project`, the hidden states, for `logits` of a few places."""
         x = self.bert(tokens, mask)
         return self.logits(x) if project else x
 

@@ -208,7 +208,7 @@ def begin(model: CLIP) -> None:
 
 
 class Matching(Objective[CLIP]):
-    """The objective: a batch is ``{"picture": …, "caption": …, "group": …}``. Pictures whose captions say the same have the same group
+    """A batch is ``{"picture": …, "caption": …, "group": …}``. Pictures whose captions say the same have the same group
     number, and each of their captions is right for all of them."""
 
     phase = "matching"

@@ -203,7 +203,7 @@ class Quantiles(nn.Module):
 
 
 class QuantileRegression(Objective[Forecaster]):
-    """The learner: the pinball loss of all quantiles, in units of each series' scale. Steps that have no value count for nothing.
+    """The pinball loss of all quantiles, in units of each series' scale; steps that have no value do not count.
 
     Each net of a forecaster is trained by its own loss, and what is measured is the loss of their mean.
     """

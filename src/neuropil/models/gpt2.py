@@ -56,7 +56,7 @@ class GPT2(Published):
     def forward(
         self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None, project: bool = True
     ) -> Float[Tensor, "batch time output"]:
-        """Logits of the token after each; `mask` is true where there is a token. Without `project`, the hidden states."""
+        """Logits of the token after each, or, without `project`, the hidden states; `mask` is true where there is one."""
         x = self.hidden(tokens, mask)
         return F.linear(x, self.output_weight) if project else x
 

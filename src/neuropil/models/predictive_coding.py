@@ -343,11 +343,11 @@ class _LocalRules(torch.autograd.Function):
 class SettledEnergy(Objective[PredictiveCoding]):
     """Learning: input and target are held, the states between settle, and each connection follows its local rule.
 
-    In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them (incremental
-    predictive coding); they are kept from one visit to the next.
+    In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them
+    (incremental predictive coding); they are kept from one visit to the next.
 
-    As weights grow, states must settle in shorter steps. Each connection knows its norm ‖M‖ by the direction v that it stretches most,
-    which follows the weights by one step v ← M Mᵀ v in each update.
+    As weights grow, states must settle in shorter steps. Each connection knows its norm ‖M‖ by the direction v that it
+    stretches most, which follows the weights by one step v ← M Mᵀ v in each update.
     """
 
     phase = "settled energy"

@@ -112,7 +112,7 @@ class Sequence(nn.Module):
         own_share: float = 0.0,
         states: Items[State] | None = None,
     ) -> Float[Tensor, "batch *step output"] | Recurred:
-        """One answer a row, one a step, or, where a sequence is written, one for each of `fed`, which holds what a teacher would feed.
+        """One answer a row, one a step, or, where a sequence is written, one for each of `fed` (teacher forcing).
 
         With `states`, x is a piece of a stream, and the answers come with the states that the next piece begins with.
         """

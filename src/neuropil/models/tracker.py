@@ -137,7 +137,7 @@ class Forgetful(nn.Module):
 
 
 class Tracking(Objective[Tracker]):
-    """The objective: a batch is ``{"input": frames, "length": …, "target": …}``, its targets NaN where nobody knows them."""
+    """A batch is ``{"input": frames, "length": …, "target": …}``, its targets NaN where they are unknown."""
 
     phase = "tracking"
 
@@ -146,7 +146,7 @@ class Tracking(Objective[Tracker]):
         return self._scaled_error(answers, targets)[known].mean()
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        """Means over the frames of each film whose target is known; `error` is the distance, in the units of the targets."""
+        """Means over the frames of each film whose target is known; `error` is the distance, in the targets' units."""
         answers, targets, known = self._answers(batch)
         count = known.sum(-1).clamp(min=1)
         values = {"loss": self._scaled_error(answers, targets), "error": (answers - targets).norm(dim=-1)}

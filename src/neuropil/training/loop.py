@@ -102,8 +102,8 @@ def fit(
     `metrics.jsonl`; returns the rows of the latter.
     """
     device = next(learner.model.parameters()).device
+    require_compilable(config, learner.model)
     if config.compile:
-        require_compilable(learner.model)
         learner.model.compile()
     with torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []):
         loop = _Loop(learner, train, validation, config, seed, folder, device)
@@ -130,7 +130,9 @@ def require_monitor(config: TrainingConfig, metrics: Iterable[str]) -> None:
         raise InputError("monitor must name a metric of which more or less is better", got=f"{config.monitor!r}")
 
 
-def require_compilable(model: Module) -> None:
+def require_compilable(config: TrainingConfig, model: Module) -> None:
+    if not config.compile:
+        return
     if isinstance(model, Uncompilable) and model.cannot_compile:
         what = f"{type(model).__name__}: {model.cannot_compile}"
         raise InputError("compile=True needs a model that torch.compile can speed up", got=what, fix="train without it")

@@ -32,7 +32,7 @@ from neuropil.tasks.fingerprint import fingerprint
 from neuropil.tasks.recipe import Predictions, Result
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig, fit, pick_device, require_monitor
+from neuropil.training.loop import TrainingConfig, fit, pick_device, require_compilable, require_monitor
 
 EVALUATION_BATCH = 512
 
@@ -126,6 +126,7 @@ class Supervised:
         self.inside = inside or (lambda: [inside_section(self.model, self.splits.test)])
         self.learner = learner_for(self.model, splits.train.schema, objective)
         one = splits.test.take(torch.zeros(1, dtype=torch.int64))
+        require_compilable(training, self.model)
         require_monitor(training, evaluate(self.learner, self._held_out(one)))  # before a run folder is made
 
     @property

@@ -31,7 +31,7 @@ from neuropil.tasks.translation import report as translation_report
 from neuropil.tasks.translation.scores import nearest_pair, score_translations
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig, fit, pick_device, require_monitor
+from neuropil.training.loop import TrainingConfig, fit, pick_device, require_compilable, require_monitor
 
 TEXTS_AT_ONCE = 128
 TOKENS_AT_ONCE = 8_192
@@ -298,6 +298,7 @@ class Translating:
                 fix="give shorter texts or a larger --max-tokens",
             )
         one = self.encoded["train"].take(torch.zeros(1, dtype=torch.int64))
+        require_compilable(training, self.model)
         require_monitor(
             training, evaluate(self.learner, PairBatches(one, 1, 0, shuffle=False, device=self.device))
         )  # before a folder is made
