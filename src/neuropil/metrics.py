@@ -59,8 +59,5 @@ def find_metric(name: str) -> Metric:
         return METRICS[name]
     if name.endswith(PHASE_LOSS):
         return Metric(name, "lower")
-    raise InputError(
-        "a metric must be declared in neuropil.metrics",
-        got=f"{name!r}",
-        fix=f"declare it there, or use one of {', '.join(METRICS)}",
-    )
+    fix = f"declare it there, or use one of {', '.join(METRICS)}"
+    raise InputError("a metric must be declared in neuropil.metrics", got=f"{name!r}", fix=fix)

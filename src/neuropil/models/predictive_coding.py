@@ -354,20 +354,15 @@ class SettledEnergy(Objective[PredictiveCoding]):
 
     def __init__(self, model: PredictiveCoding):
         self.model = model
-        self.scores = (
-            Classification(model)
-            if model.config.answers == "classes"
-            else Regression(model, scale=model.target_scale.std)
-        )
+        classes = model.config.answers == "classes"
+        self.scores = Classification(model) if classes else Regression(model, scale=model.target_scale.std)
         self.kept: States = []
         self.stretched = [torch.linalg.svd(c.weight.detach(), full_matrices=False).U[:, 0] for c in model.connections]
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         with torch.no_grad():
-            self.stretched = [
-                F.normalize(c.weight @ (v @ c.weight), dim=0)
-                for c, v in zip(self.model.connections, self.stretched, strict=True)
-            ]
+            pairs = zip(self.model.connections, self.stretched, strict=True)
+            self.stretched = [F.normalize(c.weight @ (v @ c.weight), dim=0) for c, v in pairs]
             states = self.settled(batch)
             errors = self.model.errors(states)
             rules = self.model.local_rules(states, errors)
@@ -383,9 +378,8 @@ class SettledEnergy(Objective[PredictiveCoding]):
         return self.kept
 
     def _norms(self) -> list[float]:
-        return torch.stack(
-            [(v @ c.weight).norm() for c, v in zip(self.model.connections, self.stretched, strict=True)]
-        ).tolist()
+        pairs = zip(self.model.connections, self.stretched, strict=True)
+        return torch.stack([(v @ c.weight).norm() for c, v in pairs]).tolist()
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """The loss is the settled energy, as in training; the others are those of any classifier or regressor."""

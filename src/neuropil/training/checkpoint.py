@@ -44,11 +44,8 @@ def load(
     """Fill the model, the optimisers and the average; return the saved states of the run and of the learner."""
     tensors, facts = read_tensors(path)
     if facts.get("format") != FORMAT:
-        raise RunError(
-            f"{path} must be a checkpoint of format {FORMAT}",
-            got=f"format {facts.get('format')}",
-            fix="use the neuropil version that wrote it",
-        )
+        rule, fix = f"{path} must be a checkpoint of format {FORMAT}", "use the neuropil version that wrote it"
+        raise RunError(rule, got=f"format {facts.get('format')}", fix=fix)
     load_state(model, _under("model/", tensors), path)
     if average is not None:
         average.load(_under("average/", tensors))

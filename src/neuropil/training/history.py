@@ -47,9 +47,6 @@ def _tensorboard_writer(folder: Path, step: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise InputError(
-            "tensorboard=True needs the tensorboard package",
-            got="an environment without it",
-            fix="pip install 'neuropil[tensorboard]'",
-        ) from error
+        rule, fix = "tensorboard=True needs the tensorboard package", "pip install 'neuropil[tensorboard]'"
+        raise InputError(rule, got="an environment without it", fix=fix) from error
     return SummaryWriter(str(folder), purge_step=step or None)

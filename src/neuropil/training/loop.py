@@ -187,8 +187,7 @@ class _Loop:
 
     def _epoch(self, display: Display, stop: StopRequest) -> None:
         batches = self.train.epoch(self.state.epoch, start=self.state.batch)
-        groups = iter(lambda: list(islice(batches, self.config.accumulate)), [])  # the last of an epoch may be smaller
-        for group in groups:
+        for group in iter(lambda: list(islice(batches, self.config.accumulate)), []):
             self._update(group)
             self.state.batch += len(group)
             self.examples += sum(len(next(iter(batch.values()))) for batch in group)
@@ -277,8 +276,8 @@ class _Loop:
                 self.state.validations_since_best += 1
 
     def _row(self, kind: str) -> Row:
-        place = {"step": self.state.step, "epoch": self._epochs_done(), "seconds": round(self._elapsed(), 3)}
-        return {"kind": kind, **place}
+        epoch = round(self.state.epoch + self.state.batch / len(self.train), 4)
+        return {"kind": kind, "step": self.state.step, "epoch": epoch, "seconds": round(self._elapsed(), 3)}
 
     def _figures(self) -> str:
         parts = [f"epoch {self.state.epoch + 1}" + ("" if self.config.minutes else f"/{self.epochs}")]
@@ -299,9 +298,6 @@ class _Loop:
         if self.config.minutes is not None:
             return self._elapsed() / (60 * self.config.minutes)
         return self.state.step / self.updates
-
-    def _epochs_done(self) -> float:
-        return round(self.state.epoch + self.state.batch / len(self.train), 4)
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.started

@@ -42,11 +42,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             facts = json.loads((file.metadata() or {}).get("neuropil", "{}"))
             return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 (a safe_open file is no mapping)
     except (SafetensorError, OSError, ValueError) as error:
-        raise RunError(
-            f"{path.name} must be a whole safetensors file",
-            got=f"one that cannot be read ({error})",
-            fix=f"restore or remove {path}",
-        ) from error
+        rule, got = f"{path.name} must be a whole safetensors file", f"one that cannot be read ({error})"
+        raise RunError(rule, got=got, fix=f"restore or remove {path}") from error
 
 
 def save_model(path: Path, model: nn.Module, facts: Mapping[str, Any] | None = None) -> None:
