@@ -63,8 +63,8 @@ def translation(model: nn.Module) -> tuple[Learner, Batch]:
 
 
 def attentive(attention: AttentionName) -> Seq2Seq:
-    vocabularies = {"source_vocabulary": VOCABULARY, "target_vocabulary": VOCABULARY}
-    return Seq2Seq(Seq2SeqConfig(attention=attention, embedding=6, units=8, **vocabularies))
+    sizes: dict[str, Any] = {"source_vocabulary": VOCABULARY, "target_vocabulary": VOCABULARY}
+    return Seq2Seq(Seq2SeqConfig(attention=attention, embedding=6, units=8, **sizes))
 
 
 def windows(model: nn.Module, learner: Callable[[Any], Learner]) -> tuple[Learner, Batch]:
