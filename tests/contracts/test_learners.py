@@ -219,6 +219,6 @@ def test_where_compiling_cannot_help_it_is_refused_with_the_reason(name: str, tm
 
 @pytest.mark.parametrize("system", ["predictive_coding", "spiking_classifier", "seq2seq"])
 def test_compiling_is_refused_before_a_run_folder_is_made(system: str, tmp_path: Path):
-    with pytest.raises(InputError, match="^compile=True needs a model that torch.compile can speed up"):
+    with pytest.raises(InputError, match=r"^compile=True needs a model that torch\.compile can speed up"):
         neuropil.train(system, compile=True, out=tmp_path / "run", show_progress=False)
     assert not (tmp_path / "run").exists()

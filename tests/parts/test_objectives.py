@@ -93,7 +93,7 @@ def test_targets_with_too_many_axes_are_refused():
     assert str(error.value) == "Regression needs targets of shape [batch] or [batch, outputs], but got (2, 3, 1)."
 
 
-# --- translation -----------------------------------------------------------------------------------------------------------
+# --- translation ----------------------------------------------------------------------------------------------------
 
 
 class Copyist(nn.Module):
@@ -190,7 +190,7 @@ def test_tokens_weigh_the_same_in_the_loss_and_targets_in_the_metrics(writer: Co
     torch.testing.assert_close(learner.loss(batch), (losses * lengths).sum() / lengths.sum())
 
 
-# --- tags --------------------------------------------------------------------------------------------------------------------------
+# --- tags -----------------------------------------------------------------------------------------------------------
 
 
 def tagged(*lengths: int) -> dict[str, Tensor]:
