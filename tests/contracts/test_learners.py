@@ -1,4 +1,4 @@
-"""What holds of every learner: training reaches its model through `forward`, where hooks and compilation take effect."""
+"""What holds of every learner: training calls the model itself, so that hooks and compilation take effect."""
 
 import json
 import os
