@@ -12,7 +12,7 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from neuropil import recipes
-from neuropil.parts.next_token import NextToken
+from neuropil.parts.objectives import NextToken
 from neuropil.parts.parameters import count_parameters
 from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
 from neuropil.training.evaluation import evaluate

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from benchmarks.timing import alternate, ratio
 from neuropil.models.transformer import Transformer, TransformerConfig
-from neuropil.parts.objectives import Translation
+from neuropil.parts.objectives import SequenceToSequence
 from neuropil.parts.positions import sinusoidal
 from neuropil.protocols import PADDING
 
@@ -93,7 +93,7 @@ def matmul_peak() -> float:
 def main() -> None:
     batch = random_batch()
     ours, plain = Transformer(CONFIG), PlainTransformer(CONFIG)
-    learner = Translation(ours, label_smoothing=0.1)
+    learner = SequenceToSequence(ours, label_smoothing=0.1)
     optimizers: dict[nn.Module, torch.optim.Optimizer] = {
         model: torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True) for model in (ours, plain)
     }

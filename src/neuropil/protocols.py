@@ -1,11 +1,11 @@
 """What the rooms of the house expect of one another. No behaviour lives here.
 
-`training` runs any `Learner` over any `Batches`; `models` provide the first, `data` the second, and `recipes` join them.
+`training` runs any `Learner` over any `Batches`; `models` provide the first, `data` the second, `recipes` join both.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from torch import Tensor
 from torch.nn import Module, Parameter
@@ -13,23 +13,28 @@ from torch.nn import Module, Parameter
 Batch: TypeAlias = Mapping[str, Tensor]
 """Named tensors that share their first axis, for instance ``{"input": images, "target": labels}``."""
 
+OptimizerName: TypeAlias = Literal["sgd", "momentum", "rmsprop", "adam", "adamw"]
 
 PADDING, START, END, UNKNOWN = range(4)
-"""The tokens with which every vocabulary begins: batches are filled up with the first, texts stand between the next two."""
+"""The special tokens with which every vocabulary begins."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One game of a training step: the gradient of `loss` is the learning rule for `parameters`."""
+    """One loss of a training step: its gradient is the learning rule for `parameters`. None: as the run has it."""
 
     name: str
     parameters: Mapping[str, Parameter]
     loss: Callable[[Batch], Tensor]
+    optimizer: OptimizerName | None = None
+    learning_rate: float | None = None
+    every: int = 1
+    """Played in each n-th update only."""
 
 
 @runtime_checkable
 class Learner(Protocol):
-    """Something that the training loop can improve."""
+    """What the training loop can improve. Losses call the model itself, so that hooks and compilation reach them."""
 
     @property
     def model(self) -> Module:
@@ -37,28 +42,43 @@ class Learner(Protocol):
         ...
 
     def phases(self) -> Sequence[Phase]:
-        """The games of one training step, in the order in which they are played."""
+        """The phases of one training step, in the order in which they are played."""
         ...
 
     def metrics(self, batch: Batch) -> Mapping[str, Tensor]:
-        """One value per example under each name; whoever evaluates takes the mean over the data."""
+        """One value per example under each name, of which evaluation takes the mean. Changes nothing."""
         ...
 
 
 @runtime_checkable
-class Remembering(Protocol):
-    """A learner that carries something from one batch to the next, which is then saved with the weights wherever a run may go on from."""
+class StatefulLearner(Protocol):
+    """A learner that carries a state from one training batch to the next: checkpoints hold it."""
 
-    def memory(self) -> Mapping[str, Tensor]: ...
+    def state_dict(self) -> Mapping[str, Tensor]: ...
 
-    def recall(self, memory: Mapping[str, Tensor]) -> None:
-        """Carry on with what `memory` gave."""
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None: ...
+
+
+@runtime_checkable
+class StreamLearner(Protocol):
+    """A learner whose metrics depend on the batches before: evaluation hands the carried state on, None at first."""
+
+    def stream_metrics(self, batch: Batch, carried: Any) -> tuple[Mapping[str, Tensor], Any]: ...
+
+
+@runtime_checkable
+class Uncompilable(Protocol):
+    """A model that torch.compile cannot speed up."""
+
+    @property
+    def cannot_compile(self) -> str:
+        """Why; empty where it can, after all."""
         ...
 
 
 @runtime_checkable
 class Batches(Protocol):
-    """Passes over a data set. A pass is a function of its number alone, so that a run can go on from any batch of it."""
+    """Passes over a data set. A pass is a function of its number alone, so that a run can resume at any batch."""
 
     def __len__(self) -> int:
         """Batches in one pass."""
@@ -70,8 +90,8 @@ class Batches(Protocol):
 
 
 @runtime_checkable
-class Shared(Protocol):
-    """A model whose weights are kept as another library keeps them, so that it can be opened there too."""
+class PublishedWeights(Protocol):
+    """A model whose weights are saved under the names of another library, which can open them too."""
 
     def published_state(self) -> Mapping[str, Tensor]:
         """Every tensor under its name there, as a view: what is written into it is in the model."""

@@ -10,6 +10,7 @@ import pytest
 
 import neuropil
 from neuropil import recipes
+from neuropil.metrics import METRICS
 from neuropil.runs.run import FORMAT, Run, rewrite_report
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -180,6 +181,11 @@ def test_a_run_ends_with_results_of_its_own_and_of_what_it_is_compared_with(run:
     assert all(result.metrics for result in run.results)
     assert set(own.metrics) & set(others[0].metrics), "the first two are compared, so they share a metric"
     assert all(isinstance(value, float | int) for result in run.results for value in result.metrics.values())
+
+
+def test_every_metric_of_a_run_is_declared(run: Run):
+    written = {name for row in run.history for name in row} - {"kind", "name", "step", "epoch", "seconds"}
+    assert written <= set(METRICS)
 
 
 def test_the_folder_says_how_it_was_made(run: Run):

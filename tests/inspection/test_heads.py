@@ -16,7 +16,7 @@ from neuropil.errors import InputError
 from neuropil.inspection.heads import gradient_importance, least_important, leave_one_out, masked_heads
 from neuropil.models.transformer import Transformer, TransformerConfig
 from neuropil.parts.multi_head import heads_of, remove_heads
-from neuropil.parts.objectives import Translation
+from neuropil.parts.objectives import SequenceToSequence
 from neuropil.parts.parameters import count_parameters
 from neuropil.protocols import Batch
 from neuropil.sampling.text.beam_search import greedy
@@ -118,7 +118,7 @@ def test_a_pruned_decoder_still_writes_with_its_cache_what_it_would_write_withou
 def test_a_pruned_model_goes_on_learning():
     model = made()
     remove_heads(model, {"decoder.0.cross": [0, 2], "encoder.1.attention": range(HEADS)})
-    Translation(model).loss(batch()).backward()
+    SequenceToSequence(model).loss(batch()).backward()
     gone = {
         "encoder.1.attention.projection.weight",
         "encoder.1.attention.projection.bias",
@@ -170,7 +170,7 @@ def test_heads_of_a_model_in_half_precision_can_be_masked():
 
 
 def mean_loss(model: nn.Module, seed: int = 1) -> Tensor:
-    return Translation(model).metrics(batch(seed))["loss"].mean()
+    return SequenceToSequence(model).metrics(batch(seed))["loss"].mean()
 
 
 def test_gradient_importance_is_the_slope_of_the_loss_in_each_heads_factor():

@@ -23,7 +23,7 @@ from neuropil.inspection.recording import Tape, attention_modules, record
 from neuropil.models.attention import PatchAttention, PatchAttentionConfig, ScoreName
 from neuropil.models.transformer import Transformer, TransformerConfig
 from neuropil.parts.multi_head import MultiHeadAttention
-from neuropil.parts.objectives import Translation
+from neuropil.parts.objectives import SequenceToSequence
 from neuropil.protocols import PADDING
 
 HEADS = 4
@@ -180,7 +180,7 @@ def test_patches_are_recorded_as_one_head_whatever_their_score(score: ScoreName,
 def test_a_recorded_training_step_has_the_same_loss_and_gradients_bit_for_bit():
     batch = {"source": tokens(6, 3), "target": tokens(4, 5)}
     model = made(dropout=0.3).train()
-    learner = Translation(model, label_smoothing=0.1)
+    learner = SequenceToSequence(model, label_smoothing=0.1)
 
     def step() -> list[Tensor]:
         torch.manual_seed(1)

@@ -286,8 +286,8 @@ def test_a_learner_goes_on_from_its_memory():
     model = network()
     first, second, batch = SettledEnergy(model), SettledEnergy(model), example_batch(model)
     first.loss({**batch, "visit": torch.zeros(6, dtype=torch.int64)})
-    assert len(first.memory()) == 4 + 6  # states, and a direction for each connection
-    second.recall(first.memory())
+    assert len(first.state_dict()) == 4 + 6  # states, and a direction for each connection
+    second.load_state_dict(first.state_dict())
     visit = {**batch, "visit": torch.ones(6, dtype=torch.int64)}
     assert torch.equal(first.loss(visit), second.loss(visit))
 
@@ -302,7 +302,7 @@ def test_steps_become_shorter_as_the_weights_grow():
                 c.weight.mul_(0.99)
                 c.weight[0] += 0.05 * torch.rand(c.weight.shape[1], generator=generator)
         learner.loss(batch)
-        followed = learner.memory()
+        followed = learner.state_dict()
         for number, c in enumerate(model.connections):
             estimate, norm = (followed[f"stretched.{number}"] @ c.weight).norm(), torch.linalg.matrix_norm(c.weight, 2)
             assert 0.9 * norm < estimate < (1 + 1e-12) * norm, update
@@ -314,11 +314,11 @@ def test_steps_become_shorter_as_the_weights_grow():
 def test_the_measured_loss_is_the_settled_energy_and_looking_changes_nothing():
     model = network()
     learner, batch = SettledEnergy(model), example_batch(model)
-    before = learner.memory()
+    before = learner.state_dict()
     with torch.no_grad():
         metrics = learner.metrics(batch)
         assert set(metrics) == {"loss", "accuracy"}
-        assert all(torch.equal(value, before[name]) for name, value in learner.memory().items())
+        assert all(torch.equal(value, before[name]) for name, value in learner.state_dict().items())
         torch.testing.assert_close(metrics["loss"].mean(), learner.loss(batch))
 
 

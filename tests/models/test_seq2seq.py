@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from neuropil.errors import InputError
 from neuropil.inspection import record
 from neuropil.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from neuropil.parts.objectives import Translation
+from neuropil.parts.objectives import SequenceToSequence
 from neuropil.parts.parameters import count_parameters
 from neuropil.protocols import END, PADDING, START
 from neuropil.sampling.text.beam_search import beam, greedy
@@ -299,7 +299,7 @@ def test_a_beam_whose_rows_are_dropped_and_repeated_scores_as_the_whole_does(whi
 @pytest.mark.parametrize("which", sorted(MODELS), ids=lambda which: "-".join(map(str, which)))
 def test_gradients_reach_every_parameter(which: Any):
     model = copy.deepcopy(MODELS[which])
-    Translation(model).loss({"source": padded([3, 6, 5]), "target": tokens(3, 5)}).backward()
+    SequenceToSequence(model).loss({"source": padded([3, 6, 5]), "target": tokens(3, 5)}).backward()
     assert [
         name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()
     ] == []

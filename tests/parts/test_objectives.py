@@ -1,13 +1,35 @@
+import os
+import signal
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from neuropil.data.corpus.streams import TextStreams
 from neuropil.errors import InputError
-from neuropil.parts.objectives import Classification, Regression, Tagging, Translation, Writer
-from neuropil.protocols import END, PADDING, START, Learner
+from neuropil.models.bert import BERTConfig, MaskedBERT
+from neuropil.models.gpt2 import GPT2, GPT2Config
+from neuropil.models.recurrent import CellName, SequenceConfig
+from neuropil.models.recurrent import Sequence as RecurrentModel
+from neuropil.parts import objectives
+from neuropil.parts.objectives import (
+    Classification,
+    MaskedToken,
+    NextToken,
+    NextTokenInWindow,
+    ProjectedModel,
+    Regression,
+    SequenceToSequence,
+    Tagging,
+)
+from neuropil.protocols import END, PADDING, START, Learner, StatefulLearner
+from neuropil.training.evaluation import evaluate
+from neuropil.training.interruption import Interrupted
+from neuropil.training.loop import TrainingConfig, fit
 
 
 @pytest.fixture
@@ -71,7 +93,7 @@ def test_targets_with_too_many_axes_are_refused():
     assert str(error.value) == "Regression needs targets of shape [batch] or [batch, outputs], but got (2, 3, 1)."
 
 
-# --- translation -----------------------------------------------------------------------------------------------------------
+# --- translation ----------------------------------------------------------------------------------------------------
 
 
 class Copyist(nn.Module):
@@ -81,9 +103,10 @@ class Copyist(nn.Module):
         super().__init__()
         self.table, self.output = nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary, bias=False)
 
-    def hidden(self, source: Tensor, target: Tensor) -> Tensor:
-        there = (source != PADDING).float()[..., None]
-        return self.table(target) + (self.table(source) * there).sum(1, keepdim=True)
+    def forward(self, source: Tensor, target: Tensor, project: bool = True) -> Tensor:
+        valid = (source != PADDING).float()[..., None]
+        hidden = self.table(target) + (self.table(source) * valid).sum(1, keepdim=True)
+        return self.output(hidden) if project else hidden
 
     @property
     def output_weight(self) -> Tensor:
@@ -110,12 +133,12 @@ def writer() -> Copyist:
 
 
 def test_a_translator_is_a_learner_of_all_its_parameters(writer: Copyist):
-    learner = Translation(writer)
-    assert isinstance(writer, Writer)
+    learner = SequenceToSequence(writer)
+    assert isinstance(writer, ProjectedModel)
     assert isinstance(learner, Learner)
     (phase,) = learner.phases()
     assert dict(phase.parameters) == dict(writer.named_parameters())
-    assert phase.name == "translation"
+    assert phase.name == "sequence to sequence"
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
@@ -123,11 +146,11 @@ def test_the_loss_of_a_translation_is_torchs_cross_entropy_of_the_tokens_that_fo
     writer: Copyist, label_smoothing: float
 ):
     batch = pairs((3, 2), (1, 6), (4, 0))
-    logits = F.linear(writer.hidden(batch["source"], batch["target"][:, :-1]), writer.output_weight)
+    logits = writer(batch["source"], batch["target"][:, :-1])
     expected = nn.CrossEntropyLoss(ignore_index=PADDING, label_smoothing=label_smoothing)(
         logits.mT, batch["target"][:, 1:]
     )
-    ours = Translation(writer, label_smoothing).loss(batch)
+    ours = SequenceToSequence(writer, label_smoothing).loss(batch)
     torch.testing.assert_close(ours, expected)
     parameters = list(writer.parameters())
     for gradient, other in zip(*(torch.autograd.grad(loss, parameters) for loss in (ours, expected)), strict=True):
@@ -136,11 +159,11 @@ def test_the_loss_of_a_translation_is_torchs_cross_entropy_of_the_tokens_that_fo
 
 def test_a_translation_is_measured_for_each_target_without_smoothing(writer: Copyist):
     batch = pairs((3, 2), (1, 6), (4, 0))
-    metrics = Translation(writer, label_smoothing=0.3).metrics(batch)
+    metrics = SequenceToSequence(writer, label_smoothing=0.3).metrics(batch)
     for row in range(3):
         length = int((batch["target"][row] != PADDING).sum())
         source, target = batch["source"][row : row + 1], batch["target"][row, :length]
-        logits = F.linear(writer.hidden(source, target[None, :-1]), writer.output_weight)[0]
+        logits = writer(source, target[None, :-1])[0]
         torch.testing.assert_close(metrics["loss"][row], F.cross_entropy(logits, target[1:]))
         torch.testing.assert_close(metrics["token_accuracy"][row], (logits.argmax(-1) == target[1:]).float().mean())
     assert set(metrics) == {"loss", "token_accuracy"}
@@ -149,7 +172,7 @@ def test_a_translation_is_measured_for_each_target_without_smoothing(writer: Cop
 def test_padding_of_a_translation_counts_for_nothing(writer: Copyist):
     batch = pairs((3, 2), (1, 6))
     padded = {name: F.pad(tokens, (0, 4), value=PADDING) for name, tokens in batch.items()}
-    learner = Translation(writer, label_smoothing=0.1)
+    learner = SequenceToSequence(writer, label_smoothing=0.1)
     torch.testing.assert_close(learner.loss(padded), learner.loss(batch))
     for name, values in learner.metrics(batch).items():
         torch.testing.assert_close(learner.metrics(padded)[name], values)
@@ -162,12 +185,12 @@ def test_padding_of_a_translation_counts_for_nothing(writer: Copyist):
 
 def test_tokens_weigh_the_same_in_the_loss_and_targets_in_the_metrics(writer: Copyist):
     batch = pairs((2, 1), (2, 7))
-    learner = Translation(writer)
+    learner = SequenceToSequence(writer)
     losses, lengths = learner.metrics(batch)["loss"], torch.tensor([2, 8])  # the end is predicted too, the start is not
     torch.testing.assert_close(learner.loss(batch), (losses * lengths).sum() / lengths.sum())
 
 
-# --- tags --------------------------------------------------------------------------------------------------------------------------
+# --- tags -----------------------------------------------------------------------------------------------------------
 
 
 def tagged(*lengths: int) -> dict[str, Tensor]:
@@ -212,3 +235,153 @@ def test_a_text_is_right_when_all_of_its_tags_are():
     metrics = Tagging(model).metrics(batch)
     assert metrics["exact_accuracy"].tolist() == [0, 1]
     assert metrics["token_accuracy"].tolist() == [0.5, 1]
+
+
+# --- masked tokens -------------------------------------------------------------------------------------------------
+
+
+def test_the_loss_is_the_cross_entropy_at_the_chosen_places():
+    torch.manual_seed(0)
+    model = MaskedBERT(
+        BERTConfig(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary=20, pooler=False)
+    ).eval()
+    learner = MaskedToken(model)
+    batch = {"input": torch.randint(20, (3, 9)), "target": torch.randint(20, (3, 9)), "scored": torch.rand(3, 9) < 0.3}
+    logits, target = model(batch["input"])[batch["scored"]], batch["target"][batch["scored"]]
+    torch.testing.assert_close(learner.loss(batch), F.cross_entropy(logits, target))
+    metrics = learner.metrics(batch)
+    torch.testing.assert_close(metrics["loss"], F.cross_entropy(logits, target, reduction="none"))
+    assert torch.equal(metrics["accuracy"], (logits.argmax(-1) == target).float())
+    assert set(learner.phases()[0].parameters) == set(dict(model.named_parameters()))
+
+
+# --- next tokens: what is carried, what is cut, and what survives a kill -------------------------------------------
+
+
+VOCABULARY = 12
+
+
+def model(cell: CellName = "lstm", **options: Any) -> RecurrentModel:
+    torch.manual_seed(0)
+    return RecurrentModel(
+        SequenceConfig(
+            cell=cell, units=8, embedding=6, tokens=VOCABULARY, outputs=VOCABULARY, shape="aligned", **options
+        )
+    )
+
+
+def tokens(count: int = 400) -> torch.Tensor:
+    return torch.randint(4, VOCABULARY, (count,), generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "mingru"])
+def test_pieces_with_a_carried_state_give_the_losses_of_the_whole(cell: CellName):
+    network = model(cell, layers=2).eval()
+    text = tokens(101)
+    carried = evaluate(NextToken(network), TextStreams(text, 1, 7))
+    with torch.no_grad():
+        logits = network(text[:-1].unsqueeze(0))[0]
+    assert carried["loss"] == pytest.approx(F.cross_entropy(logits, text[1:]).item(), abs=1e-6)
+    assert carried["accuracy"] == pytest.approx((logits.argmax(-1) == text[1:]).float().mean().item())
+    assert evaluate(NextToken(network, carry_state=False), TextStreams(text, 1, 7))["loss"] != pytest.approx(
+        carried["loss"], abs=1e-4
+    )
+
+
+def test_every_token_of_a_padded_last_row_weighs_the_same():
+    network = model().eval()
+    text = tokens(50)
+    (batch,) = TextStreams(text, 3, 100).epoch(0)
+    losses = NextToken(network).metrics(batch)["loss"]
+    assert losses.shape == (49,)
+    torch.testing.assert_close(NextToken(network).loss(batch), losses.mean())
+
+
+def test_no_gradient_goes_back_beyond_its_piece():
+    network = model("gru")
+    learner = NextToken(network)
+    first, second, *_ = TextStreams(tokens(), 2, 5, seed=0).epoch(0)
+    learner.loss(first)
+    learner.loss(second).backward()
+    seen = network.embedding.weight.grad
+    assert seen is not None
+    touched = set(seen.abs().sum(1).nonzero().flatten().tolist())
+    assert touched == set(second["input"].flatten().tolist())
+
+
+def test_a_row_that_begins_forgets_and_the_others_go_on():
+    network = model().eval()
+    learner = NextToken(network)
+    first, second, *_ = TextStreams(tokens(), 2, 5, seed=0).epoch(0)
+    learner.loss(first)
+    mixed = learner.loss(dict(second) | {"begins": torch.tensor([True, False])})
+    with torch.no_grad():
+        fresh = F.cross_entropy(network(second["input"][:1])[0], second["target"][0])
+        whole = network(torch.cat([first["input"], second["input"]], 1)[1:])[0, 5:]
+    torch.testing.assert_close(mixed, (fresh + F.cross_entropy(whole, second["target"][1])) / 2)
+
+
+class StoppedAt(NextToken):
+    """Sends its own process the signal of Ctrl-C in the middle of an update."""
+
+    left = -1
+
+    def loss(self, batch):
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().loss(batch)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "mingru"])
+def test_a_run_that_stops_in_the_middle_of_a_text_comes_out_as_if_it_had_not(tmp_path: Path, cell: CellName):
+    config = TrainingConfig(epochs=2, accumulate=2)
+    train, validation = TextStreams(tokens(), 4, 6, seed=0), TextStreams(tokens(60), 2, 6)
+
+    def learn(folder: Path, stop: int) -> dict[str, torch.Tensor]:
+        learner = StoppedAt(model(cell, dropout=0.2))
+        learner.left = stop
+        fit(learner, train, validation, config, seed=0, folder=folder, show_progress=False)
+        return learner.model.state_dict()
+
+    whole = learn(tmp_path / "whole", -1)
+    with pytest.raises(Interrupted):
+        learn(tmp_path / "cut", 9)
+    resumed = learn(tmp_path / "cut", -1)
+    assert all(torch.equal(value, resumed[name]) for name, value in whole.items())
+
+
+def test_what_is_carried_can_be_saved_and_recalled():
+    first, second, *_ = TextStreams(tokens(), 2, 5, seed=0).epoch(0)
+    learner, other = NextToken(model()), NextToken(model())
+    assert isinstance(learner, StatefulLearner)
+    assert learner.state_dict() == {}
+    other.load_state_dict({})
+    learner.loss(first)
+    assert set(learner.state_dict()) == {"0.h", "0.c"}
+    other.load_state_dict(learner.state_dict())
+    assert torch.equal(learner.loss(second), other.loss(second))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("at_once", [1, 70, 2**22])
+def test_windows_have_the_losses_of_all_logits_at_once(tied: bool, at_once: int, monkeypatch: pytest.MonkeyPatch):
+    torch.manual_seed(0)
+    network = GPT2(
+        GPT2Config(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary=VOCABULARY, tied=tied)
+    ).eval()
+    monkeypatch.setattr(objectives, "LOGITS_AT_ONCE", at_once)
+    learner = NextTokenInWindow(network)
+    batch = {"input": torch.randint(VOCABULARY, (3, 9)), "target": torch.randint(VOCABULARY, (3, 9))}
+    scored = torch.rand(3, 9) < 0.5
+    logits = network(batch["input"])
+    expected = F.cross_entropy(logits.flatten(0, 1), batch["target"].flatten())
+    torch.testing.assert_close(learner.loss(batch), expected)
+    ours = torch.autograd.grad(learner.loss(batch), list(network.parameters()))
+    for gradient, wanted in zip(ours, torch.autograd.grad(expected, list(network.parameters())), strict=True):
+        torch.testing.assert_close(gradient, wanted)
+    metrics = learner.metrics(batch | {"scored": scored})
+    torch.testing.assert_close(
+        metrics["loss"], F.cross_entropy(logits[scored], batch["target"][scored], reduction="none")
+    )
+    assert torch.equal(metrics["accuracy"], (logits[scored].argmax(-1) == batch["target"][scored]).float())

@@ -12,7 +12,7 @@ from neuropil.models.clip import CLIP
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.vit import ViT
 from neuropil.parts.pretrained_model import Family, Published
-from neuropil.protocols import Shared
+from neuropil.protocols import PublishedWeights
 from neuropil.training.weights import unique_state
 
 CONFIG = GPT2Config(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary=11)
@@ -37,7 +37,7 @@ def test_a_model_can_be_made_and_used_without_opening_the_door():
 
 def test_weights_are_kept_under_the_names_that_they_have_there():
     model = GPT2(CONFIG)
-    assert isinstance(model, Shared)
+    assert isinstance(model, PublishedWeights)
     kept = unique_state(model)
     assert kept["transformer.h.0.attn.c_attn.weight"].shape == (8, 24)
     kept["transformer.h.0.attn.c_attn.weight"].zero_()

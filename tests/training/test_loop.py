@@ -3,7 +3,10 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +19,7 @@ from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig, fit, pick_device
 from neuropil.training.optimizers import OPTIMIZERS
 from neuropil.training.weights import read_tensors
-from training.learners import DigitBatches, DigitLearner, same_weights, weights_of
+from training.learners import DigitBatches, DigitLearner, digits, same_weights, weights_of
 
 TRAIN, VALIDATION = DigitBatches(0, 520, seed=3), DigitBatches(600, 800)
 
@@ -203,29 +206,115 @@ def test_the_diagnosis_names_the_first_layer_that_is_not_finite(tmp_path: Path):
     )
 
 
+class TwoPhases(DigitLearner):
+    """The lower layer and the upper one, each with its own optimiser, rate and cadence, on the same loss."""
+
+    def __init__(self, stop: int = -1, dropout: float = 0.2, **upper: Any):
+        super().__init__(dropout=dropout)
+        self.upper, self.left, self.order = upper, stop, list[str]()
+
+    def phases(self) -> list[Phase]:
+        names = dict(self.model.named_parameters())
+        lower = {name: parameter for name, parameter in names.items() if name.startswith("0.")}
+        upper = {name: parameter for name, parameter in names.items() if name.startswith("3.")}
+        return [Phase("lower", lower, self.noting("lower")), Phase("upper", upper, self.noting("upper"), **self.upper)]
+
+    def noting(self, phase: str):
+        def loss(batch: Batch) -> torch.Tensor:
+            self.order.append(phase)
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+            return self.loss(batch)
+
+        return loss
+
+
 def test_two_phases_take_turns_and_log_their_own_losses(tmp_path: Path):
-    class Halves(DigitLearner):
-        order: list[str]
-
-        def phases(self) -> list[Phase]:
-            self.order = []
-            names = dict(self.model.named_parameters())
-
-            def loss(phase: str):
-                def compute(batch: Batch) -> torch.Tensor:
-                    self.order.append(phase)
-                    return self.loss(batch)
-
-                return compute
-
-            lower = {name: parameter for name, parameter in names.items() if name.startswith("0.")}
-            upper = {name: parameter for name, parameter in names.items() if name.startswith("3.")}
-            return [Phase("lower", lower, loss("lower")), Phase("upper", upper, loss("upper"))]
-
-    learner = Halves()
+    learner = TwoPhases()
     _, rows = train(tmp_path, TrainingConfig(epochs=1), learner)
     assert learner.order == ["lower", "upper"] * 11
     assert {"lower_loss", "upper_loss"} <= rows[0].keys()
+
+
+def test_a_phase_is_played_in_each_nth_update_and_neither_moves_nor_logs_in_the_others(tmp_path: Path):
+    learner = TwoPhases(every=4)
+    train(tmp_path / "long", TrainingConfig(epochs=1), learner)
+    assert learner.order == (["lower"] * 4 + ["upper"]) * 2 + ["lower"] * 3
+    learner = TwoPhases(every=4)
+    before = weights_of(learner)
+    batches = DigitBatches(0, 150)  # three updates
+    _, rows = train(tmp_path / "short", TrainingConfig(epochs=1), learner, train=batches)
+    moved = {name for name, weight in weights_of(learner).items() if not torch.equal(weight, before[name])}
+    assert moved == {"0.weight", "0.bias"}
+    assert "lower_loss" in rows[0]
+    assert "upper_loss" not in rows[0]
+
+
+def test_the_loss_of_a_phase_is_the_mean_over_the_updates_that_played_it(tmp_path: Path):
+    class Known(TwoPhases):
+        def loss(self, batch: Batch) -> torch.Tensor:
+            return 0 * super().loss(batch) + len(self.order)
+
+    _, (row, *_) = train(tmp_path, TrainingConfig(epochs=1), Known(every=4))
+    assert row["upper_loss"] == (5 + 10) / 2  # the fifth and the tenth of all losses
+
+
+def test_a_phase_has_its_own_optimizer_and_learning_rate(tmp_path: Path):
+    config = TrainingConfig(epochs=1, optimizer="adam", learning_rate=0.1, schedule="constant", warmup=0, keep="last")
+    learner = TwoPhases(optimizer="sgd", learning_rate=0.0)
+    before = weights_of(learner)
+    train(tmp_path / "still", config, learner)
+    after = weights_of(learner)
+    assert torch.equal(after["3.weight"], before["3.weight"])
+    assert not torch.equal(after["0.weight"], before["0.weight"])
+
+    class UpperAlone(TwoPhases):
+        def phases(self) -> list[Phase]:
+            return super().phases()[1:]
+
+    learner = UpperAlone(dropout=0.0, optimizer="sgd", learning_rate=0.5)
+    before = weights_of(learner)["3.bias"]
+    images, labels = digits()
+    loss = torch.nn.functional.cross_entropy(learner.model(images[:50]), labels[:50])
+    (gradient,) = torch.autograd.grad(loss, [learner.model.get_parameter("3.bias")])
+    train(tmp_path / "moved", config, learner, train=DigitBatches(0, 50))
+    torch.testing.assert_close(weights_of(learner)["3.bias"], before - 0.5 * gradient)
+
+
+@pytest.mark.parametrize("stop", [3, 8, 17])
+def test_phases_of_their_own_resume_to_the_same_bits(stop: int, tmp_path: Path):
+    own = {"optimizer": "momentum", "learning_rate": 0.05, "every": 3}
+    config = TrainingConfig(epochs=3, optimizer="adamw", clip=1.0)
+    whole, rows = train(tmp_path / "whole", config, TwoPhases(**own))
+    with pytest.raises(Interrupted):
+        train(tmp_path / "cut", config, TwoPhases(stop, **own))
+    resumed, resumed_rows = train(tmp_path / "cut", config, TwoPhases(**own))
+    assert same_weights(weights_of(whole), weights_of(resumed))
+    assert [row | {"seconds": 0} for row in rows] == [row | {"seconds": 0} for row in resumed_rows]
+
+
+@pytest.mark.parametrize("metric", ["mase", "perplexity", "energy"])
+def test_the_best_weights_of_a_metric_that_should_fall_are_kept(metric: str, tmp_path: Path):
+    class Reporting(DigitLearner):
+        def metrics(self, batch: Batch) -> dict[str, torch.Tensor]:
+            found = super().metrics(batch)
+            return {**found, metric: found["loss"].exp()}
+
+    wild = {"epochs": 8, "optimizer": "sgd", "learning_rate": 3.0, "schedule": "constant", "monitor": metric}
+    best, rows = train(tmp_path, TrainingConfig(**wild), Reporting())
+    values = [row[metric] for row in rows if row["kind"] == "validation"]
+    assert evaluate(best, VALIDATION)[metric] == min(values) < values[-1]
+
+
+def test_a_metric_without_a_better_direction_cannot_be_monitored(tmp_path: Path):
+    class Covering(DigitLearner):
+        def metrics(self, batch: Batch) -> dict[str, torch.Tensor]:
+            return {"coverage": super().metrics(batch)["accuracy"]}
+
+    with pytest.raises(InputError) as error:
+        train(tmp_path, TrainingConfig(epochs=1, monitor="coverage"), Covering())
+    assert str(error.value) == "monitor must name a metric of which more or less is better, but got 'coverage'."
 
 
 def test_bfloat16_and_averaging_still_learn(tmp_path: Path):
@@ -286,3 +375,32 @@ def test_a_small_data_set_is_passed_over_until_the_updates_are_made_and_a_large_
     assert (small[-1]["step"], small[-1]["epoch"]) == (60, 30)
     _, large = train(tmp_path / "large", TrainingConfig(updates=60), train=DigitBatches(0, 600))
     assert (large[-1]["step"], large[-1]["epoch"]) == (120, 10)
+
+
+def test_training_does_not_import_the_compiler(tmp_path: Path):
+    """It takes longer than a small run. (The model is one of ours, with every optimiser, clipping and averaging.)"""
+    words = f"""
+import sys
+from pathlib import Path
+import torch
+from neuropil.models.mlp import MLP, MLPConfig
+from neuropil.parts.objectives import Classification
+from neuropil.training.loop import TrainingConfig, fit
+from neuropil.training.optimizers import OPTIMIZERS
+
+class Data:
+    def __len__(self):
+        return 2
+    def epoch(self, number, start=0):
+        return iter([{{"input": torch.rand(4, 1, 8, 8), "target": torch.arange(4)}}] * (2 - start))
+
+for name in OPTIMIZERS:
+    learner = Classification(MLP(MLPConfig(hidden=(4,))))
+    config = TrainingConfig(epochs=1, optimizer=name, clip=1.0, average=0.9, checkpoint_seconds=0)
+    fit(learner, Data(), Data(), config, seed=0, folder=Path({str(tmp_path)!r}) / name, show_progress=False)
+print("torch._dynamo" in sys.modules)
+"""
+    for name in OPTIMIZERS:
+        (tmp_path / name).mkdir()
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]

@@ -73,3 +73,31 @@ def test_frozen_parameters_are_left_out():
     frozen = nn.Parameter(torch.ones(2, 2), requires_grad=False)
     optimizer = build_optimizer("sgd", {"frozen": frozen, "free": nn.Parameter(torch.ones(2))}, learning_rate=0.1)
     assert sum(len(group["params"]) for group in optimizer.param_groups) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "build"),
+    [
+        ("sgd", lambda groups: torch.optim.SGD(groups, lr=0.05)),
+        ("momentum", lambda groups: torch.optim.SGD(groups, lr=0.05, momentum=0.9)),
+        ("rmsprop", lambda groups: torch.optim.RMSprop(groups, lr=0.05)),
+        ("adam", lambda groups: torch.optim.Adam(groups, lr=0.05, fused=True)),
+        ("adamw", lambda groups: torch.optim.AdamW(groups, lr=0.05, fused=True)),
+    ],
+)
+def test_every_step_is_that_of_the_class_in_torch(name, build):
+    ours, theirs = nn.Linear(3, 3), nn.Linear(3, 3)
+    theirs.load_state_dict(ours.state_dict())
+    groups = [{"params": [theirs.weight], "weight_decay": 0.3}, {"params": [theirs.bias], "weight_decay": 0.0}]
+    pairs = [
+        (ours, build_optimizer(name, dict(ours.named_parameters()), learning_rate=0.05, weight_decay=0.3)),
+        (theirs, build(groups)),
+    ]
+    for step in range(10):
+        x = torch.randn(4, 3, generator=torch.Generator().manual_seed(step))
+        for model, optimizer in pairs:
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+    assert torch.equal(ours.weight, theirs.weight)
+    assert torch.equal(ours.bias, theirs.bias)

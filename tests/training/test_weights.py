@@ -66,4 +66,4 @@ def test_the_average_follows_its_formula_and_lends_its_place_without_a_trace():
     with average.in_place():
         torch.testing.assert_close(model.weight.detach(), expected)
     assert torch.equal(model.weight, own)
-    torch.testing.assert_close(average.state()["weight"], expected)
+    torch.testing.assert_close(average.average["weight"], expected)

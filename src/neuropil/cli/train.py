@@ -42,12 +42,13 @@ def show(arguments: ShowArguments) -> None:
 
 
 def _show_run(folder: Path) -> None:
-    from neuropil.runs import overview, run
+    from neuropil.metrics import find_metric
+    from neuropil.runs import run
 
     opened = run.load(folder)
     print(f"{folder}: a run of {opened.name}, seed {opened.seed}\n{opened.settings['command']}\n")
     for name, value in opened.metrics.items():
-        print(f"{name.replace('_', ' ')}: {overview.metric_text(name, value)}")
+        print(f"{name.replace('_', ' ')}: {find_metric(name).text(value)}")
     rows = [[each.verb, f"it {each.does}", each.command.format(run=folder)] for each in opened.capabilities]
     print_table(["can", "", "command"], rows or [["report", "it leaves no model", f"neuropil report {folder}"]])
 

@@ -36,10 +36,11 @@ class EvaluateArguments(Config):
 
 
 def evaluate(arguments: EvaluateArguments) -> None:
-    from neuropil.runs import overview, run
+    from neuropil.metrics import find_metric
+    from neuropil.runs import run
 
     metrics = run.load(arguments.run).evaluate(arguments.data or None)
-    print_table(["metric", "value"], [[name, overview.metric_text(name, value)] for name, value in metrics.items()])
+    print_table(["metric", "value"], [[name, find_metric(name).text(value)] for name, value in metrics.items()])
 
 
 class TranslateArguments(Config):

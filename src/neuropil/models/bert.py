@@ -97,9 +97,11 @@ class MaskedBERT(Published):
         initialise(self.transform)
 
     def forward(
-        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None
-    ) -> Float[Tensor, "batch time token"]:
-        return self.logits(self.bert(tokens, mask))
+        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None, project: bool = True
+    ) -> Float[Tensor, "batch time output"]:
+        """Logits of every place, or, without `project`, the hidden states, for `logits` of a few places."""
+        x = self.bert(tokens, mask)
+        return self.logits(x) if project else x
 
     def logits(self, hidden: Float[Tensor, "*any width"]) -> Float[Tensor, "*any token"]:
         """Of the tokens that may stand at these places; to be had for a few places alone, since a vocabulary is large."""

@@ -86,10 +86,14 @@ class Captioner(nn.Module):
         nn.init.normal_(self.words.weight, std=config.embedding**-0.5)
 
     def forward(
-        self, picture: Num[Tensor, "batch channel height width"], caption: Int64[Tensor, "batch time"]
-    ) -> Float[Tensor, "batch time token"]:
-        """Logits of the word that comes after each word of the caption."""
-        return self.output(self.hidden(picture, caption))
+        self,
+        picture: Num[Tensor, "batch channel height width"],
+        caption: Int64[Tensor, "batch time"],
+        project: bool = True,
+    ) -> Float[Tensor, "batch time output"]:
+        """Logits of the word that comes after each word of the caption; without `project`, the hidden states."""
+        h = self.hidden(picture, caption)
+        return self.output(h) if project else h
 
     def hidden(
         self, picture: Num[Tensor, "batch channel height width"], caption: Int64[Tensor, "batch time"]

@@ -22,10 +22,11 @@ from neuropil.errors import InputError
 from neuropil.models.vit import Patches, require_patches
 from neuropil.parts.blocks import Block, HiddenName, StackConfig, initialise, stack
 from neuropil.parts.losses import categorical_cross_entropy
+from neuropil.parts.objectives import Objective
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.pretrained_model import Published
 from neuropil.parts.standardize import Standardize
-from neuropil.protocols import Batch, Phase
+from neuropil.protocols import Batch
 
 SHARPEST = math.log(100)
 
@@ -206,15 +207,11 @@ def begin(model: CLIP) -> None:
         nn.init.normal_(weight, std=width**-0.5)
 
 
-class Matching:
-    """The objective: a batch is ``{"picture": …, "caption": …, "group": …}``. Pictures whose captions say the same have the same group
+class Matching(Objective[CLIP]):
+    """A batch is ``{"picture": …, "caption": …, "group": …}``. Pictures whose captions say the same have the same group
     number, and each of their captions is right for all of them."""
 
-    def __init__(self, model: CLIP):
-        self.model = model
-
-    def phases(self) -> Sequence[Phase]:
-        return [Phase("matching", dict(self.model.named_parameters()), self.loss)]
+    phase = "matching"
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         return self._losses(batch)[0].mean()

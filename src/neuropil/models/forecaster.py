@@ -27,10 +27,11 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.recurrent import CELLS, CellName
+from neuropil.parts.objectives import Objective
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.recurrence import Recurrence
 from neuropil.parts.standardize import Standardize
-from neuropil.protocols import Batch, Phase
+from neuropil.protocols import Batch
 
 BANDS = (0.5, 0.8, 0.9)
 """Shares of the truth that the bands around the median should hold."""
@@ -65,15 +66,9 @@ class Forecaster(nn.Module):
         self.members = nn.ModuleList(Member(config) for _ in range(config.members))
 
     def forward(
-        self, history: Float[Tensor, "batch time"], known: Float[Tensor, "batch whole feature"]
-    ) -> Float[Tensor, "batch horizon level"]:
-        """Quantiles at `LEVELS`, in the units of the series."""
-        return self.each(history, known).mean(0)
-
-    def each(
-        self, history: Float[Tensor, "batch time"], known: Float[Tensor, "batch whole feature"]
-    ) -> Float[Tensor, "member batch horizon level"]:
-        """The quantiles of each net for itself."""
+        self, history: Float[Tensor, "batch time"], known: Float[Tensor, "batch whole feature"], average: bool = True
+    ) -> Float[Tensor, "*member batch horizon level"]:
+        """Quantiles at `LEVELS`, in the units of the series; without `average`, those of each net."""
         self._require(history, known)
         c, s = level_and_spread(history)  # batch 1
         x = self._scaled(known)  # batch whole feature
@@ -82,7 +77,8 @@ class Forecaster(nn.Module):
         q = ahead.unsqueeze(-1) + torch.stack(
             [member(z, ahead, x) for member in self.members]
         )  # member batch horizon level
-        return c.unsqueeze(-1) + s.unsqueeze(-1) * q
+        y = c.unsqueeze(-1) + s.unsqueeze(-1) * q
+        return y.mean(0) if average else y
 
     @torch.no_grad()
     def fit(self, batch: Batch) -> Self:
@@ -90,12 +86,12 @@ class Forecaster(nn.Module):
         the widths of the bands by its errors. The net begins as this linear forecast, and learns what is missing."""
         if self.config.features:
             self.standardize.fit(rearrange(batch["known"], "batch time feature -> (batch time) feature"))
-        history, target, there = batch["history"], batch["target"], batch["there"]
+        history, target, valid = batch["history"], batch["target"], batch["valid"]
         c, s = level_and_spread(history)
         z, ahead = (history - c) / s, (target - c) / s
         self.autoregression.set(least_squares(batch, [self.config.lags]))
         for member in self.members:
-            cast(Member, member).quantiles.set_widths(ahead - self.autoregression(z), there)
+            cast(Member, member).quantiles.set_widths(ahead - self.autoregression(z), valid)
         return self
 
     def parameter_table(self) -> list[ParameterRow]:
@@ -196,35 +192,32 @@ class Quantiles(nn.Module):
         return correction + torch.cat([-below.cumsum(-1).flip(-1), torch.zeros_like(correction), above.cumsum(-1)], -1)
 
     @torch.no_grad()
-    def set_widths(self, errors: Float[Tensor, "batch horizon"], there: Bool[Tensor, "batch horizon"]) -> None:
+    def set_widths(self, errors: Float[Tensor, "batch horizon"], valid: Bool[Tensor, "batch horizon"]) -> None:
         """Gaps as between the quantiles of these errors at each step of the horizon."""
         for step in range(errors.shape[1]):
-            seen = errors[there[:, step], step]
+            seen = errors[valid[:, step], step]
             if len(seen):
                 q = torch.quantile(seen, torch.tensor(LEVELS, device=seen.device))
                 gaps = torch.cat([q[: MEDIAN + 1].diff().flip(0), q[MEDIAN:].diff()]).clamp(min=1e-3)
                 self.widths[step] = gaps + torch.log(-torch.expm1(-gaps))  # softplus⁻¹
 
 
-class QuantileRegression:
-    """The learner: the pinball loss of all quantiles, in units of each series' scale. Steps that have no value count for nothing.
+class QuantileRegression(Objective[Forecaster]):
+    """The pinball loss of all quantiles, in units of each series' scale; steps that have no value do not count.
 
     Each net of a forecaster is trained by its own loss, and what is measured is the loss of their mean.
     """
 
-    def __init__(self, model: Forecaster):
-        self.model = model
-
-    def phases(self) -> Sequence[Phase]:
-        return [Phase("forecasting", dict(self.model.named_parameters()), self.loss)]
+    phase = "forecasting"
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        losses = self._losses(batch, self.model.each(batch["history"], batch["known"]))  # member batch horizon
-        return losses[:, batch["there"]].mean()
+        q = self.model(batch["history"], batch["known"], average=False)
+        losses = self._losses(batch, q)  # member batch horizon
+        return losses[:, batch["valid"]].mean()
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        losses = self._losses(batch, self.model(batch["history"], batch["known"])) * batch["there"]  # batch horizon
-        return {"loss": losses.sum(1) / batch["there"].sum(1)}
+        losses = self._losses(batch, self.model(batch["history"], batch["known"])) * batch["valid"]  # batch horizon
+        return {"loss": losses.sum(1) / batch["valid"].sum(1)}
 
     def _losses(
         self, batch: Batch, q: Float[Tensor, "*member batch horizon level"]
@@ -258,7 +251,7 @@ def least_squares(batch: Batch, lags: Sequence[int]) -> Float[Tensor, " coeffici
 
     A window counts as its errors do in units of its series, and not at all if the value after it is missing.
     """
-    batch = {name: values[batch["there"][:, 0]] for name, values in batch.items()}
+    batch = {name: values[batch["valid"][:, 0]] for name, values in batch.items()}
     c, s = level_and_spread(batch["history"])
     w = (s.squeeze(1) / batch["scale"]).square().double()
     w = w / w.mean()

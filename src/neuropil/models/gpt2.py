@@ -54,10 +54,11 @@ class GPT2(Published):
                 nn.init.normal_(linear.weight, std=STD / (2 * config.layers) ** 0.5)
 
     def forward(
-        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None
-    ) -> Float[Tensor, "batch time token"]:
-        """Logits of the token after each; `mask` is true where there is a token."""
-        return F.linear(self.hidden(tokens, mask), self.output_weight)
+        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None, project: bool = True
+    ) -> Float[Tensor, "batch time output"]:
+        """Logits of the token after each, or, without `project`, the hidden states; `mask` is true where there is one."""
+        x = self.hidden(tokens, mask)
+        return F.linear(x, self.output_weight) if project else x
 
     def hidden(
         self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None

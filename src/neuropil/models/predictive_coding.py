@@ -29,10 +29,10 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.activations import ACTIVATIONS
-from neuropil.parts.objectives import Classification, Regression
+from neuropil.parts.objectives import Classification, Objective, Regression
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
-from neuropil.protocols import Batch, Phase
+from neuropil.protocols import Batch
 
 SlopedName = Literal["tanh", "logistic", "relu", "softplus", "arctan", "gelu", "identity"]
 
@@ -296,8 +296,24 @@ class PredictiveCoding(nn.Module):
 
     # --- what it is for -----------------------------------------------------------------------------------------------
 
-    def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch output"]:
-        """ln p of each class, or numbers in the targets' units: by an upward sweep where there is one, else settled."""
+    cannot_compile = "its states settle in place, in a loop of matrix products that are as fast without"
+
+    def forward(
+        self,
+        x: Num[Tensor, "batch *shape"],
+        target: Num[Tensor, "batch *output"] | None = None,
+        *,
+        states: States | None = None,
+        steps: int | None = None,
+        rates: Sequence[float] | None = None,
+    ) -> Float[Tensor, "batch output"] | States:
+        """ln p of each class, or numbers in the targets' units: by an upward sweep where there is one, else settled.
+
+        With a target, the states that settle between the two, from `states`, or from a sweep of predictions.
+        """
+        if target is not None:
+            states = states or self.begin(self.encode(x), self.encode_target(target))
+            return self.settle(states, [False, *[True] * (self.top - 1), False], steps, rates=rates)
         y = (self.begin(self.encode(x), None) if self.up else self.infer(x))[self.top]
         if self.config.answers == "numbers":
             return self.target_scale.inverse(y)
@@ -362,7 +378,7 @@ class _LocalRules(torch.autograd.Function):
         return None, None, *(rule * gradients[0] for rule in ctx.rules)
 
 
-class SettledEnergy:
+class SettledEnergy(Objective[PredictiveCoding]):
     """Learning: input and target are held, the states between settle, and each connection follows its local rule.
 
     In a batch with a `visit`, states settle by one step for each visit of the same examples, and the weights with them
@@ -371,15 +387,14 @@ class SettledEnergy:
     As weights grow, states must settle in shorter steps. Each connection knows its norm ‖M‖ by the direction v that it
     stretches most, which follows the weights by one step v ← M Mᵀ v in each update."""
 
+    phase = "settled energy"
+
     def __init__(self, model: PredictiveCoding):
         self.model = model
         classifies = model.config.answers == "classes"
         self.scores = Classification(model) if classifies else Regression(model, scale=model.target_scale.std)
         self.kept: States = []
         self.stretched = [torch.linalg.svd(c.weight.detach(), full_matrices=False).U[:, 0] for c in model.connections]
-
-    def phases(self) -> Sequence[Phase]:
-        return [Phase("settled energy", dict(self.model.named_parameters()), self.loss)]
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         with torch.no_grad():
@@ -392,35 +407,31 @@ class SettledEnergy:
         return _LocalRules.apply(energy, rules, *self.model.parameters())
 
     def settled(self, batch: Batch) -> States:
-        model, visit = self.model, batch.get("visit")
-        free, rates = [False, *[True] * (model.top - 1), False], model.rates(norms=self._norms())
+        visit, rates = batch.get("visit"), self.model.rates(norms=self._norms())
         if visit is None:
-            return model.settle(self._beginning(batch), free, rates=rates)
-        states = self.kept if visit[0] > 0 else self._beginning(batch)
-        self.kept = model.settle(states, free, steps=1, rates=rates)
+            return self.model(batch["input"], batch["target"], rates=rates)
+        states = self.kept if visit[0] > 0 else None
+        self.kept = self.model(batch["input"], batch["target"], states=states, steps=1, rates=rates)
         return self.kept
 
     def _norms(self) -> list[float]:
         pairs = zip(self.model.connections, self.stretched, strict=True)
         return torch.stack([(v @ c.weight).norm() for c, v in pairs]).tolist()
 
-    def _beginning(self, batch: Batch) -> States:
-        return self.model.begin(self.model.encode(batch["input"]), self.model.encode_target(batch["target"]))
-
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """The loss is the settled energy, as in training; the others are those of any classifier or regressor."""
         examples = {"input": batch["input"], "target": batch["target"]}
         return {**self.scores.metrics(examples), "loss": self.model.energy(self.settled(examples))}
 
-    def memory(self) -> Mapping[str, Tensor]:
+    def state_dict(self) -> Mapping[str, Tensor]:
         states = {f"state.{layer}": state for layer, state in enumerate(self.kept)}
         return states | {f"stretched.{number}": v for number, v in enumerate(self.stretched)}
 
-    def recall(self, memory: Mapping[str, Tensor]) -> None:
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         device = self.model.standardize.mean.device
-        self.stretched = [memory[f"stretched.{number}"].to(device) for number in range(len(self.stretched))]
+        self.stretched = [state[f"stretched.{number}"].to(device) for number in range(len(self.stretched))]
         names = (f"state.{layer}" for layer in range(self.model.top + 1))
-        self.kept = [memory[name].to(device) for name in names if name in memory]
+        self.kept = [state[name].to(device) for name in names if name in state]
 
 
 def _energy(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:

@@ -110,8 +110,14 @@ class Sequence(nn.Module):
         fed: Num[Tensor, "batch step *output"] | None = None,
         lengths: Lengths | None = None,
         own_share: float = 0.0,
-    ) -> Float[Tensor, "batch *step output"]:
-        """One answer a row, one a step, or, where a sequence is written, one for each of `fed`, which holds what a teacher would feed."""
+        states: Items[State] | None = None,
+    ) -> Float[Tensor, "batch *step output"] | Recurred:
+        """One answer a row, one a step, or, where a sequence is written, one for each of `fed` (teacher forcing).
+
+        With `states`, x is a piece of a stream, and the answers come with the states that the next piece begins with.
+        """
+        if states is not None:
+            return self.stream(x, states)
         if self.config.writes:
             return self._write_fed(x, require_fed(fed), lengths, own_share)
         lengths = self._lengths(x, lengths)

@@ -109,10 +109,16 @@ class Seq2Seq(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]
-    ) -> Float[Tensor, "batch target token"]:
-        """Logits of the token that comes after each token of the target."""
-        return self.output(self.vectors(source, target))
+        self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"], project: bool = True
+    ) -> Float[Tensor, "batch target output"]:
+        """Logits of the token that comes after each token of the target; without `project`, the hidden states."""
+        return self.output(self.vectors(source, target)) if project else self.hidden(source, target)
+
+    @property
+    def cannot_compile(self) -> str:
+        if self.config.feeds_back or self.config.own_share:
+            return "its decoder needs what one step found for the next, so that each step would be compiled for itself"
+        return ""
 
     def vectors(
         self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]

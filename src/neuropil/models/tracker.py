@@ -26,10 +26,11 @@ from neuropil.errors import InputError
 from neuropil.models.recurrent import CELLS
 from neuropil.parts.convolution import ConvolutionStack, Stack, stack_for
 from neuropil.parts.losses import at_least_single, squared_error
+from neuropil.parts.objectives import Objective
 from neuropil.parts.parameters import ParameterRow, linear_row
 from neuropil.parts.recurrence import Lengths, Recurred, Recurrence, State, there
 from neuropil.parts.standardize import Standardize
-from neuropil.protocols import Batch, Phase
+from neuropil.protocols import Batch
 
 MemoryName = Literal["rnn", "lstm", "gru", "mingru", "none"]
 
@@ -135,21 +136,17 @@ class Forgetful(nn.Module):
         return [linear_row(f"{name}.layer", self.layer.in_features, self.layer.out_features)]
 
 
-class Tracking:
-    """The objective: a batch is ``{"input": frames, "length": …, "target": …}``, its targets NaN where nobody knows them."""
+class Tracking(Objective[Tracker]):
+    """A batch is ``{"input": frames, "length": …, "target": …}``, its targets NaN where they are unknown."""
 
-    def __init__(self, model: Tracker):
-        self.model = model
-
-    def phases(self) -> Sequence[Phase]:
-        return [Phase("tracking", dict(self.model.named_parameters()), self.loss)]
+    phase = "tracking"
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         answers, targets, known = self._answers(batch)
         return self._scaled_error(answers, targets)[known].mean()
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        """Means over the frames of each film whose target is known; `error` is the distance, in the units of the targets."""
+        """Means over the frames of each film whose target is known; `error` is the distance, in the targets' units."""
         answers, targets, known = self._answers(batch)
         count = known.sum(-1).clamp(min=1)
         values = {"loss": self._scaled_error(answers, targets), "error": (answers - targets).norm(dim=-1)}

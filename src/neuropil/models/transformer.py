@@ -81,10 +81,11 @@ class Transformer(nn.Module):
             self.output = nn.Linear(config.width, config.target_vocabulary, bias=False)
 
     def forward(
-        self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]
-    ) -> Float[Tensor, "batch target token"]:
-        """Logits of the token that comes after each token of the target."""
-        return F.linear(self.hidden(source, target), self.output_weight)
+        self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"], project: bool = True
+    ) -> Float[Tensor, "batch target output"]:
+        """Logits of the token that comes after each token of the target; without `project`, the hidden states."""
+        y = self.hidden(source, target)
+        return F.linear(y, self.output_weight) if project else y
 
     def hidden(
         self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]

@@ -28,7 +28,7 @@ SURROGATE_SLOPE = 2.0
 class _Threshold(torch.autograd.Function):
     """A step whose own derivative is zero nearly everywhere; the gradient of a smooth step stands in for it.
 
-    The smooth step is s(z) = ½ + arctan(π α z / 2) / π: it rises from 0 to 1 as the true one does, with slope α / 2 at z = 0.
+    The smooth step is s(z) = ½ + arctan(π α z / 2) / π: it rises from 0 to 1 as the true one, with slope α / 2 at 0.
     """
 
     generate_vmap_rule = True
@@ -51,7 +51,7 @@ class _Threshold(torch.autograd.Function):
 
 
 def threshold(z: Float[Tensor, "*batch"], slope: float = SURROGATE_SLOPE) -> Float[Tensor, "*batch"]:
-    """Heaviside's step forwards; backwards the derivative of a smooth step, so that nets of steps can learn. `slope` is its α."""
+    """Heaviside's step, with the surrogate gradient of a smooth step, whose α is `slope`."""
     return _Threshold.apply(z, slope)
 
 
@@ -60,7 +60,7 @@ def identity(z: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
 
 
 def softmax(z: Float[Tensor, "*batch unit"]) -> Float[Tensor, "*batch unit"]:
-    """Positive shares that sum to one; the same for z and z + c, so torch can take the largest zᵢ off before the exponential."""
+    """Positive shares that sum to one; the same for z and z + c, so torch may subtract the largest zᵢ first."""
     return torch.softmax(z, dim=-1)
 
 
@@ -82,7 +82,7 @@ ACTIVATIONS: dict[ActivationName, Activation] = {
 
 
 def derivative(activation: Activation, z: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
-    """σ'(z) of an activation that looks at one unit, by automatic differentiation; for `threshold` it is the surrogate."""
+    """σ'(z) of an activation of one unit, by automatic differentiation; for `threshold` it is the surrogate."""
     z = z.detach().requires_grad_()
     with torch.enable_grad():
         (gradient,) = torch.autograd.grad(activation(z).sum(), z)

@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 LOGITS_AT_ONCE = 2**23
-"""Of `projected_cross_entropy`: 32 MB in single precision. With half of it GPT-2's takes a sixth longer, with twice of it no less."""
+"""Of `projected_cross_entropy`: 32 MB in float32. With half of it GPT-2's takes 1/6 longer, with twice no less."""
 
 
 def squared_error(y: Float[Tensor, "*batch output"], target: Float[Tensor, "*batch output"]) -> Float[Tensor, "*batch"]:
@@ -38,7 +38,7 @@ def bernoulli_cross_entropy(
 def categorical_cross_entropy(
     logits: Float[Tensor, "*batch class"], target: Integer[Tensor, "*batch"], label_smoothing: float = 0.0
 ) -> Float[Tensor, "*batch"]:
-    """Targets are class numbers. With smoothing ε, tₖ = (1 − ε) [k = class] + ε / K: no logit gains from growing without end."""
+    """Targets are class numbers. With label smoothing ε, tₖ = (1 − ε) [k = class] + ε / K."""
     # ln yₖ = zₖ − ln Σⱼ eᶻⱼ
     log_probability = F.log_softmax(at_least_single(logits), dim=-1)
     # L = −Σₖ tₖ ln yₖ = −(1 − ε) ln y_class − ε mean_k ln yₖ
@@ -54,8 +54,8 @@ def projected_cross_entropy(
     target: Integer[Tensor, " token"],
     label_smoothing: float = 0.0,
 ) -> Float[Tensor, ""]:
-    """The mean categorical cross-entropy of the logits W h, a few tokens at a time: a large vocabulary never stands in memory for all of
-    them. What backward needs is computed on the way, while a piece of the logits is at hand."""
+    """The mean categorical cross-entropy of the logits W h, a few tokens at a time: all logits of a large vocabulary
+    never stand in memory. What backward needs is computed on the way, while a piece of the logits is at hand."""
     return _ProjectedCrossEntropy.apply(hidden, weight, target, label_smoothing)
 
 
@@ -86,9 +86,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             if hidden_gradient is not None:
                 torch.mm(error, weight, out=hidden_gradient[start : start + at_once])
             if weight_gradient is not None:
-                torch.addmm(
-                    weight_gradient, error.mT, h, beta=min(start, 1), out=weight_gradient
-                )  # the first is added to nothing
+                beta = min(start, 1)  # the first is added to nothing
+                torch.addmm(weight_gradient, error.mT, h, beta=beta, out=weight_gradient)
         ctx.save_for_backward(hidden_gradient, weight_gradient)
         return total / num_tokens
 
@@ -109,7 +108,7 @@ def l1_penalty(weights: Iterable[Tensor]) -> Float[Tensor, ""]:
 
 
 def frobenius_penalty(weights: Iterable[Tensor]) -> Float[Tensor, ""]:
-    """½ Σ w²: its gradient is w itself, which is weight decay. Optimisers have it built in; this is the written-out form."""
+    """½ Σ w²: its gradient is w itself, which is weight decay, as optimisers have it built in."""
     # ½ ‖θ‖²_F = ½ Σⱼ θⱼ²
     return 0.5 * torch.stack([weight.square().sum() for weight in weights]).sum()
 

@@ -1,17 +1,21 @@
 """Objectives: a model and a loss make a learner.
 
-    Classification    cross-entropy of the logits with the class numbers
-    Regression        squared error of the outputs with the targets, in units of `scale`
-    Translation       cross-entropy of each token of a target, given its source and the tokens before it
-    Tagging           cross-entropy of the logits of each token with its tag, padding left out
+    Classification        cross-entropy of the logits with the class numbers
+    Regression            squared error of the outputs with the targets, in units of `scale`
+    Tagging               cross-entropy of the logits of each token with its tag, padding left out
+    SequenceToSequence    cross-entropy of each token of a target, given its source and the tokens before it
+    MaskedToken           L = −(1/|C|) Σ_{t ∈ C} ln p(x_t | what is left of the text),   C the masked places
+    NextTokenInWindow     L = −(1/T) Σ_t ln p(x_{t+1} | x_1 … x_t) in windows, each of which stands alone
+    NextToken             the same by truncated back-propagation through time, for a recurrent model
 
-A batch is ``{"input": x, "target": t}``, or ``{"source": …, "target": …}`` for a translation. What is trained may carry more than what is
-measured: label smoothing and λ ‖W‖₁ belong to the phase's loss alone, so that the measured loss compares across settings. Weight decay
-is the optimiser's.
+A batch is ``{"input": x, "target": t}``, with ``source`` in place of ``input`` for sequence to sequence. The trained
+loss may have more in it than the measured one: label smoothing and λ ‖W‖₁ belong to the phase's loss alone, so that the
+measured loss compares across settings. Weight decay is the optimiser's.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, cast, runtime_checkable
+from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64, Num
@@ -19,17 +23,41 @@ from torch import Tensor, nn
 
 from neuropil.errors import InputError
 from neuropil.parts.losses import (
+    LOGITS_AT_ONCE,
     at_least_single,
     categorical_cross_entropy,
     l1_penalty,
     projected_cross_entropy,
     squared_error,
 )
+from neuropil.parts.recurrence import Recurred, State, detach, map_states
 from neuropil.protocols import PADDING, Batch, Phase
 
+ModelT = TypeVar("ModelT", bound=nn.Module)
 
-class Classification:
+
+class Objective(ABC, Generic[ModelT]):
+    """A learner of one phase, in which all weights of a model follow one loss."""
+
+    phase: ClassVar[str]
+
+    def __init__(self, model: ModelT):
+        self.model = model
+
+    def phases(self) -> Sequence[Phase]:
+        return [Phase(self.phase, dict(self.model.named_parameters()), self.loss)]
+
+    @abstractmethod
+    def loss(self, batch: Batch) -> Float[Tensor, ""]: ...
+
+    @abstractmethod
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " example"]]: ...
+
+
+class Classification(Objective[nn.Module]):
     """`answer` makes the logits from an input, where that is not simply the model."""
+
+    phase = "classification"
 
     def __init__(
         self,
@@ -41,33 +69,25 @@ class Classification:
         self.model, self.label_smoothing, self.l1 = model, label_smoothing, l1
         self.answer = answer or model
 
-    def phases(self) -> Sequence[Phase]:
-        return [Phase("classification", dict(self.model.named_parameters()), self.loss)]
-
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         logits = self.answer(batch["input"])
         loss = categorical_cross_entropy(logits, batch["target"], self.label_smoothing).mean()
         return loss + self.l1 * l1_penalty(matrices(self.model)) if self.l1 else loss
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        logits, target = self.answer(batch["input"]), batch["target"]
-        return {
-            "loss": categorical_cross_entropy(logits, target),
-            "accuracy": (logits.argmax(-1) == target).float(),
-        }
+        return token_metrics(self.answer(batch["input"]), batch["target"])
 
 
-class Regression:
-    """`scale` is the spread of the targets (a number, or one per output). Losses are measured in it, so that a learning rate or a penalty
-    means the same whether the target is in metres or in millimetres; the other metrics are in the target's own units."""
+class Regression(Objective[nn.Module]):
+    """`scale` is the spread of the targets (a number, or one per output). Losses are measured in it, so that a learning
+    rate or a penalty means the same for metres and millimetres; the other metrics are in the target's own units."""
+
+    phase = "regression"
 
     def __init__(self, model: nn.Module, l1: float = 0.0, scale: float | Float[Tensor, " output"] = 1.0):
         self.model, self.l1 = model, l1
         spread = torch.as_tensor(scale, dtype=torch.float32)
         self.scale = torch.where(spread > 0, spread, 1.0)  # constant targets have no spread
-
-    def phases(self) -> Sequence[Phase]:
-        return [Phase("regression", dict(self.model.named_parameters()), self.loss)]
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         y, target = self._outputs(batch)
@@ -87,86 +107,202 @@ class Regression:
         y = at_least_single(self.model(batch["input"]))
         return y, as_columns(batch["target"]).to(y)
 
-    def _scaled_error(
-        self, y: Float[Tensor, "batch output"], target: Float[Tensor, "batch output"]
-    ) -> Float[Tensor, " batch"]:
+    def _scaled_error(self, y: Tensor, target: Tensor) -> Float[Tensor, " batch"]:
         scale = self.scale.to(y)
         return squared_error(y / scale, target / scale)
 
 
-class Tagging:
-    """Inputs are tokens, targets a tag for each; where an input is padding, neither its logits nor its target mean anything."""
+class Tagging(Objective[nn.Module]):
+    """Inputs are tokens, targets a tag for each; where an input is padding, logits and target mean nothing."""
+
+    phase = "tagging"
 
     def __init__(self, model: nn.Module, label_smoothing: float = 0.0):
         self.model, self.label_smoothing = model, label_smoothing
 
-    def phases(self) -> Sequence[Phase]:
-        return [Phase("tagging", dict(self.model.named_parameters()), self.loss)]
-
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        there = batch["input"] != PADDING
-        return categorical_cross_entropy(
-            self.model(batch["input"])[there], batch["target"][there], self.label_smoothing
-        ).mean()
+        valid = batch["input"] != PADDING
+        logits, target = self.model(batch["input"])[valid], batch["target"][valid]
+        return categorical_cross_entropy(logits, target, self.label_smoothing).mean()
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """Means over the tokens of each text, and whether all of its tags are right."""
-        logits, target, there = self.model(batch["input"]), batch["target"], batch["input"] != PADDING
-        count = there.sum(-1)
-        right = (logits.argmax(-1) == target) & there
+        logits, target, valid = self.model(batch["input"]), batch["target"], batch["input"] != PADDING
+        count = valid.sum(-1)
+        right = (logits.argmax(-1) == target) & valid
         return {
-            "loss": (categorical_cross_entropy(logits, target) * there).sum(-1) / count,
+            "loss": (categorical_cross_entropy(logits, target) * valid).sum(-1) / count,
             "token_accuracy": right.sum(-1) / count,
             "exact_accuracy": (right.sum(-1) == count).float(),
         }
 
 
 @runtime_checkable
-class Writer(Protocol):
-    """A model that reads a source and writes a target: `hidden` gives a vector for each token of a target, whose logits are W h."""
+class ProjectedModel(Protocol):
+    """A model whose logits are W h. Without `project` it gives h, so that a loss need not hold all logits at once."""
 
-    def hidden(
-        self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]
-    ) -> Float[Tensor, "batch target width"]: ...
+    def __call__(self, *inputs: Int64[Tensor, "batch time"], project: bool) -> Float[Tensor, "batch time width"]: ...
 
     @property
     def output_weight(self) -> Float[Tensor, "token width"]: ...
 
 
-class Translation:
-    """Targets begin with a start token, which is never predicted, and end with an end token; padding counts for nothing."""
+class SequenceToSequence(Objective[nn.Module]):
+    """Targets begin with a start token, which is never predicted, and end with an end token; padding does not count."""
+
+    phase = "sequence to sequence"
 
     def __init__(self, model: nn.Module, label_smoothing: float = 0.0):
         self.model, self.label_smoothing = model, label_smoothing
-        self.writer = cast(Writer, model)
-
-    def phases(self) -> Sequence[Phase]:
-        return [Phase("translation", dict(self.model.named_parameters()), self.loss)]
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        hidden, following = self._hidden(batch)
-        there = following != PADDING
-        return projected_cross_entropy(hidden[there], self.writer.output_weight, following[there], self.label_smoothing)
+        hidden, weight, following = self._hidden(batch)
+        valid = following != PADDING
+        return projected_cross_entropy(hidden[valid], weight, following[valid], self.label_smoothing)
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """Means over the tokens of each target, every one of them predicted from the right tokens before it."""
-        hidden, following = self._hidden(batch)
-        there = (following != PADDING).float()
-        logits = hidden @ self.writer.output_weight.mT
-        losses = categorical_cross_entropy(logits, following)
-        right = (logits.argmax(-1) == following).float()
+        hidden, weight, following = self._hidden(batch)
+        valid = (following != PADDING).float()
+        found = token_metrics(hidden @ weight.mT, following)
+        loss, right = ((values * valid).sum(-1) / valid.sum(-1) for values in found.values())
+        return {"loss": loss, "token_accuracy": right}
+
+    def _hidden(
+        self, batch: Batch
+    ) -> tuple[Float[Tensor, "batch target width"], Tensor, Int64[Tensor, "batch target"]]:
+        """h after each token, W, and the tokens that should follow."""
+        model, target = cast(ProjectedModel, self.model), batch["target"]
+        return model(batch["source"], target[:, :-1], project=False), model.output_weight, target[:, 1:]
+
+
+class NextTokenInWindow(Objective[nn.Module]):
+    """A batch may have `scored`, true where a target counts. The logits of a whole batch never stand in memory."""
+
+    phase = "next token"
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        return projected_cross_entropy(*self._scored(batch))
+
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " token"]]:
+        """One value for each token, so that all of them weigh the same."""
+        hidden, weight, target = self._scored(batch)
+        at_once = max(1, LOGITS_AT_ONCE // len(weight))
+        pieces = zip(hidden.split(at_once), target.split(at_once), strict=True)
+        found = [token_metrics(h @ weight.mT, t) for h, t in pieces]
+        return {name: torch.cat([metrics[name] for metrics in found]) for name in found[0]}
+
+    def _scored(self, batch: Batch) -> tuple[Float[Tensor, "token width"], Tensor, Int64[Tensor, " token"]]:
+        model = cast(ProjectedModel, self.model)
+        hidden, target = model(batch["input"], project=False), batch["target"]
+        scored = batch.get("scored")
+        if scored is None:
+            return hidden.flatten(0, 1), model.output_weight, target.flatten()
+        return hidden[scored], model.output_weight, target[scored]
+
+
+class MaskedModel(Protocol):
+    """A masked language model, whose `logits` can be had for a few places alone."""
+
+    def __call__(self, tokens: Int64[Tensor, "batch time"], *, project: bool) -> Float[Tensor, "batch time width"]: ...
+
+    def logits(self, hidden: Float[Tensor, "place width"]) -> Float[Tensor, "place token"]: ...
+
+
+class MaskedToken(Objective[nn.Module]):
+    """A batch has `scored` too, true at the masked places, which alone have logits and count."""
+
+    phase = "masked token"
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        return categorical_cross_entropy(*self._scored(batch)).mean()
+
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " place"]]:
+        """One value for each masked place."""
+        return token_metrics(*self._scored(batch))
+
+    def _scored(self, batch: Batch) -> tuple[Float[Tensor, "place token"], Int64[Tensor, " place"]]:
+        model, scored = cast(MaskedModel, self.model), batch["scored"]
+        return model.logits(model(batch["input"], project=False)[scored]), batch["target"][scored]
+
+
+States: TypeAlias = tuple[State, ...]
+
+
+@runtime_checkable
+class StreamingModel(Protocol):
+    """A model that reads a text in pieces: logits of the token after each, and the states to go on from."""
+
+    def __call__(self, x: Int64[Tensor, "batch time"], *, states: Sequence[State]) -> Recurred: ...
+
+    def begin_stream(self, x: Int64[Tensor, "batch time"]) -> States: ...
+
+
+class NextToken(Objective[nn.Module]):
+    """A text is read in pieces. The gradient goes back to the beginning of its piece and no further (Williams and Peng
+    1990), but the state goes on: what one piece ends with, the next begins with. So the network can use what lies
+    further back than it is ever corrected for. Checkpoints hold the state: a killed run goes on to the same weights.
+
+    A batch has `begins` too, true for rows that do not go on from the batch before. Padding in a target does not count.
+    """
+
+    phase = "next token"
+
+    def __init__(self, model: nn.Module, *, carry_state: bool = True):
+        self.model, self.carry_state = model, carry_state
+        self._carried: States | None = None
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        logits, target, self._carried = self._read(batch, self._carried)
+        return categorical_cross_entropy(logits, target).mean()
+
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " token"]]:
+        """Of a text that begins with this batch."""
+        return self.stream_metrics(batch, None)[0]
+
+    def stream_metrics(
+        self, batch: Batch, carried: States | None
+    ) -> tuple[Mapping[str, Float[Tensor, " token"]], States | None]:
+        """One value for each token, so that all of them weigh the same."""
+        logits, target, carried = self._read(batch, carried)
+        return token_metrics(logits, target), carried
+
+    def state_dict(self) -> Mapping[str, Tensor]:
+        """What training carries to the next batch, under the number of the state and the name of its part."""
         return {
-            name: (values * there).sum(-1) / there.sum(-1)
-            for name, values in (("loss", losses), ("token_accuracy", right))
+            f"{number}.{name}": part
+            for number, state in enumerate(self._carried or ())
+            for name, part in zip(state._fields, state, strict=True)
         }
 
-    def _hidden(self, batch: Batch) -> tuple[Float[Tensor, "batch target width"], Int64[Tensor, "batch target"]]:
-        """What is computed from the tokens before, and the tokens that should follow."""
-        return self.writer.hidden(batch["source"], batch["target"][:, :-1]), batch["target"][:, 1:]
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        if state:
+            device = next(self.model.parameters()).device
+            zero = cast(StreamingModel, self.model).begin_stream(torch.zeros(1, 1, dtype=torch.int64, device=device))
+            self._carried = tuple(
+                type(each)(*(state[f"{number}.{name}"].to(device) for name in each._fields))
+                for number, each in enumerate(zero)
+            )
+
+    def _read(
+        self, batch: Batch, carried: States | None
+    ) -> tuple[Float[Tensor, "token class"], Int64[Tensor, " token"], States | None]:
+        model, begins = cast(StreamingModel, self.model), batch["begins"].unsqueeze(1)
+        if carried is None or not self.carry_state or bool(begins.all()):
+            states = model.begin_stream(batch["input"])
+        else:
+            states = map_states(lambda part: part.masked_fill(begins, 0), carried)
+        read = model(batch["input"], states=states)
+        valid = batch["target"] != PADDING
+        return read.outputs[valid], batch["target"][valid], detach(read.states) if self.carry_state else None
+
+
+def token_metrics(logits: Float[Tensor, "*any class"], target: Num[Tensor, "*any"]) -> dict[str, Float[Tensor, "*any"]]:
+    return {"loss": categorical_cross_entropy(logits, target), "accuracy": (logits.argmax(-1) == target).float()}
 
 
 def as_columns(target: Num[Tensor, "batch *output"]) -> Num[Tensor, "batch output"]:
-    """Targets as [batch output]. A plain [batch] is one column: left as it is, it would broadcast into every pair of examples."""
+    """Targets as [batch output]. A plain [batch] is one column: as it is, it would broadcast to all pairs."""
     if target.ndim > 2:
         raise InputError("Regression needs targets of shape [batch] or [batch, outputs]", got=f"{tuple(target.shape)}")
     return target if target.ndim == 2 else target.unsqueeze(-1)

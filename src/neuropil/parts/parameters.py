@@ -1,8 +1,8 @@
-"""How many numbers a model learns, by formula.
+"""How many parameters a model has, by formula.
 
     MLP().parameter_table()[0]    hidden.0   n·m + m with n = 64, m = 256   16,640
 
-A row's formula is both what is printed and what is computed, so the two cannot disagree; a test compares it with the module itself.
+A row's formula is both printed and computed, so the two cannot disagree; a test compares it with the module itself.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from neuropil.parts.expression import Expression
 
 @dataclass(frozen=True)
 class ParameterRow:
-    """The submodule `name` learns `formula` numbers, an expression of `sizes`: ParameterRow("output", "n*m + m", {"n": 64, "m": 10})."""
+    """The submodule `name` has `formula` parameters: ParameterRow("output", "n*m + m", {"n": 64, "m": 10})."""
 
     name: str
     formula: str
@@ -37,5 +37,5 @@ def linear_row(name: str, inputs: int, outputs: int) -> ParameterRow:
 
 
 def count_parameters(module: nn.Module) -> int:
-    """The actual number of learned numbers; one that is used twice counts once."""
+    """The actual number of parameters; one that is used twice counts once."""
     return sum(parameter.numel() for parameter in module.parameters())

@@ -12,7 +12,7 @@ from neuropil.data.corpus.windows import SlidingWindows, TextWindows
 from neuropil.data.tokenizers.training import learn_merges
 from neuropil.inspection.report.attention import attention_section, lens_section
 from neuropil.models.gpt2 import GPT2, SIZES, GPT2Config
-from neuropil.parts.next_token import NextTokenInWindow
+from neuropil.parts.objectives import NextTokenInWindow
 from neuropil.randomness import initialised
 from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
 from neuropil.tasks.language_modelling.gpt2 import EVALUATION_WINDOWS, GPT2LanguageModel

@@ -30,7 +30,7 @@ from neuropil.inspection.report.page import Picture, Section, Table
 from neuropil.models.recurrent import CELLS, CellName, SequenceConfig
 from neuropil.models.recurrent import Sequence as SequenceModel
 from neuropil.models.rnn import RNN, RNNConfig, gradients_by_hand
-from neuropil.parts.next_token import NextToken
+from neuropil.parts.objectives import NextToken
 from neuropil.parts.parameters import count_parameters
 from neuropil.parts.recurrence import WAYS, Cell, Way, choose
 from neuropil.randomness import initialised, seeded

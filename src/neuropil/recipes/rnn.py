@@ -12,7 +12,7 @@ from neuropil.data.corpus.streams import TextStreams
 from neuropil.data.tokenizers.learned import Kind, Tokenizer
 from neuropil.models.recurrent import CellName, SequenceConfig
 from neuropil.models.recurrent import Sequence as SequenceModel
-from neuropil.parts.next_token import NextToken
+from neuropil.parts.objectives import NextToken
 from neuropil.randomness import initialised
 from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
 from neuropil.tasks.language_modelling.recurrent import TOKENIZER_FILE, RecurrentLanguageModel

@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
-from neuropil.runs.overview import metric_text
+from neuropil.metrics import find_metric
 from neuropil.runs.run import Run
 
 
 def compare(runs: Sequence[Run]) -> tuple[list[str], list[list[str]]]:
     """Header and rows of a table with one column per run."""
-    metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
+    names = dict.fromkeys(name for run in runs for name in run.metrics)
     rows = [["system", *(run.name for run in runs)], ["seed", *(str(run.seed) for run in runs)]]
     rows += [
-        [name, *(metric_text(name, run.metrics[name]) if name in run.metrics else "" for run in runs)]
-        for name in metrics
+        [name, *(find_metric(name).text(run.metrics[name]) if name in run.metrics else "" for run in runs)]
+        for name in names
     ]
     rows.append(["training seconds", *(f"{_seconds(run):,.0f}" for run in runs)])
     return ["", *(run.folder.name for run in runs)], rows + _differing_options(runs)

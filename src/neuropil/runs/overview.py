@@ -6,6 +6,7 @@ from typing import Any
 
 from neuropil import recipes
 from neuropil.inspection.report.page import Code, Number, Numbers, Report, Section, Table, Text
+from neuropil.metrics import find_metric
 from neuropil.tasks.experiment import Result
 
 
@@ -14,23 +15,6 @@ def overview(name: str, settings: Mapping[str, Any], results: Sequence[Result], 
     source = settings["facts"].get("source")
     summary = f"{system.summary[0].upper()}{system.summary[1:]}" + (f", on {source}." if source else ".")
     return Report(f"neuropil · {name}", summary, [*_result_sections(results), *sections, _repeat_section(settings)])
-
-
-def metric_text(name: str, value: float) -> str:
-    """A score as people say it: shares as per cent, BLEU and chrF with one decimal, everything else with four digits."""
-    if name.endswith(("chrf", "bleu")):
-        return f"{value:.1f}"
-    return f"{100 * value:.2f} %" if name.endswith(("accuracy", "share", "coverage", "f1")) else f"{value:.4g}"
-
-
-def rises(name: str) -> bool:
-    """Whether more of a metric is better."""
-    return name.endswith(("accuracy", "chrf", "bleu", "f1"))
-
-
-def falls(name: str) -> bool:
-    """Whether less of a metric is better."""
-    return name.endswith(("loss", "error", "mase", "bits_per_character", "bits_per_byte", "perplexity"))
 
 
 def metric_names(results: Sequence[Result]) -> list[str]:
@@ -42,7 +26,10 @@ def metric_names(results: Sequence[Result]) -> list[str]:
 def result_rows(results: Sequence[Result]) -> list[list[str]]:
     names = metric_names(results)
     return [
-        [result.name, *(metric_text(name, result.metrics[name]) if name in result.metrics else "" for name in names)]
+        [
+            result.name,
+            *(find_metric(name).text(result.metrics[name]) if name in result.metrics else "" for name in names),
+        ]
         for result in results
     ]
 
@@ -52,21 +39,19 @@ def margin(results: Sequence[Result]) -> str:
     shared = [name for name in metric_names(results) if all(name in result.metrics for result in results)]
     if len(results) < 2 or not shared:
         return ""
-    name, own, baseline = shared[0], results[0], results[1]
-    mine, other = own.metrics[name], baseline.metrics[name]
-    if name.endswith("accuracy"):
-        words = f"{100 * abs(mine - other):.2f} points {'above' if mine >= other else 'BELOW'}"
-    elif rises(name):
-        words = f"{abs(mine - other):.1f} points {'above' if mine >= other else 'BELOW'}"
-    elif not falls(name) and other:  # a rate is neither good nor bad, but near what theory says or not
+    metric, own, baseline = find_metric(shared[0]), results[0], results[1]
+    mine, other = own.metrics[metric.name], baseline.metrics[metric.name]
+    where = "above" if mine >= other else "BELOW"
+    if metric.better is None and other:  # a rate is neither good nor bad, but near what theory says or not
         words = f"{100 * abs(mine / other - 1):.2g} % away from"
+    elif metric.better == "higher":
+        share = metric.format == "percent"
+        words = f"{100 * abs(mine - other):.2f} points {where}" if share else f"{abs(mine - other):.1f} points {where}"
+    elif other:
+        words = f"{100 * abs(mine / other - 1):.1f} % {'below' if mine <= other else 'ABOVE'}"
     else:
-        words = (
-            f"{100 * abs(mine / other - 1):.1f} % {'below' if mine <= other else 'ABOVE'}"
-            if other
-            else f"{mine:.4g} against 0, as"
-        )
-    return f"{own.name}: {name.replace('_', ' ')} {metric_text(name, mine)}, {words} {baseline.name} ({metric_text(name, other)})."
+        words = f"{mine:.4g} against 0, as"
+    return f"{own.name}: {metric.title} {metric.text(mine)}, {words} {baseline.name} ({metric.text(other)})."
 
 
 def _result_sections(results: Sequence[Result]) -> list[Section]:
@@ -83,12 +68,10 @@ def _result_sections(results: Sequence[Result]) -> list[Section]:
 
 def _card(results: Sequence[Result], result: Result, name: str) -> Number:
     """Green where the run beats its baseline; a metric that should neither rise nor fall has no colour."""
-    beaten = None
-    if result is results[0] and len(results) > 1 and name in results[1].metrics:
-        mine, other = result.metrics[name], results[1].metrics[name]
-        if rises(name) or falls(name):
-            beaten = mine > other if rises(name) else mine < other
-    return Number(f"{result.name}: {name.replace('_', ' ')}", metric_text(name, result.metrics[name]), good=beaten)
+    metric, value, beaten = find_metric(name), result.metrics[name], None
+    if result is results[0] and len(results) > 1 and name in results[1].metrics and metric.better:
+        beaten = metric.improves(value, results[1].metrics[name])
+    return Number(f"{result.name}: {metric.title}", metric.text(value), good=beaten)
 
 
 def _repeat_section(settings: Mapping[str, Any]) -> Section:

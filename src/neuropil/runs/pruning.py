@@ -19,10 +19,11 @@ from neuropil.files import replacing, write_text
 from neuropil.inspection.heads import Heads, gradient_importance, least_important, leave_one_out, masked_heads
 from neuropil.inspection.pictures.attention import head_importance, loss_by_heads
 from neuropil.inspection.report.page import Code, Number, Numbers, Picture, Report, Section, Table, Text, write_report
+from neuropil.metrics import find_metric
 from neuropil.parts.multi_head import heads_of, remove_heads
 from neuropil.parts.parameters import count_parameters
 from neuropil.protocols import Batch, Learner
-from neuropil.runs.overview import metric_names, metric_text, result_rows
+from neuropil.runs.overview import metric_names, result_rows
 from neuropil.runs.run import Run, new_folder
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.training.evaluation import evaluate
@@ -187,10 +188,10 @@ def _cost_section(
     results: Sequence[Result], masked: Result, speed: _Speed, whole_size: int, pruned_size: int
 ) -> Section:
     after, before = results
-    name = metric_names(results)[0]
+    metric = find_metric(metric_names(results)[0])
     numbers = [
-        Number(f"{name.replace('_', ' ')} without them", metric_text(name, after.metrics[name])),
-        Number(f"{name.replace('_', ' ')} with all heads", metric_text(name, before.metrics[name])),
+        Number(f"{metric.title} without them", metric.text(after.metrics[metric.name])),
+        Number(f"{metric.title} with all heads", metric.text(before.metrics[metric.name])),
         Number("speed of a pass", f"{speed.ratio:.2f}×", note=f"{speed.whole:.1f} → {speed.pruned:.1f} ms, in turn"),
         Number("numbers to keep", f"{100 * pruned_size / whole_size:.0f} %", note=f"{whole_size:,} → {pruned_size:,}"),
     ]

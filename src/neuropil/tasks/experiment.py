@@ -23,7 +23,7 @@ from neuropil.protocols import Batch, Batches, Learner
 from neuropil.tasks.report import learning_section, model_section
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig, fit, pick_device, require_monitor
+from neuropil.training.loop import TrainingConfig, fit, pick_device, require_compilable, require_monitor
 
 PartName = Literal["train", "validation", "test"]
 P = TypeVar("P")
@@ -97,9 +97,9 @@ class TrainableExperiment(ABC, Generic[P]):
         self.model = learner.model.to(self.device)
         if ablation is not None:
             ablation.learner.model.to(self.device)
-        require_monitor(
-            training, evaluate(self.learner, _FirstExample(self.batches("test")))
-        )  # before a run folder is made
+        # Both before a run folder is made.
+        require_compilable(training, self.model)
+        require_monitor(training, evaluate(self.learner, _FirstExample(self.batches("test"))))
 
     # --- what a task supplies ------------------------------------------------------------------------------------------
 

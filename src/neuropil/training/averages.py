@@ -1,4 +1,4 @@
-"""Exponential moving average of the weights: θ̄ ← d θ̄ + (1 − d) θ. The average is often better than any point of the path."""
+"""Exponential moving average of the weights: θ̄ ← d θ̄ + (1 − d) θ. Often better than any point of the path."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,9 +35,6 @@ class WeightAverage:
             own = parameter.detach().clone()
             parameter.copy_(self.average[name])
             self.average[name] = own
-
-    def state(self) -> dict[str, Tensor]:
-        return dict(self.average)
 
     def load(self, state: dict[str, Tensor]) -> None:
         for name, value in state.items():

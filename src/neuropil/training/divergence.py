@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,9 +13,9 @@ from neuropil.errors import DivergedError
 
 
 def diverged(
-    *,
     model: nn.Module,
     loss: Callable[[], Tensor],
+    *,
     phase: str,
     value: float,
     step: int,
@@ -33,9 +34,7 @@ def diverged(
 
 def finite(model: nn.Module) -> bool:
     """Whether every weight is a finite number; checked before a checkpoint takes the place of a good one."""
-    return all(
-        bool(torch.isfinite(tensor).all()) for tensor in model.state_dict().values() if tensor.is_floating_point()
-    )
+    return all(bool(tensor.isfinite().all()) for tensor in model.state_dict().values())
 
 
 def _first_broken(model: nn.Module, parameters: Mapping[str, Parameter], loss: Callable[[], Tensor]) -> str:
@@ -44,26 +43,21 @@ def _first_broken(model: nn.Module, parameters: Mapping[str, Parameter], loss: C
         return f"{len(broken)} of {len(parameters)} weights are not finite any more, {broken[0]} the first"
     layers: list[str] = []
 
-    def watch(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def note(module: nn.Module, inputs: Any, output: Any) -> None:
-            if isinstance(output, Tensor) and not torch.isfinite(output).all():
-                layers.append(name)
-
-        return note
+    def note(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
+        if isinstance(output, Tensor) and not output.isfinite().all():
+            layers.append(name)
 
     leaves = {name: module for name, module in model.named_modules() if not any(module.children())}
-    hooks = [module.register_forward_hook(watch(name)) for name, module in leaves.items()]
+    hooks = [module.register_forward_hook(partial(note, name)) for name, module in leaves.items()]
     try:
         with torch.no_grad():
             loss()
     finally:
         for hook in hooks:
             hook.remove()
-    return (
-        f"{layers[0]} is the first layer whose output is not finite"
-        if layers
-        else "every layer is finite and only the loss is not"
-    )
+    if layers:
+        return f"{layers[0]} is the first layer whose output is not finite"
+    return "every layer is finite and only the loss is not"
 
 
 def _gradient_norms(parameters: Mapping[str, Parameter]) -> str:
@@ -71,6 +65,5 @@ def _gradient_norms(parameters: Mapping[str, Parameter]) -> str:
     if not norms:
         return "no update was made before"
     largest = sorted(norms, key=lambda name: math.inf if math.isnan(norms[name]) else norms[name], reverse=True)[:3]
-    return "the largest gradient norms of the update before were " + ", ".join(
-        f"{name} {norms[name]:.3g}" for name in largest
-    )
+    written = ", ".join(f"{name} {norms[name]:.3g}" for name in largest)
+    return f"the largest gradient norms of the update before were {written}"

@@ -2,17 +2,20 @@
 
 import torch
 
-from neuropil.protocols import Batches, Learner
+from neuropil.protocols import Batches, Learner, StreamLearner
 
 
 def evaluate(learner: Learner, batches: Batches) -> dict[str, float]:
     was_training = learner.model.training
     learner.model.eval()
     sums: dict[str, float] = {}
-    count = 0
+    count, carried = 0, None
     with torch.no_grad():
         for batch in batches.epoch(0):
-            values = learner.metrics(batch)
+            if isinstance(learner, StreamLearner):
+                values, carried = learner.stream_metrics(batch, carried)
+            else:
+                values = learner.metrics(batch)
             count += len(next(iter(values.values())))
             for name, per_example in values.items():
                 sums[name] = sums.get(name, 0.0) + per_example.double().sum().item()

@@ -1,6 +1,6 @@
 """What a run measured, row by row: `metrics.jsonl`, and TensorBoard when it is asked for.
 
-A row of training is ``{"kind": "train", "step": …, "epoch": …, "loss": …, …}``; a row of validation has the learner's metrics.
+A training row is ``{"kind": "train", "step": …, "epoch": …, "loss": …, …}``; a validation row the learner's metrics.
 """
 
 import json
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 
 def read_history(path: Path) -> list[Row]:
-    """The rows of a `metrics.jsonl`. A run that is being written, or was killed, may end in half a line: it is no row yet."""
+    """The rows of a `metrics.jsonl`. That of a live or killed run may end in half a line, which is no row yet."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -23,7 +23,7 @@ def read_history(path: Path) -> list[Row]:
 
 class History:
     def __init__(self, folder: Path, *, step: int, tensorboard: bool):
-        """Open the history of a run that stands at `step`; what was written after it, before a crash, will be written again."""
+        """The history of a run that stands at `step`; rows after it, from before a crash, will be written again."""
         self.path = folder / "metrics.jsonl"
         self.rows = [row for row in read_history(self.path) if row["step"] <= step] if step else []
         write_text(self.path, "".join(json.dumps(row) + "\n" for row in self.rows))
@@ -47,9 +47,6 @@ def _tensorboard_writer(folder: Path, step: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise InputError(
-            "tensorboard=True needs the tensorboard package",
-            got="an environment without it",
-            fix="pip install 'neuropil[tensorboard]'",
-        ) from error
+        rule, fix = "tensorboard=True needs the tensorboard package", "pip install 'neuropil[tensorboard]'"
+        raise InputError(rule, got="an environment without it", fix=fix) from error
     return SummaryWriter(str(folder), purge_step=step or None)

@@ -3,7 +3,7 @@
 import signal
 import threading
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 
@@ -27,9 +27,7 @@ class StopRequest:
         self.previous = {number: signal.signal(number, self._note) for number in self.signals}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         for number, handler in self.previous.items():
             signal.signal(number, handler)
 

@@ -1,28 +1,31 @@
 """The one loop that trains every model. It knows learners and batches, and no model by name.
 
-    for each update:  for each phase of the learner:  ∇ ← gradient of the phase's loss;  clip;  step
+    for each update:  for each phase that is due:  ∇ ← gradient of the phase's loss;  clip;  step
 
-A run is a function of its seed: batches come from (seed, epoch), and the random numbers of an update from (seed, update). So a run that
-was killed goes on from its last checkpoint to the very weights that it would have had.
+A run is a function of its seed: batches come from (seed, epoch), random numbers of an update from (seed, update). So a
+run that was killed goes on from its last checkpoint to the very weights that it would have had.
 """
 
 import math
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 import torch
+from torch.nn import Module
 from torch.nn.utils import clip_grad_norm_
-from torch.optim import Optimizer
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError, nearest
-from neuropil.protocols import Batch, Batches, Learner, Phase, Remembering
+from neuropil.metrics import PHASE_LOSS, find_metric
+from neuropil.protocols import Batch, Batches, Learner, OptimizerName, Phase, StatefulLearner, Uncompilable
 from neuropil.randomness import mix
 from neuropil.training import checkpoint
 from neuropil.training.averages import WeightAverage
@@ -30,7 +33,7 @@ from neuropil.training.divergence import diverged, finite
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import History, Row
 from neuropil.training.interruption import Interrupted, StopRequest
-from neuropil.training.optimizers import OptimizerName, build_optimizer
+from neuropil.training.optimizers import Optimizer, build_optimizer
 from neuropil.training.progress import Display
 from neuropil.training.schedules import ScheduleName, rate_share
 from neuropil.training.weights import load_model, save_model
@@ -41,39 +44,35 @@ LEAST_EPOCHS = 10
 
 class TrainingConfig(Config):
     epochs: int | None = option(
-        None, "passes over the training data; without it, as many as make `updates` updates, ten at the least", low=1
+        None, "passes over the training data; by default enough for `updates`, at least ten", low=1
     )
-    updates: int = option(
-        1000, "updates to make where epochs are not given: a small data set is passed over more often", low=1
-    )
-    minutes: float | None = option(None, "train for so long, in place of a number of epochs", low=0.001)
-    batch_size: int = option(64, "examples in a batch", low=1)
-    optimizer: OptimizerName = option("adamw", "update rule")
+    updates: int = option(1000, "number of updates, where epochs are not given", low=1)
+    minutes: float | None = option(None, "training time in minutes, in place of a number of epochs", low=0.001)
+    batch_size: int = option(64, "batch size", low=1)
+    optimizer: OptimizerName = option("adamw", "optimiser")
     learning_rate: float = option(1e-3, "peak learning rate", low=0)
-    momentum: float = option(0.9, "β of the momentum optimiser", low=0, high=1)
-    weight_decay: float = option(0.01, "pull of the weights towards zero; biases and normalisations are spared", low=0)
-    schedule: ScheduleName = option("cosine", "how the learning rate moves after the warm-up")
-    warmup: float = option(0.05, "share of the run in which the learning rate rises", low=0, high=1)
-    clip: float | None = option(None, "largest gradient norm; a longer gradient is shortened to it", low=0)
-    accumulate: int = option(1, "batches whose gradients are added up before an update", low=1)
-    precision: Literal["float32", "bfloat16"] = option("float32", "number format of the forward pass")
+    momentum: float = option(0.9, "momentum β of the momentum optimiser", low=0, high=1)
+    weight_decay: float = option(
+        0.01, "weight decay of matrices and kernels; biases and normalisations have none", low=0
+    )
+    schedule: ScheduleName = option("cosine", "learning-rate schedule after the warm-up")
+    warmup: float = option(0.05, "fraction of the run with linear learning-rate warm-up", low=0, high=1)
+    clip: float | None = option(None, "gradient clipping: maximum norm", low=0)
+    accumulate: int = option(1, "gradient accumulation: batches per update", low=1)
+    precision: Literal["float32", "bfloat16"] = option("float32", "precision of the forward pass (autocast)")
     compile: bool = option(False, "compile the model with torch.compile")
-    average: float = option(
-        0.0, "decay of the moving average of the weights that is kept and evaluated; 0 for none", low=0, high=0.99999
-    )
-    monitor: str = option(
-        "loss", "validation metric that picks the best weights; names with loss or error should fall, others rise"
-    )
-    keep: Literal["best", "last"] = option("best", "which weights the finished run holds")
-    patience: int | None = option(None, "stop after so many validations without a better monitored metric", low=1)
-    checkpoint_seconds: float = option(20.0, "time between two checkpoints", low=0)
-    device: str = option("auto", "where to compute: auto, cpu, cuda, cuda:1, mps")
-    tensorboard: bool = option(False, "also write TensorBoard events into the run folder")
+    average: float = option(0.0, "exponential moving average of the weights: decay; 0 for none", low=0, high=0.99999)
+    monitor: str = option("loss", "validation metric that picks the best weights")
+    keep: Literal["best", "last"] = option("best", "weights that the finished run holds")
+    patience: int | None = option(None, "early stopping: validations without a better monitored metric", low=1)
+    checkpoint_seconds: float = option(20.0, "seconds between checkpoints", low=0)
+    device: str = option("auto", "device: auto, cpu, cuda, cuda:1, mps")
+    tensorboard: bool = option(False, "write TensorBoard events into the run folder")
 
 
 @dataclass
 class State:
-    """Where a run stands; with the weights and the optimisers' memories it is all that `resume` needs."""
+    """Where a run stands; with the weights and the optimisers' states it is all that `resume` needs."""
 
     step: int = 0
     epoch: int = 0
@@ -82,7 +81,7 @@ class State:
     best: float | None = None
     validations_since_best: int = 0
     loss_sums: dict[str, float] = field(default_factory=dict)
-    loss_count: int = 0
+    loss_counts: dict[str, int] = field(default_factory=dict)
     finished: bool = False
 
 
@@ -97,18 +96,20 @@ def fit(
     title: str = "training",
     show_progress: bool = True,
 ) -> list[Row]:
-    """Train `learner` in `folder` until the epochs or minutes are over; go on from the folder's checkpoint if there is one.
+    """Train `learner` in `folder` until the epochs or minutes are over; go on from its checkpoint if there is one.
 
     Leaves `model.safetensors` (the weights to use, which the learner's model then holds), `checkpoint.safetensors` and
     `metrics.jsonl`; returns the rows of the latter.
     """
-    with (
-        torch.random.fork_rng(devices=_cuda_devices(learner)),
-        _Loop(learner, train, validation, config, seed, folder) as loop,
-    ):
-        with Display(title, show=show_progress) as display:
+    device = next(learner.model.parameters()).device
+    require_compilable(config, learner.model)
+    if config.compile:
+        learner.model.compile()
+    with torch.random.fork_rng(devices=[device.index or 0] if device.type == "cuda" else []):
+        loop = _Loop(learner, train, validation, config, seed, folder, device)
+        with closing(loop.history), Display(title, show=show_progress) as display:
             loop.run(display)
-        return loop.history.rows
+    return loop.history.rows
 
 
 def pick_device(name: str) -> torch.device:
@@ -123,9 +124,22 @@ def pick_device(name: str) -> torch.device:
 
 def require_monitor(config: TrainingConfig, metrics: Iterable[str]) -> None:
     if config.monitor not in metrics:
-        raise InputError(
-            "monitor must name a validation metric", got=f"{config.monitor!r}", fix=nearest(config.monitor, metrics)
-        )
+        fix = nearest(config.monitor, metrics)
+        raise InputError("monitor must name a validation metric", got=f"{config.monitor!r}", fix=fix)
+    if find_metric(config.monitor).better is None:
+        raise InputError("monitor must name a metric of which more or less is better", got=f"{config.monitor!r}")
+
+
+def require_compilable(config: TrainingConfig, model: Module) -> None:
+    if not config.compile:
+        return
+    if isinstance(model, Uncompilable) and model.cannot_compile:
+        what = f"{type(model).__name__}: {model.cannot_compile}"
+        raise InputError("compile=True needs a model that torch.compile can speed up", got=what, fix="train without it")
+    # torch.compile writes C++ for a CPU; without a compiler it would fail in the middle of the first step.
+    if not any(shutil.which(name) for name in (os.environ.get("CXX", "c++"), "g++", "clang++", "cl")):
+        fix = "install g++ or train without compile"
+        raise InputError("compile=True needs a C++ compiler", got="a machine without one", fix=fix)
 
 
 class _Loop:
@@ -137,41 +151,29 @@ class _Loop:
         config: TrainingConfig,
         seed: int,
         folder: Path,
+        device: torch.device,
     ):
         self.learner, self.model, self.config, self.seed, self.folder = learner, learner.model, config, seed, folder
-        self.train, self.validation = train, validation
+        self.train, self.validation, self.device = train, validation, device
         self.phases = learner.phases()
         self.optimizers = {phase.name: self._optimizer(phase) for phase in self.phases}
         self.average = WeightAverage(self.model, config.average) if config.average else None
-        self.device = next(self.model.parameters()).device
+        self.trained = self.model, self.optimizers, self.phases, self.average
         self.state = State()
         self.weights_path, self.checkpoint_path = folder / "model.safetensors", folder / "checkpoint.safetensors"
         if self.checkpoint_path.exists():
-            state, memory = checkpoint.load(
-                self.checkpoint_path, self.model, self.optimizers, self.phases, self.average
-            )
+            state, learner_state = checkpoint.load(self.checkpoint_path, *self.trained)
             self.state = State(**state)
-            if isinstance(learner, Remembering):
-                learner.recall(memory)
+            if isinstance(learner, StatefulLearner):
+                learner.load_state_dict(learner_state)
         self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard)
-        self.started = time.monotonic() - self.state.elapsed
-        self.saved_at = time.monotonic()
-        self.examples = 0
-        self.opened = time.monotonic()
+        self.examples, self.opened = 0, time.monotonic()
+        self.started, self.saved_at = self.opened - self.state.elapsed, self.opened
         updates_per_epoch = math.ceil(len(train) / config.accumulate)
         self.epochs = config.epochs or max(LEAST_EPOCHS, math.ceil(config.updates / updates_per_epoch))
         self.updates = self.epochs * updates_per_epoch
-        if config.compile:
-            _require_compiler()
-            self.model.compile()
 
-    def __enter__(self) -> "_Loop":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.history.close()
-
-    # --- the run -------------------------------------------------------------------------------------------------------
+    # --- the run ------------------------------------------------------------------------------------------------------
 
     def run(self, display: Display) -> None:
         with StopRequest() as stop:
@@ -185,7 +187,7 @@ class _Loop:
 
     def _epoch(self, display: Display, stop: StopRequest) -> None:
         batches = self.train.epoch(self.state.epoch, start=self.state.batch)
-        for group in _groups(batches, self.config.accumulate):
+        for group in iter(lambda: list(islice(batches, self.config.accumulate)), []):
             self._update(group)
             self.state.batch += len(group)
             self.examples += sum(len(next(iter(batch.values()))) for batch in group)
@@ -207,34 +209,37 @@ class _Loop:
 
     def _update(self, group: Sequence[Batch]) -> None:
         _seed_random_numbers(self.seed, self.state.step, self.device)
-        rate = self._learning_rate()
+        share = self._rate_share()
         for phase in self.phases:
-            optimizer = self.optimizers[phase.name]
-            for parameters in optimizer.param_groups:
-                parameters["lr"] = rate
-            # The gradients of the update before are kept until the loss is known to be finite: they explain one that is not.
-            value = 0.0
-            for index, batch in enumerate(group):
-                with self._precision():
-                    loss = phase.loss(batch) / len(group)
-                value += loss.item()
-                if not math.isfinite(value):
-                    self._stop_diverged(phase, batch, value)
-                if index == 0:
-                    optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-            if self.config.clip is not None:
-                clip_grad_norm_(list(phase.parameters.values()), self.config.clip)
-            optimizer.step()
-            name = "loss" if len(self.phases) == 1 else f"{phase.name}_loss"
-            self.state.loss_sums[name] = self.state.loss_sums.get(name, 0.0) + value
+            if (self.state.step + 1) % phase.every == 0:
+                self._play(phase, group, self._peak_rate(phase) * share)
         self.state.step += 1
-        self.state.loss_count += 1
         if self.average is not None:
             self.average.update(self.state.step)
 
+    def _play(self, phase: Phase, group: Sequence[Batch], rate: float) -> None:
+        optimizer, value = self.optimizers[phase.name], 0.0
+        for parameters in optimizer.param_groups:
+            parameters["lr"] = rate
+        # The gradients of the update before are kept until the loss is known to be finite: they explain one that is not
+        for index, batch in enumerate(group):
+            with self._precision():
+                loss = phase.loss(batch) / len(group)
+            value += loss.item()
+            if not math.isfinite(value):
+                self._stop_diverged(phase, batch, value, rate)
+            if index == 0:
+                optimizer.zero_grad()
+            loss.backward()
+        if self.config.clip is not None:
+            clip_grad_norm_(list(phase.parameters.values()), self.config.clip)
+        optimizer.step()
+        name = "loss" if len(self.phases) == 1 else f"{phase.name}{PHASE_LOSS}"
+        self.state.loss_sums[name] = self.state.loss_sums.get(name, 0.0) + value
+        self.state.loss_counts[name] = self.state.loss_counts.get(name, 0) + 1
+
     def _finish(self) -> None:
-        """A run that ends inside an epoch is validated once more, so that its last weights are judged too."""
+        """A run that ends inside an epoch is validated once more, so that its last weights are evaluated too."""
         if self.state.batch:
             self._log_training()
             self._validate()
@@ -244,14 +249,16 @@ class _Loop:
         self.state.finished = True
         self._save_checkpoint()
 
-    # --- what is measured ----------------------------------------------------------------------------------------------
+    # --- what is measured ---------------------------------------------------------------------------------------------
 
     def _log_training(self) -> None:
-        if not self.state.loss_count:
-            return
-        means = {name: total / self.state.loss_count for name, total in self.state.loss_sums.items()}
-        self.history.add(self._row("train") | means | {"learning_rate": self._learning_rate()})
-        self.state.loss_sums, self.state.loss_count = {}, 0
+        if losses := self._mean_losses():
+            rate = self.config.learning_rate * self._rate_share()
+            self.history.add(self._row("train") | losses | {"learning_rate": rate})
+            self.state.loss_sums, self.state.loss_counts = {}, {}
+
+    def _mean_losses(self) -> dict[str, float]:
+        return {name: total / self.state.loss_counts[name] for name, total in self.state.loss_sums.items()}
 
     def _validate(self) -> None:
         if self.validation is None:
@@ -261,7 +268,7 @@ class _Loop:
             require_monitor(self.config, metrics)
             self.history.add(self._row("validation") | metrics)
             value = metrics[self.config.monitor]
-            if self.state.best is None or _better(self.config.monitor, value, self.state.best):
+            if self.state.best is None or find_metric(self.config.monitor).improves(value, self.state.best):
                 self.state.best, self.state.validations_since_best = value, 0
                 if self.config.keep == "best":
                     save_model(self.weights_path, self.model)
@@ -269,28 +276,19 @@ class _Loop:
                 self.state.validations_since_best += 1
 
     def _row(self, kind: str) -> Row:
-        return {
-            "kind": kind,
-            "step": self.state.step,
-            "epoch": self._epochs_done(),
-            "seconds": round(self._elapsed(), 3),
-        }
+        epoch = round(self.state.epoch + self.state.batch / len(self.train), 4)
+        return {"kind": kind, "step": self.state.step, "epoch": epoch, "seconds": round(self._elapsed(), 3)}
 
     def _figures(self) -> str:
-        state = self.state
-        parts = [f"epoch {state.epoch + 1}" + ("" if self.config.minutes else f"/{self.epochs}")]
-        if state.loss_count:
-            parts += [f"{name} {total / state.loss_count:.4f}" for name, total in state.loss_sums.items()]
+        parts = [f"epoch {self.state.epoch + 1}" + ("" if self.config.minutes else f"/{self.epochs}")]
+        parts += [f"{name} {value:.4f}" for name, value in self._mean_losses().items()]
         latest = next((row for row in reversed(self.history.rows) if row["kind"] == "validation"), {})
-        parts += [
-            f"val {name} {value:.4f}"
-            for name, value in latest.items()
-            if name not in ("kind", "step", "epoch", "seconds")
-        ]
+        measured = {name: value for name, value in latest.items() if name not in self._row("validation")}
+        parts += [f"val {name} {value:.4f}" for name, value in measured.items()]
         parts.append(f"{self.examples / (time.monotonic() - self.opened):,.0f} examples/s")
         return "  ".join(parts)
 
-    # --- where the run stands ------------------------------------------------------------------------------------------
+    # --- where the run stands -----------------------------------------------------------------------------------------
 
     def _over(self) -> bool:
         stopped = self.config.patience is not None and self.state.validations_since_best >= self.config.patience
@@ -301,58 +299,41 @@ class _Loop:
             return self._elapsed() / (60 * self.config.minutes)
         return self.state.step / self.updates
 
-    def _epochs_done(self) -> float:
-        return round(self.state.epoch + self.state.batch / len(self.train), 4)
-
     def _elapsed(self) -> float:
         return time.monotonic() - self.started
 
-    def _learning_rate(self) -> float:
+    def _rate_share(self) -> float:
+        """The factor on the peak learning rate."""
         total = float(self.updates)
         if self.config.minutes is not None:  # as many as there will be if the rest goes on as it went
             total = max(1, self.state.step) / max(1e-9, self._share_done())
-        share = rate_share(self.config.schedule, self.state.step, total, self.config.warmup * total)
-        return self.config.learning_rate * share
+        return rate_share(self.config.schedule, self.state.step, total, self.config.warmup * total)
 
-    # --- what is kept --------------------------------------------------------------------------------------------------
+    # --- what is kept -------------------------------------------------------------------------------------------------
 
     def _save_checkpoint(self) -> None:
         if not finite(self.model):
             return  # the next loss will not be finite either, and will say why; the checkpoint before is good
         self.state.elapsed = self._elapsed()
-        memory = self.learner.memory() if isinstance(self.learner, Remembering) else {}
-        checkpoint.save(
-            self.checkpoint_path, vars(self.state), self.model, self.optimizers, self.phases, self.average, memory
-        )
+        learner_state = self.learner.state_dict() if isinstance(self.learner, StatefulLearner) else {}
+        checkpoint.save(self.checkpoint_path, vars(self.state), *self.trained, learner_state)
         self.saved_at = time.monotonic()
 
-    def _stop_diverged(self, phase: Phase, batch: Batch, value: float) -> None:
-        kept = (
-            f"the last good checkpoint is in {self.folder}"
-            if self.checkpoint_path.exists()
-            else "no checkpoint had been written yet"
-        )
-        raise diverged(
-            model=self.model,
-            loss=lambda: phase.loss(batch),
-            phase=phase.name,
-            value=value,
-            step=self.state.step,
-            learning_rate=self._learning_rate(),
-            kept=kept,
-        )
+    def _stop_diverged(self, phase: Phase, batch: Batch, value: float, rate: float) -> None:
+        saved = self.checkpoint_path.exists()
+        kept = f"the last good checkpoint is in {self.folder}" if saved else "no checkpoint had been written yet"
+        where = {"phase": phase.name, "value": value, "step": self.state.step, "learning_rate": rate}
+        raise diverged(self.model, partial(phase.loss, batch), kept=kept, **where)
 
-    # --- small matters -------------------------------------------------------------------------------------------------
+    # --- how it is set up ---------------------------------------------------------------------------------------------
 
     def _optimizer(self, phase: Phase) -> Optimizer:
-        config = self.config
-        return build_optimizer(
-            config.optimizer,
-            phase.parameters,
-            learning_rate=config.learning_rate,
-            weight_decay=config.weight_decay,
-            momentum=config.momentum,
-        )
+        name, decay, momentum = phase.optimizer or self.config.optimizer, self.config.weight_decay, self.config.momentum
+        rate = self._peak_rate(phase)
+        return build_optimizer(name, phase.parameters, learning_rate=rate, weight_decay=decay, momentum=momentum)
+
+    def _peak_rate(self, phase: Phase) -> float:
+        return self.config.learning_rate if phase.learning_rate is None else phase.learning_rate
 
     def _precision(self) -> AbstractContextManager[object]:
         if self.config.precision == "float32":
@@ -363,40 +344,8 @@ class _Loop:
         return self.average.in_place() if self.average is not None else nullcontext()
 
 
-def _require_compiler() -> None:
-    """torch.compile writes C++ for a CPU; without a compiler it would fail in the middle of the first step."""
-    if not any(shutil.which(name) for name in (os.environ.get("CXX", "c++"), "g++", "clang++", "cl")):
-        raise InputError(
-            "compile=True needs a C++ compiler", got="a machine without one", fix="install g++ or train without compile"
-        )
-
-
-def _groups(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
-    """Batches that make one update together; the last group of an epoch may be smaller."""
-    group: list[Batch] = []
-    for batch in batches:
-        group.append(batch)
-        if len(group) == size:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
-def _better(name: str, value: float, best: float) -> bool:
-    falls = "loss" in name or "error" in name
-    return value < best if falls else value > best
-
-
 def _seed_random_numbers(seed: int, step: int, device: torch.device) -> None:
     key = mix(seed, "update", step)
-    torch.default_generator.manual_seed(
-        key
-    )  # torch.manual_seed would visit every backend and cost a hundred times more
+    torch.default_generator.manual_seed(key)  # torch.manual_seed visits every backend, at a hundred times the cost
     if device.type == "cuda":
         torch.cuda.manual_seed(key)
-
-
-def _cuda_devices(learner: Learner) -> list[int]:
-    device = next(learner.model.parameters()).device
-    return [device.index or 0] if device.type == "cuda" else []

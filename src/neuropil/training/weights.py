@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from neuropil.errors import RunError
 from neuropil.files import replacing
-from neuropil.protocols import Shared
+from neuropil.protocols import PublishedWeights
 
 
 def unique_state(model: nn.Module) -> dict[str, Tensor]:
-    """The state dict with each tensor once: a weight that two modules share is kept under its first name. What another library can open has
-    the names that it has there."""
-    if isinstance(model, Shared):
+    """The state dict with each tensor once: a weight that two modules share is kept under its first name. What another
+    library can open has the names that it has there."""
+    if isinstance(model, PublishedWeights):
         return dict(model.published_state())
     seen: dict[tuple[int, torch.Size], str] = {}
     state = {}
@@ -29,8 +29,8 @@ def unique_state(model: nn.Module) -> dict[str, Tensor]:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """One file, written whole or not at all; `facts` travel as JSON in its header. Without any, other libraries find the `format` there
-    that they ask for: of two entries, the order would differ from run to run."""
+    """One file, written whole or not at all; `facts` are JSON in its header. Without any, other libraries find
+    the `format` there that they ask for: of two entries, the order would differ from run to run."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as part:
         save_file(plain, part, metadata={"neuropil": json.dumps(facts)} if facts else {"format": "pt"})
@@ -42,11 +42,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             facts = json.loads((file.metadata() or {}).get("neuropil", "{}"))
             return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 (a safe_open file is no mapping)
     except (SafetensorError, OSError, ValueError) as error:
-        raise RunError(
-            f"{path.name} must be a whole safetensors file",
-            got=f"one that cannot be read ({error})",
-            fix=f"restore or remove {path}",
-        ) from error
+        rule, got = f"{path.name} must be a whole safetensors file", f"one that cannot be read ({error})"
+        raise RunError(rule, got=got, fix=f"restore or remove {path}") from error
 
 
 def save_model(path: Path, model: nn.Module, facts: Mapping[str, Any] | None = None) -> None:
@@ -54,7 +51,7 @@ def save_model(path: Path, model: nn.Module, facts: Mapping[str, Any] | None = N
 
 
 def load_model(path: Path, model: nn.Module) -> dict[str, Any]:
-    """Fill `model` from a file that `save_model` wrote; names and shapes must agree. Returns the facts that came with it."""
+    """Fill `model` from a file of `save_model`; names and shapes must agree. Returns the facts that came with it."""
     tensors, facts = read_tensors(path)
     load_state(model, tensors, path)
     return facts

@@ -155,7 +155,7 @@ class Windows:
             "history": self.history(window),
             "known": self.panel.features[place],
             "target": torch.where(there, self.panel.between[place[:, window:]], 0.0),
-            "there": there,
+            "valid": there,
             "scale": self.panel.scales[self.series],
         }
 

@@ -11,6 +11,7 @@ from jaxtyping import Float, Num
 from neuropil.errors import InputError
 from neuropil.inspection.pictures import style
 from neuropil.inspection.pictures.style import GRID, INK, MUTED, TRAIN, VALIDATION, WIDTH, Array, Axes, Figure, numbers
+from neuropil.metrics import find_metric
 
 History: TypeAlias = Sequence[Mapping[str, Any]]
 """Rows of metrics.jsonl: `step`, `kind` ("train" or "validation"), and numbers by name."""
@@ -62,7 +63,7 @@ def learning_curves(histories: Mapping[str, History], metric: str) -> Figure:
     for index, (name, curve) in enumerate(curves.items()):
         axes.plot(*curve.T, label=name, **style.line(index))
     axes.set(xlabel="epoch", ylabel=f"validation {metric.replace('_', ' ')}")
-    if "accuracy" in metric:
+    if find_metric(metric).format == "percent":
         style.show_percent(axes)
     elif style.spans_decades(np.concatenate([curve[:, 1] for curve in curves.values()])):
         style.make_logarithmic(axes)
@@ -171,7 +172,7 @@ def _draw_metric(axes: Axes, history: History, name: str, best_step: int | None)
         axes.plot(best_step, best, "o", label="best step", zorder=4, **ring)
         axes.axvline(best_step, color=INK, linewidth=0.7, linestyle=":", zorder=1)
     axes.set(title=title, xlabel="step")
-    if "accuracy" in name:
+    if find_metric(name).format == "percent":
         style.show_percent(axes)
     elif style.spans_decades(np.concatenate([train.values, validation.values])):
         style.make_logarithmic(axes)
@@ -186,7 +187,7 @@ def _draw_train(axes: Axes, train: _Curve) -> None:
 
 
 def _written(name: str, value: float) -> str:
-    return f"{100 * value:.1f} %" if "accuracy" in name else f"{value:.3g}"
+    return f"{100 * value:.1f} %" if find_metric(name).format == "percent" else f"{value:.3g}"
 
 
 def _draw_rate(axes: Axes, rate: _Curve) -> None:

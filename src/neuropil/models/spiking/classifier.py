@@ -81,6 +81,8 @@ class SpikingClassifier(nn.Module):
         self.hidden = nn.ModuleList(dense(n, m, gain) for (n, m), gain in layers)
         self.output = dense(config.sizes[-1], config.classes, 1.0 if config.readout == "membrane" else SPIKE_GAIN)
 
+    cannot_compile = "its neurons spike step by step in a kernel of their own, which torch.compile leaves as it is"
+
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch class"]:
         s = self.encode(x)  # batch input, a current; or time batch input, spikes
         for linear in self.hidden:

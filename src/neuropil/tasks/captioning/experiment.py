@@ -13,7 +13,7 @@ from neuropil.data.captions.dataset import CaptionSplits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.models.captioner import Captioner
-from neuropil.parts.objectives import Translation
+from neuropil.parts.objectives import SequenceToSequence
 from neuropil.protocols import Learner
 from neuropil.tasks.captioning import report
 from neuropil.tasks.captioning.predictor import PICTURES_AT_ONCE, TOKENIZER_FILE, CaptionWriter
@@ -61,14 +61,14 @@ class CaptioningExperiment(TrainableExperiment[list[str]]):
         too_long, total = self.encoded["train"].too_long, len(splits.train.texts)
         cut = too_long_note(too_long, total, "caption", limit, "and are left out of training")
         super().__init__(
-            Translation(writer.model, label_smoothing),
+            SequenceToSequence(writer.model, label_smoothing),
             self.encoded,
             training,
             seed=seed,
             name=name,
             source=splits.train.source,
             notes=[*splits.notes, *cut],
-            ablation=ablation and Ablation(ablation[0], Translation(ablation[1], label_smoothing)),
+            ablation=ablation and Ablation(ablation[0], SequenceToSequence(ablation[1], label_smoothing)),
         )
 
     def own_facts(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.models.gpt2 import GPT2
-from neuropil.parts.next_token import NextTokenInWindow
+from neuropil.parts.objectives import NextTokenInWindow
 from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, require_precision
 from neuropil.tasks.language_modelling.predictor import Beginning, LanguageModel
 from neuropil.training.evaluation import evaluate

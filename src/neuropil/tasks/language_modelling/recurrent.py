@@ -15,7 +15,7 @@ from neuropil.errors import InputError
 from neuropil.inspection.gates import Passage
 from neuropil.models.recurrent import Sequence as SequenceModel
 from neuropil.parts.losses import categorical_cross_entropy
-from neuropil.parts.next_token import NextToken
+from neuropil.parts.objectives import NextToken
 from neuropil.protocols import END, PADDING, START, UNKNOWN
 from neuropil.sampling.text.recurrent import Carried, step_of
 from neuropil.tasks.language_modelling.predictor import Beginning, LanguageModel

@@ -16,7 +16,7 @@ from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.models.bert import BERT, MaskedBERT, mean_of
-from neuropil.parts.masked_token import MaskedToken
+from neuropil.parts.objectives import MaskedToken
 from neuropil.training.evaluation import evaluate
 
 TOKENS_AT_ONCE = 2_048
@@ -66,7 +66,7 @@ class MaskedBatches:
 
 
 def scorer_for(model: MaskedBERT) -> MaskedToken:
-    return MaskedToken(model, model.bert, model.logits)
+    return MaskedToken(model)
 
 
 @torch.no_grad()

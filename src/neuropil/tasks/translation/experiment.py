@@ -14,7 +14,7 @@ from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.recording import attention_modules
 from neuropil.inspection.report.page import Section
-from neuropil.parts.objectives import Translation
+from neuropil.parts.objectives import SequenceToSequence
 from neuropil.protocols import Learner
 from neuropil.tasks.experiment import PartName, Result, TrainableExperiment
 from neuropil.tasks.texts import too_long_note
@@ -77,7 +77,7 @@ class TranslationExperiment(TrainableExperiment[list[str]]):
             too_long, len(splits.train), "pair", max_tokens, "on one side, and are left out of training"
         )
         super().__init__(
-            Translation(translator.model, label_smoothing),
+            SequenceToSequence(translator.model, label_smoothing),
             self.encoded,
             training,
             seed=seed,

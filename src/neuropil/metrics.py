@@ -1,0 +1,63 @@
+"""Every metric that a run writes: what it is called, whether more or less of it is better, and how it is written."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from neuropil.errors import InputError
+
+Better: TypeAlias = Literal["higher", "lower"] | None
+Format: TypeAlias = Literal["number", "percent", "points"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`better` is None where a value should be near what theory says, and neither large nor small."""
+
+    name: str
+    better: Better = None
+    format: Format = "number"
+
+    @property
+    def title(self) -> str:
+        return self.name.replace("_", " ")
+
+    def text(self, value: float) -> str:
+        """Fractions as per cent, scores out of 100 with one decimal, everything else with four digits."""
+        if self.format == "percent":
+            return f"{100 * value:.2f} %"
+        return f"{value:.1f}" if self.format == "points" else f"{value:.4g}"
+
+    def improves(self, value: float, best: float) -> bool:
+        return value > best if self.better == "higher" else self.better == "lower" and value < best
+
+
+PHASE_LOSS = "_loss"
+"""Where a learner has several phases, the loss of each is written as `<phase>_loss`."""
+
+TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
+    ("lower", "number", ("loss", "train_loss", "excess_loss", "pinball_loss", "gap", "energy", "steps_to_arrive")),
+    ("lower", "number", ("error", "squared_error", "absolute_error", "root_mean_square_error", "mase")),
+    ("lower", "number", ("largest_error", "hidden_error", "visible_error")),
+    ("lower", "number", ("largest_rate_error", "ms_of_spike_time_error")),
+    ("lower", "number", ("perplexity", "bits_per_character", "bits_per_byte")),
+    ("higher", "number", ("log_likelihood",)),
+    ("higher", "percent", ("accuracy", "train_accuracy", "token_accuracy", "exact_accuracy", "f1")),
+    ("higher", "percent", ("caption_accuracy", "picture_accuracy")),
+    ("higher", "points", ("bleu", "chrf")),
+    (None, "percent", ("coverage", "coverage_share", "near_zero_share")),
+    (None, "number", ("learning_rate", "gradient_kept", "largest_difference")),
+    (None, "number", ("spikes", "rate_hz", "mean_rate_hz", "oscillation_hz", "cv", "fano_factor", "synchrony")),
+    (None, "number", ("rmse_of_exact_rates", "rmse_of_noisy_rates", "rmse_of_spikes")),
+    (None, "number", ("drift_percent_per_s", "largest_drift_percent_per_s", "frequency_hz", "amplitude")),
+    (None, "number", tuple(f"deviation_{variable}" for variable in "xyzuvw")),
+)
+METRICS = {name: Metric(name, better, form) for better, form, names in TABLE for name in names}
+
+
+def find_metric(name: str) -> Metric:
+    if name in METRICS:
+        return METRICS[name]
+    if name.endswith(PHASE_LOSS):
+        return Metric(name, "lower")
+    fix = f"declare it there, or use one of {', '.join(METRICS)}"
+    raise InputError("a metric must be declared in neuropil.metrics", got=f"{name!r}", fix=fix)

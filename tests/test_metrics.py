@@ -1,0 +1,57 @@
+import pytest
+
+from neuropil.errors import InputError
+from neuropil.metrics import METRICS, Metric, find_metric
+
+
+@pytest.mark.parametrize(
+    ("name", "better"),
+    [
+        ("loss", "lower"),
+        ("mase", "lower"),
+        ("perplexity", "lower"),
+        ("energy", "lower"),
+        ("bits_per_byte", "lower"),
+        ("accuracy", "higher"),
+        ("f1", "higher"),
+        ("chrf", "higher"),
+        ("log_likelihood", "higher"),
+        ("generator_loss", "lower"),
+        ("coverage", None),
+        ("rate_hz", None),
+    ],
+)
+def test_a_metric_says_whether_more_or_less_is_better(name: str, better: str | None):
+    metric = find_metric(name)
+    assert metric.better == better
+    assert [metric.improves(2.0, 1.0), metric.improves(1.0, 2.0)] == [better == "higher", better == "lower"]
+    assert not metric.improves(1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("accuracy", "43.21 %"),
+        ("coverage", "43.21 %"),
+        ("bleu", "0.4"),
+        ("loss", "0.4321"),
+        ("learning_rate", "0.4321"),
+    ],
+)
+def test_a_value_is_written_as_its_metric_is(name: str, text: str):
+    assert find_metric(name).text(0.43212) == text
+
+
+def test_every_metric_is_declared_once_under_its_own_name():
+    assert all(name == metric.name for name, metric in METRICS.items())
+    assert METRICS["exact_accuracy"].title == "exact accuracy"
+    assert Metric("anything").better is None
+
+
+def test_an_undeclared_metric_is_refused_with_those_that_are_declared():
+    with pytest.raises(InputError) as error:
+        find_metric("perplexities")
+    assert str(error.value) == (
+        "a metric must be declared in neuropil.metrics, but got 'perplexities': "
+        f"declare it there, or use one of {', '.join(METRICS)}."
+    )
