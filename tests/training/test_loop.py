@@ -228,6 +228,7 @@ def test_two_phases_take_turns_and_log_their_own_losses(tmp_path: Path):
     assert {"lower_loss", "upper_loss"} <= rows[0].keys()
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_bfloat16_and_averaging_still_learn(tmp_path: Path):
     _, rows = train(tmp_path, TrainingConfig(epochs=40, precision="bfloat16", average=0.9, learning_rate=3e-3))
     assert rows[-1]["accuracy"] > 0.85
