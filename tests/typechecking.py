@@ -1,4 +1,4 @@
-"""The type checker that tests switch on for the whole package: jaxtyping's shapes and all other annotations, by beartype.
+"""The type checker that tests switch on for the whole package: jaxtyping's shapes and every annotation, by beartype.
 
 jaxtyping's own decorator binds each call's arguments by name and checks them twice, to word an error well; that took
 half of the time of all tests. Here one call of beartype checks arguments and result, with axes that mean the same
@@ -68,4 +68,4 @@ def _has_axes(hint: Any) -> bool:
     return named or any(_has_axes(part) for part in get_args(hint))
 
 
-jaxtyping.jaxtyped = jaxtyped  # the import hook looks it up there for each function
+vars(jaxtyping)["jaxtyped"] = jaxtyped  # the import hook looks it up there for each function

@@ -123,7 +123,9 @@ def lower_limit(limit: str) -> None:
     # oneDNN does not tell its limit, but which data types it supports: every processor with AMX has float16 too.
     above = "bf16" if limit == "AVX2" else "fp16"
     if getattr(torch.ops.mkldnn, f"_is_mkldnn_{above}_supported")():
-        os.environ.pop(VARIABLE) if before is None else os.environ.update({VARIABLE: before})
+        del os.environ[VARIABLE]
+        if before is not None:
+            os.environ[VARIABLE] = before
         raise InputError(
             f"bfloat16 needs {VARIABLE}={limit} on this processor before anything is computed",
             got="a process that has computed already",
