@@ -122,7 +122,7 @@ def test_the_command_line_lowers_the_limit_in_time_with_one_notice(tmp_path: Pat
     remember(Bfloat16("AVX2", 0.5))
     command = ["-m", "neuropil", "train", "mlp", "--precision", "bfloat16", "--epochs", "1", "--out", tmp_path / "run"]
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True, timeout=300)
-    assert done.stderr == NOTICE
+    assert done.stderr.count(NOTICE) == 1  # a slow machine shows its progress there too
     assert "ONEDNN" not in done.stdout
 
 
