@@ -4,7 +4,8 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Two test processes with one thread each beat one process with two threads.
 # Each of the two gets tests that stand together, and so share what was trained for them.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+# Bytecode is kept whatever the environment says: without it each process compiles every source and test anew.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 # Of the test part of seed 0; a test makes sure of it.
 UNSEEN := "Freitag 28 Juli 2079" "понедельник 20 февраля 2051" "پنجشنبه ۱۳ ژوئیه ۲۰۵۶" "गुरुवार, 14 अगस्त 2031" "יום חמישי 5 אוקטובר 1916"
@@ -18,7 +19,7 @@ demo: .venv/core ## teach a Transformer to read dates in many languages; three m
 	@echo "Dates that it has not seen:"
 	@$(BIN)/neuropil translate "$$(ls -td runs/transformer-* | head -1)" $(UNSEEN)
 
-test: .venv/test ## the tests (a quarter of an hour on two cores, with the installation)
+test: .venv/test ## the tests (ten processor minutes), the slowest of them and what they cost
 	$(PYTEST) -m "not slow"
 
 test-all: .venv/test ## the tests and the longer learning checks, with new examples

@@ -16,7 +16,9 @@ from benchmarks import (
     spiking_networks,
     transformer_step,
 )
+from neuropil.training.precision import prepare_bfloat16
 
+prepare_bfloat16()  # before the first of them computes
 for benchmark in (
     import_time,
     loop_overhead,

@@ -20,6 +20,7 @@ from numba import njit
 from benchmarks.timing import alternate, ratio
 from neuropil.models.gpt2 import GPT2
 from neuropil.sampling.gpt2_cpu.decoder import FastDecoder
+from neuropil.training.precision import prepare_bfloat16
 
 PROMPT, NEW, ROUNDS, STARTS = list(range(100, 132)), 64, 3, 3
 SPECIAL = {"unk_token": "t0", "bos_token": "t50256", "eos_token": "t50256"}
@@ -202,6 +203,7 @@ def print_starts(folder: Path) -> None:
 
 
 def main() -> None:
+    prepare_bfloat16()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         save(folder)

@@ -11,6 +11,7 @@ from benchmarks.timing import alternate, ratio
 from benchmarks.transformer_step import matmul_peak
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.parts.losses import projected_cross_entropy
+from neuropil.training.precision import prepare_bfloat16
 
 BATCH, TIME = 4, 256
 ROUNDS = {torch.float32: 6, torch.bfloat16: 2}
@@ -18,6 +19,7 @@ ROUNDS = {torch.float32: 6, torch.bfloat16: 2}
 
 
 def main() -> None:
+    prepare_bfloat16()
     from transformers import GPT2LMHeadModel
 
     ours = GPT2(GPT2Config(dropout=0.0, attention_dropout=0.0))

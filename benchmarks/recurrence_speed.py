@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from benchmarks.timing import alternate, ratio
 from neuropil.models.mingru import MinGRU, MinGRUConfig
 from neuropil.models.recurrent import CellName, Sequence, SequenceConfig
+from neuropil.training.precision import prepare_bfloat16
 
 TOKENS, WIDTH, BATCH, TIME, ROUNDS = 96, 256, 32, 128, 9
 LENGTHS = (128, 512, 2_048, 8_192)
@@ -32,6 +33,7 @@ class PlainModel(nn.Module):
 
 
 def main() -> None:
+    prepare_bfloat16()
     for name, theirs in THEIRS.items():
         for dtype in (torch.float32, torch.bfloat16):
             print(

@@ -1,31 +1,73 @@
-"""The type checker that tests switch on for the whole package: jaxtyping's shapes and every other annotation, executed
-by beartype."""
+"""The type checker that tests switch on for the whole package: jaxtyping's shapes and every annotation, by beartype.
 
+jaxtyping's own decorator binds each call's arguments by name and checks them twice, to word an error well; that took
+half of the time of all tests. Here one call of beartype checks arguments and result, with axes that mean the same
+within the call.
+"""
+
+import dataclasses
+import functools
+import inspect
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import jaxtyping
 from beartype import BeartypeConf, beartype
+from jaxtyping._storage import pop_shape_memo, push_shape_memo
 
 # A whole number is a number: `float` accepts `int`, as every type checker reads it.
 CONFIGURATION = BeartypeConf(is_pep484_tower=True)
+thorough = jaxtyping.jaxtyped
 
 
 def checked(target: Callable[..., Any]) -> Callable[..., Any]:
-    """beartype understands `Self` only when it sees the class, and jaxtyping shows it one method at a time: that one
-    hint is left out."""
+    """beartype understands `Self` only when it sees the class, and sees one method at a time: that hint is left out."""
     hints = getattr(target, "__annotations__", {})
     if Self in hints.values():
         target.__annotations__ = {name: hint for name, hint in hints.items() if hint is not Self}
     return beartype(conf=CONFIGURATION)(target)
 
 
-def leave_unannotated_functions_alone() -> None:
-    """jaxtyping's import hook would wrap every function. One without annotations has nothing to check, and Numba
-    compiles functions, not wrappers: compiled functions have none."""
-    wrap: Any = jaxtyping.jaxtyped
+def jaxtyped(target: Any = None, *, typechecker: Callable[..., Any]) -> Any:
+    """In place of jaxtyping's, for a function, a method of any kind or a dataclass."""
+    decorate = functools.partial(jaxtyped, typechecker=typechecker)
+    if target is None:
+        return decorate
+    if isinstance(target, classmethod | staticmethod):
+        return type(target)(decorate(target.__func__))
+    if inspect.isclass(target):
+        if dataclasses.is_dataclass(target) and "__init__" in vars(target):
+            target.__init__ = decorate(target.__init__)
+        return target
+    if inspect.isfunction(target) and not target.__annotations__:
+        return target  # there is nothing to check, and Numba compiles functions, not wrappers
+    if not inspect.isfunction(target) or _needs_care(target):
+        return thorough(target, typechecker=typechecker)
+    function = typechecker(target)
+    if not any(_has_axes(hint) for hint in target.__annotations__.values()):
+        return function
 
-    def wrap_annotated(**options: Any) -> Callable[..., Any]:
-        return lambda target: target if getattr(target, "__annotations__", None) == {} else wrap(target, **options)
+    @functools.wraps(target)
+    def within_own_axes(*arguments: Any, **options: Any) -> Any:
+        __tracebackhide__ = True
+        push_shape_memo({})
+        try:
+            return function(*arguments, **options)
+        finally:
+            pop_shape_memo()
 
-    jaxtyping.jaxtyped = wrap_annotated
+    return within_own_axes
+
+
+def _needs_care(function: Callable[..., Any]) -> bool:
+    """What yields is not to be watched, `Self` would be taken from the real function, and names may be known later."""
+    hints = function.__annotations__.values()
+    return inspect.isgeneratorfunction(function) or any(hint is Self or isinstance(hint, str) for hint in hints)
+
+
+def _has_axes(hint: Any) -> bool:
+    named = inspect.isclass(hint) and issubclass(hint, jaxtyping.AbstractArray)
+    return named or any(_has_axes(part) for part in get_args(hint))
+
+
+vars(jaxtyping)["jaxtyped"] = jaxtyped  # the import hook looks it up there for each function

@@ -160,6 +160,7 @@ def test_what_is_masked_around_a_block_stays_masked_in_it():
         torch.testing.assert_close(importance[name], values, atol=1e-5, rtol=1e-3)
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_heads_of_a_model_in_half_precision_can_be_masked():
     model = made().bfloat16()
     with masked_heads(model, {"encoder.0.attention": [0]}):

@@ -153,6 +153,7 @@ def test_attention_without_any_head_is_not_on_the_tape():
 
 @pytest.mark.parametrize("score", ["scaled_dot", "cosine", "gaussian", "additive"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.usefixtures("bfloat16")
 def test_patches_are_recorded_as_one_head_whatever_their_score(score: ScoreName, dtype: torch.dtype):
     torch.manual_seed(0)
     model = PatchAttention(PatchAttentionConfig(width=8, key_width=8, score=score)).to(dtype).eval()
@@ -200,6 +201,7 @@ def test_a_recorded_training_step_has_the_same_loss_and_gradients_bit_for_bit():
     assert all(torch.equal(one, other) for one, other in zip(plain, watched, strict=True))
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_under_autocast_the_output_is_the_same_bit_for_bit_and_weights_are_in_single_precision():
     model, source, target = made().eval(), tokens(6, 3), tokens(4, 5)
     with torch.autocast("cpu", torch.bfloat16):
@@ -215,6 +217,7 @@ def test_under_autocast_the_output_is_the_same_bit_for_bit_and_weights_are_in_si
         torch.testing.assert_close(weights.double(), expected[name], atol=0.05, rtol=0)  # bfloat16 has three digits
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_while_a_gradient_is_taken_under_autocast_the_gradients_are_the_same_too():
     source, target = tokens(6, 3), tokens(4, 5)
 

@@ -235,6 +235,7 @@ def test_gradients_are_the_same_at_once_and_step_by_step():
 
 @pytest.mark.parametrize("options", [{}, *WRITERS])
 @pytest.mark.parametrize("cell", NAMES)
+@pytest.mark.usefixtures("bfloat16")
 def test_every_shape_trains_under_autocast(options: dict[str, Any], cell: CellName):
     """A decoder's first state then comes from a layer that answers in bfloat16."""
     model = model_of(cell=cell, **options).float().train()

@@ -172,6 +172,7 @@ def test_a_stream_is_handed_over_between_theirs_and_ours(kind: type[TorchRecurre
 
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU])
 @pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.usefixtures("bfloat16")
 def test_under_autocast_they_agree_to_the_digits_of_bfloat16(kind: type[TorchRecurrence], bidirectional: bool):
     """`nn.LSTM` runs there on some processors only."""
     torch.manual_seed(0)

@@ -167,6 +167,7 @@ def test_a_large_vocabulary_never_stands_in_memory_for_all_tokens():
     assert largest.numbers <= losses.LOGITS_AT_ONCE < tokens * classes
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_a_projection_in_half_precision_is_measured_in_single():
     hidden, weight, target = (x.detach() for x in projection(64, 9))
     expected = F.cross_entropy(hidden @ weight.T, target)

@@ -159,6 +159,7 @@ def test_gates_can_be_had_for_all_steps_at_once(name: str):
 @every_cell
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["reads float32", "reads bfloat16"])
 @maybe_padded
+@pytest.mark.usefixtures("bfloat16")
 def test_under_autocast_products_are_short_and_states_are_not(name: str, dtype: torch.dtype, padded: bool):
     """A state may come from a layer that answered in bfloat16."""
     torch.manual_seed(0)
@@ -180,6 +181,7 @@ def test_under_autocast_products_are_short_and_states_are_not(name: str, dtype: 
         )
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_under_autocast_a_long_scan_adds_up_with_all_digits():
     """A gate of 0.001 keeps 0.999, which bfloat16 would round to 1 and never forget."""
     cell = MinGRU(MinGRUConfig(inputs=1, units=1))
@@ -229,6 +231,7 @@ def test_the_way_is_chosen_by_cell_length_and_device(
     assert choose(BUILDS[name](3, 4).to(dtype), time, device) == expected
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_under_autocast_the_kernel_is_used_in_the_precision_in_which_it_runs():
     cell, x = BUILDS["lstm"](3, 4), torch.zeros(1, 2, 3)
     assert precision(x) == torch.float32

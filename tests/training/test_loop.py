@@ -317,6 +317,7 @@ def test_a_metric_without_a_better_direction_cannot_be_monitored(tmp_path: Path)
     assert str(error.value) == "monitor must name a metric of which more or less is better, but got 'coverage'."
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_bfloat16_and_averaging_still_learn(tmp_path: Path):
     _, rows = train(tmp_path, TrainingConfig(epochs=40, precision="bfloat16", average=0.9, learning_rate=3e-3))
     assert rows[-1]["accuracy"] > 0.85

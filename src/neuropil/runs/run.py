@@ -47,6 +47,7 @@ from neuropil.tasks.predictor import (
 from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.training.history import Row, read_history
 from neuropil.training.interruption import Interrupted
+from neuropil.training.loop import TrainingConfig, prepare_precision
 from neuropil.training.weights import load_model
 
 FORMAT = 2
@@ -236,6 +237,7 @@ def _start(
     name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
     defaults = recipe.defaults(own_data=bool(options.get("data")))
     chosen = defaults.override(**options)
+    _prepare(chosen)
     experiment = recipe.build(chosen, seed)
     chosen = _with_whole_paths(chosen)
     folder = new_folder(Path("runs") / f"{name}-{date.today().isoformat()}", out)
@@ -258,7 +260,10 @@ def _start(
 def resume(folder: str | Path, *, show_progress: bool = True) -> Run:
     """Go on with a run that was stopped or killed; the weights come out as if it had not been. A finished run stays as it is."""
     run = load(folder)
-    return run if run.results and run.report.exists() else _complete(run, run.experiment(), show_progress)
+    if run.results and run.report.exists():
+        return run
+    _prepare(run.options)
+    return _complete(run, run.experiment(), show_progress)
 
 
 def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
@@ -270,6 +275,7 @@ def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
             got=f"{str(folder)!r}",
             fix="prune the first run again",
         )
+    _prepare(run.options)
     return _complete(run, run.experiment(), show_progress)
 
 
@@ -299,6 +305,13 @@ def load(folder: str | Path) -> Run:
             fix="train again or restore it",
         )
     return Run(folder, settings)
+
+
+def _prepare(options: Config) -> None:
+    """Before data and model are built, which computes."""
+    training = getattr(options, "training", None)
+    if isinstance(training, TrainingConfig):
+        prepare_precision(training)
 
 
 def _complete(run: Run, experiment: Experiment, show_progress: bool) -> Run:

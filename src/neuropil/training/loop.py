@@ -34,6 +34,7 @@ from neuropil.training.evaluation import evaluate
 from neuropil.training.history import History, Row
 from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.optimizers import Optimizer, build_optimizer
+from neuropil.training.precision import prepare_bfloat16
 from neuropil.training.progress import Display
 from neuropil.training.schedules import ScheduleName, rate_share
 from neuropil.training.weights import load_model, save_model
@@ -101,6 +102,7 @@ def fit(
     Leaves `model.safetensors` (the weights to use, which the learner's model then holds), `checkpoint.safetensors` and
     `metrics.jsonl`; returns the rows of the latter.
     """
+    prepare_precision(config)
     device = next(learner.model.parameters()).device
     require_compilable(config, learner.model)
     if config.compile:
@@ -120,6 +122,12 @@ def pick_device(name: str) -> torch.device:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
         raise InputError("device must be one that this machine has", got=f"{name!r}", fix="use auto or cpu") from error
+
+
+def prepare_precision(config: TrainingConfig) -> None:
+    """Whoever computes before `fit` calls this first: a limit that a processor needs for bfloat16 comes too late after."""
+    if config.precision == "bfloat16" and pick_device(config.device).type == "cpu":
+        prepare_bfloat16()
 
 
 def require_monitor(config: TrainingConfig, metrics: Iterable[str]) -> None:

@@ -238,6 +238,7 @@ def test_neurons_with_units_learn_as_those_without():
     torch.testing.assert_close(cortical(image), plain(image))
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_it_runs_under_autocast():
     model = classifier().float()
     with torch.autocast("cpu", torch.bfloat16):
