@@ -55,7 +55,7 @@ def write_bert(folder: Path, **config: object) -> Path:
 
 
 def _train(tokenizer: tokenizers.Tokenizer, trainer: trainers.Trainer) -> None:
-    from neuropil.data.tokenizers.learned import own_threads
+    from neuropil.data.tokenizers.encoding import own_threads
 
     with own_threads():
         tokenizer.train_from_iterator(TEXTS, trainer)

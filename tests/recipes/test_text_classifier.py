@@ -11,8 +11,10 @@ import torch
 import neuropil
 from data.written_files import refusal, write_text
 from neuropil.cli import main
-from neuropil.data.labelled_texts.dataset import LabelledTextConfig, LabelledTextSplits, prepare_labelled_texts
+from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.embedded import read_docstrings
+from neuropil.data.labelled_texts.files import LabelledTextConfig, prepare_labelled_texts
+from neuropil.data.splits import Splits
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
 from neuropil.tasks.text_classification.experiment import Reader, ReadingConfig, TextClassifier
@@ -169,7 +171,7 @@ def test_gates_can_be_watched_while_it_reads(run: Run, capsys: pytest.CaptureFix
 # --- what it is compared with ------------------------------------------------------------------------------------------------------
 
 
-def splits_of(tmp_path: Path) -> LabelledTextSplits:
+def splits_of(tmp_path: Path) -> Splits[LabelledTexts]:
     return prepare_labelled_texts(LabelledTextConfig(data=write_sentences(tmp_path / "a.tsv")), 0)
 
 

@@ -90,12 +90,12 @@ class Forecaster(nn.Module):
         the widths of the bands by its errors. The net begins as this linear forecast, and learns what is missing."""
         if self.config.features:
             self.standardize.fit(rearrange(batch["known"], "batch time feature -> (batch time) feature"))
-        history, target, there = batch["history"], batch["target"], batch["there"]
+        history, target, valid_mask = batch["history"], batch["target"], batch["valid_mask"]
         c, s = level_and_spread(history)
         z, ahead = (history - c) / s, (target - c) / s
         self.autoregression.set(least_squares(batch, [self.config.lags]))
         for member in self.members:
-            cast(Member, member).quantiles.set_widths(ahead - self.autoregression(z), there)
+            cast(Member, member).quantiles.set_widths(ahead - self.autoregression(z), valid_mask)
         return self
 
     def parameter_table(self) -> list[ParameterRow]:
@@ -220,11 +220,12 @@ class QuantileRegression:
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         losses = self._losses(batch, self.model.each(batch["history"], batch["known"]))  # member batch horizon
-        return losses[:, batch["there"]].mean()
+        return losses[:, batch["valid_mask"]].mean()
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        losses = self._losses(batch, self.model(batch["history"], batch["known"])) * batch["there"]  # batch horizon
-        return {"loss": losses.sum(1) / batch["there"].sum(1)}
+        valid_mask = batch["valid_mask"]
+        losses = self._losses(batch, self.model(batch["history"], batch["known"])) * valid_mask  # batch horizon
+        return {"loss": losses.sum(1) / valid_mask.sum(1)}
 
     def _losses(
         self, batch: Batch, q: Float[Tensor, "*member batch horizon level"]
@@ -258,7 +259,7 @@ def least_squares(batch: Batch, lags: Sequence[int]) -> Float[Tensor, " coeffici
 
     A window counts as its errors do in units of its series, and not at all if the value after it is missing.
     """
-    batch = {name: values[batch["there"][:, 0]] for name, values in batch.items()}
+    batch = {name: values[batch["valid_mask"][:, 0]] for name, values in batch.items()}
     c, s = level_and_spread(batch["history"])
     w = (s.squeeze(1) / batch["scale"]).square().double()
     w = w / w.mean()

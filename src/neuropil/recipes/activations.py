@@ -15,8 +15,9 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.inspection import pictures
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
@@ -64,7 +65,9 @@ def build(options: ActivationsOptions, seed: int) -> Study:
     )
 
 
-def _compute(options: ActivationsOptions, splits: Splits, seed: int, folder: Path, display: Display) -> Findings:
+def _compute(
+    options: ActivationsOptions, splits: Splits[Examples], seed: int, folder: Path, display: Display
+) -> Findings:
     scores, histories, models = {}, {}, {}
     for index, name in enumerate(ACTIVATIONS):
         scores[name], histories[name], models[name] = _learn(name, options, splits, seed, folder)
@@ -78,7 +81,7 @@ def _compute(options: ActivationsOptions, splits: Splits, seed: int, folder: Pat
 
 
 def _learn(
-    name: ActivationName, options: ActivationsOptions, splits: Splits, seed: int, folder: Path
+    name: ActivationName, options: ActivationsOptions, splits: Splits[Examples], seed: int, folder: Path
 ) -> tuple[dict[str, float], list[Row], MLP]:
     """Mean test scores over the repeats; history and model of the first."""
     config = TrainingConfig(
@@ -100,7 +103,7 @@ def _learn(
     return {metric: sum(each[metric] for each in scores) / len(scores) for metric in scores[0]}, histories[0], models[0]
 
 
-def _results(scores: Mapping[str, Mapping[str, float]], splits: Splits) -> list[Result]:
+def _results(scores: Mapping[str, Mapping[str, float]], splits: Splits[Examples]) -> list[Result]:
     """The usual choice, the linear baseline, then the other activations from the best down."""
     linear, *rest = baselines(splits)
     ranked = sorted((name for name in scores if name != "relu"), key=lambda name: -scores[name]["accuracy"])

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.dataset import Examples, Schema, Splits
+from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.attention import patch_attention, patch_averages, patch_looks
 from neuropil.inspection.recording import record
@@ -59,7 +60,7 @@ def build(options: AttentionOptions, seed: int) -> Supervised:
     )
 
 
-def require_pictures(splits: Splits) -> None:
+def require_pictures(splits: Splits[Examples]) -> None:
     if splits.train.schema.kind != "image" or not splits.train.schema.classes:
         raise InputError(
             "attention over patches learns from pictures with class labels",

@@ -19,8 +19,9 @@ from jaxtyping import Float, Int
 from neuropil.autodiff import Graph, Var, graph, networks, ops
 from neuropil.autodiff.modules import Module
 from neuropil.config import Config, option
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.splits import Splits
 from neuropil.inspection import pictures
 from neuropil.inspection.report.page import Html, Picture, Section, Table, Text
 from neuropil.tasks.classification.scores import baselines
@@ -82,7 +83,7 @@ def build(options: AutodiffOptions, seed: int) -> Study:
     return Study("autodiff", compute, {"source": splits.train.source})
 
 
-def _learn(network: Module, options: AutodiffOptions, splits: Splits, seed: int) -> Iterator[Row]:
+def _learn(network: Module, options: AutodiffOptions, splits: Splits[Examples], seed: int) -> Iterator[Row]:
     """One row for each pass over the training data."""
     images, labels = _arrays(splits.train)
     size, rate = options.batch_size, options.learning_rate

@@ -10,11 +10,11 @@ from jaxtyping import Integer
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.corpus.dataset import TextDataConfig, prepare_text, read_text
+from neuropil.data.corpus.files import TextDataConfig, prepare_text, read_text
 from neuropil.data.corpus.masking import Alphabet, MaskedWindows
 from neuropil.data.tokenizers.encoding import encode_text
+from neuropil.data.tokenizers.learned import learn_word_pieces
 from neuropil.data.tokenizers.published import PublishedTokenizer
-from neuropil.data.tokenizers.training import learn_word_pieces
 from neuropil.inspection.report.attention import attention_section
 from neuropil.inspection.report.page import Block, Section, Table, Text
 from neuropil.models.bert import SIZES, BERTConfig, MaskedBERT

@@ -23,8 +23,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from neuropil.config import Config, option
-from neuropil.data.examples.dataset import Schema, Splits
+from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import DataConfig
+from neuropil.data.splits import Splits
 from neuropil.inspection import pictures
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.models.mlp import MLP
@@ -127,7 +128,7 @@ def build(options: LossesOptions, seed: int) -> Study:
     )
 
 
-def _compute(options: LossesOptions, splits: Splits, seed: int, folder: Path, display: Display) -> Findings:
+def _compute(options: LossesOptions, splits: Splits[Examples], seed: int, folder: Path, display: Display) -> Findings:
     choices = [
         *LOSSES,
         *_penalties("L1", l1_penalty, options.l1),
@@ -174,7 +175,7 @@ def _shown_doses(options: LossesOptions) -> list[tuple[str, float]]:
 
 
 def _learn(
-    choice: Choice, options: LossesOptions, splits: Splits, seed: int, folder: Path
+    choice: Choice, options: LossesOptions, splits: Splits[Examples], seed: int, folder: Path
 ) -> tuple[Penalised, list[Row]]:
     config = TrainingConfig(
         epochs=options.epochs, learning_rate=options.learning_rate, optimizer="adam", weight_decay=0.0, keep="last"
@@ -288,7 +289,7 @@ def _penalties_section(
     learners: Mapping[str, Penalised],
     scores: Mapping[str, Mapping[str, float]],
     shown: Mapping[str, Penalised],
-    splits: Splits,
+    splits: Splits[Examples],
 ) -> Section:
     weights = {name: learner.weights() for name, learner in shown.items()}
     (_, plain), (l1_name, l1), (frobenius_name, frobenius) = weights.items()

@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig
-from neuropil.data.splits import choose
+from neuropil.data.splits import Splits, choose
 from neuropil.errors import InputError
 from neuropil.inspection import pictures
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
@@ -191,7 +191,9 @@ def build(options: OverfittingOptions, seed: int) -> Study:
     return Study("overfitting", compute, {"source": splits.train.source})
 
 
-def _treat(cure: Cure, options: OverfittingOptions, train: Labelled, parts: Splits, seed: int, folder: Path) -> Outcome:
+def _treat(
+    cure: Cure, options: OverfittingOptions, train: Labelled, parts: Splits[Examples], seed: int, folder: Path
+) -> Outcome:
     batches = shuffled(train.examples, options.batch_size, seed, cure.augment)
     config = TrainingConfig(
         epochs=max(1, round(options.updates / len(batches))),
@@ -242,7 +244,7 @@ def _answers(model: nn.Module, examples: Examples) -> Tensor:
 # --- data --------------------------------------------------------------------------------------------------------------------
 
 
-def _wrong_share(options: OverfittingOptions, splits: Splits) -> float:
+def _wrong_share(options: OverfittingOptions, splits: Splits[Examples]) -> float:
     share = options.wrong_labels
     if share is None:
         return WRONG_DIGITS if options.data.data is None else 0.0
@@ -271,7 +273,9 @@ def _strata(examples: Examples) -> Tensor:
 # --- the report ----------------------------------------------------------------------------------------------------------------
 
 
-def _findings(outcomes: Mapping[str, Outcome], options: OverfittingOptions, few: Labelled, parts: Splits) -> Findings:
+def _findings(
+    outcomes: Mapping[str, Outcome], options: OverfittingOptions, few: Labelled, parts: Splits[Examples]
+) -> Findings:
     """The cured network, the patient, then the other cures and the simplest baseline."""
     order = ["all together", "no cure", *(name for name in outcomes if name not in ("all together", "no cure"))]
     results = [Result(name, {**outcomes[name].test, "gap": outcomes[name].gap}) for name in order]

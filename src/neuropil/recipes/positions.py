@@ -18,8 +18,9 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig
+from neuropil.data.splits import Splits
 from neuropil.inspection.pictures.attention import position_encodings, position_likeness, position_maps
 from neuropil.inspection.pictures.comparisons import learning_curves
 from neuropil.inspection.report.page import Gallery, Picture, Section, Table, Text, Thumbnail
@@ -93,7 +94,9 @@ def build(options: PositionsOptions, seed: int) -> Study:
     )
 
 
-def _compute(options: PositionsOptions, splits: Splits, seed: int, folder: Path, display: Display) -> Findings:
+def _compute(
+    options: PositionsOptions, splits: Splits[Examples], seed: int, folder: Path, display: Display
+) -> Findings:
     outcomes: dict[PositionName, Outcome] = {}
     for index, (kind, name) in enumerate(NAMES.items()):
         outcomes[kind] = _learn(kind, options, splits, seed, folder)
@@ -115,7 +118,7 @@ def _compute(options: PositionsOptions, splits: Splits, seed: int, folder: Path,
     return Findings(results, [*sections, _places_section(outcomes)])
 
 
-def _learn(kind: PositionName, options: PositionsOptions, splits: Splits, seed: int, folder: Path) -> Outcome:
+def _learn(kind: PositionName, options: PositionsOptions, splits: Splits[Examples], seed: int, folder: Path) -> Outcome:
     config = PatchAttentionConfig(
         patch=options.patch, width=options.width, key_width=options.width, layers=options.layers, positions=kind
     )

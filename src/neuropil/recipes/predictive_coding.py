@@ -14,8 +14,9 @@ import torch
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.dataset import Schema, Splits
+from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.inspection.report.predictive_coding import inside_sections
@@ -64,7 +65,7 @@ class Lingering:
 class Settling:
     """The experiment: one network that settles and learns, and an MLP of the same layers that learns by back-propagation."""
 
-    def __init__(self, model: PredictiveCoding, splits: Splits, options: PredictiveCodingOptions, seed: int):
+    def __init__(self, model: PredictiveCoding, splits: Splits[Examples], options: PredictiveCodingOptions, seed: int):
         self.options, self.seed, self.splits = options, seed, splits
         self.own = self._supervised(model, options.training, NAME, lambda: inside_sections(model, splits.test))
         self.model, self.model_config = model, model.config

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from neuropil.config import Config
-from neuropil.data.labelled_texts.dataset import LabelledTextConfig, prepare_labelled_texts
+from neuropil.data.labelled_texts.files import LabelledTextConfig, prepare_labelled_texts
 from neuropil.models.recurrent import Sequence, SequenceConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe

@@ -10,7 +10,7 @@ from typing import Any
 
 from neuropil.config import Config, option
 from neuropil.data.films.dataset import Films
-from neuropil.data.films.sources import FilmDataConfig, prepare_films
+from neuropil.data.films.files import FilmDataConfig, prepare_films
 from neuropil.models.tracker import SIZES, Tracker, TrackerConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe

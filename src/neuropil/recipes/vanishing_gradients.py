@@ -20,8 +20,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from neuropil.config import Config, option
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig
+from neuropil.data.splits import Splits
 from neuropil.errors import DivergedError
 from neuropil.inspection import pictures
 from neuropil.inspection.gradients import GradientProfile, TimeProfile, diagnose, profile_gradients, profile_time
@@ -117,7 +118,9 @@ def build(options: VanishingGradientsOptions, seed: int) -> Study:
     return Study("vanishing gradients", compute, {"source": splits.train.source})
 
 
-def _observe(network: Network, options: VanishingGradientsOptions, splits: Splits, seed: int, folder: Path) -> Outcome:
+def _observe(
+    network: Network, options: VanishingGradientsOptions, splits: Splits[Examples], seed: int, folder: Path
+) -> Outcome:
     """Look at the gradients before training, then train."""
     model = _new_network(network, options, splits.train, seed)
     learner = Classification(model)

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.dataset import Examples, Schema, Splits
+from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import DataConfig, format_of, prepare
-from neuropil.data.patch_sizes import choose_patch, filled_shape, resized_examples, usual_patch
+from neuropil.data.patches import choose_patch, filled_shape, resized_examples, usual_patch
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.rollout import head_looks, rollouts
 from neuropil.inspection.report.page import Picture, Section, Text
@@ -96,7 +97,7 @@ def build(options: ViTOptions, seed: int) -> Supervised:
     )
 
 
-def cut_into_patches(splits: Splits, options: ViTOptions) -> tuple[Splits, int]:
+def cut_into_patches(splits: Splits[Examples], options: ViTOptions) -> tuple[Splits[Examples], int]:
     """The side of a patch; where patches would not fill the pictures, those that come from image files are resized a little."""
     shape, given = splits.train.schema.shape, options.model.patch
     patch = given or choose_patch(shape) or usual_patch(shape)

@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from neuropil.config import Config
-from neuropil.data.length_batches import Change, LengthBatches
-from neuropil.data.text_batches import EncodedTexts
+from neuropil.data.batches import Change, EncodedTexts, LengthBatches
 from neuropil.inspection.report.page import Section
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import Learner

@@ -8,8 +8,9 @@ from typing import Any
 
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.batches import ExampleBatches
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.parts.threads import one_thread
@@ -50,7 +51,7 @@ def alone() -> Iterator[None]:
         yield
 
 
-def prepare_parts(data: DataConfig, seed: int) -> Splits:
+def prepare_parts(data: DataConfig, seed: int) -> Splits[Examples]:
     """The data in three parts, with a validation part to watch the networks on."""
     splits = prepare(data, seed)
     if not len(splits.validation):
@@ -60,7 +61,7 @@ def prepare_parts(data: DataConfig, seed: int) -> Splits:
     return splits
 
 
-def prepare_classes(data: DataConfig, seed: int) -> Splits:
+def prepare_classes(data: DataConfig, seed: int) -> Splits[Examples]:
     """The same, for studies that compare accuracies."""
     splits = prepare_parts(data, seed)
     if not splits.train.schema.classes:

@@ -7,19 +7,20 @@ import pytest
 import torch
 
 from data.written_files import noise, refusal, write_idx, write_images, write_mnist, write_text
-from neuropil.data.examples.dataset import Examples, Schema, Splits
+from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import DataConfig, format_of, prepare, read_inputs, read_labelled
+from neuropil.data.splits import Splits
 from real_data import diabetes, digits
 
 GREY = Schema(kind="image", shape=(1, 4, 5), classes=("cat", "dog"))
 ROWS = ("age,colour,answer", *["1,red,yes", "2,blue,no", "3,red,yes", "4,blue,no"] * 5)
 
 
-def parts_of(path: Path, seed: int = 0, **options: Any) -> Splits:
+def parts_of(path: Path, seed: int = 0, **options: Any) -> Splits[Examples]:
     return prepare(DataConfig(data=path, **options), seed)
 
 
-def sizes(splits: Splits) -> tuple[int, int, int]:
+def sizes(splits: Splits[Examples]) -> tuple[int, int, int]:
     return len(splits.train), len(splits.validation), len(splits.test)
 
 

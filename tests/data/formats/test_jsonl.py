@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from data.written_files import refusal, write_text
-from neuropil.data.formats.jsonl import find_objects
-from neuropil.data.pairs.columns import Names, Row
+from neuropil.data.pairs.files import Names, Row, find_objects
 
 
 def rows_of(path: Path, wanted: Names = (None, None)) -> list[Row]:
@@ -62,7 +61,8 @@ GOOD = '{"a": "x", "b": "y"}'
         ([""], "a.jsonl must hold pairs of texts, but got an empty first line."),
         (
             ['{"a": "x", "b": "y", "c": "z"}'],
-            "a.jsonl must have two columns, or two that you name, but got 3: a, b, c: choose two with --source-column and --target-column.",
+            "a.jsonl must have one column of sources and one of targets, such as source and target, but got 3: a, b, c: "
+            "name them with --source-column and --target-column.",
         ),
         (
             [GOOD, '{"a": "\\ud83d", "b": "y"}'],

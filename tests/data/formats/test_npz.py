@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from data.written_files import noise, refusal
-from neuropil.data.formats.npz import read_array_inputs, read_arrays
+from neuropil.data.formats.npz import describe_array, read_array_inputs, read_arrays
 
 
 def write(path: Path, **arrays: np.ndarray) -> Path:
@@ -194,3 +194,7 @@ def test_one_hot_labels_are_refused_with_the_way_out(tmp_path: Path):
     assert refusal(read_arrays, write(tmp_path / "a.npz", x=noise(3, 4, 4), y=np.eye(3))) == (
         "y of a.npz must hold one label for each example, but got 3×3 values of type float64: for one-hot labels save y.argmax(axis=1)."
     )
+
+
+def test_arrays_are_put_in_words():
+    assert describe_array(np.zeros((2, 3), dtype=np.int16)) == "2×3 values of type int16"

@@ -1,14 +1,18 @@
 import contextlib
+import csv
 import gzip
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.written_files import refusal, write_text
 from neuropil.data.pairs.dataset import Pairs
-from neuropil.data.pairs.files import read_pairs
+from neuropil.data.pairs.files import Names, PairDataConfig, Row, find_table, prepare_pairs, read_pairs
+from neuropil.data.splits import TEST, TRAIN, VALIDATION, Splits, assign_parts
 from neuropil.errors import InputError
 
 FILES = {
@@ -112,3 +116,260 @@ def test_whatever_happens_to_a_file_it_is_read_or_refused_with_one_sentence(
         path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
         pairs, _ = read_pairs([path])
         assert all(text.strip() for text in [*pairs.sources, *pairs.targets])
+
+
+def rows_of(path: Path, wanted: Names = (None, None)) -> list[Row]:
+    return list(find_table(path, wanted).rows)
+
+
+def test_a_tsv_needs_no_header_and_knows_no_quotes(tmp_path: Path):
+    path = write_text(tmp_path / "a.tsv", 'the 5" disk\tdie 5"-Platte', '"quoted"\t „Zitat“ ', "a, b; c|d\te")
+    assert rows_of(path) == [(1, 'the 5" disk', 'die 5"-Platte'), (2, '"quoted"', " „Zitat“ "), (3, "a, b; c|d", "e")]
+    assert find_table(path, (None, None)).named == ""
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_csv_has_quotes_as_spreadsheets_write_them(tmp_path: Path, delimiter: str):
+    pairs = [('the 5" disk', "die 5-Zoll-Platte"), ("one, two; three", "two\nlines"), (" space ", "é")]
+    with (tmp_path / "a.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        csv.writer(file, delimiter=delimiter).writerows(pairs)
+    assert rows_of(tmp_path / "a.csv") == [(1, *pairs[0]), (3, *pairs[1]), (4, *pairs[2])]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.tsv.gz", "a.CSV.gz", "a.txt"])
+def test_names_in_the_first_line_are_no_pair(tmp_path: Path, name: str):
+    between = "," if ".csv" in name.lower() else "\t"
+    content = f"en{between}de\ncat{between}Katze\n".encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    found = find_table(tmp_path / name, (None, None))
+    assert found.named == f"The first line of {name} is taken for the names of its columns"
+    assert found.names == ("en", "de")
+    assert list(found.rows) == [(2, "cat", "Katze")]
+
+
+def test_columns_asked_for_by_name_are_found_among_several(tmp_path: Path):
+    path = write_text(tmp_path / "a.tsv", "id\tKatze \tcat", "1\tHund\tdog")
+    assert rows_of(path, ("cat", "Katze")) == [(2, "dog", "Hund")]
+    assert find_table(path, ("cat", "Katze")).named == ""
+
+
+def test_one_of_two_columns_is_enough_to_name(tmp_path: Path):
+    path = write_text(tmp_path / "a.tsv", "Katze\tcat", "Hund\tdog")
+    assert rows_of(path, ("cat", None)) == [(2, "dog", "Hund")]
+    assert find_table(path, ("cat", None)).names == ("cat", "Katze")
+
+
+def test_empty_lines_and_sides_are_handed_on_with_their_numbers(tmp_path: Path):
+    assert rows_of(write_text(tmp_path / "a.tsv", "a\tb", "", "\tc", "d\t")) == [
+        (1, "a", "b"),
+        (2, "", ""),
+        (3, "", "c"),
+        (4, "d", ""),
+    ]
+    assert rows_of(write_text(tmp_path / "a.csv", "a,b", "", ",c")) == [(1, "a", "b"), (2, "", ""), (3, "", "c")]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "sentence"),
+    [
+        ("a.tsv", ["a\tb", "c"], "each line of a.tsv must have 2 columns, as the first has, but got 1 in line 2."),
+        (
+            "a.tsv",
+            ["a\tb", "", "c\td\te"],
+            "each line of a.tsv must have 2 columns, as the first has, but got 3 in line 3.",
+        ),
+        ("a.csv", ["a,b", "c,d,e"], "each line of a.csv must have 2 columns, as the first has, but got 3 in line 2."),
+        (
+            "a.tsv",
+            ["one, two"],
+            "a.tsv must have two columns with a tab between them, but got one: parallel texts are given as two files.",
+        ),
+        ("a.csv", ["one"], "a.csv must have two columns, but got one: parallel texts are given as two files."),
+        (
+            "a.tsv",
+            ["a\tb\tc"],
+            "a.tsv must have two columns, or two that you name, but got 3: a, b, c: choose two with --source-column and --target-column.",
+        ),
+        ("a.tsv", ["", "a\tb"], "a.tsv must hold pairs of texts, but got an empty first line."),
+        (
+            "a.csv",
+            ["a,b", '"1,2', *["3,4"] * 50_000],
+            "a.csv must be a table of text, but got a field larger than field limit (131072): is there a quote that never ends?",
+        ),
+        *(
+            (
+                "a.csv",
+                lines,
+                "a.csv must be a table of text, but got a carriage return inside a cell: "
+                "put the cell in quotes, or end lines with line feeds.",
+            )
+            for lines in (["a\rb,c"], ["a,b", "c\rd,e"])
+        ),
+    ],
+)
+def test_lines_that_do_not_fit_are_named(tmp_path: Path, name: str, lines: list[str], sentence: str):
+    assert refusal(rows_of, write_text(tmp_path / name, *lines)) == sentence
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_an_empty_file_is_refused(tmp_path: Path, name: str):
+    (tmp_path / name).touch()
+    assert refusal(rows_of, tmp_path / name) == f"{name} must hold pairs of texts, but got an empty file."
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_the_line_that_is_not_utf_8_is_named(tmp_path: Path, name: str):
+    (tmp_path / name).write_bytes(b"a\tb\nc\t\xe4\n")
+    assert (
+        refusal(rows_of, tmp_path / name)
+        == f"{name} must be text in UTF-8, but got other bytes in line 2: save it as UTF-8."
+    )
+
+
+def parts_of(path: Path, seed: int = 0, **options: Any) -> Splits[Pairs]:
+    return prepare_pairs(PairDataConfig(data=(path,), **options), seed)
+
+
+def sizes(splits: Splits[Pairs]) -> tuple[int, int, int]:
+    return len(splits.train), len(splits.validation), len(splits.test)
+
+
+def both(pairs: Pairs) -> list[tuple[str, str]]:
+    return list(zip(pairs.sources, pairs.targets, strict=True))
+
+
+def numbered(path: Path, count: int) -> Path:
+    return write_text(path, *[f"{number}\tx{number}" for number in range(count)])
+
+
+def test_without_data_dates_are_made():
+    splits = prepare_pairs(PairDataConfig(), 0)
+    assert sizes(splits) == (29_350, 1_650, 2_000)
+    assert splits.train.source == "33,000 dates in 17 languages (Babel)"
+    assert sizes(prepare_pairs(PairDataConfig(validation=0, test=0.01), 0)) == (32_670, 0, 330)
+
+
+def test_own_pairs_are_split_by_seed_and_keep_their_order(tmp_path: Path):
+    path = numbered(tmp_path / "a.tsv", 200)
+    first, again, other = (parts_of(path, seed) for seed in (0, 0, 1))
+    assert sizes(first) == (170, 10, 20)
+    assert first == again != other
+    for part in (first.train, first.validation, first.test):
+        assert part.sources == sorted(part.sources, key=int)
+        assert part.targets == [f"x{source}" for source in part.sources]
+        assert part.source == "200 pairs of texts (a.tsv)"
+    assert sorted(both(first.train) + both(first.validation) + both(first.test)) == sorted(
+        (str(n), f"x{n}") for n in range(200)
+    )
+    assert first.notes == []
+
+
+def test_at_most_2000_pairs_are_held_out_for_each_purpose(tmp_path: Path):
+    assert sizes(parts_of(numbered(tmp_path / "a.tsv", 30_000), validation=0.3, test=0.5)) == (26_000, 2_000, 2_000)
+
+
+def test_the_test_part_does_not_depend_on_the_size_of_the_validation_part(tmp_path: Path):
+    path = numbered(tmp_path / "a.tsv", 100)
+    assert parts_of(path, validation=0).test == parts_of(path, validation=0.5).test
+
+
+def test_the_same_source_is_always_in_the_same_part(tmp_path: Path):
+    path = write_text(tmp_path / "a.tsv", *[f"{number % 60}\t{number}" for number in range(180)], "alone\tx")
+    splits = parts_of(path, validation=0.2, test=0.3)
+    parts = [set(part.sources) for part in (splits.train, splits.validation, splits.test)]
+    assert not (parts[0] & parts[1] | parts[1] & parts[2] | parts[0] & parts[2])
+    assert sum(sizes(splits)) == 181
+    assert splits.notes == [
+        "180 of 181 pairs share their source with another; the same source is always in the same part."
+    ]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(1, 50), min_size=2, max_size=60), st.floats(0, 0.5), st.floats(0.01, 0.9), st.integers(0, 100)
+)
+def test_the_held_out_parts_are_as_large_as_asked_for_if_the_sources_allow(
+    counts: list[int], validation: float, test: float, seed: int
+):
+    keys = [source for source, count in enumerate(counts) for _ in range(count)]
+    part = assign_parts(keys, validation, test, seed, weights=[1] * len(keys), most=2_000)
+    pairs = {name: int((part == name).sum()) for name in (TRAIN, VALIDATION, TEST)}
+    wanted = {VALIDATION: max(round(validation * sum(counts)), validation > 0), TEST: max(round(test * sum(counts)), 1)}
+    assert pairs[TRAIN] > 0
+    assert pairs[TEST] > 0
+    assert all(pairs[name] <= max(wanted[name], max(counts)) for name in wanted)
+    if max(counts) == 1 and wanted[TEST] < len(counts):
+        assert pairs[TEST] == wanted[TEST]
+
+
+def test_two_pairs_are_the_fewest(tmp_path: Path):
+    assert sizes(parts_of(numbered(tmp_path / "a.tsv", 2))) == (1, 0, 1)
+    assert sizes(parts_of(numbered(tmp_path / "a.tsv", 3))) == (1, 1, 1)
+    path = write_text(tmp_path / "b.tsv", "a\tx", "a\ty")
+    rule = "must hold at least 2 different sources, one to learn from and one to score"
+    assert refusal(parts_of, path) == f"b.tsv {rule}, but got 1."
+    assert refusal(parts_of, write_text(tmp_path / "c.tsv", "a\t", "\tb")) == f"c.tsv {rule}, but got 0."
+
+
+def test_columns_and_direction_are_passed_on(tmp_path: Path):
+    path = write_text(tmp_path / "a.tsv", "n\tCat\tKatze", *[f"{n}\tcat{n}\tKatze{n}" for n in range(10)])
+    splits = parts_of(path, source_column="Cat", target_column="Katze", reverse=True)
+    assert all(source.startswith("Katze") and target.startswith("cat") for source, target in both(splits.train))
+
+
+def test_what_makes_no_sense_for_dates_is_refused():
+    assert refusal(lambda: prepare_pairs(PairDataConfig(source_column="en"), 0)) == (
+        "columns are named in a TSV, CSV or JSONL, but got names for the embedded dates: leave them out."
+    )
+    assert refusal(lambda: prepare_pairs(PairDataConfig(reverse=True), 0)) == (
+        "an ISO date can be written in many ways, but got reverse for the embedded dates: give pairs of your own."
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "usual"),
+    [
+        ("source target", True),
+        ("src tgt", True),
+        ("en de", True),
+        ("EN DE", True),
+        ("English German", True),
+        ("input output", True),
+        ("pt_BR en-GB", True),
+        ("zh-hans en", True),
+        ("text fa", True),
+        ("Hello Hallo", False),
+        ("war Krieg", False),
+        ("en en", False),
+        ("source Quelle", False),
+        ("der the", False),
+        ("English Englisch", False),
+        ("1 2", False),
+    ],
+)
+def test_usual_words_and_languages_name_columns_and_other_texts_do_not(tmp_path: Path, cells: str, usual: bool):
+    path = write_text(tmp_path / "a.tsv", cells.replace(" ", "\t"), "x\ty")
+    assert len(rows_of(path)) == (1 if usual else 2)
+    assert bool(find_table(path, (None, None)).named) == usual
+
+
+def test_columns_go_by_their_usual_names_but_texts_do_not(tmp_path: Path):
+    assert rows_of(write_text(tmp_path / "a.tsv", "target\tsource", "Katze\tcat")) == [(2, "cat", "Katze")]
+    assert rows_of(write_text(tmp_path / "b.tsv", "translation\tÜbersetzung", "cat\tKatze"))[1] == (2, "cat", "Katze")
+
+
+def test_columns_may_be_given_by_number(tmp_path: Path):
+    path = write_text(tmp_path / "a.tsv", "1\tcat\tKatze", "2\tdog\tHund")
+    assert rows_of(path, ("3", "2")) == [(1, "Katze", "cat"), (2, "Hund", "dog")]
+
+
+def test_sources_that_read_alike_are_always_in_the_same_part(tmp_path: Path):
+    """In whatever case, spacing or Unicode spelling."""
+    alike = [(f"Good film {n}", f"good  FILM {n} ", f"ｇｏｏｄ film {n}") for n in range(40)]
+    path = write_text(tmp_path / "a.tsv", *(f"{text}\tx{n}" for n, texts in enumerate(alike) for text in texts))
+    splits = parts_of(path, validation=0.2, test=0.3)
+    parts = [
+        {int(text.split()[-1]) for text in part.sources} for part in (splits.train, splits.validation, splits.test)
+    ]
+    assert not (parts[0] & parts[1] | parts[1] & parts[2] | parts[0] & parts[2])
+    assert sizes(splits) == (60, 24, 36)

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neuropil.data.formats.delimited import Cells
+from neuropil.data.formats.columns import Cells
 from neuropil.data.series.dates import read_dates, recognise_dates
 from neuropil.errors import InputError
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.small_vocabularies import TEXTS, write_bert, write_clip, write_gpt2
+from neuropil.data.tokenizers.encoding import AnyTokenizer
 from neuropil.data.tokenizers.learned import Tokenizer
-from neuropil.data.tokenizers.published import AnyTokenizer, PublishedTokenizer, require_fits
+from neuropil.data.tokenizers.published import PublishedTokenizer, require_fits
 from neuropil.errors import InputError
 
 

@@ -1,8 +1,9 @@
-"""What the data room hands out for captioning: pictures, what people say of them, and both in three parts."""
+"""What the data room hands out for captioning: pictures, and what people say of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
@@ -30,6 +31,12 @@ class CaptionedPictures:
         """All captions, picture by picture."""
         return [caption for captions in self.captions for caption in captions]
 
+    @property
+    def picture_of(self) -> Int64[Tensor, " caption"]:
+        """The number of the picture that each of `texts` is said of."""
+        counts = torch.tensor([len(captions) for captions in self.captions], dtype=torch.int64)
+        return torch.arange(len(self)).repeat_interleave(counts)
+
     def take(self, index: Int64[Tensor, " chosen"]) -> "CaptionedPictures":
         chosen: list[int] = index.tolist()
         return CaptionedPictures(
@@ -38,12 +45,3 @@ class CaptionedPictures:
             [self.groups[number] for number in chosen] if self.groups else (),
             self.source,
         )
-
-
-@dataclass(frozen=True)
-class CaptionSplits:
-    train: CaptionedPictures
-    validation: CaptionedPictures
-    test: CaptionedPictures
-    notes: Sequence[str]
-    """Sentences on what was found, or on how the parts differ."""

@@ -17,10 +17,10 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from neuropil.data.captions.dataset import CaptionedPictures, CaptionSplits
+from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.embedded import load_digits
-from neuropil.data.splits import choose
+from neuropil.data.splits import PARTS, Splits, choose
 from neuropil.errors import InputError
 from neuropil.randomness import mix, seeded
 
@@ -70,12 +70,12 @@ class Plan:
 
 def make_scenes(
     num_train: int = 20_000, num_validation: int = 1_000, num_test: int = 2_000, seed: int = 0, *, raster: int = 1
-) -> CaptionSplits:
+) -> Splits[CaptionedPictures]:
     """Single digits, which are no combination, occur in the training part alone. Every digit stands at multiples of `raster` pixels."""
     if min(num_train, num_test) < 1:
         raise InputError("scenes are needed to learn from and to score", got=f"{num_train:,} and {num_test:,}")
     combinations, digits = divide_combinations(seed), divide_digits(seed)
-    counts = {"train": num_train, "validation": num_validation, "test": num_test}
+    counts = dict(zip(PARTS, (num_train, num_validation, num_test), strict=True))
     total = f"{sum(counts.values()):,} scenes of hand-written digits, {SIDE}×{SIDE} (scikit-learn)"
     parts = {}
     for part, count in counts.items():
@@ -90,7 +90,7 @@ def make_scenes(
         f"Of the {len(RELATIONS) * len(WORDS) ** 2} ways to put one digit left of or above another, {HELD_OUT['test']} occur in the test "
         f"part alone and {HELD_OUT['validation']} in the validation part alone: all that is scored there are unseen combinations.",
     )
-    return CaptionSplits(parts["train"], parts["validation"], parts["test"], notes)
+    return Splits(**parts, notes=notes)
 
 
 def divide_combinations(seed: int) -> dict[str, Sequence[Combination]]:
@@ -184,9 +184,9 @@ def _places(
     corners = torch.stack(
         [torch.where(in_a_row[:, None], across, along), torch.where(in_a_row[:, None], along, across)], dim=-1
     )
-    there = torch.arange(3) < sizes[:, None]
+    valid_mask = torch.arange(3) < sizes[:, None]
     classes = torch.tensor([number for plan in plans for number in plan.classes], dtype=torch.int64)
-    return there.nonzero()[:, 0], classes, raster * corners[there]
+    return valid_mask.nonzero()[:, 0], classes, raster * corners[valid_mask]
 
 
 def _between(low: int | Tensor, high: int | Tensor, draw: Tensor) -> Int64[Tensor, " scene"]:

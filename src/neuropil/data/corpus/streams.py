@@ -48,11 +48,9 @@ class TextStreams:
         return -(-self.length // self.steps)
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        skipped = (
-            0
-            if self.seed is None
-            else int(torch.randint(self.most_skipped + 1, (), generator=seeded(self.seed, number)))
-        )
+        skipped = 0
+        if self.seed is not None:
+            skipped = int(torch.randint(self.most_skipped + 1, (), generator=seeded(self.seed, number)))
         x, following = self._rows(skipped), self._rows(skipped + 1)
         for index in range(start, len(self)):
             here = slice(index * self.steps, (index + 1) * self.steps)
@@ -64,7 +62,6 @@ class TextStreams:
 
     def _rows(self, begin: int) -> Int64[Tensor, "stream time"] | Integer[Tensor, "stream time"]:
         wanted = self.streams * self.length
-        there = self.tokens[begin : begin + wanted]
-        return rearrange(
-            F.pad(there, (0, wanted - len(there)), value=PADDING), "(stream time) -> stream time", stream=self.streams
-        )
+        tokens = self.tokens[begin : begin + wanted]
+        padded = F.pad(tokens, (0, wanted - len(tokens)), value=PADDING)
+        return rearrange(padded, "(stream time) -> stream time", stream=self.streams)

@@ -1,125 +1,102 @@
-"""Text in rows and columns: CSV, TSV and their kin, plain or gzip, with the names of the columns in the first row.
+"""Text in rows and columns: CSV, TSV and their kin, plain or gzip.
 
-It is handed out in blocks, so that a large table never stands in memory as text. Rows are counted as a spreadsheet does:
-the header is row 1.
+It is handed out row by row or in blocks, so that a large table never stands in memory as text. Rows are counted as a spreadsheet does:
+the first is row 1.
 """
 
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from neuropil.data.formats.contents import opened
-from neuropil.data.messages import did_you_mean, listed
-from neuropil.errors import InputError
+from neuropil.data.formats.columns import Cells, find_column, is_number
+from neuropil.data.formats.lines import read_lines
+from neuropil.data.formats.paths import blocks_of, opened, suffix_of
+from neuropil.errors import InputError, listed
 
 SUFFIXES = frozenset((".csv", ".tsv", ".tab", ".txt"))
 DELIMITERS = ",;\t|"
 ROWS_PER_BLOCK = 1_000  # small enough for the processor's cache
 
-
-def is_delimited(path: Path) -> bool:
-    return Path(path.name.lower().removesuffix(".gz")).suffix in SUFFIXES
-
-
-def delimiter_of(line: str) -> str:
-    """The one that makes most cells of it."""
-    return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter), [])))
-
-
-def no_table(path: Path, cause: csv.Error) -> InputError:
-    rule = f"{path.name} must be a table of text"
-    if "new-line" in str(cause):
-        return InputError(
-            rule, got="a carriage return inside a cell", fix="put the cell in quotes, or end lines with line feeds"
-        )
-    return InputError(rule, got=f"a {cause}", fix="is there a quote that never ends?")
-
-
-@dataclass(frozen=True)
-class Cells:
-    """A piece of one column."""
-
-    file: str
-    column: str
-    rows: Sequence[int]
-    texts: Sequence[str]
-
-    def where(self, index: int) -> str:
-        return f"row {self.rows[index]}, column {self.column!r} of {self.file}"
-
-
+Record: TypeAlias = tuple[int, list[str]]
+"""The number of a row and its cells."""
 Block: TypeAlias = Mapping[str, Cells]
 """Some rows, by the names of their columns."""
 
 
-class DelimitedFile:
-    def __init__(self, path: Path):
-        self.path = path
-        with self._text() as text:
-            self.delimiter = delimiter_of(text.readline())
-        self.header = [name.strip() for name in next(self._records(), [])]
-        self._require_names()
+def is_delimited(path: Path) -> bool:
+    return suffix_of(path) in SUFFIXES
 
-    def require_column(self, name: str) -> None:
-        if name not in self.header:
-            raise InputError(
-                f"{self.path.name} must have the column {name!r}",
-                got=listed(self.header),
-                fix=did_you_mean(name, self.header),
+
+class DelimitedFile:
+    """A table with the names of its columns in the first row, the `header`.
+
+    In a table of `texts` the first row may be a text already, and cells hold whatever was written: spaces at their beginning stay, and what
+    is not called a CSV is divided by tabs and has no quotes, so that a lone " belongs to the text.
+    """
+
+    def __init__(self, path: Path, *, texts: bool = False):
+        self.path, self.texts = path, texts
+        self.tabbed = texts and suffix_of(path) != ".csv"
+        with self._text() as text:
+            self.delimiter = "\t" if self.tabbed else _delimiter_of(text.readline())
+        self.header = [name.strip() for name in next(self.records(), (1, []))[1]]
+        if not texts:
+            self._require_names()
+
+    def column(self, wanted: str) -> str:
+        """The name of a column that is given by its name or number."""
+        return self.header[find_column(self.header, wanted, self.path.name)]
+
+    def records(self) -> Iterator[Record]:
+        """All rows from the first on, lazily; those that hold nothing come as they are, all others have equally many cells."""
+        width = 0
+        with self._text() as text:
+            rows = (
+                (line.removesuffix("\n").removesuffix("\r").split("\t") for line in text)
+                if self.tabbed
+                else csv.reader(text, delimiter=self.delimiter, skipinitialspace=not self.texts)
             )
+            numbered = enumerate(rows, 1)
+            for block in blocks_of(text.buffer, self.path, lambda: list(islice(numbered, ROWS_PER_BLOCK))):
+                for number, cells in block:
+                    if len(cells) != width and any(cells):
+                        if width:
+                            rule = f"each row of {self.path.name} must have {width} cells, as the first has"
+                            raise InputError(rule, got=f"{len(cells)} in row {number:,}")
+                        width = len(cells)
+                yield from block
 
     def blocks(self) -> Iterator[Block]:
-        """The rows that hold anything at all, some thousands at a time."""
-        records = self._records()
-        next(records)
-        next_row, empty = 2, True
+        """The rows below the header that hold anything at all, some thousands at a time."""
+        records = islice(self.records(), 1, None)
+        empty = True
         while block := list(islice(records, ROWS_PER_BLOCK)):
-            rows: Sequence[int] = range(next_row, next_row + len(block))
-            next_row += len(block)
-            if not all(map(any, block)):
-                rows, block = (
-                    [row for row, cells in zip(rows, block, strict=True) if any(cells)],
-                    [cells for cells in block if any(cells)],
-                )
-            self._require_widths(rows, block)
-            if block:
+            full = [record for record in block if any(record[1])]
+            if full:
                 empty = False
-                columns = zip(*block, strict=True)
-                yield {
-                    name: Cells(self.path.name, name, rows, texts)
-                    for name, texts in zip(self.header, columns, strict=True)
-                }
+                rows, cells = zip(*full, strict=True)
+                columns = zip(self.header, zip(*cells, strict=True), strict=True)
+                yield {name: Cells(self.path.name, name, rows, texts) for name, texts in columns}
         if empty:
             raise InputError(f"{self.path.name} must have rows", got="only a header")
 
-    def _records(self) -> Iterator[list[str]]:
-        with self._text() as text:
-            yield from csv.reader(text, delimiter=self.delimiter, skipinitialspace=True)
-
     @contextmanager
     def _text(self) -> Iterator[io.TextIOWrapper]:
+        ends = "\n" if self.tabbed else ""  # other ends of lines may stand inside a text
         try:
-            with opened(self.path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+            with opened(self.path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline=ends) as text:
                 yield text
-        except UnicodeDecodeError as cause:
-            raise InputError(
-                f"{self.path.name} must be text in UTF-8", got="other bytes", fix="save it as CSV UTF-8"
-            ) from cause
+        except UnicodeDecodeError:
+            for _ in read_lines(self.path):
+                pass  # names the line that is damaged
+            raise
         except csv.Error as cause:
-            raise no_table(self.path, cause) from cause
-
-    def _require_widths(self, rows: Sequence[int], block: Sequence[Sequence[str]]) -> None:
-        for row, width in zip(rows, map(len, block), strict=True):
-            if width != len(self.header):
-                raise InputError(
-                    f"each row of {self.path.name} must have {len(self.header)} cells, as the header has",
-                    got=f"{width} in row {row}",
-                )
+            rule = f"{self.path.name} must be a table of text"
+            raise InputError(rule, got=f"a {cause}", fix="is there a quote that never ends?") from cause
 
     def _require_names(self) -> None:
         rule = f"{self.path.name} must name each of its columns in the first row"
@@ -134,9 +111,20 @@ class DelimitedFile:
                 raise InputError(rule, got=f"{name!r} twice", fix="rename one of the two")
 
 
-def is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def read_records(table: DelimitedFile, what: str) -> list[Record]:
+    """All rows of a table of texts that hold anything; `what` they are stands in the errors."""
+    records = [(number, cells) for number, cells in table.records() if any(cell.strip() for cell in cells)]
+    if not records:
+        raise InputError(f"{table.path.name} must hold {what}", got="an empty file")
+    return records
+
+
+def require_two_columns(table: DelimitedFile, names: Sequence[str], what: str, fix: str | None = None) -> None:
+    if len(names) == 1:
+        between = " with a tab between them" if table.tabbed else ""
+        raise InputError(f"{table.path.name} must have two columns{between}{what}", got="one", fix=fix)
+
+
+def _delimiter_of(line: str) -> str:
+    """The one that makes most cells of it."""
+    return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter), [])))

@@ -14,9 +14,10 @@ from einops import rearrange
 from jaxtyping import Shaped, UInt8
 from torch import Tensor
 
-from neuropil.data.examples.labels import Labels
-from neuropil.data.formats.contents import Inputs, Part, PartName, Reading, last_part, opened, part_of
-from neuropil.data.messages import describe_array
+from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts, Labels
+from neuropil.data.formats.npz import describe_array
+from neuropil.data.formats.paths import opened
+from neuropil.data.splits import PartName, last_part, part_of
 from neuropil.errors import InputError
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -39,9 +40,9 @@ def is_header(head: bytes) -> bool:
     return len(head) == 4 and head[:2] == b"\0\0" and head[2] in TYPES and 1 <= head[3] <= 4
 
 
-def read_idx(path: Path) -> Reading:
+def read_idx(path: Path) -> LabelledParts:
     """A file of images with its labels beside it, or a folder of such pairs, of which t10k-… or test-… is the test part."""
-    return Reading({part: read_pair(file) for part, file in files_by_part(path).items()})
+    return LabelledParts({part: read_pair(file) for part, file in files_by_part(path).items()})
 
 
 def read_idx_inputs(path: Path) -> Inputs:
@@ -81,7 +82,7 @@ def images_in(folder: Path) -> list[Path]:
     return [file for file in files if file.suffix != ".gz" or file.with_suffix("") not in files]
 
 
-def read_pair(path: Path) -> Part:
+def read_pair(path: Path) -> LabelledInputs:
     inputs, labels_path = read_idx_inputs(path), labels_beside(path)
     labels = read_array(labels_path)
     if labels.ndim != 1 or labels.dtype.kind == "f":
@@ -91,7 +92,7 @@ def read_pair(path: Path) -> Part:
             f"{path.name} and {labels_path.name} must belong together",
             got=f"{len(inputs):,} images and {len(labels):,} labels",
         )
-    return Part(inputs, Labels(labels.astype(np.int64)))
+    return LabelledInputs(inputs, Labels(labels.astype(np.int64)))
 
 
 def labels_beside(images: Path) -> Path:

@@ -11,10 +11,10 @@ from einops import rearrange
 from jaxtyping import UInt8
 from torch import Tensor
 
-from neuropil.data.examples.labels import Labels
-from neuropil.data.formats.contents import PART_OF_WORD, Inputs, Part, PartName, Reading, tracked
-from neuropil.data.messages import listed
-from neuropil.errors import InputError
+from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts, Labels
+from neuropil.data.progress import tracked
+from neuropil.data.splits import PART_OF_WORD, PartName
+from neuropil.errors import InputError, listed
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -37,18 +37,18 @@ def images_below(folder: Path) -> list[Path]:
     return [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
 
 
-def read_image_folder(root: Path, shape: tuple[int, ...] | None = None) -> Reading:
+def read_image_folder(root: Path, shape: tuple[int, ...] | None = None) -> LabelledParts:
     """root/class/…, or root/train/class/… beside root/test/class/…; all are brought to `shape`, or to the shape that suits them best."""
     files = {part: images_by_class(folder) for part, folder in part_folders(root).items()}
     note = ""
     if shape is None:
         shape, note = common_shape([path for classes in files.values() for paths in classes.values() for path in paths])
-    parts: dict[PartName, Part] = {}
+    parts: dict[PartName, LabelledInputs] = {}
     for part, classes in files.items():
         paths = [path for paths in classes.values() for path in paths]
         positions = np.repeat(np.arange(len(classes)), [len(paths) for paths in classes.values()])
-        parts[part] = Part(read_pictures(paths, shape, root), Labels(positions, tuple(classes)))
-    return Reading(parts, note=note)
+        parts[part] = LabelledInputs(read_images(paths, shape, root), Labels(positions, tuple(classes)))
+    return LabelledParts(parts, note=note)
 
 
 def part_folders(root: Path) -> dict[PartName, Path]:
@@ -110,7 +110,7 @@ def common_shape(paths: Sequence[Path]) -> tuple[tuple[int, int, int], str]:
     return (channels, max(1, int(height * scale)), max(1, int(width * scale))), note
 
 
-def read_pictures(paths: Sequence[Path], shape: tuple[int, ...], root: Path | None = None) -> Inputs:
+def read_images(paths: Sequence[Path], shape: tuple[int, ...], root: Path | None = None) -> Inputs:
     """Pictures brought to one shape, named by their path below `root`, or by their file name if there is none."""
     channels, height, width = shape
     images = torch.empty(len(paths), channels, height, width, dtype=torch.uint8)

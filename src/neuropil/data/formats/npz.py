@@ -17,11 +17,9 @@ from einops import rearrange
 from jaxtyping import Shaped, UInt8
 from numpy.lib.npyio import NpzFile
 
-from neuropil.data.examples.dataset import Column
-from neuropil.data.examples.labels import Labels
-from neuropil.data.formats.contents import PART_OF_WORD, Inputs, Part, PartName, Reading, last_part, part_of
-from neuropil.data.messages import describe_array, listed
-from neuropil.errors import InputError
+from neuropil.data.examples.dataset import Column, Inputs, LabelledInputs, LabelledParts, Labels
+from neuropil.data.splits import PART_OF_WORD, PartName, last_part, part_of
+from neuropil.errors import InputError, listed
 
 Array = Shaped[np.ndarray, "..."]
 Role: TypeAlias = str
@@ -33,11 +31,16 @@ ROLE_OF_WORD: Mapping[str, Role] = {
 CHANNELS = (1, 3, 4)
 
 
+def describe_array(array: Array) -> str:
+    size = f"{'×'.join(map(str, array.shape))} values" if array.ndim else "a single value"
+    return f"{size} of type {array.dtype.name}"
+
+
 def is_npz(path: Path) -> bool:
     return path.suffix.lower() == ".npz"
 
 
-def read_arrays(path: Path) -> Reading:
+def read_arrays(path: Path) -> LabelledParts:
     """The labelled parts that the bundle holds."""
     with open_npz(path) as bundle:
         keys = keys_by_role(path, bundle.files)
@@ -50,9 +53,9 @@ def read_arrays(path: Path) -> Reading:
         )
     inputs = next(iter(parts.values())).inputs.values
     if inputs.ndim > 2:
-        return Reading(parts)
+        return LabelledParts(parts)
     columns = tuple(Column(name=f"feature {i}", kind="number") for i in range(inputs.shape[1]))
-    return Reading(parts, columns=columns, target=keys[next(iter(parts)), "label"])
+    return LabelledParts(parts, columns=columns, target=keys[next(iter(parts)), "label"])
 
 
 def read_array_inputs(path: Path) -> Inputs:
@@ -115,7 +118,7 @@ def keys_by_role(path: Path, keys: Sequence[str]) -> dict[tuple[PartName, Role],
     return found
 
 
-def read_part(path: Path, bundle: NpzFile, keys: Mapping[tuple[PartName, Role], str], part: PartName) -> Part:
+def read_part(path: Path, bundle: NpzFile, keys: Mapping[tuple[PartName, Role], str], part: PartName) -> LabelledInputs:
     key, label_key = keys[part, "input"], keys.get((part, "label"))
     if label_key is None:
         raise InputError(f"{path.name} must hold the labels of {key}", got=listed(bundle.files))
@@ -125,7 +128,7 @@ def read_part(path: Path, bundle: NpzFile, keys: Mapping[tuple[PartName, Role], 
             f"{key} and {label_key} of {path.name} must belong together",
             got=f"{len(inputs):,} examples and {len(labels):,} labels",
         )
-    return Part(inputs, labels)
+    return LabelledInputs(inputs, labels)
 
 
 def as_inputs(array: Array, key: str, path: Path) -> Inputs:

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from neuropil.data.formats.contents import tracked
+from neuropil.data.progress import tracked
 from neuropil.errors import InputError
 
 PYTHON = "python"

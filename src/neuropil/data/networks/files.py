@@ -33,8 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from neuropil.data.messages import did_you_mean, listed
-from neuropil.errors import InputError
+from neuropil.errors import InputError, did_you_mean, listed
 
 Kind = Literal[
     "number", "whole number", "name of a group", "list of whole numbers", "number or [lowest, highest]", "table"

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from neuropil.data.length_batches import LengthBatches, Sequences
+from neuropil.data.batches import LengthBatches, Sequences
 from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.protocols import END, START, Batch

@@ -1,4 +1,4 @@
-"""What the data room hands out for translation: texts and what they become, in three parts."""
+"""What the data room hands out for translation: texts and what they become."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,12 +29,3 @@ class Pairs:
             [self.groups[number] for number in chosen] if self.groups else (),
             self.source,
         )
-
-
-@dataclass(frozen=True)
-class PairSplits:
-    train: Pairs
-    validation: Pairs
-    test: Pairs
-    notes: Sequence[str]
-    """Sentences on what was found: "3 of 32,683 pairs have an empty side and are left out (first: line 17)."."""

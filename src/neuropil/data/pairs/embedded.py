@@ -16,7 +16,8 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from neuropil.data.pairs.dataset import Pairs, PairSplits
+from neuropil.data.pairs.dataset import Pairs
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.randomness import mix, seeded
 
@@ -101,7 +102,7 @@ def date_formats() -> Mapping[str, Sequence[DateFormat]]:
 
 def make_dates(
     num_train: int = 30_000, num_validation: int = 1_000, num_test: int = 2_000, seed: int = 0
-) -> PairSplits:
+) -> Splits[Pairs]:
     """Dates of 1900–2099, as many in each language; no two parts share a date."""
     parts = draw_dates(num_train, num_validation, num_test, seed)
     source = f"{num_train + num_validation + num_test:,} dates in {len(LANGUAGES)} languages (Babel)"
@@ -114,7 +115,7 @@ def make_dates(
         )
         for part in parts
     )
-    return PairSplits(train, validation, test, notes=(APART,))
+    return Splits(train, validation, test, notes=(APART,))
 
 
 def draw_dates(

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float64
 
-from neuropil.data.series.dataset import Series, SeriesTable
-from neuropil.data.series.steps import Step
+from neuropil.data.series.dataset import Series, SeriesTable, mean_of_each
+from neuropil.data.series.steps import TimeStep
 
 DatasetName = Literal["sunspots", "co2"]
 
@@ -26,7 +26,7 @@ def load_sunspots() -> SeriesTable:
     table: Any = sunspots.load_pandas().data
     values = table["SUNACTIVITY"].to_numpy(np.float64)
     first = np.datetime64(f"{int(table['YEAR'].iloc[0])}-01-01", "s")
-    step = Step(unit="month", count=12)
+    step = TimeStep(unit="month", count=12)
     return SeriesTable(
         (_alone(values),), step, first, "sunspots", source=f"the sunspots of {len(values)} years (statsmodels)"
     )
@@ -40,11 +40,9 @@ def load_co2() -> SeriesTable:
     weeks = table["co2"]
     dates = np.asarray(weeks.index, dtype="M8[M]")
     months = (dates - dates[0]).astype(np.int64)
-    there = weeks.notna().to_numpy()
-    counts, sums = np.bincount(months[there]), np.bincount(months[there], weights=weeks.to_numpy(np.float64)[there])
-    values = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    values = mean_of_each(months, weeks.to_numpy(np.float64), int(months.max()) + 1)
     source = f"carbon dioxide above Mauna Loa in {len(values)} months (statsmodels)"
-    return SeriesTable((_alone(values),), Step(unit="month"), dates[0].astype("M8[s]"), "co2", source=source)
+    return SeriesTable((_alone(values),), TimeStep(unit="month"), dates[0].astype("M8[s]"), "co2", source=source)
 
 
 def _alone(values: Float64[np.ndarray, " time"]) -> Series:

@@ -33,9 +33,9 @@ def find_season(table: SeriesTable, end: int) -> int:
 
 def autocorrelation(values: Float64[np.ndarray, " time"], lags: int) -> Float64[np.ndarray, " lag"]:
     """Of the series without its straight trend, for the lags from 0 to `lags`; gaps are left out."""
-    time, there = np.arange(len(values)), ~np.isnan(values)
-    trend = np.polynomial.Polynomial.fit(time[there], values[there], 1)
-    rest = np.where(there, values - trend(time), 0.0)
+    time, valid = np.arange(len(values)), ~np.isnan(values)
+    trend = np.polynomial.Polynomial.fit(time[valid], values[valid], 1)
+    rest = np.where(valid, values - trend(time), 0.0)
     power = np.dot(rest, rest)
     if power <= 1e-12 * np.nansum(values**2):
         return np.zeros(lags + 1)

@@ -24,7 +24,7 @@ FEWEST_PRESENT = 0.5
 """Share of the steps that must have a row; dates with fewer are not a series with gaps but have no step."""
 
 
-class Step(Config):
+class TimeStep(Config):
     """`count` units; a row is a step of a series that has no dates."""
 
     unit: Literal["row", "second", "business day", "month"] = "row"
@@ -91,7 +91,7 @@ class Step(Config):
         return str(date.astype(f"M8[{exact}]")).replace("T", " ")
 
 
-def find_step(series: Sequence[Dates], where: str) -> Step:
+def find_step(series: Sequence[Dates], where: str) -> TimeStep:
     """From the dates of each series, which rise. `where` names the column for an error: "column 'date' of sales.csv"."""
     dates = np.concatenate([each.astype("M8[s]") for each in series])
     apart = np.concatenate([np.diff(each.astype("M8[s]").astype(np.int64)) for each in series])
@@ -99,12 +99,12 @@ def find_step(series: Sequence[Dates], where: str) -> Step:
         raise InputError(f"{where} must hold at least two different dates of a series", got="one")
     commonest = most_common(apart)
     month = _monthly(dates, series, commonest)
-    step = month or Step(unit="second", count=commonest)
+    step = month or TimeStep(unit="second", count=commonest)
     if month is None:
         if (apart % commonest).any():
             raise _irregular(where, apart)
         if commonest == DAY and apart.max() >= 3 * DAY and not is_weekend(dates).any():
-            step = Step(unit="business day")
+            step = TimeStep(unit="business day")
     for each in series:
         numbers = step.numbers(each.astype("M8[s]"), each[0].astype("M8[s]"))
         if len(each) > 2 and len(each) < FEWEST_PRESENT * (numbers[-1] + 1):
@@ -112,7 +112,7 @@ def find_step(series: Sequence[Dates], where: str) -> Step:
     return step
 
 
-def _monthly(dates: Dates, series: Sequence[Dates], commonest: int) -> Step | None:
+def _monthly(dates: Dates, series: Sequence[Dates], commonest: int) -> TimeStep | None:
     """A step of whole months: every date on the same day of its month at the same time, or on its last."""
     if commonest < 28 * DAY:
         return None
@@ -124,7 +124,7 @@ def _monthly(dates: Dates, series: Sequence[Dates], commonest: int) -> Step | No
     apart = np.concatenate([np.diff(months_of(each)) for each in series])
     count = most_common(apart)
     # Weeks fall on the same day of a month by chance only, and then are not whole months apart.
-    return None if (apart % count).any() else Step(unit="month", count=count, month_end=last_day and not same_day)
+    return None if (apart % count).any() else TimeStep(unit="month", count=count, month_end=last_day and not same_day)
 
 
 def _irregular(where: str, apart: Int64[np.ndarray, " step"]) -> InputError:

@@ -33,12 +33,3 @@ class TaggedTexts:
             tags=[self.tags[number] for number in chosen],
             groups=[self.groups[number] for number in chosen] if self.groups else (),
         )
-
-
-@dataclass(frozen=True)
-class TaggedTextSplits:
-    train: TaggedTexts
-    validation: TaggedTexts
-    test: TaggedTexts
-    notes: Sequence[str]
-    """Sentences on what was found: "3 of 1,204 texts are exact copies of earlier ones (first: line 17)."."""

@@ -12,17 +12,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from neuropil.data.pairs.embedded import APART, LANGUAGES, DrawnDate, draw_dates
-from neuropil.data.tagged_texts.dataset import TaggedTexts, TaggedTextSplits
+from neuropil.data.splits import Splits
+from neuropil.data.tagged_texts.dataset import TaggedTexts
 
 FIELDS = {"y": "year", "M": "month", "d": "day", "E": "weekday"}
 """What the letters of a pattern stand for."""
 OTHER = "other"
 
 
-def make_date_fields(num_train: int, num_validation: int, num_test: int, seed: int = 0) -> TaggedTextSplits:
+def make_date_fields(num_train: int, num_validation: int, num_test: int, seed: int = 0) -> Splits[TaggedTexts]:
     source = f"{num_train + num_validation + num_test:,} dates in {len(LANGUAGES)} languages (Babel)"
     train, validation, test = (_tagged(part, source) for part in draw_dates(num_train, num_validation, num_test, seed))
-    return TaggedTextSplits(train, validation, test, notes=(APART,))
+    return Splits(train, validation, test, notes=(APART,))
 
 
 def tag_letters(drawn: DrawnDate) -> list[tuple[str, str]]:

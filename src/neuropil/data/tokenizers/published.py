@@ -8,59 +8,43 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from neuropil.data.tokenizers.learned import byte_labels, bytes_of, encode_all
+from neuropil.data.tokenizers.byte_level import byte_labels, bytes_of
+from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_all
 from neuropil.errors import InputError
 from neuropil.files import write_text
 
 FamilyName = Literal["gpt2", "bert", "clip"]
 
 TOKENIZER_FILE, CONFIG_FILE, SPECIAL_FILE = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
-WORD_END = "</w>"
+WORD_END, CONTINUED = "</w>", "##"
+"""With what CLIP marks the end of a word, and BERT a piece that goes on with one."""
+CLIP_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 NO_LIMIT = 10**9
 """Hugging Face writes a number beyond this where a tokenizer has no longest text."""
 ENOUGH = 0.9
 """Share of a model's vocabulary that its tokenizer must know: models round theirs up, for speed."""
 
 
-@runtime_checkable
-class AnyTokenizer(Protocol):
-    """What a language model needs of its tokenizer, be it learned here or published."""
-
-    def __len__(self) -> int: ...
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]: ...
-
-    def decode(self, ids: Sequence[int]) -> str: ...
-
-    def tokens(self, ids: Sequence[int]) -> list[str]: ...
-
-
 @dataclass(frozen=True)
-class Family:
+class TokenizerFamily:
     hugging_face: str
     """The class that reads its files there."""
     special: dict[str, str]
     """Under Hugging Face's names."""
 
 
-FAMILIES: dict[FamilyName, Family] = {
-    "gpt2": Family("GPT2Tokenizer", dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>")),
-    "bert": Family(
+FAMILIES: dict[FamilyName, TokenizerFamily] = {
+    "gpt2": TokenizerFamily("GPT2Tokenizer", dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>")),
+    "bert": TokenizerFamily(
         "BertTokenizer",
-        {
-            "pad_token": "[PAD]",
-            "cls_token": "[CLS]",
-            "sep_token": "[SEP]",
-            "mask_token": "[MASK]",
-            "unk_token": "[UNK]",
-        },
+        {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "cls", "sep", "mask", "unk")},
     ),
-    "clip": Family(
+    "clip": TokenizerFamily(
         "CLIPTokenizer",
         {"bos_token": "<|startoftext|>"} | dict.fromkeys(("eos_token", "unk_token", "pad_token"), "<|endoftext|>"),
     ),
@@ -181,10 +165,8 @@ def _read_tokenizer(path: Path) -> tuple[tokenizers.Tokenizer, FamilyName]:
         return tokenizer, "bert"
     if kind == "BPE" and "ByteLevel" in repr(tokenizer.pre_tokenizer):
         return tokenizer, "clip" if tokenizer.model.end_of_word_suffix == WORD_END else "gpt2"
-    raise InputError(
-        f"{path} must be byte-level BPE, WordPiece or CLIP's BPE",
-        got=f"{kind} of another kind" if kind == "BPE" else kind,
-    )
+    got = f"{kind} of another kind" if kind == "BPE" else kind
+    raise InputError(f"{path} must be byte-level BPE, WordPiece or CLIP's BPE", got=got)
 
 
 def _read_word_pieces(path: Path, config: Mapping[str, Any]) -> tokenizers.Tokenizer:
@@ -204,14 +186,19 @@ def _read_word_pieces(path: Path, config: Mapping[str, Any]) -> tokenizers.Token
         lowercase=config.get("do_lower_case", True),
     )
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix="##")
     _add_special(tokenizer, special)
+    finish_word_pieces(tokenizer, first, last)
+    return tokenizer
+
+
+def finish_word_pieces(tokenizer: tokenizers.Tokenizer, first: str, last: str) -> None:
+    """As BERT has it: pieces are joined to words, and texts stand between the first token and the last."""
+    tokenizer.decoder = decoders.WordPiece(prefix=CONTINUED)
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{first}:0 $A:0 {last}:0",
         pair=f"{first}:0 $A:0 {last}:0 $B:1 {last}:1",
-        special_tokens=[(first, vocabulary[first]), (last, vocabulary[last])],
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (first, last)],
     )
-    return tokenizer
 
 
 def _read_merges(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.Tokenizer, FamilyName]:
@@ -252,16 +239,15 @@ def _finish_clip(
     tokenizer.normalizer = normalizers.Sequence(
         [normalizers.NFC(), normalizers.Replace(tokenizers.Regex(r"\s+"), " "), normalizers.Lowercase()]
     )
-    words = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(tokenizers.Regex(words), "removed", invert=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False),
-        ]
-    )
+    tokenizer.pre_tokenizer = split_for_clip(rf"<\|startoftext\|>|<\|endoftext\|>|{CLIP_WORDS}")
     tokenizer.post_processor = processors.RobertaProcessing(
         (last, vocabulary[last]), (first, vocabulary[first]), trim_offsets=False, add_prefix_space=False
     )
+
+
+def split_for_clip(words: str = CLIP_WORDS) -> pre_tokenizers.PreTokenizer:
+    split = pre_tokenizers.Split(tokenizers.Regex(words), "removed", invert=True)
+    return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False)])
 
 
 def _add_special(tokenizer: tokenizers.Tokenizer, special: Mapping[str, Any]) -> None:
@@ -300,9 +286,8 @@ def _content(token: Any) -> str | None:
 def _require_tokens(path: Path, vocabulary: Mapping[str, int], needed: Mapping[str, Any]) -> None:
     for token in map(_content, needed.values()):
         if token not in vocabulary:
-            raise InputError(
-                f"{path} must hold the token {token}", got="a vocabulary without it", fix="download it again"
-            )
+            rule = f"{path} must hold the token {token}"
+            raise InputError(rule, got="a vocabulary without it", fix="download it again")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -319,9 +304,8 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _damaged(path: Path) -> InputError:
-    return InputError(
-        f"{path} must be a file that Hugging Face's tokenizers can read", got="a damaged one", fix="download it again"
-    )
+    rule = f"{path} must be a file that Hugging Face's tokenizers can read"
+    return InputError(rule, got="a damaged one", fix="download it again")
 
 
 def fitting_tokenizer(folder: Path, vocabulary: int) -> PublishedTokenizer:

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from neuropil.data.length_batches import Change
+from neuropil.data.batches import Change
 from neuropil.data.tagged_texts.dataset import TokenKind
 from neuropil.errors import RunError
 from neuropil.files import write_text
@@ -80,18 +80,10 @@ class TagVocabulary:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             return cls(content["kind"], content["tokens"], content["looks"])
-        except FileNotFoundError as cause:
-            raise RunError(
-                f"{path} must be the vocabulary that neuropil wrote",
-                got="no such file",
-                fix="train again or restore it",
-            ) from cause
-        except (ValueError, KeyError, TypeError) as cause:
-            raise RunError(
-                f"{path} must be the vocabulary that neuropil wrote",
-                got="a damaged file",
-                fix="train again or restore it",
-            ) from cause
+        except (FileNotFoundError, ValueError, KeyError, TypeError) as cause:
+            got = "no such file" if isinstance(cause, FileNotFoundError) else "a damaged file"
+            rule = f"{path} must be the vocabulary that neuropil wrote"
+            raise RunError(rule, got=got, fix="train again or restore it") from cause
 
 
 WORD = re.compile(r"\w+(?:[-'’.,]\w+)*|[^\w\s]")

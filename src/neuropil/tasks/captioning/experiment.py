@@ -14,10 +14,11 @@ from torch import Tensor
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.captions.batches import CaptionBatches, encode_captions
-from neuropil.data.captions.dataset import CaptionSplits
+from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.captions.files import read_captions
-from neuropil.data.formats.contents import tracked
-from neuropil.data.formats.picture_inputs import pictures_of, read_pictures
+from neuropil.data.examples.files import pictures_of, read_pictures
+from neuropil.data.progress import tracked
+from neuropil.data.splits import Splits
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.recording import record
@@ -145,7 +146,7 @@ class Captioning:
     def __init__(
         self,
         model: Captioner,
-        splits: CaptionSplits,
+        splits: Splits[CaptionedPictures],
         tokenizer: Tokenizer,
         training: TrainingConfig,
         *,

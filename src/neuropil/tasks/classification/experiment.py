@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.batches import ExampleBatches
-from neuropil.data.examples.dataset import Examples, Schema, Splits
+from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import read_inputs, read_labelled
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Classification, Regression
@@ -108,7 +109,7 @@ class Supervised:
     def __init__(
         self,
         model: nn.Module,
-        splits: Splits,
+        splits: Splits[Examples],
         training: TrainingConfig,
         *,
         seed: int,

@@ -9,7 +9,8 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
+from neuropil.data.splits import Splits
 from neuropil.inspection import mistakes, pictures
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
 from neuropil.inspection.summary import parameter_table
@@ -85,7 +86,7 @@ def model_section(rows: Sequence[ParameterRow], model: nn.Module) -> Section:
     return Section("Parameters", [Text(words), parameter_table(model, rows)])
 
 
-def data_section(splits: Splits, augment: Augment | None) -> Section:
+def data_section(splits: Splits[Examples], augment: Augment | None) -> Section:
     rows = [[name, len(part)] for name, part in vars(splits).items()]
     blocks: list[Block] = [Text(f"{splits.train.source}."), Table(["part", "examples"], rows)]
     if splits.train.schema.kind == "image":

@@ -2,14 +2,15 @@
 
 import torch
 
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
+from neuropil.data.splits import Splits
 from neuropil.randomness import seeded
 from neuropil.tasks.recipe import Result
 
 LARGEST = 10_000
 
 
-def baselines(splits: Splits) -> list[Result]:
+def baselines(splits: Splits[Examples]) -> list[Result]:
     """Scores on the test part, for classification or regression; large training parts are cut, and the name says so."""
     train, test = splits.train, splits.test
     note = ""

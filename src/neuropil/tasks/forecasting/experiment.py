@@ -15,11 +15,10 @@ from torch import Tensor, nn
 
 from neuropil.config import Config
 from neuropil.data.series.dataset import Series, SeriesTable, step_names
-from neuropil.data.series.files import Columns, read_series
+from neuropil.data.series.files import MOST_ORIGINS, SeriesColumns, SeriesSplits, read_series
 from neuropil.data.series.season import naive_scales
-from neuropil.data.series.sources import MOST_ORIGINS, SeriesSplits
-from neuropil.data.series.steps import Step
-from neuropil.data.series.windows import Panel, WindowBatches, Windows
+from neuropil.data.series.steps import TimeStep
+from neuropil.data.series.windows import Panel, SeriesWindows, WindowBatches
 from neuropil.errors import InputError
 from neuropil.files import write_text
 from neuropil.inspection.report.page import Section
@@ -85,8 +84,8 @@ class TrainedForecaster:
     """A trained model and all that it must know of its data to read more of the kind."""
 
     model: nn.Module
-    columns: Columns
-    step: Step
+    columns: SeriesColumns
+    step: TimeStep
     window: int
     horizon: int
     season: int
@@ -125,7 +124,7 @@ class TrainedForecaster:
         factors = sliding_factors(rolled, rolled.origins, self.calibration, self.factors)
         return rolled.with_quantiles(stretched(rolled.quantiles, factors)).scores()
 
-    def quantiles(self, windows: Windows) -> Float[Tensor, "window horizon level"]:
+    def quantiles(self, windows: SeriesWindows) -> Float[Tensor, "window horizon level"]:
         """As the net gives them, before calibration."""
         device = next(self.model.parameters()).device
         found = []
@@ -137,7 +136,7 @@ class TrainedForecaster:
     def _dates(self, table: SeriesTable) -> list[list[str]]:
         return [[table.label(series.end + step) for step in range(self.horizon)] for series in table.series]
 
-    def _factors(self, panel: Panel, last: Windows) -> Float[Tensor, "window band"]:
+    def _factors(self, panel: Panel, last: SeriesWindows) -> Float[Tensor, "window band"]:
         """From the latest outcomes in the data itself, as the bands were calibrated when they were scored."""
         begin = min(series.end for series in panel.table.series) - 2 * self.horizon - self.calibration
         recent = panel.windows(begin, panel.table.end).thinned(MOST_ORIGINS)
@@ -281,7 +280,7 @@ class Forecasting:
         splits, panel, season = self.splits, self.splits.panel, self.splits.season
         learned = Autoregressions.fit(panel, season, splits.train_end)
         later = Autoregressions.fit(panel, season, splits.test_begin)
-        methods: dict[str, Callable[[Windows], Tensor]] = {
+        methods: dict[str, Callable[[SeriesWindows], Tensor]] = {
             f"AR{learned.order}": learned.forecast,
             f"AR{later.order}, fitted to validation too": later.forecast,
             "seasonal naive": lambda windows: seasonal_naive(windows, season),
@@ -293,7 +292,7 @@ class Forecasting:
             if season > 1 or name != "seasonal naive"
         }
 
-    def _with_bands(self, forecast: Callable[[Windows], Tensor]) -> Rolled:
+    def _with_bands(self, forecast: Callable[[SeriesWindows], Tensor]) -> Rolled:
         parts = []
         for windows in (self.splits.validation, self.splits.test):
             points = forecast(windows)
@@ -305,12 +304,12 @@ class Forecasting:
     def sections(self, history: Sequence[Row]) -> list[Section]:
         return forecasting_report.sections(self, history)
 
-    def _held_out(self, windows: Windows) -> WindowBatches:
+    def _held_out(self, windows: SeriesWindows) -> WindowBatches:
         return WindowBatches(windows, WINDOWS_AT_ONCE, seed=0, shuffle=False, device=self.device)
 
 
 def trained_forecaster(model: nn.Module, schema: Mapping[str, Any], factors: Sequence[float]) -> TrainedForecaster:
-    columns, step = Columns.from_dict(schema["columns"]), Step.from_dict(schema["step"])
+    columns, step = SeriesColumns.from_dict(schema["columns"]), TimeStep.from_dict(schema["step"])
     return TrainedForecaster(model, **{**schema, "columns": columns, "step": step, "factors": tuple(factors)})
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from neuropil.data.series.dataset import SeriesTable, step_names
-from neuropil.data.series.windows import Windows
+from neuropil.data.series.windows import SeriesWindows
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.forecasts import Forecast, coverage_by_step, error_by_step, forecasts
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
@@ -122,7 +122,7 @@ def data_section(experiment: "Forecasting") -> Section:
     )
 
 
-def _forecast(one: Windows, quantiles: torch.Tensor, *, truth: bool) -> Forecast:
+def _forecast(one: SeriesWindows, quantiles: torch.Tensor, *, truth: bool) -> Forecast:
     """A single window, as a picture shows it: gaps stay gaps."""
     panel, origin = one.panel, int(one.origins)
     series = panel.table.series[int(one.series)]

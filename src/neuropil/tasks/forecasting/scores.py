@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from neuropil.data.series.windows import Windows
+from neuropil.data.series.windows import SeriesWindows
 from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN, pinball
 
 FEWEST_ORIGINS = 10
@@ -37,9 +37,9 @@ class Rolled:
     origins: Int64[Tensor, " window"]
 
     @classmethod
-    def of(cls, windows: Windows, quantiles: Float[Tensor, "window horizon level"]) -> "Rolled":
+    def of(cls, windows: SeriesWindows, quantiles: Float[Tensor, "window horizon level"]) -> "Rolled":
         batch = windows.batch()
-        return cls(quantiles, batch["target"], batch["there"], batch["scale"], windows.origins)
+        return cls(quantiles, batch["target"], batch["valid_mask"], batch["scale"], windows.origins)
 
     def __len__(self) -> int:
         return len(self.origins)

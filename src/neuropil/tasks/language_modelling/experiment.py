@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from neuropil.config import Config
 from neuropil.data.corpus.dataset import Corpus
-from neuropil.data.tokenizers.encoding import encode_text
-from neuropil.data.tokenizers.published import AnyTokenizer
+from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
 from neuropil.inspection.report.page import Section
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import Batches, Learner

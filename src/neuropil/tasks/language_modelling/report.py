@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from neuropil.data.tokenizers.encoding import AnyTokenizer
 from neuropil.data.tokenizers.learned import Tokenizer
-from neuropil.data.tokenizers.published import AnyTokenizer
 from neuropil.inspection.gates import ties
 from neuropil.inspection.report import gates as gate_report
 from neuropil.inspection.report.coloured_text import coloured_text

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.captions.contrastive_batches import Matches, MatchingBatches, encode_matches, padded_captions
-from neuropil.data.captions.dataset import CaptionSplits
+from neuropil.data.captions.batches import Matches, MatchingBatches, encode_matches, padded_captions
+from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.captions.files import read_captions
-from neuropil.data.formats.contents import tracked
-from neuropil.data.formats.picture_inputs import pictures_of, read_pictures
+from neuropil.data.examples.files import pictures_of, read_pictures
+from neuropil.data.progress import tracked
+from neuropil.data.splits import Splits
 from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
@@ -119,7 +120,7 @@ class PictureMatching:
     def __init__(
         self,
         model: CLIP,
-        splits: CaptionSplits,
+        splits: Splits[CaptionedPictures],
         tokenizer: PublishedTokenizer,
         training: TrainingConfig,
         *,

@@ -7,7 +7,7 @@ from pathlib import Path
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from neuropil.data.formats.images import images_below, is_image, read_pictures
+from neuropil.data.formats.images import images_below, is_image, read_images
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Block, Gallery, Report, Section, Text, Thumbnail, write_report
 from neuropil.tasks.recipe import Predictions
@@ -48,7 +48,7 @@ class PictureSearch:
         return self.matcher.classes_of(self.vectors, texts)
 
     def _read(self, files: Sequence[Path]) -> UInt8[Tensor, "picture channel height width"]:
-        return read_pictures(files, self.matcher.model.config.shape).values
+        return read_images(files, self.matcher.model.config.shape).values
 
 
 def picture_files(paths: Sequence[Path]) -> list[Path]:

@@ -11,13 +11,12 @@ import torch
 from torch import nn
 
 from neuropil.config import Config, option
-from neuropil.data.length_batches import Sequences
-from neuropil.data.messages import did_you_mean, listed
-from neuropil.data.tagged_texts.dataset import TaggedTexts, TaggedTextSplits
+from neuropil.data.batches import EncodedTexts, Sequences
+from neuropil.data.splits import Splits
+from neuropil.data.tagged_texts.dataset import TaggedTexts
 from neuropil.data.tagged_texts.files import TagColumns, read_tagged_texts
-from neuropil.data.text_batches import EncodedTexts
 from neuropil.data.tokenizers.tags import TagVocabulary
-from neuropil.errors import InputError
+from neuropil.errors import InputError, did_you_mean, listed
 from neuropil.inspection.gates import Passage
 from neuropil.inspection.report.alignment import shown
 from neuropil.inspection.report.page import Section
@@ -147,7 +146,7 @@ class TextTagging(TextExperiment):
         self,
         model: nn.Module,
         model_config: Config,
-        splits: TaggedTextSplits,
+        splits: Splits[TaggedTexts],
         tagger: Tagger,
         training: TrainingConfig,
         *,

@@ -13,11 +13,12 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from neuropil.config import Config, option
-from neuropil.data.labelled_texts.dataset import LabelledTexts, LabelledTextSplits, read_labelled_texts
-from neuropil.data.labelled_texts.files import TextColumns
-from neuropil.data.text_batches import EncodedTexts, Side, encode_texts, hide_tokens
+from neuropil.data.batches import EncodedTexts, Side, encode_texts, hide_tokens
+from neuropil.data.labelled_texts.dataset import LabelledTexts
+from neuropil.data.labelled_texts.files import TextColumns, read_labelled_texts
+from neuropil.data.splits import Splits
+from neuropil.data.tokenizers.encoding import AnyTokenizer
 from neuropil.data.tokenizers.learned import Kind, Tokenizer
-from neuropil.data.tokenizers.published import AnyTokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.gates import Passage
 from neuropil.inspection.report.page import Section
@@ -193,7 +194,7 @@ class TextClassification(TextExperiment):
         self,
         model: nn.Module,
         model_config: Config,
-        splits: LabelledTextSplits,
+        splits: Splits[LabelledTexts],
         reader: TextReader,
         training: TrainingConfig,
         *,

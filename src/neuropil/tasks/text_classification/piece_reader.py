@@ -9,8 +9,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.length_batches import Sequences
-from neuropil.data.text_batches import EncodedTexts, Side
+from neuropil.data.batches import EncodedTexts, Sequences, Side
 from neuropil.data.tokenizers.learned import Kind
 from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError

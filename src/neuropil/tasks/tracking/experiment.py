@@ -12,9 +12,11 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from neuropil.data.films.dataset import FilmBatches, Films, FilmSplits
+from neuropil.data.films.batches import FilmBatches
+from neuropil.data.films.dataset import Films
 from neuropil.data.films.files import read_films, read_frames, unlabelled
-from neuropil.data.formats.contents import tracked
+from neuropil.data.progress import tracked
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.models.tracker import Tracker, Tracking
@@ -123,7 +125,7 @@ class FollowingFilms:
     def __init__(
         self,
         model: Tracker,
-        splits: FilmSplits,
+        splits: Splits[Films],
         training: TrainingConfig,
         *,
         seed: int,

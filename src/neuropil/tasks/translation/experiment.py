@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from neuropil.config import Config, option
 from neuropil.data.formats.lines import read_lines
 from neuropil.data.pairs.batches import PairBatches, encode_pairs
-from neuropil.data.pairs.dataset import Pairs, PairSplits
-from neuropil.data.pairs.files import read_pairs
-from neuropil.data.pairs.sources import PairDataConfig
+from neuropil.data.pairs.dataset import Pairs
+from neuropil.data.pairs.files import PairDataConfig, read_pairs
+from neuropil.data.splits import Splits
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.gates import Passage
@@ -257,7 +257,7 @@ class Translating:
         self,
         model: nn.Module,
         model_config: Config,
-        splits: PairSplits,
+        splits: Splits[Pairs],
         vocabulary: Vocabulary,
         training: TrainingConfig,
         *,
@@ -380,7 +380,7 @@ class Translating:
 PARTS = ("train", "validation", "test")
 
 
-def baselines(splits: PairSplits) -> dict[str, list[str]]:
+def baselines(splits: Splits[Pairs]) -> dict[str, list[str]]:
     """What a translator must beat: to look up the most similar text that it has seen, and to change nothing."""
     return {
         "the most similar training pair": nearest_pair(splits.train, splits.test.sources),

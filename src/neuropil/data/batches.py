@@ -1,24 +1,98 @@
-"""Sequences of any lengths in batches of about as many tokens each: those of like lengths go together, so little is padding."""
+"""Batches of examples in memory: no copies but the batch itself, no worker processes. A pass is the same whenever it is made, and from
+whatever batch on.
+
+Sequences of any lengths come in batches of about as many tokens each: those of like lengths go together, so little is padding.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Int32, Int64
 from torch import Tensor
 
-from neuropil.data.formats.contents import tracked
+from neuropil.data.augmentation import Augment
+from neuropil.data.progress import tracked
 from neuropil.data.tokenizers.encoding import Encoding
-from neuropil.protocols import PADDING, Batch
+from neuropil.protocols import PADDING, UNKNOWN, Batch
 from neuropil.randomness import seeded
 
 TEXTS_PER_STEP = 10_000
 
 Change: TypeAlias = Callable[[Batch, torch.Generator], Batch]
 """What is done to a batch at random before a model learns from it."""
+Side = Literal["beginning", "end"]
+
+
+@runtime_checkable
+class Batchable(Protocol):
+    def __len__(self) -> int: ...
+
+    def batch(self, index: Int64[Tensor, " batch"]) -> Batch: ...
+
+
+@runtime_checkable
+class Measured(Batchable, Protocol):
+    @property
+    def lengths(self) -> Int64[Tensor, "example side"]:
+        """Of each example, for each sequence that it holds."""
+        ...
+
+
+class ShuffledBatches:
+    """Passes over examples in batches of `size`, in their order or in another one each time; `augment` changes the images."""
+
+    images = "input"
+    """What a batch calls them."""
+
+    def __init__(
+        self,
+        examples: Batchable,
+        size: int,
+        seed: int,
+        *,
+        shuffle: bool,
+        augment: Augment | None = None,
+        device: torch.device | str = "cpu",
+    ):
+        self.examples, self.size, self.seed = examples, size, seed
+        self.shuffle, self.augment, self.device = shuffle, augment, torch.device(device)
+
+    def __len__(self) -> int:
+        return -(-len(self.examples) // self.size)
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        order = self.order(number)
+        for index in range(start, len(self)):
+            end = (index + 1) * self.size if index < len(self) - 1 else len(order)
+            batch = {
+                name: values.to(self.device) for name, values in self.gather(order, index * self.size, end).items()
+            }
+            if self.augment is not None:
+                batch[self.images] = self.augment(batch[self.images], seeded(self.seed, number, index))
+            yield batch
+
+    def gather(self, order: Int64[Tensor, " example"], begin: int, end: int) -> Batch:
+        return self.examples.batch(order[begin:end])
+
+    def order(self, number: int) -> Int64[Tensor, " example"]:
+        """Of the examples in pass `number`."""
+        count = len(self.examples)
+        return torch.randperm(count, generator=seeded(self.seed, number)) if self.shuffle else torch.arange(count)
+
+
+class SpreadBatches(ShuffledBatches):
+    """A batch of one has no spread, and batch normalisation needs one: a single leftover joins the batch before it."""
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self.examples), self.size)
+        return whole if rest == 0 or (rest == 1 < self.size and whole) else whole + 1
+
+
+# --- sequences of any lengths ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -69,25 +143,15 @@ class Sequences:
         return replace(self, begins=self.begins[index], lengths=self.lengths[index])
 
 
-@runtime_checkable
-class Batchable(Protocol):
-    @property
-    def lengths(self) -> Int64[Tensor, "example side"]:
-        """Of each example, for each sequence that it holds."""
-        ...
-
-    def batch(self, index: Int64[Tensor, " batch"]) -> Batch: ...
-
-
 class LengthBatches:
-    """Passes over examples, padded at the end. A pass is the same whenever it is made, from any batch on.
+    """Passes over examples, padded at the end.
 
     A batch has room for the tokens of `size` average examples, padding included: of long ones it holds fewer, of short ones more.
     """
 
     def __init__(
         self,
-        examples: Batchable,
+        examples: Measured,
         size: int,
         seed: int,
         *,
@@ -160,3 +224,69 @@ def cut(counts: Sequence[int], room: Sequence[Sequence[int]], budget: int) -> li
             placed = min(count, max(free, 1))
             end, count = end + placed, count - placed
     return [*ends, end] if end > begin else ends
+
+
+# --- texts with a class each, or a tag for each token -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EncodedTexts:
+    inputs: Sequences
+    targets: Int64[Tensor, " example"] | Sequences
+    """A class for each text, or sequences of tags, as long as the texts."""
+    too_long: int = 0
+    """How many texts were cut."""
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def lengths(self) -> Int64[Tensor, "example 1"]:
+        return self.inputs.lengths[:, None]
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All that there is to them."""
+        return (
+            *self.inputs.tensors,
+            *(self.targets.tensors if isinstance(self.targets, Sequences) else [self.targets]),
+        )
+
+    def take(self, index: Int64[Tensor, " chosen"]) -> "EncodedTexts":
+        targets = self.targets.take(index) if isinstance(self.targets, Sequences) else self.targets[index]
+        return EncodedTexts(self.inputs.take(index), targets)
+
+    def batch(self, index: Int64[Tensor, " batch"]) -> Batch:
+        """Where tags are padded, so are the inputs: the number that stands there means nothing."""
+        targets = self.targets.padded(index) if isinstance(self.targets, Sequences) else self.targets[index]
+        return {"input": self.inputs.padded(index), "target": targets}
+
+
+def encode_texts(
+    texts: Sequence[str], targets: Int64[Tensor, " example"], tokenizer: Encoding, max_tokens: int, side: Side
+) -> EncodedTexts:
+    """The texts in their order; of one with more than `max_tokens`, so many at one side of it."""
+    too_long = 0
+
+    def cut(ids: list[int]) -> list[int]:
+        nonlocal too_long
+        too_long += len(ids) > max_tokens
+        return shorten(ids, max_tokens, side)
+
+    return EncodedTexts(Sequences.of_texts(texts, tokenizer, cut), targets, too_long)
+
+
+def shorten(ids: list[int], max_tokens: int, side: Side) -> list[int]:
+    """A text without any token is one that is unknown: there is always something to read."""
+    return (ids[-max_tokens:] if side == "end" else ids[:max_tokens]) or [UNKNOWN]
+
+
+def hide_tokens(share: float) -> Change:
+    """Some tokens of each batch at random become unknown: no word alone may carry an answer, and unknown words are met before a test."""
+
+    def hide(batch: Batch, generator: torch.Generator) -> Batch:
+        tokens = batch["input"]
+        hidden = (torch.rand(tokens.shape, generator=generator) < share) & (tokens != PADDING)
+        return {**batch, "input": tokens.masked_fill(hidden, UNKNOWN)}
+
+    return hide

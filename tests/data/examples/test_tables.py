@@ -6,7 +6,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from data.written_files import refusal, write_text
 from neuropil.data.examples.dataset import Column
-from neuropil.data.examples.table import read_labelled_rows, read_rows, read_table
+from neuropil.data.examples.tables import read_labelled_rows, read_rows, read_table
 from neuropil.data.formats.delimited import DelimitedFile
 
 PEOPLE = ("age,colour,height,answer", "31,red,1.5,yes", "4e1, blue ,1.75,no", "-7,red,2,yes")
