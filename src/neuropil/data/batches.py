@@ -1,7 +1,8 @@
-"""Batches of examples in memory: no copies but the batch itself, no worker processes. A pass is the same whenever it is made, and from
-whatever batch on.
+"""Batches of examples in memory: no copies but the batch itself, no worker processes. A pass is the same whenever it is
+made, and from whatever batch on.
 
-Sequences of any lengths come in batches of about as many tokens each: those of like lengths go together, so little is padding.
+Sequences of any lengths come in batches of about as many tokens each: those of like lengths go together, so little is
+padding.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,7 @@ TEXTS_PER_STEP = 10_000
 Change: TypeAlias = Callable[[Batch, torch.Generator], Batch]
 """What is done to a batch at random before a model learns from it."""
 Side = Literal["beginning", "end"]
+Device: TypeAlias = torch.device | str
 
 
 @runtime_checkable
@@ -43,7 +45,7 @@ class Measured(Batchable, Protocol):
 
 
 class ShuffledBatches:
-    """Passes over examples in batches of `size`, in their order or in another one each time; `augment` changes the images."""
+    """Passes over examples in batches of `size`, in order or reshuffled each time; `augment` changes the images."""
 
     images = "input"
     """What a batch calls them."""
@@ -56,7 +58,7 @@ class ShuffledBatches:
         *,
         shuffle: bool,
         augment: Augment | None = None,
-        device: torch.device | str = "cpu",
+        device: Device = "cpu",
     ):
         self.examples, self.size, self.seed = examples, size, seed
         self.shuffle, self.augment, self.device = shuffle, augment, torch.device(device)
@@ -92,7 +94,7 @@ class SpreadBatches(ShuffledBatches):
         return whole if rest == 0 or (rest == 1 < self.size and whole) else whole + 1
 
 
-# --- sequences of any lengths ------------------------------------------------------------------------------------------------------
+# --- sequences of any lengths -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class Sequences:
 class LengthBatches:
     """Passes over examples, padded at the end.
 
-    A batch has room for the tokens of `size` average examples, padding included: of long ones it holds fewer, of short ones more.
+    A batch has room for the tokens of `size` average examples, padding included: fewer long ones, more short ones.
     """
 
     def __init__(
@@ -157,7 +159,7 @@ class LengthBatches:
         *,
         shuffle: bool,
         change: Change | None = None,
-        device: torch.device | str = "cpu",
+        device: Device = "cpu",
     ):
         self.examples, self.size, self.seed, self.shuffle = examples, size, seed, shuffle
         self.change, self.device = change, torch.device(device)
@@ -186,8 +188,9 @@ class LengthBatches:
 def arrange(lengths: Int64[Tensor, "example side"]) -> tuple[Int64[Tensor, " example"], list[list[int]]]:
     """Sort examples onto shelves: which one each is put on, and the lengths that each shelf has room for.
 
-    Lengths that differ by less than a tenth count as equal, so that a shelf holds many examples. Shelves run from short to long by the
-    longest side, and back and forth by the difference of the first and the last, so that neighbours are alike in all.
+    Lengths that differ by less than a tenth count as equal, so that a shelf holds many examples. Shelves run from short
+    to long by the longest side, and back and forth by the difference of the first and the last, so that neighbours are
+    alike in all.
     """
     steps = ladder(int(lengths.max())) if len(lengths) else torch.ones(1, dtype=torch.int64)
     step = torch.bucketize(lengths, steps)
@@ -209,13 +212,11 @@ def ladder(longest: int) -> Int64[Tensor, " step"]:
 
 
 def cut(counts: Sequence[int], room: Sequence[Sequence[int]], budget: int) -> list[int]:
-    """Where batches end along the shelves: each as large as the budget allows, whichever of a shelf's examples come into it."""
+    """Where batches end along the shelves: each as large as the budget allows, whichever examples come into it."""
     ends, begin, end, widths = [], 0, 0, [0]
     for count, needed in zip(counts, room, strict=True):
         while count:
-            widths = (
-                [max(width, need) for width, need in zip(widths, needed, strict=True)] if end > begin else list(needed)
-            )
+            widths = [*map(max, widths, needed)] if end > begin else list(needed)
             free = budget // sum(widths) - (end - begin)
             if free <= 0 and end > begin:
                 ends.append(end)
@@ -226,7 +227,7 @@ def cut(counts: Sequence[int], room: Sequence[Sequence[int]], budget: int) -> li
     return [*ends, end] if end > begin else ends
 
 
-# --- texts with a class each, or a tag for each token -------------------------------------------------------------------------------
+# --- texts with a class each, or a tag for each token -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -282,7 +283,7 @@ def shorten(ids: list[int], max_tokens: int, side: Side) -> list[int]:
 
 
 def hide_tokens(share: float) -> Change:
-    """Some tokens of each batch at random become unknown: no word alone may carry an answer, and unknown words are met before a test."""
+    """Random tokens of each batch become unknown: no word alone carries an answer, and unknown words are seen."""
 
     def hide(batch: Batch, generator: torch.Generator) -> Batch:
         tokens = batch["input"]

@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 
 def choose_patch(shape: Shape) -> int | None:
-    """The smallest patch that fills the picture and leaves no side with more than eight; None where only much larger ones would fill it."""
+    """The smallest patch that fills the picture, at most eight a side; None where only much larger ones would."""
     least = usual_patch(shape)
     common = math.gcd(*shape[1:])
     return next((side for side in range(least, 2 * least + 1) if common % side == 0), None)

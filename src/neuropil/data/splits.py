@@ -1,6 +1,7 @@
 """Data in three parts, to learn from, to choose by and to score; all copies of one example are in the same part.
 
-Texts are compared as a model may read them: "Good film" and "good  film" are copies, so neither is scored where the other was learned.
+Texts are compared as a model may read them: "Good film" and "good  film" are copies, so neither is scored where the
+other was learned.
 """
 
 import unicodedata
@@ -61,7 +62,7 @@ def validation_share(default: float, help: str = "share of the training part hel
     return option(default, help, low=0, high=0.5)
 
 
-def test_share(default: float, help: str = "share held out for the final score", high: float = 0.9) -> Any:
+def scoring_share(default: float, help: str = "share held out for the final score", high: float = 0.9) -> Any:
     return option(default, help, low=0.01, high=high)
 
 
@@ -70,19 +71,24 @@ class SplitConfig(Config):
 
     data: Path | tuple[Path, ...] | None = option(None, "your own data; without it, the embedded data")
     validation: float = validation_share(0.1)
-    test: float = test_share(0.2)
+    test: float = scoring_share(0.2)
 
 
 class CappedSplitConfig(SplitConfig):
     """Both shares are of all examples, and no part that is held out has more than `MOST_HELD_OUT`."""
 
     validation: float = validation_share(0.05, f"share held out for early stopping, {CAPPED}")
-    test: float = test_share(0.1, f"share held out for the final score, {CAPPED}")
+    test: float = scoring_share(0.1, f"share held out for the final score, {CAPPED}")
 
     def sizes(self, total: int) -> tuple[int, int, int]:
         """Examples to learn from, to choose by and to score."""
         validation, test = (num_held_out(total, share, MOST_HELD_OUT) for share in (self.validation, self.test))
         return total - validation - test, validation, test
+
+
+def pick(values: Sequence[T], index: Int64[Tensor, " chosen"]) -> Sequence[T]:
+    """Of a list that has one for each example, or none at all."""
+    return [values[number] for number in index.tolist()] if values else ()
 
 
 def part_of(words: Iterable[str]) -> PartName:
@@ -110,7 +116,7 @@ def split(
     weights: Sequence[int] | None = None,
     notes: Sequence[str] = (),
 ) -> Splits[D]:
-    """The same for the same seed; each part is in the order of the data. Examples with the same key are in the same part."""
+    """The same for the same seed; each part is in the order of the data. Examples with one key are in one part."""
     most = None
     if isinstance(config, CappedSplitConfig):
         most, weights = MOST_HELD_OUT, weights or [1] * len(keys)
@@ -131,10 +137,11 @@ def assign_parts(
     weights: Sequence[int] | None = None,
     most: int | None = None,
 ) -> Int64[Tensor, " example"]:
-    """TRAIN, VALIDATION or TEST for each example, in the right proportion within each stratum, and the same for the same key.
+    """TRAIN, VALIDATION or TEST for each example, in proportion within each stratum, and the same for the same key.
 
-    Examples with one key count once, in the stratum of the first, or as much as their `weights` together. `test` is a share of all,
-    `validation` one of what is left; with `most`, both are shares of all, and at most so many are held out for each.
+    Examples with one key count once, in the stratum of the first, or as much as their `weights` together. `test` is a
+    share of all, `validation` one of what is left; with `most`, both are shares of all, and at most so many are held
+    out for each.
     """
     numbers: dict[Hashable, int] = {}
     number_of = torch.tensor([numbers.setdefault(key, len(numbers)) for key in keys], dtype=torch.int64)
@@ -170,7 +177,7 @@ def choose(
     generator: torch.Generator,
     sizes: Int64[Tensor, " group"] | None = None,
 ) -> Bool[Tensor, " group"]:
-    """True for `share` of the examples, drawn at random within each stratum; `sizes` says how many each group has, one by default.
+    """True for `share` of the examples, at random within each stratum; `sizes` are those of groups, one by default.
 
     A group that is larger than what is still wanted is passed over; if each alone is too large, the smallest is chosen.
     """

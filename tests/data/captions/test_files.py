@@ -80,7 +80,7 @@ def test_what_is_wrong_is_said_with_its_row(folder: Path):
         "row 2, column 'image' of c.csv must name a picture, but got an empty cell: fill it in or remove the row."
     )
     assert refused("a,b,c", "cat.png,a cat,1") == (
-        "c.csv must have one column of pictures and one of captions, such as image and caption, but got a, b, c: "
+        "c.csv must have one column of pictures and one of captions, such as image and caption, but got 3: a, b, c: "
         "name them with --picture-column and --caption-column."
     )
     assert refused("image,caption") == "c.csv must have rows, but got only a header."

@@ -67,7 +67,7 @@ def test_what_is_wrong_with_a_table_is_said_with_its_row(root: Path):
         "row 2, column 'frame' of positions.csv must name a frame in a, but got 'frame_0001.png': did you mean 'frame_001.png'?"
     )
     assert refused("a,0,1,1", "a,1,left,1") == (
-        "row 3, column 'x' of positions.csv must hold a number of pixels, but got 'left': leave x and y empty where nobody knows them."
+        "row 3, column 'x' of positions.csv must hold a number, or nothing where there is no value, but got 'left'."
     )
     assert refused("a,0,1,") == (
         "row 2, column 'y' of positions.csv must hold a number of pixels, but got an empty cell beside a full one: "

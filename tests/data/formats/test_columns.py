@@ -13,8 +13,8 @@ from neuropil.data.formats.columns import (
 )
 
 ROLES = (
-    ColumnRole("sources", "--source-column", ("source", "text")),
-    ColumnRole("targets", "--target-column", ("target",)),
+    ColumnRole("sources", "--source-column", "source text"),
+    ColumnRole("targets", "--target-column", "target"),
 )
 
 

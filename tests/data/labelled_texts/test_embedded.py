@@ -92,7 +92,7 @@ def test_nothing_is_imported_to_be_read():
 
 
 def test_libraries_without_sources_are_missed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(docstrings, "LIBRARIES", {"no_such_library": ("*",)})
+    monkeypatch.setattr(docstrings, "LIBRARIES", {"no_such_library": "*"})
     assert refusal(read_docstrings.__wrapped__) == (
         "the embedded texts are docstrings of installed libraries, but got no sources of no_such_library: "
         "give texts of your own with --data."

@@ -51,7 +51,7 @@ def test_columns_are_recognised_in_either_order_with_or_without_names(tmp_path: 
 
 def test_names_are_mentioned_unless_the_user_gave_them(tmp_path: Path):
     path = write_text(tmp_path / "a.tsv", "label\ttext", *(f"{label}\t{text}" for text, label in ROWS))
-    note = "The first line of a.tsv is taken for the names of its columns: 'text' tells 'label'."
+    note = "The first row of a.tsv is taken for the names of its columns: 'text' tells 'label'."
     assert read_labelled_file(path, NOTHING).notes == [note]
     assert read_labelled_file(path, TextColumns(text="text")).notes == [note]
     assert read_labelled_file(path, TextColumns("text", "label")).notes == []
@@ -119,13 +119,13 @@ def test_what_is_odd_is_counted_and_only_what_says_nothing_is_left_out(tmp_path:
     ]
     file = read_labelled_file(write_text(tmp_path / "a.tsv", *lines), NOTHING)
     assert list(file.texts) == [GOOD, BAD, GOOD, BAD, long]
-    assert file.lines == [1, 2, 5, 6, 7]
+    assert file.rows == [1, 2, 5, 6, 7]
     assert file.notes == [
-        "1 of 7 texts is empty and is left out (first: line 3).",
-        "1 of 7 texts has no label and is left out (first: line 4).",
-        "1 of 7 texts has more than 20,000 characters (first: line 7).",
-        "1 of 7 texts is an exact copy of an earlier one (first: line 5).",
-        "1 of 7 texts has another label than an earlier copy of it (first: line 6).",
+        "1 of 7 texts is empty and is left out (first: row 3).",
+        "1 of 7 texts has no label and is left out (first: row 4).",
+        "1 of 7 texts has more than 20,000 characters (first: row 7).",
+        "1 of 7 texts is an exact copy of an earlier one (first: row 5).",
+        "1 of 7 texts has another label than an earlier copy of it (first: row 6).",
     ]
 
 
@@ -145,13 +145,13 @@ def test_classes_of_a_model_tell_labels_from_texts_in_a_file_of_one_line(tmp_pat
             NOTHING,
             "a.tsv must have two columns with a tab between them, a text and its label, but got one.",
         ),
-        (["a\tb", "c"], NOTHING, "each line of a.tsv must have 2 columns, as the first has, but got 1 in line 2."),
+        (["a\tb", "c"], NOTHING, "each row of a.tsv must have 2 cells, as the first has, but got 1 in row 2."),
         (["text\tlabel", "a\t"], NOTHING, "a.tsv must hold texts with labels, but got none."),
         (
             ["one\ttwo\tthree", "a\tb\tc"],
             NOTHING,
-            "a.tsv must have two columns, or two that you name, but got 3: one, two, three: "
-            "choose with --text-column and --label-column, which name columns in the first line.",
+            "a.tsv must have one column of texts and one of labels, such as text and label, but got 3: one, two, three: "
+            "name them with --text-column and --label-column.",
         ),
         (
             ["text\tlabel", "a\tb"],
@@ -164,9 +164,10 @@ def test_classes_of_a_model_tell_labels_from_texts_in_a_file_of_one_line(tmp_pat
             "texts and labels must be different columns, but got 'text' for both.",
         ),
         (
-            ["id\ttext\tlabel", "1\ta\tb"],
+            ["id\ttext\tmood", "1\ta\tb"],
             TextColumns("text"),
-            "a.tsv has 3 columns, but got only 'text': name another with --label-column.",
+            "a.tsv must have one column of texts and one of labels, such as text and label, but got 3: id, text, mood: "
+            "name them with --text-column and --label-column.",
         ),
         (
             [f"{number}\ttext {number}" for number in range(1_000)],
@@ -232,7 +233,7 @@ def test_copies_of_one_text_are_in_one_part(tmp_path: Path):
     assert not train & test
     assert not train & validation
     assert not validation & test
-    assert splits.notes[1] == "40 of 100 texts are exact copies of earlier ones (first: line 43)."
+    assert splits.notes[1] == "40 of 100 texts are exact copies of earlier ones (first: row 43)."
 
 
 def test_rare_classes_are_kept_and_mentioned(tmp_path: Path):
@@ -268,7 +269,7 @@ def test_labels_of_another_file_are_those_of_the_model(tmp_path: Path):
     assert found.targets.tolist() == [2, 0]
     assert refusal(
         read_labelled_texts, write_text(tmp_path / "b.tsv", "a\tpos", "b\tposs"), TextColumns(), ("neg", "pos")
-    ) == ("each label must be a class of the training data, but got 'poss' (b.tsv line 2): did you mean 'pos'?")
+    ) == ("each label must be a class of the training data, but got 'poss' (b.tsv row 2): did you mean 'pos'?")
 
 
 @pytest.mark.parametrize(

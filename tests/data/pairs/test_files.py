@@ -41,7 +41,7 @@ def test_pairs_can_be_turned_round(tmp_path: Path):
     path = write_text(tmp_path / "a.tsv", "en\tde", "cat\tKatze")
     pairs, notes = read_pairs([path], reverse=True)
     assert (pairs.sources, pairs.targets) == (["Katze"], ["cat"])
-    assert notes == ["The first line of a.tsv is taken for the names of its columns: 'de' is translated to 'en'."]
+    assert notes == ["The first row of a.tsv is taken for the names of its columns: 'de' is translated to 'en'."]
 
 
 def test_what_is_odd_is_counted_and_only_empty_sides_are_left_out(tmp_path: Path):
@@ -51,18 +51,18 @@ def test_what_is_odd_is_counted_and_only_empty_sides_are_left_out(tmp_path: Path
     assert pairs.sources == ["x", "x", long, "x", "x", "y"]
     assert pairs.source == "6 pairs of texts (a.tsv)"
     assert notes == [
-        "3 of 9 pairs have an empty side and are left out (first: line 2).",
-        "2 of 9 pairs have more than 2,000 characters on a side (first: line 4).",
-        "2 of 9 pairs are exact copies of earlier ones (first: line 3).",
+        "3 of 9 pairs have an empty side and are left out (first: row 2).",
+        "2 of 9 pairs have more than 2,000 characters on a side (first: row 4).",
+        "2 of 9 pairs are exact copies of earlier ones (first: row 3).",
     ]
 
 
 def test_a_single_oddity_is_counted_in_the_singular(tmp_path: Path):
     path = write_text(tmp_path / "a.tsv", "x\ty", "x\ty", f"{'a' * 3_000}\tb", "\t")
     assert read_pairs([path])[1] == [
-        "1 of 4 pairs has an empty side and is left out (first: line 4).",
-        "1 of 4 pairs has more than 2,000 characters on a side (first: line 3).",
-        "1 of 4 pairs is an exact copy of an earlier one (first: line 2).",
+        "1 of 4 pairs has an empty side and is left out (first: row 4).",
+        "1 of 4 pairs has more than 2,000 characters on a side (first: row 3).",
+        "1 of 4 pairs is an exact copy of an earlier one (first: row 2).",
     ]
 
 
@@ -98,8 +98,8 @@ def test_columns_that_make_no_sense_are_refused(tmp_path: Path):
     assert refusal(lambda: read_pairs([path, path], source_column="en")) == (
         "columns are named in a TSV, CSV or JSONL, but got two plain files, a.en and a.en: leave the names out."
     )
-    assert refusal(lambda: read_pairs([path], source_column="en", target_column="en")) == (
-        "source and target must be different columns, but got 'en' for both."
+    assert refusal(lambda: read_pairs([path], source_column="a", target_column="a")) == (
+        "sources and targets must be different columns, but got 'a' for both."
     )
 
 
@@ -133,7 +133,7 @@ def test_a_csv_has_quotes_as_spreadsheets_write_them(tmp_path: Path, delimiter: 
     pairs = [('the 5" disk', "die 5-Zoll-Platte"), ("one, two; three", "two\nlines"), (" space ", "é")]
     with (tmp_path / "a.csv").open("w", newline="", encoding="utf-8-sig") as file:
         csv.writer(file, delimiter=delimiter).writerows(pairs)
-    assert rows_of(tmp_path / "a.csv") == [(1, *pairs[0]), (3, *pairs[1]), (4, *pairs[2])]
+    assert rows_of(tmp_path / "a.csv") == [(1, *pairs[0]), (2, *pairs[1]), (3, *pairs[2])]
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.tsv.gz", "a.CSV.gz", "a.txt"])
@@ -142,7 +142,7 @@ def test_names_in_the_first_line_are_no_pair(tmp_path: Path, name: str):
     content = f"en{between}de\ncat{between}Katze\n".encode()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     found = find_table(tmp_path / name, (None, None))
-    assert found.named == f"The first line of {name} is taken for the names of its columns"
+    assert found.named == f"The first row of {name} is taken for the names of its columns"
     assert found.names == ("en", "de")
     assert list(found.rows) == [(2, "cat", "Katze")]
 
@@ -172,13 +172,13 @@ def test_empty_lines_and_sides_are_handed_on_with_their_numbers(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "lines", "sentence"),
     [
-        ("a.tsv", ["a\tb", "c"], "each line of a.tsv must have 2 columns, as the first has, but got 1 in line 2."),
+        ("a.tsv", ["a\tb", "c"], "each row of a.tsv must have 2 cells, as the first has, but got 1 in row 2."),
         (
             "a.tsv",
             ["a\tb", "", "c\td\te"],
-            "each line of a.tsv must have 2 columns, as the first has, but got 3 in line 3.",
+            "each row of a.tsv must have 2 cells, as the first has, but got 3 in row 3.",
         ),
-        ("a.csv", ["a,b", "c,d,e"], "each line of a.csv must have 2 columns, as the first has, but got 3 in line 2."),
+        ("a.csv", ["a,b", "c,d,e"], "each row of a.csv must have 2 cells, as the first has, but got 3 in row 2."),
         (
             "a.tsv",
             ["one, two"],
@@ -188,9 +188,10 @@ def test_empty_lines_and_sides_are_handed_on_with_their_numbers(tmp_path: Path):
         (
             "a.tsv",
             ["a\tb\tc"],
-            "a.tsv must have two columns, or two that you name, but got 3: a, b, c: choose two with --source-column and --target-column.",
+            "a.tsv must have one column of sources and one of targets, such as source and target, but got 3: a, b, c: "
+            "name them with --source-column and --target-column.",
         ),
-        ("a.tsv", ["", "a\tb"], "a.tsv must hold pairs of texts, but got an empty first line."),
+        ("a.tsv", ["", "a\tb"], "a.tsv must hold pairs of texts, but got an empty first row."),
         (
             "a.csv",
             ["a,b", '"1,2', *["3,4"] * 50_000],
@@ -200,10 +201,10 @@ def test_empty_lines_and_sides_are_handed_on_with_their_numbers(tmp_path: Path):
             (
                 "a.csv",
                 lines,
-                "a.csv must be a table of text, but got a carriage return inside a cell: "
-                "put the cell in quotes, or end lines with line feeds.",
+                f"each row of a.csv must have {width} cells, as the first has, but got {got} in row 2: "
+                "put cells with a carriage return in quotes, or end all lines with line feeds.",
             )
-            for lines in (["a\rb,c"], ["a,b", "c\rd,e"])
+            for lines, width, got in ((["a\rb,c"], 1, 2), (["a,b", "c\rd,e"], 2, 1))
         ),
     ],
 )

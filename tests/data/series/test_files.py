@@ -188,11 +188,10 @@ def test_files_that_are_no_table_are_refused(tmp_path: Path):
     write_text(tmp_path / "shop.xlsx", "x")
     missing, folder = (tmp_path / "shop.cvs").as_posix(), tmp_path.as_posix()
     assert refusal(read_series, Path(missing), SeriesColumns()) == (
-        f"series are read from a table that exists, but got {missing!r}: did you mean 'shop.csv'?"
+        f"series are read from files that exist, but got {missing!r}: did you mean 'shop.csv'?"
     )
     assert (
-        refusal(read_series, tmp_path, SeriesColumns())
-        == f"series are read from a table that exists, but got the folder {folder!r}."
+        refusal(read_series, tmp_path, SeriesColumns()) == f"series are read from files, but got the folder {folder!r}."
     )
     assert refusal(read_series, tmp_path / "shop.xlsx", SeriesColumns()) == (
         "series are read from a CSV or TSV, plain or gzip, but got shop.xlsx: rename it if it is one of these."

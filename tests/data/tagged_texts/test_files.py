@@ -82,8 +82,8 @@ def test_the_same_tags_are_read_from_every_layout(tmp_path: Path, name: str, lin
 def test_names_in_the_first_line_are_mentioned(tmp_path: Path):
     path = write_text(tmp_path / "a.tsv", "tokens\ttags", "The cat\tDET NOUN", "Go now\tVERB ADV", "The cat\tDET NOUN")
     assert read_tagged_texts(path, NOTHING)[1] == [
-        "The first line of a.tsv is taken for the names of its columns: 'tokens' is tagged with 'tags'.",
-        "1 of 3 texts is an exact copy of an earlier one (first: line 4).",
+        "The first row of a.tsv is taken for the names of its columns: 'tokens' is tagged with 'tags'.",
+        "1 of 3 texts is an exact copy of an earlier one (first: row 4).",
     ]
     assert len(read_tagged_texts(path, TagColumns("tokens", "tags"))[1]) == 1
 
@@ -141,20 +141,20 @@ def test_a_file_shows_its_layout(tmp_path: Path):
             "a.tsv",
             ["a b\tX Y", "a b c\tX Y"],
             NOTHING,
-            "each line of a.tsv must have as many tags as tokens, with spaces between them, but got 2 tags for 3 tokens in line 2.",
+            "each row of a.tsv must have as many tags as tokens, with spaces between them, but got 2 tags for 3 tokens in row 2.",
         ),
         (
             "a.csv",
             ["a b,X Y", "a"],
             NOTHING,
-            "each line of a.csv must have 2 columns, as the first has, but got 1 in line 2.",
+            "each row of a.csv must have 2 cells, as the first has, but got 1 in row 2.",
         ),
         (
             "a.csv",
             ["a b,c d,X Y"],
             NOTHING,
-            "a.csv must have two columns, or two that you name, but got 3: a b, c d, X Y: "
-            "choose with --text-column and --tags-column, which name columns in the first line.",
+            "a.csv must have one column of texts and one of tags, such as text and tags, but got 3: a b, c d, X Y: "
+            "name them with --text-column and --tags-column.",
         ),
         (
             "a.csv",
@@ -210,7 +210,7 @@ def test_copies_of_one_text_are_in_one_part(tmp_path: Path):
     parts = [splits.train, splits.validation, splits.test]
     assert [len(part) for part in parts] == [72, 8, 20]
     assert len({(place, *text) for place, part in enumerate(parts) for text in part.tokens}) == 50
-    assert splits.notes == ["50 of 100 texts are exact copies of earlier ones (first: line 2)."]
+    assert splits.notes == ["50 of 100 texts are exact copies of earlier ones (first: row 2)."]
 
 
 def test_the_embedded_dates_are_split_as_asked_for():

@@ -233,7 +233,7 @@ def test_frequent_words_are_one_token_and_others_have_several():
 def test_the_same_text_makes_the_same_tokenizer(tmp_path: Path):
     """In another process too, where sets of strings have another order."""
     code = (
-        "import sys; from pathlib import Path; from neuropil.data.tokenizers.training import learn_merges, learn_word_pieces; "
+        "import sys; from pathlib import Path; from neuropil.data.tokenizers.learned import learn_merges, learn_word_pieces; "
         "text = Path(sys.argv[1]).read_text(encoding='utf-8'); "
         "learn_merges([text], 400).save(sys.argv[2]); learn_word_pieces([text], 600).save(sys.argv[3])"
     )

@@ -9,7 +9,7 @@ from jaxtyping import Int32, Int64, UInt8
 from torch import Tensor
 
 from neuropil.data.augmentation import Augment
-from neuropil.data.batches import Sequences, ShuffledBatches, SpreadBatches
+from neuropil.data.batches import Device, Sequences, ShuffledBatches, SpreadBatches
 from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.data.tokenizers.published import PublishedTokenizer
@@ -49,14 +49,15 @@ def encode_captions(data: CaptionedPictures, tokenizer: Tokenizer, max_tokens: i
 class CaptionBatches(SpreadBatches):
     """Passes over captions as ``{"source": pictures, "target": tokens}``, padded at the end.
 
-    Captions of like lengths do not go together, though it would save padding: a batch of pictures of which there is much to say would tell
-    so by its mean and spread, and batch normalisation would learn from them what a single picture does not show.
+    Captions of like lengths do not go together, though it would save padding: a batch of pictures of which there is
+    much to say would tell so by its mean and spread, and batch normalisation would learn from them what a single
+    picture does not show.
     """
 
     images = "source"
 
 
-# --- matching ----------------------------------------------------------------------------------------------------------------------
+# --- matching ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def encode_matches(data: CaptionedPictures, tokenizer: PublishedTokenizer, conte
 def padded_captions(
     texts: list[str], tokenizer: PublishedTokenizer, context: int
 ) -> tuple[Int32[Tensor, "caption time"], Int64[Tensor, " caption"]]:
-    """Tokens between start and end, filled up with the end, and how many there are before that. What is too long loses its end."""
+    """Tokens between start and end, padded with the end, and their lengths without it; long captions are cut."""
     encoded = tokenizer.encode(texts, special=True, longest=context)
     lengths = torch.tensor([len(ids) for ids in encoded], dtype=torch.int64)
     tokens = torch.full(
@@ -103,7 +104,7 @@ def padded_captions(
 
 
 def caption_groups(data: CaptionedPictures) -> Int64[Tensor, " picture"]:
-    """A number for each picture, the same where two have a caption in common, or each has one in common with a third."""
+    """A number for each picture, the same where two are linked by common captions, directly or through others."""
     first_with: dict[str, int] = {}
     root = list(range(len(data)))
 
@@ -119,14 +120,16 @@ def caption_groups(data: CaptionedPictures) -> Int64[Tensor, " picture"]:
 
 
 class MatchingBatches(ShuffledBatches):
-    """Passes over captions as ``{"picture": …, "caption": …, "group": …}``. All batches have at least `size` pairs, if there are so many,
-    since among fewer the right one is found more easily.
+    """Passes over captions as ``{"picture": …, "caption": …, "group": …}``. All batches have at least `size` pairs, if
+    there are so many, since among fewer the right one is found more easily.
 
-    With `short_first`, the first passes are made of the shortest captions alone, of such a share of all, again and again: what little they
-    name is learned first, and among many that differ in much it would not be, since whatever else differs is enough to tell them apart.
+    With `short_first`, the first passes are made of the shortest captions alone, of such a share of all, again and
+    again: what little they name is learned first, and among many that differ in much it would not be, since whatever
+    else differs is enough to tell them apart.
 
-    With `alike`, every so many batches of a pass are dealt out anew, so that captions with the same words come into one batch: then it
-    takes their order to tell them apart, which a bag of words would not. Which words count most is drawn each time.
+    With `alike`, every so many batches of a pass are dealt out anew, so that captions with the same words come into one
+    batch: then it takes their order to tell them apart, which a bag of words would not. Which words count most is drawn
+    each time.
     """
 
     images = "picture"
@@ -141,7 +144,7 @@ class MatchingBatches(ShuffledBatches):
         short_first: Sequence[float] = (),
         alike: int = 1,
         augment: Augment | None = None,
-        device: torch.device | str = "cpu",
+        device: Device = "cpu",
     ):
         super().__init__(matches, size, seed, shuffle=shuffle, augment=augment, device=device)
         self.matches, self.short_first, self.alike = matches, short_first, alike

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
+from neuropil.data.splits import pick
+
 
 @dataclass(frozen=True)
 class CaptionedPictures:
@@ -16,7 +18,7 @@ class CaptionedPictures:
     groups: Sequence[str]
     """One name for each picture, for a score by group: "three digits". None at all where the data has no groups."""
     source: str
-    """Where they come from, as a phrase for the report: "8,091 colour images of 48×64 with 40,455 captions (captions.txt)"."""
+    """Where they come from, for the report: "8,091 colour images of 48×64 with 40,455 captions (captions.txt)"."""
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -38,10 +40,5 @@ class CaptionedPictures:
         return torch.arange(len(self)).repeat_interleave(counts)
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "CaptionedPictures":
-        chosen: list[int] = index.tolist()
-        return CaptionedPictures(
-            self.pictures[index],
-            [self.captions[number] for number in chosen],
-            [self.groups[number] for number in chosen] if self.groups else (),
-            self.source,
-        )
+        captions, groups = pick(self.captions, index), pick(self.groups, index)
+        return CaptionedPictures(self.pictures[index], captions, groups, self.source)

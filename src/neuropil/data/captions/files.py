@@ -1,8 +1,8 @@
-"""Pictures and their captions in three parts: the embedded scenes, or the user's own, from a table whose one column names a picture and
-another says what is on it.
+"""Pictures and their captions in three parts: the embedded scenes, or the user's own, from a table whose one column
+names a picture and another says what is on it.
 
-A picture that is named in several rows has several captions, and is in one part with all of them and with all of its copies. Paths are
-relative to the table, or to a folder that the user names.
+A picture that is named in several rows has several captions, and is in one part with all of them and with all of its
+copies. Paths are relative to the table, or to a folder that the user names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,24 +12,15 @@ from neuropil.config import option
 from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.captions.embedded import MOST_RASTER, make_scenes
 from neuropil.data.examples.dataset import describe_inputs
-from neuropil.data.formats.columns import (
-    EMPTY,
-    Cells,
-    ColumnRole,
-    choose_columns,
-    require_value,
-    unclear_columns,
-)
+from neuropil.data.formats.columns import EMPTY, Cells, ColumnRole, choose_columns, require_value, unclear_columns
 from neuropil.data.formats.delimited import DelimitedFile, is_delimited
 from neuropil.data.formats.images import common_shape, read_images
 from neuropil.data.formats.paths import require_file
 from neuropil.data.splits import CappedSplitConfig, Splits, split
 from neuropil.errors import InputError, did_you_mean
 
-PICTURES = ColumnRole("pictures", "--picture-column", "image picture file filename file_name path photo img".split())
-CAPTIONS = ColumnRole(
-    "captions", "--caption-column", "caption captions text description sentence comment label".split()
-)
+PICTURES = ColumnRole("pictures", "--picture-column", "image picture file filename file_name path photo img")
+CAPTIONS = ColumnRole("captions", "--caption-column", "caption captions text description sentence comment label")
 ELSEWHERE = "paths are relative to the table, or to the folder given by --pictures"
 
 
@@ -83,7 +74,8 @@ def read_captions(
     folder: Path | None = None,
     shape: tuple[int, ...] | None = None,
 ) -> tuple[CaptionedPictures, Sequence[str]]:
-    """Each picture once, in the order of the table, with all that is said of it; all are brought to `shape`, or to one that suits them.
+    """Each picture once, in the order of the table, with all that is said of it; all are brought to `shape`, or to one
+    that suits them.
 
     The second part are notes for the report.
     """
@@ -139,7 +131,7 @@ def _no_picture(path: Path, cells: Cells, index: int, folder: Path) -> InputErro
 
 
 def _require_none_missing(table: DelimitedFile, missing: Mapping[Path, InputError], total: int, folder: Path) -> None:
-    """All are listed, so that they can be mended at once; but where there are none at all, the folder is the mistake."""
+    """All are listed, so that they can be mended at once; where all are missing, the folder is the mistake."""
     if len(missing) == 1:
         raise next(iter(missing.values()))
     rule = f"{table.path.name} must name pictures in {folder.as_posix()}"

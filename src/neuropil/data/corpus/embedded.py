@@ -1,7 +1,7 @@
 """The documentation that comes with Python: what `help()` shows on the topics of the language.
 
-Many of its paragraphs stand under several topics; each is kept once, for otherwise a third of the test part would have been read in
-training.
+Many of its paragraphs stand under several topics; each is kept once, for otherwise a third of the test part would have
+been read in training.
 """
 
 import re

@@ -8,7 +8,7 @@ from neuropil.config import option
 from neuropil.data.corpus.dataset import Corpus
 from neuropil.data.corpus.embedded import python_documentation
 from neuropil.data.formats.lines import read_lines
-from neuropil.data.splits import SplitConfig, test_share, validation_share
+from neuropil.data.splits import SplitConfig, scoring_share, validation_share
 from neuropil.errors import InputError, listed
 
 LEAST = 200
@@ -18,11 +18,10 @@ BETWEEN_FILES = "\n\n"
 
 class TextDataConfig(SplitConfig):
     data: tuple[Path, ...] = option(
-        (),
-        "your own texts in UTF-8, plain or gzip, or folders of them, one after the other; without it, Python's own docs",
+        (), "your own texts in UTF-8, plain or gzip, or folders of them; without it, Python's own documentation"
     )
     validation: float = validation_share(0.05, "share before the test part, held out for early stopping")
-    test: float = test_share(0.05, "share at the end of the text, held out for the final score", high=0.5)
+    test: float = scoring_share(0.05, "share at the end of the text, held out for the final score", high=0.5)
 
 
 def prepare_text(config: TextDataConfig) -> Corpus:

@@ -13,16 +13,18 @@ from jaxtyping import Int64, Integer
 from torch import Tensor
 from torch.nn import functional as F
 
+from neuropil.data.batches import Device
 from neuropil.errors import InputError
 from neuropil.protocols import PADDING, Batch
 from neuropil.randomness import seeded
 
 
 class TextStreams:
-    """Passes over one sequence of tokens as ``{"input": …, "target": …, "begins": …}``, with the token that follows each as its target.
+    """Passes over one sequence of tokens as ``{"input": …, "target": …, "begins": …}``; targets are the next tokens.
 
-    `begins` is true for rows that do not go on from the batch before. With a `seed`, each pass cuts the text at other places, and what
-    does not fill a row is left for another pass; without one, every token is there once, and the last row is filled up with padding.
+    `begins` is true for rows that do not go on from the batch before. With a `seed`, each pass cuts the text at other
+    places, and what does not fill a row is left for another pass; without one, every token is there once, and the last
+    row is filled up with padding.
     """
 
     def __init__(
@@ -32,7 +34,7 @@ class TextStreams:
         steps: int,
         *,
         seed: int | None = None,
-        device: torch.device | str = "cpu",
+        device: Device = "cpu",
     ):
         if len(tokens) < 2:
             raise InputError("a stream needs two tokens or more", got=f"{len(tokens)}", fix="give more text")

@@ -1,6 +1,8 @@
-"""What the data room hands out for classification and regression: examples in memory, and the schema that a model keeps of them.
+"""What the data room hands out for classification and regression: examples in memory, and the schema that a model keeps
+of them.
 
-Readers of files hand out `LabelledParts`: which classes there are, and what is held out, is decided afterwards and for all formats alike.
+Readers of files hand out `LabelledParts`: which classes there are, and what is held out, is decided afterwards and for
+all formats alike.
 """
 
 from collections.abc import Callable, Mapping
@@ -135,7 +137,7 @@ class LabelledParts:
 
 
 def decide_task(labels: Labels, kind: Literal["image", "table"], wanted: Literal["auto"] | Task) -> Task:
-    """Names are classes. So are whole numbers on images, and a few different whole numbers in a table; other numbers are quantities."""
+    """Names are classes; so are whole numbers on images, or few different ones in a table. Others are quantities."""
     if labels.names is not None:
         if wanted == "regression":
             got = f"labels such as {labels.names[0]!r}"

@@ -30,7 +30,7 @@ from neuropil.data.formats.delimited import DelimitedFile, is_delimited
 from neuropil.data.formats.idx import is_idx, is_idx_name, read_idx, read_idx_inputs
 from neuropil.data.formats.images import images_below, is_image, read_image_folder, read_images
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
-from neuropil.data.splits import PartName, SplitConfig, Splits, hold_out, test_share, validation_share
+from neuropil.data.splits import PartName, SplitConfig, Splits, hold_out, scoring_share, validation_share
 from neuropil.errors import InputError, closest
 from neuropil.randomness import seeded
 
@@ -49,11 +49,11 @@ class DataConfig(SplitConfig):
         "auto", "predict classes or numbers; auto decides by the labels"
     )
     validation: float = validation_share(0.1, f"share of the training part held out for early stopping, {UNLESS}")
-    test: float = test_share(0.2, f"share held out for the final score, {UNLESS}")
+    test: float = scoring_share(0.2, f"share held out for the final score, {UNLESS}")
 
 
 def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
-    """The data in three disjoint parts, the same for the same seed. Parts that the data brings along are kept as they are."""
+    """Three disjoint parts, the same for the same seed. Parts that the data brings along are kept as they are."""
     parts = _embedded(config) if config.data is None else _own(config.data, config)
     train, validation, test = parts["train"], parts.get("validation"), parts.get("test")
     if test is None:
@@ -64,7 +64,7 @@ def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
 
 
 def read_labelled(path: Path, schema: Schema) -> Examples:
-    """Examples to score a trained model on: the test part if the data has one, otherwise all. Image files are resized to fit."""
+    """Examples to score a trained model on: the test part if there is one, otherwise all. Image files are resized."""
     path = _existing(path)
     kind = format_of(path)
     _require_kind(path, kind, schema)
@@ -79,9 +79,9 @@ def read_labelled(path: Path, schema: Schema) -> Examples:
 def read_inputs(
     paths: Sequence[Path], schema: Schema
 ) -> tuple[UInt8[Tensor, "example channel height width"] | Float32[Tensor, "example feature"], list[str]]:
-    """Inputs for a trained model and a name for each, from images or folders of them (resized to fit), IDX, NPZ, or tables.
+    """Inputs for a trained model and a name for each, from images or folders of them (resized), IDX, NPZ, or tables.
 
-    Names tell where an input stands: "cat.png", "digits.npz[0]" as in Python, "rows.csv row 2" as in a spreadsheet below its header.
+    Names tell where an input stands: "cat.png", "digits.npz[0]" as in Python, "rows.csv row 2" as in a spreadsheet.
     """
     if not paths:
         raise InputError("a prediction needs at least one file", got="none")
@@ -99,7 +99,7 @@ def read_inputs(
 
 
 def pictures_of(inputs: Any, shape: tuple[int, ...]) -> UInt8[Tensor, "picture channel height width"]:
-    """Pictures for a trained model, as bytes in a tensor or array, one or several, or as files; what lacks axes gets them."""
+    """Pictures for a trained model: files, or bytes in a tensor or array, to which axes that are missing are added."""
     if isinstance(inputs, str | Path):
         inputs = [inputs]
     if isinstance(inputs, list | tuple) and all(isinstance(item, str | Path) for item in inputs):
@@ -128,9 +128,8 @@ def format_of(path: Path) -> Format:
         return "image"
     if is_idx(path):
         return "IDX"
-    raise InputError(
-        "the data must be IDX, NPZ, CSV, TSV or images", got=path.name, fix="rename it if it is one of these"
-    )
+    rule = "the data must be IDX, NPZ, CSV, TSV or images"
+    raise InputError(rule, got=path.name, fix="rename it if it is one of these")
 
 
 def _embedded(config: DataConfig) -> Mapping[PartName, Examples]:
@@ -223,17 +222,14 @@ def _require_kind(path: Path, kind: Format, schema: Schema) -> None:
     """NPZ may hold either kind, and is judged by its shape."""
     if kind != "NPZ" and (kind == "table") != (schema.kind == "table"):
         fix = "give a CSV, TSV or NPZ" if schema.kind == "table" else "give images, IDX or NPZ"
-        raise InputError(
-            f"this model was trained on {describe_inputs(schema.shape)}", got=f"the {kind} {path.name}", fix=fix
-        )
+        rule = f"this model was trained on {describe_inputs(schema.shape)}"
+        raise InputError(rule, got=f"the {kind} {path.name}", fix=fix)
 
 
 def _require_shape(inputs: Inputs, schema: Schema, where: str) -> None:
     if inputs.shape != schema.shape:
-        raise InputError(
-            f"{where} must hold {describe_inputs(schema.shape)}, as the training data did",
-            got=describe_inputs(inputs.shape),
-        )
+        rule = f"{where} must hold {describe_inputs(schema.shape)}, as the training data did"
+        raise InputError(rule, got=describe_inputs(inputs.shape))
 
 
 def _require_enough(train: Examples, name: str) -> None:

@@ -1,7 +1,7 @@
 """Tables: numbers stay as they are, texts become categories with one feature per value.
 
-A table is read twice: `survey` finds out what each column is, `encode` turns it into features. A trained model brings its columns along,
-and then only the second is done.
+A table is read twice: `survey` finds out what each column is, `encode` turns it into features. A trained model brings
+its columns along, and then only the second is done.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,9 +31,8 @@ def read_table(path: Path, target: str | None) -> LabelledParts:
     """Find out what the columns are; all but the target become inputs."""
     table = DelimitedFile(path)
     if target is None:
-        raise InputError(
-            f"the table {path.name} needs a target, the column to predict", fix=f"choose from {listed(table.header)}"
-        )
+        rule = f"the table {path.name} needs a target, the column to predict"
+        raise InputError(rule, fix=f"choose from {listed(table.header)}")
     target = table.column(target)
     if len(table.header) == 1:
         raise InputError(f"{path.name} must have columns beside its target", got=f"only {target!r}")

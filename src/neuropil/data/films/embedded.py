@@ -2,9 +2,9 @@
 
     p_t = fold(p_0 + v t)          a straight line, folded at the walls, where the digit bounces off
 
-Every frame has noise of its own, and scraps of other digits that are somewhere else in the next one. For some frames in a row nothing of
-the digit is drawn: where it is then follows only from where it was, how fast it went, and which wall it meets. No two parts of the data
-share a hand-written digit.
+Every frame has noise of its own, and scraps of other digits that are somewhere else in the next one. For some frames in
+a row nothing of the digit is drawn: where it is then follows only from where it was, how fast it went, and which wall
+it meets. No two parts of the data share a hand-written digit.
 """
 
 import math

@@ -1,10 +1,11 @@
-"""Films and positions in three parts: the embedded moving digits, or the user's own, a folder of pictures for each film or NPZ arrays.
+"""Films and positions in three parts: the embedded moving digits, or a folder of pictures for each film, or NPZ.
 
     frames/first-film/0001.png …       frames/positions.csv     sequence,frame,x,y
     frames/second-film/0001.png …                               first-film,0001.png,31.5,12
 
-Frames follow one another in the order of their names. x and y are pixels, to the right and down; a frame without a row, or with both cells
-empty, is one whose position nobody knows. A fifth column, hidden, says where the object is there but cannot be seen.
+Frames follow one another in the order of their names. x and y are pixels, to the right and down; a frame without a row,
+or with both cells empty, is one whose position nobody knows. A fifth column, hidden, says where the object is there but
+cannot be seen.
 
     np.savez("films.npz", frames=…[film time height width], positions=…[film time 2], hidden=…[film time])
 """
@@ -30,7 +31,7 @@ from neuropil.data.formats.images import common_shape, contents, is_image, open_
 from neuropil.data.formats.npz import CHANNELS, as_bytes, describe_array, is_npz, open_npz, require_finite
 from neuropil.data.formats.paths import require_file, require_path
 from neuropil.data.progress import tracked
-from neuropil.data.splits import CAPPED, CappedSplitConfig, Splits, split, test_share
+from neuropil.data.splits import CAPPED, CappedSplitConfig, Splits, scoring_share, split
 from neuropil.errors import InputError, did_you_mean, listed
 
 COLUMNS = ("sequence", "frame", "x", "y")
@@ -41,17 +42,17 @@ YES, NO = frozenset(("1", "true", "yes")), frozenset(("", "0", "false", "no"))
 class FilmDataConfig(CappedSplitConfig):
     data: Path | None = option(
         None,
-        "your own films: a folder with a folder of frames each and a table of positions, or NPZ; without it, moving digits",
+        "your own films: a folder of folders of frames with a table of positions, or NPZ; without it, moving digits",
     )
     films: int = option(2_500, "films of moving digits to make where no data is given", low=20)
     positions: Path | None = option(
         None, "the table with the columns sequence, frame, x and y; without it, the one beside the films"
     )
-    test: float = test_share(0.15, f"share held out for the final score, {CAPPED}")
+    test: float = scoring_share(0.15, f"share held out for the final score, {CAPPED}")
 
 
 def prepare_films(config: FilmDataConfig, seed: int) -> Splits[Films]:
-    """The same for the same seed; each part is in the order of the data, and a film is in one part with all of its frames."""
+    """The same for the same seed; each part is in the order of the data. A film is in one part with all its frames."""
     if config.data is None:
         if config.positions is not None:
             fix = "leave it out or give --data"
@@ -74,7 +75,7 @@ def prepare_films(config: FilmDataConfig, seed: int) -> Splits[Films]:
 
 
 def read_films(path: Path, *, positions: Path | None = None, shape: tuple[int, ...] | None = None) -> Films:
-    """Films with positions. Frames are brought to `shape`, or to one that suits them; positions stay in pixels of the frames as given."""
+    """Films with positions in pixels of the given frames, which are brought to `shape` or to one that suits them."""
     if is_npz(require_path(path, EXIST)):
         if positions is not None:
             got = f"{positions.name} beside {path.name}"
@@ -90,8 +91,8 @@ def read_films(path: Path, *, positions: Path | None = None, shape: tuple[int, .
 
 
 def read_frames(paths: Sequence[Path], shape: tuple[int, ...], size: tuple[int, int]) -> tuple[Films, list[str]]:
-    """Films without positions, for a trained model, and a name for each frame: folders of frames, folders of such folders, NPZ, or single
-    pictures, which are one film."""
+    """Films without positions, for a trained model, and a name for each frame: folders of frames, folders of such
+    folders, NPZ, or single pictures, which are one film."""
     if not paths:
         raise InputError("a prediction needs at least one file", got="none")
     for path in paths:
@@ -116,10 +117,8 @@ def read_frames(paths: Sequence[Path], shape: tuple[int, ...], size: tuple[int, 
         ]
     for each in films:
         if each.size != size:
-            got = f"frames of {each.size[0]}×{each.size[1]}"
-            raise InputError(
-                f"this model was trained on frames of {size[0]}×{size[1]}, whose pixels it answers in", got=got
-            )
+            rule = f"this model was trained on frames of {size[0]}×{size[1]}, whose pixels it answers in"
+            raise InputError(rule, got=f"frames of {each.size[0]}×{each.size[1]}")
     return join(films), names
 
 
@@ -130,11 +129,9 @@ def film_folders(root: Path) -> dict[str, list[Path]]:
     films = {folder.name: images_in(folder) for folder in visible_folders(root)}
     films = {name: files for name, files in films.items() if files}
     if not films:
-        raise InputError(
-            f"the folder {root.name} must hold one folder of frames for each film",
-            got=listed(contents(root)) or "an empty folder",
-            fix="put the frames of each film into a folder of its own",
-        )
+        rule = f"the folder {root.name} must hold one folder of frames for each film"
+        got = listed(contents(root)) or "an empty folder"
+        raise InputError(rule, got=got, fix="put the frames of each film into a folder of its own")
     return films
 
 
@@ -152,11 +149,9 @@ def find_table(root: Path) -> Path:
     """The table of positions beside the films."""
     tables = sorted(path for path in root.iterdir() if path.is_file() and is_delimited(path))
     if len(tables) != 1:
-        raise InputError(
-            f"the folder {root.name} must hold one table of positions, for instance positions.csv with the columns {', '.join(COLUMNS)}",
-            got=listed([path.name for path in tables]) or "none",
-            fix="name it with --positions",
-        )
+        example = f"for instance positions.csv with the columns {', '.join(COLUMNS)}"
+        rule = f"the folder {root.name} must hold one table of positions, {example}"
+        raise InputError(rule, got=listed([path.name for path in tables]) or "none", fix="name it with --positions")
     return tables[0]
 
 
@@ -202,7 +197,7 @@ def join(films: Sequence[Films]) -> Films:
     return replace(films[0], names=[name for each in films for name in each.names], **tensors)
 
 
-# --- positions in a table ----------------------------------------------------------------------------------------------------------
+# --- positions in a table ---------------------------------------------------------------------------------------------
 
 
 def read_positions(
@@ -220,9 +215,8 @@ def read_positions(
             place = _find(block, index, places)
             if place in row_of:
                 got = f"it in rows {row_of[place]} and {row}"
-                raise InputError(
-                    f"each frame must stand in {table.path.name} once", got=got, fix="remove one of the two"
-                )
+                rule = f"each frame must stand in {table.path.name} once"
+                raise InputError(rule, got=got, fix="remove one of the two")
             row_of[place] = row
             positions[place] = found[index]
             hidden[place] = "hidden" in block and _is_hidden(block["hidden"], index)
@@ -230,7 +224,7 @@ def read_positions(
 
 
 def _places(folders: Mapping[str, Sequence[Path]]) -> dict[str, dict[str, int]]:
-    """For each film, the numbers of its frames among all, by the name of the file, with and without its ending, and by its number."""
+    """For each film, the numbers of its frames among all, by file name, with and without its suffix, and by number."""
     places: dict[str, dict[str, int]] = {}
     first = 0
     for film, files in folders.items():
@@ -263,9 +257,8 @@ def _positions(block: Block) -> Float32[Tensor, "row 2"]:
         index = int(half.argmax())
         cells = block["x"] if np.isnan(found[index, 0]) else block["y"]
         fix = "leave x and y empty where nobody knows them"
-        raise InputError(
-            f"{cells.where(index)} must hold a number of pixels", got="an empty cell beside a full one", fix=fix
-        )
+        rule = f"{cells.where(index)} must hold a number of pixels"
+        raise InputError(rule, got="an empty cell beside a full one", fix=fix)
     return torch.from_numpy(found.astype(np.float32))
 
 
@@ -276,7 +269,7 @@ def _is_hidden(cells: Cells, index: int) -> bool:
     return word in YES
 
 
-# --- arrays ------------------------------------------------------------------------------------------------------------------------
+# --- arrays -----------------------------------------------------------------------------------------------------------
 
 
 def _with_positions_of_arrays(path: Path, shape: tuple[int, ...] | None) -> Films:
@@ -294,20 +287,16 @@ def _with_positions_of_arrays(path: Path, shape: tuple[int, ...] | None) -> Film
             raise InputError(rule, got=describe_array(array))
     positions = rearrange(positions, "film time side -> (film time) side").astype(np.float32)
     if np.isinf(positions).any() or not np.isfinite(positions).all(-1).any():
-        raise InputError(
-            f"positions of {path.name} must be finite numbers of pixels, or NaN where nobody knows them",
-            got="infinite ones or NaN alone",
-        )
+        rule = f"positions of {path.name} must be finite numbers of pixels, or NaN where nobody knows them"
+        raise InputError(rule, got="infinite ones or NaN alone")
     return replace(films, positions=torch.from_numpy(positions), hidden=torch.from_numpy(hidden.reshape(-1) != 0))
 
 
 def _array_films(path: Path, shape: tuple[int, ...] | None) -> Films:
     with open_npz(path) as bundle:
         if "frames" not in bundle.files:
-            raise InputError(
-                f"{path.name} must hold frames with the axes film, time, height and width",
-                got=listed(bundle.files) or "no arrays",
-            )
+            rule = f"{path.name} must hold frames with the axes film, time, height and width"
+            raise InputError(rule, got=listed(bundle.files) or "no arrays")
         array = bundle["frames"]
     channels = array.shape[-1] if array.ndim == 5 else 1
     if array.dtype.kind not in "biuf" or array.ndim not in (4, 5) or array.size == 0 or channels not in CHANNELS:
@@ -316,14 +305,11 @@ def _array_films(path: Path, shape: tuple[int, ...] | None) -> Films:
     require_finite(array, "frames", path)
     count, time = array.shape[:2]
     pixels = as_bytes(array if array.ndim == 5 else array[..., None], "frames", path)
-    frames = torch.from_numpy(
-        np.ascontiguousarray(rearrange(pixels, "film time height width channel -> (film time) channel height width"))
-    )
+    pixels = rearrange(pixels, "film time height width channel -> (film time) channel height width")
+    frames = torch.from_numpy(np.ascontiguousarray(pixels))
     if shape is not None and tuple(frames.shape[1:]) != shape:
-        raise InputError(
-            f"{path.name} must hold {describe_inputs(shape)}, as the training data did",
-            got=describe_inputs(tuple(frames.shape[1:])),
-        )
+        rule = f"{path.name} must hold {describe_inputs(shape)}, as the training data did"
+        raise InputError(rule, got=describe_inputs(tuple(frames.shape[1:])))
     lengths = torch.full((count,), time)
     names = [f"{path.name}[{index}]" for index in range(count)]
     size = (frames.shape[2], frames.shape[3])

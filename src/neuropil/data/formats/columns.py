@@ -21,7 +21,11 @@ class ColumnRole:
 
     plural: str
     option: str
-    words: Sequence[str]
+    usual: str
+
+    @property
+    def words(self) -> list[str]:
+        return self.usual.split()
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ def find_column(names: Sequence[str], wanted: str, file: str) -> int:
 def choose_columns(
     names: Sequence[str], wanted: Sequence[str | None], roles: Sequence[ColumnRole], file: str, *, guess: bool = True
 ) -> list[int | None]:
-    """For each role the column that the user wants, or by `guess` the one with its usual name, or the only one left; else None."""
+    """For each role the column that is wanted, or by `guess` the one with its usual name, or the only one left."""
     chosen = [None if name is None else find_column(names, name, file) for name in wanted]
     for place, column in enumerate(chosen):
         if column is not None and column in chosen[:place]:
@@ -67,15 +71,13 @@ def choose_columns(
 
 def unclear_columns(names: Sequence[str], roles: Sequence[ColumnRole], file: str) -> InputError:
     columns, words = (" and ".join(f"one of {role.plural}" for role in roles), " and ".join(r.words[0] for r in roles))
-    return InputError(
-        f"{file} must have {columns.replace('one of', 'one column of', 1)}, such as {words}",
-        got=f"{len(names)}: {listed(short_names(names))}",
-        fix=f"name them with {' and '.join(role.option for role in roles)}",
-    )
+    rule = f"{file} must have {columns.replace('one of', 'one column of', 1)}, such as {words}"
+    got = f"{len(names)}: {listed(short_names(names))}"
+    return InputError(rule, got=got, fix=f"name them with {' and '.join(role.option for role in roles)}")
 
 
 def is_header(cells: Sequence[str], usual: Callable[[str], bool], *, every: bool = False) -> bool:
-    """Whether a first row names columns: short, all different, not all numbers; and one of the names, or each, is `usual`."""
+    """Whether a first row names columns: short, all different, not all numbers; and one or each of them is `usual`."""
     names = [cell.strip().lower() for cell in cells]
     short = all(0 < len(name) <= LONGEST_NAME for name in names)
     if not short or len(set(names)) < len(names) or all(map(is_number, names)):

@@ -1,7 +1,7 @@
 """Text in rows and columns: CSV, TSV and their kin, plain or gzip.
 
-It is handed out row by row or in blocks, so that a large table never stands in memory as text. Rows are counted as a spreadsheet does:
-the first is row 1.
+It is handed out row by row or in blocks, so that a large table never stands in memory as text. Rows are counted as a
+spreadsheet does: the first is row 1.
 """
 
 import csv
@@ -34,8 +34,9 @@ def is_delimited(path: Path) -> bool:
 class DelimitedFile:
     """A table with the names of its columns in the first row, the `header`.
 
-    In a table of `texts` the first row may be a text already, and cells hold whatever was written: spaces at their beginning stay, and what
-    is not called a CSV is divided by tabs and has no quotes, so that a lone " belongs to the text.
+    In a table of `texts` the first row may be a text already, and cells hold whatever was written: spaces at their
+    beginning stay, and what is not called a CSV is divided by tabs and has no quotes, so that a lone " belongs to the
+    text.
     """
 
     def __init__(self, path: Path, *, texts: bool = False):
@@ -52,7 +53,7 @@ class DelimitedFile:
         return self.header[find_column(self.header, wanted, self.path.name)]
 
     def records(self) -> Iterator[Record]:
-        """All rows from the first on, lazily; those that hold nothing come as they are, all others have equally many cells."""
+        """All rows from the first on, lazily. Empty rows come as they are; all others have equally many cells."""
         width = 0
         with self._text() as text:
             rows = (
@@ -65,8 +66,7 @@ class DelimitedFile:
                 for number, cells in block:
                     if len(cells) != width and any(cells):
                         if width:
-                            rule = f"each row of {self.path.name} must have {width} cells, as the first has"
-                            raise InputError(rule, got=f"{len(cells)} in row {number:,}")
+                            raise self._uneven(width, len(cells), number, text.newlines)
                         width = len(cells)
                 yield from block
 
@@ -97,6 +97,12 @@ class DelimitedFile:
         except csv.Error as cause:
             rule = f"{self.path.name} must be a table of text"
             raise InputError(rule, got=f"a {cause}", fix="is there a quote that never ends?") from cause
+
+    def _uneven(self, width: int, got: int, row: int, ends: str | tuple[str, ...] | None) -> InputError:
+        lone = isinstance(ends, tuple) and "\r" in ends
+        fix = "put cells with a carriage return in quotes, or end all lines with line feeds" if lone else None
+        rule = f"each row of {self.path.name} must have {width} cells, as the first has"
+        return InputError(rule, got=f"{got} in row {row:,}", fix=fix)
 
     def _require_names(self) -> None:
         rule = f"{self.path.name} must name each of its columns in the first row"

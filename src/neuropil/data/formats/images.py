@@ -23,7 +23,7 @@ SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", 
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "F"))
 LARGEST_KEPT, LARGEST_RESIZED = 256, 64
-"""Pixels a side: larger pictures of one size are reduced, and pictures of many sizes meet at no more than the second."""
+"""Pixels a side: larger pictures of one size are reduced; pictures of many sizes meet at the second at most."""
 EXIF_ORIENTATION, SIDEWAYS = 0x0112, frozenset((5, 6, 7, 8))
 
 
@@ -38,7 +38,7 @@ def images_below(folder: Path) -> list[Path]:
 
 
 def read_image_folder(root: Path, shape: tuple[int, ...] | None = None) -> LabelledParts:
-    """root/class/…, or root/train/class/… beside root/test/class/…; all are brought to `shape`, or to the shape that suits them best."""
+    """root/class/…, or root/train/class/… beside root/test/class/…; all get `shape`, or one that suits them."""
     files = {part: images_by_class(folder) for part, folder in part_folders(root).items()}
     note = ""
     if shape is None:
@@ -52,7 +52,7 @@ def read_image_folder(root: Path, shape: tuple[int, ...] | None = None) -> Label
 
 
 def part_folders(root: Path) -> dict[PartName, Path]:
-    """The folders of the parts, or the root alone if it holds the classes themselves. A class may be called "train" if it is one."""
+    """The folders of the parts, or the root alone if it holds the classes. "train" may be a class."""
     folders = [folder for folder in visible_folders(root) if visible_folders(folder)]
     return {PART_OF_WORD[folder.name.lower()]: folder for folder in folders if folder.name.lower() in PART_OF_WORD} or {
         "train": root
@@ -68,18 +68,13 @@ def images_by_class(folder: Path) -> dict[str, list[Path]]:
             if loose
             else listed(contents(folder)) or "an empty folder"
         )
-        raise InputError(
-            f"the folder {folder.name} must hold one folder of images for each class",
-            got=found,
-            fix="sort the images into folders named after their classes, or give the path of a file",
-        )
+        fix = "sort the images into folders named after their classes, or give the path of a file"
+        raise InputError(f"the folder {folder.name} must hold one folder of images for each class", got=found, fix=fix)
     for name, paths in classes.items():
         if not paths:
-            raise InputError(
-                f"each folder in {folder.name} must hold the images of one class",
-                got=f"{name!r} with none",
-                fix=f"add images ({', '.join(sorted(SUFFIXES))}) or remove it",
-            )
+            rule = f"each folder in {folder.name} must hold the images of one class"
+            got = f"{name!r} with none"
+            raise InputError(rule, got=got, fix=f"add images ({', '.join(sorted(SUFFIXES))}) or remove it")
     return classes
 
 
@@ -155,6 +150,5 @@ def open_image(path: Path) -> Iterator["Image"]:
         with Image.open(path) as image:
             yield image
     except Exception as cause:
-        raise InputError(
-            "each image must be readable", got=f"{path}, which is damaged or no image", fix="mend or remove it"
-        ) from cause
+        rule = "each image must be readable"
+        raise InputError(rule, got=f"{path}, which is damaged or no image", fix="mend or remove it") from cause

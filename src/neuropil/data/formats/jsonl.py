@@ -8,14 +8,8 @@ from typing import Any
 from neuropil.data.formats.lines import read_lines
 from neuropil.errors import InputError
 
-JSON_TYPES = {
-    dict: "an object",
-    list: "a list",
-    str: "a text",
-    int: "a number",
-    float: "a number",
-    bool: "a truth value",
-}
+NUMBER = "a number"
+JSON_TYPES = {dict: "an object", list: "a list", str: "a text", int: NUMBER, float: NUMBER, bool: "a truth value"}
 
 
 def read_objects(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

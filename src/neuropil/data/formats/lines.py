@@ -1,7 +1,7 @@
 """Lines of text files, plain or gzip, in UTF-8, a piece of the file at a time.
 
-A line ends at a line feed, with or without a carriage return before it, and nowhere else. Other separators, such as U+2028, occur
-inside sentences, and a split there would shift one of two parallel files against the other.
+A line ends at a line feed, with or without a carriage return before it, and nowhere else. Other separators, such as
+U+2028, occur inside sentences, and a split there would shift one of two parallel files against the other.
 """
 
 import codecs

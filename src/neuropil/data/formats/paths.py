@@ -45,13 +45,12 @@ def opened(path: Path) -> Iterator[BinaryIO]:
                 yield plain
         except (EOFError, zlib.error, gzip.BadGzipFile) as cause:
             got = "one that is cut off or damaged"
-            raise InputError(
-                f"{path.name} must be a whole gzip file", got=got, fix="copy or download it again"
-            ) from cause
+            rule = f"{path.name} must be a whole gzip file"
+            raise InputError(rule, got=got, fix="copy or download it again") from cause
 
 
 def blocks_of(file: object, path: Path, read: Callable[[], Block], *, progress: bool = True) -> Iterator[Block]:
-    """What `read` takes from the opened file, again and again until there is nothing; with a progress bar, if it takes long."""
+    """What `read` takes from the opened file until there is nothing left; with a progress bar, if it takes long."""
     size = path.stat().st_size
     packed: Any = getattr(file, "fileobj", file)  # of gzip, the packed file: how long that is, is known
     for percent in tracked(range(1, 101), f"Reading {path.name}") if progress else range(1, 101):

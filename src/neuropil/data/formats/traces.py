@@ -1,4 +1,5 @@
-"""Inputs over time from a table of the user's: a column for each neuron, and if there is one called `time`, when (ms) each row begins.
+"""Inputs over time from a table of the user's: a column for each neuron, and if there is one called `time`, when (ms)
+each row begins.
 
     time,a,b
     0,1.5,0

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from jaxtyping import Int64
 from torch import Tensor
 
+from neuropil.data.splits import pick
+
 
 @dataclass(frozen=True)
 class LabelledTexts:
@@ -19,4 +21,4 @@ class LabelledTexts:
         return len(self.texts)
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "LabelledTexts":
-        return replace(self, texts=[self.texts[number] for number in index.tolist()], targets=self.targets[index])
+        return replace(self, texts=pick(self.texts, index), targets=self.targets[index])

@@ -1,7 +1,7 @@
 """Texts with their classes in three parts: sentences of libraries' documentation, or the user's own, from a TSV or CSV.
 
-Columns go by their names in the first row, where there are names; otherwise the one with fewer different values holds the labels. Nothing
-is left out in silence.
+Columns go by their names in the first row, where there are names; otherwise the one with fewer different values holds
+the labels. Nothing is left out in silence.
 """
 
 import math
@@ -27,12 +27,12 @@ from neuropil.errors import InputError, listed
 TEXTS = ColumnRole(
     "texts",
     "--text-column",
-    "text texts review reviews sentence content body message comment document tweet question utterance".split(),
+    "text texts review reviews sentence content body message comment document tweet question utterance",
 )
 LABELS = ColumnRole(
     "labels",
     "--label-column",
-    "label labels class category sentiment target topic polarity intent emotion rating stars y".split(),
+    "label labels class category sentiment target topic polarity intent emotion rating stars y",
 )
 LONG = 20_000
 """Letters of a text that are worth a note."""
@@ -78,7 +78,7 @@ def prepare_labelled_texts(config: LabelledTextConfig, seed: int) -> Splits[Labe
 def read_labelled_texts(
     path: Path, columns: TextColumns, classes: tuple[str, ...] | None = None
 ) -> tuple[LabelledTexts, list[str]]:
-    """All texts of a file that have a label, and notes on the others. With `classes`, those of a trained model, labels must be theirs."""
+    """All texts of a file that have a label, and notes on the others. `classes` are those of a trained model."""
     file = read_labelled_file(path, columns, classes)
     known = file.labels.occurring() if classes is None else classes
     targets = encode_classes(file.labels, known, lambda index: f"{path.name} row {file.rows[index]:,}")
@@ -135,11 +135,9 @@ def read_labelled_file(path: Path, wanted: TextColumns, classes: Sequence[str] |
     if not texts:
         raise InputError(f"{path.name} must hold texts with labels", got="none")
     if classes is None and len(set(labels)) > max(2, len(labels) // 2):
-        raise InputError(
-            f"labels of {path.name} must repeat, for a class is learned from several texts",
-            got=f"{len(set(labels)):,} different ones for {len(labels):,} texts",
-            fix="name the right column with --label-column",
-        )
+        rule = f"labels of {path.name} must repeat, for a class is learned from several texts"
+        got = f"{len(set(labels)):,} different ones for {len(labels):,} texts"
+        raise InputError(rule, got=got, fix="name the right column with --label-column")
     if named and None in wanted:
         taken = f"The first row of {path.name} is taken for the names of its columns"
         notes.insert(0, f"{taken}: {names[text]!r} tells {names[label]!r}.")

@@ -1,10 +1,10 @@
 """Pairs of texts in three parts: the embedded dates, or the user's own files.
 
-    one file      a TSV or CSV with two columns, or JSON Lines with two texts in each object, or in one below "translation"
+    one file      a TSV or CSV with two columns, or JSON Lines with two texts in each object or its "translation"
     two files     parallel texts, a line each
 
-All pairs with the same source go into the same part, so that nothing in the test part was seen in training. Notes say what is odd about
-the files: nothing is dropped in silence.
+All pairs with the same source go into the same part, so that nothing in the test part was seen in training. Notes say
+what is odd about the files: nothing is dropped in silence.
 """
 
 from collections import Counter
@@ -26,8 +26,8 @@ from neuropil.data.pairs.embedded import make_dates
 from neuropil.data.splits import CappedSplitConfig, Splits, split, text_key
 from neuropil.errors import InputError
 
-SOURCES = ColumnRole("sources", "--source-column", ("source", "src", "input", "original", "text", "question"))
-TARGETS = ColumnRole("targets", "--target-column", ("target", "tgt", "trg", "output", "translation", "answer"))
+SOURCES = ColumnRole("sources", "--source-column", "source src input original text question")
+TARGETS = ColumnRole("targets", "--target-column", "target tgt trg output translation answer")
 NESTED = "translation"
 TABLES = frozenset((".csv", ".tsv", ".tab"))
 OBJECTS = frozenset((".jsonl", ".ndjson", ".json"))
@@ -92,7 +92,7 @@ class FoundPairs:
 def read_pairs(
     paths: Sequence[Path], *, source_column: str | None = None, target_column: str | None = None, reverse: bool = False
 ) -> tuple[Pairs, Sequence[str]]:
-    """The pairs of one file, or of two parallel ones, in their order; those with an empty side are left out, and the notes say so."""
+    """The pairs of one file or two parallel ones, in order; those with an empty side are left out, and notes say so."""
     found = find_pairs(paths, (source_column, target_column))
     rows = ((number, target, source) for number, source, target in found.rows) if reverse else found.rows
     sources, targets, notes = _collect(rows, found.place)
@@ -123,7 +123,7 @@ def find_pairs(paths: Sequence[Path], wanted: Names) -> FoundPairs:
 
 
 def find_table(path: Path, wanted: Names) -> FoundPairs:
-    """The first row names the columns if the user asks for one by name, or if each of its cells is a usual name of a column."""
+    """The first row names the columns if the user asks for one by name, or if each cell is a usual name of a column."""
     table = DelimitedFile(path, texts=True)
     names, rule = table.header, f"{path.name} must hold pairs of texts"
     if not any(names):

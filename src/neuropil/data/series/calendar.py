@@ -1,4 +1,4 @@
-"""Where in the day, the week and the year a date stands, as points on circles: what is near in the calendar is near in numbers.
+"""Where in the day, the week and the year a date stands, as points on circles: near in the calendar is near in numbers.
 
 sin 2πkφ, cos 2πkφ        φ ∈ [0, 1) the share of the cycle that has passed,  k = 1, 2
 """

@@ -1,7 +1,7 @@
 """Series of values on one axis of time: what the readers hand out, whatever they read.
 
-Time is a whole number of steps since the first date of all series. A step without a value is a gap: it stays a gap (NaN), and whoever
-cuts windows fills it from what was known at the time.
+Time is a whole number of steps since the first date of all series. A step without a value is a gap: it stays a gap
+(NaN), and whoever cuts windows fills it from what was known at the time.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from neuropil.data.series.steps import Dates, TimeStep, plural
 
 @dataclass(frozen=True)
 class Series:
-    """`values` begin at the step `start`, and begin and end with a value; `known` has a row for each of them and for any steps after."""
+    """`values` begin at the step `start`, and begin and end with a value; `known` has a row for each, and may go on."""
 
     name: str
     start: int

@@ -11,9 +11,8 @@ from neuropil.data.formats.delimited import Block
 from neuropil.data.series.steps import Dates
 from neuropil.errors import InputError
 
-NAMED_LIKE_DATES = frozenset(
-    "date dates datetime time timestamp ds day week month quarter year years period datum jahr".split()
-)
+WORDS = "date|dates|datetime|time|timestamp|ds|day|week|month|quarter|year|years|period|datum|jahr"
+NAMED_LIKE_DATES = re.compile(rf"(?<![a-z])({WORDS})(?![a-z])", re.IGNORECASE)
 ISO = "ISO8601"
 MONTH_FIRST, DAY_FIRST = "%m/%d/%Y", "%d/%m/%Y"
 DAYS = ("%Y/%m/%d", MONTH_FIRST, DAY_FIRST, "%d.%m.%Y", "%d-%m-%Y")
@@ -25,7 +24,7 @@ YEAR = re.compile(r"[12]\d{3}")
 
 
 def recognise_dates(block: Block) -> str | None:
-    """The name of the column that holds dates, judged by some rows: one that is called so, or the first that holds nothing else."""
+    """The name of the column of dates, judged by some rows: one that is called so, or the first with only dates."""
     candidates = [name for name, cells in block.items() if _are_dates(name, cells)]
     return next((name for name in candidates if _called_date(name)), candidates[0] if candidates else None)
 
@@ -93,4 +92,4 @@ def _are_dates(name: str, cells: Cells) -> bool:
 
 
 def _called_date(name: str) -> bool:
-    return bool(NAMED_LIKE_DATES & set(re.split(r"[^a-z]+", name.lower())))
+    return NAMED_LIKE_DATES.search(name) is not None

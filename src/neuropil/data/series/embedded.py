@@ -1,4 +1,4 @@
-"""Two series that statsmodels carries: the sun's spots by year, and carbon dioxide in the air above Mauna Loa by month."""
+"""Two series that statsmodels carries: sunspots by year, and carbon dioxide above Mauna Loa by month."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ def load_sunspots() -> SeriesTable:
 
 
 def load_co2() -> SeriesTable:
-    """Carbon dioxide at Mauna Loa, in parts per million: the means of the weeks of each month from 1958 to 2001, where there are any."""
+    """Carbon dioxide at Mauna Loa in parts per million, from 1958 to 2001: for each month the mean of its weeks."""
     from statsmodels.datasets import co2
 
     table: Any = co2.load_pandas().data

@@ -20,7 +20,7 @@ from neuropil.data.series.embedded import EMBEDDED, DatasetName
 from neuropil.data.series.season import find_season, naive_scales
 from neuropil.data.series.steps import Dates, TimeStep, find_step
 from neuropil.data.series.windows import Panel, SeriesWindows
-from neuropil.data.splits import SplitConfig, Splits, test_share, validation_share
+from neuropil.data.splits import SplitConfig, Splits, scoring_share, validation_share
 from neuropil.errors import InputError, listed
 
 SEASONS_IN_WINDOW = 3
@@ -65,7 +65,7 @@ class SeriesDataConfig(SplitConfig):
     validation: float = validation_share(
         0.15, "share of the time before the test part by which weights are chosen and bands calibrated"
     )
-    test: float = test_share(0.2, "share of the time, the last, that forecasts are scored on", high=0.8)
+    test: float = scoring_share(0.2, "share of the time, the last, that forecasts are scored on", high=0.8)
 
     def validate(self) -> None:
         named = [name for name in ("target", "date", "series", "known") if getattr(self, name)]
@@ -76,7 +76,7 @@ class SeriesDataConfig(SplitConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesSplits(Splits[SeriesWindows]):
-    """Windows by where their targets lie. The time before `train_end` is learned from, that before `test_begin` is for validation."""
+    """Windows by where their targets lie: before `train_end` to learn from, before `test_begin` for validation."""
 
     season: int
     train_end: int
@@ -138,11 +138,8 @@ def _with_long_series(table: SeriesTable, train_end: int, needed: int) -> Series
     long = [series for series in table.series if min(train_end, series.end) - series.start > needed]
     if not long:
         most = max(max(0, min(train_end, series.end) - series.start) for series in table.series)
-        raise InputError(
-            f"the training part must be longer than a window of history and a horizon, together {table.step.of(needed)}",
-            got=f"{most:,}",
-            fix="give a longer series, or a shorter --horizon or --window",
-        )
+        rule = f"the training part must be longer than a window and a horizon, together {table.step.of(needed)}"
+        raise InputError(rule, got=f"{most:,}", fix="give a longer series, or a shorter --horizon or --window")
     short = [series.name for series in table.series if series not in long]
     if not short:
         return table
@@ -185,11 +182,9 @@ def read_series(path: Path, columns: SeriesColumns, step: TimeStep | None = None
     placed: list[Series] = []
     repeated = 0
     for name, part in parts.items():
-        numbers = (
-            np.arange(len(part.values))
-            if first is None or part.dates is None
-            else _numbers(part.dates, first, step, columns, path)
-        )
+        numbers = np.arange(len(part.values))
+        if first is not None and part.dates is not None:
+            numbers = _numbers(part.dates, first, step, columns, path)
         repeated += len(numbers) - len(np.unique(numbers))
         placed += _place(name, numbers, part, path.name)
     notes += _order_notes(parts, columns, repeated, len(rows.values), path.name)
@@ -246,11 +241,9 @@ def _find_columns(table: DelimitedFile, block: Block, columns: SeriesColumns, *,
 def _read_rows(blocks: Sequence[Block], columns: SeriesColumns) -> SeriesRows:
     target = _whole(blocks, columns.target or "")
     dates, doubt = (None, None) if columns.date is None else read_dates(_whole(blocks, columns.date))
-    names = (
-        [""] * len(target.texts)
-        if columns.series is None
-        else [text.strip() for text in _whole(blocks, columns.series).texts]
-    )
+    names = [""] * len(target.texts)
+    if columns.series is not None:
+        names = [text.strip() for text in _whole(blocks, columns.series).texts]
     values = read_numbers(target, gaps=True)
     known = [read_numbers(_whole(blocks, name), gaps=True) for name in columns.known]
     for name, column in zip(columns.known, known, strict=True):
@@ -264,12 +257,8 @@ def _read_rows(blocks: Sequence[Block], columns: SeriesColumns) -> SeriesRows:
 
 def _whole(blocks: Sequence[Block], name: str) -> Cells:
     pieces = [block[name] for block in blocks]
-    return Cells(
-        pieces[0].file,
-        name,
-        [row for piece in pieces for row in piece.rows],
-        [text for piece in pieces for text in piece.texts],
-    )
+    rows, texts = [row for piece in pieces for row in piece.rows], [text for piece in pieces for text in piece.texts]
+    return Cells(pieces[0].file, name, rows, texts)
 
 
 def _step_of(parts: Mapping[str, SeriesRows], columns: SeriesColumns, file: str) -> TimeStep:
@@ -279,9 +268,8 @@ def _step_of(parts: Mapping[str, SeriesRows], columns: SeriesColumns, file: str)
     repeated = 1 - sum(map(len, each)) / sum(len(part.values) for part in parts.values())
     if repeated > MOST_REPEATED and columns.series is None:
         rule = f"column {columns.date!r} of {file} must hold each date once for each series"
-        raise InputError(
-            rule, got="most of them several times", fix="name the column that tells the series apart with --series"
-        )
+        got = "most of them several times"
+        raise InputError(rule, got=got, fix="name the column that tells the series apart with --series")
     return find_step(each, f"column {columns.date!r} of {file}")
 
 
@@ -293,32 +281,24 @@ def _numbers(
     if (back != dates).any() and not (step.unit == "month" and (back.astype("M8[M]") == dates.astype("M8[M]")).all()):
         stray = dates[int((back != dates).argmax())]
         text = str(stray).replace("T", " ").removesuffix(" 00:00:00")
-        raise InputError(
-            f"the dates in column {columns.date!r} of {path.name} must be steps of one {step} apart, from the first of all series on",
-            got=f"{text}, which is between two of them",
-        )
+        rule = f"the dates in column {columns.date!r} of {path.name} must be steps of one {step} apart"
+        raise InputError(f"{rule}, from the first of all series on", got=f"{text}, which is between two of them")
     return numbers
 
 
 def _place(name: str, numbers: Int64[np.ndarray, " row"], part: SeriesRows, file: str) -> list[Series]:
-    """SeriesRows on the axis of time: the mean of those with the same date, gaps where there is none; nothing if there is no value."""
+    """Rows on the axis of time: the mean of those with one date, gaps where there is none; nothing if all are gaps."""
     start, length = int(numbers.min()), int(np.ptp(numbers)) + 1
     values = mean_of_each(numbers - start, part.values, length)
     present = np.flatnonzero(~np.isnan(values))
     if not len(present):
         return []
-    known = (
-        np.stack([mean_of_each(numbers - start, column, length) for column in part.known.T], axis=1)
-        if part.known.size
-        else None
-    )
     begin, end = int(present[0]), int(present[-1]) + 1
-    if known is None:
-        return [Series(name, start + begin, values[begin:end], np.zeros((end - begin, 0)))]
-    known = known[begin:]
-    if np.isnan(known).any():  # a gap in the dates is a gap in what was known: the row before holds on
-        rows = np.maximum.accumulate(np.where(np.isnan(known).any(1), 0, np.arange(len(known))))
-        known = known[rows]
+    known = np.zeros((end - begin, 0))
+    if part.known.size:
+        known = np.stack([mean_of_each(numbers - start, column, length) for column in part.known.T], axis=1)[begin:]
+        # A gap in the dates is a gap in what was known: the row before holds on.
+        known = known[np.maximum.accumulate(np.where(np.isnan(known).any(1), 0, np.arange(len(known))))]
     return [Series(name, start + begin, values[begin:end], known)]
 
 

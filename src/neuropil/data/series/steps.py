@@ -1,7 +1,8 @@
 """The step of a series: how far its dates are apart, found from the dates themselves.
 
-Dates become whole numbers of steps, so that everything after the reading is arithmetic, and numbers become dates again where people read
-them. Months have no fixed length, and neither have the days on which offices work: they are counted, not measured.
+Dates become whole numbers of steps, so that everything after the reading is arithmetic, and numbers become dates again
+where people read them. Months have no fixed length, and neither have the days on which offices work: they are counted,
+not measured.
 """
 
 from collections.abc import Sequence
@@ -52,7 +53,7 @@ class TimeStep(Config):
 
     @property
     def season(self) -> int | None:
-        """Steps after which a calendar begins anew: the day of shorter steps, the week of days, the year of longer ones."""
+        """Steps in a cycle of the calendar: the day of shorter steps, the week of days, the year of longer ones."""
         if self.unit == "second" and self.count < DAY:
             return DAY // self.count if DAY % self.count == 0 and DAY // self.count > 1 else None
         return 7 if (self.unit, self.count) == ("second", DAY) else SEASONS.get(str(self))
@@ -92,7 +93,7 @@ class TimeStep(Config):
 
 
 def find_step(series: Sequence[Dates], where: str) -> TimeStep:
-    """From the dates of each series, which rise. `where` names the column for an error: "column 'date' of sales.csv"."""
+    """From the dates of each series, which rise. `where` is for errors: "column 'date' of sales.csv"."""
     dates = np.concatenate([each.astype("M8[s]") for each in series])
     apart = np.concatenate([np.diff(each.astype("M8[s]").astype(np.int64)) for each in series])
     if not len(apart):
@@ -128,11 +129,9 @@ def _monthly(dates: Dates, series: Sequence[Dates], commonest: int) -> TimeStep 
 
 
 def _irregular(where: str, apart: Int64[np.ndarray, " step"]) -> InputError:
-    return InputError(
-        f"the dates in {where} must be a regular step apart, gaps aside",
-        got=f"steps from {duration(int(apart.min()))} to {duration(int(apart.max()))}",
-        fix="make one row for each hour, day, week or month, or name the column that tells series apart with --series",
-    )
+    rule = f"the dates in {where} must be a regular step apart, gaps aside"
+    fix = "make one row for each hour, day, week or month, or name the column that tells series apart with --series"
+    return InputError(rule, got=f"steps from {duration(int(apart.min()))} to {duration(int(apart.max()))}", fix=fix)
 
 
 def most_common(values: Int64[np.ndarray, " value"]) -> int:

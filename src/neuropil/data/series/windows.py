@@ -2,8 +2,8 @@
 
     history = y[o − W … o − 1]        target = y[o … o + H − 1]
 
-Nothing of a window's input depends on a value at or after its origin o. So a gap is filled by a straight line only if the value at its
-far end was known by then; otherwise the last value before it is carried on.
+Nothing of a window's input depends on a value at or after its origin o. So a gap is filled by a straight line only if
+the value at its far end was known by then; otherwise the last value before it is carried on.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float32, Float64, Int64
 from torch import Tensor
 
-from neuropil.data.batches import ShuffledBatches
+from neuropil.data.batches import Device, ShuffledBatches
 from neuropil.data.series.dataset import Series, SeriesTable, gap_lengths
 from neuropil.errors import InputError
 
@@ -23,7 +23,7 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Panel:
-    """All series one after another, each followed by room for a horizon after its end; `window` and `horizon` are W and H."""
+    """All series one after another, each with room for a horizon after its end; `window` and `horizon` are W and H."""
 
     table: SeriesTable
     window: int
@@ -68,7 +68,7 @@ class Panel:
         )
 
     def windows(self, begin: int, end: int) -> "SeriesWindows":
-        """Of all series, those whose targets lie in the steps from `begin` to before `end`; at least one target has a value."""
+        """All whose targets lie in the steps from `begin` to before `end` and have at least one value."""
         places, series = [], []
         unreadable = torch.cat([torch.zeros(1, dtype=torch.int64), (~self.readable).long().cumsum(0)])
         values = torch.cat([torch.zeros(1, dtype=torch.int64), self.valid_mask.long().cumsum(0)])
@@ -98,9 +98,8 @@ class Panel:
     def _require_history(self, series: Series, first: int) -> None:
         name, step = series_name(series), self.table.step
         if len(series.values) < self.window:
-            raise InputError(
-                f"a forecast of {name} needs {step.of(self.window)} of history", got=f"{len(series.values):,}"
-            )
+            rule = f"a forecast of {name} needs {step.of(self.window)} of history"
+            raise InputError(rule, got=f"{len(series.values):,}")
         if not self.readable[first + len(series.values) - self.window : first + len(series.values)].all():
             rule = f"the last {step.of(self.window)} of {name} must have no long gap for a forecast"
             raise InputError(rule, got="one that is too long to be filled", fix="fill it in")
@@ -142,15 +141,15 @@ class SeriesWindows:
         return self.take(torch.linspace(0, len(self) - 1, most).round().long())
 
     def history(self, length: int) -> Float32[Tensor, "window time"]:
-        """The values before the origin, as they were known there; a series that is shorter begins with its first value."""
+        """The values before the origin, as they were known there; a shorter series begins with its first value."""
         first = torch.tensor(self.panel.begins)[self.series].unsqueeze(1)
         place = (self.places.unsqueeze(1) + torch.arange(-length, 0)).clamp(min=first)
         was_known = self.panel.known_at[place] < self.places.unsqueeze(1)
         return torch.where(was_known, self.panel.between[place], self.panel.before[place])
 
     def batch(self, index: Int64[Tensor, " batch"] | None = None) -> dict[str, Tensor]:
-        """Of all windows or of some: `history`, what was `known` of it and of the horizon in advance, `target` (0 where there is none), its `valid_mask`, and the
-        `scale` of its series."""
+        """Of all windows or of some: `history`, what was `known` of it and of the horizon in advance, `target` (0 where
+        there is none), its `valid_mask`, and the `scale` of its series."""
         if index is not None:
             return self.take(index).batch()
         window, horizon = self.panel.window, self.panel.horizon
@@ -179,7 +178,7 @@ class WindowBatches(ShuffledBatches):
         *,
         shuffle: bool,
         most: int | None = None,
-        device: torch.device | str = "cpu",
+        device: Device = "cpu",
     ):
         super().__init__(windows, size, seed, shuffle=shuffle, device=device)
         self.count = min(len(windows), most or len(windows))

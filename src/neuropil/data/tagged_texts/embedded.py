@@ -1,10 +1,11 @@
-"""Dates of many languages whose letters are tagged with the field that they belong to: weekday, day, month, year or none of these.
+"""Dates of many languages whose letters are tagged with their field: weekday, day, month, year or other.
 
     Sonntag, 15. November 2026
     wwwwwww··dd··mmmmmmmm·yyyy
 
-The tags are those of the pattern that wrote the date, so nobody had to guess. A month that is called by its number and a sign, as in 11月,
-is the number alone: the same sign belongs to no field where the pattern has it. No two parts share a date.
+The tags are those of the pattern that wrote the date, so nobody had to guess. A month that is called by its number and
+a sign, as in 11月, is the number alone: the same sign belongs to no field where the pattern
+has it. No two parts share a date.
 """
 
 import re

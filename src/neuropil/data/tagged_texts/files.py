@@ -1,7 +1,7 @@
 """Texts with a tag for each token in three parts: the fields of the embedded dates, or a file of the user's.
 
-    one token a line        The      DET          the first column is the token, the last its tag, and an empty line ends a text;
-                            cat      NOUN         tabs or spaces are between them, as in CoNLL's files
+    one token a line        The      DET          the first column is the token, the last its tag, with tabs or spaces
+                            cat      NOUN         between them, and an empty line ends a text, as in CoNLL's files
     CoNLL-U                 1  The  the  DET …    of its ten columns the second is the token, the fourth its tag
     one text a line         The cat    DET NOUN   a TSV or CSV with as many tags as tokens, spaces between them
 
@@ -23,8 +23,8 @@ from neuropil.data.tagged_texts.dataset import TaggedTexts
 from neuropil.data.tagged_texts.embedded import make_date_fields
 from neuropil.errors import InputError
 
-TOKENS = ColumnRole("texts", "--text-column", "text texts tokens token words word sentence sentences form".split())
-TAGS = ColumnRole("tags", "--tags-column", "tags tag labels label pos upos ner ner_tags pos_tags".split())
+TOKENS = ColumnRole("texts", "--text-column", "text texts tokens token words word sentence sentences form")
+TAGS = ColumnRole("tags", "--tags-column", "tags tag labels label pos upos ner ner_tags pos_tags")
 CONLL_U = 10
 """Columns."""
 LOOKED_AT = 1_000
@@ -44,7 +44,7 @@ class TagColumns(NamedTuple):
 class TaggedTextConfig(SplitConfig):
     data: Path | None = option(
         None,
-        "your own tags: a token and its tag on each line, or texts and tags in a TSV or CSV; without it, fields of dates",
+        "your own tags: a token and its tag a line, or texts and tags in a TSV or CSV; without it, the fields of dates",
     )
     text_column: str | None = option(None, "the column of a TSV or CSV that holds the texts, where it is not clear")
     tags_column: str | None = option(None, "the column of a TSV or CSV that holds their tags, where it is not clear")
@@ -118,7 +118,7 @@ def has_one_text_a_line(path: Path) -> bool:
     return any(len(cells) == 2 and all(" " in cell.strip() for cell in cells) for cells in rows)
 
 
-# --- one token a line --------------------------------------------------------------------------------------------------------------
+# --- one token a line -------------------------------------------------------------------------------------------------
 
 
 def _one_token_a_line(path: Path) -> Iterator[ReadText]:
@@ -157,7 +157,7 @@ def _require_both(token: str, tag: str, number: int, path: Path) -> tuple[str, s
     raise InputError(rule, got=f"{missing} in line {number:,}")
 
 
-# --- one text a line ---------------------------------------------------------------------------------------------------------------
+# --- one text a line --------------------------------------------------------------------------------------------------
 
 
 def _one_a_line(path: Path, wanted: TagColumns, notes: list[str]) -> Iterator[ReadText]:

@@ -1,7 +1,8 @@
 """Texts to token numbers with any tokenizer: many texts at once, or one long text as one row of tokens.
 
-A text of many tokens is kept in a file and mapped into memory, of which only what is read is loaded. It is cut into tokens piece by piece. No token reaches from something that can be seen into the white space after it, so pieces that end
-there have the tokens of the whole.
+A text of many tokens is kept in a file and mapped into memory, of which only what is read is loaded. It is cut into
+tokens piece by piece. No token reaches from something that can be seen into the white space after it, so pieces that
+end there have the tokens of the whole.
 """
 
 import os
@@ -59,7 +60,7 @@ def encode_all(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[li
 
 @contextmanager
 def own_threads() -> Iterator[None]:
-    """Keep the library from starting threads, which would make it warn at every later fork of the process; ours do as well.
+    """Keep the library from starting threads, which would make it warn at every later fork; ours do as well.
 
     What the user has set stays as it is.
     """
@@ -75,7 +76,7 @@ def own_threads() -> Iterator[None]:
 
 
 def encode_text(tokenizer: Encoding, text: str) -> Int32[Tensor, " token"]:
-    """What the tokenizer makes of the whole text. The file of a mapped one has no name, and is gone with the process."""
+    """The tokens of the whole text. The file of a mapped one has no name, and is gone with the process."""
     borders = list(_borders(text))
     groups = [borders[begin : begin + PIECES_AT_ONCE + 1] for begin in range(0, len(borders) - 1, PIECES_AT_ONCE)]
     parts: list[np.ndarray] = []

@@ -1,8 +1,9 @@
 """Texts to token numbers and back, kept as a plain `tokenizer.json` that Hugging Face's libraries read too.
 
-Three kinds: byte-level BPE, which knows no unknown text and gives every text back exactly; characters, one for each Unicode code
-point; and words, split at spaces and punctuation. Letters keep their case. The learned merges are Hugging Face's. Beside them, new
-tokenizers of the published kinds: byte-level BPE as GPT-2 has it, WordPiece as BERT has it, and CLIP's BPE, which knows where a word ends.
+Three kinds: byte-level BPE, which knows no unknown text and gives every text back exactly; characters, one for each
+Unicode code point; and words, split at spaces and punctuation. Letters keep their case. The learned merges are Hugging
+Face's. Beside them, new tokenizers of the published kinds: byte-level BPE as GPT-2 has it, WordPiece as BERT has it,
+and CLIP's BPE, which knows where a word ends.
 
 The same texts always give the same tokenizer. Where they have fewer tokens to offer than `vocabulary`, it is smaller.
 """
@@ -36,7 +37,7 @@ from neuropil.protocols import END, PADDING, START, UNKNOWN
 Kind = Literal["bpe", "characters", "words"]
 
 SPECIAL = ("<pad>", "<start>", "<end>", "\N{REPLACEMENT CHARACTER}")
-"""In the order of their numbers. No merge makes one of the first three, since BPE here keeps letters and brackets apart."""
+"""In the order of their numbers. No merge makes one of the first three: BPE here keeps letters and brackets apart."""
 LEARNING = "Learning the vocabulary"
 
 
@@ -83,7 +84,7 @@ class Tokenizer:
         return self._tokenizer.decode([number for number in ids if number >= UNKNOWN], skip_special_tokens=False)
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """A label for each token. A character that several tokens make up stands at the last of them; the others have the label "…"."""
+        """A label for each token. A character of several tokens stands at the last of them, "…" at the others."""
         if self.kind != "bpe":
             return [self._texts[number] for number in ids]
         return byte_labels([SPECIAL[number] if number <= UNKNOWN else self._bytes(number) for number in ids])
@@ -113,11 +114,11 @@ class Tokenizer:
 KIND_OF_SPLIT: dict[str, Kind] = {"ByteLevel": "bpe", "Split": "characters", "Whitespace": "words"}
 
 
-# --- of the published kinds --------------------------------------------------------------------------------------------------------
+# --- of the published kinds -------------------------------------------------------------------------------------------
 
 
 def learn_merges(texts: Sequence[str], vocabulary: int) -> PublishedTokenizer:
-    """GPT-2's: frequent neighbours become one token. All 256 bytes are kept, however small the vocabulary, so every text comes back."""
+    """GPT-2's: frequent neighbours become one token. All 256 bytes are kept, so that every text comes back."""
     special = FAMILIES["gpt2"].special
     return PublishedTokenizer(_merge_bytes(texts, vocabulary, sorted(set(special.values()))), "gpt2", special)
 
@@ -128,7 +129,7 @@ def learn_word_pieces(texts: Sequence[str], vocabulary: int) -> PublishedTokeniz
     normalizer, split = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
     learner = tokenizers.Tokenizer(models.WordPiece(unk_token=special["unk_token"]))
     learner.normalizer, learner.pre_tokenizer = normalizer, split
-    # The library numbers letters inside words as it meets them, in an order that differs from run to run: here they are numbered first.
+    # The library numbers letters inside words in an order that differs from run to run: here they are numbered first.
     inside = {
         letter
         for text in texts

@@ -1,6 +1,8 @@
-"""Tokens that came with their tags, as numbers. A word that is not known is not nothing: what it looks like is a token too.
+"""Tokens that came with their tags, as numbers. A word that is not known is not nothing: what it looks like is a token
+too.
 
-Whoever has never met "Zwickauer" still sees a capital letter and the ending "er", and this often tells a name from a verb.
+Whoever has never met "Zwickauer" still sees a capital letter and the ending "er", and this often tells a name from a
+verb.
 """
 
 import json
@@ -52,7 +54,7 @@ class TagVocabulary:
         return [self._looks.get(look_of(token), UNKNOWN) for token in tokens]
 
     def split(self, text: str) -> list[str]:
-        """Tokens of a text that comes without tags: its letters, or its words, with punctuation apart where the whole is not known."""
+        """Tokens of a text without tags: its letters, or its words, with punctuation apart from unknown ones."""
         if self.kind == "characters":
             return list(text)
         return [
@@ -90,7 +92,7 @@ WORD = re.compile(r"\w+(?:[-'’.,]\w+)*|[^\w\s]")
 
 
 def look_of(token: str) -> str:
-    """ "Houses" is "Xx es", "3.14" is "d", "USA" is "X", "," is "Po": the kinds of letters that there are, and how a longer word ends."""
+    """ "Houses" is "Xx es", "3.14" is "d", "USA" is "X", "," is "Po": kinds of letters, and how a longer word ends."""
     if not any(map(str.isalnum, token)):
         return unicodedata.category(token[0])
     kinds = "X" * token[0].isupper() + "x" * any(map(str.islower, token)) + "d" * any(map(str.isdigit, token))
