@@ -1,4 +1,4 @@
-"""What is particular to sequences that come alone; with two sides they are batches of pairs, which have tests of their own."""
+"""What is particular to sequences that come alone; those with two sides are tested as batches of pairs."""
 
 from dataclasses import dataclass
 

@@ -70,9 +70,8 @@ class ShuffledBatches:
         order = self.order(number)
         for index in range(start, len(self)):
             end = (index + 1) * self.size if index < len(self) - 1 else len(order)
-            batch = {
-                name: values.to(self.device) for name, values in self.gather(order, index * self.size, end).items()
-            }
+            batch = self.gather(order, index * self.size, end)
+            batch = {name: values.to(self.device) for name, values in batch.items()}
             if self.augment is not None:
                 batch[self.images] = self.augment(batch[self.images], seeded(self.seed, number, index))
             yield batch
@@ -248,10 +247,8 @@ class EncodedTexts:
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         """All that there is to them."""
-        return (
-            *self.inputs.tensors,
-            *(self.targets.tensors if isinstance(self.targets, Sequences) else [self.targets]),
-        )
+        targets = self.targets.tensors if isinstance(self.targets, Sequences) else [self.targets]
+        return *self.inputs.tensors, *targets
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "EncodedTexts":
         targets = self.targets.take(index) if isinstance(self.targets, Sequences) else self.targets[index]

@@ -56,10 +56,8 @@ def resize(
 ) -> UInt8[Tensor, "picture channel new_height new_width"]:
     if tuple(pictures.shape[1:]) == shape or not len(pictures):
         return pictures.reshape(-1, *shape)
-    parts = (
-        F.interpolate(some.float(), size=shape[1:], mode="bilinear", antialias=True)
-        for some in pictures.split(PICTURES_AT_ONCE)
-    )
+    how = {"size": shape[1:], "mode": "bilinear", "antialias": True}
+    parts = (F.interpolate(some.float(), **how) for some in pictures.split(PICTURES_AT_ONCE))
     return torch.cat([part.add_(0.5).clamp_(0, 255).to(torch.uint8) for part in parts])
 
 

@@ -121,10 +121,7 @@ def split(
     if isinstance(config, CappedSplitConfig):
         most, weights = MOST_HELD_OUT, weights or [1] * len(keys)
     part = assign_parts(keys, config.validation, config.test, seed, strata=strata, weights=weights, most=most)
-    train, validation, test = (
-        dataset.take((part == number).nonzero().flatten()) for number in (TRAIN, VALIDATION, TEST)
-    )
-    return Splits(train, validation, test, notes)
+    return Splits(*(dataset.take((part == number).nonzero().flatten()) for number in range(len(PARTS))), notes)
 
 
 def assign_parts(

@@ -164,7 +164,8 @@ def test_captions_with_the_same_words_come_into_one_batch():
             for batch in together.epoch(number)
         ]
         (shared,) = [set.intersection(*map(set, batch)) for batch in batches if set.intersection(*map(set, batch))]
-        drawn |= shared  # all ten captions with the word that counts most are in one batch, and so with each its mirror image
+        # All ten captions with the word that counts most are in one batch, and so with each its mirror image.
+        drawn |= shared
     assert len(drawn) > 1
     assert not any(
         set.intersection(*(set(CLIP_TOKENIZER.decode(row.tolist()).split()) for row in batch["caption"]))

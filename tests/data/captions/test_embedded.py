@@ -14,7 +14,8 @@ from neuropil.errors import InputError
 from real_data import digits
 
 CAPTION = re.compile(
-    r"an? (?P<a>\w+)( (?P<relation>left of|above) an? (?P<b>\w+)( and an? (?P<c>\w+) (?P<side>below|above|on the right|on the left))?)?"
+    r"an? (?P<a>\w+)( (?P<relation>left of|above) an? (?P<b>\w+)"
+    r"( and an? (?P<c>\w+) (?P<side>below|above|on the right|on the left))?)?"
 )
 
 

@@ -70,7 +70,8 @@ def test_what_is_wrong_is_said_with_its_row(folder: Path):
         "row 3, column 'caption' of c.csv must say something, but got an empty cell: fill it in or remove the row."
     )
     assert refused("image,caption", "cta.png,a cat") == (
-        f"row 2, column 'image' of c.csv must name a picture in {folder.as_posix()}, but got 'cta.png': did you mean 'cat.png'?"
+        f"row 2, column 'image' of c.csv must name a picture in {folder.as_posix()}, "
+        "but got 'cta.png': did you mean 'cat.png'?"
     )
     assert refused("image,caption", "x/1234567.jpeg,a cat") == (
         f"row 2, column 'image' of c.csv must name a picture in {folder.as_posix()}, but got 'x/1234567.jpeg': "
@@ -86,7 +87,8 @@ def test_what_is_wrong_is_said_with_its_row(folder: Path):
     assert refused("image,caption") == "c.csv must have rows, but got only a header."
     (folder / "broken.png").write_bytes(b"nothing")
     assert refused("image,caption", "broken.png,a cat") == (
-        f"each image must be readable, but got {folder / 'broken.png'}, which is damaged or no image: mend or remove it."
+        "each image must be readable, "
+        f"but got {folder / 'broken.png'}, which is damaged or no image: mend or remove it."
     )
 
 
@@ -116,7 +118,8 @@ def test_columns_that_cannot_be_are_refused(folder: Path):
 def test_what_is_no_table_is_refused(folder: Path):
     (folder / "sub" / "c.csv").write_text("image,caption\n")
     assert refusal(read_captions, folder / "sub") == (
-        f"captions are read from a CSV or TSV, but got the folder '{(folder / 'sub').as_posix()}': give {folder / 'sub' / 'c.csv'}."
+        "captions are read from a CSV or TSV, "
+        f"but got the folder '{(folder / 'sub').as_posix()}': give {folder / 'sub' / 'c.csv'}."
     )
     assert refusal(read_captions, folder / "cat.png") == (
         "captions are read from a CSV or TSV, but got cat.png: rename it if it is one of these."

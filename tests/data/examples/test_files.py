@@ -293,7 +293,8 @@ def test_the_embedded_digits_are_no_regression():
 def test_a_class_of_one_example_is_refused(tmp_path: Path):
     path = write_text(tmp_path / "a.csv", "x,kind", "1,cat", "2,cat", "3,dog", "4,mouse", "5,mouse")
     assert refusal(prepare, DataConfig(data=path, target="kind"), 0) == (
-        "a.csv must hold at least 2 examples of each class, one to learn from and one to score, but got 1 of class 'dog': "
+        "a.csv must hold at least 2 examples of each class, one to learn from and one to score, "
+        "but got 1 of class 'dog': "
         "add more, or remove the class."
     )
 
@@ -314,7 +315,8 @@ def test_a_class_that_only_the_test_part_has_is_refused(tmp_path: Path):
     write_mnist(tmp_path, "train", noise(4, 4, 4), [0, 1, 0, 1])
     write_mnist(tmp_path, "t10k", noise(2, 4, 4), [1, 2])
     assert refusal(parts_of, tmp_path) == (
-        "each label must be a class of the training data, but got '2' (t10k-images-idx3-ubyte[1]): the classes are 0, 1."
+        "each label must be a class of the training data, "
+        "but got '2' (t10k-images-idx3-ubyte[1]): the classes are 0, 1."
     )
 
 

@@ -106,7 +106,8 @@ def test_a_number_beyond_all_bounds_is_refused(tmp_path: Path, cell: str):
 def test_a_column_of_too_many_texts_is_refused(tmp_path: Path):
     path = write_text(tmp_path / "a.csv", "id,answer", *[f"user-{i},{i % 2}" for i in range(101)])
     assert refusal(read_table, path, "answer") == (
-        "column 'id' of a.csv must hold numbers, or at most 100 different texts, but got more texts, the first 'user-0' in row 2: "
+        "column 'id' of a.csv must hold numbers, or at most 100 different texts, "
+        "but got more texts, the first 'user-0' in row 2: "
         "remove the column."
     )
 
@@ -114,7 +115,8 @@ def test_a_column_of_too_many_texts_is_refused(tmp_path: Path):
 def test_a_stray_text_among_numbers_is_named(tmp_path: Path):
     path = write_text(tmp_path / "a.csv", "age,answer", *[f"{i},{i % 2}" for i in range(50)], "12 years,1")
     assert refusal(read_table, path, "answer") == (
-        "column 'age' of a.csv must hold numbers only, as it does elsewhere, but got '12 years' in row 52: correct the cell."
+        "column 'age' of a.csv must hold numbers only, as it does elsewhere, "
+        "but got '12 years' in row 52: correct the cell."
     )
 
 
@@ -122,11 +124,13 @@ def test_an_unseen_category_is_named_with_row_column_and_the_known_ones(tmp_path
     columns = read_table(write_text(tmp_path / "people.csv", *PEOPLE), "answer").columns
     near = DelimitedFile(write_text(tmp_path / "more.csv", "age,colour,height", "1,red,2", "1,bleu,2"))
     assert refusal(read_rows, near, columns) == (
-        "row 3, column 'colour' of more.csv must hold a category of the training data, but got 'bleu': did you mean 'blue'?"
+        "row 3, column 'colour' of more.csv must hold a category of the training data, "
+        "but got 'bleu': did you mean 'blue'?"
     )
     far = DelimitedFile(write_text(tmp_path / "more.csv", "age,colour,height", "1,violet,2"))
     assert refusal(read_rows, far, columns) == (
-        "row 2, column 'colour' of more.csv must hold a category of the training data, but got 'violet': it may be blue, red."
+        "row 2, column 'colour' of more.csv must hold a category of the training data, "
+        "but got 'violet': it may be blue, red."
     )
 
 

@@ -118,13 +118,15 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path):
 def test_a_quote_that_never_ends_is_refused(tmp_path: Path):
     path = write_text(tmp_path / "a.csv", "a,b", '"1,2', *["3,4"] * 50_000)
     assert refusal(lambda: list(DelimitedFile(path).blocks())) == (
-        "a.csv must be a table of text, but got a field larger than field limit (131072): is there a quote that never ends?"
+        "a.csv must be a table of text, "
+        "but got a field larger than field limit (131072): is there a quote that never ends?"
     )
 
 
 def test_a_name_of_a_column_that_never_ends_is_refused(tmp_path: Path):
     assert refusal(DelimitedFile, write_text(tmp_path / "a.csv", "a" * 200_000)) == (
-        "a.csv must be a table of text, but got a field larger than field limit (131072): is there a quote that never ends?"
+        "a.csv must be a table of text, "
+        "but got a field larger than field limit (131072): is there a quote that never ends?"
     )
 
 

@@ -159,7 +159,8 @@ def test_an_empty_folder_is_refused(tmp_path: Path):
 def test_pictures_without_classes_are_refused(tmp_path: Path):
     write_images(tmp_path, {"pets": [noise(4, 4)] * 3})
     assert refusal(read_image_folder, tmp_path / "pets") == (
-        f"the folder pets must hold one folder of images for each class, but got 3 images with no class, such as 0.png: {FIX}"
+        "the folder pets must hold one folder of images for each class, "
+        f"but got 3 images with no class, such as 0.png: {FIX}"
     )
 
 

@@ -61,7 +61,8 @@ GOOD = '{"a": "x", "b": "y"}'
         ([""], "a.jsonl must hold pairs of texts, but got an empty first line."),
         (
             ['{"a": "x", "b": "y", "c": "z"}'],
-            "a.jsonl must have one column of sources and one of targets, such as source and target, but got 3: a, b, c: "
+            "a.jsonl must have one column of sources and one of targets, such as source and target, "
+            "but got 3: a, b, c: "
             "name them with --source-column and --target-column.",
         ),
         (

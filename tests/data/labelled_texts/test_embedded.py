@@ -85,7 +85,8 @@ def test_a_spread_takes_from_everywhere():
 
 
 def test_nothing_is_imported_to_be_read():
-    program = "import sys; from neuropil.data.labelled_texts.embedded import read_docstrings; read_docstrings(); print('sympy.core' in sys.modules)"
+    reading = "from neuropil.data.labelled_texts.embedded import read_docstrings; read_docstrings()"
+    program = f"import sys; {reading}; print('sympy.core' in sys.modules)"
     assert (
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "False\n"
     )

@@ -150,7 +150,8 @@ def test_classes_of_a_model_tell_labels_from_texts_in_a_file_of_one_line(tmp_pat
         (
             ["one\ttwo\tthree", "a\tb\tc"],
             NOTHING,
-            "a.tsv must have one column of texts and one of labels, such as text and label, but got 3: one, two, three: "
+            "a.tsv must have one column of texts and one of labels, such as text and label, "
+            "but got 3: one, two, three: "
             "name them with --text-column and --label-column.",
         ),
         (
@@ -172,7 +173,8 @@ def test_classes_of_a_model_tell_labels_from_texts_in_a_file_of_one_line(tmp_pat
         (
             [f"{number}\ttext {number}" for number in range(1_000)],
             NOTHING,
-            "labels of a.tsv must repeat, for a class is learned from several texts, but got 1,000 different ones for 1,000 texts: "
+            "labels of a.tsv must repeat, for a class is learned from several texts, "
+            "but got 1,000 different ones for 1,000 texts: "
             "name the right column with --label-column.",
         ),
     ],

@@ -81,7 +81,8 @@ def test_parallel_files_of_different_lengths_are_refused_with_both_counts(tmp_pa
 def test_tables_are_not_parallel_files(tmp_path: Path):
     paths = [write_text(tmp_path / name, "a\tb") for name in ("train.tsv", "test.tsv.gz")]
     assert refusal(read_pairs, paths) == (
-        "two files of pairs must be plain texts, a line each, but got train.tsv and test.tsv.gz: give one file with both sides."
+        "two files of pairs must be plain texts, a line each, "
+        "but got train.tsv and test.tsv.gz: give one file with both sides."
     )
 
 
@@ -195,16 +196,15 @@ def test_empty_lines_and_sides_are_handed_on_with_their_numbers(tmp_path: Path):
         (
             "a.csv",
             ["a,b", '"1,2', *["3,4"] * 50_000],
-            "a.csv must be a table of text, but got a field larger than field limit (131072): is there a quote that never ends?",
+            "a.csv must be a table of text, "
+            "but got a field larger than field limit (131072): is there a quote that never ends?",
         ),
         *(
-            (
-                "a.csv",
-                lines,
-                f"each row of a.csv must have {width} cells, as the first has, but got {got} in row 2: "
-                "put cells with a carriage return in quotes, or end all lines with line feeds.",
+            ("a.csv", lines, f"{rule}: put cells with a carriage return in quotes, or end all lines with line feeds.")
+            for lines, rule in (
+                (["a\rb,c"], "a.csv must have two columns, but got one"),
+                (["a,b", "c\rd,e"], "each row of a.csv must have 2 cells, as the first has, but got 1 in row 2"),
             )
-            for lines, width, got in ((["a\rb,c"], 1, 2), (["a,b", "c\rd,e"], 2, 1))
         ),
     ],
 )

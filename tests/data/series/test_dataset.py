@@ -23,7 +23,8 @@ def test_every_step_of_a_gap_knows_how_long_it_is():
 def test_gaps_are_told_in_sentences():
     table = table_of([1, N, 2, N, N, N, 3], [1, 2, 3], step=TimeStep(unit="month"))
     assert gap_notes(table, longest=3) == [
-        "4 of 10 months have no value, in 2 gaps of up to 3 months; gaps of up to 3 months are filled by interpolation to be read, and are "
+        "4 of 10 months have no value, in 2 gaps of up to 3 months; gaps of up to 3 months are filled by "
+        "interpolation to be read, and are "
         "never learned or scored."
     ]
     assert gap_notes(table, longest=2)[1] == "1 gap of more than 2 months: no window of history reaches into it."

@@ -64,7 +64,8 @@ def test_repeated_and_unordered_dates_are_mended_and_told(tmp_path: Path):
     assert table.series[0].values.tolist() == [1, 4, 3, 5]
     assert table.notes == (
         "The rows of shop.csv are not in the order of their dates, and are put into it.",
-        "1 of 5 rows repeats a date; the mean of the same date is taken (if they are different series, name their column with --series).",
+        "1 of 5 rows repeats a date; the mean of the same date is taken (if they are different series, name "
+        "their column with --series).",
     )
 
 
@@ -141,7 +142,8 @@ def test_without_dates_a_row_is_a_step(tmp_path: Path):
         (
             ["date,sales,price", "2024-01-01,1,2", "2024-01-02,3,"],
             SeriesColumns(target="sales", known=("price",)),
-            "row 3, column 'price' of shop.csv must hold a value, as it is known in advance, but got an empty cell: fill it in.",
+            "row 3, column 'price' of shop.csv must hold a value, as it is known in advance, "
+            "but got an empty cell: fill it in.",
         ),
         (
             ["date,sales", "2024-01-01,1"],
@@ -151,13 +153,15 @@ def test_without_dates_a_row_is_a_step(tmp_path: Path):
         (
             ["date,shop,sales", *(f"2024-01-0{day},{shop},1" for day in (1, 2) for shop in "abc")],
             SeriesColumns(target="sales"),
-            "column 'date' of shop.csv must hold each date once for each series, but got most of them several times: name the column that "
+            "column 'date' of shop.csv must hold each date once for each series, "
+            "but got most of them several times: name the column that "
             "tells the series apart with --series.",
         ),
         (
             ["date,shop,sales", "2024-01-01,a,1", "2024-01-08,a,1", "2024-01-03,b,1", "2024-01-10,b,1"],
             SeriesColumns(target="sales", series="shop"),
-            "the dates in column 'date' of shop.csv must be steps of one week apart, from the first of all series on, but got 2024-01-03, "
+            "the dates in column 'date' of shop.csv must be steps of one week apart, from the first of all "
+            "series on, but got 2024-01-03, "
             "which is between two of them.",
         ),
     ],
@@ -171,7 +175,8 @@ def test_tables_that_cannot_be_forecast_are_refused_in_one_sentence(
 def test_a_trained_model_refuses_dates_of_another_step(tmp_path: Path):
     path = write_days(tmp_path / "shop.csv", [1.0, 2.0, 3.0])
     assert refusal(read_series, path, SeriesColumns(), TimeStep(unit="second", count=604_800)) == (
-        "the dates in column 'date' of shop.csv must be steps of one week apart, from the first of all series on, but got 2024-01-02, "
+        "the dates in column 'date' of shop.csv must be steps of one week apart, from the first of all series "
+        "on, but got 2024-01-02, "
         "which is between two of them."
     )
 
@@ -188,7 +193,7 @@ def test_files_that_are_no_table_are_refused(tmp_path: Path):
     write_text(tmp_path / "shop.xlsx", "x")
     missing, folder = (tmp_path / "shop.cvs").as_posix(), tmp_path.as_posix()
     assert refusal(read_series, Path(missing), SeriesColumns()) == (
-        f"series are read from files that exist, but got {missing!r}: did you mean 'shop.csv'?"
+        f"series are read from files that exist, but got {missing!r}: did you mean {missing.replace('cvs', 'csv')!r}?"
     )
     assert (
         refusal(read_series, tmp_path, SeriesColumns()) == f"series are read from files, but got the folder {folder!r}."
@@ -274,7 +279,8 @@ def test_series_that_begin_too_late_are_left_out_and_named(tmp_path: Path):
 def test_a_series_that_is_too_short_is_refused_with_a_way_out(tmp_path: Path):
     path = write_months(tmp_path / "shop.csv", count=50)
     assert refusal(prepare_series, SeriesDataConfig(data=path, target="sales", horizon=24)) == (
-        "the training part must be longer than a window of history and a horizon, together 36 months, but got 2: give a longer series, or "
+        "the training part must be longer than a window of history and a horizon, together 36 months, "
+        "but got 2: give a longer series, or "
         "a shorter --horizon or --window."
     )
 

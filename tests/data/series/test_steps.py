@@ -74,7 +74,8 @@ def test_irregular_dates_are_refused_with_their_range(dates: list[str], got: str
     with pytest.raises(InputError) as error:
         find_step([np.array(dates, "M8[s]")], "column 'day' of shop.csv")
     assert str(error.value) == (
-        f"the dates in column 'day' of shop.csv must be a regular step apart, gaps aside, but got {got}: make one row for each hour, day, "
+        "the dates in column 'day' of shop.csv must be a regular step apart, gaps aside, "
+        f"but got {got}: make one row for each hour, day, "
         "week or month, or name the column that tells series apart with --series."
     )
 

@@ -115,12 +115,14 @@ def test_the_last_window_ends_with_the_last_value():
 def test_a_forecast_needs_history_without_a_long_gap_and_what_is_known_in_advance():
     assert refusal(panel_of([1, 2]).last_windows) == "a forecast of the series '0' needs 3 rows of history, but got 2."
     assert refusal(panel_of([1, 2, N, N, N, 3]).last_windows) == (
-        "the last 3 rows of the series '0' must have no long gap for a forecast, but got one that is too long to be filled: fill it in."
+        "the last 3 rows of the series '0' must have no long gap for a forecast, "
+        "but got one that is too long to be filled: fill it in."
     )
     series = Series("", 0, np.arange(4.0), np.zeros((5, 1)))
     panel = Panel.of(SeriesTable((series,), TimeStep(), None, "y", ("price",)), 3, 2, 2, [1.0])
     assert refusal(panel.last_windows) == (
-        "a forecast needs 'price' of the 2 rows after 4 too, but got 1: add rows for them in which the target is left empty."
+        "a forecast needs 'price' of the 2 rows after 4 too, "
+        "but got 1: add rows for them in which the target is left empty."
     )
 
 

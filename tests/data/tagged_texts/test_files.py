@@ -129,19 +129,22 @@ def test_a_file_shows_its_layout(tmp_path: Path):
             "a.tsv",
             ["The\tDET", "cat"],
             NOTHING,
-            "each line of a.tsv must hold a token and its tag, with a tab between them, but got no tag for 'cat' in line 2.",
+            "each line of a.tsv must hold a token and its tag, with a tab between them, "
+            "but got no tag for 'cat' in line 2.",
         ),
         (
             "a.tsv",
             ["The\tDET", "\tNOUN"],
             NOTHING,
-            "each line of a.tsv must hold a token and its tag, with a tab between them, but got no token for 'NOUN' in line 2.",
+            "each line of a.tsv must hold a token and its tag, with a tab between them, "
+            "but got no token for 'NOUN' in line 2.",
         ),
         (
             "a.tsv",
             ["a b\tX Y", "a b c\tX Y"],
             NOTHING,
-            "each row of a.tsv must have as many tags as tokens, with spaces between them, but got 2 tags for 3 tokens in row 2.",
+            "each row of a.tsv must have as many tags as tokens, with spaces between them, "
+            "but got 2 tags for 3 tokens in row 2.",
         ),
         (
             "a.csv",
@@ -178,9 +181,9 @@ def test_what_cannot_be_read_is_refused_with_one_sentence(
 
 def test_a_missing_file_is_missed(tmp_path: Path):
     write_text(tmp_path / "tags.tsv", "a\tX")
-    path = tmp_path / "tag.tsv"
+    path, meant = tmp_path / "tag.tsv", (tmp_path / "tags.tsv").as_posix()
     assert refusal(read_tagged_texts, path, NOTHING) == (
-        f"texts are read from files that exist, but got {path.as_posix()!r}: did you mean 'tags.tsv'?"
+        f"texts are read from files that exist, but got {path.as_posix()!r}: did you mean {meant!r}?"
     )
 
 
@@ -233,7 +236,8 @@ def test_parts_follow_the_seed(tmp_path: Path):
         (["a b\tX X", "c d\tX X"], "a.tsv must have at least 2 tags, but got only 'X'."),
         (
             ["a b\tX Y", "a b\tX Y"],
-            "a.tsv must hold at least 2 different texts, one to learn from and one to score, but got 1: part texts by empty lines.",
+            "a.tsv must hold at least 2 different texts, one to learn from and one to score, "
+            "but got 1: part texts by empty lines.",
         ),
     ],
 )

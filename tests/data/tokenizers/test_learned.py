@@ -190,7 +190,8 @@ def test_a_missing_damaged_or_foreign_tokenizer_is_refused(tmp_path: Path):
         == "tokenizer.json must be the tokenizer that neuropil wrote, but got no such file: train again or restore it."
     )
     BPE.save(path)
-    damaged = "tokenizer.json must be the tokenizer that neuropil wrote, but got a damaged file or another kind: train again or restore it."
+    rule = "tokenizer.json must be the tokenizer that neuropil wrote"
+    damaged = f"{rule}, but got a damaged file or another kind: train again or restore it."
     path.write_bytes(path.read_bytes()[:-100])
     assert refused(path) == damaged
     path.write_bytes(b"\xff\xfe\x00")
@@ -201,7 +202,8 @@ def test_a_missing_damaged_or_foreign_tokenizer_is_refused(tmp_path: Path):
     other.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     path.write_text(other.to_str())
     assert refused(path) == (
-        "tokenizer.json must be the tokenizer that neuropil wrote, but got one with other special tokens: train again or restore it."
+        "tokenizer.json must be the tokenizer that neuropil wrote, "
+        "but got one with other special tokens: train again or restore it."
     )
 
 
@@ -233,7 +235,8 @@ def test_frequent_words_are_one_token_and_others_have_several():
 def test_the_same_text_makes_the_same_tokenizer(tmp_path: Path):
     """In another process too, where sets of strings have another order."""
     code = (
-        "import sys; from pathlib import Path; from neuropil.data.tokenizers.learned import learn_merges, learn_word_pieces; "
+        "import sys; from pathlib import Path; from neuropil.data.tokenizers.learned import learn_merges, "
+        "learn_word_pieces; "
         "text = Path(sys.argv[1]).read_text(encoding='utf-8'); "
         "learn_merges([text], 400).save(sys.argv[2]); learn_word_pieces([text], 600).save(sys.argv[3])"
     )

@@ -98,9 +98,8 @@ def make_scenes(
 def divide_combinations(seed: int) -> dict[str, Sequence[Combination]]:
     """Those of each part."""
     everything = [Combination(*each) for each in itertools.product(RELATIONS, range(len(WORDS)), range(len(WORDS)))]
-    order = [
-        everything[index] for index in torch.randperm(len(everything), generator=seeded(seed, "combinations")).tolist()
-    ]
+    shuffled = torch.randperm(len(everything), generator=seeded(seed, "combinations"))
+    order = [everything[index] for index in shuffled.tolist()]
     test, validation = HELD_OUT["test"], HELD_OUT["validation"]
     return {"test": order[:test], "validation": order[test : test + validation], "train": order[test + validation :]}
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from neuropil.data.batches import Device
-from neuropil.errors import InputError
+from neuropil.data.corpus.windows import require_two
 from neuropil.protocols import PADDING, Batch
 from neuropil.randomness import seeded
 
@@ -36,8 +36,7 @@ class TextStreams:
         seed: int | None = None,
         device: Device = "cpu",
     ):
-        if len(tokens) < 2:
-            raise InputError("a stream needs two tokens or more", got=f"{len(tokens)}", fix="give more text")
+        require_two(tokens)
         self.tokens, self.seed, self.device = tokens, seed, torch.device(device)
         self.steps = min(steps, len(tokens) - 1)
         self.most_skipped = 0 if seed is None else min(self.steps - 1, len(tokens) // 10)

@@ -30,8 +30,9 @@ from neuropil.data.formats.delimited import DelimitedFile, is_delimited
 from neuropil.data.formats.idx import is_idx, is_idx_name, read_idx, read_idx_inputs
 from neuropil.data.formats.images import images_below, is_image, read_image_folder, read_images
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
+from neuropil.data.formats.paths import require_path
 from neuropil.data.splits import PartName, SplitConfig, Splits, hold_out, scoring_share, validation_share
-from neuropil.errors import InputError, closest
+from neuropil.errors import InputError
 from neuropil.randomness import seeded
 
 Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
@@ -152,10 +153,8 @@ def _own(path: Path, config: DataConfig) -> Mapping[PartName, Examples]:
     reading = read_table(path, config.target) if kind == "table" else _read_parts(path, kind)
     schema = _learn_schema(reading, config.task, path.name)
     source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), path.name, reading.note)
-    parts = {
-        name: _as_examples(part, schema, f"the {name} part of {path.name}", source)
-        for name, part in reading.parts.items()
-    }
+    where = f"the {{}} part of {path.name}".format
+    parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}
     _require_enough(parts["train"], path.name)
     return parts
 
@@ -195,11 +194,9 @@ def _learn_schema(reading: LabelledParts, wanted: Literal["auto"] | Task, name: 
 def _as_examples(part: LabelledInputs, schema: Schema, where: str, source: str) -> Examples:
     _require_shape(part.inputs, schema, where)
     task = decide_task(part.labels, schema.kind, schema.task)
-    targets = (
-        encode_numbers(part.labels)
-        if task == "regression"
-        else encode_classes(part.labels, schema.classes, part.inputs.name)
-    )
+    if task == "regression":
+        return Examples(part.inputs.values, encode_numbers(part.labels), schema, source)
+    targets = encode_classes(part.labels, schema.classes, part.inputs.name)
     return Examples(part.inputs.values, targets, schema, source)
 
 
@@ -210,11 +207,7 @@ def _source(schema: Schema, num_examples: int, name: str, note: str = "") -> str
 
 def _existing(path: Path) -> Path:
     """The path, with a name to speak of even if it is given as a dot."""
-    if not path.exists():
-        missing = next(part for part in (path, *path.parents) if part.parent.is_dir())
-        meant = closest(missing.name, [inner.name for inner in missing.parent.iterdir()])
-        fix = f"did you mean {missing.with_name(meant).as_posix()!r}?" if meant else None
-        raise InputError("the data must be a file or folder that exists", got=f"{path.as_posix()!r}", fix=fix)
+    require_path(path, "the data must be a file or folder that exists")
     return path if path.name else path.resolve()
 
 

@@ -110,11 +110,8 @@ def read_frames(paths: Sequence[Path], shape: tuple[int, ...], size: tuple[int, 
         folders = {path.as_posix(): files for inner in paths if inner.is_dir() for path, files in _below(inner).items()}
         folders |= {"": [require_image(path) for path in loose]} if loose else {}
         films = [read_folders(folders, shape, paths[0].name)]
-        names = [
-            f"{file.parent.name}/{file.name}" if folder else file.name
-            for folder, files in folders.items()
-            for file in files
-        ]
+        frames = [(folder, file) for folder, files in folders.items() for file in files]
+        names = [f"{file.parent.name}/{file.name}" if folder else file.name for folder, file in frames]
     for each in films:
         if each.size != size:
             rule = f"this model was trained on frames of {size[0]}×{size[1]}, whose pixels it answers in"
@@ -190,10 +187,8 @@ def describe(lengths: Tensor, shape: Sequence[int], where: str) -> str:
 
 
 def join(films: Sequence[Films]) -> Films:
-    tensors = {
-        name: torch.cat([getattr(each, name) for each in films])
-        for name in ("frames", "lengths", "positions", "hidden")
-    }
+    fields = ("frames", "lengths", "positions", "hidden")
+    tensors = {name: torch.cat([getattr(each, name) for each in films]) for name in fields}
     return replace(films[0], names=[name for each in films for name in each.names], **tensors)
 
 

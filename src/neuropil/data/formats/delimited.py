@@ -6,9 +6,10 @@ spreadsheet does: the first is row 1.
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,7 +20,8 @@ from neuropil.errors import InputError, listed
 
 SUFFIXES = frozenset((".csv", ".tsv", ".tab", ".txt"))
 DELIMITERS = ",;\t|"
-ROWS_PER_BLOCK = 1_000  # small enough for the processor's cache
+ROWS_PER_BLOCK, LINES_PER_BLOCK = 1_000, 50
+"""Few enough for the processor's cache, and where rows are only passed on, not to wake the garbage collector."""
 
 Record: TypeAlias = tuple[int, list[str]]
 """The number of a row and its cells."""
@@ -42,8 +44,9 @@ class DelimitedFile:
     def __init__(self, path: Path, *, texts: bool = False):
         self.path, self.texts = path, texts
         self.tabbed = texts and suffix_of(path) != ".csv"
-        with self._text() as text:
-            self.delimiter = "\t" if self.tabbed else _delimiter_of(text.readline())
+        if not self.tabbed:
+            with self._text() as text:
+                self.delimiter = _delimiter_of(text.readline())
         self.header = [name.strip() for name in next(self.records(), (1, []))[1]]
         if not texts:
             self._require_names()
@@ -54,41 +57,50 @@ class DelimitedFile:
 
     def records(self) -> Iterator[Record]:
         """All rows from the first on, lazily. Empty rows come as they are; all others have equally many cells."""
-        width = 0
-        with self._text() as text:
-            rows = (
-                (line.removesuffix("\n").removesuffix("\r").split("\t") for line in text)
-                if self.tabbed
-                else csv.reader(text, delimiter=self.delimiter, skipinitialspace=not self.texts)
-            )
-            numbered = enumerate(rows, 1)
-            for block in blocks_of(text.buffer, self.path, lambda: list(islice(numbered, ROWS_PER_BLOCK))):
-                for number, cells in block:
-                    if len(cells) != width and any(cells):
-                        if width:
-                            raise self._uneven(width, len(cells), number, text.newlines)
-                        width = len(cells)
-                yield from block
+        for number, block in self._blocks():
+            yield from enumerate(block, number)
 
     def blocks(self) -> Iterator[Block]:
         """The rows below the header that hold anything at all, some thousands at a time."""
-        records = islice(self.records(), 1, None)
         empty = True
-        while block := list(islice(records, ROWS_PER_BLOCK)):
-            full = [record for record in block if any(record[1])]
-            if full:
+        for number, block in self._blocks():
+            if number == 1:
+                continue
+            rows: Sequence[int] = range(number, number + len(block))
+            if not all(map(any, block)):
+                rows = [row for row, cells in zip(rows, block, strict=True) if any(cells)]
+                block = [cells for cells in block if any(cells)]
+            if block:
                 empty = False
-                rows, cells = zip(*full, strict=True)
-                columns = zip(self.header, zip(*cells, strict=True), strict=True)
+                columns = zip(self.header, zip(*block, strict=True), strict=True)
                 yield {name: Cells(self.path.name, name, rows, texts) for name, texts in columns}
         if empty:
             raise InputError(f"{self.path.name} must have rows", got="only a header")
 
+    def _blocks(self) -> Iterator[tuple[int, list[list[str]]]]:
+        """Some rows at a time, and the number of the first of them."""
+        number, width = 1, 0
+        for block in self._tabbed() if self.tabbed else self._quoted():
+            if set(map(len, block)) != {width}:
+                width = self._require_even(block, number, width)
+            yield number, block
+            number += len(block)
+
+    def _tabbed(self) -> Iterator[list[list[str]]]:
+        lines = read_lines(self.path, progress=True)
+        while block := [line.split("\t") for line in islice(lines, LINES_PER_BLOCK)]:
+            yield block
+
+    def _quoted(self) -> Iterator[list[list[str]]]:
+        with self._text() as text:
+            rows = csv.reader(text, delimiter=self.delimiter, skipinitialspace=not self.texts)
+            sizes = chain([1], repeat(LINES_PER_BLOCK if self.texts else ROWS_PER_BLOCK))  # the header comes alone
+            yield from blocks_of(text.buffer, self.path, lambda: list(islice(rows, next(sizes))))
+
     @contextmanager
     def _text(self) -> Iterator[io.TextIOWrapper]:
-        ends = "\n" if self.tabbed else ""  # other ends of lines may stand inside a text
         try:
-            with opened(self.path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline=ends) as text:
+            with opened(self.path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
                 yield text
         except UnicodeDecodeError:
             for _ in read_lines(self.path):
@@ -98,11 +110,20 @@ class DelimitedFile:
             rule = f"{self.path.name} must be a table of text"
             raise InputError(rule, got=f"a {cause}", fix="is there a quote that never ends?") from cause
 
-    def _uneven(self, width: int, got: int, row: int, ends: str | tuple[str, ...] | None) -> InputError:
-        lone = isinstance(ends, tuple) and "\r" in ends
-        fix = "put cells with a carriage return in quotes, or end all lines with line feeds" if lone else None
-        rule = f"each row of {self.path.name} must have {width} cells, as the first has"
-        return InputError(rule, got=f"{got} in row {row:,}", fix=fix)
+    def _require_even(self, block: Sequence[Sequence[str]], number: int, width: int) -> int:
+        """All rows that hold anything must be as wide as the first, whose width is given back."""
+        for row, cells in enumerate(block, number):
+            if len(cells) != width and any(cells):
+                if width:
+                    rule = f"each row of {self.path.name} must have {width} cells, as the first has"
+                    raise InputError(rule, got=f"{len(cells)} in row {row:,}", fix=self.fix_of_ends())
+                width = len(cells)
+        return width
+
+    def fix_of_ends(self) -> str | None:
+        with opened(self.path) as file:
+            lone = not self.tabbed and re.search(rb"\r(?!\n)", file.read())
+        return "put cells with a carriage return in quotes, or end all lines with line feeds" if lone else None
 
     def _require_names(self) -> None:
         rule = f"{self.path.name} must name each of its columns in the first row"
@@ -128,7 +149,9 @@ def read_records(table: DelimitedFile, what: str) -> list[Record]:
 def require_two_columns(table: DelimitedFile, names: Sequence[str], what: str, fix: str | None = None) -> None:
     if len(names) == 1:
         between = " with a tab between them" if table.tabbed else ""
-        raise InputError(f"{table.path.name} must have two columns{between}{what}", got="one", fix=fix)
+        raise InputError(
+            f"{table.path.name} must have two columns{between}{what}", got="one", fix=table.fix_of_ends() or fix
+        )
 
 
 def _delimiter_of(line: str) -> str:

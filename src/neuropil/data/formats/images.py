@@ -63,11 +63,8 @@ def images_by_class(folder: Path) -> dict[str, list[Path]]:
     classes = {inner.name: images_below(inner) for inner in visible_folders(folder)}
     if not classes:
         loose = [path.name for path in sorted(folder.iterdir()) if is_image(path)]
-        found = (
-            f"{len(loose):,} images with no class, such as {loose[0]}"
-            if loose
-            else listed(contents(folder)) or "an empty folder"
-        )
+        found = listed(contents(folder)) or "an empty folder"
+        found = f"{len(loose):,} images with no class, such as {loose[0]}" if loose else found
         fix = "sort the images into folders named after their classes, or give the path of a file"
         raise InputError(f"the folder {folder.name} must hold one folder of images for each class", got=found, fix=fix)
     for name, paths in classes.items():

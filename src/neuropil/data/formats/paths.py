@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from neuropil.data.progress import tracked
-from neuropil.errors import InputError, did_you_mean
+from neuropil.errors import InputError, closest
 
 Block = TypeVar("Block")
 
@@ -20,8 +20,10 @@ def suffix_of(path: Path) -> str:
 
 def require_path(path: Path, rule: str) -> Path:
     if not path.exists():
-        beside = [inner.name for inner in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise InputError(rule, got=f"{path.as_posix()!r}", fix=did_you_mean(path.name, beside))
+        missing = next(part for part in (path, *path.parents) if part.parent.is_dir())
+        meant = closest(missing.name, [inner.name for inner in missing.parent.iterdir()])
+        fix = f"did you mean {missing.with_name(meant).as_posix()!r}?" if meant else None
+        raise InputError(rule, got=f"{path.as_posix()!r}", fix=fix)
     return path
 
 

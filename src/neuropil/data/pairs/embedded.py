@@ -18,7 +18,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from neuropil.data.pairs.dataset import Pairs
-from neuropil.data.splits import Splits
+from neuropil.data.splits import PARTS, Splits
 from neuropil.errors import InputError
 from neuropil.randomness import mix, seeded
 
@@ -94,12 +94,7 @@ def make_dates(
     parts = draw_dates(num_train, num_validation, num_test, seed)
     source = f"{num_train + num_validation + num_test:,} dates in {len(LANGUAGES)} languages (Babel)"
     train, validation, test = (
-        Pairs(
-            [drawn.text for drawn in part],
-            [drawn.day.isoformat() for drawn in part],
-            [drawn.language for drawn in part],
-            source,
-        )
+        Pairs([d.text for d in part], [d.day.isoformat() for d in part], [d.language for d in part], source)
         for part in parts
     )
     return Splits(train, validation, test, notes=(APART,))
@@ -115,11 +110,9 @@ def draw_dates(
     days = torch.randperm(NUM_DAYS, generator=seeded(seed, "dates"))
     test, validation, rest = days.split([num_test, num_validation, NUM_DAYS - num_test - num_validation])
     train = rest[torch.arange(num_train) % len(rest)]
-    return (
-        _drawn(train, mix(seed, "train")),
-        _drawn(validation, mix(seed, "validation")),
-        _drawn(test, mix(seed, "test")),
-    )
+    parts = zip(PARTS, (train, validation, test), strict=True)
+    train, validation, test = (_drawn(part, mix(seed, name)) for name, part in parts)
+    return train, validation, test
 
 
 def _drawn(days: Int64[Tensor, " pair"], seed: int) -> list[DrawnDate]:

@@ -132,7 +132,7 @@ def find_table(path: Path, wanted: Names) -> FoundPairs:
     named = any(name in wanted for name in names) or is_header(names, _is_usual, every=True)
     source, target = _choose(names, wanted, path.name, guess=named)
     records = islice(table.records(), int(named), None)
-    rows = ((row, cells[source], cells[target]) if any(cells) else (row, "", "") for row, cells in records)
+    rows = ((row, cells[source], cells[target]) if len(cells) > 1 else (row, "", "") for row, cells in records)
     if not named:
         return FoundPairs(rows, place="row")
     how = "" if all(wanted) else f"The first row of {path.name} is taken for the names of its columns"
@@ -150,10 +150,8 @@ def find_objects(path: Path, wanted: Names) -> FoundPairs:
     if len(names) < 2:
         raise InputError(f"each line of {path.name} must hold two texts", got=f"{len(names) or 'none'} in the first")
     source, target = (names[column] for column in _choose(names, wanted, path.name))
-    rows = (
-        (number, text_in(found, source, number, path.name), text_in(found, target, number, path.name))
-        for number, found in chain([first], objects)
-    )
+    every, file = chain([first], objects), path.name
+    rows = ((line, text_in(found, source, line, file), text_in(found, target, line, file)) for line, found in every)
     return FoundPairs(rows, "" if all(wanted) else f"The texts of {path.name} have names", (source, target))
 
 

@@ -15,11 +15,8 @@ def calendar(step: TimeStep, dates: Dates | None) -> Float64[np.ndarray, "date f
     """One row per date, none for None; a cycle that the step does not divide has no columns."""
     dates = np.zeros(0, "M8[s]") if dates is None else dates
     angles = [2 * np.pi * k * phase for phase in _phases(step, dates) for k in HARMONICS]
-    return (
-        np.stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)], axis=1)
-        if angles
-        else np.zeros((len(dates), 0))
-    )
+    waves = [wave(angle) for angle in angles for wave in (np.sin, np.cos)]
+    return np.stack(waves, axis=1) if waves else np.zeros((len(dates), 0))
 
 
 def _phases(step: TimeStep, dates: Dates) -> list[Float64[np.ndarray, " date"]]:

@@ -92,10 +92,8 @@ def gap_notes(table: SeriesTable, longest: int) -> list[str]:
     )  # the first step of each gap
     step = table.step
     where = f"in {len(runs):,} {plural('gap', len(runs))} of up to {step.of(int(runs.max()))}"
-    notes = [
-        f"{missing:,} of {step.of(total)} have no value, {where}; "
-        f"gaps of up to {step.of(longest)} are filled by interpolation to be read, and are never learned or scored."
-    ]
+    filled = f"gaps of up to {step.of(longest)} are filled by interpolation to be read, and are never learned or scored"
+    notes = [f"{missing:,} of {step.of(total)} have no value, {where}; {filled}."]
     too_long = int((runs > longest).sum())
     if too_long:
         which = f"{too_long:,} {plural('gap', too_long)} of more than {step.of(longest)}"

@@ -106,9 +106,8 @@ def prepare_series(config: SeriesDataConfig) -> SeriesSplits:
     scales = naive_scales(table, season, train_end)
     panel = Panel.of(table.with_notes(notes), window, horizon, config.longest_gap, scales)
     train = panel.windows(0, train_end)
-    validation, test = (
-        panel.windows(*part).thinned(MOST_ORIGINS) for part in ((train_end, test_begin), (test_begin, length))
-    )
+    validation = panel.windows(train_end, test_begin).thinned(MOST_ORIGINS)
+    test = panel.windows(test_begin, length).thinned(MOST_ORIGINS)
     for name, windows in (("learn from", train), ("score", test)):
         if not len(windows):
             rule = f"series must have {table.step.of(window + horizon)} without a long gap to {name}"
@@ -138,7 +137,8 @@ def _with_long_series(table: SeriesTable, train_end: int, needed: int) -> Series
     long = [series for series in table.series if min(train_end, series.end) - series.start > needed]
     if not long:
         most = max(max(0, min(train_end, series.end) - series.start) for series in table.series)
-        rule = f"the training part must be longer than a window and a horizon, together {table.step.of(needed)}"
+        both = f"a window of history and a horizon, together {table.step.of(needed)}"
+        rule = f"the training part must be longer than {both}"
         raise InputError(rule, got=f"{most:,}", fix="give a longer series, or a shorter --horizon or --window")
     short = [series.name for series in table.series if series not in long]
     if not short:
@@ -213,10 +213,8 @@ class SeriesRows:
         numbers: dict[str, int] = {}
         which = np.array([numbers.setdefault(name, len(numbers)) for name in self.names])
         borders = np.cumsum(np.bincount(which))[:-1]
-        return {
-            name: self.take(rows)
-            for name, rows in zip(numbers, np.split(np.argsort(which, kind="stable"), borders), strict=True)
-        }
+        rows = np.split(np.argsort(which, kind="stable"), borders)
+        return {name: self.take(own) for name, own in zip(numbers, rows, strict=True)}
 
 
 def _find_columns(table: DelimitedFile, block: Block, columns: SeriesColumns, *, with_dates: bool) -> SeriesColumns:

@@ -46,9 +46,9 @@ class TimeStep(Config):
         """So many steps, for a sentence: "3 months", "2 steps of 15 minutes"."""
         name = str(self)
         return (
-            f"{number:,} {plural(name, number)}"
+            counted(number, name, always=True)
             if name[0].isalpha()
-            else f"{number:,} {plural('step', number)} of {name}"
+            else f"{counted(number, 'step', always=True)} of {name}"
         )
 
     @property
@@ -80,14 +80,9 @@ class TimeStep(Config):
     def text(self, date: np.datetime64) -> str:
         """A date as exactly as this step needs it."""
         if self.unit == "month" and (self.count % 12 == 0 or not self.month_end):
-            exact = (
-                "Y"
-                if self.count % 12 == 0 and str(date)[5:10] in ("01-01", "12-31")
-                else "M"
-                if str(date)[8:10] == "01"
-                else "D"
-            )
-            return str(date.astype(f"M8[{exact}]"))
+            if self.count % 12 == 0 and str(date)[5:10] in ("01-01", "12-31"):
+                return str(date.astype("M8[Y]"))
+            return str(date.astype("M8[M]" if str(date)[8:10] == "01" else "M8[D]"))
         exact = "D" if self.unit != "second" or self.count % DAY == 0 else "m" if self.count % MINUTE == 0 else "s"
         return str(date.astype(f"M8[{exact}]")).replace("T", " ")
 

@@ -46,10 +46,7 @@ class Panel:
     def of(cls, table: SeriesTable, window: int, horizon: int, longest_gap: int, scales: Sequence[float]) -> "Panel":
         pieces = [_laid_out(table, series, horizon, longest_gap) for series in table.series]
         begins = np.cumsum([0, *(len(piece.between) for piece in pieces)])
-        known_at = [
-            np.where(piece.known_at == NEVER, NEVER, piece.known_at + b)
-            for piece, b in zip(pieces, begins, strict=False)
-        ]
+        known_at = [np.where(p.known_at == NEVER, NEVER, p.known_at + b) for p, b in zip(pieces, begins, strict=False)]
 
         def joined(name: str) -> Tensor:
             return torch.from_numpy(np.concatenate([getattr(piece, name) for piece in pieces]))
@@ -108,9 +105,8 @@ class Panel:
         missing = self.horizon - (len(series.known) - len(series.values))
         if self.table.known and missing > 0:
             last = self.table.label(series.end - 1)
-            needed = (
-                f"{' and '.join(map(repr, self.table.known))} of the {self.table.step.of(self.horizon)} after {last}"
-            )
+            names = " and ".join(map(repr, self.table.known))
+            needed = f"{names} of the {self.table.step.of(self.horizon)} after {last}"
             fix = "add rows for them in which the target is left empty"
             raise InputError(f"a forecast needs {needed} too", got=f"{self.horizon - missing}", fix=fix)
 

@@ -99,10 +99,9 @@ class Tokenizer:
             content = path.read_text(encoding="utf-8")
             tokenizer = tokenizers.Tokenizer.from_str(content)
             kind = KIND_OF_SPLIT[json.loads(content)["pre_tokenizer"]["type"]]
-        except FileNotFoundError as cause:
-            raise RunError(rule, got="no such file", fix="train again or restore it") from cause
         except Exception as cause:  # the library raises nothing more special than this
-            raise RunError(rule, got="a damaged file or another kind", fix="train again or restore it") from cause
+            got = "no such file" if isinstance(cause, FileNotFoundError) else "a damaged file or another kind"
+            raise RunError(rule, got=got, fix="train again or restore it") from cause
         if tuple(map(tokenizer.id_to_token, range(len(SPECIAL)))) != SPECIAL:
             raise RunError(rule, got="one with other special tokens", fix="train again or restore it")
         return cls(kind, tokenizer)
@@ -130,12 +129,8 @@ def learn_word_pieces(texts: Sequence[str], vocabulary: int) -> PublishedTokeniz
     learner = tokenizers.Tokenizer(models.WordPiece(unk_token=special["unk_token"]))
     learner.normalizer, learner.pre_tokenizer = normalizer, split
     # The library numbers letters inside words in an order that differs from run to run: here they are numbered first.
-    inside = {
-        letter
-        for text in texts
-        for word, _ in split.pre_tokenize_str(normalizer.normalize_str(text))
-        for letter in word[1:]
-    }
+    words = (word for text in texts for word, _ in split.pre_tokenize_str(normalizer.normalize_str(text)))
+    inside = {letter for word in words for letter in word[1:]}
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocabulary,
         special_tokens=[*special.values(), *(f"{CONTINUED}{letter}" for letter in sorted(inside))],

@@ -197,9 +197,8 @@ def _read_merges(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.To
     try:
         vocabulary, merges = models.BPE.read_file(str(folder / "vocab.json"), str(folder / "merges.txt"))
         # Only CLIP marks the ends of words.
-        family: FamilyName = (
-            "clip" if any(len(token) > len(WORD_END) and token.endswith(WORD_END) for token in vocabulary) else "gpt2"
-        )
+        marked = any(len(token) > len(WORD_END) and token.endswith(WORD_END) for token in vocabulary)
+        family: FamilyName = "clip" if marked else "gpt2"
         special = {**FAMILIES[family].special, **config}
         if family == "gpt2":
             tokenizer = tokenizers.Tokenizer(models.BPE(vocabulary, merges))

@@ -57,9 +57,8 @@ class TagVocabulary:
         """Tokens of a text without tags: its letters, or its words, with punctuation apart from unknown ones."""
         if self.kind == "characters":
             return list(text)
-        return [
-            token for piece in text.split() for token in ([piece] if piece in self._numbers else WORD.findall(piece))
-        ]
+        pieces = ([piece] if piece in self._numbers else WORD.findall(piece) for piece in text.split())
+        return [token for piece in pieces for token in piece]
 
     def hide(self, share: float) -> Change:
         """Some tokens of each batch at random are known by their looks only: unknown ones are met before a test."""
