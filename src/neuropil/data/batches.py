@@ -37,7 +37,7 @@ class Batchable(Protocol):
 
 
 @runtime_checkable
-class Measured(Batchable, Protocol):
+class SequenceExamples(Batchable, Protocol):
     @property
     def lengths(self) -> Int64[Tensor, "example side"]:
         """Of each example, for each sequence that it holds."""
@@ -152,7 +152,7 @@ class LengthBatches:
 
     def __init__(
         self,
-        examples: Measured,
+        examples: SequenceExamples,
         size: int,
         seed: int,
         *,

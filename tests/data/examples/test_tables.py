@@ -139,3 +139,11 @@ def test_text_where_a_trained_model_expects_a_number_is_named(tmp_path: Path):
     assert refusal(read_rows, table, [Column(name="age", kind="number")]) == (
         "row 3, column 'age' of more.csv must hold a finite number, but got 'old'."
     )
+
+
+def test_the_target_may_be_given_by_number_but_columns_of_a_model_go_by_name(tmp_path: Path):
+    assert read_table(write_text(tmp_path / "a.csv", "x,y", "1,a", "2,b"), "2").target == "y"
+    more = DelimitedFile(write_text(tmp_path / "b.csv", "x,y", "1,2"))
+    assert refusal(read_rows, more, [Column(name="2", kind="number")]) == (
+        "b.csv must have the column '2', but got x, y."
+    )

@@ -42,7 +42,7 @@ def read_table(path: Path, target: str | None) -> LabelledParts:
 
 def read_labelled_rows(table: DelimitedFile, columns: Sequence[Column], answer: Column) -> LabelledInputs:
     """Columns are found by name; those that are not asked for are passed over."""
-    table.column(answer.name)
+    table.require_columns([answer.name])
     targets = TargetColumn(answer)
     inputs = encode(table, columns, targets.collect(table.blocks()))
     return LabelledInputs(inputs, targets.labels())
@@ -115,8 +115,7 @@ class TargetColumn:
 
 
 def encode(table: DelimitedFile, columns: Sequence[Column], blocks: Iterable[Block]) -> Inputs:
-    for column in columns:
-        table.column(column.name)
+    table.require_columns(column.name for column in columns)
     features: list[np.ndarray] = []
     rows: list[int] = []
     for block in blocks:

@@ -199,8 +199,7 @@ def read_positions(
     table: DelimitedFile, folders: Mapping[str, Sequence[Path]]
 ) -> tuple[Float32[Tensor, "frame 2"], Bool[Tensor, " frame"]]:
     """Positions, NaN where nobody knows them, and where the object is hidden."""
-    for name in COLUMNS:
-        table.column(name)
+    table.require_columns(COLUMNS)
     total = sum(map(len, folders.values()))
     positions, hidden = torch.full((total, 2), torch.nan), torch.zeros(total, dtype=torch.bool)
     places, row_of = _places(folders), dict[int, int]()

@@ -41,11 +41,11 @@ class Cells:
         return f"row {self.rows[index]}, column {self.column!r} of {self.file}"
 
 
-def find_column(names: Sequence[str], wanted: str, file: str) -> int:
+def find_column(names: Sequence[str], wanted: str, file: str, *, by_number: bool = True) -> int:
     """By its name, or by its number from 1 on."""
     if wanted in names:
         return names.index(wanted)
-    if wanted.isdecimal() and 1 <= int(wanted) <= len(names):
+    if by_number and wanted.isdecimal() and 1 <= int(wanted) <= len(names):
         return int(wanted) - 1
     got = listed(short_names(names))
     raise InputError(f"{file} must have the column {wanted!r}", got=got, fix=did_you_mean(wanted, names))

@@ -7,7 +7,7 @@ spreadsheet does: the first is row 1.
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -54,6 +54,10 @@ class DelimitedFile:
     def column(self, wanted: str) -> str:
         """The name of a column that is given by its name or number."""
         return self.header[find_column(self.header, wanted, self.path.name)]
+
+    def require_columns(self, names: Iterable[str]) -> None:
+        for name in names:
+            find_column(self.header, name, self.path.name, by_number=False)
 
     def records(self) -> Iterator[Record]:
         """All rows from the first on, lazily. Empty rows come as they are; all others have equally many cells."""
