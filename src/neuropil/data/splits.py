@@ -121,7 +121,8 @@ def split(
     if isinstance(config, CappedSplitConfig):
         most, weights = MOST_HELD_OUT, weights or [1] * len(keys)
     part = assign_parts(keys, config.validation, config.test, seed, strata=strata, weights=weights, most=most)
-    return Splits(*(dataset.take((part == number).nonzero().flatten()) for number in range(len(PARTS))), notes)
+    train, validation, test = (dataset.take((part == number).nonzero().flatten()) for number in range(len(PARTS)))
+    return Splits(train, validation, test, notes)
 
 
 def assign_parts(

@@ -26,7 +26,7 @@ CODES_AND_NAMES = (
     "en English, de German, fr French, es Spanish, it Italian, pt Portuguese, nl Dutch, pl Polish, ru Russian, "
     "tr Turkish, fa Persian, ar Arabic, he Hebrew, hi Hindi, zh Chinese, ja Japanese, ko Korean"
 )
-LANGUAGES = dict(language.split() for language in CODES_AND_NAMES.split(", "))
+LANGUAGES = {language[:2]: language[3:] for language in CODES_AND_NAMES.split(", ")}
 FIRST_DAY, LAST_DAY = date(1900, 1, 1), date(2099, 12, 31)
 NUM_DAYS = LAST_DAY.toordinal() - FIRST_DAY.toordinal() + 1
 
