@@ -103,7 +103,7 @@ def test_a_file_of_the_users_is_scored(run: Run, tmp_path: Path):
     assert refusal(run.evaluate, [path, path]) == "labelled texts are one file, but got 2."
     write_text(tmp_path / "odd.tsv", "a text\ttorch", "a text\tjax")
     assert refusal(run.evaluate, tmp_path / "odd.tsv") == (
-        "each label must be a class of the training data, but got 'jax' (odd.tsv line 2): the classes are networkx, torch."
+        "each label must be a class of the training data, but got 'jax' (odd.tsv row 2): the classes are networkx, torch."
     )
 
 
