@@ -29,7 +29,7 @@ from benchmarks.translation import HELD_OUT, compare
 from neuropil.cli.arguments import parse
 from neuropil.config import Config, option
 from neuropil.data.examples.files import DataConfig, prepare
-from neuropil.data.pairs.sources import PairDataConfig, prepare_pairs
+from neuropil.data.pairs.files import PairDataConfig, prepare_pairs
 from neuropil.files import write_text
 from neuropil.runs.environment import environment
 from neuropil.runs.run import Run

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from benchmarks.timing import alternate, ratio
-from neuropil.data.corpus.dataset import python_documentation
+from neuropil.data.corpus.embedded import python_documentation
 from neuropil.runs import open as opening
 
 TEXTS, ROUNDS = 1_000, 5

@@ -1,4 +1,4 @@
-from neuropil.errors import InputError, nearest
+from neuropil.errors import InputError, did_you_mean, listed, nearest
 
 
 def test_the_one_message_form():
@@ -12,3 +12,13 @@ def test_nearest_offers_one_name_or_all():
     assert nearest("cnm", ["mlp", "cnn"]) == "did you mean 'cnn'?"
     assert nearest("PRICE", ["Prices", "sizes"]) == "did you mean 'Prices'?"
     assert nearest("zzz", ["mlp", "cnn"]) == "choose from mlp, cnn"
+
+
+def test_the_nearest_name_is_found_whatever_its_case():
+    assert did_you_mean("sise", ["Prices", "Size"]) == "did you mean 'Size'?"
+    assert did_you_mean("xyz", ["Prices", "Size"]) is None
+
+
+def test_a_long_list_is_cut_off():
+    assert listed(["a", "b"]) == "a, b"
+    assert listed([f"c{i}" for i in range(2000)], most=2) == "c0, c1 and 1,998 more"

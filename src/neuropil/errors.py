@@ -1,6 +1,6 @@
 """What neuropil says when it cannot go on: one sentence that names the rule, what came, and the way out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class NeuropilError(Exception):
@@ -41,5 +41,15 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 def nearest(word: str, known: Iterable[str]) -> str:
     """The way out for a misspelt name: ``did you mean 'cnn'?`` or, when nothing is near, all that there is."""
     known = list(known)
+    return did_you_mean(word, known) or f"choose from {', '.join(known)}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     name = closest(word, known)
-    return f"did you mean {name!r}?" if name else f"choose from {', '.join(known)}"
+    return f"did you mean {name!r}?" if name else None
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """A list for a sentence, cut off where it would fill the screen."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")

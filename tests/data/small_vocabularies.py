@@ -25,7 +25,7 @@ def write_gpt2(folder: Path) -> Path:
 
 
 def write_clip(folder: Path) -> Path:
-    """The same with ends of words. Learning gives those to the letters it has seen last in one; each byte needs them."""
+    """The same with ends of words. Learning gives those to letters seen last in one; each byte needs them."""
     tokenizer = tokenizers.Tokenizer(models.BPE(end_of_word_suffix="</w>"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -55,7 +55,7 @@ def write_bert(folder: Path, **config: object) -> Path:
 
 
 def _train(tokenizer: tokenizers.Tokenizer, trainer: trainers.Trainer) -> None:
-    from neuropil.data.tokenizers.learned import own_threads
+    from neuropil.data.tokenizers.encoding import own_threads
 
     with own_threads():
         tokenizer.train_from_iterator(TEXTS, trainer)

@@ -25,7 +25,7 @@ def ramps(batch: int, height: int = 24, width: int = 36) -> torch.Tensor:
 
 
 def planes(images: torch.Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The plane nearest to the middle of each picture: its value at the centre, its slope to the right, its slope downwards."""
+    """The plane nearest to the middle of each picture: its value at the centre, its slopes to the right and down."""
     _, _, height, width = images.shape
     y, x = np.mgrid[:height, :width] - np.array([(height - 1) / 2, (width - 1) / 2])[:, None, None]
     middle = (np.abs(x) < 4) & (np.abs(y) < 4)

@@ -3,7 +3,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuropil.data.examples.dataset import Examples, Schema
-from neuropil.data.splits import apportion, hold_out
+from neuropil.data.splits import (
+    TEST,
+    TRAIN,
+    VALIDATION,
+    apportion,
+    assign_parts,
+    choose,
+    hold_out,
+    last_part,
+    part_of,
+    text_key,
+)
 from neuropil.randomness import seeded
 
 
@@ -28,7 +39,7 @@ shares = st.floats(0.0, 0.9)
 @settings(deadline=None)
 @given(labels, shares, st.integers(0, 1000))
 def test_the_two_parts_are_disjoint_and_cover_everything_in_order(labels: list[int], share: float, seed: int):
-    kept, held = hold_out(numbered(labels), share, seeded(seed))
+    kept, held = hold_out(numbered(labels), numbered(labels).strata, share, seeded(seed))
     assert sorted(numbers(kept) + numbers(held)) == list(range(len(labels)))
     assert numbers(kept) == sorted(numbers(kept))
     assert numbers(held) == sorted(numbers(held))
@@ -37,7 +48,7 @@ def test_the_two_parts_are_disjoint_and_cover_everything_in_order(labels: list[i
 @settings(deadline=None)
 @given(labels, shares, st.integers(0, 1000))
 def test_each_class_gives_its_share_within_one_and_keeps_one(labels: list[int], share: float, seed: int):
-    kept, held = hold_out(numbered(labels), share, seeded(seed))
+    kept, held = hold_out(numbered(labels), numbered(labels).strata, share, seeded(seed))
     for label in set(labels):
         assert abs(held.targets.eq(label).sum().item() - share * labels.count(label)) <= 1
         assert kept.targets.eq(label).any()
@@ -52,17 +63,82 @@ def test_the_total_is_the_share_of_all(sizes: list[int], share: float):
 
 def test_targets_stay_with_their_inputs():
     examples = numbered([0, 1, 2] * 20)
-    for part in hold_out(examples, 0.3, seeded(0)):
+    for part in hold_out(examples, examples.strata, 0.3, seeded(0)):
         assert part.targets.tolist() == [number % 3 for number in numbers(part)]
 
 
 def test_a_regression_is_split_at_random_by_the_seed():
     examples = numbered(None, count=100)
-    held = [numbers(hold_out(examples, 0.2, seeded(seed))[1]) for seed in (1, 1, 2)]
+    held = [numbers(hold_out(examples, examples.strata, 0.2, seeded(seed))[1]) for seed in (1, 1, 2)]
     assert len(held[0]) == 20
     assert held[0] == held[1] != held[2]
 
 
 def test_a_tiny_share_still_holds_one_out_and_no_share_none():
-    assert len(hold_out(numbered([0, 0, 1, 1]), 0.01, seeded(0))[1]) == 1
-    assert len(hold_out(numbered([0, 0, 1, 1]), 0.0, seeded(0))[1]) == 0
+    assert len(hold_out(numbered([0, 0, 1, 1]), numbered([0, 0, 1, 1]).strata, 0.01, seeded(0))[1]) == 1
+    assert len(hold_out(numbered([0, 0, 1, 1]), numbered([0, 0, 1, 1]).strata, 0.0, seeded(0))[1]) == 0
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdefghij"), st.integers(0, 2)), min_size=2, max_size=60), st.integers(0, 99)
+)
+def test_copies_share_a_part_and_one_of_each_stratum_is_learned_from(rows: list[tuple[str, int]], seed: int):
+    texts, strata = [text for text, _ in rows], torch.tensor([stratum for _, stratum in rows])
+    part = assign_parts(texts, 0.1, 0.2, seed, strata=strata).tolist()
+    assert len(set(zip(texts, part, strict=True))) == len(set(texts))
+    assert set(part) <= {TRAIN, VALIDATION, TEST}
+    assert TRAIN in part
+
+
+def test_shares_are_exact_within_each_stratum():
+    strata = torch.arange(3).repeat_interleave(torch.tensor([100, 200, 50]))
+    part = assign_parts(range(350), 0.1, 0.2, 0, strata=strata)
+    for stratum, size in enumerate((100, 200, 50)):
+        here = part[strata == stratum]
+        assert (here == TEST).sum() == size // 5
+        assert (here == VALIDATION).sum() == size * 4 // 50
+
+
+def test_a_copy_counts_in_the_stratum_of_the_first():
+    """Ten texts of one class, each disputed by a copy of the other class, are one stratum of ten."""
+    texts = [*range(10), *range(10)]
+    part = assign_parts(texts, 0.0, 0.5, 0, strata=torch.tensor([0] * 10 + [1] * 10))
+    assert part[:10].tolist() == part[10:].tolist()
+    assert (part[:10] == TEST).sum() == 5
+
+
+def test_parts_follow_the_seed():
+    first, again, other = (assign_parts(range(200), 0.1, 0.2, seed) for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_the_part_is_known_by_any_of_its_usual_names():
+    assert [part_of([word]) for word in ("train", "val", "dev", "t10k", "testing", "letters")] == [
+        "train",
+        "validation",
+        "validation",
+        "test",
+        "test",
+        "train",
+    ]
+
+
+def test_a_model_is_scored_on_the_part_that_it_saw_least_of():
+    assert last_part(["test", "train", "validation"]) == "test"
+    assert last_part(["validation", "train"]) == "validation"
+    assert last_part(["train"]) == "train"
+
+
+def test_texts_are_compared_as_a_model_may_read_them():
+    assert text_key("Good film") == text_key(" good  FILM\n") == text_key("ｇｏｏｄ film")
+    assert text_key("e\N{COMBINING ACUTE ACCENT}té") == text_key("ÉTÉ")
+    assert text_key("good film") != text_key("goodfilm")
+
+
+def test_a_group_that_is_too_large_is_passed_over_and_the_smallest_taken_if_all_are():
+    held = choose(torch.zeros(12, dtype=torch.int64), 0.25, seeded(0), torch.tensor([20, *[1] * 10, 10]))
+    assert held.tolist() == [False, *[True] * 10, False]
+    held = choose(torch.zeros(3, dtype=torch.int64), 0.01, seeded(0), torch.tensor([9, 5, 7]))
+    assert held.tolist() == [False, True, False]

@@ -30,7 +30,7 @@ def windows_of(series: Tensor, window: int, horizon: int) -> dict[str, Tensor]:
         "history": pieces[:, :window],
         "known": torch.zeros(len(pieces), window + horizon, 0),
         "target": pieces[:, window:],
-        "valid": torch.ones(len(pieces), horizon, dtype=torch.bool),
+        "valid_mask": torch.ones(len(pieces), horizon, dtype=torch.bool),
         "scale": torch.ones(len(pieces)),
     }
 
@@ -131,8 +131,8 @@ def test_least_squares_are_those_of_numpy_and_find_the_recursion_that_made_the_s
 
 def test_a_window_whose_next_value_is_missing_counts_for_nothing():
     batch = windows_of(wave(), 20, 3)
-    spoiled = {**batch, "target": batch["target"].clone(), "valid": batch["valid"].clone()}
-    spoiled["target"][::2, 0], spoiled["valid"][::2, 0] = 1e4, False
+    spoiled = {**batch, "target": batch["target"].clone(), "valid_mask": batch["valid_mask"].clone()}
+    spoiled["target"][::2, 0], spoiled["valid_mask"][::2, 0] = 1e4, False
     kept = {name: values[1::2] for name, values in batch.items()}
     assert torch.allclose(least_squares(spoiled, [4]), least_squares(kept, [4]), atol=1e-5)
 
@@ -162,16 +162,16 @@ def test_pinball_is_that_of_scikit_learn():
 def test_the_loss_is_the_mean_over_what_is_there_in_units_of_each_series():
     batch = windows_of(wave(40), 12, 4)
     batch["scale"] = torch.linspace(0.5, 2, len(batch["scale"]))
-    batch["valid"] = torch.rand(batch["valid"].shape, generator=torch.Generator().manual_seed(0)) < 0.7
+    batch["valid_mask"] = torch.rand(batch["valid_mask"].shape, generator=torch.Generator().manual_seed(0)) < 0.7
     model = perturbed(ForecasterConfig(units=4, lags=3, steps=4, features=0, members=1))
     learner = QuantileRegression(model)
     q = model(batch["history"], batch["known"])
     each = pinball(batch["target"], q).mean(-1) / rearrange(batch["scale"], "batch -> batch 1")
-    assert learner.loss(batch).item() == pytest.approx(each[batch["valid"]].mean().item(), rel=1e-5)
-    spoiled = {**batch, "target": torch.where(batch["valid"], batch["target"], 1e5)}
+    assert learner.loss(batch).item() == pytest.approx(each[batch["valid_mask"]].mean().item(), rel=1e-5)
+    spoiled = {**batch, "target": torch.where(batch["valid_mask"], batch["target"], 1e5)}
     assert torch.equal(learner.loss(spoiled), learner.loss(batch))
     one = learner.metrics(batch)["loss"][0].item()
-    assert one == pytest.approx(each[0][batch["valid"][0]].mean().item(), rel=1e-5)
+    assert one == pytest.approx(each[0][batch["valid_mask"][0]].mean().item(), rel=1e-5)
 
 
 def test_nets_are_trained_by_their_own_loss_and_measured_by_their_mean():

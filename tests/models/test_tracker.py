@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from neuropil.data.films.dataset import FilmBatches
+from neuropil.data.films.batches import FilmBatches
 from neuropil.data.films.embedded import make_films
 from neuropil.errors import InputError
 from neuropil.models.tracker import MemoryName, Tracker, TrackerConfig, Tracking

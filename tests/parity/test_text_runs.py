@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.data.corpus.dataset import python_documentation
+from neuropil.data.corpus.embedded import python_documentation
 from neuropil.runs import open as opening
 
 transformers = pytest.importorskip("transformers")

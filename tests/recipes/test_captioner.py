@@ -11,7 +11,7 @@ from PIL import Image
 
 import neuropil
 from neuropil.cli import main
-from neuropil.data.captions.sources import CaptionDataConfig, prepare_captions
+from neuropil.data.captions.files import CaptionDataConfig, prepare_captions
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Gallery, Picture, Table
 from neuropil.recipes import recipe

@@ -13,7 +13,7 @@ from transformers import AutoTokenizer, CLIPModel
 import neuropil
 from neuropil.cli import main
 from neuropil.data.captions.embedded import make_scenes
-from neuropil.data.captions.sources import CaptionDataConfig, prepare_captions
+from neuropil.data.captions.files import CaptionDataConfig, prepare_captions
 from neuropil.errors import InputError, RunError
 from neuropil.inspection.report.page import Gallery, Picture, Table
 from neuropil.models import CLIP

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import neuropil
-from neuropil.data.corpus.dataset import TextDataConfig, python_documentation
+from neuropil.data.corpus.embedded import python_documentation
+from neuropil.data.corpus.files import TextDataConfig
 from neuropil.inspection.gradients import profile_time
 from neuropil.inspection.report.page import Table
 from neuropil.recipes.recurrence import (

@@ -11,8 +11,10 @@ import torch
 import neuropil
 from data.written_files import refusal, write_text
 from neuropil.cli import main
-from neuropil.data.labelled_texts.dataset import LabelledTextConfig, LabelledTextSplits, prepare_labelled_texts
+from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.embedded import read_docstrings
+from neuropil.data.labelled_texts.files import LabelledTextConfig, prepare_labelled_texts
+from neuropil.data.splits import Splits
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
 from neuropil.tasks.text_classification.predictor import LearnedEncoder, TextClassifier, TokensConfig
@@ -101,7 +103,7 @@ def test_a_file_of_the_users_is_scored(run: Run, tmp_path: Path):
     assert refusal(run.evaluate, [path, path]) == "labelled texts are one file or folder, but got 2."
     write_text(tmp_path / "odd.tsv", "a text\ttorch", "a text\tjax")
     assert refusal(run.evaluate, tmp_path / "odd.tsv") == (
-        "each label must be a class of the training data, but got 'jax' (odd.tsv line 2): the classes are networkx, torch."
+        "each label must be a class of the training data, but got 'jax' (odd.tsv row 2): the classes are networkx, torch."
     )
 
 
@@ -169,7 +171,7 @@ def test_gates_can_be_watched_while_it_reads(run: Run, capsys: pytest.CaptureFix
 # --- what it is compared with ------------------------------------------------------------------------------------------------------
 
 
-def splits_of(tmp_path: Path) -> LabelledTextSplits:
+def splits_of(tmp_path: Path) -> Splits[LabelledTexts]:
     return prepare_labelled_texts(LabelledTextConfig(data=write_sentences(tmp_path / "a.tsv")), 0)
 
 

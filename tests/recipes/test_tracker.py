@@ -11,7 +11,7 @@ from PIL import Image
 import neuropil
 from neuropil.cli import main
 from neuropil.data.films.dataset import Films
-from neuropil.data.films.sources import FilmDataConfig, prepare_films
+from neuropil.data.films.files import FilmDataConfig, prepare_films
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Picture, Table
 from neuropil.recipes.tracker import TrackerOptions, build

@@ -13,7 +13,7 @@ import torch
 
 import neuropil
 from neuropil.cli import main
-from neuropil.data.pairs.sources import PairDataConfig, prepare_pairs
+from neuropil.data.pairs.files import PairDataConfig, prepare_pairs
 from neuropil.errors import InputError, RunError
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run

@@ -9,8 +9,8 @@ import torch
 
 import neuropil
 from neuropil.cli import main
+from neuropil.data.tokenizers.learned import learn_merges, learn_word_pieces
 from neuropil.data.tokenizers.published import fitting_tokenizer
-from neuropil.data.tokenizers.training import learn_merges, learn_word_pieces
 from neuropil.errors import NeuropilError
 from neuropil.models.bert import BERTClassifier, BERTConfig, MaskedBERT
 from neuropil.models.gpt2 import GPT2, GPT2Config

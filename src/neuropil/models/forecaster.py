@@ -86,7 +86,7 @@ class Forecaster(nn.Module):
         the widths of the bands by its errors. The net begins as this linear forecast, and learns what is missing."""
         if self.config.features:
             self.standardize.fit(rearrange(batch["known"], "batch time feature -> (batch time) feature"))
-        history, target, valid = batch["history"], batch["target"], batch["valid"]
+        history, target, valid = batch["history"], batch["target"], batch["valid_mask"]
         c, s = level_and_spread(history)
         z, ahead = (history - c) / s, (target - c) / s
         self.autoregression.set(least_squares(batch, [self.config.lags]))
@@ -213,11 +213,13 @@ class QuantileRegression(Objective[Forecaster]):
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         q = self.model(batch["history"], batch["known"], average=False)
         losses = self._losses(batch, q)  # member batch horizon
-        return losses[:, batch["valid"]].mean()
+        return losses[:, batch["valid_mask"]].mean()
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        losses = self._losses(batch, self.model(batch["history"], batch["known"])) * batch["valid"]  # batch horizon
-        return {"loss": losses.sum(1) / batch["valid"].sum(1)}
+        losses = (
+            self._losses(batch, self.model(batch["history"], batch["known"])) * batch["valid_mask"]
+        )  # batch horizon
+        return {"loss": losses.sum(1) / batch["valid_mask"].sum(1)}
 
     def _losses(
         self, batch: Batch, q: Float[Tensor, "*member batch horizon level"]
@@ -251,7 +253,7 @@ def least_squares(batch: Batch, lags: Sequence[int]) -> Float[Tensor, " coeffici
 
     A window counts as its errors do in units of its series, and not at all if the value after it is missing.
     """
-    batch = {name: values[batch["valid"][:, 0]] for name, values in batch.items()}
+    batch = {name: values[batch["valid_mask"][:, 0]] for name, values in batch.items()}
     c, s = level_and_spread(batch["history"])
     w = (s.squeeze(1) / batch["scale"]).square().double()
     w = w / w.mean()

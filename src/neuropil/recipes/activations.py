@@ -17,8 +17,9 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.functions import activation_curves, softmax_bars
 from neuropil.inspection.pictures.style import minus

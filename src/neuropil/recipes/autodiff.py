@@ -21,8 +21,9 @@ from jaxtyping import Float, Int
 from neuropil.autodiff import Var, graph, networks, ops
 from neuropil.autodiff.modules import Module
 from neuropil.config import Config, option
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.splits import Splits
 from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.page import Html, Picture, Section, Table, percent
 from neuropil.tasks import study

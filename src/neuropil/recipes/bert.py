@@ -3,8 +3,8 @@
 import dataclasses
 
 from neuropil.config import Config
-from neuropil.data.corpus.dataset import TextDataConfig, prepare_text
-from neuropil.data.tokenizers.training import learn_word_pieces
+from neuropil.data.corpus.files import TextDataConfig, prepare_text
+from neuropil.data.tokenizers.learned import learn_word_pieces
 from neuropil.models.bert import SIZES, BERTConfig, MaskedBERT
 from neuropil.randomness import initialised
 from neuropil.tasks.masked_language_modelling.experiment import MaskedLanguageModellingExperiment, MaskingConfig

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuropil.config import Config, option
-from neuropil.data.labelled_texts.dataset import LabelledTextConfig, prepare_labelled_texts
+from neuropil.data.labelled_texts.files import LabelledTextConfig, prepare_labelled_texts
+from neuropil.data.tokenizers.learned import learn_word_pieces
 from neuropil.data.tokenizers.published import PublishedTokenizer, fitting_tokenizer
-from neuropil.data.tokenizers.training import learn_word_pieces
 from neuropil.errors import InputError
 from neuropil.models.bert import SIZES, BERTClassifier, BERTConfig
 from neuropil.pretrained.folders import located

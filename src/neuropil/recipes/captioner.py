@@ -7,7 +7,7 @@ import dataclasses
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.captions.sources import CaptionDataConfig, prepare_captions
+from neuropil.data.captions.files import CaptionDataConfig, prepare_captions
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.models.captioner import SIZES, Captioner, CaptionerConfig
 from neuropil.randomness import initialised

@@ -6,9 +6,9 @@ search for the words that were said of the nearest training picture, and a guess
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.captions.sources import CaptionDataConfig, prepare_captions
-from neuropil.data.patch_sizes import choose_patch, filled_shape, resized_captioned, usual_patch
-from neuropil.data.tokenizers.clip import learn_clip_vocabulary
+from neuropil.data.captions.files import CaptionDataConfig, prepare_captions
+from neuropil.data.patches import choose_patch, filled_shape, resized_captioned, usual_patch
+from neuropil.data.tokenizers.learned import learn_clip_vocabulary
 from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.models.clip import CLIP, CLIPConfig
 from neuropil.randomness import initialised

@@ -3,7 +3,7 @@
 import dataclasses
 
 from neuropil.config import Config
-from neuropil.data.series.sources import SeriesDataConfig, prepare_series
+from neuropil.data.series.files import SeriesDataConfig, prepare_series
 from neuropil.models.forecaster import Forecaster, ForecasterConfig, choose_lags
 from neuropil.randomness import initialised
 from neuropil.tasks.forecasting.experiment import ForecastingExperiment

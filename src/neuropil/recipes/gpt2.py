@@ -7,9 +7,9 @@ from jaxtyping import Integer
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.corpus.dataset import TextDataConfig, prepare_text
+from neuropil.data.corpus.files import TextDataConfig, prepare_text
 from neuropil.data.corpus.windows import SlidingWindows, TextWindows
-from neuropil.data.tokenizers.training import learn_merges
+from neuropil.data.tokenizers.learned import learn_merges
 from neuropil.inspection.report.attention import attention_section, lens_section
 from neuropil.models.gpt2 import GPT2, SIZES, GPT2Config
 from neuropil.parts.objectives import NextTokenInWindow

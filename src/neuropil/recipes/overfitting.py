@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig
-from neuropil.data.splits import choose
+from neuropil.data.splits import Splits, choose
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.training import regularization_curves
 from neuropil.inspection.report.images import pixels

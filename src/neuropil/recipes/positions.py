@@ -18,8 +18,9 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig
+from neuropil.data.splits import Splits
 from neuropil.inspection.pictures.positions import position_encodings, position_maps, position_similarity
 from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.images import pixels

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from neuropil.config import Config, option
-from neuropil.data.corpus.dataset import TextDataConfig, prepare_text
+from neuropil.data.corpus.files import TextDataConfig, prepare_text
 from neuropil.data.corpus.streams import TextStreams
 from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.learned import Tokenizer

@@ -7,7 +7,7 @@ from jaxtyping import Integer
 from torch import Tensor
 
 from neuropil.config import Config, from_data, option
-from neuropil.data.corpus.dataset import TextDataConfig, prepare_text
+from neuropil.data.corpus.files import TextDataConfig, prepare_text
 from neuropil.data.corpus.streams import TextStreams
 from neuropil.data.tokenizers.learned import Kind, Tokenizer
 from neuropil.models.recurrent import CellName, SequenceConfig

@@ -3,7 +3,7 @@
 import dataclasses
 
 from neuropil.config import Config
-from neuropil.data.pairs.sources import PairDataConfig, prepare_pairs
+from neuropil.data.pairs.files import PairDataConfig, prepare_pairs
 from neuropil.models.seq2seq import SIZES, Seq2Seq, Seq2SeqConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe

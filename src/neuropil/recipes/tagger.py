@@ -3,7 +3,7 @@
 import dataclasses
 
 from neuropil.config import Config
-from neuropil.data.tagged_texts.sources import TaggedTextConfig, prepare_tagged_texts
+from neuropil.data.tagged_texts.files import TaggedTextConfig, prepare_tagged_texts
 from neuropil.data.tokenizers.tags import TagVocabulary
 from neuropil.models.recurrent import Sequence, SequenceConfig
 from neuropil.randomness import initialised

@@ -3,7 +3,7 @@
 import dataclasses
 
 from neuropil.config import Config
-from neuropil.data.labelled_texts.dataset import LabelledTextConfig, prepare_labelled_texts
+from neuropil.data.labelled_texts.files import LabelledTextConfig, prepare_labelled_texts
 from neuropil.models.recurrent import Sequence, SequenceConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe

@@ -6,7 +6,7 @@ Beside it stand the same network without a memory, which sees each frame alone, 
 import dataclasses
 
 from neuropil.config import Config, option
-from neuropil.data.films.sources import FilmDataConfig, prepare_films
+from neuropil.data.films.files import FilmDataConfig, prepare_films
 from neuropil.models.tracker import SIZES, Tracker, TrackerConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe

@@ -3,7 +3,7 @@
 import dataclasses
 
 from neuropil.config import Config
-from neuropil.data.pairs.sources import PairDataConfig, prepare_pairs
+from neuropil.data.pairs.files import PairDataConfig, prepare_pairs
 from neuropil.errors import InputError
 from neuropil.models.transformer import SIZES, Transformer, TransformerConfig
 from neuropil.randomness import initialised

@@ -21,8 +21,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from neuropil.config import Config, option
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig
+from neuropil.data.splits import Splits
 from neuropil.inspection.gradients import GradientProfile, TimeProfile, diagnose, profile_gradients, profile_time
 from neuropil.inspection.pictures.gradients import gradient_flow, gradient_through_time
 from neuropil.inspection.pictures.training import learning_curves

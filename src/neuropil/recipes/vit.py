@@ -5,9 +5,9 @@ The run's folder opens in Hugging Face's library as it is. The report shows by r
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.dataset import Splits
 from neuropil.data.examples.files import DataConfig, format_of, prepare
-from neuropil.data.patch_sizes import choose_patch, filled_shape, resized_examples, usual_patch
+from neuropil.data.patches import choose_patch, filled_shape, resized_examples, usual_patch
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.inspection.report.vit import rollout_section
 from neuropil.models.vit import ViT, ViTConfig

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.batches import ExampleBatches
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.splits import Splits
 from neuropil.errors import DivergedError, InputError
 from neuropil.files import replacing
 from neuropil.inspection.report.page import Section

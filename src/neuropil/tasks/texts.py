@@ -7,9 +7,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from neuropil.data.batches import EncodedTexts, LengthBatches
 from neuropil.data.formats.lines import read_lines
-from neuropil.data.length_batches import LengthBatches
-from neuropil.data.text_batches import EncodedTexts
 from neuropil.errors import InputError
 
 LINES_AT_ONCE = 256

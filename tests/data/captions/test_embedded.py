@@ -7,18 +7,20 @@ import numpy as np
 import pytest
 import torch
 
-from neuropil.data.captions.dataset import CaptionedPictures, CaptionSplits
+from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.captions.embedded import SIDES, WORDS, Plan, compose, divide_combinations, divide_digits, make_scenes
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from real_data import digits
 
 CAPTION = re.compile(
-    r"an? (?P<a>\w+)( (?P<relation>left of|above) an? (?P<b>\w+)( and an? (?P<c>\w+) (?P<side>below|above|on the right|on the left))?)?"
+    r"an? (?P<a>\w+)( (?P<relation>left of|above) an? (?P<b>\w+)"
+    r"( and an? (?P<c>\w+) (?P<side>below|above|on the right|on the left))?)?"
 )
 
 
 @pytest.fixture(scope="module", params=[1, 4], ids=["anywhere", "on a raster"])
-def splits(request: pytest.FixtureRequest) -> CaptionSplits:
+def splits(request: pytest.FixtureRequest) -> Splits[CaptionedPictures]:
     return make_scenes(300, 60, 120, seed=5, raster=request.param)
 
 
@@ -30,7 +32,7 @@ def test_digits_stand_on_the_raster_that_was_asked_for():
     assert places == {0, 3, 6, 9, 12, 15}
 
 
-def parts(splits: CaptionSplits) -> dict[str, CaptionedPictures]:
+def parts(splits: Splits[CaptionedPictures]) -> dict[str, CaptionedPictures]:
     return {"train": splits.train, "validation": splits.validation, "test": splits.test}
 
 
@@ -54,7 +56,7 @@ def combination(caption: str) -> tuple[str, str, str] | None:
     return (match["relation"], match["a"], match["b"]) if match["relation"] else None
 
 
-def test_captions_say_what_is_where(splits: CaptionSplits):
+def test_captions_say_what_is_where(splits: Splits[CaptionedPictures]):
     """Read back from the pixels, by an eye that knows only what scikit-learn's digits look like."""
     _, classes = digits()
     for part in parts(splits).values():
@@ -79,7 +81,7 @@ def test_captions_say_what_is_where(splits: CaptionSplits):
                     assert all((places[2][across] - place[across]) * (1 if after else -1) >= 8 for place in places[:2])
 
 
-def test_there_is_one_way_only_to_say_what_is_where(splits: CaptionSplits):
+def test_there_is_one_way_only_to_say_what_is_where(splits: Splits[CaptionedPictures]):
     """Of three digits two are in line; if two pairs were, either could be named first."""
     for scene, group in zip(splits.train.pictures[:, 0].numpy(), splits.train.groups, strict=True):
         if group == "three digits":
@@ -88,7 +90,7 @@ def test_there_is_one_way_only_to_say_what_is_where(splits: CaptionSplits):
             assert sum(in_line) == 1
 
 
-def test_no_two_parts_share_a_hand_written_digit(splits: CaptionSplits):
+def test_no_two_parts_share_a_hand_written_digit(splits: Splits[CaptionedPictures]):
     used = {
         name: {number for scene in part.pictures[:, 0].numpy() for number, _, _ in found_digits(scene)}
         for name, part in parts(splits).items()
@@ -99,7 +101,7 @@ def test_no_two_parts_share_a_hand_written_digit(splits: CaptionSplits):
     assert not used["validation"] & used["test"]
 
 
-def test_what_is_scored_are_combinations_that_training_has_not_seen(splits: CaptionSplits):
+def test_what_is_scored_are_combinations_that_training_has_not_seen(splits: Splits[CaptionedPictures]):
     seen = {name: {combination(text) for text in part.texts} - {None} for name, part in parts(splits).items()}
     assert not seen["train"] & seen["test"]
     assert not seen["train"] & seen["validation"]

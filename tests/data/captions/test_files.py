@@ -3,10 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from data.written_files import noise, refusal, write_text
-from neuropil.data.captions.files import read_captions
+from neuropil.data.captions.files import CaptionDataConfig, prepare_captions, read_captions
 
 
 @pytest.fixture
@@ -69,7 +70,8 @@ def test_what_is_wrong_is_said_with_its_row(folder: Path):
         "row 3, column 'caption' of c.csv must say something, but got an empty cell: fill it in or remove the row."
     )
     assert refused("image,caption", "cta.png,a cat") == (
-        f"row 2, column 'image' of c.csv must name a picture in {folder.as_posix()}, but got 'cta.png': did you mean 'cat.png'?"
+        f"row 2, column 'image' of c.csv must name a picture in {folder.as_posix()}, "
+        "but got 'cta.png': did you mean 'cat.png'?"
     )
     assert refused("image,caption", "x/1234567.jpeg,a cat") == (
         f"row 2, column 'image' of c.csv must name a picture in {folder.as_posix()}, but got 'x/1234567.jpeg': "
@@ -79,13 +81,14 @@ def test_what_is_wrong_is_said_with_its_row(folder: Path):
         "row 2, column 'image' of c.csv must name a picture, but got an empty cell: fill it in or remove the row."
     )
     assert refused("a,b,c", "cat.png,a cat,1") == (
-        "c.csv must have one column of pictures and one of captions, such as image and caption, but got a, b, c: "
+        "c.csv must have one column of pictures and one of captions, such as image and caption, but got 3: a, b, c: "
         "name them with --picture-column and --caption-column."
     )
     assert refused("image,caption") == "c.csv must have rows, but got only a header."
     (folder / "broken.png").write_bytes(b"nothing")
     assert refused("image,caption", "broken.png,a cat") == (
-        f"each image must be readable, but got {folder / 'broken.png'}, which is damaged or no image: mend or remove it."
+        "each image must be readable, "
+        f"but got {folder / 'broken.png'}, which is damaged or no image: mend or remove it."
     )
 
 
@@ -115,7 +118,8 @@ def test_columns_that_cannot_be_are_refused(folder: Path):
 def test_what_is_no_table_is_refused(folder: Path):
     (folder / "sub" / "c.csv").write_text("image,caption\n")
     assert refusal(read_captions, folder / "sub") == (
-        f"captions are read from a CSV or TSV, but got the folder '{(folder / 'sub').as_posix()}': give {folder / 'sub' / 'c.csv'}."
+        "captions are read from a CSV or TSV, "
+        f"but got the folder '{(folder / 'sub').as_posix()}': give {folder / 'sub' / 'c.csv'}."
     )
     assert refusal(read_captions, folder / "cat.png") == (
         "captions are read from a CSV or TSV, but got cat.png: rename it if it is one of these."
@@ -123,3 +127,67 @@ def test_what_is_no_table_is_refused(folder: Path):
     assert refusal(read_captions, folder / "caption.csv") == (
         f"texts are read from files that exist, but got '{(folder / 'caption.csv').as_posix()}'."
     )
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rows = []
+    for index in range(12):
+        Image.fromarray(noise(4, 4, seed=index)).save(tmp_path / f"{index}.png")
+        rows += [
+            f"{index}.png,picture {index}, said once".replace(", said", " said"),
+            f"{index}.png,picture {index} again",
+        ]
+    return write_text(tmp_path / "c.csv", "image,caption", *rows)
+
+
+def test_a_picture_is_in_one_part_with_all_its_captions(table: Path):
+    splits = prepare_captions(CaptionDataConfig(data=table, validation=0.2, test=0.3), seed=1)
+    parts = (splits.train, splits.validation, splits.test)
+    assert sum(map(len, parts)) == 12
+    assert all(len(captions) == 2 for part in parts for captions in part.captions)
+    numbers = [{text.split()[1] for text in part.texts} for part in parts]
+    assert not numbers[0] & numbers[1]
+    assert not numbers[0] & numbers[2]
+    assert not numbers[1] & numbers[2]
+    assert min(map(len, numbers)) >= 1
+
+
+def test_the_same_seed_gives_the_same_parts(table: Path):
+    config = CaptionDataConfig(data=table)
+    first, again = prepare_captions(config, seed=3), prepare_captions(config, seed=3)
+    assert first.test.captions == again.test.captions
+    assert torch.equal(first.train.pictures, again.train.pictures)
+
+
+def test_the_embedded_scenes_are_as_many_as_are_asked_for():
+    splits = prepare_captions(CaptionDataConfig(scenes=100, validation=0.0, test=0.2), seed=0)
+    assert [len(part) for part in (splits.train, splits.validation, splits.test)] == [80, 0, 20]
+
+
+def test_one_picture_is_too_few(tmp_path: Path):
+    Image.fromarray(noise(4, 4)).save(tmp_path / "a.png")
+    path = write_text(tmp_path / "c.csv", "image,caption", "a.png,one", "a.png,two")
+    assert refusal(prepare_captions, CaptionDataConfig(data=path), 0) == (
+        "c.csv must name at least 2 pictures, one to learn from and one to score, but got 1."
+    )
+
+
+def test_columns_belong_to_data_of_ones_own():
+    assert refusal(prepare_captions, CaptionDataConfig(picture_column="image"), 0) == (
+        "--picture-column belongs to captions of your own, but got the embedded scenes: leave it out or give --data."
+    )
+
+
+def test_copies_of_a_picture_are_always_in_the_same_part(tmp_path: Path):
+    """Under whatever names, and whatever is said of them."""
+    rows = []
+    for index in range(30):
+        for copy, text in enumerate(("Good film", "good  film", "another one")):
+            Image.fromarray(noise(4, 4, seed=index)).save(tmp_path / f"{index}-{copy}.png")
+            rows.append(f"{index}-{copy}.png,{text} {index}")
+    path = write_text(tmp_path / "c.csv", "image,caption", *rows)
+    splits = prepare_captions(CaptionDataConfig(data=path, validation=0.2, test=0.3), seed=0)
+    parts = [{int(text.split()[-1]) for text in part.texts} for part in (splits.train, splits.validation, splits.test)]
+    assert not (parts[0] & parts[1] | parts[1] & parts[2] | parts[0] & parts[2])
+    assert [*map(len, parts)] == [15, 6, 9]

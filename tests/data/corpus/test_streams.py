@@ -62,4 +62,4 @@ def test_passes_cut_the_text_at_different_places():
 def test_a_stream_of_one_token_is_refused():
     with pytest.raises(InputError) as error:
         TextStreams(text(1), 2, 8)
-    assert str(error.value) == "a stream needs two tokens or more, but got 1: give more text."
+    assert str(error.value) == "a text to read must have two tokens or more, but got 1: give more text."

@@ -7,19 +7,20 @@ import pytest
 import torch
 
 from data.written_files import noise, refusal, write_idx, write_images, write_mnist, write_text
-from neuropil.data.examples.dataset import Examples, Schema, Splits
+from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import DataConfig, format_of, prepare, read_inputs, read_labelled
+from neuropil.data.splits import Splits
 from real_data import diabetes, digits
 
 GREY = Schema(kind="image", shape=(1, 4, 5), classes=("cat", "dog"))
 ROWS = ("age,colour,answer", *["1,red,yes", "2,blue,no", "3,red,yes", "4,blue,no"] * 5)
 
 
-def parts_of(path: Path, seed: int = 0, **options: Any) -> Splits:
+def parts_of(path: Path, seed: int = 0, **options: Any) -> Splits[Examples]:
     return prepare(DataConfig(data=path, **options), seed)
 
 
-def sizes(splits: Splits) -> tuple[int, int, int]:
+def sizes(splits: Splits[Examples]) -> tuple[int, int, int]:
     return len(splits.train), len(splits.validation), len(splits.test)
 
 
@@ -292,7 +293,8 @@ def test_the_embedded_digits_are_no_regression():
 def test_a_class_of_one_example_is_refused(tmp_path: Path):
     path = write_text(tmp_path / "a.csv", "x,kind", "1,cat", "2,cat", "3,dog", "4,mouse", "5,mouse")
     assert refusal(prepare, DataConfig(data=path, target="kind"), 0) == (
-        "a.csv must hold at least 2 examples of each class, one to learn from and one to score, but got 1 of class 'dog': "
+        "a.csv must hold at least 2 examples of each class, one to learn from and one to score, "
+        "but got 1 of class 'dog': "
         "add more, or remove the class."
     )
 
@@ -313,7 +315,8 @@ def test_a_class_that_only_the_test_part_has_is_refused(tmp_path: Path):
     write_mnist(tmp_path, "train", noise(4, 4, 4), [0, 1, 0, 1])
     write_mnist(tmp_path, "t10k", noise(2, 4, 4), [1, 2])
     assert refusal(parts_of, tmp_path) == (
-        "each label must be a class of the training data, but got '2' (t10k-images-idx3-ubyte[1]): the classes are 0, 1."
+        "each label must be a class of the training data, "
+        "but got '2' (t10k-images-idx3-ubyte[1]): the classes are 0, 1."
     )
 
 

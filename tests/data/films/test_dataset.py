@@ -3,7 +3,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuropil.data.films.dataset import FilmBatches, Films
+from neuropil.data.films.batches import FilmBatches
+from neuropil.data.films.dataset import Films
 
 
 def films(lengths: list[int]) -> Films:

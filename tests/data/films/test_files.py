@@ -7,7 +7,7 @@ import torch
 from PIL import Image
 
 from data.written_files import noise, refusal, write_text
-from neuropil.data.films.files import read_films, read_frames
+from neuropil.data.films.files import FilmDataConfig, prepare_films, read_films, read_frames
 
 SHAPE, SIZE = (1, 4, 6), (4, 6)
 
@@ -64,10 +64,11 @@ def test_what_is_wrong_with_a_table_is_said_with_its_row(root: Path):
         == "row 2, column 'sequence' of positions.csv must name a folder of frames, but got 'c': it may be a, b."
     )
     assert refused("a,frame_0001.png,1,1") == (
-        "row 2, column 'frame' of positions.csv must name a frame in a, but got 'frame_0001.png': did you mean 'frame_001.png'?"
+        "row 2, column 'frame' of positions.csv must name a frame in a, "
+        "but got 'frame_0001.png': did you mean 'frame_001.png'?"
     )
     assert refused("a,0,1,1", "a,1,left,1") == (
-        "row 3, column 'x' of positions.csv must hold a number of pixels, but got 'left': leave x and y empty where nobody knows them."
+        "row 3, column 'x' of positions.csv must hold a number, or nothing where there is no value, but got 'left'."
     )
     assert refused("a,0,1,") == (
         "row 2, column 'y' of positions.csv must hold a number of pixels, but got an empty cell beside a full one: "
@@ -88,7 +89,8 @@ def test_what_is_wrong_with_a_table_is_said_with_its_row(root: Path):
 
 def test_what_is_wrong_with_a_folder_is_said(tmp_path: Path, root: Path):
     assert refusal(read_films, root) == (
-        "the folder films must hold one table of positions, for instance positions.csv with the columns sequence, frame, x, y, "
+        "the folder films must hold one table of positions, for instance positions.csv with the columns "
+        "sequence, frame, x, y, "
         "but got none: name it with --positions."
     )
     (tmp_path / "empty").mkdir()
@@ -98,7 +100,8 @@ def test_what_is_wrong_with_a_folder_is_said(tmp_path: Path, root: Path):
     )
     Image.fromarray(noise(5, 6)).save(root / "b" / "x.png")
     assert refusal(read_films, table(root, "a,0,1,1")) == (
-        "all frames must have one size, since positions are in their pixels, but got 4×6 (frame_000.png) and 5×6 (b/x.png)."
+        "all frames must have one size, since positions are in their pixels, "
+        "but got 4×6 (frame_000.png) and 5×6 (b/x.png)."
     )
 
 
@@ -125,7 +128,8 @@ def test_what_is_wrong_with_arrays_is_said(tmp_path: Path):
     assert refused(x=frames) == "f.npz must hold frames with the axes film, time, height and width, but got x."
     assert refused(frames=frames) == "f.npz must hold positions beside frames, but got frames."
     assert refused(frames=frames[0], positions=positions) == (
-        "frames of f.npz must be pictures with the axes film, time, height and width, and channels last if there are any, "
+        "frames of f.npz must be pictures with the axes film, time, height and width, and channels last if there "
+        "are any, "
         "but got 3×4×6 values of type uint8."
     )
     assert refused(frames=frames, positions=positions[:1]) == (
@@ -135,7 +139,8 @@ def test_what_is_wrong_with_arrays_is_said(tmp_path: Path):
         "hidden of f.npz must be 2×3 numbers, as frames has it, but got 6 values of type float64."
     )
     assert refused(frames=frames, positions=positions * np.nan) == (
-        "positions of f.npz must be finite numbers of pixels, or NaN where nobody knows them, but got infinite ones or NaN alone."
+        "positions of f.npz must be finite numbers of pixels, or NaN where nobody knows them, "
+        "but got infinite ones or NaN alone."
     )
     np.savez(tmp_path / "f.npz", frames=frames, positions=positions)
     assert refusal(lambda: read_films(tmp_path / "f.npz", positions=tmp_path / "p.csv")) == (
@@ -173,5 +178,42 @@ def test_frames_that_do_not_fit_a_trained_model_are_refused(root: Path, tmp_path
         "f.npz must hold grey images of 4×6, as the training data did, but got grey images of 5×6."
     )
     assert refusal(read_frames, [tmp_path / "flims"], SHAPE, SIZE) == (
-        f"films must be files or folders that exist, but got '{(tmp_path / 'flims').as_posix()}': did you mean 'films'?"
+        f"films must be files or folders that exist, but got '{(tmp_path / 'flims').as_posix()}': "
+        f"did you mean '{(tmp_path / 'films').as_posix()}'?"
+    )
+
+
+def write_arrays(path: Path, count: int, unknown: int = 0) -> Path:
+    positions = np.arange(count * 3 * 2, dtype=np.float64).reshape(count, 3, 2)
+    positions[:unknown] = np.nan
+    positions[-1, 1] = np.nan
+    np.savez(path, frames=noise(count, 3, 4, 6), positions=positions)
+    return path
+
+
+def test_a_film_is_in_one_part_with_all_its_frames(tmp_path: Path):
+    path = write_arrays(tmp_path / "f.npz", 12, unknown=2)
+    splits = prepare_films(FilmDataConfig(data=path, validation=0.2, test=0.3), seed=0)
+    names = [set(part.names) for part in (splits.train, splits.validation, splits.test)]
+    assert sum(map(len, names)) == len(set.union(*names)) == 10
+    assert [len(each) for each in names] == [5, 2, 3]
+    assert splits.notes == [
+        "2 of 12 films have no position at all and are left out.",
+        "The position is known in 29 of 30 frames; the others are seen, but neither taught nor scored.",
+    ]
+
+
+def test_the_embedded_films_are_as_many_as_are_asked_for():
+    splits = prepare_films(FilmDataConfig(films=20, validation=0.0, test=0.1), seed=0)
+    assert [len(part) for part in (splits.train, splits.validation, splits.test)] == [18, 0, 2]
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path):
+    path = write_arrays(tmp_path / "f.npz", 2, unknown=1)
+    assert refusal(prepare_films, FilmDataConfig(data=path), 0) == (
+        "f.npz must hold at least 2 films with positions, one to learn from and one to score, "
+        "but got 1: cut a long film into several."
+    )
+    assert refusal(prepare_films, FilmDataConfig(positions=path), 0) == (
+        "--positions belongs to films of your own, but got the embedded ones: leave it out or give --data."
     )

@@ -87,22 +87,22 @@ def test_a_row_of_another_width_is_named(tmp_path: Path):
     path = write_text(tmp_path / "a.csv", "a,b", "1,2", "", "1,2,3")
     assert (
         refusal(lambda: list(DelimitedFile(path).blocks()))
-        == "each row of a.csv must have 2 cells, as the header has, but got 3 in row 4."
+        == "each row of a.csv must have 2 cells, as the first has, but got 3 in row 4."
     )
 
 
 def test_a_missing_column_is_offered_the_nearest(tmp_path: Path):
     table = DelimitedFile(write_text(tmp_path / "a.csv", "age,Price,colour", "1,2,3"))
     assert (
-        refusal(table.require_column, "PRISE")
+        refusal(table.column, "PRISE")
         == "a.csv must have the column 'PRISE', but got age, Price, colour: did you mean 'Price'?"
     )
-    assert refusal(table.require_column, "xyz") == "a.csv must have the column 'xyz', but got age, Price, colour."
+    assert refusal(table.column, "xyz") == "a.csv must have the column 'xyz', but got age, Price, colour."
 
 
 def test_a_wide_table_does_not_fill_the_screen_with_its_columns(tmp_path: Path):
     table = DelimitedFile(write_text(tmp_path / "a.csv", ",".join(f"c{i}" for i in range(500)), ",".join("1" * 500)))
-    assert refusal(table.require_column, "price") == (
+    assert refusal(table.column, "price") == (
         "a.csv must have the column 'price', but got c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 and 488 more."
     )
 
@@ -110,19 +110,23 @@ def test_a_wide_table_does_not_fill_the_screen_with_its_columns(tmp_path: Path):
 def test_text_that_is_not_utf_8_is_refused(tmp_path: Path):
     path = tmp_path / "a.csv"
     path.write_bytes("größe,farbe\n1,grün\n".encode("latin-1"))
-    assert refusal(DelimitedFile, path) == "a.csv must be text in UTF-8, but got other bytes: save it as CSV UTF-8."
+    assert (
+        refusal(DelimitedFile, path) == "a.csv must be text in UTF-8, but got other bytes in line 1: save it as UTF-8."
+    )
 
 
 def test_a_quote_that_never_ends_is_refused(tmp_path: Path):
     path = write_text(tmp_path / "a.csv", "a,b", '"1,2', *["3,4"] * 50_000)
     assert refusal(lambda: list(DelimitedFile(path).blocks())) == (
-        "a.csv must be a table of text, but got a field larger than field limit (131072): is there a quote that never ends?"
+        "a.csv must be a table of text, "
+        "but got a field larger than field limit (131072): is there a quote that never ends?"
     )
 
 
 def test_a_name_of_a_column_that_never_ends_is_refused(tmp_path: Path):
     assert refusal(DelimitedFile, write_text(tmp_path / "a.csv", "a" * 200_000)) == (
-        "a.csv must be a table of text, but got a field larger than field limit (131072): is there a quote that never ends?"
+        "a.csv must be a table of text, "
+        "but got a field larger than field limit (131072): is there a quote that never ends?"
     )
 
 
@@ -132,3 +136,34 @@ def test_a_packed_table_that_is_cut_off_is_refused(tmp_path: Path):
     assert refusal(lambda: list(DelimitedFile(path).blocks())) == (
         "a.csv.gz must be a whole gzip file, but got one that is cut off or damaged: copy or download it again."
     )
+
+
+tabbed_texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r"), max_size=20)
+quoted_cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=20)
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.lists(st.tuples(tabbed_texts, tabbed_texts, tabbed_texts), min_size=1, max_size=8), st.booleans())
+def test_a_tsv_holds_what_was_written_whatever_it_is(rows: list[tuple[str, str, str]], packed: bool):
+    content = "".join("\t".join(row) + "\n" for row in rows).encode()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.tsv"
+        path.write_bytes(gzip.compress(content) if packed else content)
+        first = rows[0][0].removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")  # there, it is a mark of the encoding
+        assert list(DelimitedFile(path, texts=True).records()) == [
+            (1, [first, *rows[0][1:]]),
+            *((number, list(row)) for number, row in enumerate(rows[1:], 2)),
+        ]
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.lists(st.tuples(quoted_cells, quoted_cells), min_size=1, max_size=8))
+def test_a_csv_holds_what_the_standard_library_wrote(rows: list[tuple[str, str]]):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("text", "label"), *rows])
+        assert [cells for _, cells in DelimitedFile(path, texts=True).records()] == [
+            ["text", "label"],
+            *map(list, rows),
+        ]

@@ -100,7 +100,8 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path):
     content = idx_bytes(noise(10, 4, 4))
     path.write_bytes(content[:100])
     assert refusal(read_images, path) == (
-        "images-idx3-ubyte must be 176 bytes long for 10×4×4 values, as its header says, but got 100: copy or download it again."
+        "images-idx3-ubyte must be 176 bytes long for 10×4×4 values, as its header says, "
+        "but got 100: copy or download it again."
     )
     path.write_bytes(content[:9])
     assert (
@@ -109,7 +110,8 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path):
     )
     path.write_bytes(content + b"more")
     assert refusal(read_images, path) == (
-        "images-idx3-ubyte must be 176 bytes long for 10×4×4 values, as its header says, but got 180: copy or download it again."
+        "images-idx3-ubyte must be 176 bytes long for 10×4×4 values, as its header says, "
+        "but got 180: copy or download it again."
     )
 
 
@@ -118,7 +120,8 @@ def test_a_packed_file_that_is_cut_off_is_refused(tmp_path: Path, cut: int):
     path = tmp_path / "images-idx3-ubyte.gz"
     path.write_bytes(gzip.compress(idx_bytes(noise(10, 4, 4)))[:cut])
     assert refusal(read_images, path) == (
-        "images-idx3-ubyte.gz must be a whole gzip file, but got one that is cut off or damaged: copy or download it again."
+        "images-idx3-ubyte.gz must be a whole gzip file, "
+        "but got one that is cut off or damaged: copy or download it again."
     )
 
 

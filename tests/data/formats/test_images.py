@@ -6,8 +6,8 @@ import torch
 from PIL import Image
 
 from data.written_files import noise, refusal, write_images
-from neuropil.data.formats import contents as reading
-from neuropil.data.formats.images import images_below, read_image_folder, read_picture, read_pictures
+from neuropil.data import progress
+from neuropil.data.formats.images import images_below, read_image_folder, read_images, read_picture
 
 
 def pixels_of(path: Path, channels: int, height: int, width: int) -> np.ndarray:
@@ -126,10 +126,10 @@ def test_a_long_reading_shows_progress_and_the_same_pictures(
 ):
     write_images(tmp_path, {"a": list(noise(5, 4, 4))})
     paths = images_below(tmp_path)
-    quick = read_pictures(paths, (1, 4, 4)).values
-    monkeypatch.setattr(reading, "PATIENCE", -1.0)
+    quick = read_images(paths, (1, 4, 4)).values
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    slow = read_pictures(paths, (1, 4, 4)).values
+    slow = read_images(paths, (1, 4, 4)).values
     assert torch.equal(quick, slow)
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -159,7 +159,8 @@ def test_an_empty_folder_is_refused(tmp_path: Path):
 def test_pictures_without_classes_are_refused(tmp_path: Path):
     write_images(tmp_path, {"pets": [noise(4, 4)] * 3})
     assert refusal(read_image_folder, tmp_path / "pets") == (
-        f"the folder pets must hold one folder of images for each class, but got 3 images with no class, such as 0.png: {FIX}"
+        "the folder pets must hold one folder of images for each class, "
+        f"but got 3 images with no class, such as 0.png: {FIX}"
     )
 
 
@@ -181,6 +182,6 @@ def test_a_class_without_pictures_is_refused(tmp_path: Path):
 
 def test_a_model_of_strange_channels_does_not_read_pictures(tmp_path: Path):
     write_images(tmp_path, {"a": [noise(4, 4)]})
-    assert refusal(read_pictures, [tmp_path / "a" / "0.png"], (2, 4, 4)) == (
+    assert refusal(read_images, [tmp_path / "a" / "0.png"], (2, 4, 4)) == (
         "a model of 2 channels must get its images as NPZ arrays, but got 0.png."
     )

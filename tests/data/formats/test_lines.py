@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.written_files import refusal, write_text
-from neuropil.data.formats import contents as reading
+from neuropil.data import progress
 from neuropil.data.formats import lines as text_lines
-from neuropil.data.formats.lines import read_lines
+from neuropil.data.formats.lines import Tally, read_lines
 
 line = st.text(
     st.characters(codec="utf-8", exclude_characters="\n\r") | st.sampled_from("\u2028\x85\x0b\x0c\x1c\ufeff")
@@ -60,7 +60,7 @@ def test_lines_are_read_as_they_are_asked_for(tmp_path: Path):
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_progress_bar_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool):
-    monkeypatch.setattr(reading, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
     monkeypatch.setattr(text_lines, "BYTES_PER_BLOCK", 100)
     lines = [f"line {number}" for number in range(1_000)]
     content = "\n".join(lines).encode()
@@ -99,3 +99,11 @@ def test_a_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     Path("texts").mkdir()
     assert refusal(lines_of, Path("texts")) == "texts are read from files, but got the folder 'texts'."
+
+
+def test_oddities_are_counted_with_the_line_of_the_first():
+    tally = Tally("is odd", "are odd")
+    tally.add(7)
+    assert tally.note(1_200, "texts") == "1 of 1,200 texts is odd (first: line 7)."
+    tally.add(9)
+    assert tally.note(1_200, "texts") == "2 of 1,200 texts are odd (first: line 7)."

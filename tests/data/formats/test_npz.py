@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from data.written_files import noise, refusal
-from neuropil.data.formats.npz import read_array_inputs, read_arrays
+from neuropil.data.formats.npz import describe_array, read_array_inputs, read_arrays
 
 
 def write(path: Path, **arrays: np.ndarray) -> Path:
@@ -125,7 +125,8 @@ def test_differing_counts_are_refused(tmp_path: Path):
 def test_python_objects_are_never_unpickled(tmp_path: Path):
     path = write(tmp_path / "a.npz", x=np.array([{}, []], dtype=object), y=np.arange(2))
     assert refusal(read_arrays, path) == (
-        "the arrays of a.npz must hold numbers or text, but got Python objects, which could run code when they are read: "
+        "the arrays of a.npz must hold numbers or text, "
+        "but got Python objects, which could run code when they are read: "
         "give the array a dtype before np.savez."
     )
 
@@ -166,7 +167,8 @@ def test_inputs_of_other_shapes_and_types_are_refused(tmp_path: Path, array: np.
 
 def test_images_of_other_channels_are_refused(tmp_path: Path):
     assert refusal(read_array_inputs, write(tmp_path / "a.npz", x=noise(2, 8, 9, 7))) == (
-        "x of a.npz must be images of 1, 3 or 4 channels, last or second of its axes, but got 2×8×9×7 values of type uint8."
+        "x of a.npz must be images of 1, 3 or 4 channels, last or second of its axes, "
+        "but got 2×8×9×7 values of type uint8."
     )
 
 
@@ -192,5 +194,10 @@ def test_a_number_that_is_not_finite_is_named_with_its_place(tmp_path: Path, bad
 
 def test_one_hot_labels_are_refused_with_the_way_out(tmp_path: Path):
     assert refusal(read_arrays, write(tmp_path / "a.npz", x=noise(3, 4, 4), y=np.eye(3))) == (
-        "y of a.npz must hold one label for each example, but got 3×3 values of type float64: for one-hot labels save y.argmax(axis=1)."
+        "y of a.npz must hold one label for each example, "
+        "but got 3×3 values of type float64: for one-hot labels save y.argmax(axis=1)."
     )
+
+
+def test_arrays_are_put_in_words():
+    assert describe_array(np.zeros((2, 3), dtype=np.int16)) == "2×3 values of type int16"

@@ -32,7 +32,10 @@ def test_without_times_there_is_a_row_for_every_step_and_the_last_holds(tmp_path
         (["time", "0"], "drive.csv must have a column for each neuron, but got only 'time'."),
         (["time,a", "0,x"], "row 2, column 'a' of drive.csv must hold a finite number, but got 'x'."),
         (["time,a", "0,1", "5,inf"], "row 3, column 'a' of drive.csv must hold a finite number, but got 'inf'."),
-        (["time,a", "0,1", "5,"], "row 3, column 'a' of drive.csv must hold a finite number, but got an empty cell."),
+        (
+            ["time,a", "0,1", "5,"],
+            "row 3, column 'a' of drive.csv must hold a value, but got an empty cell: fill it in or remove the row.",
+        ),
         (["time,a", "1,1"], "the first row of drive.csv must be of time 0, but got 1 ms."),
         (
             ["time,a", "0,1", "5,2", "4,3"],

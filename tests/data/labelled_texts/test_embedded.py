@@ -85,14 +85,15 @@ def test_a_spread_takes_from_everywhere():
 
 
 def test_nothing_is_imported_to_be_read():
-    program = "import sys; from neuropil.data.labelled_texts.embedded import read_docstrings; read_docstrings(); print('sympy.core' in sys.modules)"
+    reading = "from neuropil.data.labelled_texts.embedded import read_docstrings; read_docstrings()"
+    program = f"import sys; {reading}; print('sympy.core' in sys.modules)"
     assert (
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "False\n"
     )
 
 
 def test_libraries_without_sources_are_missed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(docstrings, "LIBRARIES", {"no_such_library": ("*",)})
+    monkeypatch.setattr(docstrings, "LIBRARIES", {"no_such_library": "*"})
     assert refusal(read_docstrings.__wrapped__) == (
         "the embedded texts are docstrings of installed libraries, but got no sources of no_such_library: "
         "give texts of your own with --data."

@@ -6,11 +6,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.written_files import refusal, write_text
-from neuropil.data.labelled_texts.files import LONG, TextColumns, as_labels, read_labelled_file
+from neuropil.data.labelled_texts.dataset import LabelledTexts
+from neuropil.data.labelled_texts.embedded import LIBRARIES
+from neuropil.data.labelled_texts.files import (
+    LONG,
+    LabelledTextConfig,
+    TextColumns,
+    as_labels,
+    prepare_labelled_texts,
+    read_labelled_file,
+    read_labelled_texts,
+)
 from neuropil.errors import InputError
 
 GOOD, BAD = "a film to love for its music", "a film of two dull hours"
@@ -40,7 +51,7 @@ def test_columns_are_recognised_in_either_order_with_or_without_names(tmp_path: 
 
 def test_names_are_mentioned_unless_the_user_gave_them(tmp_path: Path):
     path = write_text(tmp_path / "a.tsv", "label\ttext", *(f"{label}\t{text}" for text, label in ROWS))
-    note = "The first line of a.tsv is taken for the names of its columns: 'text' tells 'label'."
+    note = "The first row of a.tsv is taken for the names of its columns: 'text' tells 'label'."
     assert read_labelled_file(path, NOTHING).notes == [note]
     assert read_labelled_file(path, TextColumns(text="text")).notes == [note]
     assert read_labelled_file(path, TextColumns("text", "label")).notes == []
@@ -108,13 +119,13 @@ def test_what_is_odd_is_counted_and_only_what_says_nothing_is_left_out(tmp_path:
     ]
     file = read_labelled_file(write_text(tmp_path / "a.tsv", *lines), NOTHING)
     assert list(file.texts) == [GOOD, BAD, GOOD, BAD, long]
-    assert file.lines == [1, 2, 5, 6, 7]
+    assert file.rows == [1, 2, 5, 6, 7]
     assert file.notes == [
-        "1 of 7 texts is empty and is left out (first: line 3).",
-        "1 of 7 texts has no label and is left out (first: line 4).",
-        "1 of 7 texts has more than 20,000 characters (first: line 7).",
-        "1 of 7 texts is an exact copy of an earlier one (first: line 5).",
-        "1 of 7 texts has another label than an earlier copy of it (first: line 6).",
+        "1 of 7 texts is empty and is left out (first: row 3).",
+        "1 of 7 texts has no label and is left out (first: row 4).",
+        "1 of 7 texts has more than 20,000 characters (first: row 7).",
+        "1 of 7 texts is an exact copy of an earlier one (first: row 5).",
+        "1 of 7 texts has another label than an earlier copy of it (first: row 6).",
     ]
 
 
@@ -134,13 +145,14 @@ def test_classes_of_a_model_tell_labels_from_texts_in_a_file_of_one_line(tmp_pat
             NOTHING,
             "a.tsv must have two columns with a tab between them, a text and its label, but got one.",
         ),
-        (["a\tb", "c"], NOTHING, "each line of a.tsv must have 2 columns, as the first has, but got 1 in line 2."),
+        (["a\tb", "c"], NOTHING, "each row of a.tsv must have 2 cells, as the first has, but got 1 in row 2."),
         (["text\tlabel", "a\t"], NOTHING, "a.tsv must hold texts with labels, but got none."),
         (
             ["one\ttwo\tthree", "a\tb\tc"],
             NOTHING,
-            "a.tsv must have two columns, or two that you name, but got 3: one, two, three: "
-            "choose with --text-column and --label-column, which name columns in the first line.",
+            "a.tsv must have one column of texts and one of labels, such as text and label, "
+            "but got 3: one, two, three: "
+            "name them with --text-column and --label-column.",
         ),
         (
             ["text\tlabel", "a\tb"],
@@ -153,14 +165,16 @@ def test_classes_of_a_model_tell_labels_from_texts_in_a_file_of_one_line(tmp_pat
             "texts and labels must be different columns, but got 'text' for both.",
         ),
         (
-            ["id\ttext\tlabel", "1\ta\tb"],
+            ["id\ttext\tmood", "1\ta\tb"],
             TextColumns("text"),
-            "a.tsv has 3 columns, but got only 'text': name another with --label-column.",
+            "a.tsv must have one column of texts and one of labels, such as text and label, but got 3: id, text, mood: "
+            "name them with --text-column and --label-column.",
         ),
         (
             [f"{number}\ttext {number}" for number in range(1_000)],
             NOTHING,
-            "labels of a.tsv must repeat, for a class is learned from several texts, but got 1,000 different ones for 1,000 texts: "
+            "labels of a.tsv must repeat, for a class is learned from several texts, "
+            "but got 1,000 different ones for 1,000 texts: "
             "name the right column with --label-column.",
         ),
     ],
@@ -189,3 +203,116 @@ def test_whatever_happens_to_a_file_it_is_read_or_refused(packed: bool, data: st
         path = Path(folder) / "a.tsv"
         path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
         assert all(text.strip() and label for text, label in found(path))
+
+
+def reviews(path: Path, count: int = 50, *more: str) -> Path:
+    return write_text(
+        path,
+        "label\ttext",
+        *(f"{kind}\ttext {number} is {kind}" for number in range(count) for kind in ("good", "bad")),
+        *more,
+    )
+
+
+def test_parts_are_disjoint_whole_and_stratified(tmp_path: Path):
+    splits = prepare_labelled_texts(LabelledTextConfig(data=reviews(tmp_path / "a.tsv")), 0)
+    parts = [splits.train, splits.validation, splits.test]
+    assert [len(part) for part in parts] == [72, 8, 20]
+    assert [part.targets.bincount().tolist() for part in parts] == [[36, 36], [4, 4], [10, 10]]
+    assert len({text for part in parts for text in part.texts}) == 100
+    assert splits.train.classes == ("bad", "good")
+    assert splits.train.source == "100 texts in 2 classes (a.tsv)"
+    assert all(
+        text.endswith(splits.test.classes[target])
+        for text, target in zip(splits.test.texts, splits.test.targets.tolist(), strict=True)
+    )
+
+
+def test_copies_of_one_text_are_in_one_part(tmp_path: Path):
+    copies = [f"good\tcopied {number}" for number in range(20) for _ in range(3)]
+    splits = prepare_labelled_texts(LabelledTextConfig(data=reviews(tmp_path / "a.tsv", 20, *copies)), 0)
+    train, validation, test = (set(part.texts) for part in (splits.train, splits.validation, splits.test))
+    assert not train & test
+    assert not train & validation
+    assert not validation & test
+    assert splits.notes[1] == "40 of 100 texts are exact copies of earlier ones (first: row 43)."
+
+
+def test_rare_classes_are_kept_and_mentioned(tmp_path: Path):
+    splits = prepare_labelled_texts(
+        LabelledTextConfig(data=reviews(tmp_path / "a.tsv", 20, "odd\tthe only one of its kind")), 0
+    )
+    assert splits.notes[-1] == (
+        "1 class has fewer than 5 texts (the rarest: 'odd' with 1), so that little can be learned about them."
+    )
+    assert "the only one of its kind" in splits.train.texts
+
+
+def test_the_embedded_texts_are_sentences_of_libraries_and_none_is_in_two_parts():
+    splits = prepare_labelled_texts(LabelledTextConfig(), 0)
+    assert splits.train.classes == tuple(sorted(LIBRARIES))
+    total = len(splits.train) + len(splits.validation) + len(splits.test)
+    assert len({*splits.train.texts, *splits.validation.texts, *splits.test.texts}) == total > 8_000
+    assert splits.train.source == f"{total:,} first sentences of docstrings in 9 libraries, as installed"
+    assert splits.notes == ["No sentence occurs twice, in whatever library, case or spacing."]
+
+
+def test_parts_follow_the_seed(tmp_path: Path):
+    config = LabelledTextConfig(data=reviews(tmp_path / "a.tsv"))
+    first, again, other = (prepare_labelled_texts(config, seed) for seed in (1, 1, 2))
+    assert first.test.texts == again.test.texts
+    assert first.test.texts != other.test.texts
+
+
+def test_labels_of_another_file_are_those_of_the_model(tmp_path: Path):
+    found, _ = read_labelled_texts(
+        write_text(tmp_path / "a.tsv", "3.0\tgreat", "1\tpoor"), TextColumns(), ("1", "2", "3")
+    )
+    assert found.targets.tolist() == [2, 0]
+    assert refusal(
+        read_labelled_texts, write_text(tmp_path / "b.tsv", "a\tpos", "b\tposs"), TextColumns(), ("neg", "pos")
+    ) == ("each label must be a class of the training data, but got 'poss' (b.tsv row 2): did you mean 'pos'?")
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (["a\tgood", "b\tgood", "c\tgood"], "a.tsv must have texts of at least 2 classes, but got only 'good'."),
+        (
+            ["a\tgood"] * 3 + ["a\tbad"] * 3,
+            "a.tsv must hold different texts, some to learn from and some to score, but got 1.",
+        ),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(tmp_path: Path, lines: list[str], sentence: str):
+    path = write_text(tmp_path / "a.tsv", "text\tlabel", *lines)
+    assert refusal(prepare_labelled_texts, LabelledTextConfig(data=path), 0) == sentence
+
+
+def test_the_embedded_texts_have_no_columns():
+    assert refusal(prepare_labelled_texts, LabelledTextConfig(label_column="x"), 0) == (
+        "columns are named in a TSV or CSV, but got names for the embedded texts: leave them out."
+    )
+
+
+def test_taking_texts_keeps_their_classes():
+    texts = LabelledTexts(["a", "b", "c"], torch.tensor([0, 1, 0]), ("x", "y"), "")
+    taken = texts.take(torch.tensor([2, 1]))
+    assert (taken.texts, taken.targets.tolist()) == (["c", "b"], [0, 1])
+
+
+def test_texts_that_read_alike_are_always_in_the_same_part(tmp_path: Path):
+    """In whatever case, spacing or Unicode spelling."""
+    alike = [(f"Good film {n}", f"good  FILM {n} ", f"ｇｏｏｄ film {n}") for n in range(40)]
+    path = write_text(
+        tmp_path / "a.tsv", *(f"{text}\t{'np'[n % 2]}" for n, texts in enumerate(alike) for text in texts)
+    )
+    splits = prepare_labelled_texts(LabelledTextConfig(data=path, validation=0.2, test=0.3), 0)
+    parts = [{int(text.split()[-1]) for text in part.texts} for part in (splits.train, splits.validation, splits.test)]
+    assert not (parts[0] & parts[1] | parts[1] & parts[2] | parts[0] & parts[2])
+    assert [*map(len, parts)] == [22, 6, 12]
+
+
+def test_columns_may_be_given_by_number(tmp_path: Path):
+    path = write_text(tmp_path / "a.tsv", *(f"{n}\t{label}\t{text}" for n, (text, label) in enumerate(ROWS)))
+    assert found(path, TextColumns("3", "2")) == ROWS

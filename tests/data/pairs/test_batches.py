@@ -2,7 +2,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuropil.data.pairs.batches import EncodedPairs, PairBatches, Sequences, encode_pairs
+from neuropil.data.batches import Sequences
+from neuropil.data.pairs.batches import EncodedPairs, PairBatches, encode_pairs
 from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.protocols import Batch, Batches

@@ -2,17 +2,17 @@ import numpy as np
 import pytest
 
 from neuropil.data.series.dataset import Series, SeriesTable, gap_lengths, gap_notes, step_names
-from neuropil.data.series.steps import Step
+from neuropil.data.series.steps import TimeStep
 
 N = np.nan
 
 
-def table_of(*values: list[float], step: Step | None = None) -> SeriesTable:
+def table_of(*values: list[float], step: TimeStep | None = None) -> SeriesTable:
     series = tuple(
         Series(f"s{index}", 0, np.array(each, dtype=float), np.zeros((len(each), 0)))
         for index, each in enumerate(values)
     )
-    return SeriesTable(series, step or Step(), None, "y")
+    return SeriesTable(series, step or TimeStep(), None, "y")
 
 
 def test_every_step_of_a_gap_knows_how_long_it_is():
@@ -21,9 +21,10 @@ def test_every_step_of_a_gap_knows_how_long_it_is():
 
 
 def test_gaps_are_told_in_sentences():
-    table = table_of([1, N, 2, N, N, N, 3], [1, 2, 3], step=Step(unit="month"))
+    table = table_of([1, N, 2, N, N, N, 3], [1, 2, 3], step=TimeStep(unit="month"))
     assert gap_notes(table, longest=3) == [
-        "4 of 10 months have no value, in 2 gaps of up to 3 months; gaps of up to 3 months are filled by interpolation to be read, and are "
+        "4 of 10 months have no value, in 2 gaps of up to 3 months; gaps of up to 3 months are filled by "
+        "interpolation to be read, and are "
         "never learned or scored."
     ]
     assert gap_notes(table, longest=2)[1] == "1 gap of more than 2 months: no window of history reaches into it."
@@ -31,7 +32,7 @@ def test_gaps_are_told_in_sentences():
 
 
 def test_steps_have_labels_beyond_the_end():
-    table = SeriesTable((), Step(unit="month", count=12), np.datetime64("1700-01-01", "s"), "y")
+    table = SeriesTable((), TimeStep(unit="month", count=12), np.datetime64("1700-01-01", "s"), "y")
     assert [table.label(step) for step in (0, 310)] == ["1700", "2010"]
     assert table_of([1.0, 2.0]).label(2) == "3"
 
@@ -39,7 +40,7 @@ def test_steps_have_labels_beyond_the_end():
 def test_what_is_known_comes_before_the_calendar():
     known = np.array([[5.0], [6.0], [7.0]])
     series = Series("", 1, np.array([1.0, 2.0]), known)
-    table = SeriesTable((series,), Step(unit="month"), np.datetime64("2019-12-01", "s"), "y", ("price",))
+    table = SeriesTable((series,), TimeStep(unit="month"), np.datetime64("2019-12-01", "s"), "y", ("price",))
     features = table.features(series, 3)
     assert features.shape == (3, table.num_features) == (3, 5)
     assert features[:, 0].tolist() == [5, 6, 7]

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neuropil.data.formats.delimited import Cells
+from neuropil.data.formats.columns import Cells
 from neuropil.data.series.dates import read_dates, recognise_dates
 from neuropil.errors import InputError
 
@@ -75,7 +75,8 @@ def test_an_order_that_cannot_be_known_is_said():
     [
         (
             ["2020-01-01", "soon", "2020-01-03"],
-            "row 3, column 'date' of shop.csv must hold a date, but got 'soon': write dates such as 2020-12-31 or 2020-12-31 18:00.",
+            "row 3, column 'date' of shop.csv must hold a date, "
+            "but got 'soon': write dates such as 2020-12-31 or 2020-12-31 18:00.",
         ),
         (
             ["01.02.2020", ""],

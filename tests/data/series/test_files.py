@@ -4,10 +4,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from data.written_files import refusal, write_text
-from neuropil.data.series.files import Columns, read_series
-from neuropil.data.series.steps import Step
+from neuropil.data.series.files import SeriesColumns, SeriesDataConfig, cuts, prepare_series, read_series
+from neuropil.data.series.steps import TimeStep
+from neuropil.errors import InputError
 
 
 def write_days(
@@ -21,8 +25,8 @@ def write_days(
 
 
 def test_a_table_of_dates_and_values_needs_no_names(tmp_path: Path):
-    table, columns = read_series(write_days(tmp_path / "shop.csv", [3.0, 1.5, 4.0]), Columns())
-    assert columns == Columns(target="sales", date="date")
+    table, columns = read_series(write_days(tmp_path / "shop.csv", [3.0, 1.5, 4.0]), SeriesColumns())
+    assert columns == SeriesColumns(target="sales", date="date")
     (series,) = table.series
     assert series.values.tolist() == [3, 1.5, 4]
     assert str(table.step) == "day"
@@ -34,7 +38,7 @@ def test_a_table_of_dates_and_values_needs_no_names(tmp_path: Path):
 def test_it_may_be_tab_separated_and_packed(tmp_path: Path):
     path = tmp_path / "shop.tsv.gz"
     path.write_bytes(gzip.compress(b"month\tsales\n2020-01\t1\n2020-02\t2\n2020-03\t4\n"))
-    table, _ = read_series(path, Columns())
+    table, _ = read_series(path, SeriesColumns())
     assert str(table.step) == "month"
     assert table.series[0].values.tolist() == [1, 2, 4]
 
@@ -50,17 +54,18 @@ def test_rows_that_are_missing_and_cells_that_are_empty_are_gaps(tmp_path: Path)
         "2024-01-08,4",
         "2024-01-09,",
     )
-    table, _ = read_series(write_text(tmp_path / "shop.csv", *lines), Columns())
+    table, _ = read_series(write_text(tmp_path / "shop.csv", *lines), SeriesColumns())
     assert np.isnan(table.series[0].values).tolist() == [False, True, True, False, True, True, False, False]
 
 
 def test_repeated_and_unordered_dates_are_mended_and_told(tmp_path: Path):
     lines = ("date,sales", "2024-01-03,3", "2024-01-01,1", "2024-01-02,2", "2024-01-02,6", "2024-01-04,5")
-    table, _ = read_series(write_text(tmp_path / "shop.csv", *lines), Columns())
+    table, _ = read_series(write_text(tmp_path / "shop.csv", *lines), SeriesColumns())
     assert table.series[0].values.tolist() == [1, 4, 3, 5]
     assert table.notes == (
         "The rows of shop.csv are not in the order of their dates, and are put into it.",
-        "1 of 5 rows repeats a date; the mean of the same date is taken (if they are different series, name their column with --series).",
+        "1 of 5 rows repeats a date; the mean of the same date is taken (if they are different series, name "
+        "their column with --series).",
     )
 
 
@@ -73,7 +78,7 @@ def test_series_are_told_apart_and_stand_on_one_axis_of_time(tmp_path: Path):
         "2024-01-03,b,20",
         "2024-01-03,a,3",
     )
-    table, _ = read_series(write_text(tmp_path / "shops.csv", *lines), Columns(series="shop"))
+    table, _ = read_series(write_text(tmp_path / "shops.csv", *lines), SeriesColumns(series="shop"))
     a, b = table.series
     assert (a.name, a.start, a.values.tolist()) == ("a", 0, [1, 2, 3])
     assert (b.name, b.start, b.values.tolist()) == ("b", 1, [10, 20])
@@ -83,21 +88,21 @@ def test_series_are_told_apart_and_stand_on_one_axis_of_time(tmp_path: Path):
 
 def test_what_is_known_in_advance_goes_on_after_the_last_value(tmp_path: Path):
     path = write_days(tmp_path / "shop.csv", [1.0, 2.0, np.nan, np.nan], more={"price": [5, 6, 7, 8]})
-    table, _ = read_series(path, Columns(target="sales", known=("price",)))
+    table, _ = read_series(path, SeriesColumns(target="sales", known=("price",)))
     assert table.series[0].values.tolist() == [1, 2]
     assert table.series[0].known[:, 0].tolist() == [5, 6, 7, 8]
 
 
 def test_what_is_known_holds_on_over_a_gap_in_the_dates(tmp_path: Path):
     lines = ("date,sales,price", "2024-01-01,1,5", "2024-01-02,1,6", "2024-01-04,2,7")
-    table, _ = read_series(write_text(tmp_path / "shop.csv", *lines), Columns(target="sales", known=("price",)))
+    table, _ = read_series(write_text(tmp_path / "shop.csv", *lines), SeriesColumns(target="sales", known=("price",)))
     assert table.series[0].known[:, 0].tolist() == [5, 6, 6, 7]
 
 
 def test_without_dates_a_row_is_a_step(tmp_path: Path):
-    table, columns = read_series(write_text(tmp_path / "plain.csv", "value", "1", "2", "4"), Columns())
-    assert columns == Columns(target="value")
-    assert table.step == Step()
+    table, columns = read_series(write_text(tmp_path / "plain.csv", "value", "1", "2", "4"), SeriesColumns())
+    assert columns == SeriesColumns(target="value")
+    assert table.step == TimeStep()
     assert table.notes == ("No column of plain.csv holds dates, so each row is a step.",)
 
 
@@ -106,75 +111,79 @@ def test_without_dates_a_row_is_a_step(tmp_path: Path):
     [
         (
             ["date,a,b", "2024-01-01,1,2", "2024-01-02,1,2"],
-            Columns(),
+            SeriesColumns(),
             "the table shop.csv needs a target, the column to forecast: choose from a, b.",
         ),
         (
             ["date,name", "2024-01-01,x", "2024-01-02,y"],
-            Columns(),
+            SeriesColumns(),
             "the table shop.csv needs a target, the column to forecast: none of its columns holds numbers.",
         ),
         (
             ["date,sales", "2024-01-01,1"],
-            Columns(target="sale"),
+            SeriesColumns(target="sale"),
             "shop.csv must have the column 'sale', but got date, sales: did you mean 'sales'?",
         ),
         (
             ["date,sales", "2024-01-01,1", "2024-01-02,many"],
-            Columns(target="sales"),
+            SeriesColumns(target="sales"),
             "row 3, column 'sales' of shop.csv must hold a number, or nothing where there is no value, but got 'many'.",
         ),
         (
             ["date,sales", "2024-01-01,1", "2024-01-02,inf"],
-            Columns(target="sales"),
+            SeriesColumns(target="sales"),
             "row 3, column 'sales' of shop.csv must hold a finite number, but got 'inf'.",
         ),
         (
             ["date,sales", "2024-01-01,", "2024-01-02,"],
-            Columns(target="sales"),
+            SeriesColumns(target="sales"),
             "column 'sales' of shop.csv must hold numbers, but got only empty cells.",
         ),
         (
             ["date,sales,price", "2024-01-01,1,2", "2024-01-02,3,"],
-            Columns(target="sales", known=("price",)),
-            "row 3, column 'price' of shop.csv must hold a value, as it is known in advance, but got an empty cell: fill it in.",
+            SeriesColumns(target="sales", known=("price",)),
+            "row 3, column 'price' of shop.csv must hold a value, as it is known in advance, "
+            "but got an empty cell: fill it in.",
         ),
         (
             ["date,sales", "2024-01-01,1"],
-            Columns(target="sales", known=("sales",)),
+            SeriesColumns(target="sales", known=("sales",)),
             "target, series and known must be different columns, but got 'sales' twice.",
         ),
         (
             ["date,shop,sales", *(f"2024-01-0{day},{shop},1" for day in (1, 2) for shop in "abc")],
-            Columns(target="sales"),
-            "column 'date' of shop.csv must hold each date once for each series, but got most of them several times: name the column that "
+            SeriesColumns(target="sales"),
+            "column 'date' of shop.csv must hold each date once for each series, "
+            "but got most of them several times: name the column that "
             "tells the series apart with --series.",
         ),
         (
             ["date,shop,sales", "2024-01-01,a,1", "2024-01-08,a,1", "2024-01-03,b,1", "2024-01-10,b,1"],
-            Columns(target="sales", series="shop"),
-            "the dates in column 'date' of shop.csv must be steps of one week apart, from the first of all series on, but got 2024-01-03, "
+            SeriesColumns(target="sales", series="shop"),
+            "the dates in column 'date' of shop.csv must be steps of one week apart, from the first of all "
+            "series on, but got 2024-01-03, "
             "which is between two of them.",
         ),
     ],
 )
 def test_tables_that_cannot_be_forecast_are_refused_in_one_sentence(
-    tmp_path: Path, lines: list[str], columns: Columns, sentence: str
+    tmp_path: Path, lines: list[str], columns: SeriesColumns, sentence: str
 ):
     assert refusal(read_series, write_text(tmp_path / "shop.csv", *lines), columns) == sentence
 
 
 def test_a_trained_model_refuses_dates_of_another_step(tmp_path: Path):
     path = write_days(tmp_path / "shop.csv", [1.0, 2.0, 3.0])
-    assert refusal(read_series, path, Columns(), Step(unit="second", count=604_800)) == (
-        "the dates in column 'date' of shop.csv must be steps of one week apart, from the first of all series on, but got 2024-01-02, "
+    assert refusal(read_series, path, SeriesColumns(), TimeStep(unit="second", count=604_800)) == (
+        "the dates in column 'date' of shop.csv must be steps of one week apart, from the first of all series "
+        "on, but got 2024-01-02, "
         "which is between two of them."
     )
 
 
 def test_a_trained_model_that_knows_dates_refuses_a_table_without(tmp_path: Path):
     path = write_text(tmp_path / "plain.csv", "value", "1", "2")
-    assert refusal(read_series, path, Columns(), Step(unit="month")) == (
+    assert refusal(read_series, path, SeriesColumns(), TimeStep(unit="month")) == (
         "plain.csv must have a column of dates, as the training data had, but got value."
     )
 
@@ -183,13 +192,103 @@ def test_files_that_are_no_table_are_refused(tmp_path: Path):
     write_text(tmp_path / "shop.csv", "x")
     write_text(tmp_path / "shop.xlsx", "x")
     missing, folder = (tmp_path / "shop.cvs").as_posix(), tmp_path.as_posix()
-    assert refusal(read_series, Path(missing), Columns()) == (
-        f"series are read from a table that exists, but got {missing!r}: did you mean 'shop.csv'?"
+    assert refusal(read_series, Path(missing), SeriesColumns()) == (
+        f"series are read from files that exist, but got {missing!r}: did you mean {missing.replace('cvs', 'csv')!r}?"
     )
     assert (
-        refusal(read_series, tmp_path, Columns())
-        == f"series are read from a table that exists, but got the folder {folder!r}."
+        refusal(read_series, tmp_path, SeriesColumns()) == f"series are read from files, but got the folder {folder!r}."
     )
-    assert refusal(read_series, tmp_path / "shop.xlsx", Columns()) == (
+    assert refusal(read_series, tmp_path / "shop.xlsx", SeriesColumns()) == (
         "series are read from a CSV or TSV, plain or gzip, but got shop.xlsx: rename it if it is one of these."
+    )
+
+
+def write_months(path: Path, count: int = 120, shops: tuple[str, ...] = ("a",), late: int = 0) -> Path:
+    rng = np.random.default_rng(0)
+    parts = []
+    for number, shop in enumerate(shops):
+        begin = late if number == len(shops) - 1 else 0
+        dates = pd.date_range("2010-01-01", periods=count, freq="MS")[begin:]
+        values = 10 * number + np.sin(np.arange(len(dates)) * 2 * np.pi / 12) + 0.1 * rng.normal(size=len(dates))
+        parts.append(pd.DataFrame({"date": dates, "shop": shop, "sales": values}))
+    pd.concat(parts).to_csv(path, index=False)
+    return path
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(20, 500), st.integers(1, 6), st.floats(0, 0.5), st.floats(0.01, 0.8))
+def test_the_parts_follow_one_another_and_have_room_for_a_forecast(
+    length: int, horizon: int, validation: float, test: float
+):
+    train_end, test_begin = cuts(length, horizon, validation, test)
+    assert train_end <= test_begin <= length - horizon
+    assert test_begin - train_end >= (horizon if validation else 0)
+    assert length - test_begin == max(round(test * length), horizon)
+
+
+@pytest.mark.parametrize(("dataset", "season", "window", "horizon"), [("sunspots", 11, 33, 11), ("co2", 12, 36, 12)])
+def test_embedded_series_come_in_three_parts_of_time(dataset: str, season: int, window: int, horizon: int):
+    splits = prepare_series(SeriesDataConfig(dataset=dataset))  # type: ignore[arg-type]
+    assert (splits.season, splits.panel.window, splits.panel.horizon) == (season, window, horizon)
+    assert int(splits.train.origins.max()) + horizon <= splits.train_end <= int(splits.validation.origins.min())
+    assert int(splits.validation.origins.max()) + horizon <= splits.test_begin <= int(splits.test.origins.min())
+    assert int(splits.test.origins.max()) + horizon == splits.table.end
+
+
+def test_nothing_of_the_later_parts_is_in_the_scale_or_the_season_or_the_training_windows(tmp_path: Path):
+    path = write_months(tmp_path / "shop.csv")
+    config = SeriesDataConfig(data=path, target="sales")
+    before = prepare_series(config)
+    table = pd.read_csv(path)
+    table.loc[before.train_end :, "sales"] = 1000 * np.random.default_rng(1).normal(size=len(table) - before.train_end)
+    table.to_csv(path, index=False)
+    after = prepare_series(config)
+    assert torch.equal(before.panel.scales, after.panel.scales)
+    assert (before.season, before.train_end) == (after.season, after.train_end)
+    for name, values in before.train.batch().items():
+        assert torch.equal(values, after.train.batch()[name]), name
+
+
+def test_each_series_has_a_scale_of_its_own(tmp_path: Path):
+    path = write_months(tmp_path / "shops.csv", shops=("a", "b"))
+    table = pd.read_csv(path)
+    table.loc[table["shop"] == "b", "sales"] *= 100
+    table.to_csv(path, index=False)
+    scales = prepare_series(SeriesDataConfig(data=path, target="sales", series="shop")).panel.scales
+    assert 50 < float(scales[1] / scales[0]) < 200
+
+
+def test_what_was_decided_is_told(tmp_path: Path):
+    config = SeriesDataConfig(data=write_months(tmp_path / "shop.csv"), target="sales")
+    assert prepare_series(config).table.notes == (
+        "A step is one month; a season has 12 (from the calendar); 36 are read to forecast 12.",
+    )
+    given_season = SeriesDataConfig(data=config.data, target="sales", season=6, horizon=3, window=8)
+    assert prepare_series(given_season).table.notes == (
+        "A step is one month; a season has 6 (as given); 8 are read to forecast 3.",
+    )
+
+
+def test_series_that_begin_too_late_are_left_out_and_named(tmp_path: Path):
+    path = write_months(tmp_path / "shops.csv", shops=("a", "b", "late"), late=70)
+    splits = prepare_series(SeriesDataConfig(data=path, target="sales", series="shop"))
+    assert [series.name for series in splits.table.series] == ["a", "b"]
+    assert splits.table.notes[0] == "1 of 3 series are too short before the validation part, and are left out: late."
+
+
+def test_a_series_that_is_too_short_is_refused_with_a_way_out(tmp_path: Path):
+    path = write_months(tmp_path / "shop.csv", count=50)
+    assert refusal(prepare_series, SeriesDataConfig(data=path, target="sales", horizon=24)) == (
+        "the training part must be longer than a window of history and a horizon, together 36 months, "
+        "but got 2: give a longer series, or "
+        "a shorter --horizon or --window."
+    )
+
+
+def test_columns_of_embedded_data_cannot_be_named():
+    with pytest.raises(InputError) as error:
+        SeriesDataConfig(target="sunspots")
+    assert (
+        str(error.value)
+        == "columns are named in a CSV or TSV of your own, but got target for embedded data: leave it out."
     )

@@ -5,11 +5,11 @@ from statsmodels.tsa.stattools import acf
 from neuropil.data.series.dataset import Series, SeriesTable
 from neuropil.data.series.embedded import load_sunspots
 from neuropil.data.series.season import autocorrelation, find_season, naive_scales
-from neuropil.data.series.steps import Step
+from neuropil.data.series.steps import TimeStep
 
 
-def table_of(values: np.ndarray, step: Step | None = None) -> SeriesTable:
-    return SeriesTable((Series("", 0, values, np.zeros((len(values), 0))),), step or Step(), None, "y")
+def table_of(values: np.ndarray, step: TimeStep | None = None) -> SeriesTable:
+    return SeriesTable((Series("", 0, values, np.zeros((len(values), 0))),), step or TimeStep(), None, "y")
 
 
 def noisy(period: int, length: int = 300, seed: int = 0) -> np.ndarray:
@@ -41,8 +41,8 @@ def test_a_walk_without_a_cycle_has_the_season_one():
 
 
 def test_the_calendar_decides_where_it_is_long_enough():
-    assert find_season(table_of(noisy(7), Step(unit="month")), 300) == 12
-    assert find_season(table_of(noisy(7), Step(unit="month")), 30) == 7
+    assert find_season(table_of(noisy(7), TimeStep(unit="month")), 300) == 12
+    assert find_season(table_of(noisy(7), TimeStep(unit="month")), 30) == 7
 
 
 def test_autocorrelation_is_that_of_statsmodels_without_the_trend():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuropil.data.series.steps import Step, find_step
+from neuropil.data.series.steps import TimeStep, find_step
 from neuropil.errors import InputError
 
 # Names as pandas has them, and what they are here.
@@ -74,7 +74,8 @@ def test_irregular_dates_are_refused_with_their_range(dates: list[str], got: str
     with pytest.raises(InputError) as error:
         find_step([np.array(dates, "M8[s]")], "column 'day' of shop.csv")
     assert str(error.value) == (
-        f"the dates in column 'day' of shop.csv must be a regular step apart, gaps aside, but got {got}: make one row for each hour, day, "
+        "the dates in column 'day' of shop.csv must be a regular step apart, gaps aside, "
+        f"but got {got}: make one row for each hour, day, "
         "week or month, or name the column that tells series apart with --series."
     )
 
@@ -90,20 +91,20 @@ def test_one_date_is_no_series():
 @pytest.mark.parametrize(
     ("step", "date", "text"),
     [
-        (Step(unit="month", count=12), "1700-01-01", "1700"),
-        (Step(unit="month"), "2001-12-01", "2001-12"),
-        (Step(unit="month", month_end=True), "2001-11-30", "2001-11-30"),
-        (Step(unit="month", count=3), "2001-04-15", "2001-04-15"),
-        (Step(unit="business day"), "2024-05-06", "2024-05-06"),
-        (Step(unit="second", count=3600), "2024-05-06 07:00", "2024-05-06 07:00"),
-        (Step(unit="second", count=30), "2024-05-06 07:00:30", "2024-05-06 07:00:30"),
+        (TimeStep(unit="month", count=12), "1700-01-01", "1700"),
+        (TimeStep(unit="month"), "2001-12-01", "2001-12"),
+        (TimeStep(unit="month", month_end=True), "2001-11-30", "2001-11-30"),
+        (TimeStep(unit="month", count=3), "2001-04-15", "2001-04-15"),
+        (TimeStep(unit="business day"), "2024-05-06", "2024-05-06"),
+        (TimeStep(unit="second", count=3600), "2024-05-06 07:00", "2024-05-06 07:00"),
+        (TimeStep(unit="second", count=30), "2024-05-06 07:00:30", "2024-05-06 07:00:30"),
     ],
 )
-def test_a_date_is_written_as_exactly_as_its_step_needs(step: Step, date: str, text: str):
+def test_a_date_is_written_as_exactly_as_its_step_needs(step: TimeStep, date: str, text: str):
     assert step.text(np.datetime64(date, "s")) == text
 
 
 def test_counts_of_steps_read_as_sentences():
-    assert Step(unit="month").of(1) == "1 month"
-    assert Step(unit="second", count=900).of(1200) == "1,200 steps of 15 minutes"
-    assert Step().of(3) == "3 rows"
+    assert TimeStep(unit="month").of(1) == "1 month"
+    assert TimeStep(unit="second", count=900).of(1200) == "1,200 steps of 15 minutes"
+    assert TimeStep().of(3) == "3 rows"

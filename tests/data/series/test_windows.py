@@ -7,7 +7,7 @@ from torch import Tensor
 
 from data.written_files import refusal
 from neuropil.data.series.dataset import Series, SeriesTable
-from neuropil.data.series.steps import Step
+from neuropil.data.series.steps import TimeStep
 from neuropil.data.series.windows import Panel, WindowBatches
 
 N = np.nan
@@ -21,7 +21,7 @@ def panel_of(
         Series(str(number), start, np.array(values, dtype=float), np.zeros((len(values), 0)))
         for number, (start, values) in enumerate(zip(starts, series, strict=True))
     )
-    table = SeriesTable(each, Step(), None, "y")
+    table = SeriesTable(each, TimeStep(), None, "y")
     return Panel.of(table, window, horizon, longest_gap, [1.0] * len(series))
 
 
@@ -34,7 +34,7 @@ def test_a_window_is_what_came_before_and_what_came_after():
     batch = panel_of([1, 2, 3, 4, 5, 6]).windows(0, 6).batch()
     assert batch["history"].tolist() == [[1, 2, 3], [2, 3, 4]]
     assert batch["target"].tolist() == [[4, 5], [5, 6]]
-    assert batch["valid"].all()
+    assert batch["valid_mask"].all()
 
 
 @settings(deadline=None, max_examples=60)
@@ -60,7 +60,7 @@ def test_inputs_are_the_values_themselves_and_between_them_nothing_new(values: l
     array = np.array(values)
     windows = panel_of(values, longest_gap=longest_gap).windows(0, len(values))
     for origin, history, target, there in zip(
-        windows.origins.tolist(), *(windows.batch()[name] for name in ("history", "target", "valid")), strict=True
+        windows.origins.tolist(), *(windows.batch()[name] for name in ("history", "target", "valid_mask")), strict=True
     ):
         past, ahead = array[origin - 3 : origin], array[origin : origin + 2]
         assert history[~np.isnan(past)].tolist() == pytest.approx(past[~np.isnan(past)].tolist())
@@ -81,7 +81,7 @@ def test_a_gap_is_a_straight_line_once_its_end_is_known_and_before_that_the_last
 def test_no_window_reaches_into_a_long_gap_but_targets_may():
     windows = panel_of([1, 2, 3, 4, N, N, N, 5, 6, 7, 8, 9]).windows(0, 12)
     assert windows.origins.tolist() == [3, 10]
-    assert windows.batch()["valid"].tolist() == [[True, False], [True, True]]
+    assert windows.batch()["valid_mask"].tolist() == [[True, False], [True, True]]
 
 
 @settings(deadline=None, max_examples=40)
@@ -109,18 +109,20 @@ def test_the_last_window_ends_with_the_last_value():
     last = panel_of([1, 2, 3, 4, 5], [10, 20, 30], starts=(0, 4)).last_windows()
     assert last.history(3).tolist() == [[3, 4, 5], [10, 20, 30]]
     assert last.origins.tolist() == [5, 7]
-    assert not last.batch()["valid"].any()
+    assert not last.batch()["valid_mask"].any()
 
 
 def test_a_forecast_needs_history_without_a_long_gap_and_what_is_known_in_advance():
     assert refusal(panel_of([1, 2]).last_windows) == "a forecast of the series '0' needs 3 rows of history, but got 2."
     assert refusal(panel_of([1, 2, N, N, N, 3]).last_windows) == (
-        "the last 3 rows of the series '0' must have no long gap for a forecast, but got one that is too long to be filled: fill it in."
+        "the last 3 rows of the series '0' must have no long gap for a forecast, "
+        "but got one that is too long to be filled: fill it in."
     )
     series = Series("", 0, np.arange(4.0), np.zeros((5, 1)))
-    panel = Panel.of(SeriesTable((series,), Step(), None, "y", ("price",)), 3, 2, 2, [1.0])
+    panel = Panel.of(SeriesTable((series,), TimeStep(), None, "y", ("price",)), 3, 2, 2, [1.0])
     assert refusal(panel.last_windows) == (
-        "a forecast needs 'price' of the 2 rows after 4 too, but got 1: add rows for them in which the target is left empty."
+        "a forecast needs 'price' of the 2 rows after 4 too, "
+        "but got 1: add rows for them in which the target is left empty."
     )
 
 

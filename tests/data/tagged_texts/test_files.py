@@ -5,11 +5,20 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.written_files import refusal, write_text
-from neuropil.data.tagged_texts.files import TagColumns, has_one_text_a_line, read_tagged_texts
+from neuropil.data.tagged_texts.dataset import TaggedTexts
+from neuropil.data.tagged_texts.files import (
+    NUM_DATES,
+    TagColumns,
+    TaggedTextConfig,
+    has_one_text_a_line,
+    prepare_tagged_texts,
+    read_tagged_texts,
+)
 from neuropil.errors import InputError
 
 NOTHING = TagColumns()
@@ -73,8 +82,8 @@ def test_the_same_tags_are_read_from_every_layout(tmp_path: Path, name: str, lin
 def test_names_in_the_first_line_are_mentioned(tmp_path: Path):
     path = write_text(tmp_path / "a.tsv", "tokens\ttags", "The cat\tDET NOUN", "Go now\tVERB ADV", "The cat\tDET NOUN")
     assert read_tagged_texts(path, NOTHING)[1] == [
-        "The first line of a.tsv is taken for the names of its columns: 'tokens' is tagged with 'tags'.",
-        "1 of 3 texts is an exact copy of an earlier one (first: line 4).",
+        "The first row of a.tsv is taken for the names of its columns: 'tokens' is tagged with 'tags'.",
+        "1 of 3 texts is an exact copy of an earlier one (first: row 4).",
     ]
     assert len(read_tagged_texts(path, TagColumns("tokens", "tags"))[1]) == 1
 
@@ -120,32 +129,35 @@ def test_a_file_shows_its_layout(tmp_path: Path):
             "a.tsv",
             ["The\tDET", "cat"],
             NOTHING,
-            "each line of a.tsv must hold a token and its tag, with a tab between them, but got no tag for 'cat' in line 2.",
+            "each line of a.tsv must hold a token and its tag, with a tab between them, "
+            "but got no tag for 'cat' in line 2.",
         ),
         (
             "a.tsv",
             ["The\tDET", "\tNOUN"],
             NOTHING,
-            "each line of a.tsv must hold a token and its tag, with a tab between them, but got no token for 'NOUN' in line 2.",
+            "each line of a.tsv must hold a token and its tag, with a tab between them, "
+            "but got no token for 'NOUN' in line 2.",
         ),
         (
             "a.tsv",
             ["a b\tX Y", "a b c\tX Y"],
             NOTHING,
-            "each line of a.tsv must have as many tags as tokens, with spaces between them, but got 2 tags for 3 tokens in line 2.",
+            "each row of a.tsv must have as many tags as tokens, with spaces between them, "
+            "but got 2 tags for 3 tokens in row 2.",
         ),
         (
             "a.csv",
             ["a b,X Y", "a"],
             NOTHING,
-            "each line of a.csv must have 2 columns, as the first has, but got 1 in line 2.",
+            "each row of a.csv must have 2 cells, as the first has, but got 1 in row 2.",
         ),
         (
             "a.csv",
             ["a b,c d,X Y"],
             NOTHING,
-            "a.csv must have two columns, or two that you name, but got 3: a b, c d, X Y: "
-            "choose with --text-column and --tags-column, which name columns in the first line.",
+            "a.csv must have one column of texts and one of tags, such as text and tags, but got 3: a b, c d, X Y: "
+            "name them with --text-column and --tags-column.",
         ),
         (
             "a.csv",
@@ -169,9 +181,9 @@ def test_what_cannot_be_read_is_refused_with_one_sentence(
 
 def test_a_missing_file_is_missed(tmp_path: Path):
     write_text(tmp_path / "tags.tsv", "a\tX")
-    path = tmp_path / "tag.tsv"
+    path, meant = tmp_path / "tag.tsv", (tmp_path / "tags.tsv").as_posix()
     assert refusal(read_tagged_texts, path, NOTHING) == (
-        f"texts are read from files that exist, but got {path.as_posix()!r}: did you mean 'tags.tsv'?"
+        f"texts are read from files that exist, but got {path.as_posix()!r}: did you mean {meant!r}?"
     )
 
 
@@ -190,3 +202,67 @@ def test_whatever_happens_to_a_file_it_is_read_or_refused(name: str, data: st.Da
         path = Path(folder) / name
         path.write_bytes(damaged[: data.draw(st.integers(0, len(damaged)))])
         assert all(len(text) == len(tags) for text, tags in found(path))
+
+
+def tagged(path: Path, count: int = 50) -> Path:
+    return write_text(path, *(f"word{number} ends\tNOUN VERB" for number in range(count) for _ in range(2)))
+
+
+def test_copies_of_one_text_are_in_one_part(tmp_path: Path):
+    splits = prepare_tagged_texts(TaggedTextConfig(data=tagged(tmp_path / "a.tsv")), 0)
+    parts = [splits.train, splits.validation, splits.test]
+    assert [len(part) for part in parts] == [72, 8, 20]
+    assert len({(place, *text) for place, part in enumerate(parts) for text in part.tokens}) == 50
+    assert splits.notes == ["50 of 100 texts are exact copies of earlier ones (first: row 2)."]
+
+
+def test_the_embedded_dates_are_split_as_asked_for():
+    splits = prepare_tagged_texts(TaggedTextConfig(test=0.1, validation=0.2), 0)
+    assert [len(part) for part in (splits.train, splits.validation, splits.test)] == [7_200, 1_800, 1_000]
+    assert splits.train.source == f"{NUM_DATES:,} dates in 17 languages (Babel)"
+    assert splits.train.kind == "characters"
+
+
+def test_parts_follow_the_seed(tmp_path: Path):
+    config = TaggedTextConfig(data=tagged(tmp_path / "a.tsv"))
+    first, again, other = (prepare_tagged_texts(config, seed) for seed in (1, 1, 2))
+    assert first.test.tokens == again.test.tokens
+    assert first.test.tokens != other.test.tokens
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (["a b\tX X", "c d\tX X"], "a.tsv must have at least 2 tags, but got only 'X'."),
+        (
+            ["a b\tX Y", "a b\tX Y"],
+            "a.tsv must hold at least 2 different texts, one to learn from and one to score, "
+            "but got 1: part texts by empty lines.",
+        ),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(tmp_path: Path, lines: list[str], sentence: str):
+    assert refusal(prepare_tagged_texts, TaggedTextConfig(data=write_text(tmp_path / "a.tsv", *lines)), 0) == sentence
+
+
+def test_the_embedded_dates_have_no_columns():
+    assert refusal(prepare_tagged_texts, TaggedTextConfig(text_column="x"), 0) == (
+        "columns are named in a TSV or CSV, but got names for the embedded dates: leave them out."
+    )
+
+
+def test_taking_texts_keeps_tags_and_groups():
+    texts = TaggedTexts([["a"], ["b", "c"]], [["X"], ["Y", "Z"]], ["one", "two"], "words", "")
+    taken = texts.take(torch.tensor([1]))
+    assert (taken.tokens, taken.tags, taken.groups) == ([["b", "c"]], [["Y", "Z"]], ["two"])
+    assert len(taken) == 1
+
+
+def test_texts_that_read_alike_are_always_in_the_same_part(tmp_path: Path):
+    """In whatever case or Unicode spelling."""
+    alike = [(f"Good film {n}", f"good  FILM {n}", f"ｇｏｏｄ film {n}") for n in range(40)]
+    path = write_text(tmp_path / "a.tsv", *(f"{text}\tA N D" for texts in alike for text in texts))
+    splits = prepare_tagged_texts(TaggedTextConfig(data=path, validation=0.2, test=0.3), 0)
+    parts = [{int(text[-1]) for text in part.tokens} for part in (splits.train, splits.validation, splits.test)]
+    assert not (parts[0] & parts[1] | parts[1] & parts[2] | parts[0] & parts[2])
+    assert [*map(len, parts)] == [22, 6, 12]

@@ -6,11 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuropil.data.corpus.dataset import python_documentation
+from neuropil.data.corpus.embedded import python_documentation
 from neuropil.data.tokenizers import encoding as encoded_text
 from neuropil.data.tokenizers.encoding import encode_text
-from neuropil.data.tokenizers.learned import Tokenizer
-from neuropil.data.tokenizers.training import learn_merges, learn_word_pieces
+from neuropil.data.tokenizers.learned import Tokenizer, learn_merges, learn_word_pieces
 
 DOCUMENTATION = python_documentation()[0][:30_000]
 TOKENIZERS = [

@@ -7,8 +7,19 @@ import pytest
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers import AutoTokenizer
 
-from neuropil.data.tokenizers.learned import SPECIAL, Kind, Tokenizer, byte_of_letter
+from neuropil.data.corpus.embedded import python_documentation
+from neuropil.data.tokenizers.byte_level import byte_of_letter
+from neuropil.data.tokenizers.learned import (
+    SPECIAL,
+    Kind,
+    Tokenizer,
+    learn_clip_vocabulary,
+    learn_merges,
+    learn_word_pieces,
+)
+from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import RunError
 
 KINDS: tuple[Kind, ...] = ("bpe", "characters", "words")
@@ -179,7 +190,8 @@ def test_a_missing_damaged_or_foreign_tokenizer_is_refused(tmp_path: Path):
         == "tokenizer.json must be the tokenizer that neuropil wrote, but got no such file: train again or restore it."
     )
     BPE.save(path)
-    damaged = "tokenizer.json must be the tokenizer that neuropil wrote, but got a damaged file or another kind: train again or restore it."
+    rule = "tokenizer.json must be the tokenizer that neuropil wrote"
+    damaged = f"{rule}, but got a damaged file or another kind: train again or restore it."
     path.write_bytes(path.read_bytes()[:-100])
     assert refused(path) == damaged
     path.write_bytes(b"\xff\xfe\x00")
@@ -190,5 +202,97 @@ def test_a_missing_damaged_or_foreign_tokenizer_is_refused(tmp_path: Path):
     other.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     path.write_text(other.to_str())
     assert refused(path) == (
-        "tokenizer.json must be the tokenizer that neuropil wrote, but got one with other special tokens: train again or restore it."
+        "tokenizer.json must be the tokenizer that neuropil wrote, "
+        "but got one with other special tokens: train again or restore it."
+    )
+
+
+TEXT = python_documentation()[0][:30_000]
+MERGES, PIECES = learn_merges([TEXT], 400), learn_word_pieces([TEXT], 600)
+plain = st.text(st.characters(exclude_categories=["Cs"]), max_size=60).filter(lambda text: "<|" not in text)
+
+
+@given(text=plain)
+@settings(deadline=None)
+def test_merged_bytes_give_every_text_back(text: str):
+    assert MERGES.decode(MERGES.encode([text])[0]) == text
+
+
+def test_vocabularies_have_the_asked_size_and_the_special_tokens():
+    assert (len(MERGES), len(PIECES)) == (400, 600)
+    assert (MERGES.start, MERGES.end, MERGES.padding) == (0, 0, None)
+    assert (PIECES.padding, PIECES.start, PIECES.end, PIECES.mask, PIECES.unknown) == (0, 1, 2, 3, 4)
+    assert len(learn_merges(["aaab"], 5_000)) < 300
+
+
+def test_frequent_words_are_one_token_and_others_have_several():
+    ids = PIECES.encode(["The class [MASK]"], special=True)[0]
+    assert PIECES.tokens(ids)[:3] == ["[CLS]", "the", "class"]
+    assert ids[3:] == [PIECES.mask, PIECES.end]
+    assert len(PIECES.encode(["xylophones"])[0]) > 1
+
+
+def test_the_same_text_makes_the_same_tokenizer(tmp_path: Path):
+    """In another process too, where sets of strings have another order."""
+    code = (
+        "import sys; from pathlib import Path; from neuropil.data.tokenizers.learned import learn_merges, "
+        "learn_word_pieces; "
+        "text = Path(sys.argv[1]).read_text(encoding='utf-8'); "
+        "learn_merges([text], 400).save(sys.argv[2]); learn_word_pieces([text], 600).save(sys.argv[3])"
+    )
+    (tmp_path / "text").write_text(TEXT, encoding="utf-8")
+    MERGES.save(tmp_path / "merges")
+    PIECES.save(tmp_path / "pieces")
+    folders = [str(tmp_path / name) for name in ("text", "merges again", "pieces again")]
+    subprocess.run([sys.executable, "-c", code, *folders], check=True)
+    for name in ("merges", "pieces"):
+        assert (tmp_path / name / "tokenizer.json").read_text() == (
+            tmp_path / f"{name} again" / "tokenizer.json"
+        ).read_text()
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path):
+    for name, tokenizer in (("merges", MERGES), ("pieces", PIECES)):
+        folder = tmp_path / name
+        tokenizer.save(folder)
+        again = PublishedTokenizer.load(folder)
+        assert again.family == tokenizer.family
+        assert again.encode([TEXT[:500]], special=True) == tokenizer.encode([TEXT[:500]], special=True)
+        assert (again.padding, again.end, again.mask) == (tokenizer.padding, tokenizer.end, tokenizer.mask)
+
+
+CAPTIONS = ["a two left of a five", "A two above an eight", "a seven", "it's a dog, isn't it?"] * 3
+LEARNED = learn_clip_vocabulary(CAPTIONS, 1_000)
+
+
+def test_frequent_words_are_one_token_between_start_and_end():
+    (ids,) = LEARNED.encode(["a two left of a five"], special=True)
+    assert LEARNED.tokens(ids[1:-1]) == ["a ", "two ", "left ", "of ", "a ", "five "]
+    assert (ids[0], ids[-1]) == (LEARNED.start, LEARNED.end) == (len(LEARNED) - 2, len(LEARNED) - 1)
+
+
+@given(st.text())
+@settings(deadline=None, max_examples=60)
+def test_every_text_can_be_written_without_the_end_in_its_midst(text: str):
+    if "<|" in text:
+        return
+    (ids,) = LEARNED.encode([text])
+    assert LEARNED.end not in ids
+    assert LEARNED.decode(ids).split() == LEARNED.decode(LEARNED.encode([LEARNED.decode(ids)])[0]).split()
+
+
+def test_it_opens_in_hugging_faces_library(tmp_path: Path):
+    LEARNED.save(tmp_path)
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    texts = ["a two left of a five", "An OWL?", "straße 12"]
+    assert theirs(texts)["input_ids"] == LEARNED.encode(texts, special=True)
+    assert PublishedTokenizer.load(tmp_path).encode(texts) == LEARNED.encode(texts)
+
+
+def test_it_is_as_small_as_asked_for_but_knows_all_bytes():
+    assert len(learn_clip_vocabulary(CAPTIONS, 520)) == 520
+    assert len(learn_clip_vocabulary(CAPTIONS, 10)) == 514
+    assert len(LEARNED) < 600
+    assert learn_clip_vocabulary(CAPTIONS, 600).encode(["a five"]) == learn_clip_vocabulary(CAPTIONS, 600).encode(
+        ["a five"]
     )

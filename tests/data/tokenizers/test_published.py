@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.small_vocabularies import TEXTS, write_bert, write_clip, write_gpt2
+from neuropil.data.tokenizers.encoding import AnyTokenizer
 from neuropil.data.tokenizers.learned import Tokenizer
-from neuropil.data.tokenizers.published import AnyTokenizer, PublishedTokenizer, require_fits
+from neuropil.data.tokenizers.published import PublishedTokenizer, require_fits
 from neuropil.errors import InputError
 
 
@@ -30,7 +31,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> PublishedTokenizer:
     return PublishedTokenizer.load(write_bert(tmp_path_factory.mktemp("bert"), model_max_length=64))
 
 
-# --- texts and labels ------------------------------------------------------------------------------------------------------------------
+# --- texts and labels -------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None)
@@ -105,7 +106,7 @@ def test_learned_and_published_tokenizers_can_stand_for_each_other(gpt2: Publish
         assert tokenizer.decode(tokenizer.encode(TEXTS)[0]) == TEXTS[0]
 
 
-# --- files -----------------------------------------------------------------------------------------------------------------------------
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 def test_special_tokens_may_be_named_in_the_files(tmp_path: Path):
@@ -148,7 +149,8 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes):
     write_bert(tmp_path)
     (tmp_path / name).write_bytes(content)
     assert refused(tmp_path) == (
-        f"FOLDER/{name} must be a file that Hugging Face's tokenizers can read, but got a damaged one: download it again."
+        f"FOLDER/{name} must be a file that Hugging Face's tokenizers can read, "
+        "but got a damaged one: download it again."
     )
 
 
@@ -167,7 +169,8 @@ def test_vocabulary_and_merges_must_belong_together(tmp_path: Path, name: str, d
     path = write_gpt2(tmp_path) / name
     path.write_bytes(damage(path.read_bytes()))
     assert refused(tmp_path) == (
-        "FOLDER must hold a vocab.json and a merges.txt that belong together, but got damaged files, or those of different tokenizers: "
+        "FOLDER must hold a vocab.json and a merges.txt that belong together, "
+        "but got damaged files, or those of different tokenizers: "
         "take both from where the model comes from."
     )
 
@@ -180,7 +183,8 @@ def test_a_vocabulary_without_the_special_tokens_is_refused(tmp_path: Path):
     )
     (tmp_path / "vocab.txt").write_bytes(b"\xff\xfe")
     assert refused(tmp_path) == (
-        "FOLDER/vocab.txt must be a file that Hugging Face's tokenizers can read, but got a damaged one: download it again."
+        "FOLDER/vocab.txt must be a file that Hugging Face's tokenizers can read, "
+        "but got a damaged one: download it again."
     )
 
 

@@ -10,7 +10,7 @@ import torch
 
 import neuropil
 from command_line import said
-from neuropil.data.tokenizers.training import learn_merges, learn_word_pieces
+from neuropil.data.tokenizers.learned import learn_merges, learn_word_pieces
 from neuropil.errors import InputError
 from neuropil.inspection.report.attention import Tokenized, self_attention, tokens_of
 from neuropil.models.bert import BERTConfig, MaskedBERT

@@ -2,7 +2,8 @@ import pytest
 import sacrebleu
 import torch
 
-from neuropil.data.captions.dataset import CaptionedPictures, CaptionSplits
+from neuropil.data.captions.dataset import CaptionedPictures
+from neuropil.data.splits import Splits
 from neuropil.tasks.captioning.scores import baselines, nearest_captions, score_captions
 
 
@@ -44,7 +45,7 @@ def test_the_nearest_picture_is_the_one_whose_pixels_differ_least():
     noisy = (pictures.int() + torch.randint(-9, 10, pictures.shape)).clamp(0, 255).to(torch.uint8)
     assert nearest_captions(train, noisy) == [str(index) for index in range(300)]
     test = CaptionedPictures(noisy[:2], [["0"], ["5"]], (), "")
-    found = baselines(CaptionSplits(train, test, test, ()))
+    found = baselines(Splits(train, test, test, ()))
     assert found == {
         "the caption of the nearest training picture": ["0", "1"],
         "the most common caption": ["other", "other"],

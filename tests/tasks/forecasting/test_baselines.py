@@ -5,15 +5,15 @@ from statsmodels.tsa.ar_model import AutoReg, ar_select_order
 
 from neuropil.data.series.dataset import Series, SeriesTable
 from neuropil.data.series.embedded import load_sunspots
-from neuropil.data.series.sources import SeriesDataConfig, prepare_series
-from neuropil.data.series.steps import Step
-from neuropil.data.series.windows import Panel, Windows
+from neuropil.data.series.files import SeriesDataConfig, prepare_series
+from neuropil.data.series.steps import TimeStep
+from neuropil.data.series.windows import Panel, SeriesWindows
 from neuropil.tasks.forecasting.baselines import Autoregressions, persistence, seasonal_naive
 
 
-def windows_of(*series: np.ndarray, horizon: int = 5) -> Windows:
+def windows_of(*series: np.ndarray, horizon: int = 5) -> SeriesWindows:
     each = tuple(Series(str(index), 0, values, np.zeros((len(values), 0))) for index, values in enumerate(series))
-    panel = Panel.of(SeriesTable(each, Step(), None, "y"), 4, horizon, 2, [1.0] * len(series))
+    panel = Panel.of(SeriesTable(each, TimeStep(), None, "y"), 4, horizon, 2, [1.0] * len(series))
     return panel.last_windows()
 
 

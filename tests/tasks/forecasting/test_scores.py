@@ -25,15 +25,19 @@ def rolled_of(origins: int = 60, horizon: int = 4, seed: int = 0, spread: float 
     generator = torch.Generator().manual_seed(seed)
     median = torch.randn(origins, horizon, generator=generator)
     target = median + spread * torch.randn(origins, horizon, generator=generator)
-    there = torch.rand(origins, horizon, generator=generator) < 0.9
+    valid_mask = torch.rand(origins, horizon, generator=generator) < 0.9
     return Rolled(
-        median.unsqueeze(-1) + OFFSETS, target, there, torch.full((origins,), 2.0), torch.arange(100, 100 + origins)
+        median.unsqueeze(-1) + OFFSETS,
+        target,
+        valid_mask,
+        torch.full((origins,), 2.0),
+        torch.arange(100, 100 + origins),
     )
 
 
 def test_scores_are_those_of_scikit_learn_in_units_of_the_scale():
     rolled = rolled_of()
-    truth, q = rolled.target[rolled.there], rolled.quantiles[rolled.there]
+    truth, q = rolled.target[rolled.valid_mask], rolled.quantiles[rolled.valid_mask]
     scores = rolled.scores()
     assert scores["mase"] == pytest.approx(mean_absolute_error(truth, q[:, MEDIAN]) / 2, rel=1e-5)
     losses = [mean_pinball_loss(truth, q[:, index], alpha=level) for index, level in enumerate(LEVELS)]
@@ -54,7 +58,7 @@ def test_mase_by_hand():
 def test_a_band_that_is_stretched_by_its_factor_holds_its_share():
     rolled = rolled_of(400, spread=2.5)
     assert rolled.coverage()[1] < 0.5
-    factors = factors_from(ratios(rolled), rolled.there)
+    factors = factors_from(ratios(rolled), rolled.valid_mask)
     better = rolled.with_quantiles(stretched(rolled.quantiles, factors.expand(len(rolled), -1)))
     assert better.coverage() == pytest.approx(BANDS, abs=0.01)
     assert better.scores()["mase"] == rolled.scores()["mase"]
@@ -86,7 +90,7 @@ def test_a_factor_knows_only_outcomes_from_before_its_origin(origin: int, length
     rolled = rolled_of(seed=seed)
     outcome = rolled.origins.unsqueeze(1) + torch.arange(4)
     later = torch.where(outcome >= origin, 1e3, rolled.target)
-    changed = Rolled(rolled.quantiles, later, rolled.there, rolled.scale, rolled.origins)
+    changed = Rolled(rolled.quantiles, later, rolled.valid_mask, rolled.scale, rolled.origins)
     asked = torch.tensor([origin])
     assert torch.equal(sliding_factors(rolled, asked, length), sliding_factors(changed, asked, length))
     assert torch.equal(error_quantiles(rolled, asked, length), error_quantiles(changed, asked, length))
@@ -97,7 +101,7 @@ def test_a_factor_knows_only_outcomes_from_before_its_origin(origin: int, length
 
 def test_few_outcomes_leave_a_band_as_it_was():
     few = rolled_of(FEWEST_ORIGINS - 1)
-    assert factors_from(ratios(few), few.there).tolist() == [1, 1, 1]
+    assert factors_from(ratios(few), few.valid_mask).tolist() == [1, 1, 1]
     assert sliding_factors(rolled_of(), torch.tensor([100, 105]), 50, (2.0, 3.0, 4.0)).tolist() == [[2, 3, 4]] * 2
 
 
@@ -105,7 +109,7 @@ def test_a_point_forecast_gets_the_quantiles_of_its_own_errors():
     rolled = rolled_of(500, spread=3.0)
     points = rolled.with_quantiles(rolled.median.unsqueeze(-1).expand(-1, -1, len(LEVELS)))
     around = error_quantiles(points, torch.tensor([600]), 500)
-    errors = ((rolled.target - rolled.median) / 2)[rolled.there[:, 2], 2]
+    errors = ((rolled.target - rolled.median) / 2)[rolled.valid_mask[:, 2], 2]
     expected = torch.quantile(errors, torch.tensor(LEVELS)) - errors.median()
     assert around[0, 2].tolist() == pytest.approx(expected.tolist(), abs=0.05)
     assert (around[..., MEDIAN] == 0).all()

@@ -1,10 +1,13 @@
-"""What the data room hands out for captioning: pictures, what people say of them, and both in three parts."""
+"""What the data room hands out for captioning: pictures, and what people say of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
+
+from neuropil.data.splits import pick
 
 
 @dataclass(frozen=True)
@@ -15,7 +18,7 @@ class CaptionedPictures:
     groups: Sequence[str]
     """One name for each picture, for a score by group: "three digits". None at all where the data has no groups."""
     source: str
-    """Where they come from, as a phrase for the report: "8,091 colour images of 48×64 with 40,455 captions (captions.txt)"."""
+    """Where they come from, for the report: "8,091 colour images of 48×64 with 40,455 captions (captions.txt)"."""
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -30,20 +33,12 @@ class CaptionedPictures:
         """All captions, picture by picture."""
         return [caption for captions in self.captions for caption in captions]
 
+    @property
+    def picture_of(self) -> Int64[Tensor, " caption"]:
+        """The number of the picture that each of `texts` is said of."""
+        counts = torch.tensor([len(captions) for captions in self.captions], dtype=torch.int64)
+        return torch.arange(len(self)).repeat_interleave(counts)
+
     def take(self, index: Int64[Tensor, " chosen"]) -> "CaptionedPictures":
-        chosen: list[int] = index.tolist()
-        return CaptionedPictures(
-            self.pictures[index],
-            [self.captions[number] for number in chosen],
-            [self.groups[number] for number in chosen] if self.groups else (),
-            self.source,
-        )
-
-
-@dataclass(frozen=True)
-class CaptionSplits:
-    train: CaptionedPictures
-    validation: CaptionedPictures
-    test: CaptionedPictures
-    notes: Sequence[str]
-    """Sentences on what was found, or on how the parts differ."""
+        captions, groups = pick(self.captions, index), pick(self.groups, index)
+        return CaptionedPictures(self.pictures[index], captions, groups, self.source)

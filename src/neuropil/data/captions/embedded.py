@@ -2,9 +2,10 @@
 
     "a seven"      "a two left of a five"      "a three above an eight and a nine on the left"
 
-The digits are real, and no two parts of the data share one: a scene of the test part is written by hands that training has not seen. Nor do
-they share a combination: of the 200 ways to put one of ten digits left of or above another, some occur in the test part alone, whether a
-third digit stands beside them or not. So a captioner that has learned its sentences by heart has nothing to say there.
+The digits are real, and no two parts of the data share one: a scene of the test part is written by hands that training
+has not seen. Nor do they share a combination: of the 200 ways to put one of ten digits left of or above another, some
+occur in the test part alone, whether a third digit stands beside them or not. So a captioner that has learned its
+sentences by heart has nothing to say there.
 """
 
 import itertools
@@ -17,10 +18,10 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from neuropil.data.captions.dataset import CaptionedPictures, CaptionSplits
+from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.embedded import load_digits
-from neuropil.data.splits import choose
+from neuropil.data.splits import PARTS, Splits, choose
 from neuropil.errors import InputError
 from neuropil.randomness import mix, seeded
 
@@ -36,8 +37,8 @@ STEP = DIGIT + 1
 MOST_RASTER = 4
 """Pixels; with more, three digits would not find room."""
 APART, CLEAR = 1, 4
-"""Pixels by which two digits of a pair may be out of line, at most, and by which a third is out of line with both of them, at least: so
-there is one way only to say what is where."""
+"""Pixels by which two digits of a pair may be out of line, at most, and by which a third is out of line with both of
+them, at least: so there is one way only to say what is where."""
 SINGLES, PAIRS = 0.1, 0.4
 """Shares of the scenes that have one digit and two; the others have three."""
 HELD_OUT = {"validation": 10, "test": 30}
@@ -70,12 +71,12 @@ class Plan:
 
 def make_scenes(
     num_train: int = 20_000, num_validation: int = 1_000, num_test: int = 2_000, seed: int = 0, *, raster: int = 1
-) -> CaptionSplits:
-    """Single digits, which are no combination, occur in the training part alone. Every digit stands at multiples of `raster` pixels."""
+) -> Splits[CaptionedPictures]:
+    """Single digits occur in the training part alone. Every digit stands at multiples of `raster` pixels."""
     if min(num_train, num_test) < 1:
         raise InputError("scenes are needed to learn from and to score", got=f"{num_train:,} and {num_test:,}")
     combinations, digits = divide_combinations(seed), divide_digits(seed)
-    counts = {"train": num_train, "validation": num_validation, "test": num_test}
+    counts = dict(zip(PARTS, (num_train, num_validation, num_test), strict=True))
     total = f"{sum(counts.values()):,} scenes of hand-written digits, {SIDE}×{SIDE} (scikit-learn)"
     parts = {}
     for part, count in counts.items():
@@ -87,18 +88,18 @@ def make_scenes(
         parts[part] = CaptionedPictures(pictures, [[plan.caption] for plan in plans], groups, total)
     notes = (
         "No hand-written digit occurs in more than one of training, validation and test.",
-        f"Of the {len(RELATIONS) * len(WORDS) ** 2} ways to put one digit left of or above another, {HELD_OUT['test']} occur in the test "
-        f"part alone and {HELD_OUT['validation']} in the validation part alone: all that is scored there are unseen combinations.",
+        f"Of the {len(RELATIONS) * len(WORDS) ** 2} ways to put one digit left of or above another, {HELD_OUT['test']} "
+        f"occur in the test part alone and {HELD_OUT['validation']} in the validation part alone: "
+        "all that is scored there are unseen combinations.",
     )
-    return CaptionSplits(parts["train"], parts["validation"], parts["test"], notes)
+    return Splits(**parts, notes=notes)
 
 
 def divide_combinations(seed: int) -> dict[str, Sequence[Combination]]:
     """Those of each part."""
     everything = [Combination(*each) for each in itertools.product(RELATIONS, range(len(WORDS)), range(len(WORDS)))]
-    order = [
-        everything[index] for index in torch.randperm(len(everything), generator=seeded(seed, "combinations")).tolist()
-    ]
+    shuffled = torch.randperm(len(everything), generator=seeded(seed, "combinations"))
+    order = [everything[index] for index in shuffled.tolist()]
     test, validation = HELD_OUT["test"], HELD_OUT["validation"]
     return {"test": order[:test], "validation": order[test : test + validation], "train": order[test + validation :]}
 
@@ -163,8 +164,8 @@ def _places(
 ) -> tuple[Int64[Tensor, " place"], Int64[Tensor, " place"], Int64[Tensor, "place 2"]]:
     """Scene, class and upper left corner (row, column) of every digit.
 
-    A pair stands along one axis, in the order of its names; across, its digits are about in line. A third stands on one side of both, and
-    along the axis between them. All of it is reckoned in steps of `raster` pixels.
+    A pair stands along one axis, in the order of its names; across, its digits are about in line. A third stands on one
+    side of both, and along the axis between them. All of it is reckoned in steps of `raster` pixels.
     """
     draw = torch.rand(len(plans), 6, generator=seeded(seed, "corners"))
     last, step, clear, apart = (SIDE - DIGIT) // raster, -(-STEP // raster), -(-CLEAR // raster), APART // raster
@@ -184,9 +185,9 @@ def _places(
     corners = torch.stack(
         [torch.where(in_a_row[:, None], across, along), torch.where(in_a_row[:, None], along, across)], dim=-1
     )
-    there = torch.arange(3) < sizes[:, None]
+    valid_mask = torch.arange(3) < sizes[:, None]
     classes = torch.tensor([number for plan in plans for number in plan.classes], dtype=torch.int64)
-    return there.nonzero()[:, 0], classes, raster * corners[there]
+    return valid_mask.nonzero()[:, 0], classes, raster * corners[valid_mask]
 
 
 def _between(low: int | Tensor, high: int | Tensor, draw: Tensor) -> Int64[Tensor, " scene"]:

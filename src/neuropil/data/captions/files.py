@@ -1,21 +1,69 @@
-"""Captions from a table of the user's: one column names a picture, another says what is on it.
+"""Pictures and their captions in three parts: the embedded scenes, or the user's own, from a table whose one column
+names a picture and another says what is on it.
 
-A picture that is named in several rows has several captions. Paths are relative to the table, or to a folder that the user names.
+A picture that is named in several rows has several captions, and is in one part with all of them and with all of its
+copies. Paths are relative to the table, or to a folder that the user names.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from neuropil.config import option
 from neuropil.data.captions.dataset import CaptionedPictures
-from neuropil.data.formats.delimited import Cells, DelimitedFile, is_delimited
-from neuropil.data.formats.images import common_shape, read_pictures
-from neuropil.data.formats.lines import require_file
-from neuropil.data.messages import describe_inputs, did_you_mean, listed
-from neuropil.errors import InputError
+from neuropil.data.captions.embedded import MOST_RASTER, make_scenes
+from neuropil.data.examples.dataset import describe_inputs
+from neuropil.data.formats.columns import EMPTY, Cells, ColumnRole, choose_columns, require_value, unclear_columns
+from neuropil.data.formats.delimited import DelimitedFile, is_delimited
+from neuropil.data.formats.images import common_shape, read_images
+from neuropil.data.formats.paths import require_file
+from neuropil.data.splits import CappedSplitConfig, Splits, split
+from neuropil.errors import InputError, did_you_mean
 
-PICTURE_WORDS = ("picture", "image", "file", "filename", "file_name", "path", "photo", "img")
+PICTURES = ColumnRole("pictures", "--picture-column", "image picture file filename file_name path photo img")
+CAPTIONS = ColumnRole("captions", "--caption-column", "caption captions text description sentence comment label")
 ELSEWHERE = "paths are relative to the table, or to the folder given by --pictures"
-CAPTION_WORDS = ("caption", "captions", "text", "description", "sentence", "comment", "label")
+
+
+class CaptionDataConfig(CappedSplitConfig):
+    data: Path | None = option(
+        None,
+        "your own captions: a CSV or TSV with a picture's file and a caption in each row; without it, scenes of digits",
+    )
+    scenes: int = option(23_000, "scenes of digits to make where no data is given", low=20)
+    raster: int = option(
+        1,
+        f"digits of these scenes stand at multiples of so many pixels, at most {MOST_RASTER}",
+        low=1,
+        high=MOST_RASTER,
+    )
+    picture_column: str | None = option(None, "the column that names the pictures")
+    caption_column: str | None = option(None, "the column that says what is on them")
+    pictures: Path | None = option(
+        None, "the folder that the names of the pictures are relative to; without it, that of the table"
+    )
+
+
+def prepare_captions(config: CaptionDataConfig, seed: int) -> Splits[CaptionedPictures]:
+    """The same for the same seed; each part is in the order of the data."""
+    if config.data is None:
+        return _embedded(config, seed)
+    pictures, notes = read_captions(
+        config.data, picture_column=config.picture_column, caption_column=config.caption_column, folder=config.pictures
+    )
+    keys = [picture.numpy().tobytes() for picture in pictures.pictures]
+    if len(set(keys)) < 2:
+        rule = f"{config.data.name} must name at least 2 pictures, one to learn from and one to score"
+        raise InputError(rule, got=f"{len(set(keys))}")
+    weights = [len(captions) for captions in pictures.captions]
+    return split(pictures, keys, config, seed, weights=weights, notes=notes)
+
+
+def _embedded(config: CaptionDataConfig, seed: int) -> Splits[CaptionedPictures]:
+    for name in ("picture_column", "caption_column", "pictures"):
+        if getattr(config, name) is not None:
+            rule = f"--{name.replace('_', '-')} belongs to captions of your own"
+            raise InputError(rule, got="the embedded scenes", fix="leave it out or give --data")
+    return make_scenes(*config.sizes(config.scenes), seed, raster=config.raster)
 
 
 def read_captions(
@@ -26,64 +74,36 @@ def read_captions(
     folder: Path | None = None,
     shape: tuple[int, ...] | None = None,
 ) -> tuple[CaptionedPictures, Sequence[str]]:
-    """Each picture once, in the order of the table, with all that is said of it; all are brought to `shape`, or to one that suits them.
+    """Each picture once, in the order of the table, with all that is said of it; all are brought to `shape`, or to one
+    that suits them.
 
     The second part are notes for the report.
     """
     table = _table(path)
-    columns = choose_columns(table, picture_column, caption_column)
+    chosen = choose_columns(table.header, (picture_column, caption_column), (PICTURES, CAPTIONS), path.name)
+    columns = [table.header[column] for column in chosen if column is not None]
+    if len(columns) < 2:
+        raise unclear_columns(table.header, (PICTURES, CAPTIONS), path.name)
     captions = collect(table, columns, folder or path.parent)
     files = list(captions)
-    note = ""
-    if shape is None:
-        shape, note = common_shape(files)
-    pictures = read_pictures(files, shape).values
-    count = sum(map(len, captions.values()))
-    source = (
-        f"{len(files):,} {describe_inputs(shape)} with {count:,} captions ({path.name}{', ' if note else ''}{note})"
-    )
-    named = picture_column is not None and caption_column is not None
-    notes = (
-        [] if named else [f"In {path.name}, {columns[0]!r} names the pictures and {columns[1]!r} says what is on them."]
-    )
+    shape, note = common_shape(files) if shape is None else (shape, "")
+    pictures = read_images(files, shape).values
+    count, where = sum(map(len, captions.values())), f"{path.name}, {note}" if note else path.name
+    source = f"{len(files):,} {describe_inputs(shape)} with {count:,} captions ({where})"
+    notes = [f"In {path.name}, {columns[0]!r} names the pictures and {columns[1]!r} says what is on them."]
+    if picture_column is not None and caption_column is not None:
+        notes = []
     return CaptionedPictures(pictures, list(captions.values()), (), source), notes
 
 
-def choose_columns(table: DelimitedFile, picture: str | None, caption: str | None) -> tuple[str, str]:
-    """The columns that the user names; those that he does not are known by their names, or by being the only other one of two."""
-    for name in (picture, caption):
-        if name is not None:
-            table.require_column(name)
-    if picture is not None and picture == caption:
-        raise InputError("pictures and captions must be different columns", got=f"{picture!r} for both")
-    left = [name for name in table.header if name not in (picture, caption)]
-    picture = picture or _only(left, PICTURE_WORDS)
-    caption = caption or _only([name for name in left if name != picture], CAPTION_WORDS)
-    if len(table.header) == 2 and (picture is None) != (caption is None):
-        other = next(name for name in table.header if name not in (picture, caption))
-        picture, caption = picture or other, caption or other
-    if picture is None or caption is None:
-        raise InputError(
-            f"{table.path.name} must have one column of pictures and one of captions, such as image and caption",
-            got=listed(table.header),
-            fix="name them with --picture-column and --caption-column",
-        )
-    return picture, caption
-
-
-def collect(table: DelimitedFile, columns: tuple[str, str], folder: Path) -> dict[Path, list[str]]:
+def collect(table: DelimitedFile, columns: Sequence[str], folder: Path) -> dict[Path, list[str]]:
     """All captions of each picture."""
     found: dict[Path, list[str]] = {}
     missing: dict[Path, InputError] = {}
     for block in table.blocks():
         pictures, captions = (block[name] for name in columns)
         for index, (name, text) in enumerate(zip(pictures.texts, captions.texts, strict=True)):
-            if not text.strip():
-                raise InputError(
-                    f"{captions.where(index)} must say something",
-                    got="an empty cell",
-                    fix="fill it in or remove the row",
-                )
+            require_value(captions, index, EMPTY, "say something")
             path = folder / name.strip()
             if path not in found and not path.is_file():
                 missing.setdefault(path, _no_picture(path, pictures, index, folder))
@@ -102,37 +122,22 @@ def _table(path: Path) -> DelimitedFile:
     return DelimitedFile(path)
 
 
-def _only(names: Sequence[str], words: Sequence[str]) -> str | None:
-    """The one name that is among the usual words, the first of them if there are several; None if there is none."""
-    lowered = {name.lower(): name for name in reversed(names)}
-    return next((lowered[word] for word in words if word in lowered), None)
-
-
 def _no_picture(path: Path, cells: Cells, index: int, folder: Path) -> InputError:
+    require_value(cells, index, EMPTY, "name a picture")
     name = cells.texts[index].strip()
-    if not name:
-        raise InputError(
-            f"{cells.where(index)} must name a picture", got="an empty cell", fix="fill it in or remove the row"
-        )
     beside = [inner.name for inner in path.parent.iterdir()] if path.parent.is_dir() else []
     fix = did_you_mean(path.name, beside) or ELSEWHERE
     return InputError(f"{cells.where(index)} must name a picture in {folder.as_posix()}", got=repr(name), fix=fix)
 
 
 def _require_none_missing(table: DelimitedFile, missing: Mapping[Path, InputError], total: int, folder: Path) -> None:
-    """All are listed, so that they can be mended at once; but where there are none at all, the folder is the mistake."""
+    """All are listed, so that they can be mended at once; where all are missing, the folder is the mistake."""
     if len(missing) == 1:
         raise next(iter(missing.values()))
-    names = [
-        path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix() for path in missing
-    ]
+    rule = f"{table.path.name} must name pictures in {folder.as_posix()}"
+    names = [(path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix() for path in missing]
     if names and len(names) == total:
-        rule = f"{table.path.name} must name pictures in {folder.as_posix()}"
         raise InputError(rule, got=f"{total:,} names of which none is there, such as {names[0]!r}", fix=ELSEWHERE)
     if names:
-        rule = f"{table.path.name} must name pictures in {folder.as_posix()}"
-        raise InputError(
-            rule,
-            got=f"{len(names):,} of {total:,} that are not there: {', '.join(names)}",
-            fix="add them or remove their rows",
-        )
+        got = f"{len(names):,} of {total:,} that are not there: {', '.join(names)}"
+        raise InputError(rule, got=got, fix="add them or remove their rows")

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Int64, Integer
 from torch import Tensor
 from torch.nn import functional as F
 
+from neuropil.data.batches import Device
 from neuropil.data.corpus.windows import TextWindows
 from neuropil.protocols import Batch
 from neuropil.randomness import seeded
@@ -58,8 +59,8 @@ def hide(
 
 
 class MaskedWindows:
-    """Windows of a long text, each between a start and an end token, as ``{"input": …, "target": …, "scored": …}``: what the model reads,
-    what stood there, and where that is asked for. Other tokens are hidden in each pass."""
+    """Windows of a long text, each between a start and an end token, as ``{"input": …, "target": …, "scored": …}``:
+    what the model reads, what stood there, and where that is asked for. Other tokens are hidden in each pass."""
 
     def __init__(
         self,
@@ -71,16 +72,11 @@ class MaskedWindows:
         around: tuple[int, int],
         share: float,
         seed: int,
-        device: torch.device | str = "cpu",
+        device: Device = "cpu",
     ):
         self.windows = TextWindows(tokens, size, max(context - len(around), 1), seed=seed)
-        self.alphabet, self.around, self.share, self.seed, self.device = (
-            alphabet,
-            around,
-            share,
-            seed,
-            torch.device(device),
-        )
+        self.alphabet, self.around, self.share = alphabet, around, share
+        self.seed, self.device = seed, torch.device(device)
 
     def __len__(self) -> int:
         return len(self.windows)
@@ -91,7 +87,5 @@ class MaskedWindows:
             whole = F.pad(F.pad(batch["input"], (1, 0), value=before), (0, 1), value=after)
             generator = seeded(self.seed, number, index)
             tokens, chosen = hide(whole, whole >= self.alphabet.first, self.alphabet, generator, self.share)
-            yield {
-                name: values.to(self.device)
-                for name, values in (("input", tokens), ("target", whole), ("scored", chosen))
-            }
+            masked = {"input": tokens, "target": whole, "scored": chosen}
+            yield {name: values.to(self.device) for name, values in masked.items()}

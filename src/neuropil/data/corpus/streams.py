@@ -13,16 +13,18 @@ from jaxtyping import Int64, Integer
 from torch import Tensor
 from torch.nn import functional as F
 
-from neuropil.errors import InputError
+from neuropil.data.batches import Device
+from neuropil.data.corpus.windows import require_two
 from neuropil.protocols import PADDING, Batch
 from neuropil.randomness import seeded
 
 
 class TextStreams:
-    """Passes over one sequence of tokens as ``{"input": …, "target": …, "begins": …}``, with the token that follows each as its target.
+    """Passes over one sequence of tokens as ``{"input": …, "target": …, "begins": …}``; targets are the next tokens.
 
-    `begins` is true for rows that do not go on from the batch before. With a `seed`, each pass cuts the text at other places, and what
-    does not fill a row is left for another pass; without one, every token is there once, and the last row is filled up with padding.
+    `begins` is true for rows that do not go on from the batch before. With a `seed`, each pass cuts the text at other
+    places, and what does not fill a row is left for another pass; without one, every token is there once, and the last
+    row is filled up with padding.
     """
 
     def __init__(
@@ -32,10 +34,9 @@ class TextStreams:
         steps: int,
         *,
         seed: int | None = None,
-        device: torch.device | str = "cpu",
+        device: Device = "cpu",
     ):
-        if len(tokens) < 2:
-            raise InputError("a stream needs two tokens or more", got=f"{len(tokens)}", fix="give more text")
+        require_two(tokens)
         self.tokens, self.seed, self.device = tokens, seed, torch.device(device)
         self.steps = min(steps, len(tokens) - 1)
         self.most_skipped = 0 if seed is None else min(self.steps - 1, len(tokens) // 10)
@@ -48,11 +49,9 @@ class TextStreams:
         return -(-self.length // self.steps)
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        skipped = (
-            0
-            if self.seed is None
-            else int(torch.randint(self.most_skipped + 1, (), generator=seeded(self.seed, number)))
-        )
+        skipped = 0
+        if self.seed is not None:
+            skipped = int(torch.randint(self.most_skipped + 1, (), generator=seeded(self.seed, number)))
         x, following = self._rows(skipped), self._rows(skipped + 1)
         for index in range(start, len(self)):
             here = slice(index * self.steps, (index + 1) * self.steps)
@@ -64,7 +63,6 @@ class TextStreams:
 
     def _rows(self, begin: int) -> Int64[Tensor, "stream time"] | Integer[Tensor, "stream time"]:
         wanted = self.streams * self.length
-        there = self.tokens[begin : begin + wanted]
-        return rearrange(
-            F.pad(there, (0, wanted - len(there)), value=PADDING), "(stream time) -> stream time", stream=self.streams
-        )
+        tokens = self.tokens[begin : begin + wanted]
+        padded = F.pad(tokens, (0, wanted - len(tokens)), value=PADDING)
+        return rearrange(padded, "(stream time) -> stream time", stream=self.streams)

@@ -1,8 +1,8 @@
-"""A long text in windows of one length, for a model that sees so much at once: packed end to end, so that nothing is padding.
+"""A long text in windows of one length, the context of a model: packed end to end, so that nothing is padding.
 
 learning    |window 3|window 1|window 2|…              in another order and cut at other places in each pass
 scoring     |read and scored    |
-                  |read   |scored |                    each token has at least half a window before it, the first ones apart
+                  |read   |scored |                    each token has half a window before it, the first ones apart
                           |read   |scored |
 """
 
@@ -12,25 +12,20 @@ import torch
 from jaxtyping import Int64, Integer
 from torch import Tensor
 
+from neuropil.data.batches import Device
 from neuropil.errors import InputError
 from neuropil.protocols import Batch
 from neuropil.randomness import seeded
 
 
 class TextWindows:
-    """Passes over one sequence of tokens as ``{"input": …, "target": …}``, with the token that follows each as its target.
+    """Passes over one sequence of tokens as ``{"input": …, "target": …}``, the target being the next token.
 
     The sequence may be mapped from a file: of it only the windows of one batch are read at a time.
     """
 
     def __init__(
-        self,
-        tokens: Integer[Tensor, " token"],
-        size: int,
-        context: int,
-        *,
-        seed: int,
-        device: torch.device | str = "cpu",
+        self, tokens: Integer[Tensor, " token"], size: int, context: int, *, seed: int, device: Device = "cpu"
     ):
         require_two(tokens)
         self.tokens, self.size, self.seed, self.device = tokens, size, seed, torch.device(device)
@@ -58,9 +53,7 @@ class SlidingWindows:
     Windows overlap by half, and of each only the tokens are scored that the one before it has not reached.
     """
 
-    def __init__(
-        self, tokens: Integer[Tensor, " token"], size: int, context: int, *, device: torch.device | str = "cpu"
-    ):
+    def __init__(self, tokens: Integer[Tensor, " token"], size: int, context: int, *, device: Device = "cpu"):
         require_two(tokens)
         self.tokens, self.size, self.device = tokens, size, torch.device(device)
         self.context = min(context, len(tokens) - 1)

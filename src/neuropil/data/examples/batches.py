@@ -1,53 +1,25 @@
-"""Examples in memory, a batch at a time: no copies but the batch itself, no worker processes."""
+"""Examples in memory, a batch at a time."""
 
 from collections.abc import Iterator
 
 import torch
+from jaxtyping import Int64
+from torch import Tensor
 
-from neuropil.data.augmentation import Augment
+from neuropil.data.batches import SpreadBatches
 from neuropil.data.examples.dataset import Examples
 from neuropil.protocols import Batch, Batches
-from neuropil.randomness import seeded
 
 
-class ExampleBatches:
-    """Passes over examples as ``{"input": …, "target": …}``. A pass is the same whenever it is made, and from whatever batch on."""
+class ExampleBatches(SpreadBatches):
+    """Passes over examples as ``{"input": …, "target": …}``."""
 
-    def __init__(
-        self,
-        examples: Examples,
-        size: int,
-        seed: int,
-        *,
-        shuffle: bool,
-        augment: Augment | None = None,
-        device: torch.device | str = "cpu",
-    ):
-        self.examples, self.size, self.seed = examples, size, seed
-        self.shuffle, self.augment, self.device = shuffle, augment, torch.device(device)
+    examples: Examples
 
-    def __len__(self) -> int:
-        whole, rest = divmod(len(self.examples), self.size)
-        # A batch of one has no spread, and batch normalisation needs one: a single leftover joins the batch before it.
-        return whole if rest == 0 or (rest == 1 < self.size and whole) else whole + 1
-
-    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        order = torch.randperm(len(self.examples), generator=seeded(self.seed, number)) if self.shuffle else None
-        for index in range(start, len(self)):
-            batch = {name: values.to(self.device) for name, values in self._gather(index, order).items()}
-            if self.augment is not None:
-                batch["input"] = self.augment(batch["input"], seeded(self.seed, number, index))
-            yield batch
-
-    def _gather(self, index: int, order: torch.Tensor | None) -> dict[str, torch.Tensor]:
-        begin, end = index * self.size, (index + 1) * self.size if index < len(self) - 1 else len(self.examples)
-        if order is None:
-            return {"input": self.examples.inputs[begin:end], "target": self.examples.targets[begin:end]}
-        chosen = order[begin:end]
-        return {
-            "input": self.examples.inputs.index_select(0, chosen),
-            "target": self.examples.targets.index_select(0, chosen),
-        }
+    def gather(self, order: Int64[Tensor, " example"], begin: int, end: int) -> Batch:
+        if self.shuffle:
+            return super().gather(order, begin, end)
+        return {"input": self.examples.inputs[begin:end], "target": self.examples.targets[begin:end]}
 
 
 class RepeatedBatches:

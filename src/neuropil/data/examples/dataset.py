@@ -1,14 +1,27 @@
-"""What the data room hands out: examples in memory, and the schema that a model keeps of them."""
+"""What the data room hands out for classification and regression: examples in memory, and the schema that a model keeps
+of them.
 
-from dataclasses import dataclass
+Readers of files hand out `LabelledParts`: which classes there are, and what is held out, is decided afterwards and for
+all formats alike.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from jaxtyping import Float32, Int64, UInt8
+import numpy as np
+import torch
+from jaxtyping import Float32, Int64, Shaped, UInt8
 from torch import Tensor
 
 from neuropil.config import Config
+from neuropil.data.splits import PartName, last_part
+from neuropil.errors import InputError, did_you_mean, listed
+from neuropil.protocols import Batch
 
 Task = Literal["classification", "regression"]
+MOST_NUMBER_CLASSES = 20
+"""A column of a table with more different numbers than this is a quantity, not a class."""
 
 
 class Column(Config):
@@ -50,12 +63,127 @@ class Examples:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    @property
+    def strata(self) -> Int64[Tensor, " example"]:
+        """What parts must have in equal proportions: the classes, where there are any."""
+        return self.targets if self.schema.classes else torch.zeros(len(self), dtype=torch.int64)
+
     def take(self, index: Int64[Tensor, " chosen"]) -> "Examples":
-        return Examples(self.inputs[index], self.targets[index], self.schema, self.source)
+        return replace(self, inputs=self.inputs[index], targets=self.targets[index])
+
+    def batch(self, index: Int64[Tensor, " batch"]) -> Batch:
+        return {"input": self.inputs.index_select(0, index), "target": self.targets.index_select(0, index)}
 
 
 @dataclass(frozen=True)
-class Splits:
-    train: Examples
-    validation: Examples
-    test: Examples
+class Labels:
+    """One label for each example: a number, or, where there are `names`, the position of its name."""
+
+    values: Shaped[np.ndarray, " example"]
+    names: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def named(self) -> tuple[Int64[np.ndarray, " example"], tuple[str, ...]]:
+        """For each example the position of its name, and the names; those of numbers in ascending order."""
+        if self.names is not None:
+            return self.values, self.names
+        numbers, positions = np.unique(self.values, return_inverse=True)
+        return positions, tuple(map(number_name, numbers.tolist()))
+
+    def occurring(self) -> tuple[str, ...]:
+        """The names that are in use: numbers in ascending order, texts in that of the alphabet."""
+        positions, names = self.named()
+        used = [names[position] for position in np.unique(positions)]
+        return tuple(used if self.names is None else sorted(used))
+
+
+@dataclass(frozen=True)
+class Inputs:
+    values: UInt8[Tensor, "example channel height width"] | Float32[Tensor, "example feature"]
+    name: Callable[[int], str]
+    """Where the example with this number comes from: "cat.png", "rows.csv row 3"."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one input."""
+        return tuple(self.values.shape[1:])
+
+
+@dataclass(frozen=True)
+class LabelledInputs:
+    inputs: Inputs
+    labels: Labels
+
+
+@dataclass(frozen=True)
+class LabelledParts:
+    """What a file or folder holds."""
+
+    parts: Mapping[PartName, LabelledInputs]
+    columns: tuple[Column, ...] = ()
+    target: str = ""
+    note: str = ""
+    """What was done to the data on the way, for the report."""
+
+    @property
+    def held_out(self) -> LabelledInputs:
+        """The part that a trained model has not seen, if the data says so; otherwise all there is."""
+        return self.parts[last_part(self.parts)]
+
+
+def decide_task(labels: Labels, kind: Literal["image", "table"], wanted: Literal["auto"] | Task) -> Task:
+    """Names are classes; so are whole numbers on images, or few different ones in a table. Others are quantities."""
+    if labels.names is not None:
+        if wanted == "regression":
+            got = f"labels such as {labels.names[0]!r}"
+            raise InputError("regression predicts numbers", got=got, fix="use --task classification")
+        return "classification"
+    if wanted != "auto":
+        return wanted
+    distinct = np.unique(labels.values)
+    whole = bool((distinct == np.floor(distinct)).all())
+    return "classification" if whole and (kind == "image" or len(distinct) <= MOST_NUMBER_CLASSES) else "regression"
+
+
+def encode_classes(labels: Labels, classes: tuple[str, ...], name: Callable[[int], str]) -> Int64[Tensor, " example"]:
+    """The position in `classes` of each example's label; `name` says where a label that is none of them stands."""
+    positions, names = labels.named()
+    known = {label: index for index, label in enumerate(classes)}
+    lookup = np.array([known.get(label, known.get(_as_number(label), -1)) for label in names], dtype=np.int64)
+    targets = lookup[positions]
+    if (targets < 0).any():
+        first = int(np.argmax(targets < 0))
+        label = names[positions[first]]
+        fix = did_you_mean(label, classes) or f"the classes are {listed(classes)}"
+        raise InputError("each label must be a class of the training data", got=f"{label!r} ({name(first)})", fix=fix)
+    return torch.from_numpy(targets)
+
+
+def encode_numbers(labels: Labels) -> Float32[Tensor, "example 1"]:
+    return torch.from_numpy(labels.values.astype(np.float32)[:, None])
+
+
+def number_name(number: float) -> str:
+    return str(int(number)) if float(number).is_integer() else repr(float(number))
+
+
+def _as_number(label: str) -> str:
+    """So that "3.0" in one file is the class "3" of another."""
+    try:
+        return number_name(float(label))
+    except (ValueError, OverflowError):
+        return label
+
+
+def describe_inputs(shape: tuple[int, ...]) -> str:
+    """(13,) is "rows of 13 features", (1, 8, 8) is "grey images of 8×8"."""
+    if len(shape) == 1:
+        return f"rows of {shape[0]} features"
+    channels, height, width = shape
+    colour = {1: "grey", 3: "colour"}.get(channels, f"{channels}-channel")
+    return f"{colour} images of {height}×{width}"

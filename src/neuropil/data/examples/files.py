@@ -3,31 +3,45 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float32, UInt8
 from torch import Tensor
 
-from neuropil.config import Config, option
-from neuropil.data.examples.dataset import Column, Examples, Schema, Splits, Task
+from neuropil.config import option
+from neuropil.data.examples.dataset import (
+    Column,
+    Examples,
+    Inputs,
+    LabelledInputs,
+    LabelledParts,
+    Schema,
+    Task,
+    decide_task,
+    describe_inputs,
+    encode_classes,
+    encode_numbers,
+)
 from neuropil.data.examples.embedded import load_digits
-from neuropil.data.examples.labels import decide_task, encode_classes, encode_numbers
-from neuropil.data.examples.table import read_labelled_rows, read_rows, read_table
-from neuropil.data.formats.contents import Inputs, Part, PartName, Reading
+from neuropil.data.examples.tables import read_labelled_rows, read_rows, read_table
 from neuropil.data.formats.delimited import DelimitedFile, is_delimited
 from neuropil.data.formats.idx import is_idx, is_idx_name, read_idx, read_idx_inputs
-from neuropil.data.formats.images import images_below, is_image, read_image_folder, read_pictures
+from neuropil.data.formats.images import images_below, is_image, read_image_folder, read_images
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
-from neuropil.data.messages import describe_inputs
-from neuropil.data.splits import hold_out
-from neuropil.errors import InputError, closest
+from neuropil.data.formats.paths import require_path
+from neuropil.data.splits import PartName, SplitConfig, Splits, hold_out, scoring_share, validation_share
+from neuropil.errors import InputError
 from neuropil.randomness import seeded
 
 Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
 
 
-class DataConfig(Config):
+UNLESS = "unless the data has its own"
+
+
+class DataConfig(SplitConfig):
     data: Path | None = option(
         None, "your own data: IDX, a folder of images per class, NPZ, CSV or TSV; without it, the embedded digits"
     )
@@ -35,25 +49,23 @@ class DataConfig(Config):
     task: Literal["auto", "classification", "regression"] = option(
         "auto", "predict classes or numbers; auto decides by the labels"
     )
-    validation: float = option(
-        0.1, "share of the training part held out for early stopping, unless the data has its own", low=0, high=0.5
-    )
-    test: float = option(0.2, "share held out for the final score, unless the data has its own", low=0.01, high=0.9)
+    validation: float = validation_share(0.1, f"share of the training part held out for early stopping, {UNLESS}")
+    test: float = scoring_share(0.2, f"share held out for the final score, {UNLESS}")
 
 
-def prepare(config: DataConfig, seed: int) -> Splits:
-    """The data in three disjoint parts, the same for the same seed. Parts that the data brings along are kept as they are."""
+def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
+    """Three disjoint parts, the same for the same seed. Parts that the data brings along are kept as they are."""
     parts = _embedded(config) if config.data is None else _own(config.data, config)
     train, validation, test = parts["train"], parts.get("validation"), parts.get("test")
     if test is None:
-        train, test = hold_out(train, config.test, seeded(seed, "test"))
+        train, test = hold_out(train, train.strata, config.test, seeded(seed, "test"))
     if validation is None:
-        train, validation = hold_out(train, config.validation, seeded(seed, "validation"))
+        train, validation = hold_out(train, train.strata, config.validation, seeded(seed, "validation"))
     return Splits(train, validation, test)
 
 
 def read_labelled(path: Path, schema: Schema) -> Examples:
-    """Examples to score a trained model on: the test part if the data has one, otherwise all. Image files are resized to fit."""
+    """Examples to score a trained model on: the test part if there is one, otherwise all. Image files are resized."""
     path = _existing(path)
     kind = format_of(path)
     _require_kind(path, kind, schema)
@@ -68,9 +80,9 @@ def read_labelled(path: Path, schema: Schema) -> Examples:
 def read_inputs(
     paths: Sequence[Path], schema: Schema
 ) -> tuple[UInt8[Tensor, "example channel height width"] | Float32[Tensor, "example feature"], list[str]]:
-    """Inputs for a trained model and a name for each, from images or folders of them (resized to fit), IDX, NPZ, or tables.
+    """Inputs for a trained model and a name for each, from images or folders of them (resized), IDX, NPZ, or tables.
 
-    Names tell where an input stands: "cat.png", "digits.npz[0]" as in Python, "rows.csv row 2" as in a spreadsheet below its header.
+    Names tell where an input stands: "cat.png", "digits.npz[0]" as in Python, "rows.csv row 2" as in a spreadsheet.
     """
     if not paths:
         raise InputError("a prediction needs at least one file", got="none")
@@ -79,13 +91,31 @@ def read_inputs(
         files = list(group)
         for path in files:
             _require_kind(path, kind, schema)
-        found += (
-            [read_pictures(files, schema.shape)]
-            if kind == "image"
-            else [_read_unlabelled(path, kind, schema) for path in files]
-        )
+        if kind == "image":
+            found.append(read_images(files, schema.shape))
+        else:
+            found += [_read_unlabelled(path, kind, schema) for path in files]
     names = [inputs.name(index) for inputs in found for index in range(len(inputs))]
     return torch.cat([inputs.values for inputs in found]), names
+
+
+def pictures_of(inputs: Any, shape: tuple[int, ...]) -> UInt8[Tensor, "picture channel height width"]:
+    """Pictures for a trained model: files, or bytes in a tensor or array, to which axes that are missing are added."""
+    if isinstance(inputs, str | Path):
+        inputs = [inputs]
+    if isinstance(inputs, list | tuple) and all(isinstance(item, str | Path) for item in inputs):
+        inputs, _ = read_pictures([Path(path) for path in inputs], shape)
+    tensor = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.ascontiguousarray(inputs))
+    for whole in (tuple(tensor.shape), (1, *tensor.shape), (1, 1, *tensor.shape), (len(tensor), 1, *tensor.shape[1:])):
+        if whole[1:] == shape and tensor.dtype == torch.uint8:
+            return tensor.reshape(whole)
+    expected, got = ", ".join(["picture", *map(str, shape)]), f"{tuple(tensor.shape)} of {tensor.dtype}"
+    raise InputError(f"pictures must be bytes of the shape ({expected})", got=got)
+
+
+def read_pictures(paths: Sequence[Path], shape: tuple[int, ...]) -> tuple[Tensor, list[str]]:
+    """Files brought to the shape, and a name for each picture."""
+    return read_inputs(paths, Schema(kind="image", shape=shape, classes=()))
 
 
 def format_of(path: Path) -> Format:
@@ -99,40 +129,37 @@ def format_of(path: Path) -> Format:
         return "image"
     if is_idx(path):
         return "IDX"
-    raise InputError(
-        "the data must be IDX, NPZ, CSV, TSV or images", got=path.name, fix="rename it if it is one of these"
-    )
+    rule = "the data must be IDX, NPZ, CSV, TSV or images"
+    raise InputError(rule, got=path.name, fix="rename it if it is one of these")
 
 
 def _embedded(config: DataConfig) -> Mapping[PartName, Examples]:
     if config.target is not None:
-        raise InputError(
-            "a target is a column of a CSV or TSV", got=f"{config.target!r} for the embedded digits", fix="leave it out"
-        )
+        raise _no_target(config.target, "the embedded digits")
     if config.task == "regression":
         raise InputError("the embedded digits are classes", got="task 'regression'", fix="give data of your own")
     return {"train": load_digits()}
+
+
+def _no_target(target: str, data: str) -> InputError:
+    return InputError("a target is a column of a CSV or TSV", got=f"{target!r} for {data}", fix="leave it out")
 
 
 def _own(path: Path, config: DataConfig) -> Mapping[PartName, Examples]:
     path = _existing(path)
     kind = format_of(path)
     if config.target is not None and kind != "table":
-        raise InputError(
-            "a target is a column of a CSV or TSV", got=f"{config.target!r} for {path.name}", fix="leave it out"
-        )
+        raise _no_target(config.target, path.name)
     reading = read_table(path, config.target) if kind == "table" else _read_parts(path, kind)
     schema = _learn_schema(reading, config.task, path.name)
     source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), path.name, reading.note)
-    parts = {
-        name: _as_examples(part, schema, f"the {name} part of {path.name}", source)
-        for name, part in reading.parts.items()
-    }
+    where = f"the {{}} part of {path.name}".format
+    parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}
     _require_enough(parts["train"], path.name)
     return parts
 
 
-def _read_parts(path: Path, kind: Format, shape: tuple[int, ...] | None = None) -> Reading:
+def _read_parts(path: Path, kind: Format, shape: tuple[int, ...] | None = None) -> LabelledParts:
     if kind == "image":
         raise InputError("labelled images must come in one folder for each class", got=f"the single image {path.name}")
     if kind == "image folder":
@@ -147,13 +174,13 @@ def _read_unlabelled(path: Path, kind: Format, schema: Schema) -> Inputs:
         files = images_below(path)
         if not files:
             raise InputError(f"the folder {path.name} must hold images", got="none")
-        return read_pictures(files, schema.shape, path.parent)
+        return read_images(files, schema.shape, path.parent)
     inputs = read_array_inputs(path) if kind == "NPZ" else read_idx_inputs(path)
     _require_shape(inputs, schema, path.name)
     return inputs
 
 
-def _learn_schema(reading: Reading, wanted: Literal["auto"] | Task, name: str) -> Schema:
+def _learn_schema(reading: LabelledParts, wanted: Literal["auto"] | Task, name: str) -> Schema:
     if "train" not in reading.parts:
         raise InputError(f"{name} must have a part to train on", got=f"only {' and '.join(reading.parts)}")
     inputs, labels = reading.parts["train"].inputs, reading.parts["train"].labels
@@ -164,14 +191,12 @@ def _learn_schema(reading: Reading, wanted: Literal["auto"] | Task, name: str) -
     return Schema(kind=kind, shape=inputs.shape, classes=classes, columns=reading.columns, target=reading.target)
 
 
-def _as_examples(part: Part, schema: Schema, where: str, source: str) -> Examples:
+def _as_examples(part: LabelledInputs, schema: Schema, where: str, source: str) -> Examples:
     _require_shape(part.inputs, schema, where)
     task = decide_task(part.labels, schema.kind, schema.task)
-    targets = (
-        encode_numbers(part.labels)
-        if task == "regression"
-        else encode_classes(part.labels, schema.classes, part.inputs.name)
-    )
+    if task == "regression":
+        return Examples(part.inputs.values, encode_numbers(part.labels), schema, source)
+    targets = encode_classes(part.labels, schema.classes, part.inputs.name)
     return Examples(part.inputs.values, targets, schema, source)
 
 
@@ -182,11 +207,7 @@ def _source(schema: Schema, num_examples: int, name: str, note: str = "") -> str
 
 def _existing(path: Path) -> Path:
     """The path, with a name to speak of even if it is given as a dot."""
-    if not path.exists():
-        missing = next(part for part in (path, *path.parents) if part.parent.is_dir())
-        meant = closest(missing.name, [inner.name for inner in missing.parent.iterdir()])
-        fix = f"did you mean {missing.with_name(meant).as_posix()!r}?" if meant else None
-        raise InputError("the data must be a file or folder that exists", got=f"{path.as_posix()!r}", fix=fix)
+    require_path(path, "the data must be a file or folder that exists")
     return path if path.name else path.resolve()
 
 
@@ -194,29 +215,21 @@ def _require_kind(path: Path, kind: Format, schema: Schema) -> None:
     """NPZ may hold either kind, and is judged by its shape."""
     if kind != "NPZ" and (kind == "table") != (schema.kind == "table"):
         fix = "give a CSV, TSV or NPZ" if schema.kind == "table" else "give images, IDX or NPZ"
-        raise InputError(
-            f"this model was trained on {describe_inputs(schema.shape)}", got=f"the {kind} {path.name}", fix=fix
-        )
+        rule = f"this model was trained on {describe_inputs(schema.shape)}"
+        raise InputError(rule, got=f"the {kind} {path.name}", fix=fix)
 
 
 def _require_shape(inputs: Inputs, schema: Schema, where: str) -> None:
     if inputs.shape != schema.shape:
-        raise InputError(
-            f"{where} must hold {describe_inputs(schema.shape)}, as the training data did",
-            got=describe_inputs(inputs.shape),
-        )
+        rule = f"{where} must hold {describe_inputs(schema.shape)}, as the training data did"
+        raise InputError(rule, got=describe_inputs(inputs.shape))
 
 
 def _require_enough(train: Examples, name: str) -> None:
+    rule = f"{name} must hold at least 2 examples{{}}, one to learn from and one to score"
     if len(train) < 2:
-        raise InputError(
-            f"{name} must hold at least 2 examples, one to learn from and one to score", got=f"{len(train)}"
-        )
-    if train.schema.task == "classification":
-        rarest = int(train.targets.bincount().argmin())
-        if train.targets.bincount()[rarest] < 2:
-            raise InputError(
-                f"{name} must hold at least 2 examples of each class, one to learn from and one to score",
-                got=f"1 of class {train.schema.classes[rarest]!r}",
-                fix="add more, or remove the class",
-            )
+        raise InputError(rule.format(""), got=f"{len(train)}")
+    rarest = int(train.strata.bincount().argmin())
+    if train.schema.classes and train.strata.bincount()[rarest] < 2:
+        got = f"1 of class {train.schema.classes[rarest]!r}"
+        raise InputError(rule.format(" of each class"), got=got, fix="add more, or remove the class")

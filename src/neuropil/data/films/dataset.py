@@ -1,6 +1,6 @@
 """What the data room hands out for tracking: films, and where in each frame the object is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -8,7 +8,6 @@ from jaxtyping import Bool, Float32, Int64, UInt8
 from torch import Tensor
 
 from neuropil.protocols import Batch
-from neuropil.randomness import seeded
 
 
 @dataclass(frozen=True)
@@ -55,26 +54,23 @@ class Films:
         )
 
     def pieces(self, longest: int) -> "Films":
-        """The same frames in films of at most so many: a film that is longer goes on in the next. A piece with no known position is left
-        out, since it teaches nothing."""
+        """The same frames in films of at most so many: a film that is longer goes on in the next. A piece with no known
+        position is left out, since it teaches nothing."""
         pairs = [(name, int(length)) for name, length in zip(self.names, self.lengths, strict=True)]
         cut = [(name, min(longest, length - start)) for name, length in pairs for start in range(0, length, longest)]
-        films = replace(
-            self,
-            names=[name for name, _ in cut],
-            lengths=torch.tensor([length for _, length in cut], dtype=torch.int64),
-        )
+        lengths = torch.tensor([length for _, length in cut], dtype=torch.int64)
+        films = replace(self, names=[name for name, _ in cut], lengths=lengths)
         known = torch.tensor([bool(part.any()) for part in self.known.split(films.lengths.tolist())])
         return films if bool(known.all()) else films.take(known.nonzero().flatten())
 
     def batch(self, index: Int64[Tensor, " batch"]) -> Batch:
         """Films filled up at their ends: frames with black, positions with NaN."""
         lengths = self.lengths[index]
-        there = torch.arange(int(lengths.max())) < lengths[:, None]
+        valid_mask = torch.arange(int(lengths.max())) < lengths[:, None]
         where = self._where(index)
-        frames = self.frames.new_zeros(*there.shape, *self.shape)
-        positions = self.positions.new_full((*there.shape, 2), torch.nan)
-        frames[there], positions[there] = self.frames[where], self.positions[where]
+        frames = self.frames.new_zeros(*valid_mask.shape, *self.shape)
+        positions = self.positions.new_full((*valid_mask.shape, 2), torch.nan)
+        frames[valid_mask], positions[valid_mask] = self.frames[where], self.positions[where]
         return {"input": frames, "length": lengths, "target": positions}
 
     def _where(self, index: Int64[Tensor, " chosen"]) -> Int64[Tensor, " frame"]:
@@ -82,30 +78,3 @@ class Films:
         lengths = self.lengths[index]
         first = (self.begins[index] - (lengths.cumsum(0) - lengths)).repeat_interleave(lengths)
         return first + torch.arange(len(first))
-
-
-@dataclass(frozen=True)
-class FilmSplits:
-    train: Films
-    validation: Films
-    test: Films
-    notes: Sequence[str]
-    """Sentences on what was found, or on how the parts differ."""
-
-
-class FilmBatches:
-    """Passes over films as ``{"input": …, "length": …, "target": …}``. A pass is the same whenever it is made, and from whatever batch
-    on."""
-
-    def __init__(self, films: Films, size: int, seed: int, *, shuffle: bool, device: torch.device | str = "cpu"):
-        self.films, self.size, self.seed, self.shuffle, self.device = films, size, seed, shuffle, torch.device(device)
-
-    def __len__(self) -> int:
-        return -(-len(self.films) // self.size)
-
-    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        count = len(self.films)
-        order = torch.randperm(count, generator=seeded(self.seed, number)) if self.shuffle else torch.arange(count)
-        for index in range(start, len(self)):
-            batch = self.films.batch(order[index * self.size : (index + 1) * self.size])
-            yield {name: values.to(self.device) for name, values in batch.items()}

@@ -2,9 +2,9 @@
 
     p_t = fold(p_0 + v t)          a straight line, folded at the walls, where the digit bounces off
 
-Every frame has noise of its own, and scraps of other digits that are somewhere else in the next one. For some frames in a row nothing of
-the digit is drawn: where it is then follows only from where it was, how fast it went, and which wall it meets. No two parts of the data
-share a hand-written digit.
+Every frame has noise of its own, and scraps of other digits that are somewhere else in the next one. For some frames in
+a row nothing of the digit is drawn: where it is then follows only from where it was, how fast it went, and which wall
+it meets. No two parts of the data share a hand-written digit.
 """
 
 import math
@@ -15,8 +15,9 @@ from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
 from neuropil.data.captions.embedded import divide_digits, hand_written
-from neuropil.data.films.dataset import Films, FilmSplits
-from neuropil.data.formats.contents import tracked
+from neuropil.data.films.dataset import Films
+from neuropil.data.progress import tracked
+from neuropil.data.splits import PARTS, Splits
 from neuropil.errors import InputError
 from neuropil.randomness import mix, seeded
 
@@ -34,18 +35,18 @@ HIDDEN, SEEN_BETWEEN = (3, 6), (3, 5)
 FILMS_AT_ONCE = 200
 
 
-def make_films(num_train: int = 2_000, num_validation: int = 100, num_test: int = 400, seed: int = 0) -> FilmSplits:
+def make_films(num_train: int = 2_000, num_validation: int = 100, num_test: int = 400, seed: int = 0) -> Splits[Films]:
     if min(num_train, num_test) < 1:
         raise InputError("films are needed to learn from and to score", got=f"{num_train:,} and {num_test:,}")
     digits = divide_digits(seed)
-    counts = {"train": num_train, "validation": num_validation, "test": num_test}
+    counts = dict(zip(PARTS, (num_train, num_validation, num_test), strict=True))
     total = f"{sum(counts.values()):,} films of {NUM_FRAMES} frames of {SIDE}×{SIDE} with a moving digit (scikit-learn)"
     parts = {part: film(digits[part], count, mix(seed, part, "films"), total) for part, count in counts.items()}
     notes = (
         "No hand-written digit occurs in more than one of training, validation and test.",
         f"Each film hides its digit twice, for {HIDDEN[0]} to {HIDDEN[1]} frames in a row.",
     )
-    return FilmSplits(parts["train"], parts["validation"], parts["test"], notes)
+    return Splits(**parts, notes=notes)
 
 
 def film(digits: Int64[Tensor, " digit"], count: int, seed: int, source: str) -> Films:

@@ -1,17 +1,18 @@
-"""Films of the user's: a folder with a folder of pictures for each film, or NPZ arrays; and where the object is in their frames.
+"""Films and positions in three parts: the embedded moving digits, or a folder of pictures for each film, or NPZ.
 
     frames/first-film/0001.png …       frames/positions.csv     sequence,frame,x,y
     frames/second-film/0001.png …                               first-film,0001.png,31.5,12
 
-Frames follow one another in the order of their names. x and y are pixels, to the right and down; a frame without a row, or with both cells
-empty, is one whose position nobody knows. A fifth column, hidden, says where the object is there but cannot be seen.
+Frames follow one another in the order of their names. x and y are pixels, to the right and down; a frame without a row,
+or with both cells empty, is one whose position nobody knows. A fifth column, hidden, says where the object is there but
+cannot be seen.
 
     np.savez("films.npz", frames=…[film time height width], positions=…[film time 2], hidden=…[film time])
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,45 +21,82 @@ from einops import rearrange
 from jaxtyping import Bool, Float32
 from torch import Tensor
 
+from neuropil.config import option
+from neuropil.data.examples.dataset import describe_inputs
 from neuropil.data.films.dataset import Films
-from neuropil.data.formats.contents import tracked
-from neuropil.data.formats.delimited import Block, Cells, DelimitedFile, is_delimited, is_number
-from neuropil.data.formats.images import common_shape, contents, is_image, open_image, read_pictures, visible_folders
-from neuropil.data.formats.lines import require_file
-from neuropil.data.formats.npz import CHANNELS, as_bytes, is_npz, open_npz, require_finite
-from neuropil.data.messages import describe_array, describe_inputs, did_you_mean, listed
-from neuropil.errors import InputError
+from neuropil.data.films.embedded import make_films
+from neuropil.data.formats.columns import Cells, read_numbers
+from neuropil.data.formats.delimited import Block, DelimitedFile, is_delimited
+from neuropil.data.formats.images import common_shape, contents, is_image, open_image, read_images, visible_folders
+from neuropil.data.formats.npz import CHANNELS, as_bytes, describe_array, is_npz, open_npz, require_finite
+from neuropil.data.formats.paths import require_file, require_path
+from neuropil.data.progress import tracked
+from neuropil.data.splits import CAPPED, CappedSplitConfig, Splits, scoring_share, split
+from neuropil.errors import InputError, did_you_mean, listed
 
 COLUMNS = ("sequence", "frame", "x", "y")
+EXIST = "films must be files or folders that exist"
 YES, NO = frozenset(("1", "true", "yes")), frozenset(("", "0", "false", "no"))
 
 
+class FilmDataConfig(CappedSplitConfig):
+    data: Path | None = option(
+        None,
+        "your own films: a folder of folders of frames with a table of positions, or NPZ; without it, moving digits",
+    )
+    films: int = option(2_500, "films of moving digits to make where no data is given", low=20)
+    positions: Path | None = option(
+        None, "the table with the columns sequence, frame, x and y; without it, the one beside the films"
+    )
+    test: float = scoring_share(0.15, f"share held out for the final score, {CAPPED}")
+
+
+def prepare_films(config: FilmDataConfig, seed: int) -> Splits[Films]:
+    """The same for the same seed; each part is in the order of the data. A film is in one part with all its frames."""
+    if config.data is None:
+        if config.positions is not None:
+            fix = "leave it out or give --data"
+            raise InputError("--positions belongs to films of your own", got="the embedded ones", fix=fix)
+        return make_films(*config.sizes(config.films), seed)
+    films = read_films(config.data, positions=config.positions)
+    taught = torch.tensor([bool(known.any()) for known in films.known.split(films.lengths.tolist())])
+    if int(taught.sum()) < 2:
+        rule = f"{config.data.name} must hold at least 2 films with positions, one to learn from and one to score"
+        raise InputError(rule, got=f"{int(taught.sum())}", fix="cut a long film into several")
+    notes = []
+    if not bool(taught.all()):
+        notes.append(f"{int((~taught).sum()):,} of {len(films):,} films have no position at all and are left out.")
+    films = films.take(taught.nonzero().flatten())
+    known = int(films.known.sum())
+    if known < len(films.known):
+        which = f"The position is known in {known:,} of {len(films.known):,} frames"
+        notes.append(f"{which}; the others are seen, but neither taught nor scored.")
+    return split(films, range(len(films)), config, seed, notes=notes)
+
+
 def read_films(path: Path, *, positions: Path | None = None, shape: tuple[int, ...] | None = None) -> Films:
-    """Films with positions. Frames are brought to `shape`, or to one that suits them; positions stay in pixels of the frames as given."""
-    if is_npz(require_there(path)):
+    """Films with positions in pixels of the given frames, which are brought to `shape` or to one that suits them."""
+    if is_npz(require_path(path, EXIST)):
         if positions is not None:
-            raise InputError(
-                "an NPZ holds its own positions",
-                got=f"{positions.name} beside {path.name}",
-                fix="leave --positions out",
-            )
+            got = f"{positions.name} beside {path.name}"
+            raise InputError("an NPZ holds its own positions", got=got, fix="leave --positions out")
         return _with_positions_of_arrays(path, shape)
     folders = film_folders(path)
     table = DelimitedFile(require_file(positions) if positions is not None else find_table(path))
     films = read_folders(folders, shape, path.name)
-    answers = Answers.read(table, folders)
-    if not bool(answers.positions.isfinite().any()):
+    where, hidden = read_positions(table, folders)
+    if not bool(where.isfinite().any()):
         raise InputError(f"{table.path.name} must say where the object is in some frames", got="no position at all")
-    return _told(films, answers.positions, answers.hidden)
+    return replace(films, positions=where, hidden=hidden)
 
 
 def read_frames(paths: Sequence[Path], shape: tuple[int, ...], size: tuple[int, int]) -> tuple[Films, list[str]]:
-    """Films without positions, for a trained model, and a name for each frame: folders of frames, folders of such folders, NPZ, or single
-    pictures, which are one film."""
+    """Films without positions, for a trained model, and a name for each frame: folders of frames, folders of such
+    folders, NPZ, or single pictures, which are one film."""
     if not paths:
         raise InputError("a prediction needs at least one file", got="none")
     for path in paths:
-        require_there(path)
+        require_path(path, EXIST)
     if all(is_npz(path) for path in paths):
         films = [_array_films(path, shape) for path in paths]
         names = [
@@ -72,42 +110,26 @@ def read_frames(paths: Sequence[Path], shape: tuple[int, ...], size: tuple[int, 
         folders = {path.as_posix(): files for inner in paths if inner.is_dir() for path, files in _below(inner).items()}
         folders |= {"": [require_image(path) for path in loose]} if loose else {}
         films = [read_folders(folders, shape, paths[0].name)]
-        names = [
-            f"{file.parent.name}/{file.name}" if folder else file.name
-            for folder, files in folders.items()
-            for file in files
-        ]
+        frames = [(folder, file) for folder, files in folders.items() for file in files]
+        names = [f"{file.parent.name}/{file.name}" if folder else file.name for folder, file in frames]
     for each in films:
         if each.size != size:
-            got = f"frames of {each.size[0]}×{each.size[1]}"
-            raise InputError(
-                f"this model was trained on frames of {size[0]}×{size[1]}, whose pixels it answers in", got=got
-            )
+            rule = f"this model was trained on frames of {size[0]}×{size[1]}, whose pixels it answers in"
+            raise InputError(rule, got=f"frames of {each.size[0]}×{each.size[1]}")
     return join(films), names
 
 
 def film_folders(root: Path) -> dict[str, list[Path]]:
     """The frames of each film, in the order of their names."""
-    if not require_there(root).is_dir():
+    if not require_path(root, EXIST).is_dir():
         raise InputError("films are a folder with one folder of frames each, or NPZ arrays", got=root.name)
     films = {folder.name: images_in(folder) for folder in visible_folders(root)}
     films = {name: files for name, files in films.items() if files}
     if not films:
-        raise InputError(
-            f"the folder {root.name} must hold one folder of frames for each film",
-            got=listed(contents(root)) or "an empty folder",
-            fix="put the frames of each film into a folder of its own",
-        )
+        rule = f"the folder {root.name} must hold one folder of frames for each film"
+        got = listed(contents(root)) or "an empty folder"
+        raise InputError(rule, got=got, fix="put the frames of each film into a folder of its own")
     return films
-
-
-def require_there(path: Path) -> Path:
-    if not path.exists():
-        beside = [inner.name for inner in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise InputError(
-            "films must be files or folders that exist", got=f"{path.as_posix()!r}", fix=did_you_mean(path.name, beside)
-        )
-    return path
 
 
 def images_in(folder: Path) -> list[Path]:
@@ -124,11 +146,9 @@ def find_table(root: Path) -> Path:
     """The table of positions beside the films."""
     tables = sorted(path for path in root.iterdir() if path.is_file() and is_delimited(path))
     if len(tables) != 1:
-        raise InputError(
-            f"the folder {root.name} must hold one table of positions, for instance positions.csv with the columns {', '.join(COLUMNS)}",
-            got=listed([path.name for path in tables]) or "none",
-            fix="name it with --positions",
-        )
+        example = f"for instance positions.csv with the columns {', '.join(COLUMNS)}"
+        rule = f"the folder {root.name} must hold one table of positions, {example}"
+        raise InputError(rule, got=listed([path.name for path in tables]) or "none", fix="name it with --positions")
     return tables[0]
 
 
@@ -136,24 +156,15 @@ def read_folders(folders: Mapping[str, Sequence[Path]], shape: tuple[int, ...] |
     """Films whose positions nobody knows yet."""
     files = [file for each in folders.values() for file in each]
     size = one_size(files)
-    note = ""
-    if shape is None:
-        shape, note = common_shape(files)
+    shape, note = common_shape(files) if shape is None else (shape, "")
     lengths = torch.tensor([len(each) for each in folders.values()])
     source = describe(lengths, shape, f"{name}{', ' if note else ''}{note}")
-    return unlabelled(read_pictures(files, shape).values, lengths, list(folders), size, source)
+    return unlabelled(read_images(files, shape).values, lengths, list(folders), size, source)
 
 
 def unlabelled(frames: Tensor, lengths: Tensor, names: Sequence[str], size: tuple[int, int], source: str) -> Films:
-    return Films(
-        frames,
-        lengths,
-        torch.full((len(frames), 2), torch.nan),
-        torch.zeros(len(frames), dtype=torch.bool),
-        names,
-        size,
-        source,
-    )
+    nowhere, seen = torch.full((len(frames), 2), torch.nan), torch.zeros(len(frames), dtype=torch.bool)
+    return Films(frames, lengths, nowhere, seen, names, size, source)
 
 
 def one_size(files: Sequence[Path]) -> tuple[int, int]:
@@ -176,52 +187,38 @@ def describe(lengths: Tensor, shape: Sequence[int], where: str) -> str:
 
 
 def join(films: Sequence[Films]) -> Films:
-    if len(films) == 1:
-        return films[0]
-    tensors = ([getattr(each, name) for each in films] for name in ("frames", "lengths", "positions", "hidden"))
-    frames, lengths, positions, hidden = map(torch.cat, tensors)
-    return Films(
-        frames,
-        lengths,
-        positions,
-        hidden,
-        [name for each in films for name in each.names],
-        films[0].size,
-        films[0].source,
-    )
+    fields = ("frames", "lengths", "positions", "hidden")
+    tensors = {name: torch.cat([getattr(each, name) for each in films]) for name in fields}
+    return replace(films[0], names=[name for each in films for name in each.names], **tensors)
 
 
-# --- positions in a table ----------------------------------------------------------------------------------------------------------
+# --- positions in a table ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Answers:
-    positions: Float32[Tensor, "frame 2"]
-    hidden: Bool[Tensor, " frame"]
-
-    @classmethod
-    def read(cls, table: DelimitedFile, folders: Mapping[str, Sequence[Path]]) -> "Answers":
-        for name in COLUMNS:
-            table.require_column(name)
-        total = sum(map(len, folders.values()))
-        answers = cls(torch.full((total, 2), torch.nan), torch.zeros(total, dtype=torch.bool))
-        places, told = _places(folders), dict[int, int]()
-        for block in table.blocks():
-            for index, row in enumerate(block["frame"].rows):
-                place = _find(block, index, places)
-                if place in told:
-                    got = f"it in rows {told[place]} and {row}"
-                    raise InputError(
-                        f"each frame must stand in {table.path.name} once", got=got, fix="remove one of the two"
-                    )
-                told[place] = row
-                answers.positions[place] = torch.tensor(_position(block, index))
-                answers.hidden[place] = "hidden" in block and _is_hidden(block["hidden"], index)
-        return answers
+def read_positions(
+    table: DelimitedFile, folders: Mapping[str, Sequence[Path]]
+) -> tuple[Float32[Tensor, "frame 2"], Bool[Tensor, " frame"]]:
+    """Positions, NaN where nobody knows them, and where the object is hidden."""
+    table.require_columns(COLUMNS)
+    total = sum(map(len, folders.values()))
+    positions, hidden = torch.full((total, 2), torch.nan), torch.zeros(total, dtype=torch.bool)
+    places, row_of = _places(folders), dict[int, int]()
+    for block in table.blocks():
+        found = _positions(block)
+        for index, row in enumerate(block["frame"].rows):
+            place = _find(block, index, places)
+            if place in row_of:
+                got = f"it in rows {row_of[place]} and {row}"
+                rule = f"each frame must stand in {table.path.name} once"
+                raise InputError(rule, got=got, fix="remove one of the two")
+            row_of[place] = row
+            positions[place] = found[index]
+            hidden[place] = "hidden" in block and _is_hidden(block["hidden"], index)
+    return positions, hidden
 
 
 def _places(folders: Mapping[str, Sequence[Path]]) -> dict[str, dict[str, int]]:
-    """For each film, the numbers of its frames among all, by the name of the file, with and without its ending, and by its number."""
+    """For each film, the numbers of its frames among all, by file name, with and without its suffix, and by number."""
     places: dict[str, dict[str, int]] = {}
     first = 0
     for film, files in folders.items():
@@ -247,23 +244,16 @@ def _find(block: Block, index: int, places: Mapping[str, Mapping[str, int]]) -> 
     return places[film][frame]
 
 
-def _position(block: Block, index: int) -> tuple[float, float]:
-    x, y = block["x"], block["y"]
-    if not x.texts[index].strip() and not y.texts[index].strip():
-        return np.nan, np.nan
-    return _number(x, index), _number(y, index)
-
-
-def _number(cells: Cells, index: int) -> float:
-    text = cells.texts[index].strip()
-    if not is_number(text) or not abs(float(text)) < 1e9:
-        got = repr(text) if text else "an empty cell beside a full one"
-        raise InputError(
-            f"{cells.where(index)} must hold a number of pixels",
-            got=got,
-            fix="leave x and y empty where nobody knows them",
-        )
-    return float(text)
+def _positions(block: Block) -> Float32[Tensor, "row 2"]:
+    found = np.stack([read_numbers(block[name], gaps=True) for name in ("x", "y")], axis=1)
+    half = np.isnan(found[:, 0]) != np.isnan(found[:, 1])
+    if half.any():
+        index = int(half.argmax())
+        cells = block["x"] if np.isnan(found[index, 0]) else block["y"]
+        fix = "leave x and y empty where nobody knows them"
+        rule = f"{cells.where(index)} must hold a number of pixels"
+        raise InputError(rule, got="an empty cell beside a full one", fix=fix)
+    return torch.from_numpy(found.astype(np.float32))
 
 
 def _is_hidden(cells: Cells, index: int) -> bool:
@@ -273,7 +263,7 @@ def _is_hidden(cells: Cells, index: int) -> bool:
     return word in YES
 
 
-# --- arrays ------------------------------------------------------------------------------------------------------------------------
+# --- arrays -----------------------------------------------------------------------------------------------------------
 
 
 def _with_positions_of_arrays(path: Path, shape: tuple[int, ...] | None) -> Films:
@@ -284,59 +274,40 @@ def _with_positions_of_arrays(path: Path, shape: tuple[int, ...] | None) -> Film
             raise InputError(f"{path.name} must hold positions beside frames", got=listed(bundle.files))
         positions = bundle["positions"]
         hidden = bundle["hidden"] if "hidden" in bundle.files else np.zeros((len(films), time), dtype=bool)
-    for array, key, expected in (
-        (positions, "positions", (len(films), time, 2)),
-        (hidden, "hidden", (len(films), time)),
-    ):
+    shapes = {"positions": (len(films), time, 2), "hidden": (len(films), time)}
+    for array, (key, expected) in zip((positions, hidden), shapes.items(), strict=True):
         if array.shape != expected or array.dtype.kind not in "biuf":
-            sizes = "×".join(map(str, expected))
-            raise InputError(
-                f"{key} of {path.name} must be {sizes} numbers, as frames has it", got=describe_array(array)
-            )
+            rule = f"{key} of {path.name} must be {'×'.join(map(str, expected))} numbers, as frames has it"
+            raise InputError(rule, got=describe_array(array))
     positions = rearrange(positions, "film time side -> (film time) side").astype(np.float32)
     if np.isinf(positions).any() or not np.isfinite(positions).all(-1).any():
-        raise InputError(
-            f"positions of {path.name} must be finite numbers of pixels, or NaN where nobody knows them",
-            got="infinite ones or NaN alone",
-        )
-    return _told(films, torch.from_numpy(positions), torch.from_numpy(hidden.reshape(-1) != 0))
+        rule = f"positions of {path.name} must be finite numbers of pixels, or NaN where nobody knows them"
+        raise InputError(rule, got="infinite ones or NaN alone")
+    return replace(films, positions=torch.from_numpy(positions), hidden=torch.from_numpy(hidden.reshape(-1) != 0))
 
 
 def _array_films(path: Path, shape: tuple[int, ...] | None) -> Films:
     with open_npz(path) as bundle:
         if "frames" not in bundle.files:
-            raise InputError(
-                f"{path.name} must hold frames with the axes film, time, height and width",
-                got=listed(bundle.files) or "no arrays",
-            )
+            rule = f"{path.name} must hold frames with the axes film, time, height and width"
+            raise InputError(rule, got=listed(bundle.files) or "no arrays")
         array = bundle["frames"]
-    rule = f"frames of {path.name} must be pictures with the axes film, time, height and width, and channels last if there are any"
-    if (
-        array.dtype.kind not in "biuf"
-        or array.ndim not in (4, 5)
-        or array.size == 0
-        or (array.ndim == 5 and array.shape[-1] not in CHANNELS)
-    ):
-        raise InputError(rule, got=describe_array(array))
+    channels = array.shape[-1] if array.ndim == 5 else 1
+    if array.dtype.kind not in "biuf" or array.ndim not in (4, 5) or array.size == 0 or channels not in CHANNELS:
+        axes = "the axes film, time, height and width, and channels last if there are any"
+        raise InputError(f"frames of {path.name} must be pictures with {axes}", got=describe_array(array))
     require_finite(array, "frames", path)
     count, time = array.shape[:2]
     pixels = as_bytes(array if array.ndim == 5 else array[..., None], "frames", path)
-    frames = torch.from_numpy(
-        np.ascontiguousarray(rearrange(pixels, "film time height width channel -> (film time) channel height width"))
-    )
+    pixels = rearrange(pixels, "film time height width channel -> (film time) channel height width")
+    frames = torch.from_numpy(np.ascontiguousarray(pixels))
     if shape is not None and tuple(frames.shape[1:]) != shape:
-        raise InputError(
-            f"{path.name} must hold {describe_inputs(shape)}, as the training data did",
-            got=describe_inputs(tuple(frames.shape[1:])),
-        )
+        rule = f"{path.name} must hold {describe_inputs(shape)}, as the training data did"
+        raise InputError(rule, got=describe_inputs(tuple(frames.shape[1:])))
     lengths = torch.full((count,), time)
     names = [f"{path.name}[{index}]" for index in range(count)]
     size = (frames.shape[2], frames.shape[3])
     return unlabelled(frames, lengths, names, size, describe(lengths, frames.shape[1:], path.name))
-
-
-def _told(films: Films, positions: Float32[Tensor, "frame 2"], hidden: Bool[Tensor, " frame"]) -> Films:
-    return Films(films.frames, films.lengths, positions, hidden, films.names, films.size, films.source)
 
 
 def _below(folder: Path) -> dict[Path, list[Path]]:

@@ -1,125 +1,133 @@
-"""Text in rows and columns: CSV, TSV and their kin, plain or gzip, with the names of the columns in the first row.
+"""Text in rows and columns: CSV, TSV and their kin, plain or gzip.
 
-It is handed out in blocks, so that a large table never stands in memory as text. Rows are counted as a spreadsheet does:
-the header is row 1.
+It is handed out row by row or in blocks, so that a large table never stands in memory as text. Rows are counted as a
+spreadsheet does: the first is row 1.
 """
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TypeAlias
 
-from neuropil.data.formats.contents import opened
-from neuropil.data.messages import did_you_mean, listed
-from neuropil.errors import InputError
+from neuropil.data.formats.columns import Cells, find_column, is_number
+from neuropil.data.formats.lines import read_lines
+from neuropil.data.formats.paths import blocks_of, opened, suffix_of
+from neuropil.errors import InputError, listed
 
 SUFFIXES = frozenset((".csv", ".tsv", ".tab", ".txt"))
 DELIMITERS = ",;\t|"
-ROWS_PER_BLOCK = 1_000  # small enough for the processor's cache
+ROWS_PER_BLOCK, LINES_PER_BLOCK = 1_000, 50
+"""Few enough for the processor's cache, and where rows are only passed on, not to wake the garbage collector."""
 
-
-def is_delimited(path: Path) -> bool:
-    return Path(path.name.lower().removesuffix(".gz")).suffix in SUFFIXES
-
-
-def delimiter_of(line: str) -> str:
-    """The one that makes most cells of it."""
-    return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter), [])))
-
-
-def no_table(path: Path, cause: csv.Error) -> InputError:
-    rule = f"{path.name} must be a table of text"
-    if "new-line" in str(cause):
-        return InputError(
-            rule, got="a carriage return inside a cell", fix="put the cell in quotes, or end lines with line feeds"
-        )
-    return InputError(rule, got=f"a {cause}", fix="is there a quote that never ends?")
-
-
-@dataclass(frozen=True)
-class Cells:
-    """A piece of one column."""
-
-    file: str
-    column: str
-    rows: Sequence[int]
-    texts: Sequence[str]
-
-    def where(self, index: int) -> str:
-        return f"row {self.rows[index]}, column {self.column!r} of {self.file}"
-
-
+Record: TypeAlias = tuple[int, list[str]]
+"""The number of a row and its cells."""
 Block: TypeAlias = Mapping[str, Cells]
 """Some rows, by the names of their columns."""
 
 
-class DelimitedFile:
-    def __init__(self, path: Path):
-        self.path = path
-        with self._text() as text:
-            self.delimiter = delimiter_of(text.readline())
-        self.header = [name.strip() for name in next(self._records(), [])]
-        self._require_names()
+def is_delimited(path: Path) -> bool:
+    return suffix_of(path) in SUFFIXES
 
-    def require_column(self, name: str) -> None:
-        if name not in self.header:
-            raise InputError(
-                f"{self.path.name} must have the column {name!r}",
-                got=listed(self.header),
-                fix=did_you_mean(name, self.header),
-            )
+
+class DelimitedFile:
+    """A table with the names of its columns in the first row, the `header`.
+
+    In a table of `texts` the first row may be a text already, and cells hold whatever was written: spaces at their
+    beginning stay, and what is not called a CSV is divided by tabs and has no quotes, so that a lone " belongs to the
+    text.
+    """
+
+    def __init__(self, path: Path, *, texts: bool = False):
+        self.path, self.texts = path, texts
+        self.tabbed = texts and suffix_of(path) != ".csv"
+        if not self.tabbed:
+            with self._text() as text:
+                self.delimiter = _delimiter_of(text.readline())
+        self.header = [name.strip() for name in next(self.records(), (1, []))[1]]
+        if not texts:
+            self._require_names()
+
+    def column(self, wanted: str) -> str:
+        """The name of a column that is given by its name or number."""
+        return self.header[find_column(self.header, wanted, self.path.name)]
+
+    def require_columns(self, names: Iterable[str]) -> None:
+        for name in names:
+            find_column(self.header, name, self.path.name, by_number=False)
+
+    def records(self) -> Iterator[Record]:
+        """All rows from the first on, lazily. Empty rows come as they are; all others have equally many cells."""
+        for number, block in self._blocks():
+            yield from enumerate(block, number)
 
     def blocks(self) -> Iterator[Block]:
-        """The rows that hold anything at all, some thousands at a time."""
-        records = self._records()
-        next(records)
-        next_row, empty = 2, True
-        while block := list(islice(records, ROWS_PER_BLOCK)):
-            rows: Sequence[int] = range(next_row, next_row + len(block))
-            next_row += len(block)
+        """The rows below the header that hold anything at all, some thousands at a time."""
+        empty = True
+        for number, block in self._blocks():
+            if number == 1:
+                continue
+            rows: Sequence[int] = range(number, number + len(block))
             if not all(map(any, block)):
-                rows, block = (
-                    [row for row, cells in zip(rows, block, strict=True) if any(cells)],
-                    [cells for cells in block if any(cells)],
-                )
-            self._require_widths(rows, block)
+                rows = [row for row, cells in zip(rows, block, strict=True) if any(cells)]
+                block = [cells for cells in block if any(cells)]
             if block:
                 empty = False
-                columns = zip(*block, strict=True)
-                yield {
-                    name: Cells(self.path.name, name, rows, texts)
-                    for name, texts in zip(self.header, columns, strict=True)
-                }
+                columns = zip(self.header, zip(*block, strict=True), strict=True)
+                yield {name: Cells(self.path.name, name, rows, texts) for name, texts in columns}
         if empty:
             raise InputError(f"{self.path.name} must have rows", got="only a header")
 
-    def _records(self) -> Iterator[list[str]]:
+    def _blocks(self) -> Iterator[tuple[int, list[list[str]]]]:
+        """Some rows at a time, and the number of the first of them."""
+        number, width = 1, 0
+        for block in self._tabbed() if self.tabbed else self._quoted():
+            if set(map(len, block)) != {width}:
+                width = self._require_even(block, number, width)
+            yield number, block
+            number += len(block)
+
+    def _tabbed(self) -> Iterator[list[list[str]]]:
+        lines = read_lines(self.path, progress=True)
+        while block := [line.split("\t") for line in islice(lines, LINES_PER_BLOCK)]:
+            yield block
+
+    def _quoted(self) -> Iterator[list[list[str]]]:
         with self._text() as text:
-            yield from csv.reader(text, delimiter=self.delimiter, skipinitialspace=True)
+            rows = csv.reader(text, delimiter=self.delimiter, skipinitialspace=not self.texts)
+            sizes = chain([1], repeat(LINES_PER_BLOCK if self.texts else ROWS_PER_BLOCK))  # the header comes alone
+            yield from blocks_of(text.buffer, self.path, lambda: list(islice(rows, next(sizes))))
 
     @contextmanager
     def _text(self) -> Iterator[io.TextIOWrapper]:
         try:
             with opened(self.path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
                 yield text
-        except UnicodeDecodeError as cause:
-            raise InputError(
-                f"{self.path.name} must be text in UTF-8", got="other bytes", fix="save it as CSV UTF-8"
-            ) from cause
+        except UnicodeDecodeError:
+            for _ in read_lines(self.path):
+                pass  # names the line that is damaged
+            raise
         except csv.Error as cause:
-            raise no_table(self.path, cause) from cause
+            rule = f"{self.path.name} must be a table of text"
+            raise InputError(rule, got=f"a {cause}", fix="is there a quote that never ends?") from cause
 
-    def _require_widths(self, rows: Sequence[int], block: Sequence[Sequence[str]]) -> None:
-        for row, width in zip(rows, map(len, block), strict=True):
-            if width != len(self.header):
-                raise InputError(
-                    f"each row of {self.path.name} must have {len(self.header)} cells, as the header has",
-                    got=f"{width} in row {row}",
-                )
+    def _require_even(self, block: Sequence[Sequence[str]], number: int, width: int) -> int:
+        """All rows that hold anything must be as wide as the first, whose width is given back."""
+        for row, cells in enumerate(block, number):
+            if len(cells) != width and any(cells):
+                if width:
+                    rule = f"each row of {self.path.name} must have {width} cells, as the first has"
+                    raise InputError(rule, got=f"{len(cells)} in row {row:,}", fix=self.fix_of_ends())
+                width = len(cells)
+        return width
+
+    def fix_of_ends(self) -> str | None:
+        with opened(self.path) as file:
+            lone = not self.tabbed and re.search(rb"\r(?!\n)", file.read())
+        return "put cells with a carriage return in quotes, or end all lines with line feeds" if lone else None
 
     def _require_names(self) -> None:
         rule = f"{self.path.name} must name each of its columns in the first row"
@@ -134,9 +142,22 @@ class DelimitedFile:
                 raise InputError(rule, got=f"{name!r} twice", fix="rename one of the two")
 
 
-def is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def read_records(table: DelimitedFile, what: str) -> list[Record]:
+    """All rows of a table of texts that hold anything; `what` they are stands in the errors."""
+    records = [(number, cells) for number, cells in table.records() if any(cell.strip() for cell in cells)]
+    if not records:
+        raise InputError(f"{table.path.name} must hold {what}", got="an empty file")
+    return records
+
+
+def require_two_columns(table: DelimitedFile, names: Sequence[str], what: str, fix: str | None = None) -> None:
+    if len(names) == 1:
+        between = " with a tab between them" if table.tabbed else ""
+        raise InputError(
+            f"{table.path.name} must have two columns{between}{what}", got="one", fix=table.fix_of_ends() or fix
+        )
+
+
+def _delimiter_of(line: str) -> str:
+    """The one that makes most cells of it."""
+    return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter), [])))

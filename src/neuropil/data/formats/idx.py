@@ -1,6 +1,8 @@
-"""IDX, the format of MNIST: two zero bytes, a type, the number of axes, their lengths as 32-bit integers, then the values.
+"""IDX, the format of MNIST: two zero bytes, a type, the number of axes, their lengths as 32-bit integers, then the
+values.
 
-All integers are big-endian. Images have the axes (image, row, column) or (image, row, column, channel), labels have one axis.
+All integers are big-endian. Images have the axes (image, row, column) or (image, row, column, channel), labels have one
+axis.
 """
 
 import math
@@ -14,9 +16,10 @@ from einops import rearrange
 from jaxtyping import Shaped, UInt8
 from torch import Tensor
 
-from neuropil.data.examples.labels import Labels
-from neuropil.data.formats.contents import Inputs, Part, PartName, Reading, last_part, opened, part_of
-from neuropil.data.messages import describe_array
+from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts, Labels
+from neuropil.data.formats.npz import describe_array
+from neuropil.data.formats.paths import opened
+from neuropil.data.splits import PartName, last_part, part_of
 from neuropil.errors import InputError
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -39,9 +42,9 @@ def is_header(head: bytes) -> bool:
     return len(head) == 4 and head[:2] == b"\0\0" and head[2] in TYPES and 1 <= head[3] <= 4
 
 
-def read_idx(path: Path) -> Reading:
-    """A file of images with its labels beside it, or a folder of such pairs, of which t10k-… or test-… is the test part."""
-    return Reading({part: read_pair(file) for part, file in files_by_part(path).items()})
+def read_idx(path: Path) -> LabelledParts:
+    """A file of images with its labels beside it, or a folder of such pairs, with t10k-… or test-… as the test part."""
+    return LabelledParts({part: read_pair(file) for part, file in files_by_part(path).items()})
 
 
 def read_idx_inputs(path: Path) -> Inputs:
@@ -58,40 +61,31 @@ def files_by_part(path: Path) -> dict[PartName, Path]:
     for file in images_in(path):
         part = part_of(re.split(r"[-_.]", file.name.lower()))
         if part in found:
-            raise InputError(
-                f"the folder {path.name} must hold one IDX file of images for each part",
-                got=f"{found[part].name} and {file.name}",
-                fix="give the file that you want",
-            )
+            rule = f"the folder {path.name} must hold one IDX file of images for each part"
+            raise InputError(rule, got=f"{found[part].name} and {file.name}", fix="give the file that you want")
         found[part] = file
     if not found:
-        raise InputError(
-            f"the folder {path.name} must hold IDX images", got="labels only", fix="add train-images-idx3-ubyte"
-        )
+        rule = f"the folder {path.name} must hold IDX images"
+        raise InputError(rule, got="labels only", fix="add train-images-idx3-ubyte")
     return found
 
 
 def images_in(folder: Path) -> list[Path]:
     """The IDX files that are not labels; of a file that is there both packed and unpacked, the unpacked one."""
-    files = [
-        file
-        for file in sorted(folder.iterdir())
-        if is_idx_name(file) and file.is_file() and "label" not in file.name.lower()
-    ]
+    named = (file for file in sorted(folder.iterdir()) if is_idx_name(file) and "label" not in file.name.lower())
+    files = [file for file in named if file.is_file()]
     return [file for file in files if file.suffix != ".gz" or file.with_suffix("") not in files]
 
 
-def read_pair(path: Path) -> Part:
+def read_pair(path: Path) -> LabelledInputs:
     inputs, labels_path = read_idx_inputs(path), labels_beside(path)
     labels = read_array(labels_path)
     if labels.ndim != 1 or labels.dtype.kind == "f":
         raise InputError(f"{labels_path.name} must hold labels: one axis of whole numbers", got=describe_array(labels))
     if len(labels) != len(inputs):
-        raise InputError(
-            f"{path.name} and {labels_path.name} must belong together",
-            got=f"{len(inputs):,} images and {len(labels):,} labels",
-        )
-    return Part(inputs, Labels(labels.astype(np.int64)))
+        rule = f"{path.name} and {labels_path.name} must belong together"
+        raise InputError(rule, got=f"{len(inputs):,} images and {len(labels):,} labels")
+    return LabelledInputs(inputs, Labels(labels.astype(np.int64)))
 
 
 def labels_beside(images: Path) -> Path:
@@ -101,11 +95,9 @@ def labels_beside(images: Path) -> Path:
     for name in (plain + ".gz", plain) if images.suffix == ".gz" else (plain, plain + ".gz"):
         if name != images.name and (images.parent / name).is_file():
             return images.parent / name
-    raise InputError(
-        f"the labels of {images.name} must stand beside it",
-        got="no such file" if plain == images.name else f"no file {plain}",
-        fix="name the two files as MNIST does, train-images-idx3-ubyte and train-labels-idx1-ubyte",
-    )
+    rule = f"the labels of {images.name} must stand beside it"
+    fix = "name the two files as MNIST does, train-images-idx3-ubyte and train-labels-idx1-ubyte"
+    raise InputError(rule, got="no such file" if plain == images.name else f"no file {plain}", fix=fix)
 
 
 def read_images(path: Path) -> UInt8[Tensor, "image channel height width"]:
@@ -124,25 +116,17 @@ def read_array(path: Path) -> Shaped[np.ndarray, "..."]:
     with opened(path) as file:
         content = file.read()
     if not is_header(content[:4]):
-        raise InputError(
-            f"{path.name} must begin as an IDX file does, with two zero bytes, a type and the number of axes",
-            got=f"the bytes {content[:4].hex(' ')}" if content else "an empty file",
-        )
+        rule = f"{path.name} must begin as an IDX file does, with two zero bytes, a type and the number of axes"
+        raise InputError(rule, got=f"the bytes {content[:4].hex(' ')}" if content else "an empty file")
     num_axes = content[3]
     start = 4 + 4 * num_axes
     if len(content) < start:
-        raise InputError(
-            f"{path.name} must hold a whole IDX header of {start} bytes",
-            got=f"{len(content)}",
-            fix="copy or download it again",
-        )
+        rule = f"{path.name} must hold a whole IDX header of {start} bytes"
+        raise InputError(rule, got=f"{len(content)}", fix="copy or download it again")
     shape = struct.unpack(f">{num_axes}I", content[4:start])
     dtype = np.dtype(TYPES[content[2]])
     expected = start + math.prod(shape) * dtype.itemsize
     if len(content) != expected:
-        raise InputError(
-            f"{path.name} must be {expected:,} bytes long for {'×'.join(map(str, shape))} values, as its header says",
-            got=f"{len(content):,}",
-            fix="copy or download it again",
-        )
+        rule = f"{path.name} must be {expected:,} bytes long for {'×'.join(map(str, shape))} values, as its header says"
+        raise InputError(rule, got=f"{len(content):,}", fix="copy or download it again")
     return np.frombuffer(content, dtype, offset=start).reshape(shape)

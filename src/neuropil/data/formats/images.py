@@ -11,10 +11,10 @@ from einops import rearrange
 from jaxtyping import UInt8
 from torch import Tensor
 
-from neuropil.data.examples.labels import Labels
-from neuropil.data.formats.contents import PART_OF_WORD, Inputs, Part, PartName, Reading, tracked
-from neuropil.data.messages import listed
-from neuropil.errors import InputError
+from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts, Labels
+from neuropil.data.progress import tracked
+from neuropil.data.splits import PART_OF_WORD, PartName
+from neuropil.errors import InputError, listed
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -23,7 +23,7 @@ SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", 
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "F"))
 LARGEST_KEPT, LARGEST_RESIZED = 256, 64
-"""Pixels a side: larger pictures of one size are reduced, and pictures of many sizes meet at no more than the second."""
+"""Pixels a side: larger pictures of one size are reduced; pictures of many sizes meet at the second at most."""
 EXIF_ORIENTATION, SIDEWAYS = 0x0112, frozenset((5, 6, 7, 8))
 
 
@@ -37,22 +37,22 @@ def images_below(folder: Path) -> list[Path]:
     return [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
 
 
-def read_image_folder(root: Path, shape: tuple[int, ...] | None = None) -> Reading:
-    """root/class/…, or root/train/class/… beside root/test/class/…; all are brought to `shape`, or to the shape that suits them best."""
+def read_image_folder(root: Path, shape: tuple[int, ...] | None = None) -> LabelledParts:
+    """root/class/…, or root/train/class/… beside root/test/class/…; all get `shape`, or one that suits them."""
     files = {part: images_by_class(folder) for part, folder in part_folders(root).items()}
     note = ""
     if shape is None:
         shape, note = common_shape([path for classes in files.values() for paths in classes.values() for path in paths])
-    parts: dict[PartName, Part] = {}
+    parts: dict[PartName, LabelledInputs] = {}
     for part, classes in files.items():
         paths = [path for paths in classes.values() for path in paths]
         positions = np.repeat(np.arange(len(classes)), [len(paths) for paths in classes.values()])
-        parts[part] = Part(read_pictures(paths, shape, root), Labels(positions, tuple(classes)))
-    return Reading(parts, note=note)
+        parts[part] = LabelledInputs(read_images(paths, shape, root), Labels(positions, tuple(classes)))
+    return LabelledParts(parts, note=note)
 
 
 def part_folders(root: Path) -> dict[PartName, Path]:
-    """The folders of the parts, or the root alone if it holds the classes themselves. A class may be called "train" if it is one."""
+    """The folders of the parts, or the root alone if it holds the classes. "train" may be a class."""
     folders = [folder for folder in visible_folders(root) if visible_folders(folder)]
     return {PART_OF_WORD[folder.name.lower()]: folder for folder in folders if folder.name.lower() in PART_OF_WORD} or {
         "train": root
@@ -63,23 +63,15 @@ def images_by_class(folder: Path) -> dict[str, list[Path]]:
     classes = {inner.name: images_below(inner) for inner in visible_folders(folder)}
     if not classes:
         loose = [path.name for path in sorted(folder.iterdir()) if is_image(path)]
-        found = (
-            f"{len(loose):,} images with no class, such as {loose[0]}"
-            if loose
-            else listed(contents(folder)) or "an empty folder"
-        )
-        raise InputError(
-            f"the folder {folder.name} must hold one folder of images for each class",
-            got=found,
-            fix="sort the images into folders named after their classes, or give the path of a file",
-        )
+        found = listed(contents(folder)) or "an empty folder"
+        found = f"{len(loose):,} images with no class, such as {loose[0]}" if loose else found
+        fix = "sort the images into folders named after their classes, or give the path of a file"
+        raise InputError(f"the folder {folder.name} must hold one folder of images for each class", got=found, fix=fix)
     for name, paths in classes.items():
         if not paths:
-            raise InputError(
-                f"each folder in {folder.name} must hold the images of one class",
-                got=f"{name!r} with none",
-                fix=f"add images ({', '.join(sorted(SUFFIXES))}) or remove it",
-            )
+            rule = f"each folder in {folder.name} must hold the images of one class"
+            got = f"{name!r} with none"
+            raise InputError(rule, got=got, fix=f"add images ({', '.join(sorted(SUFFIXES))}) or remove it")
     return classes
 
 
@@ -110,7 +102,7 @@ def common_shape(paths: Sequence[Path]) -> tuple[tuple[int, int, int], str]:
     return (channels, max(1, int(height * scale)), max(1, int(width * scale))), note
 
 
-def read_pictures(paths: Sequence[Path], shape: tuple[int, ...], root: Path | None = None) -> Inputs:
+def read_images(paths: Sequence[Path], shape: tuple[int, ...], root: Path | None = None) -> Inputs:
     """Pictures brought to one shape, named by their path below `root`, or by their file name if there is none."""
     channels, height, width = shape
     images = torch.empty(len(paths), channels, height, width, dtype=torch.uint8)
@@ -155,6 +147,5 @@ def open_image(path: Path) -> Iterator["Image"]:
         with Image.open(path) as image:
             yield image
     except Exception as cause:
-        raise InputError(
-            "each image must be readable", got=f"{path}, which is damaged or no image", fix="mend or remove it"
-        ) from cause
+        rule = "each image must be readable"
+        raise InputError(rule, got=f"{path}, which is damaged or no image", fix="mend or remove it") from cause

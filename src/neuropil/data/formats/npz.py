@@ -1,6 +1,7 @@
 """NPZ, NumPy's bundle of named arrays: x and y, images and labels, or x_train … y_test as Keras writes them.
 
-Images are bytes with the axes (image, row, column), with channels last or second; features have the axes (example, feature).
+Images are bytes with the axes (image, row, column), with channels last or second; features have the axes (example,
+feature).
 """
 
 import re
@@ -17,11 +18,9 @@ from einops import rearrange
 from jaxtyping import Shaped, UInt8
 from numpy.lib.npyio import NpzFile
 
-from neuropil.data.examples.dataset import Column
-from neuropil.data.examples.labels import Labels
-from neuropil.data.formats.contents import PART_OF_WORD, Inputs, Part, PartName, Reading, last_part, part_of
-from neuropil.data.messages import describe_array, listed
-from neuropil.errors import InputError
+from neuropil.data.examples.dataset import Column, Inputs, LabelledInputs, LabelledParts, Labels
+from neuropil.data.splits import PART_OF_WORD, PartName, last_part, part_of
+from neuropil.errors import InputError, listed
 
 Array = Shaped[np.ndarray, "..."]
 Role: TypeAlias = str
@@ -31,28 +30,32 @@ ROLE_OF_WORD: Mapping[str, Role] = {
     **dict.fromkeys(("y", "label", "labels", "target", "targets"), "label"),
 }
 CHANNELS = (1, 3, 4)
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, TypeError, RuntimeError, MemoryError)
+
+
+def describe_array(array: Array) -> str:
+    size = f"{'×'.join(map(str, array.shape))} values" if array.ndim else "a single value"
+    return f"{size} of type {array.dtype.name}"
 
 
 def is_npz(path: Path) -> bool:
     return path.suffix.lower() == ".npz"
 
 
-def read_arrays(path: Path) -> Reading:
+def read_arrays(path: Path) -> LabelledParts:
     """The labelled parts that the bundle holds."""
     with open_npz(path) as bundle:
         keys = keys_by_role(path, bundle.files)
         parts = {part: read_part(path, bundle, keys, part) for part, role in keys if role == "input"}
     if not parts:
-        raise InputError(
-            f"{path.name} must hold x and y, images and labels, inputs and targets, or x_train, y_train, x_test and y_test",
-            got=listed(bundle.files) or "no arrays",
-            fix="rename the arrays",
-        )
+        names = "x and y, images and labels, inputs and targets, or x_train, y_train, x_test and y_test"
+        got = listed(bundle.files) or "no arrays"
+        raise InputError(f"{path.name} must hold {names}", got=got, fix="rename the arrays")
     inputs = next(iter(parts.values())).inputs.values
     if inputs.ndim > 2:
-        return Reading(parts)
+        return LabelledParts(parts)
     columns = tuple(Column(name=f"feature {i}", kind="number") for i in range(inputs.shape[1]))
-    return Reading(parts, columns=columns, target=keys[next(iter(parts)), "label"])
+    return LabelledParts(parts, columns=columns, target=keys[next(iter(parts)), "label"])
 
 
 def read_array_inputs(path: Path) -> Inputs:
@@ -60,11 +63,8 @@ def read_array_inputs(path: Path) -> Inputs:
     with open_npz(path) as bundle:
         keys = {part: key for (part, role), key in keys_by_role(path, bundle.files).items() if role == "input"}
         if not keys and len(bundle.files) != 1:
-            raise InputError(
-                f"{path.name} must hold x, images or inputs",
-                got=listed(bundle.files) or "no arrays",
-                fix="rename the array of inputs",
-            )
+            rule = f"{path.name} must hold x, images or inputs"
+            raise InputError(rule, got=listed(bundle.files) or "no arrays", fix="rename the array of inputs")
         key = keys[last_part(keys)] if keys else bundle.files[0]
         return as_inputs(bundle[key], key, path)
 
@@ -76,25 +76,13 @@ def open_npz(path: Path) -> Iterator[NpzFile]:
             yield bundle
     except InputError:
         raise
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        OSError,
-        ValueError,
-        TypeError,
-        RuntimeError,
-        MemoryError,
-    ) as cause:
+    except DAMAGE as cause:
         if "allow_pickle" in str(cause) and zipfile.is_zipfile(path):
-            raise InputError(
-                f"the arrays of {path.name} must hold numbers or text",
-                got="Python objects, which could run code when they are read",
-                fix="give the array a dtype before np.savez",
-            ) from cause
-        raise InputError(
-            f"{path.name} must be a whole NPZ file", got="a damaged or different one", fix="write it with np.savez"
-        ) from cause
+            rule = f"the arrays of {path.name} must hold numbers or text"
+            got = "Python objects, which could run code when they are read"
+            raise InputError(rule, got=got, fix="give the array a dtype before np.savez") from cause
+        rule = f"{path.name} must be a whole NPZ file"
+        raise InputError(rule, got="a damaged or different one", fix="write it with np.savez") from cause
 
 
 def keys_by_role(path: Path, keys: Sequence[str]) -> dict[tuple[PartName, Role], str]:
@@ -106,26 +94,21 @@ def keys_by_role(path: Path, keys: Sequence[str]) -> dict[tuple[PartName, Role],
         if len(roles) == 1 and all(word in ROLE_OF_WORD or word in PART_OF_WORD for word in words):
             place = (part_of(words), roles[0])
             if place in found:
-                raise InputError(
-                    f"{path.name} must hold each thing once",
-                    got=f"{found[place]} and {key}",
-                    fix="remove one of the two",
-                )
+                rule = f"{path.name} must hold each thing once"
+                raise InputError(rule, got=f"{found[place]} and {key}", fix="remove one of the two")
             found[place] = key
     return found
 
 
-def read_part(path: Path, bundle: NpzFile, keys: Mapping[tuple[PartName, Role], str], part: PartName) -> Part:
+def read_part(path: Path, bundle: NpzFile, keys: Mapping[tuple[PartName, Role], str], part: PartName) -> LabelledInputs:
     key, label_key = keys[part, "input"], keys.get((part, "label"))
     if label_key is None:
         raise InputError(f"{path.name} must hold the labels of {key}", got=listed(bundle.files))
     inputs, labels = as_inputs(bundle[key], key, path), as_labels(bundle[label_key], label_key, path)
     if len(labels) != len(inputs):
-        raise InputError(
-            f"{key} and {label_key} of {path.name} must belong together",
-            got=f"{len(inputs):,} examples and {len(labels):,} labels",
-        )
-    return Part(inputs, labels)
+        rule = f"{key} and {label_key} of {path.name} must belong together"
+        raise InputError(rule, got=f"{len(inputs):,} examples and {len(labels):,} labels")
+    return LabelledInputs(inputs, labels)
 
 
 def as_inputs(array: Array, key: str, path: Path) -> Inputs:
@@ -148,10 +131,8 @@ def channels_first(
         return rearrange(array, "image height width channel -> image channel height width")
     if array.shape[1] in CHANNELS:
         return array
-    raise InputError(
-        f"{key} of {path.name} must be images of 1, 3 or 4 channels, last or second of its axes",
-        got=describe_array(array),
-    )
+    rule = f"{key} of {path.name} must be images of 1, 3 or 4 channels, last or second of its axes"
+    raise InputError(rule, got=describe_array(array))
 
 
 def as_bytes(array: Array, key: str, path: Path) -> UInt8[np.ndarray, "..."]:
@@ -159,9 +140,8 @@ def as_bytes(array: Array, key: str, path: Path) -> UInt8[np.ndarray, "..."]:
         return array
     low, high = float(array.min()), float(array.max())
     if low < 0 or high > 255:
-        raise InputError(
-            f"{key} of {path.name} must be images with values 0 to 255, or 0 to 1", got=f"{low:g} to {high:g}"
-        )
+        rule = f"{key} of {path.name} must be images with values 0 to 255, or 0 to 1"
+        raise InputError(rule, got=f"{low:g} to {high:g}")
     fractions = array.dtype.kind in "bf" and high <= 1
     return np.round(array * 255.0 if fractions else array).astype(np.uint8)
 
@@ -171,9 +151,8 @@ def as_labels(array: Array, key: str, path: Path) -> Labels:
         array = array[:, 0]
     if array.ndim != 1 or array.dtype.kind not in "biufUS":
         fix = "for one-hot labels save y.argmax(axis=1)" if array.ndim == 2 else None
-        raise InputError(
-            f"{key} of {path.name} must hold one label for each example", got=describe_array(array), fix=fix
-        )
+        rule = f"{key} of {path.name} must hold one label for each example"
+        raise InputError(rule, got=describe_array(array), fix=fix)
     if array.dtype.kind in "US":
         names, positions = np.unique(array.astype(str), return_inverse=True)
         return Labels(positions, tuple(names.tolist()))
@@ -186,8 +165,5 @@ def require_finite(array: Array, key: str, path: Path) -> None:
         good = np.abs(array) <= np.finfo(np.float32).max
         if not good.all():
             index = tuple(map(int, np.unravel_index(np.argmin(good), array.shape)))
-            raise InputError(
-                f"{key}{list(index)} of {path.name} must be a finite number",
-                got=f"{array[index]}",
-                fix="fill it in or remove its row",
-            )
+            rule = f"{key}{list(index)} of {path.name} must be a finite number"
+            raise InputError(rule, got=f"{array[index]}", fix="fill it in or remove its row")

@@ -15,7 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from neuropil.data.formats.delimited import Cells, DelimitedFile, is_delimited, is_number
+from neuropil.data.formats.columns import read_numbers
+from neuropil.data.formats.delimited import DelimitedFile, is_delimited
 from neuropil.errors import InputError
 
 TIME = "time"
@@ -35,8 +36,8 @@ class Traces:
             rows = torch.arange(num_steps).clamp(max=len(self.values) - 1)
         else:
             # a step that begins with a row begins with that row, whatever the rounding of k · dt
-            starts = torch.arange(num_steps, dtype=torch.double) * dt + 1e-9 * dt
-            rows = torch.searchsorted(self.times, starts, right=True) - 1
+            times = torch.arange(num_steps, dtype=torch.double) * dt + 1e-9 * dt
+            rows = torch.searchsorted(self.times, times, right=True) - 1
         return self.values[rows]
 
 
@@ -52,20 +53,14 @@ def read_traces(path: Path) -> Traces:
     columns: dict[str, list[float]] = {name: [] for name in file.header}
     for block in file.blocks():
         for name, cells in block.items():
-            columns[name] += [_number(cells, index) for index in range(len(cells.texts))]
+            columns[name] += read_numbers(cells).tolist()
     values = torch.tensor([columns[name] for name in names], dtype=torch.double).T
-    dated = [columns[name] for name in file.header if name.lower() == TIME]
-    times = torch.tensor(dated[0], dtype=torch.double) if dated else None
+    times = next(
+        (torch.tensor(columns[name], dtype=torch.double) for name in file.header if name.lower() == TIME), None
+    )
     if times is not None:
         _require_order(path, times)
     return Traces(names, values, times)
-
-
-def _number(cells: Cells, index: int) -> float:
-    text = cells.texts[index].strip()
-    if not is_number(text) or not abs(float(text)) < float("inf"):
-        raise InputError(f"{cells.where(index)} must hold a finite number", got=repr(text) if text else "an empty cell")
-    return float(text)
 
 
 def _require_order(path: Path, times: Float[Tensor, " row"]) -> None:

@@ -1,60 +1,46 @@
 """Sentences with a label that nobody had to invent: the first lines of docstrings, and the library that each is from.
 
-"Compute the average clustering coefficient for the graph G." is networkx's. The sources are those that are installed with neuropil, read
-as text: nothing is imported, nothing downloaded. Another version of a library has other sentences.
+"Compute the average clustering coefficient for the graph G." is networkx's. The sources are those that are installed
+with neuropil, read as text: nothing is imported, nothing downloaded. Another version of a library has other sentences.
 """
 
 import re
 import sysconfig
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from neuropil.data.formats.contents import tracked
+from neuropil.data.progress import tracked
 from neuropil.errors import InputError
 
 PYTHON = "python"
-LIBRARIES: Mapping[str, Sequence[str]] = {
-    "matplotlib": ("axes", "backends", "projections", "tri", "*.py"),
-    "networkx": ("algorithms", "classes", "generators"),
-    "numpy": ("*",),
-    "pillow": ("*.py",),
-    PYTHON: (
-        "asyncio",
-        "concurrent",
-        "email",
-        "http",
-        "importlib",
-        "json",
-        "logging",
-        "multiprocessing",
-        "unittest",
-        "urllib",
-        "xml",
-    ),
-    "scikit-learn": ("*",),
-    "scipy": ("integrate", "optimize", "signal", "spatial", "stats"),
-    "sympy": ("core", "geometry", "matrices", "physics", "solvers"),
-    "torch": ("distributions", "nn", "optim", "utils"),
+LIBRARIES: Mapping[str, str] = {
+    "matplotlib": "axes backends projections tri *.py",
+    "networkx": "algorithms classes generators",
+    "numpy": "*",
+    "pillow": "*.py",
+    PYTHON: "asyncio concurrent email http importlib json logging multiprocessing unittest urllib xml",
+    "scikit-learn": "*",
+    "scipy": "integrate optimize signal spatial stats",
+    "sympy": "core geometry matrices physics solvers",
+    "torch": "distributions nn optim utils",
 }
 """What is read of each: folders and files below its root."""
 IMPORTED_AS = {"pillow": "PIL", "scikit-learn": "sklearn"}
 APART = frozenset(("tests", "test", "testing", "_vendor", "externals", "_examples"))
 MOST, FEWEST_WORDS = 1_500, 4
 DOCSTRING = re.compile(r''':[ \t]*(?:\#[^\n]*)?\n[ \t]+[rRuU]?"""(.*?)(?:"""|\n[ \t]*\n)''', re.DOTALL)
-"""What stands in triple quotes right below a line that ends with a colon, up to its first empty line. To parse the sources would find the
-same and take ten times as long."""
+"""What stands in triple quotes right below a line that ends with a colon, up to its first empty line. To parse the
+sources would find the same and take ten times as long."""
 
 
 @cache
 def read_docstrings() -> Mapping[str, Sequence[str]]:
-    """For each library at most `MOST` sentences. One that two libraries have in common is in neither, one of two alike in either."""
+    """At most `MOST` sentences of each library; those that two libraries have in common are left out."""
     found = {library: _distinct(library) for library in tracked(list(LIBRARIES), "Reading the docstrings of libraries")}
-    times: dict[str, int] = {}
-    for sentences in found.values():
-        for key in sentences:
-            times[key] = times.get(key, 0) + 1
+    times = Counter(key for sentences in found.values() for key in sentences)
     return {
         library: spread([text for key, text in sentences.items() if times[key] == 1])
         for library, sentences in found.items()
@@ -86,17 +72,14 @@ def _distinct(library: str) -> dict[str, str]:
         for sentence in sentences_of(path.read_text(encoding="utf-8", errors="replace")):
             found.setdefault(key_of(sentence), sentence)
     if not found:
-        raise InputError(
-            "the embedded texts are docstrings of installed libraries",
-            got=f"no sources of {library}",
-            fix="give texts of your own with --data",
-        )
+        rule = "the embedded texts are docstrings of installed libraries"
+        raise InputError(rule, got=f"no sources of {library}", fix="give texts of your own with --data")
     return found
 
 
 def _sources(library: str) -> list[Path]:
     root = _root(library)
-    paths = {path for pattern in LIBRARIES[library] for inner in root.glob(pattern) for path in _files(inner)}
+    paths = {path for pattern in LIBRARIES[library].split() for inner in root.glob(pattern) for path in _files(inner)}
     return sorted(path for path in paths if not APART & set(path.relative_to(root).parts))
 
 

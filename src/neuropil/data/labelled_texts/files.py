@@ -1,6 +1,7 @@
-"""Texts with labels from a TSV or CSV: which column is which is found out, and nothing is left out in silence.
+"""Texts with their classes in three parts: sentences of libraries' documentation, or the user's own, from a TSV or CSV.
 
-Columns go by their names in the first row, where there are names; otherwise the one with fewer different values holds the labels.
+Columns go by their names in the first row, where there are names; otherwise the one with fewer different values holds
+the labels. Nothing is left out in silence.
 """
 
 import math
@@ -10,102 +11,137 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
-from neuropil.data.examples.labels import Labels
-from neuropil.data.formats.delimited import is_number
-from neuropil.data.formats.lines import require_file
-from neuropil.data.formats.notes import Tally
-from neuropil.data.formats.text_tables import Record, read_records, suffix_of
-from neuropil.data.messages import did_you_mean, listed
-from neuropil.errors import InputError
+from neuropil.config import option
+from neuropil.data.examples.dataset import Labels, encode_classes
+from neuropil.data.formats.columns import ColumnRole, choose_columns, is_header, is_number, unclear_columns
+from neuropil.data.formats.delimited import DelimitedFile, Record, read_records, require_two_columns
+from neuropil.data.formats.lines import Tally, count_copies
+from neuropil.data.formats.paths import require_file
+from neuropil.data.labelled_texts.dataset import LabelledTexts
+from neuropil.data.labelled_texts.embedded import read_docstrings
+from neuropil.data.splits import SplitConfig, Splits, split, text_key
+from neuropil.errors import InputError, listed
 
-TEXT_WORDS = frozenset(
-    (
-        "text",
-        "texts",
-        "review",
-        "reviews",
-        "sentence",
-        "content",
-        "body",
-        "message",
-        "comment",
-        "document",
-        "tweet",
-        "question",
-        "utterance",
-    )
+TEXTS = ColumnRole(
+    "texts",
+    "--text-column",
+    "text texts review reviews sentence content body message comment document tweet question utterance",
 )
-LABEL_WORDS = frozenset(
-    (
-        "label",
-        "labels",
-        "class",
-        "category",
-        "sentiment",
-        "target",
-        "topic",
-        "polarity",
-        "intent",
-        "emotion",
-        "rating",
-        "stars",
-        "y",
-    )
+LABELS = ColumnRole(
+    "labels",
+    "--label-column",
+    "label labels class category sentiment target topic polarity intent emotion rating stars y",
 )
-LONGEST_NAME = 40
-"""Letters in the name of a column, at most."""
 LONG = 20_000
 """Letters of a text that are worth a note."""
+FEW = 5
+"""A class with fewer texts has a score that means little."""
 
 
 class TextColumns(NamedTuple):
-    """Names of columns, as far as the user gave them."""
+    """Names or numbers of columns, as far as the user gave them."""
 
     text: str | None = None
     label: str | None = None
 
 
+class LabelledTextConfig(SplitConfig):
+    data: Path | None = option(
+        None, "your own texts with labels: a TSV or CSV; without it, sentences of the libraries' documentation"
+    )
+    text_column: str | None = option(None, "the column of the TSV or CSV that holds the texts, where it is not clear")
+    label_column: str | None = option(
+        None, "the column of the TSV or CSV that holds the classes, where it is not clear"
+    )
+
+    @property
+    def columns(self) -> TextColumns:
+        return TextColumns(self.text_column, self.label_column)
+
+
+def prepare_labelled_texts(config: LabelledTextConfig, seed: int) -> Splits[LabelledTexts]:
+    """The same for the same seed; each part is in the order of the data, with every class in its right proportion."""
+    texts, notes = _embedded(config) if config.data is None else read_labelled_texts(config.data, config.columns)
+    where = "the data" if config.data is None else config.data.name
+    if len(texts.classes) < 2:
+        raise InputError(f"{where} must have texts of at least 2 classes", got=f"only {listed(texts.classes)!r}")
+    keys = [*map(text_key, texts.texts)]
+    splits = split(texts, keys, config, seed, strata=texts.targets, notes=[*notes, *_rare(texts)])
+    if not len(splits.train) or not len(splits.test):
+        rule = f"{where} must hold different texts, some to learn from and some to score"
+        raise InputError(rule, got=f"{len(set(keys)):,}")
+    return splits
+
+
+def read_labelled_texts(
+    path: Path, columns: TextColumns, classes: tuple[str, ...] | None = None
+) -> tuple[LabelledTexts, list[str]]:
+    """All texts of a file that have a label, and notes on the others. `classes` are those of a trained model."""
+    file = read_labelled_file(path, columns, classes)
+    known = file.labels.occurring() if classes is None else classes
+    targets = encode_classes(file.labels, known, lambda index: f"{path.name} row {file.rows[index]:,}")
+    source = f"{len(file.texts):,} texts in {len(known)} classes ({path.name})"
+    return LabelledTexts(file.texts, targets, known, source), file.notes
+
+
+def _rare(texts: LabelledTexts) -> list[str]:
+    counts = texts.targets.bincount(minlength=len(texts.classes))
+    rare = int((counts < FEW).sum())
+    if not rare:
+        return []
+    name, count = texts.classes[int(counts.argmin())], int(counts.min())
+    have = "1 class has" if rare == 1 else f"{rare:,} classes have"
+    fewer = f"{have} fewer than {FEW} texts (the rarest: {name!r} with {count})"
+    return [f"{fewer}, so that little can be learned about them."]
+
+
+def _embedded(config: LabelledTextConfig) -> tuple[LabelledTexts, list[str]]:
+    if config.text_column is not None or config.label_column is not None:
+        raise InputError("columns are named in a TSV or CSV", got="names for the embedded texts", fix="leave them out")
+    found = read_docstrings()
+    classes = tuple(found)
+    texts = [text for sentences in found.values() for text in sentences]
+    targets = torch.arange(len(classes)).repeat_interleave(torch.tensor([*map(len, found.values())]))
+    source = f"{len(texts):,} first sentences of docstrings in {len(classes)} libraries, as installed"
+    note = "No sentence occurs twice, in whatever library, case or spacing."
+    return LabelledTexts(texts, targets, classes, source), [note]
+
+
 @dataclass(frozen=True)
 class LabelledFile:
-    name: str
     texts: Sequence[str]
     labels: Labels
-    lines: Sequence[int]
+    rows: Sequence[int]
     """Where each text stands."""
     notes: list[str] = field(default_factory=list)
 
 
-class _Layout(NamedTuple):
-    """Where the texts and labels stand, and what the file calls them, if anything."""
-
-    text: int
-    label: int
-    names: Sequence[str] | None
-
-
 def read_labelled_file(path: Path, wanted: TextColumns, classes: Sequence[str] | None = None) -> LabelledFile:
-    """`classes` are those of a trained model: they tell the labels from the texts even in a file of a few lines."""
-    records = _records(require_file(path))
-    layout = _layout(records, wanted, path, classes)
-    rows = records if layout.names is None else records[1:]
-    texts, labels, lines, notes = _collect(
-        [(number, cells[layout.text], cells[layout.label]) for number, cells in rows]
-    )
+    """`classes` are those of a trained model: they tell the labels from the texts even in a file of a few rows."""
+    table = DelimitedFile(require_file(path), texts=True)
+    records = read_records(table, "texts with labels")
+    names = [cell.strip() for cell in records[0][1]]
+    require_two_columns(table, names, ", a text and its label")
+    text, label = choose_columns(names, wanted, (TEXTS, LABELS), path.name)
+    if text is None or label is None:
+        if len(names) > 2:
+            raise unclear_columns(names, (TEXTS, LABELS), path.name)
+        label = _label_by_content(records, classes)
+        text = 1 - label
+    named = any(name in wanted for name in names) or _are_names(names, records, label, classes)
+    texts, labels, rows, notes = _collect([(row, cells[text], cells[label]) for row, cells in records[named:]])
     if not texts:
         raise InputError(f"{path.name} must hold texts with labels", got="none")
     if classes is None and len(set(labels)) > max(2, len(labels) // 2):
-        raise InputError(
-            f"labels of {path.name} must repeat, for a class is learned from several texts",
-            got=f"{len(set(labels)):,} different ones for {len(labels):,} texts",
-            fix="name the right column with --label-column",
-        )
-    if layout.names is not None and None in wanted:
-        text, label = layout.names[layout.text], layout.names[layout.label]
-        notes.insert(
-            0, f"The first line of {path.name} is taken for the names of its columns: {text!r} tells {label!r}."
-        )
-    return LabelledFile(path.name, texts, as_labels(labels), lines, notes)
+        rule = f"labels of {path.name} must repeat, for a class is learned from several texts"
+        got = f"{len(set(labels)):,} different ones for {len(labels):,} texts"
+        raise InputError(rule, got=got, fix="name the right column with --label-column")
+    if named and None in wanted:
+        taken = f"The first row of {path.name} is taken for the names of its columns"
+        notes.insert(0, f"{taken}: {names[text]!r} tells {names[label]!r}.")
+    return LabelledFile(texts, as_labels(labels), rows, notes)
 
 
 def as_labels(labels: Sequence[str]) -> Labels:
@@ -114,72 +150,6 @@ def as_labels(labels: Sequence[str]) -> Labels:
         return Labels(np.array([float(label) for label in labels]))
     names = {name: place for place, name in enumerate(dict.fromkeys(labels))}
     return Labels(np.array([names[label] for label in labels]), tuple(names))
-
-
-def _records(path: Path) -> list[Record]:
-    """The rows that hold anything at all, all of one width."""
-    records = [(number, cells) for number, cells in read_records(path) if any(cells)]
-    if not records:
-        raise InputError(f"{path.name} must hold texts with labels", got="an empty file")
-    width = len(records[0][1])
-    if width == 1:
-        between = "" if suffix_of(path) == ".csv" else " with a tab between them"
-        raise InputError(f"{path.name} must have two columns{between}, a text and its label", got="one")
-    for number, cells in records:
-        if len(cells) != width:
-            raise InputError(
-                f"each line of {path.name} must have {width} columns, as the first has",
-                got=f"{len(cells)} in line {number:,}",
-            )
-    return records
-
-
-def _layout(records: Sequence[Record], wanted: TextColumns, path: Path, classes: Sequence[str] | None) -> _Layout:
-    names = [cell.strip() for cell in records[0][1]]
-    if any(wanted):
-        return _named(names, wanted, path)
-    text, label = _only(names, TEXT_WORDS), _only(names, LABEL_WORDS)
-    if text is None or label is None:
-        if len(names) > 2:
-            fix = "choose with --text-column and --label-column, which name columns in the first line"
-            got = f"{len(names)}: {listed(short_names(names))}"
-            raise InputError(f"{path.name} must have two columns, or two that you name", got=got, fix=fix)
-        if text is not None:
-            label = 1 - text
-        elif label is None:
-            label = _label_by_content(records, classes)
-        text = 1 - label
-    return _Layout(text, label, names if _are_names(names, records, label, classes) else None)
-
-
-def _named(names: Sequence[str], wanted: TextColumns, path: Path) -> _Layout:
-    for name in wanted:
-        if name is not None and name not in names:
-            raise InputError(
-                f"{path.name} must have the column {name!r}",
-                got=listed(short_names(names)),
-                fix=did_you_mean(name, names),
-            )
-    if wanted.text == wanted.label:
-        raise InputError("texts and labels must be different columns", got=f"{wanted.text!r} for both")
-    text, label = (None if name is None else names.index(name) for name in wanted)
-    others = [place for place in range(len(names)) if place not in (text, label)]
-    if len(others) > 1 and (text is None or label is None):
-        missing = "--text-column" if text is None else "--label-column"
-        raise InputError(
-            f"{path.name} has {len(names)} columns", got=f"only {_given(wanted)!r}", fix=f"name another with {missing}"
-        )
-    return _Layout(others[0] if text is None else text, others[0] if label is None else label, names)
-
-
-def _given(wanted: TextColumns) -> str | None:
-    return wanted.text if wanted.label is None else wanted.label
-
-
-def _only(names: Sequence[str], words: frozenset[str]) -> int | None:
-    """The one column whose name is among the words."""
-    places = [place for place, name in enumerate(names) if name.lower() in words]
-    return places[0] if len(places) == 1 else None
 
 
 def _label_by_content(records: Sequence[Record], classes: Sequence[str] | None) -> int:
@@ -194,36 +164,24 @@ def _label_by_content(records: Sequence[Record], classes: Sequence[str] | None) 
 
 
 def _are_names(names: Sequence[str], records: Sequence[Record], label: int, classes: Sequence[str] | None) -> bool:
-    """Whether the first line is one of names: short, all different, and none of the labels, which come again."""
-    if (
-        len(set(names)) < len(names)
-        or not all(0 < len(name) <= LONGEST_NAME for name in names)
-        or all(map(is_number, names))
-    ):
-        return False
-    if is_number(names[label]):
+    """Whether the first row is one of names: usual or plain words, and none of the labels, which come again."""
+    usual = {*TEXTS.words, *LABELS.words}
+    plain = is_header(names, lambda name: name.replace("_", "").replace("-", "").isalnum(), every=True)
+    if is_number(names[label]) or not (plain or is_header(names, usual.__contains__)):
         return False
     if classes is not None:
         return names[label] not in classes
-    if any(cells[label].strip() == names[label] for _, cells in records[1:]):
-        return False
-    usual = any(name.lower() in TEXT_WORDS | LABEL_WORDS for name in names)
-    return usual or all(name.replace("_", "").replace("-", "").isalnum() for name in names)
-
-
-def short_names(names: Sequence[str]) -> list[str]:
-    """A first line without names may be a text of any length."""
-    return [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in names]
+    return all(cells[label].strip() != names[label] for _, cells in records[1:])
 
 
 def _collect(rows: Sequence[tuple[int, str, str]]) -> tuple[list[str], list[str], list[int], list[str]]:
-    """Texts, labels, lines and notes."""
+    """Texts, labels, their rows and notes."""
     empty = Tally("is empty and is left out", "are empty and are left out")
     unlabelled = Tally("has no label and is left out", "have no label and are left out")
     long = Tally(f"has more than {LONG:,} characters", f"have more than {LONG:,} characters")
-    copies = Tally("is an exact copy of an earlier one", "are exact copies of earlier ones")
+    copies = count_copies()
     disputed = Tally("has another label than an earlier copy of it", "have another label than an earlier copy of them")
-    texts, labels, lines = [], [], []
+    texts, labels, places = [], [], []
     label_of: dict[str, str] = {}
     for number, text, label in rows:
         label = label.strip()
@@ -239,6 +197,6 @@ def _collect(rows: Sequence[tuple[int, str, str]]) -> tuple[list[str], list[str]
             label_of.setdefault(text, label)
             texts.append(text)
             labels.append(label)
-            lines.append(number)
-    notes = [tally.note(len(rows), "texts") for tally in (empty, unlabelled, long, copies, disputed) if tally.count]
-    return texts, labels, lines, notes
+            places.append(number)
+    found = [tally for tally in (empty, unlabelled, long, copies, disputed) if tally.count]
+    return texts, labels, places, [tally.note(len(rows), "texts", "row") for tally in found]

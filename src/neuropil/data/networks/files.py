@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuropil.data.messages import did_you_mean, listed
 from neuropil.data.networks.keys import Keys, NetworkKeys, described, require_value
-from neuropil.errors import InputError
+from neuropil.errors import InputError, did_you_mean, listed
 
 EMBEDDED = Path(__file__).with_name("embedded.toml")
 """Four of five neurons excite, one inhibits."""

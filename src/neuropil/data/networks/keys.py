@@ -18,8 +18,7 @@ from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from neuropil.config import Config
-from neuropil.data.messages import did_you_mean, listed
-from neuropil.errors import InputError
+from neuropil.errors import InputError, did_you_mean, listed
 
 Kind = Literal[
     "number", "whole number", "name of a group", "list of whole numbers", "number or [lowest, highest]", "table"

@@ -1,4 +1,4 @@
-"""Pairs of texts as tokens in memory, in batches of about as many tokens each: pairs of like lengths go together, so little is padding."""
+"""Pairs of texts as tokens in memory, in batches of about as many tokens each."""
 
 from dataclasses import dataclass, replace
 
@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from neuropil.data.length_batches import LengthBatches, Sequences
+from neuropil.data.batches import LengthBatches, Sequences
 from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.protocols import END, START, Batch
@@ -38,7 +38,7 @@ class EncodedPairs:
 def encode_pairs(
     pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, max_tokens: int | None = None
 ) -> EncodedPairs:
-    """The pairs in their order, without those that have a side of more than `max_tokens`, its start and end among them."""
+    """The pairs in order, without those that have a side of more than `max_tokens`, start and end included."""
     sources = Sequences.of_texts(pairs.sources, source_tokenizer, lambda ids: [*ids, END])
     targets = Sequences.of_texts(pairs.targets, target_tokenizer, lambda ids: [START, *ids, END])
     if max_tokens is None:
@@ -49,8 +49,3 @@ def encode_pairs(
 
 class PairBatches(LengthBatches):
     """Passes over pairs as ``{"source": …, "target": …}``."""
-
-    def __init__(
-        self, encoded: EncodedPairs, size: int, seed: int, *, shuffle: bool, device: torch.device | str = "cpu"
-    ):
-        super().__init__(encoded, size, seed, shuffle=shuffle, device=device)

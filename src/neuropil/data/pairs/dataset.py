@@ -1,4 +1,4 @@
-"""What the data room hands out for translation: texts and what they become, in three parts."""
+"""What the data room hands out for translation: texts and what they become."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from jaxtyping import Int64
 from torch import Tensor
 
+from neuropil.data.splits import pick
+
 
 @dataclass(frozen=True)
 class Pairs:
-    """Texts as they were given: no normalisation, no trimming. Whoever compares texts of different origin must normalise them first."""
+    """Texts as they were given: no normalisation, no trimming. Normalise texts of different origin to compare them."""
 
     sources: Sequence[str]
     targets: Sequence[str]
@@ -22,19 +24,5 @@ class Pairs:
         return len(self.sources)
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "Pairs":
-        chosen: list[int] = index.tolist()
-        return Pairs(
-            [self.sources[number] for number in chosen],
-            [self.targets[number] for number in chosen],
-            [self.groups[number] for number in chosen] if self.groups else (),
-            self.source,
-        )
-
-
-@dataclass(frozen=True)
-class PairSplits:
-    train: Pairs
-    validation: Pairs
-    test: Pairs
-    notes: Sequence[str]
-    """Sentences on what was found: "3 of 32,683 pairs have an empty side and are left out (first: line 17)."."""
+        sources, targets, groups = (pick(values, index) for values in (self.sources, self.targets, self.groups))
+        return Pairs(sources, targets, groups, self.source)

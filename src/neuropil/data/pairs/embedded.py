@@ -1,8 +1,9 @@
-"""Dates as people write them, each with its ISO form: "Sonntag, 15. November 2026" → "2026-11-15". Nothing is downloaded.
+"""Dates as people write them, each with its ISO form: "Sonntag, 15. November 2026" → "2026-11-15". Nothing is
+downloaded.
 
-Names and patterns are those of the Unicode locale data that Babel carries. Only patterns that nobody can misread are used: the
-month is a name, or the year comes first; a year always has four digits. So a text alone tells its date, in whatever language.
-The calendar is the Gregorian.
+Names and patterns are those of the Unicode locale data that Babel carries. Only patterns that nobody can misread are
+used: the month is a name, or the year comes first; a year always has four digits. So a text alone tells its date, in
+whatever language. The calendar is the Gregorian.
 """
 
 import re
@@ -16,29 +17,16 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from neuropil.data.pairs.dataset import Pairs, PairSplits
+from neuropil.data.pairs.dataset import Pairs
+from neuropil.data.splits import PARTS, Splits
 from neuropil.errors import InputError
 from neuropil.randomness import mix, seeded
 
-LANGUAGES = {
-    "en": "English",
-    "de": "German",
-    "fr": "French",
-    "es": "Spanish",
-    "it": "Italian",
-    "pt": "Portuguese",
-    "nl": "Dutch",
-    "pl": "Polish",
-    "ru": "Russian",
-    "tr": "Turkish",
-    "fa": "Persian",
-    "ar": "Arabic",
-    "he": "Hebrew",
-    "hi": "Hindi",
-    "zh": "Chinese",
-    "ja": "Japanese",
-    "ko": "Korean",
-}
+CODES_AND_NAMES = (
+    "en English, de German, fr French, es Spanish, it Italian, pt Portuguese, nl Dutch, pl Polish, ru Russian, "
+    "tr Turkish, fa Persian, ar Arabic, he Hebrew, hi Hindi, zh Chinese, ja Japanese, ko Korean"
+)
+LANGUAGES = {language[:2]: language[3:] for language in CODES_AND_NAMES.split(", ")}
 FIRST_DAY, LAST_DAY = date(1900, 1, 1), date(2099, 12, 31)
 NUM_DAYS = LAST_DAY.toordinal() - FIRST_DAY.toordinal() + 1
 
@@ -101,38 +89,30 @@ def date_formats() -> Mapping[str, Sequence[DateFormat]]:
 
 def make_dates(
     num_train: int = 30_000, num_validation: int = 1_000, num_test: int = 2_000, seed: int = 0
-) -> PairSplits:
+) -> Splits[Pairs]:
     """Dates of 1900–2099, as many in each language; no two parts share a date."""
     parts = draw_dates(num_train, num_validation, num_test, seed)
     source = f"{num_train + num_validation + num_test:,} dates in {len(LANGUAGES)} languages (Babel)"
     train, validation, test = (
-        Pairs(
-            [drawn.text for drawn in part],
-            [drawn.day.isoformat() for drawn in part],
-            [drawn.language for drawn in part],
-            source,
-        )
+        Pairs([d.text for d in part], [d.day.isoformat() for d in part], [d.language for d in part], source)
         for part in parts
     )
-    return PairSplits(train, validation, test, notes=(APART,))
+    return Splits(train, validation, test, notes=(APART,))
 
 
 def draw_dates(
     num_train: int, num_validation: int, num_test: int, seed: int
 ) -> tuple[list[DrawnDate], list[DrawnDate], list[DrawnDate]]:
-    """Dates for training, validation and test, as `make_dates` has them, with the way in which each is to be written."""
+    """Dates for training, validation and test as in `make_dates`, with the way in which each is written."""
     if num_validation + num_test >= NUM_DAYS:
-        raise InputError(
-            f"there are {NUM_DAYS:,} dates to hold out from", got=f"{num_validation + num_test:,} to hold out"
-        )
+        rule = f"there are {NUM_DAYS:,} dates to hold out from"
+        raise InputError(rule, got=f"{num_validation + num_test:,} to hold out")
     days = torch.randperm(NUM_DAYS, generator=seeded(seed, "dates"))
     test, validation, rest = days.split([num_test, num_validation, NUM_DAYS - num_test - num_validation])
     train = rest[torch.arange(num_train) % len(rest)]
-    return (
-        _drawn(train, mix(seed, "train")),
-        _drawn(validation, mix(seed, "validation")),
-        _drawn(test, mix(seed, "test")),
-    )
+    parts = zip(PARTS, (train, validation, test), strict=True)
+    train, validation, test = (_drawn(part, mix(seed, name)) for name, part in parts)
+    return train, validation, test
 
 
 def _drawn(days: Int64[Tensor, " pair"], seed: int) -> list[DrawnDate]:

@@ -1,30 +1,101 @@
-"""All pairs of texts in the user's files, with notes on what is odd about them: nothing is dropped in silence."""
+"""Pairs of texts in three parts: the embedded dates, or the user's own files.
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, zip_longest
+    one file      a TSV or CSV with two columns, or JSON Lines with two texts in each object or its "translation"
+    two files     parallel texts, a line each
+
+All pairs with the same source go into the same part, so that nothing in the test part was seen in training. Notes say
+what is odd about the files: nothing is dropped in silence.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, islice, zip_longest
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from neuropil.data.formats.jsonl import find_objects
-from neuropil.data.formats.lines import read_lines, require_file
-from neuropil.data.formats.notes import Tally
-from neuropil.data.formats.pair_tables import find_table
-from neuropil.data.formats.text_tables import suffix_of
-from neuropil.data.pairs.columns import FoundPairs, Names, Row
+from neuropil.config import option
+from neuropil.data.formats.columns import ColumnRole, choose_columns, is_header, unclear_columns
+from neuropil.data.formats.delimited import DelimitedFile, require_two_columns
+from neuropil.data.formats.jsonl import read_objects, text_in
+from neuropil.data.formats.lines import Tally, count_copies, read_lines
+from neuropil.data.formats.paths import require_file, suffix_of
 from neuropil.data.pairs.dataset import Pairs
+from neuropil.data.pairs.embedded import make_dates
+from neuropil.data.splits import CappedSplitConfig, Splits, split, text_key
 from neuropil.errors import InputError
 
+SOURCES = ColumnRole("sources", "--source-column", "source src input original text question")
+TARGETS = ColumnRole("targets", "--target-column", "target tgt trg output translation answer")
+NESTED = "translation"
 TABLES = frozenset((".csv", ".tsv", ".tab"))
 OBJECTS = frozenset((".jsonl", ".ndjson", ".json"))
 LONG = 2_000
+NUM_DATES = 33_000
+
+Row: TypeAlias = tuple[int, str, str]
+"""The number of a row or line and its two texts."""
+Names: TypeAlias = tuple[str | None, str | None]
+"""Of the source's and the target's column, as far as the user gave them."""
+
+
+class PairDataConfig(CappedSplitConfig):
+    data: tuple[Path, ...] = option(
+        (), "your own pairs: a TSV, CSV or JSONL, or two files with a line each; without it, dates in many languages"
+    )
+    source_column: str | None = option(None, "the column of a TSV, CSV or JSONL to translate from")
+    target_column: str | None = option(None, "the column of a TSV, CSV or JSONL to translate to")
+    reverse: bool = option(False, "translate from the second column or file to the first")
+
+
+def prepare_pairs(config: PairDataConfig, seed: int) -> Splits[Pairs]:
+    """The same for the same seed; each part is in the order of the data."""
+    if not config.data:
+        return _embedded(config, seed)
+    pairs, notes = read_pairs(
+        config.data, source_column=config.source_column, target_column=config.target_column, reverse=config.reverse
+    )
+    keys = [*map(text_key, pairs.sources)]
+    counts = Counter(keys)
+    if len(counts) < 2:
+        rule = f"{names_of(config.data)} must hold at least 2 different sources, one to learn from and one to score"
+        raise InputError(rule, got=f"{len(counts)}")
+    shared = sum(count for count in counts.values() if count > 1)
+    if shared:
+        which = f"{shared:,} of {len(pairs):,} pairs share their source with another"
+        notes = [*notes, f"{which}; the same source is always in the same part."]
+    return split(pairs, keys, config, seed, notes=notes)
+
+
+def _embedded(config: PairDataConfig, seed: int) -> Splits[Pairs]:
+    if config.source_column is not None or config.target_column is not None:
+        got = "names for the embedded dates"
+        raise InputError("columns are named in a TSV, CSV or JSONL", got=got, fix="leave them out")
+    if config.reverse:
+        got = "reverse for the embedded dates"
+        raise InputError("an ISO date can be written in many ways", got=got, fix="give pairs of your own")
+    return make_dates(*config.sizes(NUM_DATES), seed)
+
+
+@dataclass(frozen=True)
+class FoundPairs:
+    rows: Iterator[Row]
+    """Read from the file as they are asked for."""
+    named: str = ""
+    """How the file, and not the user, named the two columns, as the beginning of a sentence. Empty if it did not."""
+    names: tuple[str, str] = ("", "")
+    place: str = "line"
+    """What the numbers of rows count."""
 
 
 def read_pairs(
     paths: Sequence[Path], *, source_column: str | None = None, target_column: str | None = None, reverse: bool = False
 ) -> tuple[Pairs, Sequence[str]]:
-    """The pairs of one file, or of two parallel ones, in their order; those with an empty side are left out, and the notes say so."""
+    """The pairs of one file or two parallel ones, in order; those with an empty side are left out, and notes say so."""
     found = find_pairs(paths, (source_column, target_column))
     rows = ((number, target, source) for number, source, target in found.rows) if reverse else found.rows
-    sources, targets, notes = _collect(rows)
+    sources, targets, notes = _collect(rows, found.place)
     if found.named:
         first, second = reversed(found.names) if reverse else found.names
         notes.insert(0, f"{found.named}: {first!r} is translated to {second!r}.")
@@ -40,23 +111,63 @@ def find_pairs(paths: Sequence[Path], wanted: Names) -> FoundPairs:
         raise InputError("pairs of texts come in one file, or in two with a line each", got=f"{len(paths)} files")
     for path in paths:
         require_file(path)
-    if wanted[0] is not None and wanted[0] == wanted[1]:
-        raise InputError("source and target must be different columns", got=f"{wanted[0]!r} for both")
     if len(paths) == 1:
         return find_objects(paths[0], wanted) if suffix_of(paths[0]) in OBJECTS else find_table(paths[0], wanted)
     if any(suffix_of(path) in TABLES | OBJECTS for path in paths):
-        raise InputError(
-            "two files of pairs must be plain texts, a line each",
-            got=names_of(paths),
-            fix="give one file with both sides",
-        )
+        rule = "two files of pairs must be plain texts, a line each"
+        raise InputError(rule, got=names_of(paths), fix="give one file with both sides")
     if any(wanted):
-        raise InputError(
-            "columns are named in a TSV, CSV or JSONL",
-            got=f"two plain files, {names_of(paths)}",
-            fix="leave the names out",
-        )
+        got = f"two plain files, {names_of(paths)}"
+        raise InputError("columns are named in a TSV, CSV or JSONL", got=got, fix="leave the names out")
     return FoundPairs(_parallel(paths[0], paths[1]))
+
+
+def find_table(path: Path, wanted: Names) -> FoundPairs:
+    """The first row names the columns if the user asks for one by name, or if each cell is a usual name of a column."""
+    table = DelimitedFile(path, texts=True)
+    names, rule = table.header, f"{path.name} must hold pairs of texts"
+    if not any(names):
+        raise InputError(rule, got="an empty first row" if path.stat().st_size else "an empty file")
+    require_two_columns(table, names, "", fix="parallel texts are given as two files")
+    named = any(name in wanted for name in names) or is_header(names, _is_usual, every=True)
+    source, target = _choose(names, wanted, path.name, guess=named)
+    records = islice(table.records(), int(named), None)
+    rows = ((row, cells[source], cells[target]) if len(cells) > 1 else (row, "", "") for row, cells in records)
+    if not named:
+        return FoundPairs(rows, place="row")
+    how = "" if all(wanted) else f"The first row of {path.name} is taken for the names of its columns"
+    return FoundPairs(rows, how, (names[source], names[target]), "row")
+
+
+def find_objects(path: Path, wanted: Names) -> FoundPairs:
+    """The first line tells the names: it must have no more than two texts, unless it is clear which are meant."""
+    objects = ((number, _inner(found)) for number, found in read_objects(path))
+    first = next(objects, None)
+    if first is None or not first[1]:
+        got = "an empty file" if first is None else "an empty first line"
+        raise InputError(f"{path.name} must hold pairs of texts", got=got)
+    names = [name for name, value in first[1].items() if isinstance(value, str)]
+    if len(names) < 2:
+        raise InputError(f"each line of {path.name} must hold two texts", got=f"{len(names) or 'none'} in the first")
+    source, target = (names[column] for column in _choose(names, wanted, path.name))
+    every, file = chain([first], objects), path.name
+    rows = ((line, text_in(found, source, line, file), text_in(found, target, line, file)) for line, found in every)
+    return FoundPairs(rows, "" if all(wanted) else f"The texts of {path.name} have names", (source, target))
+
+
+def _inner(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    nested = found.get(NESTED)
+    return nested if isinstance(nested, dict) else found
+
+
+def _choose(names: Sequence[str], wanted: Names, file: str, *, guess: bool = True) -> tuple[int, int]:
+    """Of two columns that say nothing, the first is the source."""
+    source, target = choose_columns(names, wanted, (SOURCES, TARGETS), file, guess=guess)
+    if source is not None and target is not None:
+        return source, target
+    if len(names) > 2:
+        raise unclear_columns(names, (SOURCES, TARGETS), file)
+    return 0, 1
 
 
 def _parallel(first: Path, second: Path) -> Iterator[Row]:
@@ -69,11 +180,11 @@ def _parallel(first: Path, second: Path) -> Iterator[Row]:
         yield number, source, target
 
 
-def _collect(rows: Iterable[Row]) -> tuple[list[str], list[str], list[str]]:
+def _collect(rows: Iterable[Row], place: str) -> tuple[list[str], list[str], list[str]]:
     """Sources, targets and notes."""
     empty = Tally("has an empty side and is left out", "have an empty side and are left out")
     long = Tally(f"has more than {LONG:,} characters on a side", f"have more than {LONG:,} characters on a side")
-    copies = Tally("is an exact copy of an earlier one", "are exact copies of earlier ones")
+    copies = count_copies()
     sources, targets, seen = [], [], set()
     for number, source, target in rows:
         if not source or not target or source.isspace() or target.isspace():
@@ -86,8 +197,21 @@ def _collect(rows: Iterable[Row]) -> tuple[list[str], list[str], list[str]]:
         seen.add((source, target))
         sources.append(source)
         targets.append(target)
-    return (
-        sources,
-        targets,
-        [tally.note(len(sources) + empty.count, "pairs") for tally in (empty, long, copies) if tally.count],
+    total, found = len(sources) + empty.count, [tally for tally in (empty, long, copies) if tally.count]
+    return sources, targets, [tally.note(total, "pairs", place) for tally in found]
+
+
+def _is_usual(name: str) -> bool:
+    return name in SOURCES.words or name in TARGETS.words or name.replace("_", "-") in _languages()
+
+
+@cache
+def _languages() -> frozenset[str]:
+    """ "german" and "de" and "pt-br". Codes of three letters are left out: too many of them are English words."""
+    from babel import Locale
+
+    named = Locale("en").languages
+    codes = {str(code).lower().replace("_", "-") for code in named}
+    return frozenset(
+        {code for code in codes if len(code.split("-")[0]) == 2} | {str(name).lower() for name in named.values()}
     )

@@ -1,4 +1,4 @@
-"""Where in the day, the week and the year a date stands, as points on circles: what is near in the calendar is near in numbers.
+"""Where in the day, the week and the year a date stands, as points on circles: near in the calendar is near in numbers.
 
 sin 2πkφ, cos 2πkφ        φ ∈ [0, 1) the share of the cycle that has passed,  k = 1, 2
 """
@@ -6,23 +6,20 @@ sin 2πkφ, cos 2πkφ        φ ∈ [0, 1) the share of the cycle that has pass
 import numpy as np
 from jaxtyping import Float64
 
-from neuropil.data.series.steps import DAY, WEEK, Dates, Step
+from neuropil.data.series.steps import DAY, WEEK, Dates, TimeStep
 
 HARMONICS = (1, 2)
 
 
-def calendar(step: Step, dates: Dates | None) -> Float64[np.ndarray, "date feature"]:
+def calendar(step: TimeStep, dates: Dates | None) -> Float64[np.ndarray, "date feature"]:
     """One row per date, none for None; a cycle that the step does not divide has no columns."""
     dates = np.zeros(0, "M8[s]") if dates is None else dates
     angles = [2 * np.pi * k * phase for phase in _phases(step, dates) for k in HARMONICS]
-    return (
-        np.stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)], axis=1)
-        if angles
-        else np.zeros((len(dates), 0))
-    )
+    waves = [wave(angle) for angle in angles for wave in (np.sin, np.cos)]
+    return np.stack(waves, axis=1) if waves else np.zeros((len(dates), 0))
 
 
-def _phases(step: Step, dates: Dates) -> list[Float64[np.ndarray, " date"]]:
+def _phases(step: TimeStep, dates: Dates) -> list[Float64[np.ndarray, " date"]]:
     if step.unit == "row" or (step.unit == "month" and step.count % 12 == 0):
         return []
     seconds = dates.astype("M8[s]").astype(np.int64)

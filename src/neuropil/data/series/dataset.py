@@ -1,22 +1,22 @@
 """Series of values on one axis of time: what the readers hand out, whatever they read.
 
-Time is a whole number of steps since the first date of all series. A step without a value is a gap: it stays a gap (NaN), and whoever
-cuts windows fills it from what was known at the time.
+Time is a whole number of steps since the first date of all series. A step without a value is a gap: it stays a gap
+(NaN), and whoever cuts windows fills it from what was known at the time.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Float64, Int64
 
 from neuropil.data.series.calendar import calendar
-from neuropil.data.series.steps import Dates, Step, plural
+from neuropil.data.series.steps import Dates, TimeStep, plural
 
 
 @dataclass(frozen=True)
 class Series:
-    """`values` begin at the step `start`, and begin and end with a value; `known` has a row for each of them and for any steps after."""
+    """`values` begin at the step `start`, and begin and end with a value; `known` has a row for each, and may go on."""
 
     name: str
     start: int
@@ -32,7 +32,7 @@ class Series:
 @dataclass(frozen=True)
 class SeriesTable:
     series: tuple[Series, ...]
-    step: Step
+    step: TimeStep
     first: np.datetime64 | None
     """The date of step 0, where there are dates."""
     target: str
@@ -59,15 +59,11 @@ class SeriesTable:
     def features(self, series: Series, steps: int) -> Float64[np.ndarray, "time feature"]:
         """What is known in advance of the first `steps` steps of a series: covariates, then the calendar."""
         dates = self.dates(series.start + np.arange(steps))
-        return np.concatenate(
-            [series.known[:steps], calendar(self.step, dates if dates is not None else np.zeros(steps, "M8[s]"))],
-            axis=1,
-        )
+        features = calendar(self.step, dates if dates is not None else np.zeros(steps, "M8[s]"))
+        return np.concatenate([series.known[:steps], features], axis=1)
 
     def with_notes(self, notes: Sequence[str]) -> "SeriesTable":
-        return SeriesTable(
-            self.series, self.step, self.first, self.target, self.known, self.source, (*self.notes, *notes)
-        )
+        return replace(self, notes=(*self.notes, *notes))
 
 
 def step_names(series: Sequence[str], dates: Sequence[Sequence[str]]) -> list[str]:
@@ -91,12 +87,13 @@ def gap_notes(table: SeriesTable, longest: int) -> list[str]:
     missing, total = sum(int((each > 0).sum()) for each in lengths), sum(map(len, lengths))
     if not missing:
         return []
-    runs = np.concatenate([_runs(each > 0, each) for each in lengths])
+    runs = np.concatenate(
+        [each[(each > 0) & (np.roll(each, 1) == 0)] for each in lengths]
+    )  # the first step of each gap
     step = table.step
-    notes = [
-        f"{missing:,} of {step.of(total)} have no value, in {len(runs):,} {plural('gap', len(runs))} of up to {step.of(int(runs.max()))}; "
-        f"gaps of up to {step.of(longest)} are filled by interpolation to be read, and are never learned or scored."
-    ]
+    where = f"in {len(runs):,} {plural('gap', len(runs))} of up to {step.of(int(runs.max()))}"
+    filled = f"gaps of up to {step.of(longest)} are filled by interpolation to be read, and are never learned or scored"
+    notes = [f"{missing:,} of {step.of(total)} have no value, {where}; {filled}."]
     too_long = int((runs > longest).sum())
     if too_long:
         which = f"{too_long:,} {plural('gap', too_long)} of more than {step.of(longest)}"
@@ -104,6 +101,11 @@ def gap_notes(table: SeriesTable, longest: int) -> list[str]:
     return notes
 
 
-def _runs(missing: Bool[np.ndarray, " time"], lengths: Int64[np.ndarray, " time"]) -> Int64[np.ndarray, " gap"]:
-    begins = missing & ~np.concatenate([[False], missing[:-1]])
-    return lengths[begins]
+def mean_of_each(
+    steps: Int64[np.ndarray, " row"], values: Float64[np.ndarray, " row"], length: int
+) -> Float64[np.ndarray, " time"]:
+    """The mean of the values at each of `length` steps, NaN where there is none."""
+    valid = ~np.isnan(values)
+    counts = np.bincount(steps[valid], minlength=length)
+    sums = np.bincount(steps[valid], weights=values[valid], minlength=length)
+    return np.divide(sums, counts, out=np.full(length, np.nan), where=counts > 0)

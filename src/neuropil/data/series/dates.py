@@ -6,44 +6,17 @@ from itertools import product
 
 import numpy as np
 
-from neuropil.data.examples.table import MISSING_NUMBERS, is_missing
-from neuropil.data.formats.delimited import Block, Cells, is_number
+from neuropil.data.formats.columns import Cells, is_missing, is_number
+from neuropil.data.formats.delimited import Block
 from neuropil.data.series.steps import Dates
 from neuropil.errors import InputError
 
-NAMED_LIKE_DATES = frozenset(
-    (
-        "date",
-        "dates",
-        "datetime",
-        "time",
-        "timestamp",
-        "ds",
-        "day",
-        "week",
-        "month",
-        "quarter",
-        "year",
-        "years",
-        "period",
-        "datum",
-        "jahr",
-    )
-)
+WORDS = "date|dates|datetime|time|timestamp|ds|day|week|month|quarter|year|years|period|datum|jahr"
+NAMED_LIKE_DATES = re.compile(rf"(?<![a-z])({WORDS})(?![a-z])", re.IGNORECASE)
 ISO = "ISO8601"
 MONTH_FIRST, DAY_FIRST = "%m/%d/%Y", "%d/%m/%Y"
-DAYS = (
-    "%Y/%m/%d",
-    MONTH_FIRST,
-    DAY_FIRST,
-    "%d.%m.%Y",
-    "%d-%m-%Y",
-    "%d %b %Y",
-    "%d %B %Y",
-    "%b %d, %Y",
-    "%B %d, %Y",
-    "%d-%b-%Y",
-)
+DAYS = ("%Y/%m/%d", MONTH_FIRST, DAY_FIRST, "%d.%m.%Y", "%d-%m-%Y")
+DAYS += ("%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y")
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 FORMATS = (ISO, *(day + time for time, day in product(TIMES, DAYS)), "%b %Y", "%B %Y", "%m/%Y", "%Y/%m")
 QUARTER = re.compile(r"(\d{4})[- ]?Q([1-4])", re.IGNORECASE)
@@ -51,7 +24,7 @@ YEAR = re.compile(r"[12]\d{3}")
 
 
 def recognise_dates(block: Block) -> str | None:
-    """The name of the column that holds dates, judged by some rows: one that is called so, or the first that holds nothing else."""
+    """The name of the column of dates, judged by some rows: one that is called so, or the first with only dates."""
     candidates = [name for name, cells in block.items() if _are_dates(name, cells)]
     return next((name for name in candidates if _called_date(name)), candidates[0] if candidates else None)
 
@@ -69,9 +42,8 @@ def read_dates(cells: Cells) -> tuple[Dates, str | None]:
     rising = [dates for dates in found if bool((np.diff(dates) >= np.timedelta64(0)).all())]
     if len(rising) == 1:
         return rising[0], None
-    return found[
-        0
-    ], f"Dates such as {cells.texts[0]} are read with the month first; write 2020-12-31 if the day comes first."
+    doubt = f"Dates such as {cells.texts[0]} are read with the month first"
+    return found[0], f"{doubt}; write 2020-12-31 if the day comes first."
 
 
 def _fitting(texts: Sequence[str]) -> list[str]:
@@ -106,14 +78,10 @@ def _no_date(cells: Cells, texts: Sequence[str]) -> InputError:
     sample = texts[:1_000]
     missing = min((np.isnat(_parse(sample, form)) for form in FORMATS), key=np.sum)
     bad = int(missing.argmax()) if missing.any() else int(np.isnat(_parse(texts, ISO)).argmax())
-    text = cells.texts[bad]
-    if is_missing(text, MISSING_NUMBERS):
-        return InputError(
-            f"{cells.where(bad)} must hold a date", got="an empty cell", fix="fill it in or remove the row"
-        )
-    return InputError(
-        f"{cells.where(bad)} must hold a date", got=repr(text), fix="write dates such as 2020-12-31 or 2020-12-31 18:00"
-    )
+    rule, text = f"{cells.where(bad)} must hold a date", cells.texts[bad]
+    if is_missing(text):
+        return InputError(rule, got="an empty cell", fix="fill it in or remove the row")
+    return InputError(rule, got=repr(text), fix="write dates such as 2020-12-31 or 2020-12-31 18:00")
 
 
 def _are_dates(name: str, cells: Cells) -> bool:
@@ -124,4 +92,4 @@ def _are_dates(name: str, cells: Cells) -> bool:
 
 
 def _called_date(name: str) -> bool:
-    return bool(NAMED_LIKE_DATES & set(re.split(r"[^a-z]+", name.lower())))
+    return NAMED_LIKE_DATES.search(name) is not None

@@ -1,4 +1,4 @@
-"""Two series that statsmodels carries: the sun's spots by year, and carbon dioxide in the air above Mauna Loa by month."""
+"""Two series that statsmodels carries: sunspots by year, and carbon dioxide above Mauna Loa by month."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float64
 
-from neuropil.data.series.dataset import Series, SeriesTable
-from neuropil.data.series.steps import Step
+from neuropil.data.series.dataset import Series, SeriesTable, mean_of_each
+from neuropil.data.series.steps import TimeStep
 
 DatasetName = Literal["sunspots", "co2"]
 
@@ -26,25 +26,23 @@ def load_sunspots() -> SeriesTable:
     table: Any = sunspots.load_pandas().data
     values = table["SUNACTIVITY"].to_numpy(np.float64)
     first = np.datetime64(f"{int(table['YEAR'].iloc[0])}-01-01", "s")
-    step = Step(unit="month", count=12)
+    step = TimeStep(unit="month", count=12)
     return SeriesTable(
         (_alone(values),), step, first, "sunspots", source=f"the sunspots of {len(values)} years (statsmodels)"
     )
 
 
 def load_co2() -> SeriesTable:
-    """Carbon dioxide at Mauna Loa, in parts per million: the means of the weeks of each month from 1958 to 2001, where there are any."""
+    """Carbon dioxide at Mauna Loa in parts per million, from 1958 to 2001: for each month the mean of its weeks."""
     from statsmodels.datasets import co2
 
     table: Any = co2.load_pandas().data
     weeks = table["co2"]
     dates = np.asarray(weeks.index, dtype="M8[M]")
     months = (dates - dates[0]).astype(np.int64)
-    there = weeks.notna().to_numpy()
-    counts, sums = np.bincount(months[there]), np.bincount(months[there], weights=weeks.to_numpy(np.float64)[there])
-    values = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    values = mean_of_each(months, weeks.to_numpy(np.float64), int(months.max()) + 1)
     source = f"carbon dioxide above Mauna Loa in {len(values)} months (statsmodels)"
-    return SeriesTable((_alone(values),), Step(unit="month"), dates[0].astype("M8[s]"), "co2", source=source)
+    return SeriesTable((_alone(values),), TimeStep(unit="month"), dates[0].astype("M8[s]"), "co2", source=source)
 
 
 def _alone(values: Float64[np.ndarray, " time"]) -> Series:

@@ -1,26 +1,38 @@
-"""Series from a table of text: a row for each date, one or many series in it."""
+"""Series in three parts of time, one after another: to learn from, to choose and calibrate by, and to score.
+
+They are embedded, or the user's own, from a table of text with a row for each date and one or many series in it.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from neuropil.config import Config
-from neuropil.data.examples.table import MISSING_NUMBERS, are_numbers, is_missing
-from neuropil.data.formats.delimited import Block, Cells, DelimitedFile, is_delimited, is_number
-from neuropil.data.messages import did_you_mean, listed
-from neuropil.data.series.dataset import Series, SeriesTable
+from neuropil.config import Config, option
+from neuropil.data.formats.columns import Cells, are_numbers, read_numbers
+from neuropil.data.formats.delimited import Block, DelimitedFile, is_delimited
+from neuropil.data.formats.paths import require_file
+from neuropil.data.series.dataset import Series, SeriesTable, gap_notes, mean_of_each
 from neuropil.data.series.dates import read_dates, recognise_dates
-from neuropil.data.series.steps import Dates, Step, find_step
-from neuropil.errors import InputError
+from neuropil.data.series.embedded import EMBEDDED, DatasetName
+from neuropil.data.series.season import find_season, naive_scales
+from neuropil.data.series.steps import Dates, TimeStep, find_step
+from neuropil.data.series.windows import Panel, SeriesWindows
+from neuropil.data.splits import SplitConfig, Splits, scoring_share, validation_share
+from neuropil.errors import InputError, listed
 
+SEASONS_IN_WINDOW = 3
+SHORTEST_WINDOW = 12
+LONGEST_WINDOW = 336
+MOST_ORIGINS = 2_000
+"""More origins would make scores slower but not surer; those that are taken are evenly spaced."""
 MOST_REPEATED = 0.5
 """Share of the rows that may repeat a date; with more, the table has several series and does not say so."""
 
 
-class Columns(Config):
+class SeriesColumns(Config):
     """Which columns of a table are what. A trained model keeps them, with its step, to read more of the same kind."""
 
     target: str | None = None
@@ -29,12 +41,133 @@ class Columns(Config):
     known: tuple[str, ...] = ()
 
 
-def read_series(path: Path, columns: Columns, step: Step | None = None) -> tuple[SeriesTable, Columns]:
+class SeriesDataConfig(SplitConfig):
+    data: Path | None = option(
+        None, "your own series: a CSV or TSV with a row for each date; without it, an embedded data set"
+    )
+    dataset: DatasetName = option("sunspots", "the embedded data set to use where there is no data of your own")
+    target: str | None = option(None, "the column to forecast; not needed if only one column holds numbers")
+    date: str | None = option(
+        None, "the column of dates; without it, it is recognised, and where there is none, a row is a step"
+    )
+    series: str | None = option(None, "the column whose texts tell several series apart")
+    known: tuple[str, ...] = option(
+        (), "columns that are known in advance, also for the steps to forecast, such as a price or a holiday"
+    )
+    horizon: int | None = option(
+        None, "steps to forecast; without it, a season, or 12 steps where there is none", low=1
+    )
+    season: int | None = option(
+        None, "steps after which the series repeats itself; without it, found from the dates or the data", low=1
+    )
+    window: int | None = option(None, "steps of history that a forecast is made from; without it, three seasons", low=2)
+    longest_gap: int = option(6, "longest gap, in steps, that is filled by interpolation to be read", low=0)
+    validation: float = validation_share(
+        0.15, "share of the time before the test part by which weights are chosen and bands calibrated"
+    )
+    test: float = scoring_share(0.2, "share of the time, the last, that forecasts are scored on", high=0.8)
+
+    def validate(self) -> None:
+        named = [name for name in ("target", "date", "series", "known") if getattr(self, name)]
+        if self.data is None and named:
+            got = f"{named[0]} for embedded data"
+            raise InputError("columns are named in a CSV or TSV of your own", got=got, fix="leave it out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesSplits(Splits[SeriesWindows]):
+    """Windows by where their targets lie: before `train_end` to learn from, before `test_begin` for validation."""
+
+    season: int
+    train_end: int
+    test_begin: int
+    columns: SeriesColumns
+
+    @property
+    def panel(self) -> Panel:
+        return self.train.panel
+
+    @property
+    def table(self) -> SeriesTable:
+        return self.panel.table
+
+
+def prepare_series(config: SeriesDataConfig) -> SeriesSplits:
+    """Nothing is drawn at random: the future is what comes last."""
+    table, columns, horizon = _read(config)
+    length = table.end
+    train_end, test_begin = cuts(length, horizon, config.validation, config.test)
+    season = config.season or find_season(table, train_end)
+    horizon = horizon or (season if season > 1 else SHORTEST_WINDOW)
+    train_end, test_begin = cuts(length, horizon, config.validation, config.test)
+    window = config.window or min(max(SEASONS_IN_WINDOW * season, SHORTEST_WINDOW), LONGEST_WINDOW)
+    table = _with_long_series(table, train_end, window + horizon)
+    notes = [*_season_notes(config, table, season, window, horizon), *gap_notes(table, config.longest_gap)]
+    scales = naive_scales(table, season, train_end)
+    panel = Panel.of(table.with_notes(notes), window, horizon, config.longest_gap, scales)
+    train = panel.windows(0, train_end)
+    validation = panel.windows(train_end, test_begin).thinned(MOST_ORIGINS)
+    test = panel.windows(test_begin, length).thinned(MOST_ORIGINS)
+    for name, windows in (("learn from", train), ("score", test)):
+        if not len(windows):
+            rule = f"series must have {table.step.of(window + horizon)} without a long gap to {name}"
+            raise InputError(rule, got="none", fix="give a shorter --window or --horizon, or a larger --longest-gap")
+    return SeriesSplits(
+        train, validation, test, season=season, train_end=train_end, test_begin=test_begin, columns=columns
+    )
+
+
+def cuts(length: int, horizon: int | None, validation: float, test: float) -> tuple[int, int]:
+    """Where training and validation end: each later part is as long as its share, and long enough for one forecast."""
+    shortest = horizon or 1
+    test_begin = length - max(round(test * length), shortest)
+    return test_begin - (max(round(validation * test_begin), shortest) if validation else 0), test_begin
+
+
+def _read(config: SeriesDataConfig) -> tuple[SeriesTable, SeriesColumns, int | None]:
+    if config.data is None:
+        embedded = EMBEDDED[config.dataset]
+        return embedded.load(), SeriesColumns(), config.horizon or embedded.horizon
+    columns = SeriesColumns(target=config.target, date=config.date, series=config.series, known=config.known)
+    return *read_series(config.data, columns), config.horizon
+
+
+def _with_long_series(table: SeriesTable, train_end: int, needed: int) -> SeriesTable:
+    """Those whose training part has room for a window; the others are left out, and it is said."""
+    long = [series for series in table.series if min(train_end, series.end) - series.start > needed]
+    if not long:
+        most = max(max(0, min(train_end, series.end) - series.start) for series in table.series)
+        both = f"a window of history and a horizon, together {table.step.of(needed)}"
+        rule = f"the training part must be longer than {both}"
+        raise InputError(rule, got=f"{most:,}", fix="give a longer series, or a shorter --horizon or --window")
+    short = [series.name for series in table.series if series not in long]
+    if not short:
+        return table
+    which = f"{len(short):,} of {len(table.series):,} series are too short before the validation part"
+    return replace(table, series=tuple(long)).with_notes([f"{which}, and are left out: {listed(short, 5)}."])
+
+
+def _season_notes(config: SeriesDataConfig, table: SeriesTable, season: int, window: int, horizon: int) -> list[str]:
+    if config.season is not None:
+        how = "as given"
+    elif season == 1:
+        how = "as none was found"
+    else:
+        how = "from the calendar" if season == table.step.season else "found by autocorrelation in the training part"
+    each = f"A step is {'one ' if str(table.step)[0].isalpha() else ''}{table.step}"
+    each = "A row is a step" if table.step.unit == "row" else each
+    return [f"{each}; a season has {season:,} ({how}); {window:,} are read to forecast {horizon:,}."]
+
+
+def read_series(path: Path, columns: SeriesColumns, step: TimeStep | None = None) -> tuple[SeriesTable, SeriesColumns]:
     """The series of a file and the columns that they came from, those that were not named found. Gaps stay gaps.
 
     With a `step`, dates must be that far apart; a series of rows is given the step of rows, whatever its table holds.
     """
-    table = DelimitedFile(_existing(path))
+    if not is_delimited(require_file(path, "series")):
+        fix = "rename it if it is one of these"
+        raise InputError("series are read from a CSV or TSV, plain or gzip", got=path.name, fix=fix)
+    table = DelimitedFile(path)
     blocks = list(table.blocks())
     columns = _find_columns(table, blocks[0], columns, with_dates=step is None or step.unit != "row")
     if columns.date is None and step is not None and step.unit != "row":
@@ -49,11 +182,9 @@ def read_series(path: Path, columns: Columns, step: Step | None = None) -> tuple
     placed: list[Series] = []
     repeated = 0
     for name, part in parts.items():
-        numbers = (
-            np.arange(len(part.values))
-            if first is None or part.dates is None
-            else _numbers(part.dates, first, step, columns, path)
-        )
+        numbers = np.arange(len(part.values))
+        if first is not None and part.dates is not None:
+            numbers = _numbers(part.dates, first, step, columns, path)
         repeated += len(numbers) - len(np.unique(numbers))
         placed += _place(name, numbers, part, path.name)
     notes += _order_notes(parts, columns, repeated, len(rows.values), path.name)
@@ -64,7 +195,7 @@ def read_series(path: Path, columns: Columns, step: Step | None = None) -> tuple
 
 
 @dataclass(frozen=True)
-class Rows:
+class SeriesRows:
     """The columns that matter, row by row."""
 
     values: Float64[np.ndarray, " row"]
@@ -73,33 +204,28 @@ class Rows:
     names: list[str]
     notes: tuple[str, ...] = ()
 
-    def take(self, index: Int64[np.ndarray, " chosen"]) -> "Rows":
+    def take(self, index: Int64[np.ndarray, " chosen"]) -> "SeriesRows":
         dates = None if self.dates is None else self.dates[index]
-        return Rows(self.values[index], self.known[index], dates, [self.names[i] for i in index.tolist()])
+        return SeriesRows(self.values[index], self.known[index], dates, [self.names[i] for i in index.tolist()])
 
-    def by_series(self) -> Mapping[str, "Rows"]:
+    def by_series(self) -> Mapping[str, "SeriesRows"]:
         """In the order in which they first occur."""
         numbers: dict[str, int] = {}
         which = np.array([numbers.setdefault(name, len(numbers)) for name in self.names])
         borders = np.cumsum(np.bincount(which))[:-1]
-        return {
-            name: self.take(rows)
-            for name, rows in zip(numbers, np.split(np.argsort(which, kind="stable"), borders), strict=True)
-        }
+        rows = np.split(np.argsort(which, kind="stable"), borders)
+        return {name: self.take(own) for name, own in zip(numbers, rows, strict=True)}
 
 
-def _find_columns(table: DelimitedFile, block: Block, columns: Columns, *, with_dates: bool) -> Columns:
-    for name in (columns.target, columns.date, columns.series, *columns.known):
-        if name is not None:
-            table.require_column(name)
-    named = [name for name in (columns.target, columns.series, *columns.known) if name is not None]
+def _find_columns(table: DelimitedFile, block: Block, columns: SeriesColumns, *, with_dates: bool) -> SeriesColumns:
+    target, date, series = (name and table.column(name) for name in (columns.target, columns.date, columns.series))
+    known = tuple(map(table.column, columns.known))
+    named = [name for name in (target, series, *known) if name is not None]
     if len(set(named)) < len(named):
         twice = next(name for name in named if named.count(name) > 1)
         raise InputError("target, series and known must be different columns", got=f"{twice!r} twice")
-    date = columns.date
     if date is None and with_dates:
         date = recognise_dates({name: cells for name, cells in block.items() if name not in named})
-    target = columns.target
     if target is None:
         left = [name for name, cells in block.items() if name not in (*named, date) and are_numbers(cells.texts)]
         if len(left) != 1:
@@ -107,116 +233,76 @@ def _find_columns(table: DelimitedFile, block: Block, columns: Columns, *, with_
             fix = f"choose from {choices}" if left else choices
             raise InputError(f"the table {table.path.name} needs a target, the column to forecast", fix=fix)
         target = left[0]
-    return Columns(target=target, date=date, series=columns.series, known=columns.known)
+    return SeriesColumns(target=target, date=date, series=series, known=known)
 
 
-def _read_rows(blocks: Sequence[Block], columns: Columns) -> Rows:
+def _read_rows(blocks: Sequence[Block], columns: SeriesColumns) -> SeriesRows:
     target = _whole(blocks, columns.target or "")
     dates, doubt = (None, None) if columns.date is None else read_dates(_whole(blocks, columns.date))
-    names = (
-        [""] * len(target.texts)
-        if columns.series is None
-        else [text.strip() for text in _whole(blocks, columns.series).texts]
-    )
-    values = _numbers_or_gaps(target)
-    known = [_numbers_or_gaps(_whole(blocks, name)) for name in columns.known]
+    names = [""] * len(target.texts)
+    if columns.series is not None:
+        names = [text.strip() for text in _whole(blocks, columns.series).texts]
+    values = read_numbers(target, gaps=True)
+    known = [read_numbers(_whole(blocks, name), gaps=True) for name in columns.known]
     for name, column in zip(columns.known, known, strict=True):
         if np.isnan(column).any():
-            cells = _whole(blocks, name)
-            where = cells.where(int(np.isnan(column).argmax()))
-            raise InputError(
-                f"{where} must hold a value, as it is known in advance", got="an empty cell", fix="fill it in"
-            )
+            where = _whole(blocks, name).where(int(np.isnan(column).argmax()))
+            rule = f"{where} must hold a value, as it is known in advance"
+            raise InputError(rule, got="an empty cell", fix="fill it in")
     matrix = np.stack(known, axis=1) if known else np.zeros((len(values), 0))
-    return Rows(values, matrix, dates, names, (doubt,) if doubt else ())
+    return SeriesRows(values, matrix, dates, names, (doubt,) if doubt else ())
 
 
 def _whole(blocks: Sequence[Block], name: str) -> Cells:
     pieces = [block[name] for block in blocks]
-    return Cells(
-        pieces[0].file,
-        name,
-        [row for piece in pieces for row in piece.rows],
-        [text for piece in pieces for text in piece.texts],
-    )
+    rows, texts = [row for piece in pieces for row in piece.rows], [text for piece in pieces for text in piece.texts]
+    return Cells(pieces[0].file, name, rows, texts)
 
 
-def _numbers_or_gaps(cells: Cells) -> Float64[np.ndarray, " row"]:
-    """NaN where a cell says that there is no value."""
-    numbers = np.full(len(cells.texts), np.nan)
-    for index, text in enumerate(cells.texts):
-        if is_number(text):
-            numbers[index] = float(text)
-        elif not is_missing(text, MISSING_NUMBERS):
-            raise InputError(
-                f"{cells.where(index)} must hold a number, or nothing where there is no value", got=repr(text)
-            )
-    if not (np.abs(numbers[~np.isnan(numbers)]) <= np.finfo(np.float32).max).all():
-        index = int(
-            np.argmax(np.abs(np.nan_to_num(numbers, nan=0.0, posinf=np.inf, neginf=-np.inf)) > np.finfo(np.float32).max)
-        )
-        raise InputError(f"{cells.where(index)} must hold a finite number", got=repr(cells.texts[index]))
-    return numbers
-
-
-def _step_of(parts: Mapping[str, Rows], columns: Columns, file: str) -> Step:
+def _step_of(parts: Mapping[str, SeriesRows], columns: SeriesColumns, file: str) -> TimeStep:
     if columns.date is None:
-        return Step()
+        return TimeStep()
     each = [np.unique(part.dates) for part in parts.values() if part.dates is not None]
     repeated = 1 - sum(map(len, each)) / sum(len(part.values) for part in parts.values())
     if repeated > MOST_REPEATED and columns.series is None:
         rule = f"column {columns.date!r} of {file} must hold each date once for each series"
-        raise InputError(
-            rule, got="most of them several times", fix="name the column that tells the series apart with --series"
-        )
+        got = "most of them several times"
+        raise InputError(rule, got=got, fix="name the column that tells the series apart with --series")
     return find_step(each, f"column {columns.date!r} of {file}")
 
 
-def _numbers(dates: Dates, first: np.datetime64, step: Step, columns: Columns, path: Path) -> Int64[np.ndarray, " row"]:
+def _numbers(
+    dates: Dates, first: np.datetime64, step: TimeStep, columns: SeriesColumns, path: Path
+) -> Int64[np.ndarray, " row"]:
     numbers = step.numbers(dates, first)
     back = step.dates(numbers, first)
     if (back != dates).any() and not (step.unit == "month" and (back.astype("M8[M]") == dates.astype("M8[M]")).all()):
         stray = dates[int((back != dates).argmax())]
         text = str(stray).replace("T", " ").removesuffix(" 00:00:00")
-        raise InputError(
-            f"the dates in column {columns.date!r} of {path.name} must be steps of one {step} apart, from the first of all series on",
-            got=f"{text}, which is between two of them",
-        )
+        rule = f"the dates in column {columns.date!r} of {path.name} must be steps of one {step} apart"
+        raise InputError(f"{rule}, from the first of all series on", got=f"{text}, which is between two of them")
     return numbers
 
 
-def _place(name: str, numbers: Int64[np.ndarray, " row"], part: Rows, file: str) -> list[Series]:
-    """Rows on the axis of time: the mean of those with the same date, gaps where there is none; nothing if there is no value."""
+def _place(name: str, numbers: Int64[np.ndarray, " row"], part: SeriesRows, file: str) -> list[Series]:
+    """Rows on the axis of time: the mean of those with one date, gaps where there is none; nothing if all are gaps."""
     start, length = int(numbers.min()), int(np.ptp(numbers)) + 1
-    values = _means(numbers - start, part.values, length)
+    values = mean_of_each(numbers - start, part.values, length)
     present = np.flatnonzero(~np.isnan(values))
     if not len(present):
         return []
-    known = (
-        np.stack([_means(numbers - start, column, length) for column in part.known.T], axis=1)
-        if part.known.size
-        else None
-    )
     begin, end = int(present[0]), int(present[-1]) + 1
-    if known is None:
-        return [Series(name, start + begin, values[begin:end], np.zeros((end - begin, 0)))]
-    known = known[begin:]
-    if np.isnan(known).any():  # a gap in the dates is a gap in what was known: the row before holds on
-        rows = np.maximum.accumulate(np.where(np.isnan(known).any(1), 0, np.arange(len(known))))
-        known = known[rows]
+    known = np.zeros((end - begin, 0))
+    if part.known.size:
+        known = np.stack([mean_of_each(numbers - start, column, length) for column in part.known.T], axis=1)[begin:]
+        # A gap in the dates is a gap in what was known: the row before holds on.
+        known = known[np.maximum.accumulate(np.where(np.isnan(known).any(1), 0, np.arange(len(known))))]
     return [Series(name, start + begin, values[begin:end], known)]
 
 
-def _means(
-    numbers: Int64[np.ndarray, " row"], values: Float64[np.ndarray, " row"], length: int
-) -> Float64[np.ndarray, " time"]:
-    there = ~np.isnan(values)
-    counts = np.bincount(numbers[there], minlength=length)
-    sums = np.bincount(numbers[there], weights=values[there], minlength=length)
-    return np.divide(sums, counts, out=np.full(length, np.nan), where=counts > 0)
-
-
-def _order_notes(parts: Mapping[str, Rows], columns: Columns, repeated: int, rows: int, file: str) -> list[str]:
+def _order_notes(
+    parts: Mapping[str, SeriesRows], columns: SeriesColumns, repeated: int, rows: int, file: str
+) -> list[str]:
     notes = []
     if any(part.dates is not None and bool((np.diff(part.dates) < np.timedelta64(0)).any()) for part in parts.values()):
         notes.append(f"The rows of {file} are not in the order of their dates, and are put into it.")
@@ -227,24 +313,8 @@ def _order_notes(parts: Mapping[str, Rows], columns: Columns, repeated: int, row
     return notes
 
 
-def _source(placed: Sequence[Series], step: Step, columns: Columns, file: str) -> str:
+def _source(placed: Sequence[Series], step: TimeStep, columns: SeriesColumns, file: str) -> str:
     if len(placed) == 1:
         return f"{step.of(len(placed[0].values))} of {columns.target} ({file})"
     total = sum(len(series.values) for series in placed)
     return f"{len(placed):,} series of {columns.target}, together {step.of(total)} ({file})"
-
-
-def _existing(path: Path) -> Path:
-    if path.is_dir() or not path.exists():
-        beside = [inner.name for inner in path.parent.iterdir()] if path.parent.is_dir() else []
-        got = f"the folder {path.as_posix()!r}" if path.is_dir() else repr(path.as_posix())
-        raise InputError(
-            "series are read from a table that exists",
-            got=got,
-            fix=None if path.is_dir() else did_you_mean(path.name, beside),
-        )
-    if not is_delimited(path):
-        raise InputError(
-            "series are read from a CSV or TSV, plain or gzip", got=path.name, fix="rename it if it is one of these"
-        )
-    return path

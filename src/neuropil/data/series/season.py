@@ -1,5 +1,7 @@
 """After how many steps a series repeats itself, and the scale that MASE measures errors in."""
 
+from itertools import compress
+
 import numpy as np
 from jaxtyping import Float64
 
@@ -13,15 +15,14 @@ MOST_SERIES = 50
 
 
 def find_season(table: SeriesTable, end: int) -> int:
-    """Of the calendar where the step has one; otherwise the lag before `end` at which the series are most like themselves; else 1."""
+    """Of the calendar where the step has one; otherwise the lag of the highest autocorrelation before `end`; else 1."""
     parts = [series.values[: max(0, end - series.start)] for series in table.series]
     longest = max(map(len, parts), default=0)
     if table.step.season is not None and table.step.season * FEWEST_SEASONS <= longest:
         return table.step.season
     lags = min(longest // FEWEST_SEASONS, MOST_LAGS)
-    chosen = [part for part in parts if np.count_nonzero(~np.isnan(part)) > 2 * FEWEST_SEASONS and len(part) > lags][
-        :MOST_SERIES
-    ]
+    enough = [len(part) > lags and np.count_nonzero(~np.isnan(part)) > 2 * FEWEST_SEASONS for part in parts]
+    chosen = [*compress(parts, enough)][:MOST_SERIES]
     if lags < 2 or not chosen:
         return 1
     correlation = np.mean([autocorrelation(part, lags) for part in chosen], axis=0)
@@ -33,9 +34,9 @@ def find_season(table: SeriesTable, end: int) -> int:
 
 def autocorrelation(values: Float64[np.ndarray, " time"], lags: int) -> Float64[np.ndarray, " lag"]:
     """Of the series without its straight trend, for the lags from 0 to `lags`; gaps are left out."""
-    time, there = np.arange(len(values)), ~np.isnan(values)
-    trend = np.polynomial.Polynomial.fit(time[there], values[there], 1)
-    rest = np.where(there, values - trend(time), 0.0)
+    time, valid = np.arange(len(values)), ~np.isnan(values)
+    trend = np.polynomial.Polynomial.fit(time[valid], values[valid], 1)
+    rest = np.where(valid, values - trend(time), 0.0)
     power = np.dot(rest, rest)
     if power <= 1e-12 * np.nansum(values**2):
         return np.zeros(lags + 1)

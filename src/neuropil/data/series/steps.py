@@ -1,7 +1,8 @@
 """The step of a series: how far its dates are apart, found from the dates themselves.
 
-Dates become whole numbers of steps, so that everything after the reading is arithmetic, and numbers become dates again where people read
-them. Months have no fixed length, and neither have the days on which offices work: they are counted, not measured.
+Dates become whole numbers of steps, so that everything after the reading is arithmetic, and numbers become dates again
+where people read them. Months have no fixed length, and neither have the days on which offices work: they are counted,
+not measured.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ FEWEST_PRESENT = 0.5
 """Share of the steps that must have a row; dates with fewer are not a series with gaps but have no step."""
 
 
-class Step(Config):
+class TimeStep(Config):
     """`count` units; a row is a step of a series that has no dates."""
 
     unit: Literal["row", "second", "business day", "month"] = "row"
@@ -45,14 +46,14 @@ class Step(Config):
         """So many steps, for a sentence: "3 months", "2 steps of 15 minutes"."""
         name = str(self)
         return (
-            f"{number:,} {plural(name, number)}"
+            counted(number, name, always=True)
             if name[0].isalpha()
-            else f"{number:,} {plural('step', number)} of {name}"
+            else f"{counted(number, 'step', always=True)} of {name}"
         )
 
     @property
     def season(self) -> int | None:
-        """Steps after which a calendar begins anew: the day of shorter steps, the week of days, the year of longer ones."""
+        """Steps in a cycle of the calendar: the day of shorter steps, the week of days, the year of longer ones."""
         if self.unit == "second" and self.count < DAY:
             return DAY // self.count if DAY % self.count == 0 and DAY // self.count > 1 else None
         return 7 if (self.unit, self.count) == ("second", DAY) else SEASONS.get(str(self))
@@ -79,32 +80,27 @@ class Step(Config):
     def text(self, date: np.datetime64) -> str:
         """A date as exactly as this step needs it."""
         if self.unit == "month" and (self.count % 12 == 0 or not self.month_end):
-            exact = (
-                "Y"
-                if self.count % 12 == 0 and str(date)[5:10] in ("01-01", "12-31")
-                else "M"
-                if str(date)[8:10] == "01"
-                else "D"
-            )
-            return str(date.astype(f"M8[{exact}]"))
+            if self.count % 12 == 0 and str(date)[5:10] in ("01-01", "12-31"):
+                return str(date.astype("M8[Y]"))
+            return str(date.astype("M8[M]" if str(date)[8:10] == "01" else "M8[D]"))
         exact = "D" if self.unit != "second" or self.count % DAY == 0 else "m" if self.count % MINUTE == 0 else "s"
         return str(date.astype(f"M8[{exact}]")).replace("T", " ")
 
 
-def find_step(series: Sequence[Dates], where: str) -> Step:
-    """From the dates of each series, which rise. `where` names the column for an error: "column 'date' of sales.csv"."""
+def find_step(series: Sequence[Dates], where: str) -> TimeStep:
+    """From the dates of each series, which rise. `where` is for errors: "column 'date' of sales.csv"."""
     dates = np.concatenate([each.astype("M8[s]") for each in series])
     apart = np.concatenate([np.diff(each.astype("M8[s]").astype(np.int64)) for each in series])
     if not len(apart):
         raise InputError(f"{where} must hold at least two different dates of a series", got="one")
     commonest = most_common(apart)
     month = _monthly(dates, series, commonest)
-    step = month or Step(unit="second", count=commonest)
+    step = month or TimeStep(unit="second", count=commonest)
     if month is None:
         if (apart % commonest).any():
             raise _irregular(where, apart)
         if commonest == DAY and apart.max() >= 3 * DAY and not is_weekend(dates).any():
-            step = Step(unit="business day")
+            step = TimeStep(unit="business day")
     for each in series:
         numbers = step.numbers(each.astype("M8[s]"), each[0].astype("M8[s]"))
         if len(each) > 2 and len(each) < FEWEST_PRESENT * (numbers[-1] + 1):
@@ -112,7 +108,7 @@ def find_step(series: Sequence[Dates], where: str) -> Step:
     return step
 
 
-def _monthly(dates: Dates, series: Sequence[Dates], commonest: int) -> Step | None:
+def _monthly(dates: Dates, series: Sequence[Dates], commonest: int) -> TimeStep | None:
     """A step of whole months: every date on the same day of its month at the same time, or on its last."""
     if commonest < 28 * DAY:
         return None
@@ -124,15 +120,13 @@ def _monthly(dates: Dates, series: Sequence[Dates], commonest: int) -> Step | No
     apart = np.concatenate([np.diff(months_of(each)) for each in series])
     count = most_common(apart)
     # Weeks fall on the same day of a month by chance only, and then are not whole months apart.
-    return None if (apart % count).any() else Step(unit="month", count=count, month_end=last_day and not same_day)
+    return None if (apart % count).any() else TimeStep(unit="month", count=count, month_end=last_day and not same_day)
 
 
 def _irregular(where: str, apart: Int64[np.ndarray, " step"]) -> InputError:
-    return InputError(
-        f"the dates in {where} must be a regular step apart, gaps aside",
-        got=f"steps from {duration(int(apart.min()))} to {duration(int(apart.max()))}",
-        fix="make one row for each hour, day, week or month, or name the column that tells series apart with --series",
-    )
+    rule = f"the dates in {where} must be a regular step apart, gaps aside"
+    fix = "make one row for each hour, day, week or month, or name the column that tells series apart with --series"
+    return InputError(rule, got=f"steps from {duration(int(apart.min()))} to {duration(int(apart.max()))}", fix=fix)
 
 
 def most_common(values: Int64[np.ndarray, " value"]) -> int:

@@ -2,11 +2,11 @@
 
     history = y[o − W … o − 1]        target = y[o … o + H − 1]
 
-Nothing of a window's input depends on a value at or after its origin o. So a gap is filled by a straight line only if the value at its
-far end was known by then; otherwise the last value before it is carried on.
+Nothing of a window's input depends on a value at or after its origin o. So a gap is filled by a straight line only if
+the value at its far end was known by then; otherwise the last value before it is carried on.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,17 +14,16 @@ import torch
 from jaxtyping import Bool, Float32, Float64, Int64
 from torch import Tensor
 
+from neuropil.data.batches import Device, ShuffledBatches
 from neuropil.data.series.dataset import Series, SeriesTable, gap_lengths
 from neuropil.errors import InputError
-from neuropil.protocols import Batch
-from neuropil.randomness import seeded
 
 NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
 class Panel:
-    """All series one after another, each followed by room for a horizon after its end; `window` and `horizon` are W and H."""
+    """All series one after another, each with room for a horizon after its end; `window` and `horizon` are W and H."""
 
     table: SeriesTable
     window: int
@@ -47,57 +46,57 @@ class Panel:
     def of(cls, table: SeriesTable, window: int, horizon: int, longest_gap: int, scales: Sequence[float]) -> "Panel":
         pieces = [_laid_out(table, series, horizon, longest_gap) for series in table.series]
         begins = np.cumsum([0, *(len(piece.between) for piece in pieces)])
-        known_at = [
-            np.where(piece.known_at == NEVER, NEVER, piece.known_at + b)
-            for piece, b in zip(pieces, begins, strict=False)
-        ]
+        known_at = [np.where(p.known_at == NEVER, NEVER, p.known_at + b) for p, b in zip(pieces, begins, strict=False)]
+
+        def joined(name: str) -> Tensor:
+            return torch.from_numpy(np.concatenate([getattr(piece, name) for piece in pieces]))
+
         return cls(
             table,
             window,
             horizon,
-            torch.from_numpy(np.concatenate([piece.between for piece in pieces])).float(),
-            torch.from_numpy(np.concatenate([piece.before for piece in pieces])).float(),
-            torch.from_numpy(np.concatenate(known_at)),
-            torch.from_numpy(np.concatenate([piece.readable for piece in pieces])),
-            torch.from_numpy(np.concatenate([piece.features for piece in pieces])).float(),
-            torch.tensor(scales, dtype=torch.float32),
-            tuple(begins[:-1].tolist()),
+            between=joined("between").float(),
+            before=joined("before").float(),
+            known_at=torch.from_numpy(np.concatenate(known_at)),
+            readable=joined("readable"),
+            features=joined("features").float(),
+            scales=torch.tensor(scales, dtype=torch.float32),
+            begins=tuple(begins[:-1].tolist()),
         )
 
-    def windows(self, begin: int, end: int) -> "Windows":
-        """Of all series, those whose targets lie in the steps from `begin` to before `end`; at least one target has a value."""
+    def windows(self, begin: int, end: int) -> "SeriesWindows":
+        """All whose targets lie in the steps from `begin` to before `end` and have at least one value."""
         places, series = [], []
         unreadable = torch.cat([torch.zeros(1, dtype=torch.int64), (~self.readable).long().cumsum(0)])
-        there = torch.cat([torch.zeros(1, dtype=torch.int64), self.there.long().cumsum(0)])
+        values = torch.cat([torch.zeros(1, dtype=torch.int64), self.valid_mask.long().cumsum(0)])
         for number, (each, first) in enumerate(zip(self.table.series, self.begins, strict=True)):
             low = max(begin, each.start + self.window)
             high = min(end, each.end) - self.horizon + 1
             origin = torch.arange(low, max(low, high)) - each.start + first
             whole = unreadable[origin] == unreadable[origin - self.window]
-            places.append(origin[whole & (there[origin + self.horizon] > there[origin])])
+            places.append(origin[whole & (values[origin + self.horizon] > values[origin])])
             series.append(torch.full((len(places[-1]),), number))
-        return Windows(self, torch.cat(places), torch.cat(series))
+        return SeriesWindows(self, torch.cat(places), torch.cat(series))
 
-    def last_windows(self) -> "Windows":
+    def last_windows(self) -> "SeriesWindows":
         """The one at the end of each series, whose targets nobody knows yet."""
         places = []
         for each, first in zip(self.table.series, self.begins, strict=True):
             self._require_history(each, first)
             self._require_known(each)
             places.append(first + len(each.values))
-        return Windows(self, torch.tensor(places), torch.arange(len(places)))
+        return SeriesWindows(self, torch.tensor(places), torch.arange(len(places)))
 
     @property
-    def there(self) -> Bool[Tensor, " place"]:
+    def valid_mask(self) -> Bool[Tensor, " place"]:
         """Where there is a value."""
         return self.known_at == torch.arange(len(self.known_at))
 
     def _require_history(self, series: Series, first: int) -> None:
         name, step = series_name(series), self.table.step
         if len(series.values) < self.window:
-            raise InputError(
-                f"a forecast of {name} needs {step.of(self.window)} of history", got=f"{len(series.values):,}"
-            )
+            rule = f"a forecast of {name} needs {step.of(self.window)} of history"
+            raise InputError(rule, got=f"{len(series.values):,}")
         if not self.readable[first + len(series.values) - self.window : first + len(series.values)].all():
             rule = f"the last {step.of(self.window)} of {name} must have no long gap for a forecast"
             raise InputError(rule, got="one that is too long to be filled", fix="fill it in")
@@ -106,15 +105,14 @@ class Panel:
         missing = self.horizon - (len(series.known) - len(series.values))
         if self.table.known and missing > 0:
             last = self.table.label(series.end - 1)
-            raise InputError(
-                f"a forecast needs {' and '.join(map(repr, self.table.known))} of the {self.table.step.of(self.horizon)} after {last} too",
-                got=f"{self.horizon - missing}",
-                fix="add rows for them in which the target is left empty",
-            )
+            names = " and ".join(map(repr, self.table.known))
+            needed = f"{names} of the {self.table.step.of(self.horizon)} after {last}"
+            fix = "add rows for them in which the target is left empty"
+            raise InputError(f"a forecast needs {needed} too", got=f"{self.horizon - missing}", fix=fix)
 
 
 @dataclass(frozen=True)
-class Windows:
+class SeriesWindows:
     panel: Panel
     places: Int64[Tensor, " window"]
     """Of the origins."""
@@ -129,70 +127,63 @@ class Windows:
         starts = torch.tensor([series.start for series in self.panel.table.series])
         return self.places - torch.tensor(self.panel.begins)[self.series] + starts[self.series]
 
-    def take(self, index: Int64[Tensor, " chosen"]) -> "Windows":
-        return Windows(self.panel, self.places[index], self.series[index])
+    def take(self, index: Int64[Tensor, " chosen"]) -> "SeriesWindows":
+        return SeriesWindows(self.panel, self.places[index], self.series[index])
 
-    def thinned(self, most: int) -> "Windows":
+    def thinned(self, most: int) -> "SeriesWindows":
         """At most so many, evenly spaced over each and all."""
         if len(self) <= most:
             return self
         return self.take(torch.linspace(0, len(self) - 1, most).round().long())
 
     def history(self, length: int) -> Float32[Tensor, "window time"]:
-        """The values before the origin, as they were known there; a series that is shorter begins with its first value."""
+        """The values before the origin, as they were known there; a shorter series begins with its first value."""
         first = torch.tensor(self.panel.begins)[self.series].unsqueeze(1)
         place = (self.places.unsqueeze(1) + torch.arange(-length, 0)).clamp(min=first)
         was_known = self.panel.known_at[place] < self.places.unsqueeze(1)
         return torch.where(was_known, self.panel.between[place], self.panel.before[place])
 
-    def batch(self) -> dict[str, Tensor]:
-        """`history`, what was `known` of it and of the horizon in advance, `target` (0 where there is none), whether it is `there`, and the
-        `scale` of its series."""
+    def batch(self, index: Int64[Tensor, " batch"] | None = None) -> dict[str, Tensor]:
+        """Of all windows or of some: `history`, what was `known` of it and of the horizon in advance, `target` (0 where
+        there is none), its `valid_mask`, and the `scale` of its series."""
+        if index is not None:
+            return self.take(index).batch()
         window, horizon = self.panel.window, self.panel.horizon
         place = self.places.unsqueeze(1) + torch.arange(-window, horizon)
-        there = self.panel.there[place[:, window:]]
+        valid_mask = self.panel.valid_mask[place[:, window:]]
         return {
             "history": self.history(window),
             "known": self.panel.features[place],
-            "target": torch.where(there, self.panel.between[place[:, window:]], 0.0),
-            "valid": there,
+            "target": torch.where(valid_mask, self.panel.between[place[:, window:]], 0.0),
+            "valid_mask": valid_mask,
             "scale": self.panel.scales[self.series],
         }
 
 
-class WindowBatches:
-    """Passes over windows, cut out when they are needed. A pass is the same whenever it is made, and from whatever batch on.
+class WindowBatches(ShuffledBatches):
+    """Passes over windows, cut out when they are needed.
 
     Windows overlap, so a pass in random order need not have all of them: `most` are drawn, others each time.
     """
 
     def __init__(
         self,
-        windows: Windows,
+        windows: SeriesWindows,
         size: int,
         seed: int,
         *,
         shuffle: bool,
         most: int | None = None,
-        device: torch.device | str = "cpu",
+        device: Device = "cpu",
     ):
-        self.windows, self.size, self.seed, self.shuffle, self.device = (
-            windows,
-            size,
-            seed,
-            shuffle,
-            torch.device(device),
-        )
+        super().__init__(windows, size, seed, shuffle=shuffle, device=device)
         self.count = min(len(windows), most or len(windows))
 
     def __len__(self) -> int:
         return -(-self.count // self.size)
 
-    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        every = len(self.windows)
-        order = torch.randperm(every, generator=seeded(self.seed, number)) if self.shuffle else torch.arange(every)
-        for chosen in order[: self.count].split(self.size)[start:]:
-            yield {name: values.to(self.device) for name, values in self.windows.take(chosen).batch().items()}
+    def order(self, number: int) -> Int64[Tensor, " window"]:
+        return super().order(number)[: self.count]
 
 
 @dataclass(frozen=True)
@@ -209,10 +200,10 @@ class _Piece:
 def _laid_out(table: SeriesTable, series: Series, horizon: int, longest_gap: int) -> _Piece:
     values, after = series.values, np.zeros(horizon)
     places = np.arange(len(values))
-    there = ~np.isnan(values)
-    between = np.interp(places, places[there], values[there])
-    before = values[np.maximum.accumulate(np.where(there, places, 0))]
-    known_at = places[there][np.searchsorted(places[there], places)]
+    valid = ~np.isnan(values)
+    between = np.interp(places, places[valid], values[valid])
+    before = values[np.maximum.accumulate(np.where(valid, places, 0))]
+    known_at = places[valid][np.searchsorted(places[valid], places)]
     steps = len(values) + horizon
     known = np.concatenate([series.known, np.zeros((max(0, steps - len(series.known)), series.known.shape[1]))])
     with_room = Series(series.name, series.start, values, known)

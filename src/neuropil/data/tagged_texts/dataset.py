@@ -7,6 +7,8 @@ from typing import Literal
 from jaxtyping import Int64
 from torch import Tensor
 
+from neuropil.data.splits import pick
+
 TokenKind = Literal["characters", "words"]
 
 
@@ -26,19 +28,5 @@ class TaggedTexts:
         return len(self.tokens)
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "TaggedTexts":
-        chosen: list[int] = index.tolist()
-        return replace(
-            self,
-            tokens=[self.tokens[number] for number in chosen],
-            tags=[self.tags[number] for number in chosen],
-            groups=[self.groups[number] for number in chosen] if self.groups else (),
-        )
-
-
-@dataclass(frozen=True)
-class TaggedTextSplits:
-    train: TaggedTexts
-    validation: TaggedTexts
-    test: TaggedTexts
-    notes: Sequence[str]
-    """Sentences on what was found: "3 of 1,204 texts are exact copies of earlier ones (first: line 17)."."""
+        tokens, tags, groups = pick(self.tokens, index), pick(self.tags, index), pick(self.groups, index)
+        return replace(self, tokens=tokens, tags=tags, groups=groups)

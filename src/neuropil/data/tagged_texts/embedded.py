@@ -1,10 +1,11 @@
-"""Dates of many languages whose letters are tagged with the field that they belong to: weekday, day, month, year or none of these.
+"""Dates of many languages whose letters are tagged with their field: weekday, day, month, year or other.
 
     Sonntag, 15. November 2026
     wwwwwww··dd··mmmmmmmm·yyyy
 
-The tags are those of the pattern that wrote the date, so nobody had to guess. A month that is called by its number and a sign, as in 11月,
-is the number alone: the same sign belongs to no field where the pattern has it. No two parts share a date.
+The tags are those of the pattern that wrote the date, so nobody had to guess. A month that is called by its number and
+a sign, as in 11月, is the number alone: the same sign belongs to no field where the pattern
+has it. No two parts share a date.
 """
 
 import re
@@ -12,17 +13,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from neuropil.data.pairs.embedded import APART, LANGUAGES, DrawnDate, draw_dates
-from neuropil.data.tagged_texts.dataset import TaggedTexts, TaggedTextSplits
+from neuropil.data.splits import Splits
+from neuropil.data.tagged_texts.dataset import TaggedTexts
 
 FIELDS = {"y": "year", "M": "month", "d": "day", "E": "weekday"}
 """What the letters of a pattern stand for."""
 OTHER = "other"
 
 
-def make_date_fields(num_train: int, num_validation: int, num_test: int, seed: int = 0) -> TaggedTextSplits:
+def make_date_fields(num_train: int, num_validation: int, num_test: int, seed: int = 0) -> Splits[TaggedTexts]:
     source = f"{num_train + num_validation + num_test:,} dates in {len(LANGUAGES)} languages (Babel)"
     train, validation, test = (_tagged(part, source) for part in draw_dates(num_train, num_validation, num_test, seed))
-    return TaggedTextSplits(train, validation, test, notes=(APART,))
+    return Splits(train, validation, test, notes=(APART,))
 
 
 def tag_letters(drawn: DrawnDate) -> list[tuple[str, str]]:

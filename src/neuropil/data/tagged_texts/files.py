@@ -1,44 +1,84 @@
-"""Texts with a tag for each token, from files of the user's.
+"""Texts with a tag for each token in three parts: the fields of the embedded dates, or a file of the user's.
 
-    one token a line        The      DET          the first column is the token, the last its tag, and an empty line ends a text;
-                            cat      NOUN         tabs or spaces are between them, as in CoNLL's files
+    one token a line        The      DET          the first column is the token, the last its tag, with tabs or spaces
+                            cat      NOUN         between them, and an empty line ends a text, as in CoNLL's files
     CoNLL-U                 1  The  the  DET …    of its ten columns the second is the token, the fourth its tag
     one text a line         The cat    DET NOUN   a TSV or CSV with as many tags as tokens, spaces between them
 
 Which of them a file is, is found out from what it holds.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from neuropil.data.formats.lines import read_lines, require_file
-from neuropil.data.formats.notes import Tally
-from neuropil.data.formats.text_tables import Record, read_records, suffix_of
-from neuropil.data.labelled_texts.files import short_names
-from neuropil.data.messages import did_you_mean, listed
+from neuropil.config import option
+from neuropil.data.formats.columns import ColumnRole, choose_columns, is_header, unclear_columns
+from neuropil.data.formats.delimited import DelimitedFile, Record, read_records
+from neuropil.data.formats.lines import count_copies, read_lines
+from neuropil.data.formats.paths import require_file, suffix_of
+from neuropil.data.splits import SplitConfig, Splits, split, text_key
 from neuropil.data.tagged_texts.dataset import TaggedTexts
+from neuropil.data.tagged_texts.embedded import make_date_fields
 from neuropil.errors import InputError
 
-TOKEN_WORDS = frozenset(("text", "texts", "tokens", "token", "words", "word", "sentence", "sentences", "form"))
-TAG_WORDS = frozenset(("tags", "tag", "labels", "label", "pos", "upos", "ner", "ner_tags", "pos_tags"))
+TOKENS = ColumnRole("texts", "--text-column", "text texts tokens token words word sentence sentences form")
+TAGS = ColumnRole("tags", "--tags-column", "tags tag labels label pos upos ner ner_tags pos_tags")
 CONLL_U = 10
 """Columns."""
 LOOKED_AT = 1_000
 """Lines by which the layout of a file is known."""
 DOCUMENT = "-DOCSTART-"
 """What CoNLL writes where a document begins."""
+NUM_DATES = 10_000
 
 
 class TagColumns(NamedTuple):
-    """Names of the columns of a file with one text a line, as far as the user gave them."""
+    """Names or numbers of the columns of a file with one text a line, as far as the user gave them."""
 
     text: str | None = None
     tags: str | None = None
 
 
-class TaggedText(NamedTuple):
+class TaggedTextConfig(SplitConfig):
+    data: Path | None = option(
+        None,
+        "your own tags: a token and its tag a line, or texts and tags in a TSV or CSV; without it, the fields of dates",
+    )
+    text_column: str | None = option(None, "the column of a TSV or CSV that holds the texts, where it is not clear")
+    tags_column: str | None = option(None, "the column of a TSV or CSV that holds their tags, where it is not clear")
+
+    @property
+    def columns(self) -> TagColumns:
+        return TagColumns(self.text_column, self.tags_column)
+
+
+def prepare_tagged_texts(config: TaggedTextConfig, seed: int) -> Splits[TaggedTexts]:
+    """The same for the same seed; each part is in the order of the data."""
+    if config.data is None:
+        return _embedded(config, seed)
+    texts, notes = read_tagged_texts(config.data, config.columns)
+    tags = {tag for text in texts.tags for tag in text}
+    if len(tags) < 2:
+        raise InputError(f"{config.data.name} must have at least 2 tags", got=f"only {tags.pop()!r}")
+    keys = [text_key(" ".join(tokens)) for tokens in texts.tokens]
+    splits = split(texts, keys, config, seed, notes=notes)
+    if not len(splits.train) or not len(splits.test):
+        rule = f"{config.data.name} must hold at least 2 different texts, one to learn from and one to score"
+        raise InputError(rule, got=f"{len(set(keys))}", fix="part texts by empty lines")
+    return splits
+
+
+def _embedded(config: TaggedTextConfig, seed: int) -> Splits[TaggedTexts]:
+    if config.text_column is not None or config.tags_column is not None:
+        raise InputError("columns are named in a TSV or CSV", got="names for the embedded dates", fix="leave them out")
+    num_test = round(config.test * NUM_DATES)
+    num_validation = round(config.validation * (NUM_DATES - num_test))
+    return make_date_fields(NUM_DATES - num_validation - num_test, num_validation, num_test, seed)
+
+
+class ReadText(NamedTuple):
     line: int
     """On which it begins."""
     tokens: list[str]
@@ -48,18 +88,17 @@ class TaggedText(NamedTuple):
 def read_tagged_texts(path: Path, columns: TagColumns) -> tuple[TaggedTexts, list[str]]:
     """All texts of a file in their order, and notes on what is odd about them."""
     notes: list[str] = []
-    texts = list(
-        _one_a_line(path, columns, notes) if any(columns) or has_one_text_a_line(path) else _one_token_a_line(path)
-    )
+    rows = any(columns) or has_one_text_a_line(path)
+    texts = list(_one_a_line(path, columns, notes) if rows else _one_token_a_line(path))
     if not texts:
         raise InputError(f"{path.name} must hold texts with tags", got="an empty file")
-    copies, seen = Tally("is an exact copy of an earlier one", "are exact copies of earlier ones"), set()
+    copies, seen = count_copies(), set()
     for text in texts:
         key = (*text.tokens, *text.tags)
         if key in seen:
             copies.add(text.line)
         seen.add(key)
-    notes += [copies.note(len(texts), "texts")] if copies.count else []
+    notes += [copies.note(len(texts), "texts", "row" if rows else "line")] if copies.count else []
     num_tags = len({tag for text in texts for tag in text.tags})
     found = TaggedTexts(
         tokens=[text.tokens for text in texts],
@@ -79,22 +118,19 @@ def has_one_text_a_line(path: Path) -> bool:
     return any(len(cells) == 2 and all(" " in cell.strip() for cell in cells) for cells in rows)
 
 
-# --- one token a line --------------------------------------------------------------------------------------------------------------
+# --- one token a line -------------------------------------------------------------------------------------------------
 
 
-def _one_token_a_line(path: Path) -> Iterator[TaggedText]:
-    begin, tokens, tags = 0, [], []
-    for number, cells in _token_lines(path):
-        if cells is None:
-            if tokens:
-                yield TaggedText(begin, tokens, tags)
-            begin, tokens, tags = 0, [], []
-            continue
-        begin = begin or number
-        tokens.append(cells[0])
-        tags.append(cells[1])
-    if tokens:
-        yield TaggedText(begin, tokens, tags)
+def _one_token_a_line(path: Path) -> Iterator[ReadText]:
+    text = ReadText(0, [], [])
+    for number, pair in chain(_token_lines(path), [(0, None)]):
+        if pair is not None:
+            text = text if text.tokens else ReadText(number, [], [])
+            text.tokens.append(pair[0])
+            text.tags.append(pair[1])
+        elif text.tokens:
+            yield text
+            text = ReadText(0, [], [])
 
 
 def _token_lines(path: Path) -> Iterator[tuple[int, tuple[str, str] | None]]:
@@ -117,81 +153,36 @@ def _require_both(token: str, tag: str, number: int, path: Path) -> tuple[str, s
     if token and tag:
         return token, tag
     missing = f"no tag for {token!r}" if token else f"no token for {tag!r}"
-    raise InputError(
-        f"each line of {path.name} must hold a token and its tag, with a tab between them",
-        got=f"{missing} in line {number:,}",
-    )
+    rule = f"each line of {path.name} must hold a token and its tag, with a tab between them"
+    raise InputError(rule, got=f"{missing} in line {number:,}")
 
 
-# --- one text a line ---------------------------------------------------------------------------------------------------------------
+# --- one text a line --------------------------------------------------------------------------------------------------
 
 
-def _one_a_line(path: Path, wanted: TagColumns, notes: list[str]) -> Iterator[TaggedText]:
-    records = [
-        (number, cells) for number, cells in read_records(require_file(path)) if any(cell.strip() for cell in cells)
-    ]
-    if not records:
-        return
+def _one_a_line(path: Path, wanted: TagColumns, notes: list[str]) -> Iterator[ReadText]:
+    records = read_records(DelimitedFile(require_file(path), texts=True), "texts with tags")
     names = [cell.strip() for cell in records[0][1]]
-    for number, cells in records:
-        if len(cells) != len(names):
-            raise InputError(
-                f"each line of {path.name} must have {len(names)} columns, as the first has",
-                got=f"{len(cells)} in line {number:,}",
-            )
-    text, tags, named = _columns(records, names, wanted, path)
+    text, tags = choose_columns(names, wanted, (TOKENS, TAGS), path.name)
+    if text is None or tags is None:
+        if len(names) != 2:
+            raise unclear_columns(names, (TOKENS, TAGS), path.name)
+        tags = _with_fewer_words(records)
+        text = 1 - tags
+    named = any(name in wanted for name in names) or is_header(names, {*TOKENS.words, *TAGS.words}.__contains__)
     if named and None in wanted:
-        notes.append(
-            f"The first line of {path.name} is taken for the names of its columns: {names[text]!r} is tagged with {names[tags]!r}."
-        )
+        taken = f"The first row of {path.name} is taken for the names of its columns"
+        notes.append(f"{taken}: {names[text]!r} is tagged with {names[tags]!r}.")
     for number, cells in records[named:]:
-        found = TaggedText(number, cells[text].split(), cells[tags].split())
+        found = ReadText(number, cells[text].split(), cells[tags].split())
         if len(found.tokens) != len(found.tags):
-            raise InputError(
-                f"each line of {path.name} must have as many tags as tokens, with spaces between them",
-                got=f"{len(found.tags)} tags for {len(found.tokens)} tokens in line {number:,}",
-            )
+            rule = f"each row of {path.name} must have as many tags as tokens, with spaces between them"
+            got = f"{len(found.tags)} tags for {len(found.tokens)} tokens in row {number:,}"
+            raise InputError(rule, got=got)
         yield found
 
 
-def _columns(records: Sequence[Record], names: Sequence[str], wanted: TagColumns, path: Path) -> tuple[int, int, bool]:
-    """The places of texts and tags, and whether the first line has their names."""
-    for name in wanted:
-        if name is not None and name not in names:
-            raise InputError(
-                f"{path.name} must have the column {name!r}",
-                got=listed(short_names(names)),
-                fix=did_you_mean(name, names),
-            )
-    if wanted.text is not None and wanted.text == wanted.tags:
-        raise InputError("texts and tags must be different columns", got=f"{wanted.text!r} for both")
-    lower = [name.lower() for name in names]
-    text = names.index(wanted.text) if wanted.text is not None else _only(lower, TOKEN_WORDS)
-    tags = names.index(wanted.tags) if wanted.tags is not None else _only(lower, TAG_WORDS)
-    named = text is not None or tags is not None
-    if text is not None and tags is not None:
-        return text, tags, named
-    if len(names) != 2:
-        fix = "choose with --text-column and --tags-column, which name columns in the first line"
-        raise InputError(
-            f"{path.name} must have two columns, or two that you name",
-            got=f"{len(names)}: {listed(short_names(names))}",
-            fix=fix,
-        )
-    if tags is None:
-        tags = 1 - text if text is not None else _with_fewer_words(records)
-    return 1 - tags, tags, named
-
-
-def _only(names: Sequence[str], words: frozenset[str]) -> int | None:
-    places = [place for place, name in enumerate(names) if name in words]
-    return places[0] if len(places) == 1 else None
-
-
-def _with_fewer_words(records: Iterable[Record]) -> int:
+def _with_fewer_words(records: Sequence[Record]) -> int:
     """Of two columns: there are fewer tags than words."""
-    words: tuple[set[str], set[str]] = (set(), set())
-    for _, cells in records:
-        for place in (0, 1):
-            words[place].update(cells[place].split())
+    words = [{word for _, cells in records for word in cells[place].split()} for place in (0, 1)]
     return int(len(words[1]) <= len(words[0]))

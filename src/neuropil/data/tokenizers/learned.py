@@ -1,25 +1,35 @@
 """Texts to token numbers and back, kept as a plain `tokenizer.json` that Hugging Face's libraries read too.
 
-Three kinds: byte-level BPE, which knows no unknown text and gives every text back exactly; characters, one for each Unicode code
-point; and words, split at spaces and punctuation. Letters keep their case. The learned merges are Hugging Face's.
+Three kinds: byte-level BPE, which knows no unknown text and gives every text back exactly; characters, one for each
+Unicode code point; and words, split at spaces and punctuation. Letters keep their case. The learned merges are Hugging
+Face's. Beside them, new tokenizers of the published kinds: byte-level BPE as GPT-2 has it, WordPiece as BERT has it,
+and CLIP's BPE, which knows where a word ends.
+
+The same texts always give the same tokenizer. Where they have fewer tokens to offer than `vocabulary`, it is smaller.
 """
 
-import codecs
 import json
-import os
+import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from neuropil.data.formats.contents import tracked
+from neuropil.data.progress import tracked
+from neuropil.data.tokenizers.byte_level import byte_labels, byte_of_letter, bytes_of
+from neuropil.data.tokenizers.encoding import encode_all, own_threads
+from neuropil.data.tokenizers.published import (
+    CONTINUED,
+    FAMILIES,
+    WORD_END,
+    PublishedTokenizer,
+    finish_word_pieces,
+    split_for_clip,
+)
 from neuropil.errors import RunError
 from neuropil.files import write_text
 from neuropil.protocols import END, PADDING, START, UNKNOWN
@@ -27,9 +37,8 @@ from neuropil.protocols import END, PADDING, START, UNKNOWN
 Kind = Literal["bpe", "characters", "words"]
 
 SPECIAL = ("<pad>", "<start>", "<end>", "\N{REPLACEMENT CHARACTER}")
-"""In the order of their numbers. No merge makes one of the first three, since BPE here keeps letters and brackets apart."""
-TO_BE_CONTINUED = "…"
-TEXTS_PER_TASK = 1_000
+"""In the order of their numbers. No merge makes one of the first three: BPE here keeps letters and brackets apart."""
+LEARNING = "Learning the vocabulary"
 
 
 class Tokenizer:
@@ -44,13 +53,10 @@ class Tokenizer:
 
     @classmethod
     def train(cls, texts: Sequence[str], kind: Kind, vocabulary: int = 8_000) -> "Tokenizer":
-        """The same texts always give the same tokenizer. Where they have fewer tokens to offer than `vocabulary`, it is smaller.
-
-        BPE keeps all 256 bytes, however small the vocabulary.
-        """
-        seen = tracked(texts, "Learning the vocabulary")
+        """BPE keeps all 256 bytes, however small the vocabulary."""
         if kind == "bpe":
-            return cls(kind, _merge_bytes(seen, vocabulary))
+            return cls(kind, _merge_bytes(texts, vocabulary, SPECIAL))
+        seen = tracked(texts, LEARNING)
         if kind == "characters":
             split, decoder = pre_tokenizers.Split(tokenizers.Regex(r"[\s\S]"), "isolated"), decoders.Fuse()
             counts = Counter(chain.from_iterable(seen))
@@ -78,7 +84,7 @@ class Tokenizer:
         return self._tokenizer.decode([number for number in ids if number >= UNKNOWN], skip_special_tokens=False)
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """A label for each token. A character that several tokens make up stands at the last of them; the others have the label "…"."""
+        """A label for each token. A character of several tokens stands at the last of them, "…" at the others."""
         if self.kind != "bpe":
             return [self._texts[number] for number in ids]
         return byte_labels([SPECIAL[number] if number <= UNKNOWN else self._bytes(number) for number in ids])
@@ -93,10 +99,9 @@ class Tokenizer:
             content = path.read_text(encoding="utf-8")
             tokenizer = tokenizers.Tokenizer.from_str(content)
             kind = KIND_OF_SPLIT[json.loads(content)["pre_tokenizer"]["type"]]
-        except FileNotFoundError as cause:
-            raise RunError(rule, got="no such file", fix="train again or restore it") from cause
         except Exception as cause:  # the library raises nothing more special than this
-            raise RunError(rule, got="a damaged file or another kind", fix="train again or restore it") from cause
+            got = "no such file" if isinstance(cause, FileNotFoundError) else "a damaged file or another kind"
+            raise RunError(rule, got=got, fix="train again or restore it") from cause
         if tuple(map(tokenizer.id_to_token, range(len(SPECIAL)))) != SPECIAL:
             raise RunError(rule, got="one with other special tokens", fix="train again or restore it")
         return cls(kind, tokenizer)
@@ -108,51 +113,81 @@ class Tokenizer:
 KIND_OF_SPLIT: dict[str, Kind] = {"ByteLevel": "bpe", "Split": "characters", "Whitespace": "words"}
 
 
-def encode_all(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list[int]]:
-    """Without tokens that no text has."""
-
-    def encode(part: Sequence[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in tokenizer.encode_batch_fast(list(part), add_special_tokens=False)]
-
-    parts = [texts[begin : begin + TEXTS_PER_TASK] for begin in range(0, len(texts), TEXTS_PER_TASK)]
-    with own_threads(), ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(chain.from_iterable(pool.map(encode, parts)))
+# --- of the published kinds -------------------------------------------------------------------------------------------
 
 
-@cache
-def byte_of_letter() -> dict[str, int]:
-    """Byte-level BPE writes each byte as a letter: itself where it can be seen in Latin-1, otherwise the next one from U+0100 on."""
-    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = [byte for byte in range(256) if byte not in visible]
-    return {chr(byte): byte for byte in visible} | {chr(0x100 + place): byte for place, byte in enumerate(hidden)}
+def learn_merges(texts: Sequence[str], vocabulary: int) -> PublishedTokenizer:
+    """GPT-2's: frequent neighbours become one token. All 256 bytes are kept, so that every text comes back."""
+    special = FAMILIES["gpt2"].special
+    return PublishedTokenizer(_merge_bytes(texts, vocabulary, sorted(set(special.values()))), "gpt2", special)
 
 
-def bytes_of(token: str) -> bytes:
-    return bytes(map(byte_of_letter().__getitem__, token))
+def learn_word_pieces(texts: Sequence[str], vocabulary: int) -> PublishedTokenizer:
+    """BERT's: frequent words are one token, others are put together from pieces. Letters lose their case."""
+    special = FAMILIES["bert"].special
+    normalizer, split = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    learner = tokenizers.Tokenizer(models.WordPiece(unk_token=special["unk_token"]))
+    learner.normalizer, learner.pre_tokenizer = normalizer, split
+    # The library numbers letters inside words in an order that differs from run to run: here they are numbered first.
+    words = (word for text in texts for word, _ in split.pre_tokenize_str(normalizer.normalize_str(text)))
+    inside = {letter for word in words for letter in word[1:]}
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocabulary,
+        special_tokens=[*special.values(), *(f"{CONTINUED}{letter}" for letter in sorted(inside))],
+        continuing_subword_prefix=CONTINUED,
+        show_progress=False,
+    )
+    _learn(learner, texts, trainer)
+    tokenizer = tokenizers.Tokenizer(models.WordPiece(learner.get_vocab(), unk_token=special["unk_token"]))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, split
+    tokenizer.add_special_tokens(list(special.values()))
+    finish_word_pieces(tokenizer, special["cls_token"], special["sep_token"])
+    return PublishedTokenizer(tokenizer, "bert", special)
 
 
-def byte_labels(tokens: Sequence[bytes | str]) -> list[str]:
-    """A label for each token of bytes; texts are labels already. A character of several tokens stands at the last, "…" at the others."""
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    labels = [token if isinstance(token, str) else decoder.decode(token) or TO_BE_CONTINUED for token in tokens]
-    if rest := decoder.decode(b"", final=True):
-        last = max(place for place, token in enumerate(tokens) if isinstance(token, bytes))
-        labels[last] = labels[last].removesuffix(TO_BE_CONTINUED) + rest
-    return labels
+def learn_clip_vocabulary(captions: Sequence[str], size: int) -> PublishedTokenizer:
+    """CLIP's: bytes, bytes that end a word, merged pieces in the order of their merges, start and end of a text.
+
+    At most `size` tokens, and no fewer than all bytes need, so that every text can be written in it.
+    """
+    letters = sorted(byte_of_letter())
+    special = [FAMILIES["clip"].special[role] for role in ("bos_token", "eos_token")]
+    base = [*letters, *(letter + WORD_END for letter in letters)]
+    merges = _clip_merges(captions, max(0, size - len(base) - len(special)))
+    vocabulary = dict.fromkeys([*base, *("".join(pair) for pair in merges), *special])
+    with tempfile.TemporaryDirectory() as folder:
+        write_text(Path(folder, "vocab.json"), json.dumps({token: number for number, token in enumerate(vocabulary)}))
+        lines = "".join(f"{first} {second}\n" for first, second in merges)
+        write_text(Path(folder, "merges.txt"), f"#version: 0.2\n{lines}")
+        return PublishedTokenizer.load(folder)
 
 
-def _merge_bytes(texts: Iterator[str], vocabulary: int) -> tokenizers.Tokenizer:
+def _clip_merges(captions: Sequence[str], most: int) -> list[tuple[str, str]]:
+    """Pairs of pieces, the most frequent first."""
+    learner = tokenizers.Tokenizer(models.BPE(end_of_word_suffix=WORD_END))
+    learner.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
+    learner.pre_tokenizer = split_for_clip()
+    alphabet = sorted(byte_of_letter())
+    # The trainer counts only those letters that it meets at the end of a word.
+    trainer = trainers.BpeTrainer(
+        vocab_size=2 * len(alphabet) + most, initial_alphabet=alphabet, end_of_word_suffix=WORD_END, show_progress=False
+    )
+    _learn(learner, captions, trainer)
+    merges = [(first, second) for first, second in json.loads(learner.to_str())["model"]["merges"]]
+    return merges[:most]
+
+
+def _merge_bytes(texts: Sequence[str], vocabulary: int, special: Sequence[str]) -> tokenizers.Tokenizer:
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
-        special_tokens=list(SPECIAL),
+        special_tokens=list(special),
         initial_alphabet=sorted(byte_of_letter()),
         show_progress=False,
     )
-    with own_threads():
-        tokenizer.train_from_iterator(texts, trainer)
+    _learn(tokenizer, texts, trainer)
     return tokenizer
 
 
@@ -161,18 +196,6 @@ def _most_frequent(counts: Counter[str], vocabulary: int) -> dict[str, int]:
     return {token: number for number, token in enumerate([*SPECIAL, *ranked[: max(vocabulary - len(SPECIAL), 0)]])}
 
 
-@contextmanager
-def own_threads() -> Iterator[None]:
-    """Keep the library from starting threads, which would make it warn at every later fork of the process; ours do as well.
-
-    What the user has set stays as it is.
-    """
-    name = "TOKENIZERS_PARALLELISM"
-    if name in os.environ:
-        yield
-        return
-    os.environ[name] = "false"
-    try:
-        yield
-    finally:
-        del os.environ[name]
+def _learn(tokenizer: tokenizers.Tokenizer, texts: Sequence[str], trainer: trainers.Trainer) -> None:
+    with own_threads():
+        tokenizer.train_from_iterator(tracked(texts, LEARNING), trainer)

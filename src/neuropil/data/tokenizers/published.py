@@ -1,66 +1,50 @@
-"""The tokenizers of published models, from the files beside their weights: GPT-2's byte-level BPE, BERT's WordPiece and CLIP's BPE.
+"""The tokenizers of published models, from the files beside their weights: GPT-2's byte-level BPE, BERT's WordPiece and
+CLIP's BPE.
 
-`tokenizer.json` holds everything. Older folders have `vocab.json` with `merges.txt` (GPT-2, CLIP) or `vocab.txt` (BERT), and the rest
-follows from the family. What `save` writes opens in Hugging Face's `AutoTokenizer`.
+`tokenizer.json` holds everything. Older folders have `vocab.json` with `merges.txt` (GPT-2, CLIP) or `vocab.txt`
+(BERT), and the rest follows from the family. What `save` writes opens in Hugging Face's `AutoTokenizer`.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from neuropil.data.tokenizers.learned import byte_labels, bytes_of, encode_all
+from neuropil.data.tokenizers.byte_level import byte_labels, bytes_of
+from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_all
 from neuropil.errors import InputError
 from neuropil.files import write_text
 
 FamilyName = Literal["gpt2", "bert", "clip"]
 
 TOKENIZER_FILE, CONFIG_FILE, SPECIAL_FILE = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
-WORD_END = "</w>"
+WORD_END, CONTINUED = "</w>", "##"
+"""With what CLIP marks the end of a word, and BERT a piece that goes on with one."""
+CLIP_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 NO_LIMIT = 10**9
 """Hugging Face writes a number beyond this where a tokenizer has no longest text."""
 ENOUGH = 0.9
 """Share of a model's vocabulary that its tokenizer must know: models round theirs up, for speed."""
 
 
-@runtime_checkable
-class AnyTokenizer(Protocol):
-    """What a language model needs of its tokenizer, be it learned here or published."""
-
-    def __len__(self) -> int: ...
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]: ...
-
-    def decode(self, ids: Sequence[int]) -> str: ...
-
-    def tokens(self, ids: Sequence[int]) -> list[str]: ...
-
-
 @dataclass(frozen=True)
-class Family:
+class TokenizerFamily:
     hugging_face: str
     """The class that reads its files there."""
     special: dict[str, str]
     """Under Hugging Face's names."""
 
 
-FAMILIES: dict[FamilyName, Family] = {
-    "gpt2": Family("GPT2Tokenizer", dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>")),
-    "bert": Family(
-        "BertTokenizer",
-        {
-            "pad_token": "[PAD]",
-            "cls_token": "[CLS]",
-            "sep_token": "[SEP]",
-            "mask_token": "[MASK]",
-            "unk_token": "[UNK]",
-        },
+FAMILIES: dict[FamilyName, TokenizerFamily] = {
+    "gpt2": TokenizerFamily("GPT2Tokenizer", dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>")),
+    "bert": TokenizerFamily(
+        "BertTokenizer", {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "cls", "sep", "mask", "unk")}
     ),
-    "clip": Family(
+    "clip": TokenizerFamily(
         "CLIPTokenizer",
         {"bos_token": "<|startoftext|>"} | dict.fromkeys(("eos_token", "unk_token", "pad_token"), "<|endoftext|>"),
     ),
@@ -71,8 +55,8 @@ ROLES = ("pad_token", "bos_token", "cls_token", "eos_token", "sep_token", "mask_
 class PublishedTokenizer:
     """`padding`, `start`, `end`, `mask` and `unknown` are token numbers, or None where the family has no such token.
 
-    As with Hugging Face, a text that says `[MASK]` or `<|endoftext|>` means the token. `max_length` is the longest text that the model was
-    made for, where the files say it.
+    As with Hugging Face, a text that says `[MASK]` or `<|endoftext|>` means the token. `max_length` is the longest text
+    that the model was made for, where the files say it.
     """
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, family: FamilyName, config: Mapping[str, Any]):
@@ -81,9 +65,7 @@ class PublishedTokenizer:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._special = {role: _content(config.get(role)) for role in ROLES}
-        self.padding, self.mask, self.unknown = (
-            self._number(role) for role in ("pad_token", "mask_token", "unk_token")
-        )
+        self.padding, self.mask, self.unknown = map(self._number, ("pad_token", "mask_token", "unk_token"))
         self.start, self.end = self._number("bos_token", "cls_token"), self._number("eos_token", "sep_token")
         longest = config.get("model_max_length")
         self.max_length = longest if isinstance(longest, int) and longest < NO_LIMIT else None
@@ -107,7 +89,7 @@ class PublishedTokenizer:
         return self._tokenizer.get_vocab_size()
 
     def encode(self, texts: Sequence[str], *, special: bool = False, longest: int | None = None) -> list[list[int]]:
-        """Token numbers, with `special` between those that the family puts around a text; what is longer than `longest` loses its end."""
+        """Token numbers, with `special` between start and end; what is longer than `longest` loses its end."""
         before, after = (self._before, self._after) if special else ([], [])
         room = None if longest is None else max(longest - len(before) - len(after), 0)
         return [[*before, *ids[:room], *after] for ids in encode_all(self._tokenizer, texts)]
@@ -115,11 +97,8 @@ class PublishedTokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """The text; padding, start and end say nothing."""
         silent = (self.padding, self.start, self.end)
-        tokens = [
-            token
-            for number in ids
-            if number not in silent and (token := self._tokenizer.id_to_token(number)) is not None
-        ]
+        found = (self._tokenizer.id_to_token(number) for number in ids if number not in silent)
+        tokens = [token for token in found if token is not None]
         if self.family == "clip":
             tokens = [f"{token.removesuffix(WORD_END)}Ġ" if token.endswith(WORD_END) else token for token in tokens]
             return self._tokenizer.decoder.decode(tokens).rstrip(" ")
@@ -149,11 +128,9 @@ class PublishedTokenizer:
 
 def require_fits(tokenizer: AnyTokenizer, vocabulary: int, folder: str | Path) -> None:
     if not ENOUGH * vocabulary <= len(tokenizer) <= vocabulary:
-        raise InputError(
-            f"the tokenizer in {folder} must fit the model's vocabulary of {vocabulary:,} tokens",
-            got=f"one of {len(tokenizer):,}",
-            fix="take the tokenizer's files from where the model comes from",
-        )
+        rule = f"the tokenizer in {folder} must fit the model's vocabulary of {vocabulary:,} tokens"
+        got = f"one of {len(tokenizer):,}"
+        raise InputError(rule, got=got, fix="take the tokenizer's files from where the model comes from")
 
 
 def require_files(folder: Path) -> None:
@@ -161,14 +138,12 @@ def require_files(folder: Path) -> None:
     if names is None or not any(
         needed <= names for needed in ({TOKENIZER_FILE}, {"vocab.json", "merges.txt"}, {"vocab.txt"})
     ):
-        raise InputError(
-            f"{folder} must hold a tokenizer: tokenizer.json, or vocab.json with merges.txt, or vocab.txt",
-            got="no such folder" if names is None else "none of them",
-            fix="take these files from where the model comes from",
-        )
+        rule = f"{folder} must hold a tokenizer: tokenizer.json, or vocab.json with merges.txt, or vocab.txt"
+        got = "no such folder" if names is None else "none of them"
+        raise InputError(rule, got=got, fix="take these files from where the model comes from")
 
 
-# --- reading -----------------------------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 def _read_tokenizer(path: Path) -> tuple[tokenizers.Tokenizer, FamilyName]:
@@ -181,10 +156,8 @@ def _read_tokenizer(path: Path) -> tuple[tokenizers.Tokenizer, FamilyName]:
         return tokenizer, "bert"
     if kind == "BPE" and "ByteLevel" in repr(tokenizer.pre_tokenizer):
         return tokenizer, "clip" if tokenizer.model.end_of_word_suffix == WORD_END else "gpt2"
-    raise InputError(
-        f"{path} must be byte-level BPE, WordPiece or CLIP's BPE",
-        got=f"{kind} of another kind" if kind == "BPE" else kind,
-    )
+    got = f"{kind} of another kind" if kind == "BPE" else kind
+    raise InputError(f"{path} must be byte-level BPE, WordPiece or CLIP's BPE", got=got)
 
 
 def _read_word_pieces(path: Path, config: Mapping[str, Any]) -> tokenizers.Tokenizer:
@@ -194,8 +167,9 @@ def _read_word_pieces(path: Path, config: Mapping[str, Any]) -> tokenizers.Token
     except UnicodeDecodeError as cause:
         raise _damaged(path) from cause
     vocabulary = {token.rstrip("\r"): number for number, token in enumerate(lines[:-1] if lines[-1] == "" else lines)}
-    _require_tokens(path, vocabulary, {role: special[role] for role in ("unk_token", "cls_token", "sep_token")})
-    unknown, first, last = (_content(special[role]) or "" for role in ("unk_token", "cls_token", "sep_token"))
+    needed = [special[role] for role in ("unk_token", "cls_token", "sep_token")]
+    _require_tokens(path, vocabulary, *needed)
+    unknown, first, last = (_content(token) or "" for token in needed)
     tokenizer = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token=unknown))
     tokenizer.normalizer = normalizers.BertNormalizer(
         clean_text=True,
@@ -204,23 +178,27 @@ def _read_word_pieces(path: Path, config: Mapping[str, Any]) -> tokenizers.Token
         lowercase=config.get("do_lower_case", True),
     )
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix="##")
     _add_special(tokenizer, special)
+    finish_word_pieces(tokenizer, first, last)
+    return tokenizer
+
+
+def finish_word_pieces(tokenizer: tokenizers.Tokenizer, first: str, last: str) -> None:
+    """As BERT has it: pieces are joined to words, and texts stand between the first token and the last."""
+    tokenizer.decoder = decoders.WordPiece(prefix=CONTINUED)
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{first}:0 $A:0 {last}:0",
         pair=f"{first}:0 $A:0 {last}:0 $B:1 {last}:1",
-        special_tokens=[(first, vocabulary[first]), (last, vocabulary[last])],
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (first, last)],
     )
-    return tokenizer
 
 
 def _read_merges(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.Tokenizer, FamilyName]:
     try:
         vocabulary, merges = models.BPE.read_file(str(folder / "vocab.json"), str(folder / "merges.txt"))
         # Only CLIP marks the ends of words.
-        family: FamilyName = (
-            "clip" if any(len(token) > len(WORD_END) and token.endswith(WORD_END) for token in vocabulary) else "gpt2"
-        )
+        marked = any(len(token) > len(WORD_END) and token.endswith(WORD_END) for token in vocabulary)
+        family: FamilyName = "clip" if marked else "gpt2"
         special = {**FAMILIES[family].special, **config}
         if family == "gpt2":
             tokenizer = tokenizers.Tokenizer(models.BPE(vocabulary, merges))
@@ -231,13 +209,11 @@ def _read_merges(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.To
                 models.BPE(vocabulary, merges, end_of_word_suffix=WORD_END, unk_token=unknown)
             )
     except Exception as cause:  # the library raises nothing more special than this
-        raise InputError(
-            f"{folder} must hold a vocab.json and a merges.txt that belong together",
-            got="damaged files, or those of different tokenizers",
-            fix="take both from where the model comes from",
-        ) from cause
+        rule = f"{folder} must hold a vocab.json and a merges.txt that belong together"
+        got = "damaged files, or those of different tokenizers"
+        raise InputError(rule, got=got, fix="take both from where the model comes from") from cause
     tokenizer.decoder = decoders.ByteLevel()
-    _require_tokens(folder / "vocab.json", vocabulary, {role: special[role] for role in ("eos_token",)})
+    _require_tokens(folder / "vocab.json", vocabulary, special["eos_token"])
     if family == "clip":
         _finish_clip(tokenizer, folder / "vocab.json", vocabulary, special)
     _add_special(tokenizer, special)
@@ -247,21 +223,20 @@ def _read_merges(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.To
 def _finish_clip(
     tokenizer: tokenizers.Tokenizer, path: Path, vocabulary: Mapping[str, int], special: Mapping[str, Any]
 ) -> None:
-    _require_tokens(path, vocabulary, {"bos_token": special["bos_token"]})
+    _require_tokens(path, vocabulary, special["bos_token"])
     first, last = (_content(special[role]) or "" for role in ("bos_token", "eos_token"))
     tokenizer.normalizer = normalizers.Sequence(
         [normalizers.NFC(), normalizers.Replace(tokenizers.Regex(r"\s+"), " "), normalizers.Lowercase()]
     )
-    words = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(tokenizers.Regex(words), "removed", invert=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False),
-        ]
-    )
+    tokenizer.pre_tokenizer = split_for_clip(rf"<\|startoftext\|>|<\|endoftext\|>|{CLIP_WORDS}")
     tokenizer.post_processor = processors.RobertaProcessing(
         (last, vocabulary[last]), (first, vocabulary[first]), trim_offsets=False, add_prefix_space=False
     )
+
+
+def split_for_clip(words: str = CLIP_WORDS) -> pre_tokenizers.PreTokenizer:
+    split = pre_tokenizers.Split(tokenizers.Regex(words), "removed", invert=True)
+    return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False)])
 
 
 def _add_special(tokenizer: tokenizers.Tokenizer, special: Mapping[str, Any]) -> None:
@@ -297,12 +272,11 @@ def _content(token: Any) -> str | None:
     return token["content"] if isinstance(token, Mapping) else token
 
 
-def _require_tokens(path: Path, vocabulary: Mapping[str, int], needed: Mapping[str, Any]) -> None:
-    for token in map(_content, needed.values()):
+def _require_tokens(path: Path, vocabulary: Mapping[str, int], *needed: Any) -> None:
+    for token in map(_content, needed):
         if token not in vocabulary:
-            raise InputError(
-                f"{path} must hold the token {token}", got="a vocabulary without it", fix="download it again"
-            )
+            rule = f"{path} must hold the token {token}"
+            raise InputError(rule, got="a vocabulary without it", fix="download it again")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -310,18 +284,14 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as cause:
+        return dict(json.loads(path.read_text(encoding="utf-8")).items())
+    except (ValueError, AttributeError) as cause:  # the latter where it is no object
         raise _damaged(path) from cause
-    if not isinstance(content, dict):
-        raise _damaged(path)
-    return content
 
 
 def _damaged(path: Path) -> InputError:
-    return InputError(
-        f"{path} must be a file that Hugging Face's tokenizers can read", got="a damaged one", fix="download it again"
-    )
+    rule = f"{path} must be a file that Hugging Face's tokenizers can read"
+    return InputError(rule, got="a damaged one", fix="download it again")
 
 
 def fitting_tokenizer(folder: Path, vocabulary: int) -> PublishedTokenizer:

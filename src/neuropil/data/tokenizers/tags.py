@@ -1,6 +1,8 @@
-"""Tokens that came with their tags, as numbers. A word that is not known is not nothing: what it looks like is a token too.
+"""Tokens that came with their tags, as numbers. A word that is not known is not nothing: what it looks like is a token
+too.
 
-Whoever has never met "Zwickauer" still sees a capital letter and the ending "er", and this often tells a name from a verb.
+Whoever has never met "Zwickauer" still sees a capital letter and the ending "er", and this often tells a name from a
+verb.
 """
 
 import json
@@ -14,7 +16,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from neuropil.data.length_batches import Change
+from neuropil.data.batches import Change
 from neuropil.data.tagged_texts.dataset import TokenKind
 from neuropil.errors import RunError
 from neuropil.files import write_text
@@ -52,12 +54,11 @@ class TagVocabulary:
         return [self._looks.get(look_of(token), UNKNOWN) for token in tokens]
 
     def split(self, text: str) -> list[str]:
-        """Tokens of a text that comes without tags: its letters, or its words, with punctuation apart where the whole is not known."""
+        """Tokens of a text without tags: its letters, or its words, with punctuation apart from unknown ones."""
         if self.kind == "characters":
             return list(text)
-        return [
-            token for piece in text.split() for token in ([piece] if piece in self._numbers else WORD.findall(piece))
-        ]
+        pieces = ([piece] if piece in self._numbers else WORD.findall(piece) for piece in text.split())
+        return [token for piece in pieces for token in piece]
 
     def hide(self, share: float) -> Change:
         """Some tokens of each batch at random are known by their looks only: unknown ones are met before a test."""
@@ -80,25 +81,17 @@ class TagVocabulary:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             return cls(content["kind"], content["tokens"], content["looks"])
-        except FileNotFoundError as cause:
-            raise RunError(
-                f"{path} must be the vocabulary that neuropil wrote",
-                got="no such file",
-                fix="train again or restore it",
-            ) from cause
-        except (ValueError, KeyError, TypeError) as cause:
-            raise RunError(
-                f"{path} must be the vocabulary that neuropil wrote",
-                got="a damaged file",
-                fix="train again or restore it",
-            ) from cause
+        except (FileNotFoundError, ValueError, KeyError, TypeError) as cause:
+            got = "no such file" if isinstance(cause, FileNotFoundError) else "a damaged file"
+            rule = f"{path} must be the vocabulary that neuropil wrote"
+            raise RunError(rule, got=got, fix="train again or restore it") from cause
 
 
 WORD = re.compile(r"\w+(?:[-'’.,]\w+)*|[^\w\s]")
 
 
 def look_of(token: str) -> str:
-    """ "Houses" is "Xx es", "3.14" is "d", "USA" is "X", "," is "Po": the kinds of letters that there are, and how a longer word ends."""
+    """ "Houses" is "Xx es", "3.14" is "d", "USA" is "X", "," is "Po": kinds of letters, and how a longer word ends."""
     if not any(map(str.isalnum, token)):
         return unicodedata.category(token[0])
     kinds = "X" * token[0].isupper() + "x" * any(map(str.islower, token)) + "d" * any(map(str.isdigit, token))

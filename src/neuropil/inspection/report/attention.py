@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from neuropil.data.tokenizers.published import AnyTokenizer, PublishedTokenizer
+from neuropil.data.tokenizers.encoding import AnyTokenizer
+from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.logit_lens import Lens, logit_lens
 from neuropil.inspection.pictures.texts import logit_lens as draw_lens

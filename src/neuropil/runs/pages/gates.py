@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from neuropil.data.corpus.dataset import read_text
+from neuropil.data.corpus.files import read_text
 from neuropil.errors import NeuropilError, RunError
 from neuropil.inspection.gates import ties
 from neuropil.inspection.report.gates import MOST_FOR_TIES, Readable, gate_sections, sentence, watch

@@ -9,7 +9,8 @@ from torch import Tensor
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.captions.batches import CaptionBatches, encode_captions
-from neuropil.data.captions.dataset import CaptionSplits
+from neuropil.data.captions.dataset import CaptionedPictures
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.models.captioner import Captioner
@@ -39,7 +40,7 @@ class CaptioningExperiment(TrainableExperiment[list[str]]):
     def __init__(
         self,
         writer: CaptionWriter,
-        splits: CaptionSplits,
+        splits: Splits[CaptionedPictures],
         training: TrainingConfig,
         *,
         seed: int,

@@ -11,8 +11,8 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from neuropil.data.captions.files import read_captions
-from neuropil.data.formats.contents import tracked
-from neuropil.data.formats.picture_inputs import pictures_of, read_pictures
+from neuropil.data.examples.files import pictures_of, read_pictures
+from neuropil.data.progress import tracked
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.inspection.recording import record
 from neuropil.models.captioner import Captioner

@@ -7,7 +7,8 @@ from typing import Any
 from jaxtyping import UInt8
 from torch import Tensor
 
-from neuropil.data.captions.dataset import CaptionedPictures, CaptionSplits
+from neuropil.data.captions.dataset import CaptionedPictures
+from neuropil.data.splits import Splits
 
 WORDS_FOR_BLEU = 2
 """Words that captions have on average, at least: BLEU counts sequences of up to four."""
@@ -40,7 +41,7 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+|[^\w\s]+", text)
 
 
-def baselines(splits: CaptionSplits) -> dict[str, list[str]]:
+def baselines(splits: Splits[CaptionedPictures]) -> dict[str, list[str]]:
     """What a captioner must beat: to repeat what was said of the most similar picture, or to say always the same."""
     test = splits.test
     said: dict[str, int] = {}

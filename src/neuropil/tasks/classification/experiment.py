@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.batches import ExampleBatches, RepeatedBatches
-from neuropil.data.examples.dataset import Examples, Schema, Splits
+from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.parts.standardize import Standardize

@@ -5,7 +5,8 @@ from typing import Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from neuropil.data.examples.dataset import Examples, Schema, Splits
+from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.data.splits import Splits
 from neuropil.parts.objectives import Classification, Regression
 from neuropil.parts.standardize import Standardize
 from neuropil.randomness import seeded

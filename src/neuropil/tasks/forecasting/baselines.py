@@ -10,20 +10,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from neuropil.data.formats.contents import tracked
-from neuropil.data.series.windows import Panel, Windows
+from neuropil.data.progress import tracked
+from neuropil.data.series.windows import Panel, SeriesWindows
 
 SEASONS_OF_LAGS = 3
 MOST_VALUES = 20_000
 """Of each series, the latest, that an autoregression is fitted to."""
 
 
-def persistence(windows: Windows) -> Float[Tensor, "window horizon"]:
+def persistence(windows: SeriesWindows) -> Float[Tensor, "window horizon"]:
     """ŷ_{T+h} = y_T"""
     return windows.history(1).expand(-1, windows.panel.horizon)
 
 
-def seasonal_naive(windows: Windows, season: int) -> Float[Tensor, "window horizon"]:
+def seasonal_naive(windows: SeriesWindows, season: int) -> Float[Tensor, "window horizon"]:
     """ŷ_{T+h} = y_{T+h−m}, or whole seasons before that where a horizon is longer than one."""
     return windows.history(season)[:, torch.arange(windows.panel.horizon) % season]
 
@@ -53,7 +53,7 @@ class Autoregressions:
         """(9) where there is one series, and nothing where each has its own."""
         return f"({self.lags[0]})" if len(self.lags) == 1 else ""
 
-    def forecast(self, windows: Windows) -> Float[Tensor, "window horizon"]:
+    def forecast(self, windows: SeriesWindows) -> Float[Tensor, "window horizon"]:
         most = max(max(self.lags), 1)
         known = windows.history(most).double().flip(1)  # the last value first
         weights = torch.stack(

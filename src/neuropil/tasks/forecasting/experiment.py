@@ -9,8 +9,8 @@ from typing import Any
 from einops import rearrange
 from torch import Tensor
 
-from neuropil.data.series.sources import SeriesSplits
-from neuropil.data.series.windows import WindowBatches, Windows
+from neuropil.data.series.files import SeriesSplits
+from neuropil.data.series.windows import SeriesWindows, WindowBatches
 from neuropil.files import write_text
 from neuropil.inspection.report.page import Section
 from neuropil.models.forecaster import BANDS, LEVELS, Forecaster, QuantileRegression
@@ -84,7 +84,7 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
 
     def calibrate(self, folder: Path) -> None:
         validation = self._uncalibrated(self.splits.validation)
-        factors = factors_from(ratios(validation), validation.there)
+        factors = factors_from(ratios(validation), validation.valid_mask)
         content = json.dumps({"bands": BANDS, "factors": factors.tolist()}, indent=2)
         write_text(folder / CALIBRATION_FILE, content + "\n")
 
@@ -102,7 +102,7 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
         splits, panel, season = self.splits, self.splits.panel, self.splits.season
         learned = Autoregressions.fit(panel, season, splits.train_end)
         later = Autoregressions.fit(panel, season, splits.test_begin)
-        methods: dict[str, Callable[[Windows], Tensor]] = {
+        methods: dict[str, Callable[[SeriesWindows], Tensor]] = {
             f"AR{learned.order}": learned.forecast,
             f"AR{later.order}, fitted to validation too": later.forecast,
             "seasonal naive": lambda windows: seasonal_naive(windows, season),
@@ -129,10 +129,10 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
     def data_section(self) -> Section:
         return report.data_section(self.splits)
 
-    def _uncalibrated(self, windows: Windows) -> Rolled:
+    def _uncalibrated(self, windows: SeriesWindows) -> Rolled:
         return Rolled.of(windows, self.forecaster.quantiles(windows))
 
-    def _with_bands(self, forecast: Callable[[Windows], Tensor]) -> Rolled:
+    def _with_bands(self, forecast: Callable[[SeriesWindows], Tensor]) -> Rolled:
         """Points as quantiles, and around them the quantiles of their own recent errors."""
         validation, test = (
             Rolled.of(windows, forecast(windows).unsqueeze(-1).expand(-1, -1, len(LEVELS)))

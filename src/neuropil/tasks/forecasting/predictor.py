@@ -12,11 +12,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from neuropil.data.series.dataset import Series, SeriesTable, step_names
-from neuropil.data.series.files import Columns, read_series
+from neuropil.data.series.files import MOST_ORIGINS, SeriesColumns, read_series
 from neuropil.data.series.season import naive_scales
-from neuropil.data.series.sources import MOST_ORIGINS
-from neuropil.data.series.steps import Step
-from neuropil.data.series.windows import Panel, WindowBatches, Windows
+from neuropil.data.series.steps import TimeStep
+from neuropil.data.series.windows import Panel, SeriesWindows, WindowBatches
 from neuropil.errors import InputError
 from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN
 from neuropil.tasks.forecasting.scores import UNSTRETCHED, Rolled, band_of, sliding_factors, stretched
@@ -61,8 +60,8 @@ class SeriesForecasts:
 @dataclass(frozen=True)
 class SeriesForecaster:
     model: nn.Module
-    columns: Columns
-    step: Step
+    columns: SeriesColumns
+    step: TimeStep
     window: int
     horizon: int
     season: int
@@ -83,7 +82,7 @@ class SeriesForecaster:
 
     @classmethod
     def of(cls, model: nn.Module, schema: Mapping[str, Any], factors: Sequence[float]) -> Self:
-        columns, step = Columns.from_dict(schema["columns"]), Step.from_dict(schema["step"])
+        columns, step = SeriesColumns.from_dict(schema["columns"]), TimeStep.from_dict(schema["step"])
         return cls(model, **{**schema, "columns": columns, "step": step, "factors": tuple(factors)})
 
     def predict(self, inputs: "SeriesTable | str | Path | Sequence[float] | np.ndarray") -> SeriesForecasts:
@@ -112,7 +111,7 @@ class SeriesForecaster:
         factors = sliding_factors(rolled, rolled.origins, self.calibration, self.factors)
         return rolled.with_quantiles(stretched(rolled.quantiles, factors)).scores()
 
-    def quantiles(self, windows: Windows) -> Float[Tensor, "window horizon level"]:
+    def quantiles(self, windows: SeriesWindows) -> Float[Tensor, "window horizon level"]:
         """As the net gives them, before calibration."""
         batches = WindowBatches(windows, WINDOWS_AT_ONCE, seed=0, shuffle=False, device=device_of(self.model))
         with torch.no_grad():
@@ -122,7 +121,7 @@ class SeriesForecaster:
     def _dates(self, table: SeriesTable) -> list[list[str]]:
         return [[table.label(series.end + step) for step in range(self.horizon)] for series in table.series]
 
-    def _factors(self, panel: Panel, last: Windows) -> Float[Tensor, "window band"]:
+    def _factors(self, panel: Panel, last: SeriesWindows) -> Float[Tensor, "window band"]:
         """From the latest outcomes in the data itself, as the bands were calibrated when they were scored."""
         begin = min(series.end for series in panel.table.series) - 2 * self.horizon - self.calibration
         recent = panel.windows(begin, panel.table.end).thinned(MOST_ORIGINS)

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from neuropil.data.series.dataset import SeriesTable, step_names
-from neuropil.data.series.sources import SeriesSplits
-from neuropil.data.series.windows import Panel, Windows
+from neuropil.data.series.files import SeriesSplits
+from neuropil.data.series.windows import Panel, SeriesWindows
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.forecasts import Forecast, coverage_by_step, error_by_step, forecasts
 from neuropil.inspection.report.page import Picture, Section, Table, Text
@@ -22,7 +22,7 @@ HORIZONS_OF_HISTORY = 4
 """Of the history before a forecast, so much is drawn, or a window of it where that is longer."""
 
 
-def forecasts_section(test: Windows, rolled: Rolled, target: str) -> Section:
+def forecasts_section(test: SeriesWindows, rolled: Rolled, target: str) -> Section:
     chosen = torch.linspace(0, len(test) - 1, min(DRAWN, len(test))).round().long()
     shown = [_forecast(test.take(index.reshape(1)), rolled.quantiles[index], truth=True) for index in chosen]
     words = (
@@ -93,7 +93,7 @@ def data_section(splits: SeriesSplits) -> Section:
     return report.data_section(table.source, ["part", "from", "to", "origins"], rows, table.notes)
 
 
-def _forecast(one: Windows, quantiles: torch.Tensor, *, truth: bool) -> Forecast:
+def _forecast(one: SeriesWindows, quantiles: torch.Tensor, *, truth: bool) -> Forecast:
     """A single window, as a picture shows it: gaps stay gaps."""
     panel, origin = one.panel, int(one.origins)
     series = panel.table.series[int(one.series)]

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from neuropil.data.series.windows import Windows
+from neuropil.data.series.windows import SeriesWindows
 from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN, pinball
 
 FEWEST_ORIGINS = 10
@@ -32,14 +32,14 @@ class Rolled:
 
     quantiles: Float[Tensor, "window horizon level"]
     target: Float[Tensor, "window horizon"]
-    there: Bool[Tensor, "window horizon"]
+    valid_mask: Bool[Tensor, "window horizon"]
     scale: Float[Tensor, " window"]
     origins: Int64[Tensor, " window"]
 
     @classmethod
-    def of(cls, windows: Windows, quantiles: Float[Tensor, "window horizon level"]) -> "Rolled":
+    def of(cls, windows: SeriesWindows, quantiles: Float[Tensor, "window horizon level"]) -> "Rolled":
         batch = windows.batch()
-        return cls(quantiles, batch["target"], batch["valid"], batch["scale"], windows.origins)
+        return cls(quantiles, batch["target"], batch["valid_mask"], batch["scale"], windows.origins)
 
     def __len__(self) -> int:
         return len(self.origins)
@@ -50,7 +50,7 @@ class Rolled:
         )
 
     def with_quantiles(self, quantiles: Float[Tensor, "window horizon level"]) -> "Rolled":
-        return Rolled(quantiles, self.target, self.there, self.scale, self.origins)
+        return Rolled(quantiles, self.target, self.valid_mask, self.scale, self.origins)
 
     @property
     def median(self) -> Float[Tensor, "window horizon"]:
@@ -59,7 +59,7 @@ class Rolled:
     @property
     def errors(self) -> Float[Tensor, "window horizon"]:
         """Of the median, in units of each series' scale; 0 where there is no value."""
-        return torch.where(self.there, (self.target - self.median).abs() / self.scale.unsqueeze(1), 0.0)
+        return torch.where(self.valid_mask, (self.target - self.median).abs() / self.scale.unsqueeze(1), 0.0)
 
     def inside(self, band: int) -> Bool[Tensor, "window horizon"]:
         low, high = band_of(self.quantiles, band)
@@ -68,20 +68,20 @@ class Rolled:
     def scores(self) -> dict[str, float]:
         loss = pinball(self.target, self.quantiles).mean(-1) / self.scale.unsqueeze(1)
         return {
-            "mase": float(self.errors[self.there].mean()),
-            "pinball_loss": float(loss[self.there].mean()),
-            "coverage": float(self.inside(SCORED_BAND)[self.there].float().mean()),
+            "mase": float(self.errors[self.valid_mask].mean()),
+            "pinball_loss": float(loss[self.valid_mask].mean()),
+            "coverage": float(self.inside(SCORED_BAND)[self.valid_mask].float().mean()),
         }
 
     def mase_by_step(self) -> Float[Tensor, " horizon"]:
-        return self.errors.sum(0) / self.there.sum(0).clamp(min=1)
+        return self.errors.sum(0) / self.valid_mask.sum(0).clamp(min=1)
 
     def coverage_by_step(self, band: int) -> Float[Tensor, " horizon"]:
-        return (self.inside(band) & self.there).sum(0) / self.there.sum(0).clamp(min=1)
+        return (self.inside(band) & self.valid_mask).sum(0) / self.valid_mask.sum(0).clamp(min=1)
 
     def coverage(self) -> list[float]:
         """Of each of `BANDS`."""
-        return [float(self.inside(band)[self.there].float().mean()) for band in range(len(BANDS))]
+        return [float(self.inside(band)[self.valid_mask].float().mean()) for band in range(len(BANDS))]
 
 
 def band_of(quantiles: Float[Tensor, "*any level"], band: int) -> tuple[Float[Tensor, "*any"], Float[Tensor, "*any"]]:
@@ -128,7 +128,7 @@ def conformal_quantile(values: Float[Tensor, " value"], share: float) -> Float[T
 def sliding_factors(
     rolled: Rolled, origins: Int64[Tensor, " asked"], length: int, otherwise: Sequence[float] = UNSTRETCHED
 ) -> Float[Tensor, "asked band"]:
-    """For each origin asked for, the factors from the outcomes that were known there, of forecasts not much older than `length` steps."""
+    """For each origin asked for, the factors from the outcomes that were known valid_mask, of forecasts not much older than `length` steps."""
     needed, found = ratios(rolled), {}
     for origin in origins.unique().tolist():
         rows, known = outcomes_by(rolled, origin, length)
@@ -162,4 +162,4 @@ def outcomes_by(
     horizon = rolled.target.shape[1]
     rows = (rolled.origins < origin) & (rolled.origins >= origin - horizon - length)
     outcome = rolled.origins[rows].unsqueeze(1) + torch.arange(horizon)
-    return rows, (outcome < origin) & rolled.there[rows]
+    return rows, (outcome < origin) & rolled.valid_mask[rows]

@@ -11,8 +11,7 @@ from jaxtyping import Integer
 from torch import Tensor
 
 from neuropil.data.corpus.dataset import Corpus
-from neuropil.data.tokenizers.encoding import encode_text
-from neuropil.data.tokenizers.published import AnyTokenizer
+from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
 from neuropil.inspection.report.page import Section
 from neuropil.protocols import Batches, Learner
 from neuropil.tasks.experiment import PartName, Result, TrainableExperiment

@@ -11,9 +11,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from neuropil.data.corpus.dataset import read_text
-from neuropil.data.tokenizers.encoding import encode_text
-from neuropil.data.tokenizers.published import AnyTokenizer
+from neuropil.data.corpus.files import read_text
+from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
 from neuropil.errors import InputError
 from neuropil.sampling.text.filters import Choosing
 from neuropil.sampling.text.generation import Writing, likeliest, limit_of

@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from neuropil.data.tokenizers.encoding import AnyTokenizer
 from neuropil.data.tokenizers.learned import Tokenizer
-from neuropil.data.tokenizers.published import AnyTokenizer, PublishedTokenizer
+from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.inspection.gates import ties
 from neuropil.inspection.report.coloured_text import coloured_text
 from neuropil.inspection.report.gates import CellActivity, Readable, gate_picture, tie_blocks, watch

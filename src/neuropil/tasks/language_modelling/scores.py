@@ -16,9 +16,8 @@ from jaxtyping import Float, Int64, Integer
 from torch import Tensor
 
 from neuropil.data.corpus.dataset import Corpus
-from neuropil.data.tokenizers.encoding import encode_text
+from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
 from neuropil.data.tokenizers.learned import Tokenizer
-from neuropil.data.tokenizers.published import AnyTokenizer
 from neuropil.tasks.experiment import Result
 
 ORDERS = (5, 3, 1)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int64, Integer
 from torch import Tensor
 
-from neuropil.data.corpus.dataset import read_text
+from neuropil.data.corpus.files import read_text
 from neuropil.data.corpus.masking import Alphabet, MaskedWindows
 from neuropil.data.formats.lines import read_lines
 from neuropil.data.tokenizers.encoding import encode_text

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.captions.contrastive_batches import MatchingBatches, encode_matches
-from neuropil.data.captions.dataset import CaptionSplits
+from neuropil.data.captions.batches import MatchingBatches, encode_matches
+from neuropil.data.captions.dataset import CaptionedPictures
+from neuropil.data.splits import Splits
 from neuropil.inspection.report.page import Section
 from neuropil.models.clip import Matching
 from neuropil.protocols import Learner
@@ -40,7 +41,7 @@ class RetrievalExperiment(TrainableExperiment[list[Float[Tensor, "picture captio
     def __init__(
         self,
         retriever: Retriever,
-        splits: CaptionSplits,
+        splits: Splits[CaptionedPictures],
         training: TrainingConfig,
         *,
         seed: int,

@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from neuropil.data.captions.contrastive_batches import MatchingBatches, encode_matches, padded_captions
+from neuropil.data.captions.batches import MatchingBatches, encode_matches, padded_captions
 from neuropil.data.captions.files import read_captions
-from neuropil.data.formats.contents import tracked
+from neuropil.data.examples.files import pictures_of, read_pictures
 from neuropil.data.formats.images import GREY_MODES, convert, images_below, is_image, open_image
-from neuropil.data.formats.images import read_pictures as read_images
-from neuropil.data.formats.picture_inputs import pictures_of, read_pictures
+from neuropil.data.formats.images import read_images as read_images
+from neuropil.data.progress import tracked
 from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Block, Gallery, Report, Section, Text, Thumbnail, write_report

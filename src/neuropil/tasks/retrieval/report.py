@@ -6,8 +6,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from neuropil.data.augmentation import Augment
-from neuropil.data.captions.contrastive_batches import Matches
-from neuropil.data.captions.dataset import CaptionedPictures, CaptionSplits
+from neuropil.data.captions.batches import Matches
+from neuropil.data.captions.dataset import CaptionedPictures
+from neuropil.data.splits import Splits
 from neuropil.inspection.pictures.images import rollout_overlays, similarity_matrix
 from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
@@ -76,7 +77,11 @@ def rollout_section(test: CaptionedPictures, model: CLIP) -> Section:
 
 
 def data_section(
-    splits: CaptionSplits, matches: Mapping[str, Matches], tokens: int, augment: Augment, notes: Sequence[str]
+    splits: Splits[CaptionedPictures],
+    matches: Mapping[str, Matches],
+    tokens: int,
+    augment: Augment,
+    notes: Sequence[str],
 ) -> Section:
     rows = [[part, len(getattr(splits, part)), len(each)] for part, each in matches.items()]
     source = f"{splits.train.source}; {tokens:,} tokens (byte-level BPE, as CLIP's)"

@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from neuropil.data.captions.contrastive_batches import Matches, MatchingBatches
-from neuropil.data.captions.dataset import CaptionedPictures, CaptionSplits
+from neuropil.data.captions.batches import Matches, MatchingBatches
+from neuropil.data.captions.dataset import CaptionedPictures
+from neuropil.data.splits import Splits
 from neuropil.tasks.captioning.scores import nearest_captions
 from neuropil.tasks.experiment import Result
 
@@ -16,7 +17,7 @@ POOL = 100
 """Pairs among which the right one is looked for."""
 
 
-def baselines(splits: CaptionSplits, matches: Matches) -> list[Result]:
+def baselines(splits: Splits[CaptionedPictures], matches: Matches) -> list[Result]:
     """To look for the words that were said of the most similar picture of the training part, and to guess."""
     test = splits.test
     said = nearest_captions(splits.train, test.pictures)

@@ -7,9 +7,9 @@ from typing import Any
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.length_batches import LengthBatches, Sequences
-from neuropil.data.tagged_texts.dataset import TaggedTexts, TaggedTextSplits
-from neuropil.data.text_batches import EncodedTexts
+from neuropil.data.batches import EncodedTexts, LengthBatches, Sequences
+from neuropil.data.splits import Splits
+from neuropil.data.tagged_texts.dataset import TaggedTexts
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Tagging
 from neuropil.protocols import Learner
@@ -37,7 +37,7 @@ class TaggingExperiment(TrainableExperiment[list[list[str]]]):
     def __init__(
         self,
         tagger: Tagger,
-        splits: TaggedTextSplits,
+        splits: Splits[TaggedTexts],
         training: TrainingConfig,
         *,
         seed: int,

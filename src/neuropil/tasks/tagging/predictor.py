@@ -9,12 +9,10 @@ from typing import Any, Self
 import torch
 from torch import nn
 
-from neuropil.data.length_batches import Sequences
-from neuropil.data.messages import did_you_mean, listed
+from neuropil.data.batches import EncodedTexts, Sequences
 from neuropil.data.tagged_texts.files import TagColumns, read_tagged_texts
-from neuropil.data.text_batches import EncodedTexts
 from neuropil.data.tokenizers.tags import TagVocabulary
-from neuropil.errors import InputError
+from neuropil.errors import InputError, did_you_mean, listed
 from neuropil.inspection.gates import Passage
 from neuropil.inspection.report.alignment import shown
 from neuropil.tasks.predictor import device_of, only_path

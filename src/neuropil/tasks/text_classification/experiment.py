@@ -10,9 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.labelled_texts.dataset import LabelledTextSplits
-from neuropil.data.length_batches import LengthBatches
-from neuropil.data.text_batches import hide_tokens
+from neuropil.data.batches import LengthBatches, hide_tokens
+from neuropil.data.labelled_texts.dataset import LabelledTexts
+from neuropil.data.splits import Splits
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Classification
 from neuropil.protocols import Learner
@@ -36,7 +36,7 @@ class TextClassificationExperiment(TrainableExperiment[Float[Tensor, "text class
     def __init__(
         self,
         classifier: TextClassifier,
-        splits: LabelledTextSplits,
+        splits: Splits[LabelledTexts],
         training: TrainingConfig,
         *,
         seed: int,

@@ -10,12 +10,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from neuropil.config import Config, option
-from neuropil.data.labelled_texts.dataset import read_labelled_texts
-from neuropil.data.labelled_texts.files import TextColumns
-from neuropil.data.length_batches import Sequences
-from neuropil.data.text_batches import EncodedTexts, Side, encode_texts
+from neuropil.data.batches import EncodedTexts, Sequences, Side, encode_texts
+from neuropil.data.labelled_texts.files import TextColumns, read_labelled_texts
+from neuropil.data.tokenizers.encoding import AnyTokenizer
 from neuropil.data.tokenizers.learned import Kind, Tokenizer
-from neuropil.data.tokenizers.published import AnyTokenizer, PublishedTokenizer
+from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.gates import Passage
 from neuropil.models.bert import BERTClassifier

@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from neuropil.data.labelled_texts.dataset import LabelledTexts, LabelledTextSplits
+from neuropil.data.labelled_texts.dataset import LabelledTexts
+from neuropil.data.splits import Splits
 from neuropil.data.tokenizers.learned import Kind
 from neuropil.tasks.experiment import Result
 
@@ -18,7 +19,7 @@ WORDS = r"\w+|[^\w\s]"
 """Single letters and punctuation too, which scikit-learn would leave out and a network reads."""
 
 
-def classifiers(splits: LabelledTextSplits, tokens: Kind) -> list[Result]:
+def classifiers(splits: Splits[LabelledTexts], tokens: Kind) -> list[Result]:
     """Scores on the test part of what learned from the training part; of a large one from its first texts, and the name says so."""
     train, test = splits.train, splits.test
     note = ""

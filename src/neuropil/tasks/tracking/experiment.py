@@ -7,7 +7,9 @@ from typing import Any, cast
 from jaxtyping import Float
 from torch import Tensor
 
-from neuropil.data.films.dataset import FilmBatches, FilmSplits
+from neuropil.data.films.batches import FilmBatches
+from neuropil.data.films.dataset import Films
+from neuropil.data.splits import Splits
 from neuropil.inspection.report.page import Section
 from neuropil.models.tracker import Tracker, Tracking
 from neuropil.protocols import Learner
@@ -24,7 +26,7 @@ class TrackingExperiment(TrainableExperiment[Float[Tensor, "frame 2"]]):
     def __init__(
         self,
         model: Tracker,
-        splits: FilmSplits,
+        splits: Splits[Films],
         training: TrainingConfig,
         *,
         seed: int,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from neuropil.data.films.dataset import Films
 from neuropil.data.films.files import read_films, read_frames, unlabelled
-from neuropil.data.formats.contents import tracked
+from neuropil.data.progress import tracked
 from neuropil.errors import InputError
 from neuropil.models.tracker import Tracker
 from neuropil.tasks.predictor import as_paths, device_of, only_path

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.pairs.batches import PairBatches, encode_pairs
-from neuropil.data.pairs.dataset import Pairs, PairSplits
-from neuropil.data.pairs.sources import PairDataConfig
+from neuropil.data.pairs.dataset import Pairs
+from neuropil.data.pairs.files import PairDataConfig
+from neuropil.data.splits import Splits
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.recording import attention_modules
@@ -54,7 +55,7 @@ class TranslationExperiment(TrainableExperiment[list[str]]):
     def __init__(
         self,
         translator: Translator,
-        splits: PairSplits,
+        splits: Splits[Pairs],
         training: TrainingConfig,
         *,
         seed: int,

@@ -6,7 +6,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from data.written_files import refusal, write_text
 from neuropil.data.examples.dataset import Column
-from neuropil.data.examples.table import read_labelled_rows, read_rows, read_table
+from neuropil.data.examples.tables import read_labelled_rows, read_rows, read_table
 from neuropil.data.formats.delimited import DelimitedFile
 
 PEOPLE = ("age,colour,height,answer", "31,red,1.5,yes", "4e1, blue ,1.75,no", "-7,red,2,yes")
@@ -106,7 +106,8 @@ def test_a_number_beyond_all_bounds_is_refused(tmp_path: Path, cell: str):
 def test_a_column_of_too_many_texts_is_refused(tmp_path: Path):
     path = write_text(tmp_path / "a.csv", "id,answer", *[f"user-{i},{i % 2}" for i in range(101)])
     assert refusal(read_table, path, "answer") == (
-        "column 'id' of a.csv must hold numbers, or at most 100 different texts, but got more texts, the first 'user-0' in row 2: "
+        "column 'id' of a.csv must hold numbers, or at most 100 different texts, "
+        "but got more texts, the first 'user-0' in row 2: "
         "remove the column."
     )
 
@@ -114,7 +115,8 @@ def test_a_column_of_too_many_texts_is_refused(tmp_path: Path):
 def test_a_stray_text_among_numbers_is_named(tmp_path: Path):
     path = write_text(tmp_path / "a.csv", "age,answer", *[f"{i},{i % 2}" for i in range(50)], "12 years,1")
     assert refusal(read_table, path, "answer") == (
-        "column 'age' of a.csv must hold numbers only, as it does elsewhere, but got '12 years' in row 52: correct the cell."
+        "column 'age' of a.csv must hold numbers only, as it does elsewhere, "
+        "but got '12 years' in row 52: correct the cell."
     )
 
 
@@ -122,11 +124,13 @@ def test_an_unseen_category_is_named_with_row_column_and_the_known_ones(tmp_path
     columns = read_table(write_text(tmp_path / "people.csv", *PEOPLE), "answer").columns
     near = DelimitedFile(write_text(tmp_path / "more.csv", "age,colour,height", "1,red,2", "1,bleu,2"))
     assert refusal(read_rows, near, columns) == (
-        "row 3, column 'colour' of more.csv must hold a category of the training data, but got 'bleu': did you mean 'blue'?"
+        "row 3, column 'colour' of more.csv must hold a category of the training data, "
+        "but got 'bleu': did you mean 'blue'?"
     )
     far = DelimitedFile(write_text(tmp_path / "more.csv", "age,colour,height", "1,violet,2"))
     assert refusal(read_rows, far, columns) == (
-        "row 2, column 'colour' of more.csv must hold a category of the training data, but got 'violet': it may be blue, red."
+        "row 2, column 'colour' of more.csv must hold a category of the training data, "
+        "but got 'violet': it may be blue, red."
     )
 
 
@@ -134,4 +138,12 @@ def test_text_where_a_trained_model_expects_a_number_is_named(tmp_path: Path):
     table = DelimitedFile(write_text(tmp_path / "more.csv", "age", "1", "old"))
     assert refusal(read_rows, table, [Column(name="age", kind="number")]) == (
         "row 3, column 'age' of more.csv must hold a finite number, but got 'old'."
+    )
+
+
+def test_the_target_may_be_given_by_number_but_columns_of_a_model_go_by_name(tmp_path: Path):
+    assert read_table(write_text(tmp_path / "a.csv", "x,y", "1,a", "2,b"), "2").target == "y"
+    more = DelimitedFile(write_text(tmp_path / "b.csv", "x,y", "1,2"))
+    assert refusal(read_rows, more, [Column(name="2", kind="number")]) == (
+        "b.csv must have the column '2', but got x, y."
     )

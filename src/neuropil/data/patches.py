@@ -8,8 +8,9 @@ from jaxtyping import UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-from neuropil.data.captions.dataset import CaptionedPictures, CaptionSplits
-from neuropil.data.examples.dataset import Examples, Splits
+from neuropil.data.captions.dataset import CaptionedPictures
+from neuropil.data.examples.dataset import Examples
+from neuropil.data.splits import Splits
 
 MOST_PATCHES_A_SIDE = 8
 PICTURES_AT_ONCE = 1024
@@ -19,7 +20,7 @@ Shape = tuple[int, ...]
 
 
 def choose_patch(shape: Shape) -> int | None:
-    """The smallest patch that fills the picture and leaves no side with more than eight; None where only much larger ones would fill it."""
+    """The smallest patch that fills the picture, at most eight a side; None where only much larger ones would."""
     least = usual_patch(shape)
     common = math.gcd(*shape[1:])
     return next((side for side in range(least, 2 * least + 1) if common % side == 0), None)
@@ -35,15 +36,19 @@ def filled_shape(shape: Shape, patch: int) -> Shape:
     return channels, *(max(1, round(side / patch)) * patch for side in sides)
 
 
-def resized_examples(splits: Splits, shape: Shape) -> Splits:
-    return Splits(*(_resized(part, shape) for part in (splits.train, splits.validation, splits.test)))
+def resized_examples(splits: Splits[Examples], shape: Shape) -> Splits[Examples]:
+    def resized(part: Examples) -> Examples:
+        schema = dataclasses.replace(part.schema, shape=shape)
+        return Examples(resize(part.inputs, shape), part.targets, schema, _source(part.source, shape))
+
+    return splits.map(resized)
 
 
-def resized_captioned(splits: CaptionSplits, shape: Shape) -> CaptionSplits:
+def resized_captioned(splits: Splits[CaptionedPictures], shape: Shape) -> Splits[CaptionedPictures]:
     def resized(part: CaptionedPictures) -> CaptionedPictures:
         return dataclasses.replace(part, pictures=resize(part.pictures, shape), source=_source(part.source, shape))
 
-    return CaptionSplits(resized(splits.train), resized(splits.validation), resized(splits.test), splits.notes)
+    return splits.map(resized)
 
 
 def resize(
@@ -51,19 +56,9 @@ def resize(
 ) -> UInt8[Tensor, "picture channel new_height new_width"]:
     if tuple(pictures.shape[1:]) == shape or not len(pictures):
         return pictures.reshape(-1, *shape)
-    parts = [
-        F.interpolate(some.float(), size=shape[1:], mode="bilinear", antialias=True)
-        .add_(0.5)
-        .clamp_(0, 255)
-        .to(torch.uint8)
-        for some in pictures.split(PICTURES_AT_ONCE)
-    ]
-    return torch.cat(parts)
-
-
-def _resized(part: Examples, shape: Shape) -> Examples:
-    schema = dataclasses.replace(part.schema, shape=shape)
-    return Examples(resize(part.inputs, shape), part.targets, schema, _source(part.source, shape))
+    how = {"size": shape[1:], "mode": "bilinear", "antialias": True}
+    parts = (F.interpolate(some.float(), **how) for some in pictures.split(PICTURES_AT_ONCE))
+    return torch.cat([part.add_(0.5).clamp_(0, 255).to(torch.uint8) for part in parts])
 
 
 def _source(source: str, shape: Shape) -> str:

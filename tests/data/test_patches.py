@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from neuropil.data.patch_sizes import MOST_PATCHES_A_SIDE, choose_patch, filled_shape, resize, usual_patch
+from neuropil.data.patches import MOST_PATCHES_A_SIDE, choose_patch, filled_shape, resize, usual_patch
 
 
 @pytest.mark.parametrize(

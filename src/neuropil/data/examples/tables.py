@@ -1,7 +1,7 @@
 """Tables: numbers stay as they are, texts become categories with one feature per value.
 
-A table is read twice: `survey` finds out what each column is, `encode` turns it into features. A trained model brings its columns along,
-and then only the second is done.
+A table is read twice: `survey` finds out what each column is, `encode` turns it into features. A trained model brings
+its columns along, and then only the second is done.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,40 +9,43 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float32, Int64
 
-from neuropil.data.examples.dataset import Column
-from neuropil.data.examples.labels import MOST_NUMBER_CLASSES, Labels
-from neuropil.data.formats.contents import Inputs, Part, Reading
-from neuropil.data.formats.delimited import Block, Cells, DelimitedFile, is_number
-from neuropil.data.messages import did_you_mean, listed
-from neuropil.errors import InputError
+from neuropil.data.examples.dataset import MOST_NUMBER_CLASSES, Column, Inputs, LabelledInputs, LabelledParts, Labels
+from neuropil.data.formats.columns import (
+    MISSING_TEXTS,
+    Cells,
+    are_numbers,
+    is_missing,
+    is_number,
+    read_numbers,
+    require_value,
+)
+from neuropil.data.formats.delimited import Block, DelimitedFile
+from neuropil.errors import InputError, did_you_mean, listed
 
 MOST_CATEGORIES, MOST_CLASSES = 100, 1_000
-MISSING_NUMBERS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
-MISSING_TEXTS = frozenset(("", "nan"))  # "NA" or "none" may well be a category
 
 
-def read_table(path: Path, target: str | None) -> Reading:
+def read_table(path: Path, target: str | None) -> LabelledParts:
     """Find out what the columns are; all but the target become inputs."""
     table = DelimitedFile(path)
     if target is None:
-        raise InputError(
-            f"the table {path.name} needs a target, the column to predict", fix=f"choose from {listed(table.header)}"
-        )
-    table.require_column(target)
+        rule = f"the table {path.name} needs a target, the column to predict"
+        raise InputError(rule, fix=f"choose from {listed(table.header)}")
+    target = table.column(target)
     if len(table.header) == 1:
         raise InputError(f"{path.name} must have columns beside its target", got=f"only {target!r}")
     columns, answer = survey(table, target)
-    return Reading({"train": read_labelled_rows(table, columns, answer)}, columns=columns, target=target)
+    return LabelledParts({"train": read_labelled_rows(table, columns, answer)}, columns=columns, target=target)
 
 
-def read_labelled_rows(table: DelimitedFile, columns: Sequence[Column], answer: Column) -> Part:
+def read_labelled_rows(table: DelimitedFile, columns: Sequence[Column], answer: Column) -> LabelledInputs:
     """Columns are found by name; those that are not asked for are passed over."""
-    table.require_column(answer.name)
-    answers = Answers(answer)
-    inputs = encode(table, columns, answers.collect(table.blocks()))
-    return Part(inputs, answers.labels())
+    table.require_columns([answer.name])
+    targets = TargetColumn(answer)
+    inputs = encode(table, columns, targets.collect(table.blocks()))
+    return LabelledInputs(inputs, targets.labels())
 
 
 def read_rows(table: DelimitedFile, columns: Sequence[Column]) -> Inputs:
@@ -62,42 +65,32 @@ def survey(table: DelimitedFile, target: str) -> tuple[tuple[Column, ...], Colum
 class SurveyedColumn:
     def __init__(self, name: str, most: int):
         self.name, self.most = name, most
-        self.texts: set[str] = (
-            set()
-        )  # complete while there are at most `most`; whether they are numbers is known only at the end
+        # Complete while there are at most `most`; whether they are numbers is known only at the end.
+        self.texts: set[str] = set()
         self.first_text: str | None = None
 
     def look(self, cells: Cells) -> None:
         if len(self.texts) <= self.most:
             self.texts.update(cells.texts)
         if self.first_text is None and not are_numbers(cells.texts):
-            index = next(
-                index
-                for index, text in enumerate(cells.texts)
-                if not is_number(text) and not is_missing(text, MISSING_NUMBERS)
-            )
+            odd = (not is_number(text) and not is_missing(text) for text in cells.texts)
+            index = next(index for index, is_odd in enumerate(odd) if is_odd)
             self.first_text = f"{cells.texts[index]!r} in row {cells.rows[index]}"
 
     def conclude(self, file: str) -> Column:
         if self.first_text is None:
             return Column(name=self.name, kind="number")
         if sum(map(is_number, self.texts)) > MOST_NUMBER_CLASSES:
-            raise InputError(
-                f"column {self.name!r} of {file} must hold numbers only, as it does elsewhere",
-                got=self.first_text,
-                fix="correct the cell",
-            )
+            rule = f"column {self.name!r} of {file} must hold numbers only, as it does elsewhere"
+            raise InputError(rule, got=self.first_text, fix="correct the cell")
         if len(self.texts) > self.most:
-            raise InputError(
-                f"column {self.name!r} of {file} must hold numbers, or at most {self.most:,} different texts",
-                got=f"more texts, the first {self.first_text}",
-                fix="remove the column",
-            )
+            rule = f"column {self.name!r} of {file} must hold numbers, or at most {self.most:,} different texts"
+            raise InputError(rule, got=f"more texts, the first {self.first_text}", fix="remove the column")
         values = {text.strip() for text in self.texts if not is_missing(text, MISSING_TEXTS)}
         return Column(name=self.name, kind="category", values=tuple(sorted(values)))
 
 
-class Answers:
+class TargetColumn:
     """The labels of a table, gathered while its blocks pass by on their way to become inputs."""
 
     def __init__(self, column: Column):
@@ -122,8 +115,7 @@ class Answers:
 
 
 def encode(table: DelimitedFile, columns: Sequence[Column], blocks: Iterable[Block]) -> Inputs:
-    for column in columns:
-        table.require_column(column.name)
+    table.require_columns(column.name for column in columns)
     features: list[np.ndarray] = []
     rows: list[int] = []
     for block in blocks:
@@ -139,20 +131,6 @@ def encode_column(cells: Cells, column: Column) -> Float32[np.ndarray, "row feat
     return (positions[:, None] == np.arange(len(column.values))).astype(np.float32)
 
 
-def read_numbers(cells: Cells) -> Float64[np.ndarray, " row"]:
-    """All finite, also as float32."""
-    try:
-        numbers = np.fromiter(map(float, cells.texts), np.float64, len(cells.texts))
-    except ValueError:
-        numbers = np.array([float(text) if is_number(text) else np.nan for text in cells.texts])
-    good = np.abs(numbers) <= np.finfo(np.float32).max
-    if not good.all():
-        index = int(np.argmin(good))
-        require_value(cells, index, MISSING_NUMBERS)
-        raise InputError(f"{cells.where(index)} must hold a finite number", got=repr(cells.texts[index]))
-    return numbers
-
-
 def read_positions(cells: Cells, known: Mapping[str, int]) -> Int64[np.ndarray, " row"]:
     """The position of each cell's text among the known ones."""
     lookup = {text: known.get(text.strip(), -1) for text in set(cells.texts)}
@@ -164,23 +142,3 @@ def read_positions(cells: Cells, known: Mapping[str, int]) -> Int64[np.ndarray, 
         fix = did_you_mean(text, known) or f"it may be {listed(list(known))}"
         raise InputError(f"{cells.where(index)} must hold a category of the training data", got=repr(text), fix=fix)
     return positions
-
-
-def require_value(cells: Cells, index: int, missing: frozenset[str]) -> None:
-    text = cells.texts[index]
-    if is_missing(text, missing):
-        got = repr(text) if text.strip() else "an empty cell"
-        raise InputError(f"{cells.where(index)} must hold a value", got=got, fix="fill it in or remove the row")
-
-
-def are_numbers(texts: Sequence[str]) -> bool:
-    """Whether all are numbers, or stand for missing ones."""
-    try:
-        np.fromiter(map(float, texts), np.float64, len(texts))
-    except ValueError:
-        return all(is_number(text) or is_missing(text, MISSING_NUMBERS) for text in set(texts))
-    return True
-
-
-def is_missing(text: str, words: frozenset[str]) -> bool:
-    return text.strip().lower() in words

@@ -6,7 +6,8 @@ from pydoc_data.topics import topics
 
 import pytest
 
-from neuropil.data.corpus.dataset import LEAST, TextDataConfig, prepare_text, python_documentation, read_text
+from neuropil.data.corpus.embedded import python_documentation
+from neuropil.data.corpus.files import LEAST, TextDataConfig, prepare_text, read_text
 from neuropil.errors import InputError
 
 LINES = "".join(f"line {number}\n" for number in range(1_000))

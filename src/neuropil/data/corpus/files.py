@@ -1,0 +1,59 @@
+"""One long text in three parts: the documentation that comes with Python, or the user's own files."""
+
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+from neuropil.config import option
+from neuropil.data.corpus.dataset import Corpus
+from neuropil.data.corpus.embedded import python_documentation
+from neuropil.data.formats.lines import read_lines
+from neuropil.data.splits import SplitConfig, scoring_share, validation_share
+from neuropil.errors import InputError, listed
+
+LEAST = 200
+"""Characters from which on there is something to learn and something to hold out."""
+BETWEEN_FILES = "\n\n"
+
+
+class TextDataConfig(SplitConfig):
+    data: tuple[Path, ...] = option(
+        (), "your own texts in UTF-8, plain or gzip, or folders of them; without it, Python's own documentation"
+    )
+    validation: float = validation_share(0.05, "share before the test part, held out for early stopping")
+    test: float = scoring_share(0.05, "share at the end of the text, held out for the final score", high=0.5)
+
+
+def prepare_text(config: TextDataConfig) -> Corpus:
+    if config.data:
+        text, notes = read_text(config.data), ()
+        source = f"{len(text):,} characters ({listed([path.name for path in config.data], most=3)})"
+    else:
+        text, note = python_documentation()
+        source, notes = f"{len(text):,} characters of Python's own documentation", (note,)
+    if len(text) < LEAST:
+        raise InputError(f"a text to learn from must have at least {LEAST} characters", got=f"{len(text)}")
+    begin_test = _next_line(text, len(text) - round(config.test * len(text)))
+    begin_validation = _next_line(text, begin_test - round(config.validation * len(text)))
+    parts = text[:begin_validation], text[begin_validation:begin_test], text[begin_test:]
+    return Corpus(*parts, notes, source=source)
+
+
+def _next_line(text: str, place: int) -> int:
+    """Where the next line begins; the place itself, where that would be more than half of what comes after it."""
+    end = text.find("\n", place - 1, (place + len(text)) // 2)
+    return end + 1 if end >= 0 else place
+
+
+def read_text(paths: Sequence[Path]) -> str:
+    """Of files, and of all files in folders, in the order of their names; hidden ones are left out."""
+    files = chain.from_iterable(_files_in(path) if path.is_dir() else [path] for path in paths)
+    return BETWEEN_FILES.join("\n".join(read_lines(path, progress=True)) for path in files)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    inside = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    files = sorted(path for path in inside if not any(part.startswith(".") for part in path.parts))
+    if not files:
+        raise InputError("a folder of texts must hold files", got=f"{folder.as_posix()!r} without any")
+    return [folder / path for path in files]

@@ -1,0 +1,135 @@
+"""Columns of a table: which ones are meant, by name, by number or by guess, and the numbers that their cells hold."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from neuropil.errors import InputError, did_you_mean, listed
+
+LONGEST_NAME = 40
+"""Letters in the name of a column, at most."""
+MISSING_NUMBERS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
+EMPTY = frozenset(("",))
+MISSING_TEXTS = frozenset(("", "nan"))  # "NA" or "none" may well be a category
+
+
+@dataclass(frozen=True)
+class ColumnRole:
+    """What a column is for, the option that names it, and its usual names, the first of which counts most."""
+
+    plural: str
+    option: str
+    usual: str
+
+    @property
+    def words(self) -> list[str]:
+        return self.usual.split()
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A piece of one column."""
+
+    file: str
+    column: str
+    rows: Sequence[int]
+    texts: Sequence[str]
+
+    def where(self, index: int) -> str:
+        return f"row {self.rows[index]}, column {self.column!r} of {self.file}"
+
+
+def find_column(names: Sequence[str], wanted: str, file: str, *, by_number: bool = True) -> int:
+    """By its name, or by its number from 1 on."""
+    if wanted in names:
+        return names.index(wanted)
+    if by_number and wanted.isdecimal() and 1 <= int(wanted) <= len(names):
+        return int(wanted) - 1
+    got = listed(short_names(names))
+    raise InputError(f"{file} must have the column {wanted!r}", got=got, fix=did_you_mean(wanted, names))
+
+
+def choose_columns(
+    names: Sequence[str], wanted: Sequence[str | None], roles: Sequence[ColumnRole], file: str, *, guess: bool = True
+) -> list[int | None]:
+    """For each role the column that is wanted, or by `guess` the one with its usual name, or the only one left."""
+    chosen = [None if name is None else find_column(names, name, file) for name in wanted]
+    for place, column in enumerate(chosen):
+        if column is not None and column in chosen[:place]:
+            rule = f"{' and '.join(role.plural for role in roles)} must be different columns"
+            raise InputError(rule, got=f"{wanted[place]!r} for both")
+    for place, role in enumerate(roles):
+        if chosen[place] is None and guess:
+            left = {name.lower(): at for at, name in reversed([*enumerate(names)]) if at not in chosen}
+            chosen[place] = next((left[word] for word in role.words if word in left), None)
+    if len(names) == len(roles) and chosen.count(None) == 1:
+        chosen[chosen.index(None)] = next(at for at in range(len(names)) if at not in chosen)
+    return chosen
+
+
+def unclear_columns(names: Sequence[str], roles: Sequence[ColumnRole], file: str) -> InputError:
+    columns, words = (" and ".join(f"one of {role.plural}" for role in roles), " and ".join(r.words[0] for r in roles))
+    rule = f"{file} must have {columns.replace('one of', 'one column of', 1)}, such as {words}"
+    got = f"{len(names)}: {listed(short_names(names))}"
+    return InputError(rule, got=got, fix=f"name them with {' and '.join(role.option for role in roles)}")
+
+
+def is_header(cells: Sequence[str], usual: Callable[[str], bool], *, every: bool = False) -> bool:
+    """Whether a first row names columns: short, all different, not all numbers; and one or each of them is `usual`."""
+    names = [cell.strip().lower() for cell in cells]
+    short = all(0 < len(name) <= LONGEST_NAME for name in names)
+    if not short or len(set(names)) < len(names) or all(map(is_number, names)):
+        return False
+    return (all if every else any)(map(usual, names))
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """A first row without names may hold a text of any length."""
+    return [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in names]
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def are_numbers(texts: Sequence[str]) -> bool:
+    """Whether all are numbers, or stand for missing ones."""
+    try:
+        np.fromiter(map(float, texts), np.float64, len(texts))
+    except ValueError:
+        return all(is_number(text) or is_missing(text) for text in set(texts))
+    return True
+
+
+def is_missing(text: str, words: frozenset[str] = MISSING_NUMBERS) -> bool:
+    return text.strip().lower() in words
+
+
+def read_numbers(cells: Cells, *, gaps: bool = False) -> Float64[np.ndarray, " row"]:
+    """All finite, also as float32; with `gaps`, NaN where a cell says that there is no value."""
+    try:
+        numbers = np.fromiter(map(float, cells.texts), np.float64, len(cells.texts))
+    except ValueError:
+        numbers = np.array([float(text) if is_number(text) else np.nan for text in cells.texts])
+    good = np.abs(numbers) <= np.finfo(np.float32).max
+    for index in np.flatnonzero(~good).tolist():
+        if gaps and is_missing(cells.texts[index]):
+            continue
+        require_value(cells, index, MISSING_NUMBERS)
+        finite = not gaps or is_number(cells.texts[index])
+        what = "a finite number" if finite else "a number, or nothing where there is no value"
+        raise InputError(f"{cells.where(index)} must hold {what}", got=repr(cells.texts[index]))
+    return numbers
+
+
+def require_value(cells: Cells, index: int, missing: frozenset[str], what: str = "hold a value") -> None:
+    text = cells.texts[index]
+    if is_missing(text, missing):
+        got = repr(text) if text.strip() else "an empty cell"
+        raise InputError(f"{cells.where(index)} must {what}", got=got, fix="fill it in or remove the row")

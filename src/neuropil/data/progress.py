@@ -1,0 +1,26 @@
+"""A progress bar for work that takes long, and none for work that does not."""
+
+from collections.abc import Iterator, Sequence
+from time import monotonic
+from typing import TypeVar
+
+Item = TypeVar("Item")
+PATIENCE = 2.0
+"""Seconds after which a progress bar appears."""
+
+
+def tracked(items: Sequence[Item], doing: str) -> Iterator[Item]:
+    """The items; if they take long, with a progress bar that vanishes at the end."""
+    began = monotonic()
+    for done, item in enumerate(items):
+        if monotonic() - began > PATIENCE:
+            from rich.console import Console
+            from rich.progress import track
+
+            console = Console(stderr=True)
+            rest, hidden = items[done:], not console.is_terminal
+            yield from track(
+                rest, doing, total=len(items), completed=done, console=console, transient=True, disable=hidden
+            )
+            return
+        yield item
