@@ -24,7 +24,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         ours.save_pretrained(folder)
         theirs = GPT2LMHeadModel.from_pretrained(folder)
-    tokens = torch.randint(ours.config.vocabulary, (BATCH, TIME))
+    tokens = torch.randint(ours.config.vocabulary_size, (BATCH, TIME))
 
     def own_loss() -> torch.Tensor:
         hidden = ours.hidden(tokens[:, :-1])
@@ -63,8 +63,8 @@ def step(model: nn.Module, loss: Callable[[], torch.Tensor], dtype: torch.dtype)
 def step_flops(config: GPT2Config) -> float:
     """Multiplications and additions of the matrix products of a step: forward once, backward twice."""
     d, tokens = config.width, BATCH * (TIME - 1)
-    layer = 4 * d * d + 2 * d * config.feed_forward + 2 * TIME * d
-    return 3 * 2 * tokens * (config.layers * layer + config.vocabulary * d)
+    layer = 4 * d * d + 2 * d * config.feed_forward_size + 2 * TIME * d
+    return 3 * 2 * tokens * (config.layers * layer + config.vocabulary_size * d)
 
 
 if __name__ == "__main__":

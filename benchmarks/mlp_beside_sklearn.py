@@ -47,7 +47,7 @@ def main() -> None:
     def ours() -> None:
         seed = next(seeds) // 2
         splits = prepare(DataConfig(validation=0), seed)
-        model = initialised(lambda: MLP(MLPConfig(hidden=HIDDEN, dropout=0)), seed)
+        model = initialised(lambda: MLP(MLPConfig(hidden_sizes=HIDDEN, dropout=0)), seed)
         model.standardize.fit(splits.train.inputs)
         learner = learner_for(model, splits.train.schema, ObjectiveConfig())
         with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ TOKENS, ROUNDS = 1024, 9
 
 def main() -> None:
     torch.manual_seed(0)
-    model = Transformer(TransformerConfig(source_vocabulary=8000, target_vocabulary=8000)).eval()
+    model = Transformer(TransformerConfig(source_vocabulary_size=8000, target_vocabulary_size=8000)).eval()
     source, target = (torch.randint(4, 8000, (1, TOKENS)) for _ in range(2))
 
     def plain() -> None:

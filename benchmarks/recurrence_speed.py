@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from benchmarks.timing import alternate, ratio
 from neuropil.models.mingru import MinGRU, MinGRUConfig
-from neuropil.models.recurrent import CellName, Sequence, SequenceConfig
+from neuropil.models.recurrent import CellName, RecurrentNetwork, RecurrentNetworkConfig
 
 TOKENS, WIDTH, BATCH, TIME, ROUNDS = 96, 256, 32, 128, 9
 LENGTHS = (128, 512, 2_048, 8_192)
@@ -60,7 +60,9 @@ def compared(name: CellName, theirs: type[nn.LSTM] | type[nn.GRU], dtype: torch.
 def training_steps(
     name: CellName, theirs: type[nn.LSTM] | type[nn.GRU], dtype: torch.dtype
 ) -> dict[str, Callable[[], None]]:
-    config = SequenceConfig(cell=name, units=WIDTH, embedding=WIDTH, tokens=TOKENS, outputs=TOKENS, shape="aligned")
+    config = RecurrentNetworkConfig(
+        cell=name, hidden_size=WIDTH, embedding_size=WIDTH, vocabulary_size=TOKENS, output_size=TOKENS, shape="aligned"
+    )
     tokens = torch.randint(4, TOKENS, (BATCH, TIME + 1))
 
     def steps(model: nn.Module) -> Callable[[], None]:
@@ -75,13 +77,13 @@ def training_steps(
 
         return step
 
-    return {"neuropil": steps(Sequence(config)), "nn": steps(PlainModel(theirs))}
+    return {"neuropil": steps(RecurrentNetwork(config)), "nn": steps(PlainModel(theirs))}
 
 
 def forward_and_backward(time: int) -> dict[str, Callable[[], None]]:
     batch = max(1, NUMBERS // (time * WIDTH))
     x, weight = torch.randn(batch, time, WIDTH, requires_grad=True), torch.randn(WIDTH)
-    ours, theirs = MinGRU(MinGRUConfig(inputs=WIDTH, units=WIDTH)), nn.GRU(WIDTH, WIDTH, batch_first=True)
+    ours, theirs = MinGRU(MinGRUConfig(input_size=WIDTH, hidden_size=WIDTH)), nn.GRU(WIDTH, WIDTH, batch_first=True)
     return {
         "minGRU": lambda: (ours(x).outputs @ weight).sum().backward(),
         "nn.GRU": lambda: (theirs(x)[0] @ weight).sum().backward(),

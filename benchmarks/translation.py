@@ -78,7 +78,7 @@ def translate_plain(model: PlainTransformer, experiment: Translating, texts: Seq
     """Greedily, as ours is scored. Its weights go into our model for that, which is proven equal and has a cache."""
     vocabulary = experiment.vocabulary
     ours = from_torch(
-        model.core, source_vocabulary=len(vocabulary.source), target_vocabulary=len(vocabulary.target)
+        model.core, source_vocabulary_size=len(vocabulary.source), target_vocabulary_size=len(vocabulary.target)
     ).eval()
     ours.source.load_state_dict(model.embedding.state_dict())
     return Translator(ours, vocabulary).translate(texts).texts

@@ -204,7 +204,7 @@ def _descend(loss: Callable[[Tensor], Tensor], name: OptimizerName, rate: float)
 
 def _draw_function(axes: "Axes") -> None:
     f = Expression("sin(9*x) * (1 - x) + 1.4*x^2")
-    net = UniversalApproximator(UniversalApproximatorConfig(units=24, steepness=14)).fit(f)
+    net = UniversalApproximator(UniversalApproximatorConfig(hidden_size=24, steepness=14)).fit(f)
     x = torch.linspace(0, 1, 401, dtype=torch.double)
     with torch.no_grad():
         pieces = net.pieces(x) * f(net.centers())
@@ -232,7 +232,7 @@ def _draw_gradients(axes: "Axes") -> None:
 def _profile(depth: int, **options: Any) -> GradientProfile:
     digits = load_digits()
     model = initialised(
-        lambda: MLP(MLPConfig(hidden=(64,) * depth, activation="logistic", dropout=0.0, **options)), seed=0
+        lambda: MLP(MLPConfig(hidden_sizes=(64,) * depth, activation="logistic", dropout=0.0, **options)), seed=0
     )
     model.standardize.fit(digits.inputs)
     batch = {"input": digits.inputs[:256], "target": digits.targets[:256]}
@@ -319,8 +319,10 @@ PICTURES: dict[str, Callable[[], str]] = {
     "house": house,
     "autodiff": autodiff,
     # What some of these show needs no training, so the rest of their report is made short.
-    "activations": from_report("activations", "each activation with its derivative", epochs=1, hidden=(8,), repeats=1),
-    "losses": from_report("losses", "three losses", epochs=1, hidden=(8,)),
+    "activations": from_report(
+        "activations", "each activation with its derivative", epochs=1, hidden_sizes=(8,), repeats=1
+    ),
+    "losses": from_report("losses", "three losses", epochs=1, hidden_sizes=(8,)),
     "optimizers": from_report("optimizers", "paths of the update rules"),
     "overfitting": from_report("overfitting", "training and validation loss"),
     "vanishing-gradients": from_report("vanishing_gradients", "gradient norm of each layer", epochs=1),

@@ -10,6 +10,8 @@ Nothing heavy is imported until it is used.
 
 from typing import TYPE_CHECKING, Any
 
+from neuropil.parts.checkpoint_families import CheckpointFamily, register
+
 if TYPE_CHECKING:
     from neuropil.runs.run import Run as Run
     from neuropil.runs.run import load as load
@@ -26,3 +28,10 @@ def __getattr__(name: str) -> Any:
 
         return getattr(run, name)
     raise AttributeError(f"module 'neuropil' has no attribute {name!r}")
+
+
+@register
+def _checkpoint_family(name: str) -> CheckpointFamily:
+    from neuropil.pretrained import checkpoint_family
+
+    return checkpoint_family(name)

@@ -5,7 +5,8 @@
         classes: int = from_data(10, "how many classes to tell apart")
 
 Every subclass is a frozen, keyword-only dataclass. The command line, `neuropil show`, the docs and `config.json` are all made from the
-same fields. A field of type `Config` nests; `options` and `override` see through the nesting, so that names are flat for the user.
+same fields. A field of type `Config` nests; `options` and `override` see through the nesting, so that names are flat
+for the user: bare, or with the field's name before them where it is `nested`.
 """
 
 import dataclasses
@@ -27,6 +28,11 @@ def option(default: Any, help: str, *, low: float | None = None, high: float | N
 def from_data(default: Any, help: str) -> Any:
     """A field that follows from the data, such as the number of classes; it is saved, but is no command-line option."""
     return dataclasses.field(default=default, metadata={"help": help, "from_data": True})
+
+
+def nested(default: "Config") -> Any:
+    """A configuration whose options carry the field's name, as `--text-width` does: for one of several like it."""
+    return dataclasses.field(default=default, metadata={"prefixed": True})
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Config:
         for field, kind in self._typed_fields():
             value = getattr(self, field.name)
             if isinstance(value, Config):
-                found += value.options()
+                found += [dataclasses.replace(each, name=_prefix(field) + each.name) for each in value.options()]
             elif not field.metadata.get("from_data"):
                 found.append(Option(field.name, kind, value, field.metadata.get("help", "")))
         return found
@@ -85,7 +91,9 @@ class Config:
         for field, _ in self._typed_fields():
             value = getattr(self, field.name)
             if isinstance(value, Config):
-                changes[field.name] = value._override(values)
+                prefix = _prefix(field)
+                own = {name[len(prefix) :]: each for name, each in values.items() if name.startswith(prefix)}
+                changes[field.name] = value._override(own)
             elif field.name in values and not field.metadata.get("from_data"):
                 changes[field.name] = values[field.name]
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]  # every subclass is a dataclass
@@ -109,6 +117,10 @@ class Config:
         kinds = typing.get_type_hints(cls)
         for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # every subclass is a dataclass
             yield field, kinds[field.name]
+
+
+def _prefix(field: dataclasses.Field[Any]) -> str:
+    return f"{field.name}_" if field.metadata.get("prefixed") else ""
 
 
 def describe_type(kind: Any) -> str:

@@ -23,6 +23,7 @@ from neuropil.protocols import PADDING
 from neuropil.recipes import SYSTEMS
 
 Inputs = tuple[Tensor, ...]
+FOLDER = Path(models.__file__).parent
 
 
 def pictures(count: int) -> Inputs:
@@ -69,9 +70,9 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "PredictiveCoding": pictures,
     "RNN": vectors,
     "Seq2Seq": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
-    "Sequence": few_tokens,
-    "Sequence-encoder_decoder": lambda count: (*few_tokens(count), padded_tokens(count, 5, 20)),
-    "Sequence-one_to_many": lambda count: (torch.randn(count, 6), padded_tokens(count, 5, 20)),
+    "RecurrentNetwork": few_tokens,
+    "RecurrentNetwork-encoder_decoder": lambda count: (*few_tokens(count), padded_tokens(count, 5, 20)),
+    "RecurrentNetwork-one_to_many": lambda count: (torch.randn(count, 6), padded_tokens(count, 5, 20)),
     "SpikingClassifier": pictures,
     "Tracker": lambda count: (torch.randint(0, 256, (count, 5, 1, 28, 28), dtype=torch.uint8),),
     "Transformer": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
@@ -135,14 +136,22 @@ def pieces_of(listed: set[str]) -> set[str]:
     """Files of the same folder that these files import, and those that they import in turn."""
     found, new = set(listed), set(listed)
     while new:
-        source = "".join(Path(models.__file__).with_name(f"{name}.py").read_text(encoding="utf-8") for name in new)
-        new = set(re.findall(r"from neuropil\.models(?:\.| import )(\w+)", source)) - found
+        paths = [FOLDER / f"{name.replace('.', '/')}.py" for name in new]
+        source = "".join(path.read_text(encoding="utf-8") for path in paths)
+        modules = set(re.findall(r"from neuropil\.models\.([\w.]+) import", source))
+        modules |= {
+            f"{package}.{name}" if (FOLDER / package).is_dir() else package
+            for package, names in re.findall(r"from neuropil\.models\.(\w+) import ([\w, ]+)", source)
+            for name in names.split(", ")
+        }
+        new = {name for name in modules if (FOLDER / f"{name.replace('.', '/')}.py").is_file()} - found
         found |= new
     return found
 
 
 def test_every_model_is_listed_with_inputs():
-    files = {path.stem for path in Path(models.__file__).parent.glob("*.py")} - {"__init__"}
+    paths = [path for path in FOLDER.rglob("*.py") if path.stem != "__init__"]
+    files = {".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in paths}
     explained = {system.about.removeprefix("models.") for system in SYSTEMS if system.about.startswith("models.")}
     listed = {*models.MODELS.values(), *models.SIMULATORS.values(), *explained}
     assert listed <= files

@@ -19,7 +19,7 @@ from neuropil.parts.multi_head import heads_of, remove_heads
 from neuropil.parts.objectives import Translation
 from neuropil.parts.parameters import count_parameters
 from neuropil.protocols import Batch
-from neuropil.sampling.text.beam_search import greedy
+from neuropil.sampling.text.beam_search import greedy_search
 from neuropil.training.weights import load_model, save_model
 
 HEADS = 3
@@ -32,7 +32,7 @@ some_heads = st.dictionaries(st.sampled_from(NAMES), st.sets(st.integers(0, HEAD
 def made(**options: Any) -> Transformer:
     torch.manual_seed(0)
     config = TransformerConfig(
-        width=12, heads=HEADS, layers=2, feed_forward=16, source_vocabulary=15, target_vocabulary=15
+        width=12, heads=HEADS, layers=2, feed_forward=16, source_vocabulary_size=15, target_vocabulary_size=15
     )
     model = Transformer(dataclasses.replace(config, **options))
     with torch.no_grad():
@@ -107,7 +107,7 @@ def test_a_pruned_decoder_still_writes_with_its_cache_what_it_would_write_withou
     model, source = made(), batch()["source"]
     remove_heads(model, off)
     with torch.no_grad():
-        written = greedy(model.step, model.begin(source), [7] * 3, start=1, end=2)
+        written = greedy_search(model.step, model.begin(source), [7] * 3, start=1, end=2)
     for row, one in enumerate(written):
         prefix = torch.tensor([[1, *one.tokens]])
         with torch.no_grad():

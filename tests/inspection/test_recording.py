@@ -35,7 +35,7 @@ NAMES = ["encoder.0.attention", "encoder.1.attention"] + [
 def made(**options: Any) -> Transformer:
     torch.manual_seed(0)
     config = TransformerConfig(
-        width=16, heads=HEADS, layers=2, feed_forward=24, source_vocabulary=20, target_vocabulary=20
+        width=16, heads=HEADS, layers=2, feed_forward=24, source_vocabulary_size=20, target_vocabulary_size=20
     )
     model = Transformer(dataclasses.replace(config, **options))
     with torch.no_grad():
@@ -252,7 +252,7 @@ def near(tape, eager):
 
 
 torch.manual_seed(0)
-config = TransformerConfig(width=16, heads=4, layers=1, feed_forward=24, source_vocabulary=20, target_vocabulary=20)
+config = TransformerConfig(width=16, heads=4, layers=1, feed_forward=24, source_vocabulary_size=20, target_vocabulary_size=20)
 model, source, target = Transformer(config).eval(), torch.randint(4, 20, (2, 6)), torch.randint(4, 20, (2, 5))
 source[1, 4:] = 0
 whole = compiled(model)

@@ -30,7 +30,7 @@ def windows_of(series: Tensor, window: int, horizon: int) -> dict[str, Tensor]:
         "history": pieces[:, :window],
         "known": torch.zeros(len(pieces), window + horizon, 0),
         "target": pieces[:, window:],
-        "there": torch.ones(len(pieces), horizon, dtype=torch.bool),
+        "valid_mask": torch.ones(len(pieces), horizon, dtype=torch.bool),
         "scale": torch.ones(len(pieces)),
     }
 
@@ -58,7 +58,9 @@ def perturbed(config: ForecasterConfig) -> Forecaster:
     st.integers(0, 3),
 )
 def test_quantiles_are_in_order_for_every_cell(lags: int, steps: int, cell: str, layers: int, features: int):
-    config = ForecasterConfig(cell=cell, units=4, layers=layers, members=2, lags=lags, steps=steps, features=features)  # type: ignore[arg-type]
+    config = ForecasterConfig(
+        cell=cell, hidden_size=4, layers=layers, members=2, lags=lags, steps=steps, features=features
+    )  # type: ignore[arg-type]
     torch.manual_seed(0)
     q = perturbed(config)(10 * torch.randn(5, 8), torch.randn(5, 8 + steps, features))
     assert q.shape == (5, steps, len(LEVELS))
@@ -69,7 +71,7 @@ def test_quantiles_are_in_order_for_every_cell(lags: int, steps: int, cell: str,
 @given(st.floats(-100, 100), st.floats(0.01, 100))
 def test_a_forecast_moves_and_grows_with_its_series(shift: float, factor: float):
     model, history, known = (
-        perturbed(ForecasterConfig(units=4, lags=3, steps=4, features=2)),
+        perturbed(ForecasterConfig(hidden_size=4, lags=3, steps=4, features=2)),
         wave(12)[None],
         torch.ones(1, 16, 2),
     )
@@ -80,7 +82,7 @@ def test_a_forecast_moves_and_grows_with_its_series(shift: float, factor: float)
 
 def test_the_future_that_is_known_reaches_its_step_and_those_after_but_none_before():
     model, history, known = (
-        perturbed(ForecasterConfig(units=4, lags=2, steps=6, features=1)),
+        perturbed(ForecasterConfig(hidden_size=4, lags=2, steps=6, features=1)),
         wave(10)[None],
         torch.zeros(1, 16, 1),
     )
@@ -91,7 +93,7 @@ def test_the_future_that_is_known_reaches_its_step_and_those_after_but_none_befo
 
 
 def test_a_series_that_never_moves_goes_on_as_it_was():
-    model = Forecaster(ForecasterConfig(units=4, lags=2, steps=3, features=0)).eval()
+    model = Forecaster(ForecasterConfig(hidden_size=4, lags=2, steps=3, features=0)).eval()
     with torch.no_grad():
         q = model(torch.full((1, 8), 1e6), torch.zeros(1, 11, 0))
     assert torch.isfinite(q).all()
@@ -131,15 +133,15 @@ def test_least_squares_are_those_of_numpy_and_find_the_recursion_that_made_the_s
 
 def test_a_window_whose_next_value_is_missing_counts_for_nothing():
     batch = windows_of(wave(), 20, 3)
-    spoiled = {**batch, "target": batch["target"].clone(), "there": batch["there"].clone()}
-    spoiled["target"][::2, 0], spoiled["there"][::2, 0] = 1e4, False
+    spoiled = {**batch, "target": batch["target"].clone(), "valid_mask": batch["valid_mask"].clone()}
+    spoiled["target"][::2, 0], spoiled["valid_mask"][::2, 0] = 1e4, False
     kept = {name: values[1::2] for name, values in batch.items()}
     assert torch.allclose(least_squares(spoiled, [4]), least_squares(kept, [4]), atol=1e-5)
 
 
 def test_a_fitted_net_begins_as_the_linear_forecast_with_the_quantiles_of_its_errors():
     batch = windows_of(wave(noise=0.3), 18, 5)
-    config = ForecasterConfig(units=4, lags=6, steps=5, features=0)
+    config = ForecasterConfig(hidden_size=4, lags=6, steps=5, features=0)
     model = Forecaster(config).fit(batch).eval()
     with torch.no_grad():
         q = model(batch["history"], batch["known"])
@@ -162,22 +164,22 @@ def test_pinball_is_that_of_scikit_learn():
 def test_the_loss_is_the_mean_over_what_is_there_in_units_of_each_series():
     batch = windows_of(wave(40), 12, 4)
     batch["scale"] = torch.linspace(0.5, 2, len(batch["scale"]))
-    batch["there"] = torch.rand(batch["there"].shape, generator=torch.Generator().manual_seed(0)) < 0.7
-    model = perturbed(ForecasterConfig(units=4, lags=3, steps=4, features=0, members=1))
+    batch["valid_mask"] = torch.rand(batch["valid_mask"].shape, generator=torch.Generator().manual_seed(0)) < 0.7
+    model = perturbed(ForecasterConfig(hidden_size=4, lags=3, steps=4, features=0, members=1))
     learner = QuantileRegression(model)
     q = model(batch["history"], batch["known"])
     each = pinball(batch["target"], q).mean(-1) / rearrange(batch["scale"], "batch -> batch 1")
-    assert learner.loss(batch).item() == pytest.approx(each[batch["there"]].mean().item(), rel=1e-5)
-    spoiled = {**batch, "target": torch.where(batch["there"], batch["target"], 1e5)}
+    assert learner.loss(batch).item() == pytest.approx(each[batch["valid_mask"]].mean().item(), rel=1e-5)
+    spoiled = {**batch, "target": torch.where(batch["valid_mask"], batch["target"], 1e5)}
     assert torch.equal(learner.loss(spoiled), learner.loss(batch))
     one = learner.metrics(batch)["loss"][0].item()
-    assert one == pytest.approx(each[0][batch["there"][0]].mean().item(), rel=1e-5)
+    assert one == pytest.approx(each[0][batch["valid_mask"][0]].mean().item(), rel=1e-5)
 
 
 def test_nets_are_trained_by_their_own_loss_and_measured_by_their_mean():
     batch, model = (
         windows_of(wave(40), 12, 4),
-        perturbed(ForecasterConfig(units=4, lags=3, steps=4, features=0, members=3)),
+        perturbed(ForecasterConfig(hidden_size=4, lags=3, steps=4, features=0, members=3)),
     )
     learner, alone = QuantileRegression(model), model.each(batch["history"], batch["known"])
     assert torch.allclose(model(batch["history"], batch["known"]), alone.mean(0))
@@ -194,7 +196,7 @@ def test_it_learns_what_the_linear_part_cannot():
         values.append(3.8 * values[-1] * (1 - values[-1]))
     batch = windows_of(torch.tensor(values), 5, 1)
     torch.manual_seed(0)
-    model = Forecaster(ForecasterConfig(units=16, lags=4, steps=1, features=0, dropout=0.0, members=1)).fit(batch)
+    model = Forecaster(ForecasterConfig(hidden_size=16, lags=4, steps=1, features=0, dropout=0.0, members=1)).fit(batch)
     learner = QuantileRegression(model)
     before = learner.loss(batch).item()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-2)
@@ -206,7 +208,7 @@ def test_it_learns_what_the_linear_part_cannot():
 
 
 def test_inputs_that_do_not_fit_are_refused():
-    model = Forecaster(ForecasterConfig(units=4, lags=5, steps=3, features=2))
+    model = Forecaster(ForecasterConfig(hidden_size=4, lags=5, steps=3, features=2))
     with pytest.raises(InputError) as error:
         model(torch.zeros(1, 4), torch.zeros(1, 7, 2))
     assert str(error.value) == "this forecaster needs at least 5 values of history, but got 4."

@@ -16,7 +16,7 @@ from neuropil.models.gaussian_process import (
     fit_length,
     smooth,
 )
-from neuropil.parts.attention import Smoothing, weigh
+from neuropil.parts.attention import Smoothing, attention_weights
 from neuropil.parts.kernels import Epanechnikov, Gaussian, KernelName, build_kernel
 
 NAMES: list[KernelName] = ["gaussian", "laplacian", "matern", "rational_quadratic", "periodic"]
@@ -277,7 +277,7 @@ def test_its_weights_may_be_negative_and_need_not_sum_to_one_while_those_of_smoo
     query = torch.linspace(-2, 8, 60, dtype=torch.double)[:, None]
     weights, smoothed = (
         process(x, y, length=1.0).weights(query),
-        weigh(query, x, score=Smoothing(build_kernel("matern", 1.0))),
+        attention_weights(query, x, score=Smoothing(build_kernel("matern", 1.0))),
     )
     assert weights.min() < -0.05
     assert weights.sum(1).min() < 0.5
@@ -297,7 +297,7 @@ def test_smoothing_stays_within_the_values_and_a_process_may_go_beyond():
 def test_with_overwhelming_noise_its_weights_become_those_of_smoothing_up_to_their_sum(name: KernelName):
     x, y = noisy_sine()
     query = noisy_sine(9, seed=1)[0]
-    smoothed = weigh(query, x, score=Smoothing(build_kernel(name, 0.7, period=2.0)))
+    smoothed = attention_weights(query, x, score=Smoothing(build_kernel(name, 0.7, period=2.0)))
     apart = []
     for noise in (1.0, 1e3, 1e6):
         weights = process(x, y, kernel=name, length=0.7, period=2.0, noise=noise).weights(query)
@@ -311,7 +311,9 @@ def test_with_points_far_apart_its_weights_are_those_of_smoothing_up_to_their_su
     x = 100.0 * torch.arange(5, dtype=torch.double)[:, None]
     query = x + torch.tensor([[0.3]], dtype=torch.double)
     weights = process(x, torch.randn(5, dtype=torch.double), kernel="gaussian", height=3.0, noise=0.5).weights(query)
-    torch.testing.assert_close(weights / weights.sum(1, keepdim=True), weigh(query, x, score=Smoothing(Gaussian(1.0))))
+    torch.testing.assert_close(
+        weights / weights.sum(1, keepdim=True), attention_weights(query, x, score=Smoothing(Gaussian(1.0)))
+    )
     # h k / (h + σ²): the sum is the share of the variance that is not noise, less what is lost with distance
     torch.testing.assert_close(weights.sum(1), torch.full((5,), 3.0 * math.exp(-0.045) / 3.5, dtype=torch.double))
 

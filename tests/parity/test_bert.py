@@ -128,7 +128,7 @@ def test_classes_are_those_of_hugging_face(
     assert_near(BERT.from_pretrained(folder)(tokens, mask), ours.bert(tokens, mask), 0.0)
 
 
-SMALL = BERTConfig(width=24, heads=3, layers=2, feed_forward=40, context=20, vocabulary=31, classes=4)
+SMALL = BERTConfig(width=24, heads=3, layers=2, feed_forward=40, context=20, vocabulary_size=31, classes=4)
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu", "quick_gelu"])

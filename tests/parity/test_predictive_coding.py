@@ -85,7 +85,7 @@ def test_settled_with_a_small_error_the_weights_change_as_by_backpropagation(dep
         hidden=hidden, activation="tanh", direction="up", shape=(8,), outputs=3, nu_target=100.0, rate=0.15, steps=2_000
     )
     model = PredictiveCoding(config).double()
-    mlp = MLP(MLPConfig(hidden=hidden, activation="tanh", dropout=0.0, shape=(8,), outputs=3)).double()
+    mlp = MLP(MLPConfig(hidden_sizes=hidden, activation="tanh", dropout=0.0, shape=(8,), outputs=3)).double()
     layers = [*(mlp.get_submodule(f"hidden.{number}") for number in range(depth)), mlp.output]
     with torch.no_grad():
         for layer, connection in zip(layers, model.connections, strict=True):

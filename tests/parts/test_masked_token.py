@@ -10,7 +10,7 @@ from neuropil.parts.masked_token import MaskedToken
 def test_the_loss_is_the_cross_entropy_at_the_chosen_places():
     torch.manual_seed(0)
     model = MaskedBERT(
-        BERTConfig(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary=20, pooler=False)
+        BERTConfig(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary_size=20, pooler=False)
     ).eval()
     learner = MaskedToken(model, model.bert, model.logits)
     batch = {"input": torch.randint(20, (3, 9)), "target": torch.randint(20, (3, 9)), "scored": torch.rand(3, 9) < 0.3}

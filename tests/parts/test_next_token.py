@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from neuropil.data.corpus.streams import TextStreams
 from neuropil.models.gpt2 import GPT2, GPT2Config
-from neuropil.models.recurrent import CellName, Sequence, SequenceConfig
+from neuropil.models.recurrent import CellName, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.parts import next_token
 from neuropil.parts.next_token import NextToken, NextTokenInWindow
 from neuropil.protocols import Remembering
@@ -22,11 +22,17 @@ from neuropil.training.loop import TrainingConfig, fit
 VOCABULARY = 12
 
 
-def model(cell: CellName = "lstm", **options: Any) -> Sequence:
+def model(cell: CellName = "lstm", **options: Any) -> RecurrentNetwork:
     torch.manual_seed(0)
-    return Sequence(
-        SequenceConfig(
-            cell=cell, units=8, embedding=6, tokens=VOCABULARY, outputs=VOCABULARY, shape="aligned", **options
+    return RecurrentNetwork(
+        RecurrentNetworkConfig(
+            cell=cell,
+            hidden_size=8,
+            embedding_size=6,
+            vocabulary_size=VOCABULARY,
+            output_size=VOCABULARY,
+            shape="aligned",
+            **options,
         )
     )
 
@@ -129,7 +135,7 @@ def test_what_is_carried_can_be_saved_and_recalled():
 def test_windows_have_the_losses_of_all_logits_at_once(tied: bool, at_once: int, monkeypatch: pytest.MonkeyPatch):
     torch.manual_seed(0)
     network = GPT2(
-        GPT2Config(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary=VOCABULARY, tied=tied)
+        GPT2Config(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary_size=VOCABULARY, tied=tied)
     ).eval()
     monkeypatch.setattr(next_token, "LOGITS_AT_ONCE", at_once)
     learner = NextTokenInWindow(network)

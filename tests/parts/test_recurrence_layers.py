@@ -94,7 +94,7 @@ def test_cells_and_states_stand_layer_by_layer_forward_before_backward():
     recurrence = Recurrence(CELLS["lstm"], 3, 4, layers=2, bidirectional=True)
     names = {id(module): name for name, module in recurrence.named_modules()}
     assert [names[id(cell)] for cell in recurrence.cells] == ["forwards.0", "backwards.0", "forwards.1", "backwards.1"]
-    assert [cell.inputs for cell in recurrence.cells] == [3, 3, 8, 8]
+    assert [cell.input_size for cell in recurrence.cells] == [3, 3, 8, 8]
     rows = recurrence.parameter_rows("reader")
     assert rows[0] == ParameterRow("reader.forwards.0", "4*(n^2 + n*m + n)", {"n": 4, "m": 3})
     assert sum(row.count for row in rows) == count_parameters(recurrence)

@@ -16,8 +16,8 @@ from neuropil.models.clip import CLIP
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.vit import ViT
 
-SMALL = GPT2Config(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary=11)
-SMALL_BERT = BERTConfig(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary=11)
+SMALL = GPT2Config(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary_size=11)
+SMALL_BERT = BERTConfig(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary_size=11)
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_settings_without_a_type_are_no_model(folder: Path):
         (
             "activation_function",
             "silu",
-            "hidden units are one of gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, but got 'silu'.",
+            "the activation must be one of gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, but got 'silu'.",
         ),
         ("n_head", 3, "the heads must divide the width, but got 3 heads for a width of 8."),
         ("n_layer", 0, "GPT2Config.layers must be at least 1, but got 0."),

@@ -16,11 +16,11 @@ from neuropil.protocols import END, PADDING, UNKNOWN
 
 CONFIG = Seq2SeqConfig(
     attention="none",
-    embedding=3,
-    units=4,
+    embedding_size=3,
+    hidden_size=4,
     bidirectional=False,
-    source_vocabulary=len(LETTERS),
-    target_vocabulary=len(PHONEMES),
+    source_vocabulary_size=len(LETTERS),
+    target_vocabulary_size=len(PHONEMES),
 )
 RULE = "from_g2p reads checkpoint20.npz of the package g2p-en, but got "
 
@@ -121,7 +121,7 @@ def test_a_package_that_is_not_installed_is_missed(monkeypatch: pytest.MonkeyPat
     [
         ({"cell": "lstm"}, "cell='lstm'"),
         ({"attention": "dot"}, "attention='dot'"),
-        ({"target_vocabulary": 5}, "target_vocabulary=5"),
+        ({"target_vocabulary_size": 5}, "target_vocabulary_size=5"),
     ],
 )
 def test_models_of_another_form_are_refused(options: dict[str, Any], different: str):

@@ -12,7 +12,7 @@ from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Picture, Section, Table
 from neuropil.models.attention import Layer, PatchAttention, PatchAttentionConfig
-from neuropil.parts.attention import weigh
+from neuropil.parts.attention import attention_weights
 from neuropil.recipes.attention import AttentionOptions, build, weights_of
 from neuropil.tasks.classification.experiment import Supervised
 from neuropil.training.history import read_history
@@ -50,7 +50,7 @@ def test_recorded_weights_are_the_similarity_of_queries_and_keys():
     assert isinstance(layer, Layer)
     z = model.positions(model.embed(model.patches(test.inputs)))
     query, key, _ = layer.attention.projection(layer.norm1(z)).split((4, 4, 8), dim=-1)
-    torch.testing.assert_close(weights["layer 1"], weigh(query, key).detach())
+    torch.testing.assert_close(weights["layer 1"], attention_weights(query, key).detach())
     assert list(weights) == ["layer 1", "layer 2"]
 
 

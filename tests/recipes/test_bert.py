@@ -28,7 +28,7 @@ METALS = ["iron is heavy", "gold and iron", "the iron melts", "copper is a metal
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("bert")
     (folder / "animals.txt").write_text(TEXT)
-    options = SMALL | {"vocabulary": 100, "updates": 150, "learning_rate": 5e-3, "layers": 1}
+    options = SMALL | {"vocabulary_size": 100, "updates": 150, "learning_rate": 5e-3, "layers": 1}
     return neuropil.train("bert", data=folder / "animals.txt", out=folder / "run", show_progress=False, **options)
 
 
@@ -175,7 +175,13 @@ def test_the_body_of_a_classifier_has_vectors_too(classifier: Run):
 
 def test_texts_of_other_classifiers_are_classified(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     neuropil.train(
-        "text_classifier", data=labelled, units=8, embedding=8, epochs=2, out=tmp_path / "run", show_progress=False
+        "text_classifier",
+        data=labelled,
+        hidden_size=8,
+        embedding_size=8,
+        epochs=2,
+        out=tmp_path / "run",
+        show_progress=False,
     )
     assert said(capsys, "classify", str(tmp_path / "run"), "gold").startswith("gold\t")
 

@@ -23,9 +23,9 @@ from neuropil.training.history import read_history
 
 SMALL: dict[str, Any] = {
     "width": 4,
-    "units": 16,
-    "embedding": 8,
-    "look": 8,
+    "hidden_size": 16,
+    "embedding_size": 8,
+    "attention_size": 8,
     "epochs": 1,
     "batch_size": 32,
     "max_tokens": 16,

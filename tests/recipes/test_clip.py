@@ -26,13 +26,13 @@ from neuropil.tasks.retrieval.search import PictureSearch, picture_files
 from neuropil.training.history import read_history
 
 SMALL: dict[str, Any] = {
-    "width": 16,
-    "heads": 2,
-    "layers": 1,
+    "vision_width": 16,
+    "vision_heads": 2,
+    "vision_layers": 1,
     "text_width": 16,
     "text_heads": 2,
     "text_layers": 1,
-    "shared": 8,
+    "embedding_size": 8,
     "epochs": 1,
     "batch_size": 32,
 }
@@ -141,7 +141,7 @@ def test_own_captions_are_learned_scored_and_described(own: Run, tmp_path: Path)
         "In captions.csv, 'image' names the pictures and 'caption' says what is on them."
     ]
     assert set(own.evaluate(write_captions(tmp_path, 20))) == {"loss", "caption_accuracy", "picture_accuracy"}
-    assert matcher(own).model.config.patch == 3  # eight a side
+    assert matcher(own).model.config.vision.patch == 3  # eight a side
 
 
 def test_pictures_of_an_odd_size_are_resized(tmp_path: Path):
@@ -150,7 +150,7 @@ def test_pictures_of_an_odd_size_are_resized(tmp_path: Path):
     table = tmp_path / "c.tsv"
     table.write_text("file\ttext\n" + "\n".join(f"{index}.png\tnumber {index}" for index in range(6)))
     experiment = build(CLIPOptions().override(data=table, **{**SMALL, "patch": None}), seed=0)
-    assert experiment.model_config.shape == (3, 18, 12)
+    assert experiment.model_config.vision.shape == (3, 18, 12)
     assert experiment.splits.train.source.endswith("resized to 18×12 for its patches")
 
 
@@ -279,7 +279,7 @@ def test_what_cannot_be_searched_is_refused(run: Run, pictures: Path, tmp_path: 
 
 
 def test_a_run_that_does_not_compare_is_refused(tmp_path: Path):
-    other = neuropil.train("mlp", out=tmp_path / "run", hidden=(4,), epochs=1, show_progress=False)
+    other = neuropil.train("mlp", out=tmp_path / "run", hidden_sizes=(4,), epochs=1, show_progress=False)
     with pytest.raises(RunError) as error:
         open_matcher(other.folder)
     assert (

@@ -23,7 +23,7 @@ SMALL: dict[str, Any] = {
     "layers": 2,
     "feed_forward": 64,
     "context": 32,
-    "vocabulary": 300,
+    "vocabulary_size": 300,
     "updates": 60,
     "learning_rate": 1e-2,
 }
@@ -79,17 +79,17 @@ def test_the_folder_holds_what_a_model_of_ours_is_loaded_from(run: Run):
 
 
 @pytest.mark.parametrize(
-    "choosing", [{"temperature": 0}, {"temperature": 1.0, "top_k": 5}, {"top_p": 0.8, "repetition_penalty": 1.3}]
+    "sampling", [{"temperature": 0}, {"temperature": 1.0, "top_k": 5}, {"top_p": 0.8, "repetition_penalty": 1.3}]
 )
-def test_a_text_alone_is_written_as_among_others(run: Run, choosing: dict[str, Any]):
+def test_a_text_alone_is_written_as_among_others(run: Run, sampling: dict[str, Any]):
     """Alone by the decoder that reads every weight once, among others by the model."""
-    from neuropil.sampling.text.filters import Choosing
+    from neuropil.sampling.text.filters import SamplingConfig
 
     model = model_of(run)
-    alone = "".join(model.continued("12 is", length=20, **choosing))
-    pieces = list(model.written(["12 is", '7 is "odd" (see'], length=20, choosing=Choosing(**choosing)))
+    alone = "".join(model.continued("12 is", length=20, **sampling))
+    pieces = list(model.written(["12 is", '7 is "odd" (see'], length=20, sampling=SamplingConfig(**sampling)))
     assert alone == "".join(piece.text for piece in pieces if piece.row == 0)
-    assert "".join(run.generate("12 is", length=20, **choosing)) == "12 is" + alone
+    assert "".join(run.generate("12 is", length=20, **sampling)) == "12 is" + alone
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
@@ -117,7 +117,7 @@ def test_the_command_writes_streams_stops_samples_and_searches(run: Run, capsys:
         capsys, "generate", folder, "12 is", "--length", "4", "--samples", "3", "--top-p", "0.9"
     )[0]
     assert several.count("\n---\n12 is") == 2
-    searched = model.searched("12 is", beam=3, length=6)[0].text
+    searched = model.beam_search("12 is", beam=3, length=6)[0].text
     assert (
         printed_and_complained(capsys, "generate", folder, "12 is", "--length", "6", "--beam", "3")[0]
         == f"12 is{searched}\n"

@@ -117,6 +117,6 @@ def test_it_reads_the_users_own_text(tmp_path: Path):
     path = tmp_path / "book.txt"
     path.write_text(SENTENCES)
     run = neuropil.train(
-        "recurrence", data=path, units=8, steps=10, updates=10, out=tmp_path / "run", show_progress=False
+        "recurrence", data=path, hidden_size=8, steps=10, updates=10, out=tmp_path / "run", show_progress=False
     )
     assert "book.txt" in run.settings["facts"]["source"]

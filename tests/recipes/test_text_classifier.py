@@ -18,7 +18,7 @@ from neuropil.runs.run import Run
 from neuropil.tasks.text_classification.experiment import Reader, ReadingConfig, TextClassifier
 from neuropil.tasks.text_classification.scores import classifiers, count_words
 
-SMALL = {"units": 8, "embedding": 8, "epochs": 3, "learning_rate": 0.02, "batch_size": 16}
+SMALL = {"hidden_size": 8, "embedding_size": 8, "epochs": 3, "learning_rate": 0.02, "batch_size": 16}
 
 
 def write_sentences(path: Path, count: int = 120) -> Path:
@@ -71,7 +71,7 @@ def test_every_cell_learns(tmp_path: Path, cell: str):
 
 def test_the_vocabulary_is_that_of_the_training_part_alone():
     splits = prepare_labelled_texts(LabelledTextConfig(), 0)
-    tokenizer = Reader.learn(splits.train.texts, ReadingConfig(vocabulary=10**6)).tokenizer
+    tokenizer = Reader.learn(splits.train.texts, ReadingConfig(vocabulary_size=10**6)).tokenizer
     seen = set(re.findall(r"\w+|[^\w\s]+", " ".join(splits.train.texts).lower()))
     held_out = set(re.findall(r"\w+|[^\w\s]+", " ".join([*splits.validation.texts, *splits.test.texts]).lower()))
     assert len(held_out - seen) > 500
@@ -144,7 +144,7 @@ def test_long_texts_are_cut_where_the_user_says_and_counted(tmp_path: Path):
 
 @pytest.mark.parametrize("tokens", ["bpe", "characters"])
 def test_texts_may_be_cut_into_other_tokens(tmp_path: Path, tokens: str):
-    run = train_small(tmp_path, tokens=tokens, vocabulary=300, epochs=1, lowercase=False)
+    run = train_small(tmp_path, tokens=tokens, vocabulary_size=300, epochs=1, lowercase=False)
     assert (run.folder / "tokenizer.json").exists()
     assert len(neuropil.load(run.folder).predict(TEXTS)) == 4
 

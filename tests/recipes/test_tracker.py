@@ -20,7 +20,7 @@ from neuropil.tasks.tracking.experiment import FollowingFilms
 from neuropil.tasks.tracking.scores import score_tracks
 from neuropil.training.history import read_history
 
-SMALL: dict[str, Any] = {"width": 4, "features": 16, "units": 16, "epochs": 1, "batch_size": 8}
+SMALL: dict[str, Any] = {"width": 4, "features": 16, "hidden_size": 16, "epochs": 1, "batch_size": 8}
 
 
 def write_folders(root: Path, films: Films) -> Path:

@@ -33,13 +33,29 @@ def test_a_pruned_run_is_smaller_and_works_like_any_other(run: Run, tmp_path: Pa
 
 
 SMALL: dict[str, dict[str, Any]] = {
-    "gpt2": {"width": 16, "heads": 2, "layers": 2, "feed_forward": 16, "context": 32, "vocabulary": 300, "updates": 2},
-    "bert": {"width": 16, "heads": 2, "layers": 2, "feed_forward": 16, "context": 32, "vocabulary": 300, "updates": 2},
-    "vit": {"width": 16, "heads": 2, "layers": 2, "updates": 2},
-    "clip": {
+    "gpt2": {
         "width": 16,
         "heads": 2,
         "layers": 2,
+        "feed_forward": 16,
+        "context": 32,
+        "vocabulary_size": 300,
+        "updates": 2,
+    },
+    "bert": {
+        "width": 16,
+        "heads": 2,
+        "layers": 2,
+        "feed_forward": 16,
+        "context": 32,
+        "vocabulary_size": 300,
+        "updates": 2,
+    },
+    "vit": {"vision_width": 16, "vision_heads": 2, "vision_layers": 2, "updates": 2},
+    "clip": {
+        "vision_width": 16,
+        "vision_heads": 2,
+        "vision_layers": 2,
         "text_width": 16,
         "text_heads": 2,
         "text_layers": 2,
@@ -86,7 +102,7 @@ def test_the_report_of_a_pruned_run_is_not_made_by_training_it_anew(run: Run, tm
 
 
 def test_a_model_without_heads_is_refused(tmp_path: Path):
-    run = neuropil.train("mlp", hidden=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
+    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
     with pytest.raises(RunError) as error:
         prune(run, "50%")
     assert (

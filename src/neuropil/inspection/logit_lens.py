@@ -51,7 +51,7 @@ def logit_lens(model: GPT2, tokens: Int64[Tensor, " time"], best: int = 5) -> Le
         for hook in hooks:
             hook.remove()
         model.train(was_training)
-    read = [_read(model, stream, min(best, model.config.vocabulary)) for stream in streams]
+    read = [_read(model, stream, min(best, model.config.vocabulary_size)) for stream in streams]
     return Lens(torch.stack([numbers for numbers, _ in read]), torch.stack([shares for _, shares in read]))
 
 
@@ -59,7 +59,7 @@ def _read(
     model: GPT2, stream: Float[Tensor, "time width"], best: int
 ) -> tuple[Int64[Tensor, "time best"], Float[Tensor, "time best"]]:
     found = []
-    for rows in stream.split(max(1, LOGITS_AT_ONCE // model.config.vocabulary)):
+    for rows in stream.split(max(1, LOGITS_AT_ONCE // model.config.vocabulary_size)):
         # softmax(E N(x_l))
         shares = F.linear(model.norm(rows), model.output_weight).float().softmax(-1)
         found.append(shares.topk(best))

@@ -24,7 +24,7 @@ from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.attention import Additive, Cosine, ScaledDot, Score, Smoothing, Tap, attend
 from neuropil.parts.kernels import Gaussian
-from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.parameters import Model
 from neuropil.parts.positions import PositionName, Positions
 from neuropil.parts.standardize import Standardize
 
@@ -67,14 +67,14 @@ class PatchAttentionConfig(Config):
         return self.shape[0] * self.patch_side**2
 
 
-class PatchAttention(nn.Module):
+class PatchAttention(Model):
     def __init__(self, config: PatchAttentionConfig):
         super().__init__()
         self.config = config
         self.standardize = Standardize(config.shape)
         self.embed = nn.Linear(config.pixels, config.width)
-        self.positions = Positions(config.positions, config.width, longest=math.prod(config.grid))
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.positions = Positions(config.positions, config.width, context=math.prod(config.grid))
+        self.layers = nn.ModuleList(PatchAttentionLayer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
         self.output = nn.Linear(config.width, config.classes)
 
@@ -96,24 +96,8 @@ class PatchAttention(nn.Module):
             z = layer(z)
         return self.output(reduce(self.norm(z), "batch patch width -> batch width", "mean"))
 
-    def parameter_table(self) -> list[ParameterRow]:
-        config = self.config
-        rows = [linear_row("embed", config.pixels, config.width)]
-        if config.positions == "learned":
-            rows.append(ParameterRow("positions", "m*d", {"m": math.prod(config.grid), "d": config.width}))
-        sizes = {"d": config.width, "e": config.key_width}
-        additive = " + 2*e^2 + e" if config.score == "additive" else ""
-        # Q and K; V with d² + d, the network of each patch with 4 d² + 3 d, and two norms with 2 d each
-        formula = f"2*(d*e + e) + 5*d^2 + 8*d{additive}"
-        rows += [ParameterRow(f"layers.{index}", formula, sizes) for index in range(config.layers)]
-        return [
-            *rows,
-            ParameterRow("norm", "2*d", {"d": config.width}),
-            linear_row("output", config.width, config.classes),
-        ]
 
-
-class Layer(nn.Module):
+class PatchAttentionLayer(nn.Module):
     """z ← z + attention(norm z), then z ← z + W₂ φ(W₁ norm z), patch by patch."""
 
     def __init__(self, config: PatchAttentionConfig):

@@ -19,8 +19,8 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.parts.convolution import BlockSizes, ResidualBlock, Stack, residual_row, same_convolution, stack_for
-from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.convolution import BlockSizes, ResidualBlock, Stack, same_convolution, stack_for
+from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import Standardize
 
 
@@ -55,7 +55,7 @@ class CNNConfig(Config):
         return self.stack.blocks
 
 
-class CNN(nn.Module):
+class CNN(Model):
     def __init__(self, config: CNNConfig):
         super().__init__()
         self.config = config
@@ -72,13 +72,6 @@ class CNN(nn.Module):
         h = self.blocks(h)  # batch features fewer places
         h = reduce(h, "batch channel height width -> batch channel", "mean")
         return self.output(self.dropout(h))
-
-    def parameter_table(self) -> list[ParameterRow]:
-        config = self.config
-        stem = {"c": config.shape[0], "m": config.width, "k": config.stack.stem_kernel}
-        rows = [ParameterRow("stem", "c*m*k^2", stem), ParameterRow("stem_norm", "2*m", {"m": config.width})]
-        rows += [residual_row(f"blocks.{i}", sizes, config.kernel) for i, sizes in enumerate(config.blocks)]
-        return [*rows, linear_row("output", config.blocks[-1][1], config.classes)]
 
 
 def correlate(

@@ -16,7 +16,7 @@ not fed back, and learned by the pinball loss of all quantiles, by each net for 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Self, cast
+from typing import Self
 
 import torch
 from einops import rearrange
@@ -27,7 +27,8 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.recurrent import CELLS, CellName
-from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.module_list import TypedModuleList
+from neuropil.parts.parameters import Model
 from neuropil.parts.recurrence import Recurrence
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch, Phase
@@ -41,28 +42,23 @@ RIDGE = 1.0
 
 
 class ForecasterConfig(Config):
-    cell: CellName = option("gru", "what reads the history and writes the horizon")
-    units: int = option(32, "numbers that a layer remembers from step to step", low=1)
-    layers: int = option(1, "layers of the encoder and of the decoder", low=1)
-    dropout: float = option(
-        0.1,
-        "share of the numbers before the output, and between layers, that are silenced in training",
-        low=0,
-        high=0.9,
-    )
-    members: int = option(4, "nets whose forecasts are averaged; they share the linear part", low=1)
-    lags: int = from_data(12, "values that the linear part looks back at")
-    features: int = from_data(4, "numbers that are known in advance of each step")
-    steps: int = from_data(12, "steps to forecast")
+    cell: CellName = option("gru", "recurrent cell of the encoder and of the decoder")
+    hidden_size: int = option(32, "hidden size", low=1)
+    layers: int = option(1, "number of layers of the encoder and of the decoder", low=1)
+    dropout: float = option(0.1, "dropout probability", low=0, high=0.9)
+    members: int = option(4, "networks in the ensemble; they share the linear part", low=1)
+    lags: int = from_data(12, "lags of the linear part")
+    features: int = from_data(4, "covariates that are known in advance at each step")
+    steps: int = from_data(12, "forecast horizon in steps")
 
 
-class Forecaster(nn.Module):
+class Forecaster(Model):
     def __init__(self, config: ForecasterConfig):
         super().__init__()
         self.config = config
         self.standardize = Standardize((config.features,))
         self.autoregression = Autoregression(config.lags, config.steps)
-        self.members = nn.ModuleList(Member(config) for _ in range(config.members))
+        self.members = TypedModuleList[ForecastNetwork](ForecastNetwork(config) for _ in range(config.members))
 
     def forward(
         self, history: Float[Tensor, "batch time"], known: Float[Tensor, "batch whole feature"]
@@ -90,19 +86,13 @@ class Forecaster(nn.Module):
         the widths of the bands by its errors. The net begins as this linear forecast, and learns what is missing."""
         if self.config.features:
             self.standardize.fit(rearrange(batch["known"], "batch time feature -> (batch time) feature"))
-        history, target, there = batch["history"], batch["target"], batch["there"]
+        history, target, there = batch["history"], batch["target"], batch["valid_mask"]
         c, s = level_and_spread(history)
         z, ahead = (history - c) / s, (target - c) / s
         self.autoregression.set(least_squares(batch, [self.config.lags]))
         for member in self.members:
-            cast(Member, member).quantiles.set_widths(ahead - self.autoregression(z), there)
+            member.quantiles.set_widths(ahead - self.autoregression(z), there)
         return self
-
-    def parameter_table(self) -> list[ParameterRow]:
-        rows = [ParameterRow("autoregression", "p + 1", {"p": self.config.lags})]
-        return rows + [
-            row for i, member in enumerate(self.members) for row in cast(Member, member).parameter_rows(f"members.{i}")
-        ]
 
     def _scaled(self, known: Float[Tensor, "batch time feature"]) -> Float[Tensor, "batch time feature"]:
         rows = self.standardize(rearrange(known, "batch time feature -> (batch time) feature"))
@@ -120,16 +110,16 @@ class Forecaster(nn.Module):
             raise InputError(rule, got=f"{list(known.shape)}")
 
 
-class Member(nn.Module):
+class ForecastNetwork(nn.Module):
     """One net: what it adds to the linear forecast at each step and quantile."""
 
     def __init__(self, config: ForecasterConfig):
         super().__init__()
-        build, sizes = CELLS[config.cell], (config.units, config.layers)
+        build, sizes = CELLS[config.cell], (config.hidden_size, config.layers)
         self.encoder = Recurrence(build, 1 + config.features, *sizes, dropout=config.dropout)
         self.decoder = Recurrence(build, 2 + config.features, *sizes, dropout=config.dropout)
         self.dropout = nn.Dropout(config.dropout)
-        self.quantiles = Quantiles(config.units, config.steps)
+        self.quantiles = Quantiles(config.hidden_size, config.steps)
 
     def forward(
         self,
@@ -142,13 +132,6 @@ class Member(nn.Module):
         states = self.encoder(torch.cat([z.unsqueeze(-1), past], -1)).states
         d = self.decoder(torch.cat([torch.stack([ahead, place], -1), future], -1), states).outputs  # batch horizon unit
         return self.quantiles(self.dropout(d))
-
-    def parameter_rows(self, name: str) -> list[ParameterRow]:
-        """Where the net is a model's `name`."""
-        horizon, levels = self.quantiles.widths.shape[0], len(LEVELS)
-        sizes = {"n": self.quantiles.output.in_features, "q": levels, "H": horizon}
-        cells = self.encoder.parameter_rows(f"{name}.encoder") + self.decoder.parameter_rows(f"{name}.decoder")
-        return [*cells, ParameterRow(f"{name}.quantiles", "n*q + q + H*(q - 1)", sizes)]
 
 
 class Autoregression(nn.Module):
@@ -220,11 +203,13 @@ class QuantileRegression:
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         losses = self._losses(batch, self.model.each(batch["history"], batch["known"]))  # member batch horizon
-        return losses[:, batch["there"]].mean()
+        return losses[:, batch["valid_mask"]].mean()
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        losses = self._losses(batch, self.model(batch["history"], batch["known"])) * batch["there"]  # batch horizon
-        return {"loss": losses.sum(1) / batch["there"].sum(1)}
+        losses = (
+            self._losses(batch, self.model(batch["history"], batch["known"])) * batch["valid_mask"]
+        )  # batch horizon
+        return {"loss": losses.sum(1) / batch["valid_mask"].sum(1)}
 
     def _losses(
         self, batch: Batch, q: Float[Tensor, "*member batch horizon level"]
@@ -258,7 +243,7 @@ def least_squares(batch: Batch, lags: Sequence[int]) -> Float[Tensor, " coeffici
 
     A window counts as its errors do in units of its series, and not at all if the value after it is missing.
     """
-    batch = {name: values[batch["there"][:, 0]] for name, values in batch.items()}
+    batch = {name: values[batch["valid_mask"][:, 0]] for name, values in batch.items()}
     c, s = level_and_spread(batch["history"])
     w = (s.squeeze(1) / batch["scale"]).square().double()
     w = w / w.mean()
@@ -275,4 +260,8 @@ def least_squares(batch: Batch, lags: Sequence[int]) -> Float[Tensor, " coeffici
     return best.roll(-1).to(batch["history"].dtype)
 
 
-SIZES = {"small": ForecasterConfig(units=8), "base": ForecasterConfig(), "large": ForecasterConfig(units=64, layers=2)}
+SIZES = {
+    "small": ForecasterConfig(hidden_size=8),
+    "base": ForecasterConfig(),
+    "large": ForecasterConfig(hidden_size=64, layers=2),
+}

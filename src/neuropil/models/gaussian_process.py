@@ -28,9 +28,9 @@ from torch.func import functional_call
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.parts.attention import ScaledDot, Smoothing, attend, weigh
+from neuropil.parts.attention import ScaledDot, Smoothing, attend, attention_weights
 from neuropil.parts.kernels import Kernel, KernelName, build_kernel
-from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.parameters import Model
 
 QUERIES_AT_ONCE = 1024
 JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
@@ -113,7 +113,7 @@ class Prior(nn.Module):
         return factorise(self.covariance(x, x) + torch.diag(noise), self.log_height.double().exp())
 
 
-class GaussianProcess(nn.Module):
+class GaussianProcess(Model):
     """Holds its observations as buffers and what is believed of functions as parameters. Before `fit` it is the prior; a configuration
     with `points` makes room for observations that are loaded.
 
@@ -219,9 +219,6 @@ class GaussianProcess(nn.Module):
         """What had to be added to the diagonal of K + σ²I, which is singular in double precision where this is not 0."""
         with torch.no_grad():
             return self.prior.factorise(self.x)[1]
-
-    def parameter_table(self) -> list[ParameterRow]:
-        return [ParameterRow("prior", "n", {"n": 4})]
 
     def _starts(self) -> tuple[list[Tensor], Tensor, Tensor]:
         """ln of (length, height, noise) to begin with, and the smallest and largest worth trying."""
@@ -380,7 +377,7 @@ class LearnedAttention(nn.Module):
         return attend(*self.project(query), self.y[:, None], score=ScaledDot(), mask=mask)[:, 0].to(query.dtype)
 
     def weights(self, query: Float[Tensor, "query width"]) -> Float[Tensor, "query point"]:
-        return weigh(*self.project(query), score=ScaledDot()).to(query.dtype)
+        return attention_weights(*self.project(query), score=ScaledDot()).to(query.dtype)
 
     def project(
         self, query: Float[Tensor, "query width"]

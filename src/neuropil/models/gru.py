@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.parts.parameters import ParameterRow
-from neuropil.parts.recurrence import Cell, Hidden, Kernel
+from neuropil.parts.recurrence import Cell, FusedKernel, Hidden
 
 OPEN = 40.0
 """A sum at which σ is exactly 1 in double precision."""
@@ -34,8 +34,8 @@ Reset = Literal["after", "before", "none", "shared"]
 
 
 class GRUConfig(Config):
-    inputs: int = option(64, "numbers that come in at each step", low=1)
-    units: int = option(128, "numbers that are remembered from step to step", low=1)
+    input_size: int = option(64, "input size", low=1)
+    hidden_size: int = option(128, "hidden size", low=1)
     gate: Gate = option("keep", "what an open update gate does: keep the old state, or take the new one")
     reset: Reset = option(
         "after", "where the reset gate acts: after the product with W or before; or no such gate, or one gate for both"
@@ -55,8 +55,8 @@ class GRUGates(NamedTuple):
 class GRU(Cell):
     def __init__(self, config: GRUConfig):
         super().__init__()
-        self.config, self.inputs, self.units = config, config.inputs, config.units
-        n, m, parts = config.units, config.inputs, config.num_gates + 1
+        self.config, self.input_size, self.hidden_size = config, config.input_size, config.hidden_size
+        n, m, parts = config.hidden_size, config.input_size, config.num_gates + 1
         self.input_weight = nn.Parameter(torch.empty(parts * n, m))  # U_r U_g U
         self.state_weight = nn.Parameter(torch.empty(parts * n, n))  # W_r W_g W
         self.bias = nn.Parameter(torch.zeros(parts * n))
@@ -70,36 +70,32 @@ class GRU(Cell):
         return F.linear(x, self.input_weight, self.bias)  # U x + b
 
     def gates(self, drive: Float[Tensor, "*any drive"], h: Float[Tensor, "*any unit"]) -> GRUGates:
-        n = self.units
-        seen = (
-            h @ (self.state_weight if self.config.reset in ("after", "none") else self.state_weight[:-n]).mT
-        )  # W_r h, W_g h (, W h)
+        n, before = self.hidden_size, self.config.reset in ("before", "shared")
+        seen = h @ (self.state_weight[:-n] if before else self.state_weight).mT  # W_r h, W_g h (, W h)
         opened = torch.sigmoid(drive[..., :-n] + seen[..., : drive.shape[-1] - n])
         update = opened[..., -n:] if self.config.gate == "take" else 1 - opened[..., -n:]
-        if self.config.reset == "after":
-            reset = opened[..., :n]
-            return GRUGates(reset, update, torch.tanh(drive[..., -n:] + reset * (seen[..., -n:] + self.state_bias)))
-        if self.config.reset == "none":
-            return GRUGates(torch.ones_like(update), update, torch.tanh(drive[..., -n:] + seen[..., -n:]))
-        reset = opened[..., :n] if self.config.reset == "before" else update
-        return GRUGates(reset, update, torch.tanh(drive[..., -n:] + (reset * h) @ self.state_weight[-n:].mT))
+        if before:
+            reset = opened[..., :n] if self.config.reset == "before" else update
+            candidate = (reset * h) @ self.state_weight[-n:].mT
+        else:
+            reset = opened[..., :n] if self.config.reset == "after" else torch.ones_like(update)
+            candidate = reset * (seen[..., -n:] + self.state_bias) if self.config.reset == "after" else seen[..., -n:]
+        return GRUGates(reset, update, torch.tanh(drive[..., -n:] + candidate))
 
     def update(self, gates: GRUGates, state: Hidden) -> Hidden:
         _, g, candidate = gates
         return Hidden(g * candidate + (1 - g) * state.h)
 
-    def kernel(self) -> Kernel | None:
+    def kernel(self) -> FusedKernel | None:
         """PyTorch's has four biases, of which two are added to others."""
         if (self.config.gate, self.config.reset) != ("keep", "after"):
             return None
-        inside = torch.cat([torch.zeros_like(self.bias[: 2 * self.units]), self.state_bias])
-        return Kernel("gru", (self.input_weight, self.state_weight, self.bias, inside))
+        inside = torch.cat([torch.zeros_like(self.bias[: 2 * self.hidden_size]), self.state_bias])
+        return FusedKernel("gru", (self.input_weight, self.state_weight, self.bias, inside))
 
-    def parameter_table(self) -> list[ParameterRow]:
-        formula = {"after": "3*(n^2 + n*m + n) + n", "before": "3*(n^2 + n*m + n)"}.get(
-            self.config.reset, "2*(n^2 + n*m + n)"
-        )
-        return [ParameterRow("", formula, {"n": self.units, "m": self.inputs})]
+    def parameter_row(self, name: str) -> ParameterRow:
+        formula = f"{self.config.num_gates + 1}*(n^2 + n*m + n){' + n' if self.config.reset == 'after' else ''}"
+        return ParameterRow(name, formula, {"n": self.hidden_size, "m": self.input_size})
 
 
 @torch.no_grad()
@@ -113,7 +109,9 @@ def convert(cell: GRU, gate: Gate, reset: Reset) -> GRU:
     parts = _Parts.of(cell)
     parts = parts if reset == cell.config.reset else parts.with_reset(reset)
     converted = (
-        GRU(GRUConfig(inputs=cell.inputs, units=cell.units, gate=gate, reset=reset)).to(cell.bias).train(cell.training)
+        GRU(GRUConfig(input_size=cell.input_size, hidden_size=cell.hidden_size, gate=gate, reset=reset))
+        .to(cell.bias)
+        .train(cell.training)
     )
     parts.write(converted)
     return converted
@@ -134,7 +132,7 @@ class _Parts(NamedTuple):
 
     @classmethod
     def of(cls, cell: GRU) -> "_Parts":
-        parts = (part.split(cell.units) for part in (cell.input_weight, cell.state_weight, cell.bias))
+        parts = (part.split(cell.hidden_size) for part in (cell.input_weight, cell.state_weight, cell.bias))
         *opening, candidate = zip(*parts, strict=True)
         update = _signed(opening[-1], cell.config.gate)
         reset = {"none": None, "shared": update}.get(cell.config.reset, opening[0])
@@ -180,7 +178,7 @@ def _signed(update: Sum, gate: Gate) -> Sum:
 
 
 SIZES = {
-    "small": GRUConfig(units=32),
+    "small": GRUConfig(hidden_size=32),
     "base": GRUConfig(),
     "first_paper": GRUConfig(gate="take", reset="before"),
     "one_gate": GRUConfig(gate="take", reset="none"),

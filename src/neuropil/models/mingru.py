@@ -22,13 +22,13 @@ from torch.nn import functional as F
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.parts.parameters import ParameterRow
-from neuropil.parts.recurrence import Cell, Hidden, Linear
+from neuropil.parts.recurrence import Cell, Hidden, LinearSteps
 from neuropil.parts.scan import log_scan
 
 
 class MinGRUConfig(Config):
-    inputs: int = option(64, "numbers that come in at each step", low=1)
-    units: int = option(128, "numbers that are remembered from step to step", low=1)
+    input_size: int = option(64, "input size", low=1)
+    hidden_size: int = option(128, "hidden size", low=1)
     positive: bool = option(False, "candidates above zero only, which also run on logarithms")
 
 
@@ -40,8 +40,8 @@ class MinGRUGates(NamedTuple):
 class MinGRU(Cell):
     def __init__(self, config: MinGRUConfig):
         super().__init__()
-        self.config, self.inputs, self.units = config, config.inputs, config.units
-        n, m = config.units, config.inputs
+        self.config, self.input_size, self.hidden_size = config, config.input_size, config.hidden_size
+        n, m = config.hidden_size, config.input_size
         self.input_weight = nn.Parameter(torch.empty(2 * n, m))  # U_g U
         self.bias = nn.Parameter(torch.zeros(2 * n))
         for u in self.input_weight.chunk(2):
@@ -60,9 +60,9 @@ class MinGRU(Cell):
         g, candidate = gates
         return Hidden(g * candidate + (1 - g) * state.h)
 
-    def linear(self, drive: Float[Tensor, "batch time drive"]) -> Linear:
+    def linear(self, drive: Float[Tensor, "batch time drive"]) -> LinearSteps:
         g, candidate = self.gates(drive, drive)
-        return Linear(1 - g, g * candidate)
+        return LinearSteps(1 - g, g * candidate)
 
     def log_outputs(
         self, x: Float[Tensor, "batch time input"], first: Hidden | None = None
@@ -78,8 +78,8 @@ class MinGRU(Cell):
             F.logsigmoid(-g), F.logsigmoid(g) + log_candidate, (self.initial(x) if first is None else first).h
         )
 
-    def parameter_table(self) -> list[ParameterRow]:
-        return [ParameterRow("", "2*(n*m + n)", {"n": self.units, "m": self.inputs})]
+    def parameter_row(self, name: str) -> ParameterRow:
+        return ParameterRow(name, "2*(n*m + n)", {"n": self.hidden_size, "m": self.input_size})
 
 
-SIZES = {"small": MinGRUConfig(units=32), "base": MinGRUConfig(), "positive": MinGRUConfig(positive=True)}
+SIZES = {"small": MinGRUConfig(hidden_size=32), "base": MinGRUConfig(), "positive": MinGRUConfig(positive=True)}

@@ -20,14 +20,14 @@ from torch import Tensor, nn
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.activations import ACTIVATIONS, ActivationName
-from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import Standardize
 
 RECTIFIERS = ("relu", "gelu", "softplus")
 
 
 class MLPConfig(Config):
-    hidden: tuple[int, ...] = option((256, 256), "units of each hidden layer; none for a linear model", low=1)
+    hidden_sizes: tuple[int, ...] = option((256, 256), "units of each hidden layer; none for a linear model", low=1)
     activation: ActivationName = option("relu", "what a hidden unit makes of its sum")
     dropout: float = option(0.2, "share of the hidden units that are silenced in each training step", low=0, high=0.95)
     batch_norm: bool = option(False, "normalise each unit's sum over the batch")
@@ -38,17 +38,19 @@ class MLPConfig(Config):
     @property
     def sizes(self) -> tuple[int, ...]:
         """Units of the input and of the hidden layers."""
-        return (math.prod(self.shape), *self.hidden)
+        return (math.prod(self.shape), *self.hidden_sizes)
 
 
-class MLP(nn.Module):
+class MLP(Model):
     def __init__(self, config: MLPConfig):
         super().__init__()
         self.config = config
         self.activation = ACTIVATIONS[config.activation]
         self.standardize = Standardize(config.shape)
         self.hidden = nn.ModuleList(dense(n, m, config.activation) for n, m in pairwise(config.sizes))
-        self.norms = nn.ModuleList(nn.BatchNorm1d(m) if config.batch_norm else nn.Identity() for m in config.hidden)
+        self.norms = nn.ModuleList(
+            nn.BatchNorm1d(m) if config.batch_norm else nn.Identity() for m in config.hidden_sizes
+        )
         self.dropout = nn.Dropout(config.dropout)
         self.output = dense(config.sizes[-1], config.outputs, "identity")
         self.target_scale = Standardize((config.outputs,))
@@ -62,7 +64,7 @@ class MLP(nn.Module):
 
     def collapse(self) -> nn.Linear:
         """The one layer, from flattened inputs to outputs, that a net without an activation amounts to."""
-        if self.config.hidden and self.config.activation != "identity":
+        if self.config.hidden_sizes and self.config.activation != "identity":
             raise InputError(
                 "only layers without an activation collapse to one", got=f"activation={self.config.activation!r}"
             )
@@ -74,13 +76,6 @@ class MLP(nn.Module):
         slopes = [torch.autograd.grad(y, origin, retain_graph=True)[0].flatten() for y in bias]
         self.train(was_training)
         return linear_of(torch.stack(slopes), bias)
-
-    def parameter_table(self) -> list[ParameterRow]:
-        config = self.config
-        rows = [linear_row(f"hidden.{i}", n, m) for i, (n, m) in enumerate(pairwise(config.sizes))]
-        if config.batch_norm:
-            rows += [ParameterRow(f"norms.{i}", "2*m", {"m": m}) for i, m in enumerate(config.hidden)]
-        return [*rows, linear_row("output", config.sizes[-1], config.outputs)]
 
 
 def dense(n: int, m: int, activation: ActivationName) -> nn.Linear:
@@ -114,8 +109,8 @@ def linear_of(weight: Float[Tensor, "m n"], bias: Float[Tensor, " m"] | None = N
 
 
 SIZES = {
-    "linear": MLPConfig(hidden=(), dropout=0.0),
-    "small": MLPConfig(hidden=(64,), dropout=0.0),
+    "linear": MLPConfig(hidden_sizes=(), dropout=0.0),
+    "small": MLPConfig(hidden_sizes=(64,), dropout=0.0),
     "base": MLPConfig(),
-    "large": MLPConfig(hidden=(1024, 1024)),
+    "large": MLPConfig(hidden_sizes=(1024, 1024)),
 }

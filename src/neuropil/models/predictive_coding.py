@@ -47,7 +47,7 @@ ANSWERING, LONG = 100, 1000
 
 
 class PredictiveCodingConfig(Config):
-    hidden: tuple[int, ...] = option((256, 256), "units of each layer between input and target", low=1)
+    hidden_sizes: tuple[int, ...] = option((256, 256), "units of each layer between input and target", low=1)
     activation: SlopedName = option("relu", "σ: what the neighbours see of a state")
     direction: Literal["up", "down", "both"] = option(
         "both", "predictions go from the input up, from the target down, or both ways"
@@ -75,7 +75,7 @@ class PredictiveCodingConfig(Config):
     @property
     def sizes(self) -> tuple[int, ...]:
         """Units of the layers x⁰ … x^L."""
-        return (math.prod(self.shape), *self.hidden, self.outputs)
+        return (math.prod(self.shape), *self.hidden_sizes, self.outputs)
 
     def spread(self, source: int, target: int) -> float:
         """ν of a connection from layer to layer."""
@@ -398,6 +398,6 @@ def _energy(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:
 
 
 SIZES = {
-    "small": PredictiveCodingConfig(hidden=(64, 64)),
+    "small": PredictiveCodingConfig(hidden_sizes=(64, 64)),
     "base": PredictiveCodingConfig(),
 }

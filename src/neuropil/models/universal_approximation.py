@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
-from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.parameters import Model
 
 Function = Callable[[Tensor], Tensor]
 
@@ -34,7 +34,7 @@ POINTS_AT_ONCE = 1024
 
 
 class UniversalApproximatorConfig(Config):
-    units: int = option(64, "hidden sigmoid units, one more than there are pieces", low=3, high=MOST_UNITS)
+    hidden_size: int = option(64, "hidden sigmoid units, one more than there are pieces", low=3, high=MOST_UNITS)
     steepness: float = option(50.0, "k: how sharp a step is, measured against the width of a piece", low=0.1)
     low: float = option(0.0, "where the interval begins")
     high: float = option(1.0, "where the interval ends")
@@ -47,7 +47,7 @@ class UniversalApproximatorConfig(Config):
 
     @property
     def num_pieces(self) -> int:
-        return self.units - 1
+        return self.hidden_size - 1
 
     @property
     def delta(self) -> float:
@@ -55,14 +55,14 @@ class UniversalApproximatorConfig(Config):
         return (self.high - self.low) / (self.num_pieces - 1)
 
 
-class UniversalApproximator(nn.Module):
+class UniversalApproximator(Model):
     """A net with one hidden layer whose weights are computed and not learned; in double precision, for its steps are steep."""
 
     def __init__(self, config: UniversalApproximatorConfig):
         super().__init__()
         self.config = config
-        self.hidden = nn.Linear(1, config.units, dtype=torch.double)
-        self.output = nn.Linear(config.units, 1, bias=False, dtype=torch.double)
+        self.hidden = nn.Linear(1, config.hidden_size, dtype=torch.double)
+        self.output = nn.Linear(config.hidden_size, 1, bias=False, dtype=torch.double)
         self._place_steps()
 
     def forward(self, x: Float[Tensor, " point"]) -> Float[Tensor, " point"]:
@@ -110,9 +110,6 @@ class UniversalApproximator(nn.Module):
         closed = 4 * torch.sigmoid(-k) + 2 * torch.sigmoid(-k / 2)
         return modulus_of_continuity(values, window=3 * GRID_POINTS_PER_PIECE // 2) + size * float(closed)
 
-    def parameter_table(self) -> list[ParameterRow]:
-        return [linear_row("hidden", 1, self.config.units), ParameterRow("output", "n", {"n": self.config.units})]
-
     def _spread(self, count: int) -> Float[Tensor, " point"]:
         share = torch.arange(count, dtype=torch.double, device=self.hidden.weight.device) / (count - 1)
         return self.config.low + (self.config.high - self.config.low) * share
@@ -122,7 +119,7 @@ class UniversalApproximator(nn.Module):
         """Steps at the pieces' borders, and no heights yet."""
         config = self.config
         borders = torch.linspace(
-            config.low - config.delta / 2, config.high + config.delta / 2, config.units, dtype=torch.double
+            config.low - config.delta / 2, config.high + config.delta / 2, config.hidden_size, dtype=torch.double
         )
         # k (x − b) / δ = (k / δ) x − (k / δ) b
         self.hidden.weight.fill_(config.steepness / config.delta)
@@ -134,7 +131,7 @@ def approximate(f: Function, epsilon: float, low: float = 0.0, high: float = 1.0
     """The theorem: a net within ε of f. Units are doubled until the bound promises it, as it must once f changes little over a piece."""
     units, bound = 4, math.inf
     while units <= MOST_UNITS:
-        net = UniversalApproximator(UniversalApproximatorConfig(units=units, low=low, high=high)).fit(f)
+        net = UniversalApproximator(UniversalApproximatorConfig(hidden_size=units, low=low, high=high)).fit(f)
         bound = net.bound(f)
         if bound <= epsilon:
             return net
@@ -168,7 +165,7 @@ def finite_values(f: Function, x: Float[Tensor, " point"]) -> Float[Tensor, " po
 
 
 SIZES = {
-    "coarse": UniversalApproximatorConfig(units=16),
+    "coarse": UniversalApproximatorConfig(hidden_size=16),
     "base": UniversalApproximatorConfig(),
-    "fine": UniversalApproximatorConfig(units=1024),
+    "fine": UniversalApproximatorConfig(hidden_size=1024),
 }

@@ -7,7 +7,6 @@
 A head can be masked, to see what the others do without it, or removed for good, with its rows and columns of the weights.
 """
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -329,4 +328,4 @@ def remove_heads(model: nn.Module, removed: Mapping[str, Iterable[int]]) -> None
     for name, heads in known_heads(model, removed).items():
         attentions[name].remove_heads(heads)
     config: Any = model.config
-    model.config = dataclasses.replace(config, kept_heads=tuple(attention.heads for attention in attentions.values()))
+    model.config = config.keep_heads([attention.heads for attention in attentions.values()])

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from neuropil.parts.losses import LOGITS_AT_ONCE, categorical_cross_entropy, projected_cross_entropy
-from neuropil.parts.recurrence import Recurred, State, detach, map_states
+from neuropil.parts.recurrence import RecurrenceOutput, State, detach, map_states
 from neuropil.protocols import PADDING, Batch, Phase
 
 
@@ -26,7 +26,7 @@ from neuropil.protocols import PADDING, Batch, Phase
 class Streaming(Protocol):
     """A model that reads a text in pieces: logits of the token after each, and the states that the next piece begins with."""
 
-    def stream(self, x: Int64[Tensor, "batch time"], states: Sequence[State] | None = None) -> Recurred: ...
+    def stream(self, x: Int64[Tensor, "batch time"], states: Sequence[State] | None = None) -> RecurrenceOutput: ...
 
     def begin_stream(self, x: Int64[Tensor, "batch time"]) -> tuple[State, ...]: ...
 

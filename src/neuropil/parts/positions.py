@@ -29,32 +29,35 @@ def sinusoidal(
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :width].float()
 
 
+def require_context(length: int, context: int) -> None:
+    if length > context:
+        rule = f"the context length of this model is {context} tokens"
+        raise InputError(rule, got=f"{length}", fix="shorten the text")
+
+
 class Positions(nn.Module):
     """Adds to each element of [batch time width] the vector of its position."""
 
-    def __init__(self, kind: PositionName, width: int, longest: int):
-        """`longest` is how many positions there are to learn; sinusoids are kept for as many, and made anew for more."""
+    def __init__(self, kind: PositionName, width: int, context: int):
+        """`context` is how many positions there are to learn; sinusoids are kept for as many, and made anew for more."""
         super().__init__()
         self.kind: PositionName = kind
         self.width = width
         if kind == "learned":
-            self.table = nn.Parameter(torch.randn(longest, width) / width**0.5)
+            self.table = nn.Parameter(torch.randn(context, width) / width**0.5)
         elif kind == "sinusoidal":
-            self.register_buffer("table", sinusoidal(longest, width), persistent=False)
+            self.register_buffer("table", sinusoidal(context, width), persistent=False)
 
     def forward(self, x: Float[Tensor, "batch time width"], start: int = 0) -> Float[Tensor, "batch time width"]:
         if self.kind == "none":
             return x
         end = start + x.shape[1]
         if end > len(self.table):
-            self._require_known(end)
+            if self.kind == "learned":
+                raise InputError(
+                    f"learned positions reach as far as they were trained, to {len(self.table)} tokens",
+                    got=f"{end}",
+                    fix="shorten the text, or train with longer texts or sinusoidal positions",
+                )
             self.table = sinusoidal(max(end, 2 * len(self.table)), self.width, device=x.device).to(self.table.dtype)
         return x + self.table[start:end]
-
-    def _require_known(self, end: int) -> None:
-        if self.kind == "learned":
-            raise InputError(
-                f"learned positions reach as far as they were trained, to {len(self.table)} tokens",
-                got=f"{end}",
-                fix="shorten the text, or train with longer texts or sinusoidal positions",
-            )

@@ -19,7 +19,8 @@ from jaxtyping import Bool, Float, Int64, Num
 from torch import Tensor, nn
 
 from neuropil.errors import InputError
-from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.module_list import TypedModuleList
+from neuropil.parts.parameters import Model
 from neuropil.parts.scan import scan
 
 Way: TypeAlias = Literal["loop", "fused", "scan"]
@@ -37,7 +38,7 @@ class Hidden(NamedTuple):
     h: Float[Tensor, "batch unit"]
 
 
-class Kernel(NamedTuple):
+class FusedKernel(NamedTuple):
     """A recurrence that PyTorch runs whole: its name there, and W_ih, W_hh, b_ih, b_hh."""
 
     name: Literal["lstm", "gru", "rnn_tanh"]
@@ -46,34 +47,34 @@ class Kernel(NamedTuple):
     """What to add to the sums of each gate so that a step leaves all of the state but h as it is."""
 
 
-class Linear(NamedTuple):
+class LinearSteps(NamedTuple):
     """The steps h_t = a_t h_{t−1} + b_t of a whole sequence."""
 
     a: Float[Tensor, "batch time unit"]
     b: Float[Tensor, "batch time unit"]
 
 
-class Choice(NamedTuple):
+class RunChoice(NamedTuple):
     way: Way
     reason: str
 
 
-class Ran(NamedTuple):
+class CellOutput(NamedTuple):
     outputs: Float[Tensor, "batch time unit"]
     """h of every step; zero past a row's length."""
     state: State
     """After each row's own last step."""
 
 
-class Cell(nn.Module, ABC):
-    inputs: int
-    units: int
+class Cell(Model, ABC):
+    input_size: int
+    hidden_size: int
     begins: ClassVar[Any] = Hidden
     """The NamedTuple that its state is."""
 
     def initial(self, x: Num[Tensor, "batch *any"]) -> State:
         """The state before the first step of as many rows as `x` has: zero."""
-        nothing = next(self.parameters()).new_zeros(len(x), self.units)
+        nothing = next(self.parameters()).new_zeros(len(x), self.hidden_size)
         return self.begins(*(nothing for _ in self.begins._fields))
 
     @abstractmethod
@@ -87,14 +88,11 @@ class Cell(nn.Module, ABC):
     @abstractmethod
     def update(self, gates: Any, state: State) -> State: ...
 
-    @abstractmethod
-    def parameter_table(self) -> list[ParameterRow]: ...
-
-    def kernel(self) -> Kernel | None:
+    def kernel(self) -> FusedKernel | None:
         """PyTorch's own, with weights in its order, where it computes the same."""
         return None
 
-    def linear(self, drive: Float[Tensor, "batch time drive"]) -> Linear | None:
+    def linear(self, drive: Float[Tensor, "batch time drive"]) -> LinearSteps | None:
         """The steps, where none of them depends on the state but linearly."""
         return None
 
@@ -114,15 +112,15 @@ class Cell(nn.Module, ABC):
         *,
         backward: bool = False,
         way: Way | None = None,
-    ) -> Ran:
+    ) -> CellOutput:
         """Run over whole sequences, from the zero state if none is given; `backward` reads each from its own end to its beginning."""
-        lengths = require_sequences(x, self.inputs, lengths)
+        lengths = require_sequences(x, self.input_size, lengths)
         require_precision(x, self.dtype)
-        state = self.initial(x) if state is None else require_state(state, len(x), self.units)
+        state = self.initial(x) if state is None else require_state(state, len(x), self.hidden_size)
         if x.shape[1] == 0:
-            return Ran(x.new_zeros(len(x), 0, self.units, dtype=self.dtype), state)
+            return CellOutput(x.new_zeros(len(x), 0, self.hidden_size, dtype=self.dtype), state)
         x = backwards(x, lengths) if backward else x
-        padding = None if lengths is None else ~there(lengths, x.shape[1]).unsqueeze(-1)
+        padding = None if lengths is None else ~valid_mask(lengths, x.shape[1]).unsqueeze(-1)
         if padding is not None:
             x = x.masked_fill(padding, 0)  # 0 · NaN is NaN: what stands there would reach the gradient of the weights
         state = map_states(lambda part: part.to(self.dtype), [state])[0]
@@ -132,25 +130,25 @@ class Cell(nn.Module, ABC):
         outputs, last = run(self, x, state, lengths)
         if padding is not None:
             outputs = outputs.masked_fill(padding, 0)
-        return Ran(backwards(outputs, lengths) if backward else outputs, last)
+        return CellOutput(backwards(outputs, lengths) if backward else outputs, last)
 
 
-def choose(cell: Cell, time: int, device: torch.device, dtype: torch.dtype | None = None) -> Choice:
+def choose(cell: Cell, time: int, device: torch.device, dtype: torch.dtype | None = None) -> RunChoice:
     """How `cell` is run over `time` steps on `device`, by products in `dtype`, where that is not the one of its weights."""
     name = type(cell).__name__
     if time == 1:
-        return Choice("loop", "there is only one step")
+        return RunChoice("loop", "there is only one step")
     if type(cell).linear is not Cell.linear:
-        return Choice("scan", f"the new state of {name} is linear in the old one")
+        return RunChoice("scan", f"the new state of {name} is linear in the old one")
     kernel = cell.kernel()
     if kernel is None:
-        return Choice("loop", f"PyTorch has no kernel for this {name}, and its state is not linear")
+        return RunChoice("loop", f"PyTorch has no kernel for this {name}, and its state is not linear")
     if device.type not in ("cpu", "cuda"):
-        return Choice("loop", f"PyTorch's kernel for {name} does not run on {device.type}")
+        return RunChoice("loop", f"PyTorch's kernel for {name} does not run on {device.type}")
     if dtype is not None and dtype != cell.dtype and not _runs(kernel.name, device, dtype):
         here = f"in {_name(cell.dtype)}, as none runs in {_name(dtype)} on this {device.type}"
-        return Choice("fused", f"PyTorch has a kernel for {name}, {here}")
-    return Choice("fused", f"PyTorch has a kernel for {name}")
+        return RunChoice("fused", f"PyTorch has a kernel for {name}, {here}")
+    return RunChoice("fused", f"PyTorch has a kernel for {name}")
 
 
 def precision(x: Tensor) -> torch.dtype:
@@ -206,8 +204,10 @@ def _fused(
     x = x.to(cell.dtype) if reduced else x
     if lengths is not None and kernel.keep:
         # What else is in the state at a row's end is in no output. One more input, which is 1 in the padding, carries it through.
-        x = torch.cat([x, (~there(lengths, x.shape[1])).unsqueeze(-1).to(x.dtype)], -1)
-        weights[0] = torch.cat([weights[0], x.new_tensor(kernel.keep).repeat_interleave(cell.units).unsqueeze(1)], 1)
+        x = torch.cat([x, (~valid_mask(lengths, x.shape[1])).unsqueeze(-1).to(x.dtype)], -1)
+        weights[0] = torch.cat(
+            [weights[0], x.new_tensor(kernel.keep).repeat_interleave(cell.hidden_size).unsqueeze(1)], 1
+        )
     first = [part.unsqueeze(0) for part in state]
     with torch.autocast(x.device.type, enabled=reduced and _runs(kernel.name, x.device, precision(x))):
         outputs, *last = function(
@@ -239,7 +239,11 @@ WAYS: dict[Way, Run] = {
 }
 
 
-class Recurred(NamedTuple):
+Build: TypeAlias = Callable[[int, int], Cell]
+"""From the input size and the hidden size."""
+
+
+class RecurrenceOutput(NamedTuple):
     outputs: Float[Tensor, "batch time width"]
     """Of the last layer; where there are two directions, forward and backward side by side."""
     states: tuple[State, ...]
@@ -251,29 +255,26 @@ class Recurrence(nn.Module):
 
     def __init__(
         self,
-        build: Callable[[int, int], Cell],
-        inputs: int,
-        units: int,
+        build: Build,
+        input_size: int,
+        hidden_size: int,
         layers: int = 1,
         bidirectional: bool = False,
         dropout: float = 0.0,
     ):
         super().__init__()
-        self.bidirectional, self.width = bidirectional, units * (2 if bidirectional else 1)
-        widths = [inputs, *[self.width] * (layers - 1)]
-        self.forwards = nn.ModuleList(build(width, units) for width in widths)
-        self.backwards = nn.ModuleList(build(width, units) for width in widths if bidirectional)
+        self.bidirectional, self.width = bidirectional, hidden_size * (2 if bidirectional else 1)
+        sizes = [input_size, *[self.width] * (layers - 1)]
+        self.forwards = TypedModuleList[Cell](build(size, hidden_size) for size in sizes)
+        self.backwards = TypedModuleList[Cell](build(size, hidden_size) for size in sizes if bidirectional)
         self.dropout = nn.Dropout(dropout)
 
     @property
     def cells(self) -> list[Cell]:
         """In the order of the states."""
-        rows = (
-            zip(self.forwards, self.backwards, strict=True)
-            if self.bidirectional
-            else ((cell,) for cell in self.forwards)
-        )
-        return [cast(Cell, cell) for row in rows for cell in row]
+        if not self.bidirectional:
+            return list(self.forwards)
+        return [cell for pair in zip(self.forwards, self.backwards, strict=True) for cell in pair]
 
     def initial(self, x: Num[Tensor, "batch *any"]) -> tuple[State, ...]:
         return tuple(cell.initial(x) for cell in self.cells)
@@ -283,7 +284,7 @@ class Recurrence(nn.Module):
         x: Float[Tensor, "batch time input"],
         states: Sequence[State] | None = None,
         lengths: Lengths | None = None,
-    ) -> Recurred:
+    ) -> RecurrenceOutput:
         """Streaming: of one direction, the states that one piece of a sequence ends with are those that the next begins with."""
         cells, directions = self.cells, 2 if self.bidirectional else 1
         states = self.initial(x) if states is None else states
@@ -295,7 +296,7 @@ class Recurrence(nn.Module):
             ran = [cells[i](x, states[i], lengths, backward=bool(i % directions)) for i in here]
             x = torch.cat([each.outputs for each in ran], -1) if self.bidirectional else ran[0].outputs
             after += [each.state for each in ran]
-        return Recurred(x, tuple(after))
+        return RecurrenceOutput(x, tuple(after))
 
     def step(
         self, x: Float[Tensor, "batch input"], states: Sequence[State]
@@ -309,11 +310,6 @@ class Recurrence(nn.Module):
             after.append(cell.step(self.dropout(x) if layer else x, state))
             x = after[-1].h
         return x, tuple(after)
-
-    def parameter_rows(self, name: str) -> list[ParameterRow]:
-        """Of each cell, where the recurrence is a model's `name`."""
-        cells = ((path, cell) for path, cell in self.named_modules(prefix=name) if isinstance(cell, Cell))
-        return [ParameterRow(path, row.formula, row.sizes) for path, cell in cells for row in cell.parameter_table()]
 
 
 S = TypeVar("S")
@@ -338,7 +334,7 @@ def detach(states: Sequence[S]) -> tuple[S, ...]:
     return map_states(Tensor.detach, states)
 
 
-def there(lengths: Lengths, time: int) -> Bool[Tensor, "batch time"]:
+def valid_mask(lengths: Lengths, time: int) -> Bool[Tensor, "batch time"]:
     """True where a row has a step."""
     return torch.arange(time, device=lengths.device) < lengths.unsqueeze(1)
 
@@ -348,7 +344,7 @@ def backwards(x: Float[Tensor, "batch time *any"], lengths: Lengths | None) -> F
     if lengths is None:
         return x.flip(1)
     time = torch.arange(x.shape[1], device=x.device)
-    mirrored = torch.where(there(lengths, x.shape[1]), lengths.unsqueeze(1) - 1 - time, time)
+    mirrored = torch.where(valid_mask(lengths, x.shape[1]), lengths.unsqueeze(1) - 1 - time, time)
     return x.gather(1, mirrored.unsqueeze(-1).expand(x.shape))
 
 

@@ -2,7 +2,7 @@
 
     g2p = from_g2p()                                                     # of the installed package, or of a checkpoint20.npz
     state = g2p.model.begin(g2p.encode(["neuropil"]))
-    written = greedy(g2p.model.step, state, [MOST_PHONEMES], start=START, end=END)
+    written = greedy_search(g2p.model.step, state, [MOST_PHONEMES], start=START, end=END)
     g2p.decode(written[0].tokens)                                        # ["N", "UH1", "R", …]
 
 Two things differ, and none of them in what is computed. Our tokens begin with padding, start, end and unknown, so that rows change places.
@@ -121,12 +121,12 @@ def from_g2p(path: Path | str | None = None) -> G2P:
     config = Seq2SeqConfig(
         cell="gru",
         attention="none",
-        embedding=width,
-        units=units,
+        embedding_size=width,
+        hidden_size=units,
         bidirectional=False,
         dropout=0.0,
-        source_vocabulary=len(LETTERS),
-        target_vocabulary=len(PHONEMES),
+        source_vocabulary_size=len(LETTERS),
+        target_vocabulary_size=len(PHONEMES),
     )
     model = Seq2Seq(config)
     _require_shapes(arrays, to_g2p(model))
@@ -161,7 +161,7 @@ def to_g2p(model: Seq2Seq) -> dict[str, np.ndarray]:
 def _other_form(config: Seq2SeqConfig) -> str | None:
     """What keeps a model from being one of theirs."""
     form = {"cell": "gru", "attention": "none", "layers": 1, "bidirectional": False}
-    form |= {"source_vocabulary": len(LETTERS), "target_vocabulary": len(PHONEMES)}
+    form |= {"source_vocabulary_size": len(LETTERS), "target_vocabulary_size": len(PHONEMES)}
     return next(
         (f"{name}={getattr(config, name)!r}" for name, value in form.items() if getattr(config, name) != value), None
     )

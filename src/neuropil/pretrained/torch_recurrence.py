@@ -42,8 +42,8 @@ def to_torch(recurrence: Recurrence) -> TorchRecurrence:
     cells, kind = recurrence.cells, require_counterpart(recurrence)
     layers = len(recurrence.forwards)
     theirs = kind(
-        cells[0].inputs,
-        cells[0].units,
+        cells[0].input_size,
+        cells[0].hidden_size,
         layers,
         batch_first=True,
         dropout=recurrence.dropout.p
@@ -70,8 +70,8 @@ def _read(cell: Cell, module: nn.RNNBase, suffix: str) -> None:
     outside, inside = (getattr(module, f"bias_{name}{suffix}") if module.bias else zero for name in ("ih", "hh"))
     mine["bias"].copy_(outside + inside)
     if isinstance(cell, GRU):
-        mine["bias"][-cell.units :] = outside[-cell.units :]
-        mine["state_bias"].copy_(inside[-cell.units :])
+        mine["bias"][-cell.hidden_size :] = outside[-cell.hidden_size :]
+        mine["state_bias"].copy_(inside[-cell.hidden_size :])
 
 
 def _write(cell: Cell, module: nn.RNNBase, suffix: str) -> None:
@@ -85,7 +85,7 @@ def _write(cell: Cell, module: nn.RNNBase, suffix: str) -> None:
     parameters["bias_ih"].copy_(mine["bias"])
     parameters["bias_hh"].zero_()
     if isinstance(cell, GRU):
-        parameters["bias_hh"][-cell.units :] = mine["state_bias"]
+        parameters["bias_hh"][-cell.hidden_size :] = mine["state_bias"]
 
 
 def require_published(module: nn.RNNBase) -> CellName:

@@ -37,7 +37,7 @@ NORM_EPS = 1e-5
 
 
 def from_torch(
-    module: nn.Transformer, *, source_vocabulary: int, target_vocabulary: int, shared_embeddings: bool = True
+    module: nn.Transformer, *, source_vocabulary_size: int, target_vocabulary_size: int, shared_embeddings: bool = True
 ) -> Transformer:
     """Our Transformer with the blocks of theirs and embeddings of its own."""
     layers, decoder_layers = list(module.encoder.layers), list(module.decoder.layers)
@@ -57,8 +57,8 @@ def from_torch(
         norm="pre" if first.norm_first else "post",
         final_norm=module.encoder.norm is not None,
         shared_embeddings=shared_embeddings,
-        source_vocabulary=source_vocabulary,
-        target_vocabulary=target_vocabulary,
+        source_vocabulary_size=source_vocabulary_size,
+        target_vocabulary_size=target_vocabulary_size,
     )
     ours = Transformer(config).to(first.linear1.weight)
     state, names = module.state_dict(), names_of(config)
@@ -87,7 +87,7 @@ def to_torch(model: Transformer) -> nn.Transformer:
             config.heads,
             config.layers,
             config.layers,
-            config.feed_forward,
+            config.feed_forward_size,
             config.dropout,
             batch_first=True,
             norm_first=config.norm == "pre",

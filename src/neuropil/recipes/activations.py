@@ -39,7 +39,7 @@ MOST_CLASSES = 6
 
 class ActivationsOptions(Config):
     data: DataConfig = DataConfig()
-    hidden: tuple[int, ...] = option(
+    hidden_sizes: tuple[int, ...] = option(
         (64, 64), "units of each hidden layer of the network that is trained with each activation", low=1
     )
     epochs: int = option(25, "passes over the training data with each activation", low=1)
@@ -49,9 +49,11 @@ class ActivationsOptions(Config):
     )
 
     def validate(self) -> None:
-        if not self.hidden:
+        if not self.hidden_sizes:
             raise InputError(
-                "activations sit in hidden layers", got="hidden without any", fix="give --hidden at least one layer"
+                "activations sit in hidden layers",
+                got="hidden_sizes without any",
+                fix="give --hidden-sizes at least one layer",
             )
 
 
@@ -88,7 +90,9 @@ def _learn(
     models, histories, scores = [], [], []
     for repeat in range(options.repeats):
         own_seed = seed + 1000 * repeat
-        learner = Classification(new_mlp(splits.train, own_seed, hidden=options.hidden, activation=name, dropout=0.0))
+        learner = Classification(
+            new_mlp(splits.train, own_seed, hidden_sizes=options.hidden_sizes, activation=name, dropout=0.0)
+        )
         batches = shuffled(splits.train, config.batch_size, own_seed, augment)
         histories.append(
             train_trial(
@@ -192,7 +196,7 @@ def _learning_section(
     options: ActivationsOptions, scores: Mapping[str, Mapping[str, float]], histories: Mapping[str, Sequence[Row]]
 ) -> Section:
     best = max(scores, key=lambda name: scores[name]["accuracy"])
-    layers = " and ".join(map(str, options.hidden))
+    layers = " and ".join(map(str, options.hidden_sizes))
     words = (
         f"The same network ({layers} hidden units, {options.epochs} epochs of Adam at {options.learning_rate:g}) with each "
         f"activation, {options.repeats} times from different first weights. The best, {best}, reached "

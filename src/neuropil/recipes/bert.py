@@ -33,8 +33,8 @@ SHOWN_TEXTS, SHOWN_WORDS, SHOWN_CHARACTERS = 12, 3, 400
 
 
 class HidingConfig(Config):
-    vocabulary: int = option(4_000, "tokens to tell apart, at most: words, and pieces of words", low=100)
-    hidden: float = option(0.15, "share of the tokens that are to be found again", low=0.01, high=0.9)
+    vocabulary_size: int = option(4_000, "maximum vocabulary size: words, and pieces of words", low=100)
+    mask_probability: float = option(0.15, "probability that a token is masked", low=0.01, high=0.9)
 
 
 class BERTOptions(Config):
@@ -82,8 +82,8 @@ class HiddenWords:
 
 def build(options: BERTOptions, seed: int) -> "MaskedModelling":
     corpus = prepare_text(options.data)
-    tokenizer = learn_word_pieces([corpus.train], options.hiding.vocabulary)
-    config = dataclasses.replace(options.model, vocabulary=len(tokenizer), pooler=False)
+    tokenizer = learn_word_pieces([corpus.train], options.hiding.vocabulary_size)
+    config = dataclasses.replace(options.model, vocabulary_size=len(tokenizer), pooler=False)
     model = initialised(lambda: MaskedBERT(config), seed).to(pick_device(options.training.device))
     learner = learner_of(model)
     return MaskedModelling(
@@ -91,7 +91,7 @@ def build(options: BERTOptions, seed: int) -> "MaskedModelling":
         config,
         corpus,
         tokenizer,
-        HiddenWords.of(tokenizer, config.context, options.hiding.hidden),
+        HiddenWords.of(tokenizer, config.context, options.hiding.mask_probability),
         options.training,
         seed=seed,
         name="bert",
@@ -113,7 +113,7 @@ def restore(facts: Mapping[str, Any], folder: Path) -> "MaskedReader":
 class MaskedReader(TextFiller):
     def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
         """On 15 % of the tokens of the user's texts."""
-        feeding = HiddenWords.of(self.tokenizer, self.model.config.context, HidingConfig().hidden)
+        feeding = HiddenWords.of(self.tokenizer, self.model.config.context, HidingConfig().mask_probability)
         windows = feeding.scored(encode_text(self.tokenizer, read_text(paths)), self.model.bias.device)
         return evaluate(learner_of(self.model), windows)
 

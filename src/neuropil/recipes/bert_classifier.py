@@ -27,7 +27,7 @@ class StartConfig(Config):
     start: Path | None = option(
         None, "a folder with a BERT to start from, as Hugging Face or neuropil wrote it; without it, from scratch"
     )
-    vocabulary: int = option(4_000, "tokens to tell apart, at most, where it starts from scratch", low=100)
+    vocabulary_size: int = option(4_000, "maximum vocabulary size, where it starts from scratch", low=100)
 
 
 class SmoothingConfig(Config):
@@ -72,14 +72,14 @@ def begun(
     """From a folder with a new last layer, or from scratch."""
     start = options.begin.start
     if start is None:
-        tokenizer = learn_word_pieces(texts, options.begin.vocabulary)
-        config = dataclasses.replace(options.model, vocabulary=len(tokenizer), classes=classes)
+        tokenizer = learn_word_pieces(texts, options.begin.vocabulary_size)
+        config = dataclasses.replace(options.model, vocabulary_size=len(tokenizer), classes=classes)
         return initialised(lambda: BERTClassifier(config), seed), tokenizer
     require_own_sizes(options)
     folder = located(start, "a classifier")
     changes = {name: getattr(options.model, name) for name in ADJUSTABLE} | {"classes": classes}
     model = initialised(lambda: BERTClassifier.from_pretrained(folder, **changes), seed)
-    return model.train(), fitting_tokenizer(folder, model.config.vocabulary)
+    return model.train(), fitting_tokenizer(folder, model.config.vocabulary_size)
 
 
 def require_own_sizes(options: BERTClassifierOptions) -> None:

@@ -39,7 +39,7 @@ class CaptionerOptions(Config):
 
 
 OWN_DATA = CaptionerOptions(
-    model=CaptionerConfig(width=32, units=256, embedding=128, look=128, dropout=0.3),
+    model=CaptionerConfig(width=32, hidden_size=256, embedding_size=128, attention_size=128, dropout=0.3),
     objective=CaptionObjective(label_smoothing=0.1, compare=False),
     augment=Augment(shift=2, zoom=0.1),
     training=TrainingConfig(updates=3_000, batch_size=32, learning_rate=2e-3, warmup=0.05, clip=1.0),
@@ -49,8 +49,8 @@ OWN_DATA = CaptionerOptions(
 
 def build(options: CaptionerOptions, seed: int) -> Captioning:
     splits = prepare_captions(options.data, seed)
-    tokenizer = Tokenizer.train(splits.train.texts, options.words.tokens, options.words.words)
-    config = dataclasses.replace(options.model, shape=splits.train.shape, vocabulary=len(tokenizer))
+    tokenizer = Tokenizer.train(splits.train.texts, options.words.tokens, options.words.vocabulary_size)
+    config = dataclasses.replace(options.model, shape=splits.train.shape, vocabulary_size=len(tokenizer))
     other = dataclasses.replace(config, attention=not config.attention)
     name = f"the same {'with' if other.attention else 'without'} attention"
     return Captioning(

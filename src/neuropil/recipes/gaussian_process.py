@@ -36,7 +36,7 @@ from neuropil.models.gaussian_process import (
     reach_of,
     smooth,
 )
-from neuropil.parts.attention import Smoothing, weigh
+from neuropil.parts.attention import Smoothing, attention_weights
 from neuropil.parts.kernels import Kernel, KernelName, build_kernel
 from neuropil.parts.losses import squared_error
 from neuropil.protocols import Batch, Phase
@@ -368,7 +368,7 @@ def _weights_section(found: Found, series: Series) -> Section:
     asked = series.x_test.sort(dim=0).values
     asked = asked[torch.linspace(0, len(asked) - 1, min(DRAWN_QUERIES, len(asked))).round().long()]
     weights = {
-        "smoothing": weigh(asked, series.x[order], score=Smoothing(found.fitted)),
+        "smoothing": attention_weights(asked, series.x[order], score=Smoothing(found.fitted)),
         "attention": found.attention.weights(asked)[:, order].detach(),
         "process": found.process.weights(asked)[:, order],
     }
@@ -439,7 +439,7 @@ def _process_section(process: GaussianProcess, series: Series, seed: int) -> Sec
 def _same_section(process: GaussianProcess, series: Series) -> Section:
     """The same points and kernel, with ever more noise."""
     kernel = build_kernel(process.config.kernel, process.length, period=process.config.period)
-    smoothed = weigh(series.x, series.x, score=Smoothing(kernel))
+    smoothed = attention_weights(series.x, series.x, score=Smoothing(kernel))
     rows = []
     for factor in (process.noise / process.height, 1.0, 1e2, 1e4, 1e6):
         noisy = GaussianProcess(replace(process.found(), noise=factor * process.height)).fit(series.x, series.y)

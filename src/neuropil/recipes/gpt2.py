@@ -28,8 +28,8 @@ SHOWN_CHARACTERS = 400
 
 
 class MergesConfig(Config):
-    vocabulary: int = option(
-        1_000, "tokens to tell apart, at most: 256 bytes, and frequent neighbours that were merged", low=257
+    vocabulary_size: int = option(
+        1_000, "maximum vocabulary size: 256 bytes, and frequent neighbours that were merged", low=257
     )
 
 
@@ -59,7 +59,7 @@ class GPT2Options(Config):
 
 
 OWN_DATA = GPT2Options(
-    cut=MergesConfig(vocabulary=4_000),
+    cut=MergesConfig(vocabulary_size=4_000),
     model=SIZES["tiny"],
     training=dataclasses.replace(GPT2Options().training, batch_size=8, updates=3_000, learning_rate=3e-3),
 )
@@ -68,8 +68,8 @@ OWN_DATA = GPT2Options(
 
 def build(options: GPT2Options, seed: int) -> LanguageModelling:
     corpus = prepare_text(options.data)
-    tokenizer = learn_merges([corpus.train], options.cut.vocabulary)
-    config = dataclasses.replace(options.model, vocabulary=len(tokenizer))
+    tokenizer = learn_merges([corpus.train], options.cut.vocabulary_size)
+    config = dataclasses.replace(options.model, vocabulary_size=len(tokenizer))
     model = initialised(lambda: GPT2(config), seed).to(pick_device(options.training.device))
     learner = NextTokenInWindow(model)
     return LanguageModelling(

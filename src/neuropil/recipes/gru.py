@@ -2,4 +2,4 @@
 
 from neuropil.tasks.language_modelling.recurrent import recipe_for
 
-RECIPE = recipe_for("gru", units=256)
+RECIPE = recipe_for("gru", hidden_size=256)

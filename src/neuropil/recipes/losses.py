@@ -54,7 +54,9 @@ DOSES = (0.3, 1.0, 3.0)
 
 class LossesOptions(Config):
     data: DataConfig = DataConfig()
-    hidden: tuple[int, ...] = option((64,), "units of each hidden layer of the network; none for a linear model", low=1)
+    hidden_sizes: tuple[int, ...] = option(
+        (64,), "units of each hidden layer of the network; none for a linear model", low=1
+    )
     epochs: int = option(40, "passes over the training data with each loss and penalty", low=1)
     learning_rate: float = option(1e-2, "peak learning rate of Adam, the same for all", low=0)
     l1: float = option(1e-3, "λ of the L1 penalty; a third and three times as much are tried too", low=0)
@@ -179,7 +181,7 @@ def _learn(
     config = TrainingConfig(
         epochs=options.epochs, learning_rate=options.learning_rate, optimizer="adam", weight_decay=0.0, keep="last"
     )
-    learner = Penalised(new_mlp(splits.train, seed, hidden=options.hidden, dropout=0.0), choice)
+    learner = Penalised(new_mlp(splits.train, seed, hidden_sizes=options.hidden_sizes, dropout=0.0), choice)
     batches = shuffled(splits.train, config.batch_size, seed)
     return learner, train_trial(folder, choice.name, learner, batches, in_order(splits.validation), config, seed=seed)
 

@@ -2,4 +2,4 @@
 
 from neuropil.tasks.language_modelling.recurrent import recipe_for
 
-RECIPE = recipe_for("lstm", units=220)
+RECIPE = recipe_for("lstm", hidden_size=220)

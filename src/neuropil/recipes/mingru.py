@@ -3,4 +3,4 @@ feed-forward nets between them stand where one layer of GRU would."""
 
 from neuropil.tasks.language_modelling.recurrent import recipe_for
 
-RECIPE = recipe_for("mingru", units=118, layers=3, residual=True)
+RECIPE = recipe_for("mingru", hidden_size=118, layers=3, residual=True)

@@ -59,7 +59,7 @@ class OverfittingOptions(Config):
         low=0,
         high=0.9,
     )
-    hidden: tuple[int, ...] = option((256, 256), "units of each hidden layer", low=1)
+    hidden_sizes: tuple[int, ...] = option((256, 256), "units of each hidden layer", low=1)
     updates: int = option(800, "updates of each network", low=1)
     batch_size: int = option(32, "examples in a batch", low=1)
     learning_rate: float = option(1e-3, "learning rate of AdamW, constant", low=0)
@@ -204,7 +204,7 @@ def _treat(cure: Cure, options: OverfittingOptions, train: Labelled, parts: Spli
         patience=options.patience if cure.early_stopping else None,
     )
     learner = learner_for(
-        new_mlp(train.examples, seed, hidden=options.hidden, dropout=cure.dropout),
+        new_mlp(train.examples, seed, hidden_sizes=options.hidden_sizes, dropout=cure.dropout),
         train.examples.schema,
         ObjectiveConfig(),
     )

@@ -124,7 +124,7 @@ class Settling:
     def _peer(self, training: TrainingConfig) -> Supervised:
         own = self.model.config
         config = MLPConfig(
-            hidden=own.hidden, activation=own.activation, dropout=0.0, shape=own.shape, outputs=own.outputs
+            hidden_sizes=own.hidden_sizes, activation=own.activation, dropout=0.0, shape=own.shape, outputs=own.outputs
         )
         model = initialised(lambda: MLP(config), self.seed)
         model.standardize.fit(self.splits.train.inputs)

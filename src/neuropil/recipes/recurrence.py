@@ -26,8 +26,7 @@ from neuropil.inspection import pictures
 from neuropil.inspection.gradients import TimeProfile, diagnose, profile_time
 from neuropil.inspection.pictures.style import power_of_ten
 from neuropil.inspection.report.page import Picture, Section, Table, Text
-from neuropil.models.recurrent import CELLS, CellName, SequenceConfig
-from neuropil.models.recurrent import Sequence as SequenceModel
+from neuropil.models.recurrent import CELLS, CellName, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.models.rnn import RNN, RNNConfig, gradients_by_hand
 from neuropil.parts.next_token import NextToken
 from neuropil.parts.parameters import count_parameters
@@ -55,7 +54,7 @@ PLAIN, CLIPPED = "RNN that stretches", "the same, clipped"
 
 class RecurrenceOptions(Config):
     data: TextDataConfig = TextDataConfig()
-    units: int = option(64, "units of each cell", low=1)
+    hidden_size: int = option(64, "units of each cell", low=1)
     steps: int = option(60, "steps in time", low=2)
     updates: int = option(200, "updates of each of the two networks that are trained", low=1)
     learning_rate: float = option(
@@ -92,7 +91,7 @@ def build(options: RecurrenceOptions, seed: int) -> Study:
 
     def compute(folder: Path, display: Display) -> Findings:
         with alone():
-            differences = compare_by_hand(reading, options.units, seed)
+            differences = compare_by_hand(reading, options.hidden_size, seed)
             display.update(0.1, f"by hand and by autograd: {max(row.difference for row in differences):.0e} apart")
             profiles = profile_cells(reading, options, seed)
             display.update(0.3, "gradients by distance in time")
@@ -149,7 +148,7 @@ class Difference:
 
 def compare_by_hand(reading: Reading, units: int, seed: int) -> list[Difference]:
     """The gradients of V, W, U, b and c as sums over time, and those that autograd finds, for the loss of predicting the text."""
-    cell = initialised(lambda: RNN(RNNConfig(inputs=EMBEDDING, units=units)), seed).double()
+    cell = initialised(lambda: RNN(RNNConfig(input_size=EMBEDDING, hidden_size=units)), seed).double()
     output = initialised(lambda: nn.Linear(units, reading.vocabulary), seed).double()
     x = reading.x.double()
     o = output(cell(x).outputs)
@@ -182,9 +181,11 @@ def by_hand_section(differences: Sequence[Difference], options: RecurrenceOption
 
 def profile_cells(reading: Reading, options: RecurrenceOptions, seed: int) -> dict[str, TimeProfile]:
     """What the last state still feels of each step before it."""
-    networks: dict[str, Cell] = {f"RNN, w = {w:g}": rotating(w, options.units, seed) for w in FACTORS}
-    networks |= {f"{TITLES[name]}, open gates": opened(name, options.units, seed) for name in ("lstm", "gru", "mingru")}
-    networks |= {f"{TITLES[name]}, as it begins": new_cell(name, options.units, seed) for name in TITLES}
+    networks: dict[str, Cell] = {f"RNN, w = {w:g}": rotating(w, options.hidden_size, seed) for w in FACTORS}
+    networks |= {
+        f"{TITLES[name]}, open gates": opened(name, options.hidden_size, seed) for name in ("lstm", "gru", "mingru")
+    }
+    networks |= {f"{TITLES[name]}, as it begins": new_cell(name, options.hidden_size, seed) for name in TITLES}
     return {name: profile_time(network, reading.x) for name, network in networks.items()}
 
 
@@ -249,15 +250,15 @@ def train_stretched(
     name: str, clip: float | None, reading: Reading, options: RecurrenceOptions, seed: int, folder: Path
 ) -> Outcome:
     """An RNN whose weights stretch, on the text, by plain gradient descent."""
-    config = SequenceConfig(
+    config = RecurrentNetworkConfig(
         cell="rnn",
-        units=options.units,
-        embedding=EMBEDDING,
-        tokens=reading.vocabulary,
-        outputs=reading.vocabulary,
+        hidden_size=options.hidden_size,
+        embedding_size=EMBEDDING,
+        vocabulary_size=reading.vocabulary,
+        output_size=reading.vocabulary,
         shape="aligned",
     )
-    model = initialised(lambda: SequenceModel(config), seed)
+    model = initialised(lambda: RecurrentNetwork(config), seed)
     with torch.no_grad():
         model.get_parameter("reader.forwards.0.state_weight").mul_(options.stretch)
     learner = NextToken(model)
@@ -285,7 +286,7 @@ def train_stretched(
     return Outcome(history, evaluate(NextToken(model), test)["loss"], norm, stopped)
 
 
-def gradient_norm(model: SequenceModel, batch: Mapping[str, Tensor]) -> float:
+def gradient_norm(model: RecurrentNetwork, batch: Mapping[str, Tensor]) -> float:
     loss = NextToken(model).loss(batch)
     return float(torch.stack([part.norm() for part in torch.autograd.grad(loss, list(model.parameters()))]).norm())
 
@@ -319,7 +320,7 @@ def clipping_section(outcomes: Mapping[str, Outcome], options: RecurrenceOptions
 
 
 def parameter_section(options: RecurrenceOptions) -> Section:
-    cells = {title: CELLS[name](EMBEDDING, options.units) for name, title in TITLES.items()}
+    cells = {title: CELLS[name](EMBEDDING, options.hidden_size) for name, title in TITLES.items()}
     rows = [
         [title, str(cell.parameter_table()[0]), cell.parameter_table()[0].count, count_parameters(cell)]
         for title, cell in cells.items()
@@ -333,7 +334,7 @@ def ways_section(options: RecurrenceOptions) -> Section:
     x = torch.randn(BATCH, options.steps, EMBEDDING, generator=seeded(0, "timed"))
     rows = []
     for name, title in TITLES.items():
-        cell = new_cell(name, options.units, 0)
+        cell = new_cell(name, options.hidden_size, 0)
         chosen = choose(cell, options.steps, x.device)
         seconds = {
             way: f"{1e6 * seconds_of(cell, x, way) / options.steps:,.0f}" if can_run(cell, way) else "–" for way in WAYS

@@ -2,4 +2,4 @@
 
 from neuropil.tasks.language_modelling.recurrent import recipe_for
 
-RECIPE = recipe_for("rnn", units=444)
+RECIPE = recipe_for("rnn", hidden_size=444)

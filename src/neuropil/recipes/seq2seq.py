@@ -44,7 +44,7 @@ def build(options: Seq2SeqOptions, seed: int) -> Translating:
     splits = prepare_pairs(options.data, seed)
     vocabulary = Vocabulary.learn(splits.train, options.vocabulary)
     config = dataclasses.replace(
-        options.model, source_vocabulary=len(vocabulary.source), target_vocabulary=len(vocabulary.target)
+        options.model, source_vocabulary_size=len(vocabulary.source), target_vocabulary_size=len(vocabulary.target)
     )
     model = initialised(lambda: Seq2Seq(config), seed)
     return Translating(

@@ -8,7 +8,7 @@ from typing import Any
 from neuropil.config import Config
 from neuropil.data.tagged_texts.sources import TaggedTextConfig, prepare_tagged_texts
 from neuropil.data.tokenizers.tags import TagVocabulary
-from neuropil.models.recurrent import Sequence, SequenceConfig
+from neuropil.models.recurrent import RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.tagging.experiment import Tagger, TaggingObjective, TagReadingConfig, TextTagging, restore_tagger
@@ -19,13 +19,15 @@ from neuropil.training.loop import TrainingConfig, pick_device
 class TaggerOptions(Config):
     data: TaggedTextConfig = TaggedTextConfig()
     reading: TagReadingConfig = TagReadingConfig()
-    model: SequenceConfig = SequenceConfig(units=64, embedding=32, bidirectional=True, dropout=0.1)
+    model: RecurrentNetworkConfig = RecurrentNetworkConfig(
+        hidden_size=64, embedding_size=32, bidirectional=True, dropout=0.1
+    )
     objective: TaggingObjective = TaggingObjective(word_dropout=0.02)
     training: TrainingConfig = TrainingConfig(updates=800, batch_size=64, learning_rate=5e-3, clip=1.0)
 
 
 OWN_DATA = TaggerOptions(
-    model=SequenceConfig(units=128, embedding=100, bidirectional=True, dropout=0.4),
+    model=RecurrentNetworkConfig(hidden_size=128, embedding_size=100, bidirectional=True, dropout=0.4),
     objective=TaggingObjective(),
     training=TrainingConfig(updates=2_000, batch_size=32, learning_rate=3e-3, clip=1.0),
 )
@@ -35,9 +37,9 @@ OWN_DATA = TaggerOptions(
 def build(options: TaggerOptions, seed: int) -> TextTagging:
     splits = prepare_tagged_texts(options.data, seed)
     tags = tuple(sorted({tag for text in splits.train.tags for tag in text}))
-    vocabulary = TagVocabulary.learn(splits.train.tokens, splits.train.kind, options.reading.vocabulary)
+    vocabulary = TagVocabulary.learn(splits.train.tokens, splits.train.kind, options.reading.vocabulary_size)
     config = dataclasses.replace(options.model, shape="aligned", tokens=len(vocabulary), outputs=len(tags))
-    model = initialised(lambda: Sequence(config), seed).to(pick_device(options.training.device))
+    model = initialised(lambda: RecurrentNetwork(config), seed).to(pick_device(options.training.device))
     begin_alike(model.embedding)
     return TextTagging(
         model,
@@ -53,7 +55,7 @@ def build(options: TaggerOptions, seed: int) -> TextTagging:
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> Tagger:
-    return restore_tagger(Sequence(SequenceConfig.from_dict(facts["model"])), facts, folder)
+    return restore_tagger(RecurrentNetwork(RecurrentNetworkConfig.from_dict(facts["model"])), facts, folder)
 
 
 RECIPE = Recipe(TaggerOptions(), build, restore, own_data=OWN_DATA)

@@ -7,7 +7,7 @@ from typing import Any
 
 from neuropil.config import Config
 from neuropil.data.labelled_texts.dataset import LabelledTextConfig, prepare_labelled_texts
-from neuropil.models.recurrent import Sequence, SequenceConfig
+from neuropil.models.recurrent import RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.text_classification.experiment import (
@@ -24,9 +24,9 @@ from neuropil.training.loop import TrainingConfig, pick_device
 
 class TextClassifierOptions(Config):
     data: LabelledTextConfig = LabelledTextConfig()
-    reading: ReadingConfig = ReadingConfig(tokens="bpe", vocabulary=8_000)
-    model: SequenceConfig = SequenceConfig(
-        cell="gru", units=128, embedding=128, bidirectional=True, pooling="max", dropout=0.5
+    reading: ReadingConfig = ReadingConfig(tokens="bpe", vocabulary_size=8_000)
+    model: RecurrentNetworkConfig = RecurrentNetworkConfig(
+        cell="gru", hidden_size=128, embedding_size=128, bidirectional=True, pooling="max", dropout=0.5
     )
     objective: TextObjective = TextObjective(label_smoothing=0.1, word_dropout=0.2)
     training: TrainingConfig = TrainingConfig(epochs=10, batch_size=64, learning_rate=2e-3, clip=1.0)
@@ -34,7 +34,9 @@ class TextClassifierOptions(Config):
 
 OWN_DATA = TextClassifierOptions(
     reading=ReadingConfig(),
-    model=SequenceConfig(cell="gru", units=64, embedding=64, bidirectional=True, pooling="max", dropout=0.5),
+    model=RecurrentNetworkConfig(
+        cell="gru", hidden_size=64, embedding_size=64, bidirectional=True, pooling="max", dropout=0.5
+    ),
     objective=TextObjective(label_smoothing=0.1),
     training=TrainingConfig(updates=1_000, batch_size=32, learning_rate=3e-3, clip=1.0),
 )
@@ -47,7 +49,7 @@ def build(options: TextClassifierOptions, seed: int) -> TextClassification:
     config = dataclasses.replace(
         options.model, shape="many_to_one", tokens=len(reader.tokenizer), outputs=len(splits.train.classes)
     )
-    model = initialised(lambda: Sequence(config), seed).to(pick_device(options.training.device))
+    model = initialised(lambda: RecurrentNetwork(config), seed).to(pick_device(options.training.device))
     begin_alike(model.embedding)
     return TextClassification(
         model,
@@ -64,7 +66,7 @@ def build(options: TextClassifierOptions, seed: int) -> TextClassification:
 
 
 def restore(facts: Mapping[str, Any], folder: Path) -> TextClassifier:
-    return restore_classifier(Sequence(SequenceConfig.from_dict(facts["model"])), facts, folder)
+    return restore_classifier(RecurrentNetwork(RecurrentNetworkConfig.from_dict(facts["model"])), facts, folder)
 
 
 RECIPE = Recipe(TextClassifierOptions(), build, restore, own_data=OWN_DATA)

@@ -52,9 +52,9 @@ def build(options: TransformerOptions, seed: int) -> Translating:
     vocabulary = Vocabulary.learn(splits.train, options.vocabulary)
     config = dataclasses.replace(
         options.model,
-        source_vocabulary=len(vocabulary.source),
-        target_vocabulary=len(vocabulary.target),
-        longest=options.vocabulary.max_tokens,
+        source_vocabulary_size=len(vocabulary.source),
+        target_vocabulary_size=len(vocabulary.target),
+        context=options.vocabulary.max_tokens,
     )
     model = initialised(lambda: Transformer(config), seed)
     return Translating(
@@ -79,7 +79,7 @@ def restore(facts: Mapping[str, Any], folder: Path) -> Translator:
 
 
 def longest_text(config: TransformerConfig) -> int | None:
-    return config.longest if config.positions == "learned" else None
+    return config.context if config.positions == "learned" else None
 
 
 RECIPE = Recipe(TransformerOptions(), build, restore, own_data=OWN_DATA)

@@ -49,7 +49,7 @@ class UniversalApproximationOptions(Config):
     function: str = option(
         "sin(3*x) + 0.3*x^2", "what to approximate: an expression of x with + - * / ^, sin, exp, abs, max and others"
     )
-    net: UniversalApproximatorConfig = UniversalApproximatorConfig(units=64, low=-3.0, high=3.0)
+    net: UniversalApproximatorConfig = UniversalApproximatorConfig(hidden_size=64, low=-3.0, high=3.0)
     epochs: int = option(400, "passes of gradient descent for the network that is trained beside it", low=1)
 
 
@@ -61,20 +61,21 @@ def build(options: UniversalApproximationOptions, seed: int) -> Study:
 
     def compute(folder: Path, display: Display) -> Findings:
         errors = {}
-        sizes = sorted({*UNITS, options.net.units})
+        sizes = sorted({*UNITS, options.net.hidden_size})
         for index, units in enumerate(sizes):
-            net = UniversalApproximator(options.net.override(units=units)).fit(function)
+            net = UniversalApproximator(options.net.override(hidden_size=units)).fit(function)
             errors[units] = (net.error(function), net.bound(function))
             display.update(0.7 * (index + 1) / len(sizes), f"{units} units: largest error {errors[units][0]:.3g}")
         net = UniversalApproximator(options.net).fit(function)
         trained = _trained_error(net, function, options, seed, folder)
-        display.update(1.0, f"{options.net.units} units by gradient descent: largest error {trained:.3g}")
+        display.update(1.0, f"{options.net.hidden_size} units by gradient descent: largest error {trained:.3g}")
         results = [
-            Result("construction", {"largest_error": errors[options.net.units][0]}),
-            Result("what the proof promises", {"largest_error": errors[options.net.units][1]}),
-            Result(f"{options.net.units} logistic units, trained", {"largest_error": trained}),
+            Result("construction", {"largest_error": errors[options.net.hidden_size][0]}),
+            Result("what the proof promises", {"largest_error": errors[options.net.hidden_size][1]}),
+            Result(f"{options.net.hidden_size} logistic units, trained", {"largest_error": trained}),
             Result(
-                f"polynomial of {options.net.units} coefficients", {"largest_error": polynomial_error(net, function)}
+                f"polynomial of {options.net.hidden_size} coefficients",
+                {"largest_error": polynomial_error(net, function)},
             ),
         ]
         sections = [
@@ -100,7 +101,9 @@ def _trained_error(
     schema = Schema(kind="table", shape=(1,), classes=())
     examples = Examples(x.float()[:, None], finite_values(function, x).float()[:, None], schema, options.function)
     learner = learner_for(
-        new_mlp(examples, seed, hidden=(config.units,), activation="logistic", dropout=0.0), schema, ObjectiveConfig()
+        new_mlp(examples, seed, hidden_sizes=(config.hidden_size,), activation="logistic", dropout=0.0),
+        schema,
+        ObjectiveConfig(),
     )
     training = TrainingConfig(epochs=options.epochs, learning_rate=0.1, optimizer="adam", weight_decay=0.0)
     train_trial(
@@ -113,10 +116,10 @@ def _trained_error(
 
 def polynomial_error(net: UniversalApproximator, function: Expression) -> float:
     """Least squares with as many coefficients as the net has units, in Chebyshev's basis, which stays well conditioned."""
-    nodes = np.cos(np.pi * (np.arange(4 * net.config.units) + 0.5) / (4 * net.config.units))
+    nodes = np.cos(np.pi * (np.arange(4 * net.config.hidden_size) + 0.5) / (4 * net.config.hidden_size))
     middle, half = (net.config.low + net.config.high) / 2, (net.config.high - net.config.low) / 2
     values = finite_values(function, torch.from_numpy(middle + half * nodes)).numpy()
-    coefficients = np.polynomial.chebyshev.chebfit(nodes, values, net.config.units - 1)
+    coefficients = np.polynomial.chebyshev.chebfit(nodes, values, net.config.hidden_size - 1)
     grid = net.grid().numpy()
     fitted = np.polynomial.chebyshev.chebval((grid - middle) / half, coefficients)
     return float(np.abs(fitted - function(net.grid()).numpy()).max())
@@ -142,7 +145,7 @@ def _picture_section(
         {units: error for units, (error, _) in errors.items()},
     )
     words = (
-        f"`{function.text}` for x from {net.config.low:g} to {net.config.high:g}, by {net.config.units} sigmoids. Two steps next to each "
+        f"`{function.text}` for x from {net.config.low:g} to {net.config.high:g}, by {net.config.hidden_size} sigmoids. Two steps next to each "
         "other, one up and one down, make a piece that is one on a short stretch and zero elsewhere; each piece is as high as the "
         "function in its middle, and their sum is a staircase. On the right the largest error for growing numbers of units, on "
         "logarithmic axes."
@@ -203,7 +206,7 @@ def _epsilon_section(config: UniversalApproximatorConfig, function: Expression) 
             rows.append([f"{share * span:.3g}", f"{100 * share:g} %", "more than can be tried", "–"])
             break
         rows.append(
-            [f"{share * span:.3g}", f"{100 * share:g} %", f"{net.config.units:,}", f"{net.error(function):.3g}"]
+            [f"{share * span:.3g}", f"{100 * share:g} %", f"{net.config.hidden_size:,}", f"{net.error(function):.3g}"]
         )
     words = "For any ε there is a number of units. Here they are doubled until the bound of the proof is below ε; the real error is smaller."
     header = ["ε", "of the function's range", "units that promise it", "largest error"]

@@ -147,7 +147,7 @@ def _observe(network: Network, options: VanishingGradientsOptions, splits: Split
 
 
 def _new_network(network: Network, options: VanishingGradientsOptions, train: Examples, seed: int) -> MLP:
-    model = new_mlp(train, seed, hidden=(options.width,) * options.depth, dropout=0.0, **network.options)
+    model = new_mlp(train, seed, hidden_sizes=(options.width,) * options.depth, dropout=0.0, **network.options)
     with torch.no_grad():
         for layer in model.hidden:
             layer.get_parameter("weight").mul_(network.stretch)

@@ -35,7 +35,7 @@ def writer(source: str | Path) -> LanguageModel[Any]:
         return run.load(folder).writer
     require_type(settings, ("gpt2",), folder, "goes on with texts")
     model = GPT2.from_pretrained(folder)
-    return GPT2LanguageModel(model, fitting_tokenizer(folder, model.config.vocabulary), opening=START_OF_TEXT)
+    return GPT2LanguageModel(model, fitting_tokenizer(folder, model.config.vocabulary_size), opening=START_OF_TEXT)
 
 
 def embedder(source: str | Path) -> TextEmbedder:
@@ -44,7 +44,7 @@ def embedder(source: str | Path) -> TextEmbedder:
     require_type(settings, ("bert",), folder, "reads whole texts")
     model = BERT.from_pretrained(folder)
     longest = read_json(folder / SENTENCES).get("max_seq_length") if (folder / SENTENCES).exists() else None
-    return TextEmbedder(model, fitting_tokenizer(folder, model.config.vocabulary), longest)
+    return TextEmbedder(model, fitting_tokenizer(folder, model.config.vocabulary_size), longest)
 
 
 def filler(source: str | Path) -> TextFiller:
@@ -54,7 +54,7 @@ def filler(source: str | Path) -> TextFiller:
     if "neuropil" in settings:
         return _of_run(folder, TextFiller, "fills in hidden words", "train a bert")
     model = MaskedBERT.from_pretrained(folder)
-    return TextFiller(model, fitting_tokenizer(folder, model.config.vocabulary))
+    return TextFiller(model, fitting_tokenizer(folder, model.config.vocabulary_size))
 
 
 def classifier(source: str | Path) -> TextClassifier:
@@ -71,7 +71,7 @@ def classifier(source: str | Path) -> TextClassifier:
     names = settings.get("id2label", {})
     classes = tuple(str(names.get(str(number), number)) for number in range(model.config.classes))
     reader = PieceReader(
-        fitting_tokenizer(folder, model.config.vocabulary), PieceConfig(max_tokens=model.config.context)
+        fitting_tokenizer(folder, model.config.vocabulary_size), PieceConfig(max_tokens=model.config.context)
     )
     return TextClassifier(model, reader, classes, TextColumns(None, None), masked=True)
 
@@ -114,7 +114,7 @@ def open_matcher(source: str | Path) -> Matcher:
     folder = open_folder(source, "clip", "CLIP")
     model = CLIP.from_pretrained(folder.path)
     tokenizer = PublishedTokenizer.load(folder.path)
-    require_fits(tokenizer, model.config.vocabulary, folder.path)
+    require_fits(tokenizer, model.config.vocabulary_size, folder.path)
     return Matcher(model, tokenizer)
 
 

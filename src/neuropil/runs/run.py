@@ -24,7 +24,7 @@ from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
 from neuropil.inspection.report.page import write_report
 from neuropil.parts.multi_head import remove_heads
-from neuropil.parts.pretrained_model import Published
+from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.runs.environment import environment
 from neuropil.runs.overview import overview
 from neuropil.tasks.language_modelling.predictor import LanguageModel
@@ -139,12 +139,12 @@ class Run:
         stop: Sequence[str] = (),
         seed: int = 0,
         precision: str = "float32",
-        **choosing: Any,
+        **sampling: Any,
     ) -> Iterator[str]:
-        """The prompt, then up to `length` more tokens, each as soon as it is drawn; the same seed gives the same text. `choosing` are
+        """The prompt, then up to `length` more tokens, each as soon as it is drawn; the same seed gives the same text. `sampling` are
         `temperature`, `top_k`, `top_p`, `min_p` and `repetition_penalty`."""
         continuation = self.writer.continued(
-            prompt or self.writer.opening, length=length, stop=stop, seed=seed, precision=precision, **choosing
+            prompt or self.writer.opening, length=length, stop=stop, seed=seed, precision=precision, **sampling
         )
         return itertools.chain([prompt], continuation)
 
@@ -297,7 +297,7 @@ def _complete(run: Run, experiment: Experiment, show_progress: bool) -> Run:
 def _files(experiment: Experiment, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """`config.json`; where another library has the architecture, with what it must find there, and its other files."""
     model = experiment.model if isinstance(experiment, Teaching) else None
-    files = model.published_files() if isinstance(model, Published) else {}
+    files = model.published_files() if isinstance(model, PretrainedModel) else {}
     theirs, facts = dict(files.get("config.json", {})), settings["facts"]
     if "id2label" in theirs:
         theirs["id2label"] = dict(

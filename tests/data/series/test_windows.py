@@ -34,7 +34,7 @@ def test_a_window_is_what_came_before_and_what_came_after():
     batch = panel_of([1, 2, 3, 4, 5, 6]).windows(0, 6).batch()
     assert batch["history"].tolist() == [[1, 2, 3], [2, 3, 4]]
     assert batch["target"].tolist() == [[4, 5], [5, 6]]
-    assert batch["there"].all()
+    assert batch["valid_mask"].all()
 
 
 @settings(deadline=None, max_examples=60)
@@ -60,7 +60,7 @@ def test_inputs_are_the_values_themselves_and_between_them_nothing_new(values: l
     array = np.array(values)
     windows = panel_of(values, longest_gap=longest_gap).windows(0, len(values))
     for origin, history, target, there in zip(
-        windows.origins.tolist(), *(windows.batch()[name] for name in ("history", "target", "there")), strict=True
+        windows.origins.tolist(), *(windows.batch()[name] for name in ("history", "target", "valid_mask")), strict=True
     ):
         past, ahead = array[origin - 3 : origin], array[origin : origin + 2]
         assert history[~np.isnan(past)].tolist() == pytest.approx(past[~np.isnan(past)].tolist())
@@ -81,7 +81,7 @@ def test_a_gap_is_a_straight_line_once_its_end_is_known_and_before_that_the_last
 def test_no_window_reaches_into_a_long_gap_but_targets_may():
     windows = panel_of([1, 2, 3, 4, N, N, N, 5, 6, 7, 8, 9]).windows(0, 12)
     assert windows.origins.tolist() == [3, 10]
-    assert windows.batch()["there"].tolist() == [[True, False], [True, True]]
+    assert windows.batch()["valid_mask"].tolist() == [[True, False], [True, True]]
 
 
 @settings(deadline=None, max_examples=40)
@@ -109,7 +109,7 @@ def test_the_last_window_ends_with_the_last_value():
     last = panel_of([1, 2, 3, 4, 5], [10, 20, 30], starts=(0, 4)).last_windows()
     assert last.history(3).tolist() == [[3, 4, 5], [10, 20, 30]]
     assert last.origins.tolist() == [5, 7]
-    assert not last.batch()["there"].any()
+    assert not last.batch()["valid_mask"].any()
 
 
 def test_a_forecast_needs_history_without_a_long_gap_and_what_is_known_in_advance():

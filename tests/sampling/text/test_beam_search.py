@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from neuropil.sampling.text.beam_search import State, Written, beam, greedy, length_factor
+from neuropil.sampling.text.beam_search import Hypothesis, State, beam_search, greedy_search, length_factor
 
 START, END, TOKENS = 7, 3, 4
 """The start is no token that can be written."""
@@ -65,23 +65,23 @@ class Certain(RandomModel):
         return 50.0 * torch.eye(TOKENS)[self.tokens[min(len(prefix), len(self.tokens)) - 1]]
 
 
-def run_greedy(model: RandomModel, sources: Sequence[int], limits: Sequence[int]) -> list[Written]:
-    return greedy(model.step, Prefixes(sources), limits, start=START, end=END)
+def run_greedy(model: RandomModel, sources: Sequence[int], limits: Sequence[int]) -> list[Hypothesis]:
+    return greedy_search(model.step, Prefixes(sources), limits, start=START, end=END)
 
 
 def run_beam(
     model: RandomModel, sources: Sequence[int], limits: Sequence[int], width: int, penalty: float = 0.6
-) -> list[list[Written]]:
-    return beam(model.step, Prefixes(sources), limits, width=width, start=START, end=END, length_penalty=penalty)
+) -> list[list[Hypothesis]]:
+    return beam_search(model.step, Prefixes(sources), limits, width=width, start=START, end=END, length_penalty=penalty)
 
 
-def every_output(model: RandomModel, source: int, limit: int) -> list[Written]:
+def every_output(model: RandomModel, source: int, limit: int) -> list[Hypothesis]:
     """All that end within the limit, and all that the limit ends."""
     words = [token for token in range(TOKENS) if token != END]
     ended = [(tokens, True) for length in range(limit) for tokens in itertools.product(words, repeat=length)]
     cut = [(tokens, False) for tokens in itertools.product(words, repeat=limit)]
     return [
-        Written(list(tokens), model.log_probability(source, tokens, finished), finished)
+        Hypothesis(list(tokens), model.log_probability(source, tokens, finished), finished)
         for tokens, finished in ended + cut
     ]
 
@@ -168,10 +168,10 @@ def test_outputs_are_distinct_and_ranked_and_their_probabilities_are_the_models(
 @given(source=seeds, limit=limits, width=st.integers(1, 6))
 def test_a_beam_keeps_the_best_of_all_continuations(source: int, limit: int, width: int):
     """The same by the book: every continuation of every prefix is written down and sorted."""
-    model, prefixes, done = RandomModel(), [Written([], 0.0, finished=False)], []
+    model, prefixes, done = RandomModel(), [Hypothesis([], 0.0, finished=False)], []
     while len(prefixes[0].tokens) < limit and len(done) < width:
         everything = [
-            Written(
+            Hypothesis(
                 [*one.tokens, token],
                 model.log_probability(source, [*one.tokens, token], finished=False),
                 finished=token == END,
@@ -243,7 +243,7 @@ def test_a_row_depends_on_no_other_and_keeps_its_own_limit(rows: list[tuple[int,
 
 
 def test_a_limit_of_zero_writes_nothing_and_asks_nothing():
-    model, nothing = RandomModel(), Written([], 0.0, finished=False)
+    model, nothing = RandomModel(), Hypothesis([], 0.0, finished=False)
     assert run_greedy(model, [1, 2], [0, 0]) == [nothing, nothing]
     assert run_beam(model, [1, 2], [0, 0], 3) == [[nothing], [nothing]]
     assert run_greedy(model, [], []) == []

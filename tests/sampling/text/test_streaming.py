@@ -10,8 +10,8 @@ from torch import Tensor
 
 from neuropil.data.tokenizers.learned import Kind, Tokenizer
 from neuropil.errors import InputError
-from neuropil.sampling.text.filters import Choosing
-from neuropil.sampling.text.generation import Writing
+from neuropil.sampling.text.filters import SamplingConfig
+from neuropil.sampling.text.generation import Generation
 from neuropil.sampling.text.streaming import Decoding, Piece, Stopping, as_text, streamed
 
 TEXTS = ["the cat sat on the mat.", "größer 日本 🙂 � größer", "aaaa abab <end>"] * 4
@@ -28,7 +28,7 @@ class Rows:
         self.sources, self.read = ([rows[i] for i in index.tolist()] for rows in (self.sources, self.read))
 
 
-def scripted(*scripts: Sequence[int], **others) -> Writing:
+def scripted(*scripts: Sequence[int], **others) -> Generation:
     """Each row writes its own tokens, whatever was read, and then spaces."""
     (space,) = BPE.encode([" "])[0]
 
@@ -39,7 +39,7 @@ def scripted(*scripts: Sequence[int], **others) -> Writing:
         ]
         return 9.0 * torch.eye(len(BPE))[due]
 
-    return Writing(step, Rows(len(scripts)), [[5]] * len(scripts), choosing=Choosing(temperature=0), **others)
+    return Generation(step, Rows(len(scripts)), [[5]] * len(scripts), sampling=SamplingConfig(temperature=0), **others)
 
 
 # --- characters ------------------------------------------------------------------------------------------------------------------------

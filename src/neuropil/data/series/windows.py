@@ -88,7 +88,7 @@ class Panel:
         return Windows(self, torch.tensor(places), torch.arange(len(places)))
 
     @property
-    def there(self) -> Bool[Tensor, " place"]:
+    def valid_mask(self) -> Bool[Tensor, " place"]:
         """Where there is a value."""
         return self.known_at == torch.arange(len(self.known_at))
 
@@ -155,7 +155,7 @@ class Windows:
             "history": self.history(window),
             "known": self.panel.features[place],
             "target": torch.where(there, self.panel.between[place[:, window:]], 0.0),
-            "there": there,
+            "valid_mask": there,
             "scale": self.panel.scales[self.series],
         }
 

@@ -119,7 +119,7 @@ def backpropagation_section(few: Examples) -> Section:
     for spread in SPREADS:
         for depth in DEPTHS:
             config = PredictiveCodingConfig(
-                hidden=(WIDTH,) * (depth - 1),
+                hidden_sizes=(WIDTH,) * (depth - 1),
                 direction="up",
                 nu_target=spread,
                 shape=schema.shape,

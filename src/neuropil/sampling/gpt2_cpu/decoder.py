@@ -29,7 +29,7 @@ from torch.nn import functional as F
 from neuropil.errors import InputError, nearest
 from neuropil.models.gpt2 import GPT2
 from neuropil.parts.attention import attend
-from neuropil.parts.blocks import HIDDEN, Block
+from neuropil.parts.blocks import HIDDEN, TransformerBlock
 from neuropil.parts.teams import team_of
 
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -73,7 +73,7 @@ class Norm(NamedTuple):
         )
 
 
-class Layer(NamedTuple):
+class DecoderLayer(NamedTuple):
     attention_norm: Norm
     projection: Matrix
     output: Matrix
@@ -96,7 +96,7 @@ class Room(NamedTuple):
 
 
 @dataclass
-class FastReading:
+class FastDecoderState:
     """The keys and values [head context width] of every layer, filled as far as `length`."""
 
     caches: Sequence[tuple[np.ndarray, np.ndarray]]
@@ -138,16 +138,19 @@ class FastDecoder:
         except Exception as error:  # Numba is missing, or cannot compile on this machine: there is another way
             self._go_without_kernel(error)
 
-    def begin(self, room: int | None = None) -> FastReading:
+    def begin(self, room: int | None = None) -> FastDecoderState:
         """Before the first token. Memory is reserved for the whole context, whatever `room` is, and used as far as the text goes."""
         width = self.config.width // self.config.heads
         shapes = [(len(layer.projection.bias) // (3 * width), self.config.context, width) for layer in self.layers]
         caches = [(np.empty(shape, np.float32), np.empty(shape, np.float32)) for shape in shapes]
-        return FastReading(caches, self._kernel and self._kernel.listed(caches))
+        return FastDecoderState(caches, self._kernel and self._kernel.listed(caches))
 
     @torch.no_grad()
     def step(
-        self, tokens: Int64[Tensor, "batch new"], state: FastReading, present: Bool[Tensor, "batch new"] | None = None
+        self,
+        tokens: Int64[Tensor, "batch new"],
+        state: FastDecoderState,
+        present: Bool[Tensor, "batch new"] | None = None,
     ) -> Float[Tensor, "batch token"]:
         """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards."""
         self._require(tokens, state, present)
@@ -157,7 +160,7 @@ class FastDecoder:
             self._read(tokens[0, :-1], state)
         return self._read_one(int(tokens[0, -1]), state, torch.get_num_threads())
 
-    def _read(self, tokens: Int64[Tensor, " new"], state: FastReading) -> Float[Tensor, "new width"]:
+    def _read(self, tokens: Int64[Tensor, " new"], state: FastDecoderState) -> Float[Tensor, "new width"]:
         """By matrix products, to the end of the last block."""
         start, state.length = state.length, state.length + len(tokens)
         x = self.tokens.widened(tokens) + self.positions[start : state.length]
@@ -175,14 +178,14 @@ class FastDecoder:
             x = x + layer.outer.times(hidden, self._wide)
         return x
 
-    def _read_one(self, token: int, state: FastReading, threads: int) -> Float[Tensor, "1 token"]:
+    def _read_one(self, token: int, state: FastDecoderState, threads: int) -> Float[Tensor, "1 token"]:
         """By the kernel, to the logits."""
         kernel, config = cast(ModuleType, self._kernel), self.config
         x = (self.tokens.widened(slice(token, token + 1))[0] + self.positions[state.length]).numpy()
         room = Room(
             *(
                 np.empty(size, np.float32)
-                for size in (3 * config.width, config.width, config.feed_forward, config.vocabulary)
+                for size in (3 * config.width, config.width, config.feed_forward_size, config.vocabulary_size)
             )
         )
         activation = kernel.ACTIVATIONS[config.activation]
@@ -209,7 +212,7 @@ class FastDecoder:
             for layer in self.layers
         ]
 
-    def _require(self, tokens: Tensor, state: FastReading, present: Tensor | None) -> None:
+    def _require(self, tokens: Tensor, state: FastDecoderState, present: Tensor | None) -> None:
         if len(tokens) != 1:
             raise InputError(ONE_TEXT, got=f"{len(tokens)}", fix=SEVERAL)
         if present is not None and not present.all():
@@ -217,9 +220,10 @@ class FastDecoder:
         if tokens.shape[1] == 0:
             raise InputError("a step reads at least one token", got="none")
         low, high = tokens.aminmax()
-        if low < 0 or high >= self.config.vocabulary:
+        if low < 0 or high >= self.config.vocabulary_size:
             raise InputError(
-                f"tokens are numbers from 0 to {self.config.vocabulary - 1}", got=f"{int(low if low < 0 else high)}"
+                f"tokens are numbers from 0 to {self.config.vocabulary_size - 1}",
+                got=f"{int(low if low < 0 else high)}",
             )
         length = state.length + tokens.shape[1]
         if length > self.config.context:
@@ -261,8 +265,8 @@ def packed_norm(norm: nn.LayerNorm) -> Norm:
     return Norm(norm.weight.detach().float().numpy(), norm.bias.detach().float().numpy(), np.float32(norm.eps))
 
 
-def packed_layer(block: Block, precision: str) -> Layer:
-    return Layer(
+def packed_layer(block: TransformerBlock, precision: str) -> DecoderLayer:
+    return DecoderLayer(
         packed_norm(block.attention_sum.norm),
         packed(block.attention.projection, precision),
         packed(block.attention.output, precision),

@@ -16,7 +16,7 @@ from neuropil.sampling.text.prompts import Prompts, State, Step
 
 
 @dataclass(frozen=True)
-class Written:
+class Hypothesis:
     """`tokens` without the start and without the end; `log_probability` of all of them and of the end."""
 
     tokens: list[int]
@@ -34,9 +34,9 @@ def length_factor(length: int, penalty: float) -> float:
 
 
 @torch.no_grad()
-def greedy(
+def greedy_search(
     step: Step, state: State, limits: Sequence[int], *, start: int, end: int, device: torch.device | str = "cpu"
-) -> list[Written]:
+) -> list[Hypothesis]:
     """The most probable next token, again and again, in each row until it ends or has `limits[row]` tokens; then it is computed no more."""
     tokens: list[list[int]] = [[] for _ in limits]
     totals = torch.zeros(len(limits), device=device)
@@ -61,11 +61,11 @@ def greedy(
             kept = torch.tensor(going, device=device, dtype=torch.int64)
             state.reorder(kept)
             newest, rows = newest[kept], [rows[place] for place in going]
-    return [Written(*parts) for parts in zip(tokens, totals.tolist(), finished, strict=True)]
+    return [Hypothesis(*parts) for parts in zip(tokens, totals.tolist(), finished, strict=True)]
 
 
 @torch.no_grad()
-def beam(
+def beam_search(
     step: Step,
     state: State,
     limits: Sequence[int],
@@ -75,7 +75,7 @@ def beam(
     end: int | None,
     length_penalty: float = 0.6,
     device: torch.device | str = "cpu",
-) -> list[list[Written]]:
+) -> list[list[Hypothesis]]:
     """For each row up to `width` outputs, the best first. A row stops when it has `width` finished ones, or at its limit.
 
     All rows begin with the same token, or each with its prompt.
@@ -123,7 +123,7 @@ class _Row:
     def __init__(self, limit: int, width: int, length_penalty: float):
         self.limit, self.width, self.length_penalty = limit, width, length_penalty
         self.open = [_Prefix([], 0.0)] if limit > 0 else []
-        self.finished: list[Written] = []
+        self.finished: list[Hypothesis] = []
 
     def advance(self, candidates: list[tuple[float, int, _Prefix, int]], end: int | None) -> list[tuple[int, int]]:
         """Take the best continuations: (the row of the state that each comes from, its token)."""
@@ -133,18 +133,18 @@ class _Row:
         for rank, (total, parent, prefix, token) in enumerate(candidates):
             if token == end:
                 if rank < self.width:
-                    self.finished.append(Written(prefix.tokens, total, finished=True))
+                    self.finished.append(Hypothesis(prefix.tokens, total, finished=True))
             elif len(following) < self.width:
                 following.append(_Prefix([*prefix.tokens, token], total))
                 chosen.append((parent, token))
         self.open = following
         if following and len(following[0].tokens) >= self.limit:
-            self.finished += [Written(prefix.tokens, prefix.total, finished=False) for prefix in following]
+            self.finished += [Hypothesis(prefix.tokens, prefix.total, finished=False) for prefix in following]
             self.open = []
         elif len(self.finished) >= self.width:
             self.open = []
         return chosen if self.open else []
 
-    def ranked(self) -> list[Written]:
+    def ranked(self) -> list[Hypothesis]:
         order = sorted(self.finished, key=lambda written: (not written.finished, -written.score(self.length_penalty)))
-        return order[: self.width] or [Written([], 0.0, finished=False)]
+        return order[: self.width] or [Hypothesis([], 0.0, finished=False)]

@@ -23,7 +23,7 @@ from neuropil.errors import InputError
 from neuropil.parts.threads import one_thread
 
 
-class Choosing(Config):
+class SamplingConfig(Config):
     temperature: float = option(
         0.8, "0 for the likeliest token each time, 1 for each as often as it is expected, above 1 for daring", low=0
     )
@@ -40,9 +40,9 @@ class Choosing(Config):
         return self.temperature < 1e-5
 
 
-def choose(
+def sample_tokens(
     logits: Float[Tensor, "row token"],
-    choosing: Choosing,
+    sampling: SamplingConfig,
     generators: Sequence[torch.Generator],
     *,
     seen: Bool[Tensor, "row token"] | None = None,
@@ -50,35 +50,35 @@ def choose(
 ) -> Int64[Tensor, " row"]:
     """A token for each row, from its own generator; `seen` are the tokens that its text has already. The answer is on the processor."""
     with one_thread():
-        z = left(logits.detach().float().cpu(), choosing, seen=seen, never=never)
+        z = filter_logits(logits.detach().float().cpu(), sampling, seen=seen, never=never)
         require_choice(z)
-        if choosing.greedy:
+        if sampling.greedy:
             return torch.from_numpy(z.numpy().argmax(-1))  # several times as fast as PyTorch's
         return draw(z, generators)
 
 
-def left(
+def filter_logits(
     z: Float[Tensor, "row token"],
-    choosing: Choosing,
+    sampling: SamplingConfig,
     *,
     seen: Bool[Tensor, "row token"] | None = None,
     never: Sequence[int] = (),
 ) -> Float[Tensor, "row token"]:
     """The logits that a token is drawn from: those of tokens that are left out are −∞."""
-    if seen is not None and choosing.repetition_penalty != 1:
-        z = penalise(z, seen, choosing.repetition_penalty)
+    if seen is not None and sampling.repetition_penalty != 1:
+        z = penalise(z, seen, sampling.repetition_penalty)
     if never:
         z = z.index_fill(-1, torch.tensor(never), -torch.inf)
-    if choosing.greedy:
+    if sampling.greedy:
         return z
-    if choosing.temperature != 1:
-        z = z / choosing.temperature
-    if choosing.top_k > 0:
-        z = keep_top_k(z, choosing.top_k)
-    if choosing.top_p < 1:
-        z = keep_top_p(z, choosing.top_p)
-    if choosing.min_p > 0:
-        z = keep_min_p(z, choosing.min_p)
+    if sampling.temperature != 1:
+        z = z / sampling.temperature
+    if sampling.top_k > 0:
+        z = keep_top_k(z, sampling.top_k)
+    if sampling.top_p < 1:
+        z = keep_top_p(z, sampling.top_p)
+    if sampling.min_p > 0:
+        z = keep_min_p(z, sampling.min_p)
     return z
 
 

@@ -1,6 +1,6 @@
 """Writing on, with any model that scores the next token: read the prompt, choose a token, read it, choose again.
 
-    writing = Writing(model.step, model.begin(), [prompt], length=100, end=end)
+    writing = Generation(model.step, model.begin(), [prompt], length=100, end=end)
     for row, token, ended in writing: …
 
 Tokens come as soon as they are known. What a row gets depends on its prompt, the seed and the number of the sample, and on no other row.
@@ -15,22 +15,22 @@ from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.randomness import seeded
-from neuropil.sampling.text.beam_search import Written, beam
-from neuropil.sampling.text.filters import Choosing, choose
+from neuropil.sampling.text.beam_search import Hypothesis, beam_search
+from neuropil.sampling.text.filters import SamplingConfig, sample_tokens
 from neuropil.sampling.text.prompts import Prompts, State, Step
 
 Ending = Literal["end", "length", "context", "stopped"]
 """The model wrote its end token; the wanted length was reached; the context is full; or whoever reads has had enough."""
 
 
-class Drawn(NamedTuple):
+class GeneratedToken(NamedTuple):
     row: int
     token: int
     ended: Ending | None
     """Why this is the row's last token, if it is; with "end" it is the end token itself."""
 
 
-class Writing(Iterator[Drawn]):
+class Generation(Iterator[GeneratedToken]):
     """`state` has a row for each prompt. `samples` of each prompt are written at once: row r belongs to prompt r // samples.
 
     `end` is the token that ends a text, `never` are tokens that are not drawn, and `context` is how many tokens the model can read: the
@@ -43,7 +43,7 @@ class Writing(Iterator[Drawn]):
         state: State,
         prompts: Sequence[Sequence[int]],
         *,
-        choosing: Choosing = Choosing(),  # noqa: B008 (it is frozen)
+        sampling: SamplingConfig = SamplingConfig(),  # noqa: B008 (it is frozen)
         length: int | None = None,
         samples: int = 1,
         end: int | None = None,
@@ -54,7 +54,7 @@ class Writing(Iterator[Drawn]):
     ):
         require_room(prompts, context)
         require_counts(length, samples)
-        self.step, self.state, self.choosing = step, state, choosing
+        self.step, self.state, self.sampling = step, state, sampling
         self.end, self.never, self.device = end, never, device
         rows = [prompt for prompt in prompts for _ in range(samples)]
         self.prompts, self.samples = Prompts.padded(prompts, device), samples
@@ -65,20 +65,20 @@ class Writing(Iterator[Drawn]):
         self.seen: list[set[int]] = [set(prompt) for prompt in rows]
         self._drawn = self._write()
 
-    def __next__(self) -> Drawn:
+    def __next__(self) -> GeneratedToken:
         return next(self._drawn)
 
     def stop(self, row: int) -> None:
         """Write no more in this row."""
         self.ended[row] = self.ended[row] or "stopped"
 
-    def _write(self) -> Iterator[Drawn]:
+    def _write(self) -> Iterator[GeneratedToken]:
         rows = [row for row, ended in enumerate(self.ended) if ended is None]
         logits = self._read_prompts(rows) if rows else None
         while logits is not None:
             generators = [self.generators[row] for row in rows]
-            tokens = choose(
-                logits, self.choosing, generators, seen=self._seen(rows, logits.shape[1]), never=self.never
+            tokens = sample_tokens(
+                logits, self.sampling, generators, seen=self._seen(rows, logits.shape[1]), never=self.never
             ).tolist()
             for row, token in zip(rows, tokens, strict=True):
                 if self.ended[row] is None:
@@ -87,14 +87,14 @@ class Writing(Iterator[Drawn]):
             logits = self._read(tokens, going) if going else None
             rows = [rows[place] for place in going]
 
-    def _note(self, row: int, token: int) -> Drawn:
+    def _note(self, row: int, token: int) -> GeneratedToken:
         self.written[row] += 1
         self.seen[row].add(token)
         if token == self.end:
             self.ended[row] = "end"
         elif self.written[row] == self.limits[row].tokens:
             self.ended[row] = self.limits[row].ending
-        return Drawn(row, token, self.ended[row])
+        return GeneratedToken(row, token, self.ended[row])
 
     @torch.no_grad()
     def _read_prompts(self, rows: Sequence[int]) -> Float[Tensor, "row token"]:
@@ -114,7 +114,7 @@ class Writing(Iterator[Drawn]):
         return self.step(torch.tensor([[tokens[place]] for place in going], device=self.device), self.state)
 
     def _seen(self, rows: Sequence[int], vocabulary: int) -> Bool[Tensor, "row token"] | None:
-        if self.choosing.repetition_penalty == 1:
+        if self.sampling.repetition_penalty == 1:
             return None
         seen = torch.zeros(len(rows), vocabulary, dtype=torch.bool)
         for place, row in enumerate(rows):
@@ -122,7 +122,7 @@ class Writing(Iterator[Drawn]):
         return seen
 
 
-def likeliest(
+def beam_continuations(
     step: Step,
     state: State,
     prompts: Sequence[Sequence[int]],
@@ -133,11 +133,11 @@ def likeliest(
     context: int | None = None,
     length_penalty: float = 0.6,
     device: torch.device | str = "cpu",
-) -> list[list[Written]]:
+) -> list[list[Hypothesis]]:
     """Beam search: for each prompt up to `width` continuations, the best first."""
     require_room(prompts, context)
     limits = [limit_of(prompt, length, context).tokens for prompt in prompts]
-    return beam(
+    return beam_search(
         step,
         state,
         [length if tokens is None else tokens for tokens in limits],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from neuropil.errors import InputError
-from neuropil.sampling.text.generation import Ending, Writing
+from neuropil.sampling.text.generation import Ending, Generation
 
 Decode: TypeAlias = Callable[[Sequence[int]], str]
 
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
 
 
 def streamed(
-    writing: Writing, decode: Decode, before: Sequence[Sequence[int]] = (), stops: Sequence[str] = ()
+    writing: Generation, decode: Decode, before: Sequence[Sequence[int]] = (), stops: Sequence[str] = ()
 ) -> Iterator[Piece]:
     """The text of each row as it grows, without stop strings and end tokens. `before` are the prompts, a list of tokens for each."""
     require_stops(stops)

@@ -25,7 +25,7 @@ from neuropil.inspection.report.page import Section
 from neuropil.models.captioner import Captioner
 from neuropil.parts.objectives import Translation
 from neuropil.protocols import END, START
-from neuropil.sampling.text.beam_search import beam, greedy
+from neuropil.sampling.text.beam_search import beam_search, greedy_search
 from neuropil.tasks.captioning import report as captioning_report
 from neuropil.tasks.captioning.scores import baselines, score_captions
 from neuropil.tasks.fingerprint import fingerprint
@@ -43,7 +43,7 @@ class WordsConfig(Config):
     tokens: Literal["words", "bpe", "characters"] = option(
         "words", "what a caption is cut into; bpe learns frequent pieces of words"
     )
-    words: int = option(8_000, "tokens to tell apart, at most", low=8)
+    vocabulary_size: int = option(8_000, "maximum vocabulary size", low=8)
     max_tokens: int = option(64, "longer captions are left out of training, counted, and reported", low=3)
     beam: int = option(1, "how many beginnings of a caption to follow at once; 1 is greedy", low=1)
 
@@ -127,9 +127,9 @@ class CaptionWriter:
         with torch.no_grad():
             state = model.begin(pictures)
         if beam_width == 1:
-            written = greedy(model.step, state, limits, start=START, end=END, device=self._device)
+            written = greedy_search(model.step, state, limits, start=START, end=END, device=self._device)
         else:
-            ranked = beam(model.step, state, limits, width=beam_width, start=START, end=END, device=self._device)
+            ranked = beam_search(model.step, state, limits, width=beam_width, start=START, end=END, device=self._device)
             written = [each[0] for each in ranked]
         return [(self.tokenizer.decode(each.tokens), each.log_probability) for each in written]
 

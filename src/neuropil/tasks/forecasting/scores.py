@@ -39,7 +39,7 @@ class Rolled:
     @classmethod
     def of(cls, windows: Windows, quantiles: Float[Tensor, "window horizon level"]) -> "Rolled":
         batch = windows.batch()
-        return cls(quantiles, batch["target"], batch["there"], batch["scale"], windows.origins)
+        return cls(quantiles, batch["target"], batch["valid_mask"], batch["scale"], windows.origins)
 
     def __len__(self) -> int:
         return len(self.origins)

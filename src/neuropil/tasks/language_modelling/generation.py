@@ -5,7 +5,7 @@ from typing import Any
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
-from neuropil.sampling.text.filters import Choosing
+from neuropil.sampling.text.filters import SamplingConfig
 from neuropil.sampling.text.streaming import Piece, Stopping, require_stops
 from neuropil.tasks.language_modelling.predictor import LanguageModel
 
@@ -17,7 +17,7 @@ class GeneratingConfig(Config):
     length: int | None = option(
         None, f"tokens to write, if the context has room for them; without it, {USUAL_LENGTH}", low=0
     )
-    choosing: Choosing = Choosing()
+    sampling: SamplingConfig = SamplingConfig()
     stop: tuple[str, ...] = option((), "texts at which to stop; they are not written")
     samples: int = option(1, "texts to write, each drawn by itself", low=1)
     beam: int = option(
@@ -67,7 +67,7 @@ def _drawn(writer: LanguageModel[Any], beginning: str, config: GeneratingConfig)
     return writer.written(
         [beginning],
         length=_length(config),
-        choosing=config.choosing,
+        sampling=config.sampling,
         stop=config.stop,
         samples=config.samples,
         seed=config.seed,
@@ -76,7 +76,7 @@ def _drawn(writer: LanguageModel[Any], beginning: str, config: GeneratingConfig)
 
 
 def _found(writer: LanguageModel[Any], beginning: str, config: GeneratingConfig) -> Iterable[Piece]:
-    best = writer.searched(beginning, beam=config.beam, length=_length(config))[0]
+    best = writer.beam_search(beginning, beam=config.beam, length=_length(config))[0]
     stopping = Stopping(config.stop)
     text = stopping.add(best.text) + stopping.finish()
     return [Piece(0, text, "stopped" if stopping.stopped else best.ended)]

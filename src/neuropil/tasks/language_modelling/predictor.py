@@ -16,8 +16,8 @@ from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.data.tokenizers.published import AnyTokenizer
 from neuropil.errors import InputError
-from neuropil.sampling.text.filters import Choosing
-from neuropil.sampling.text.generation import Writing, likeliest, limit_of
+from neuropil.sampling.text.filters import SamplingConfig
+from neuropil.sampling.text.generation import Generation, beam_continuations, limit_of
 from neuropil.sampling.text.prompts import State, Step
 from neuropil.sampling.text.streaming import Piece, streamed
 from neuropil.tasks.language_modelling.scores import ORDERS, PACKERS, n_gram_losses, packed_nats
@@ -111,12 +111,12 @@ class LanguageModel(ABC, Generic[M]):
         stop: Sequence[str] = (),
         seed: int = 0,
         precision: str = "float32",
-        **choosing: Any,
+        **sampling: Any,
     ) -> Iterator[str]:
-        """Up to `length` more tokens after the prompt, as text and as soon as they are known; the same seed gives the same text. `choosing`
-        are options of `Choosing`, such as `temperature`."""
+        """Up to `length` more tokens after the prompt, as text and as soon as they are known; the same seed gives the same text. `sampling`
+        are options of `SamplingConfig`, such as `temperature`."""
         pieces = self.written(
-            [prompt], length=length, choosing=Choosing(**choosing), stop=stop, seed=seed, precision=precision
+            [prompt], length=length, sampling=SamplingConfig(**sampling), stop=stop, seed=seed, precision=precision
         )
         return (piece.text for piece in pieces)
 
@@ -125,7 +125,7 @@ class LanguageModel(ABC, Generic[M]):
         prompts: Sequence[str],
         *,
         length: int | None = 400,
-        choosing: Choosing = Choosing(),  # noqa: B008 (it is frozen)
+        sampling: SamplingConfig = SamplingConfig(),  # noqa: B008 (it is frozen)
         stop: Sequence[str] = (),
         samples: int = 1,
         seed: int = 0,
@@ -134,11 +134,11 @@ class LanguageModel(ABC, Generic[M]):
         """Several texts at once, piece by piece: row r belongs to prompt r // samples."""
         tokens = [self.tokens_of(prompt).tolist() for prompt in prompts]
         step, state = self.begin(len(tokens) * samples, self._room(tokens, length), precision)
-        writing = Writing(
+        writing = Generation(
             step,
             state,
             tokens,
-            choosing=choosing,
+            sampling=sampling,
             length=length,
             samples=samples,
             end=self.end,
@@ -149,12 +149,12 @@ class LanguageModel(ABC, Generic[M]):
         )
         return streamed(writing, self.tokenizer.decode, tokens, stop)
 
-    def searched(self, prompt: str, *, beam: int, length: int) -> list[Piece]:
+    def beam_search(self, prompt: str, *, beam: int, length: int) -> list[Piece]:
         """The likeliest continuations that a beam of this width finds, the best first."""
         tokens = self.tokens_of(prompt).tolist()
         step, state = self.begin(beam, self._room([tokens], length), "float32")
         with torch.no_grad():
-            found = likeliest(
+            found = beam_continuations(
                 step, state, [tokens], width=beam, length=length, end=self.end, context=self.context, device=self.device
             )
         ending = limit_of(tokens, length, self.context).ending

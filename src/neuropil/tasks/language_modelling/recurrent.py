@@ -15,13 +15,12 @@ from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.gates import Passage
-from neuropil.models.recurrent import CellName, SequenceConfig
-from neuropil.models.recurrent import Sequence as SequenceModel
+from neuropil.models.recurrent import CellName, RecurrentLayersConfig, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.parts.losses import categorical_cross_entropy
 from neuropil.parts.next_token import NextToken
 from neuropil.protocols import END, PADDING, START, UNKNOWN
 from neuropil.randomness import initialised
-from neuropil.sampling.text.recurrent import Carried, step_of
+from neuropil.sampling.text.recurrent import RecurrentDecoderState, step_of
 from neuropil.tasks.language_modelling import report as language_report
 from neuropil.tasks.language_modelling.experiment import LanguageModelling
 from neuropil.tasks.language_modelling.predictor import Beginning, LanguageModel
@@ -38,21 +37,18 @@ class TokensConfig(Config):
     tokens: Literal["characters", "bpe", "words"] = option(
         "characters", "what the text is cut into; bpe learns frequent pieces of words"
     )
-    vocabulary: int = option(8_000, "tokens to tell apart, at most", low=8)
+    vocabulary_size: int = option(8_000, "maximum vocabulary size", low=8)
 
 
-class LanguageConfig(Config):
-    cell: CellName = from_data("lstm", "what is repeated at every step")
-    units: int = option(256, "numbers that a layer remembers from step to step", low=1)
-    layers: int = option(1, "layers, each of which reads the one below", low=1)
-    residual: bool = option(False, "layers in blocks that add to what they read, each with a feed-forward net")
-    embedding: int = option(64, "width of a token's vector", low=1)
-    dropout: float = option(
-        0.0, "share of the numbers between layers that are silenced in each training step", low=0, high=0.95
-    )
+class LanguageConfig(RecurrentLayersConfig):
+    """One direction only: what comes next must not be seen. Each cell is a system of its own."""
 
-    def of(self, vocabulary: int) -> SequenceConfig:
-        return SequenceConfig(**self.to_dict(), shape="aligned", tokens=vocabulary, outputs=vocabulary)
+    cell: CellName = from_data("lstm", "recurrent cell")
+    hidden_size: int = option(256, "hidden size", low=1)
+
+    def of(self, vocabulary_size: int) -> RecurrentNetworkConfig:
+        sizes = {"vocabulary_size": vocabulary_size, "output_size": vocabulary_size}
+        return RecurrentNetworkConfig(**self.to_dict(), **sizes, shape="aligned")
 
 
 class StreamsConfig(Config):
@@ -84,9 +80,9 @@ def recipe_for(cell: CellName, **model: Any) -> Recipe:
 
 def build(options: LanguageOptions, seed: int) -> LanguageModelling:
     corpus = prepare_text(options.data)
-    tokenizer = Tokenizer.train([corpus.train], options.cut.tokens, options.cut.vocabulary)
+    tokenizer = Tokenizer.train([corpus.train], options.cut.tokens, options.cut.vocabulary_size)
     config = options.model.of(len(tokenizer))
-    model = initialised(lambda: SequenceModel(config), seed).to(pick_device(options.training.device))
+    model = initialised(lambda: RecurrentNetwork(config), seed).to(pick_device(options.training.device))
     language_model = RecurrentLanguageModel(model, tokenizer)
     return LanguageModelling(
         language_model,
@@ -106,20 +102,20 @@ def build(options: LanguageOptions, seed: int) -> LanguageModelling:
 
 def restore(facts: Mapping[str, Any], folder: Path) -> "RecurrentLanguageModel":
     return RecurrentLanguageModel(
-        SequenceModel(SequenceConfig.from_dict(facts["model"])), Tokenizer.load(folder / TOKENIZER_FILE)
+        RecurrentNetwork(RecurrentNetworkConfig.from_dict(facts["model"])), Tokenizer.load(folder / TOKENIZER_FILE)
     )
 
 
-class RecurrentLanguageModel(LanguageModel[SequenceModel]):
+class RecurrentLanguageModel(LanguageModel[RecurrentNetwork]):
     """It reads texts of any length, and its gates can be watched."""
 
-    def __init__(self, model: SequenceModel, tokenizer: Tokenizer):
+    def __init__(self, model: RecurrentNetwork, tokenizer: Tokenizer):
         super().__init__(model, tokenizer, never=NEVER_WRITTEN)
 
     def begin(self, rows: int, room: int | None, precision: str) -> Beginning:
         if precision != "float32":
             raise InputError("a recurrent model writes in float32", got=precision)
-        return Beginning(step_of(self.model.stream), Carried())
+        return Beginning(step_of(self.model.stream), RecurrentDecoderState())
 
     @torch.no_grad()
     def judge(self, tokens: Int64[Tensor, " time"]) -> tuple[Float[Tensor, " following"], Float[Tensor, " token"]]:

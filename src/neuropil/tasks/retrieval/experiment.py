@@ -35,7 +35,7 @@ PARTS = ("train", "validation", "test")
 
 
 class CaptionsConfig(Config):
-    words: int = option(8_000, "pieces of words to tell apart, at most", low=514)
+    vocabulary_size: int = option(8_000, "maximum vocabulary size", low=514)
     short_first: tuple[float, ...] = option(
         (0.1, 0.5), "the first passes are made of the shortest captions alone, of such shares of all", low=0.001, high=1
     )
@@ -68,16 +68,16 @@ class Matcher:
 
     def predict(self, inputs: Any) -> Embeddings:
         """Vectors of pictures: bytes as a tensor or an array, one or several, or the path or paths of files."""
-        return Embeddings(self.see(pictures_of(inputs, self.model.config.shape)))
+        return Embeddings(self.see(pictures_of(inputs, self.model.config.vision.shape)))
 
     def read(self, paths: Sequence[Path]) -> tuple[Tensor, list[str]]:
-        return read_pictures(paths, self.model.config.shape)
+        return read_pictures(paths, self.model.config.vision.shape)
 
     def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
         if len(paths) != 1:
             raise InputError("captions are read from one table", got=f"{len(paths)}")
-        data, _ = read_captions(paths[0], shape=self.model.config.shape, **self.columns)
-        matches = encode_matches(data, self.tokenizer, self.model.config.context)
+        data, _ = read_captions(paths[0], shape=self.model.config.vision.shape, **self.columns)
+        matches = encode_matches(data, self.tokenizer, self.model.config.text.context)
         return evaluate(
             Matching(self.model), MatchingBatches(matches, POOL, seed=0, shuffle=False, device=self._device)
         )
@@ -94,7 +94,7 @@ class Matcher:
     def understand(self, texts: Sequence[str]) -> Float[Tensor, "text shared"]:
         if not texts or not all(text.strip() for text in texts):
             raise InputError("a text must say something", got="an empty one" if texts else "none")
-        tokens, _ = padded_captions(list(texts), self.tokenizer, self.model.config.context)
+        tokens, _ = padded_captions(list(texts), self.tokenizer, self.model.config.text.context)
         return torch.cat([self.model.embed_texts(some.long().to(self._device)).cpu() for some in tokens.split(AT_ONCE)])
 
     def classify(self, pictures: UInt8[Tensor, "picture channel height width"], texts: Sequence[str]) -> Predictions:
@@ -140,7 +140,7 @@ class PictureMatching:
         self.augment, self.captions = augment, captions
         self.learner, self.matcher = Matching(self.model), Matcher(self.model, tokenizer, columns)
         self.matches: dict[str, Matches] = {
-            part: encode_matches(getattr(splits, part), tokenizer, model.config.context) for part in PARTS
+            part: encode_matches(getattr(splits, part), tokenizer, model.config.text.context) for part in PARTS
         }
         require_monitor(training, evaluate(self.learner, self._held_out("test")))  # before a run folder is made
 
@@ -159,7 +159,7 @@ class PictureMatching:
     def notes(self) -> list[str]:
         """Sentences on what was found in the data, and what was left out of it."""
         count, total = self.matches["train"].shortened, len(self.matches["train"])
-        long = f"{count:,} of {total:,} training captions have more than {self.model_config.context} tokens and lose their end."
+        long = f"{count:,} of {total:,} training captions have more than {self.model_config.text.context} tokens and lose their end."
         return [*self.splits.notes, *([long] if count else [])]
 
     def train(self, folder: Path, *, show_progress: bool) -> None:

@@ -48,7 +48,7 @@ class PictureSearch:
         return self.matcher.classes_of(self.vectors, texts)
 
     def _read(self, files: Sequence[Path]) -> UInt8[Tensor, "picture channel height width"]:
-        return read_pictures(files, self.matcher.model.config.shape).values
+        return read_pictures(files, self.matcher.model.config.vision.shape).values
 
 
 def picture_files(paths: Sequence[Path]) -> list[Path]:

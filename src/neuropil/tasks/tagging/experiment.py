@@ -36,9 +36,7 @@ PARTS = ("train", "validation", "test")
 
 
 class TagReadingConfig(Config):
-    vocabulary: int = option(
-        20_000, "tokens to tell apart, at most; rarer ones are known by what they look like", low=1
-    )
+    vocabulary_size: int = option(20_000, "maximum vocabulary size; rarer ones are known by what they look like", low=1)
     max_tokens: int = option(256, "a longer text is read in pieces of so many tokens, each for itself", low=1)
 
 

@@ -40,7 +40,7 @@ TOKENIZER_FILE = "tokenizer.json"
 
 class ReadingConfig(Config):
     tokens: Kind = option("words", "what a text is cut into; bpe learns frequent pieces of words")
-    vocabulary: int = option(10_000, "tokens to tell apart, at most; rarer ones are one unknown token", low=8)
+    vocabulary_size: int = option(10_000, "maximum vocabulary size; rarer ones are one unknown token", low=8)
     lowercase: bool = option(True, "read capitals as small letters")
     max_tokens: int = option(256, "tokens of a longer text that are read; the report counts such texts", low=1)
     read_from: Side = option("end", "which side of a longer text is read")
@@ -93,7 +93,9 @@ class Reader:
 
     @classmethod
     def learn(cls, texts: Sequence[str], config: ReadingConfig) -> "Reader":
-        return cls(Tokenizer.train([_cased(text, config) for text in texts], config.tokens, config.vocabulary), config)
+        return cls(
+            Tokenizer.train([_cased(text, config) for text in texts], config.tokens, config.vocabulary_size), config
+        )
 
     def encode(self, texts: Sequence[str], targets: Int64[Tensor, " text"]) -> EncodedTexts:
         cased = [_cased(text, self.config) for text in texts]

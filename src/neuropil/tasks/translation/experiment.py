@@ -24,7 +24,7 @@ from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Translation
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import END, START
-from neuropil.sampling.text.beam_search import State, beam, greedy
+from neuropil.sampling.text.beam_search import State, beam_search, greedy_search
 from neuropil.tasks.fingerprint import fingerprint
 from neuropil.tasks.recipe import Result
 from neuropil.tasks.translation import report as translation_report
@@ -42,7 +42,7 @@ class VocabularyConfig(Config):
     tokens: Literal["bpe", "characters", "words"] = option(
         "bpe", "what a text is cut into; bpe learns frequent pieces of words"
     )
-    vocabulary: int = option(8_000, "tokens to tell apart, at most", low=8)
+    vocabulary_size: int = option(8_000, "maximum vocabulary size", low=8)
     shared_vocabulary: bool = option(True, "one vocabulary for both sides")
     max_tokens: int = option(256, "longer texts are left out of training, counted, and reported", low=2)
 
@@ -86,11 +86,11 @@ class Vocabulary:
     @classmethod
     def learn(cls, pairs: Pairs, config: VocabularyConfig) -> "Vocabulary":
         if config.shared_vocabulary:
-            both = Tokenizer.train([*pairs.sources, *pairs.targets], config.tokens, config.vocabulary)
+            both = Tokenizer.train([*pairs.sources, *pairs.targets], config.tokens, config.vocabulary_size)
             return cls(both, both)
         return cls(
             *(
-                Tokenizer.train(list(texts), config.tokens, config.vocabulary)
+                Tokenizer.train(list(texts), config.tokens, config.vocabulary_size)
                 for texts in (pairs.sources, pairs.targets)
             )
         )
@@ -206,9 +206,9 @@ class Translator:
         with torch.no_grad():
             state = model.begin(padded)
         if beam_width == 1:
-            written = greedy(model.step, state, limits, start=START, end=END, device=self._device)
+            written = greedy_search(model.step, state, limits, start=START, end=END, device=self._device)
         else:
-            beams = beam(
+            beams = beam_search(
                 model.step,
                 state,
                 limits,
