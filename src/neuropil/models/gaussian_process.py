@@ -18,7 +18,7 @@ import itertools
 import math
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
 
 import torch
 from einops import rearrange
@@ -32,6 +32,13 @@ from neuropil.parts.attention import ScaledDot, Smoothing, attend, attention_wei
 from neuropil.parts.kernels import Kernel, KernelName, build_kernel
 from neuropil.parts.parameters import Model
 
+Points: TypeAlias = Float[Tensor, "point width"]
+Values: TypeAlias = Float[Tensor, " point"]
+Asked: TypeAlias = Float[Tensor, "query width"]
+Mask: TypeAlias = Bool[Tensor, "query point"]
+Square: TypeAlias = Float[Tensor, "point point"]
+Logs: TypeAlias = Float[Tensor, " 3"]
+
 QUERIES_AT_ONCE = 1024
 JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 """Shares of h that are added to the diagonal, one after the other, until the factorisation succeeds: 0 for all but singular matrices."""
@@ -43,36 +50,26 @@ SEARCHES, STEPS = 3, 60
 
 
 class GaussianProcessConfig(Config):
-    kernel: KernelName = option("matern", "how covariance falls with distance")
-    length: float = option(
-        1.0,
-        "ℓ: the distance over which values are alike, in units of x (of the periodic kernel: on a circle of radius 1)",
-    )
-    height: float = option(1.0, "h: variance of the function around its mean, in squared units of y")
-    noise: float = option(0.01, "σ²: variance of what is added to every observation; 0 for exact ones", low=0)
-    mean: float = option(0.0, "μ: what is expected far from all observations")
+    kernel: KernelName = option("matern", "covariance function")
+    length: float = option(1.0, "length scale ℓ, in units of x (of the periodic kernel: on a circle of radius 1)")
+    height: float = option(1.0, "signal variance h, in squared units of y")
+    noise: float = option(0.01, "noise variance σ²; 0 for exact observations", low=0)
+    mean: float = option(0.0, "prior mean μ")
     period: float = option(1.0, "period of the periodic kernel, in units of x")
-    points: int = from_data(0, "how many observations it holds")
-    width: int = from_data(1, "how many numbers make one x")
+    points: int = from_data(0, "number of observations")
+    width: int = from_data(1, "number of input dimensions")
 
     def validate(self) -> None:
         for name in ("length", "height", "period"):
             if not 0 < getattr(self, name) < math.inf:
-                raise InputError(
-                    f"GaussianProcessConfig.{name} must be above zero and finite", got=f"{getattr(self, name):g}"
-                )
+                rule = f"GaussianProcessConfig.{name} must be above zero and finite"
+                raise InputError(rule, got=f"{getattr(self, name):g}")
         if not build_kernel(self.kernel, 1.0).positive_definite:
-            raise InputError(
-                "a Gaussian process needs a kernel that is positive definite",
-                got=f"{self.kernel!r}",
-                fix="choose gaussian or matern",
-            )
+            rule = "a Gaussian process needs a kernel that is positive definite"
+            raise InputError(rule, got=f"{self.kernel!r}", fix="choose gaussian or matern")
         if self.kernel == "periodic" and self.width > 1:
-            raise InputError(
-                "the periodic kernel is positive definite on a line only",
-                got=f"x of {self.width} numbers",
-                fix="choose gaussian or matern",
-            )
+            rule = "the periodic kernel is positive definite on a line only"
+            raise InputError(rule, got=f"x of {self.width} numbers", fix="choose gaussian or matern")
 
 
 class Prediction(NamedTuple):
@@ -95,19 +92,19 @@ class Prior(nn.Module):
             for value in (config.length, config.height, config.noise)
         )
 
-    def forward(self, x: Float[Tensor, "point width"], y: Float[Tensor, " point"]) -> Float[Tensor, ""]:
+    def forward(self, x: Points, y: Values) -> Float[Tensor, ""]:
         """ln p(y), the logarithm of how probable these observations are."""
         lower, _ = self.factorise(x)
         # (y − μ)ᵀ (K + σ²I)⁻¹ (y − μ) = ‖L⁻¹ (y − μ)‖²,   ½ ln |K + σ²I| = Σ ln L_jj
         surprise = torch.linalg.solve_triangular(lower, (y.double() - self.mean)[:, None], upper=False)
         return -0.5 * surprise.square().sum() - lower.diagonal().log().sum() - 0.5 * len(y) * math.log(2 * math.pi)
 
-    def covariance(self, x: Float[Tensor, "query width"], z: Float[Tensor, "key width"]) -> Float[Tensor, "query key"]:
+    def covariance(self, x: Asked, z: Float[Tensor, "key width"]) -> Float[Tensor, "query key"]:
         """h k(x, z) in double precision: its differences are small where points are near."""
         kernel = build_kernel(self.kernel_name, self.log_length.double().exp(), period=self.period)
         return self.log_height.double().exp() * kernel(x.double(), z.double())
 
-    def factorise(self, x: Float[Tensor, "point width"]) -> tuple[Float[Tensor, "point point"], float]:
+    def factorise(self, x: Points) -> tuple[Square, float]:
         """L with L Lᵀ = K + σ²I, and the jitter."""
         noise = self.log_noise.double().exp().expand(len(x))
         return factorise(self.covariance(x, x) + torch.diag(noise), self.log_height.double().exp())
@@ -139,7 +136,7 @@ class GaussianProcess(Model):
         self.x, self.y = (values.detach().to(self.x.device, torch.double, copy=True) for values in (x, y))
         return self
 
-    def forward(self, x: Float[Tensor, "query width"]) -> Float[Tensor, " query"]:
+    def forward(self, x: Asked) -> Float[Tensor, " query"]:
         """The mean."""
         lower, _ = self.prior.factorise(self.x)
         # m(x) = μ + k(x)ᵀ (K + σ²I)⁻¹ (y − μ)
@@ -147,30 +144,30 @@ class GaussianProcess(Model):
         return (self.prior.mean + self.prior.covariance(x, self.x) @ solved).to(x.dtype)
 
     @torch.no_grad()
-    def predict(self, x: Float[Tensor, "query width"]) -> Prediction:
+    def predict(self, x: Asked) -> Prediction:
         lower, _ = self.prior.factorise(self.x)
         # k(x)ᵀ (K + σ²I)⁻¹ k(x) = ‖L⁻¹ k(x)‖², and the last digits of a difference may fall below zero
-        told = [
+        explained = [
             torch.linalg.solve_triangular(lower, self.prior.covariance(self.x, some), upper=False).square().sum(0)
             for some in x.split(QUERIES_AT_ONCE)
         ]
-        return Prediction(self(x), (self.height - torch.cat(told)).clamp(min=0).to(x.dtype))
+        return Prediction(self(x), (self.height - torch.cat(explained)).clamp(min=0).to(x.dtype))
 
     @torch.no_grad()
-    def weights(self, x: Float[Tensor, "query width"]) -> Float[Tensor, "query point"]:
+    def weights(self, x: Asked) -> Float[Tensor, "query point"]:
         """w(x): how the mean mixes the observations."""
         lower, _ = self.prior.factorise(self.x)
         return torch.cholesky_solve(self.prior.covariance(self.x, x), lower).T.to(x.dtype)
 
     @torch.no_grad()
-    def sample(
-        self, x: Float[Tensor, "query width"], count: int, generator: torch.Generator
-    ) -> Float[Tensor, "sample query"]:
+    def sample(self, x: Asked, count: int, generator: torch.Generator) -> Float[Tensor, "sample query"]:
         """Functions that agree with the observations, or, before `fit`, functions of the prior; each by its values at x."""
         lower, _ = self.prior.factorise(self.x)
-        told = torch.linalg.solve_triangular(lower, self.prior.covariance(self.x, x), upper=False)
+        explained = torch.linalg.solve_triangular(lower, self.prior.covariance(self.x, x), upper=False)
         # f = m + L z with z ~ N(0, I) has the covariance L Lᵀ
-        spread, _ = factorise(self.prior.covariance(x, x) - told.T @ told, self.prior.log_height.double().exp())
+        spread, _ = factorise(
+            self.prior.covariance(x, x) - explained.T @ explained, self.prior.log_height.double().exp()
+        )
         z = torch.randn(count, len(x), generator=generator, dtype=torch.double).to(x.device)
         return (self(x.double()) + z @ spread.T).to(x.dtype)
 
@@ -225,9 +222,8 @@ class GaussianProcess(Model):
         reach, variance = reach_of(self.x, self.config.kernel), self.y.var(correction=0).item()
         if not (reach > 0 and variance > 0):
             what = "x" if not reach > 0 else "y"
-            raise InputError(
-                "GaussianProcess.learn needs observations that differ", got=f"the same {what} in all {len(self.x)}"
-            )
+            rule = "GaussianProcess.learn needs observations that differ"
+            raise InputError(rule, got=f"the same {what} in all {len(self.x)}")
         shares = NOISES if self.noise > 0 else (0.0,)
         starts = [
             (reach * length, variance * (1 - share), variance * share)
@@ -239,9 +235,7 @@ class GaussianProcess(Model):
         logs = torch.tensor([*starts, low, high], dtype=torch.double, device=self.x.device).log()
         return list(logs[:-2]), logs[-2], logs[-1]
 
-    def _climb(
-        self, start: Float[Tensor, " 3"], low: Float[Tensor, " 3"], high: Float[Tensor, " 3"]
-    ) -> tuple[float, Float[Tensor, " 3"]]:
+    def _climb(self, start: Logs, low: Logs, high: Logs) -> tuple[float, Logs]:
         logs = start.clone().requires_grad_()
         optimizer = torch.optim.LBFGS([logs], max_iter=STEPS, line_search_fn="strong_wolfe")
 
@@ -257,14 +251,12 @@ class GaussianProcess(Model):
         with torch.no_grad():
             return float(self._likelihood_at(best)), best
 
-    def _likelihood_at(self, logs: Float[Tensor, " 3"]) -> Float[Tensor, ""]:
+    def _likelihood_at(self, logs: Logs) -> Float[Tensor, ""]:
         names = ("log_length", "log_height", "log_noise")
         return functional_call(self.prior, dict(zip(names, logs, strict=True)), (self.x, self.y))
 
 
-def factorise(
-    covariance: Float[Tensor, "point point"], height: Float[Tensor, ""]
-) -> tuple[Float[Tensor, "point point"], float]:
+def factorise(covariance: Square, height: Float[Tensor, ""]) -> tuple[Square, float]:
     """L with L Lᵀ = covariance + jitter I, and that jitter: the smallest that works."""
     diagonal = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
     for share in JITTERS:
@@ -276,10 +268,8 @@ def factorise(
 
 def require_observations(x: Tensor, y: Tensor) -> None:
     if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or not x.numel():
-        raise InputError(
-            "GaussianProcess.fit needs x of shape [points, numbers] and y of shape [points]",
-            got=f"{list(x.shape)} and {list(y.shape)}",
-        )
+        rule = "GaussianProcess.fit needs x of shape [points, numbers] and y of shape [points]"
+        raise InputError(rule, got=f"{list(x.shape)} and {list(y.shape)}")
     if not (x.isfinite().all() and y.isfinite().all()):
         raise InputError("GaussianProcess.fit needs finite observations", got="infinity or nan", fix="remove them")
 
@@ -303,26 +293,26 @@ def require_function(x: Tensor, y: Tensor) -> None:
 
 
 def smooth(
-    query: Float[Tensor, "query width"],
-    x: Float[Tensor, "point width"],
-    y: Float[Tensor, " point"],
+    query: Asked,
+    x: Points,
+    y: Values,
     kernel: Kernel,
-    mask: Bool[Tensor, "query point"] | None = None,
+    mask: Mask | None = None,
 ) -> Float[Tensor, " query"]:
     """Kernel smoothing (Nadaraya, Watson): attention with a fixed score. Where no point is near enough, the mean of y."""
     middle = y.mean()
     return middle + attend(query, x, (y - middle)[:, None], score=Smoothing(kernel), mask=mask)[:, 0]
 
 
-def reach_of(x: Float[Tensor, "point width"], kernel: KernelName) -> float:
+def reach_of(x: Points, kernel: KernelName) -> float:
     """How far apart the points are, as the kernel measures it: the periodic one winds them onto a circle of radius 1, whose width is 2."""
     spread = (x.amax(0) - x.amin(0)).norm().item()
     return 2.0 if kernel == "periodic" and spread > 0 else spread
 
 
 def fit_length(
-    x: Float[Tensor, "point width"],
-    y: Float[Tensor, " point"],
+    x: Points,
+    y: Values,
     kernel: KernelName,
     *,
     period: float = 1.0,
@@ -355,8 +345,8 @@ class LearnedAttention(nn.Module):
 
     def __init__(
         self,
-        x: Float[Tensor, "point width"],
-        y: Float[Tensor, " point"],
+        x: Points,
+        y: Values,
         length: float,
         *,
         waves: int = 16,
@@ -371,22 +361,18 @@ class LearnedAttention(nn.Module):
         self.gain = math.sqrt(sharpness * math.sqrt(inner) / waves)
         self.query, self.key = (nn.Parameter(torch.zeros(inner, inner, dtype=torch.double)) for _ in range(2))
 
-    def forward(
-        self, query: Float[Tensor, "query width"], mask: Bool[Tensor, "query point"] | None = None
-    ) -> Float[Tensor, " query"]:
+    def forward(self, query: Asked, mask: Mask | None = None) -> Float[Tensor, " query"]:
         return attend(*self.project(query), self.y[:, None], score=ScaledDot(), mask=mask)[:, 0].to(query.dtype)
 
-    def weights(self, query: Float[Tensor, "query width"]) -> Float[Tensor, "query point"]:
+    def weights(self, query: Asked) -> Float[Tensor, "query point"]:
         return attention_weights(*self.project(query), score=ScaledDot()).to(query.dtype)
 
-    def project(
-        self, query: Float[Tensor, "query width"]
-    ) -> tuple[Float[Tensor, "query inner"], Float[Tensor, "point inner"]]:
+    def project(self, query: Asked) -> tuple[Float[Tensor, "query inner"], Float[Tensor, "point inner"]]:
         """q(x) of what is asked, k(x) of the points."""
         asked, held = self.waves(query), self.waves(self.x)
         return asked + asked @ self.query, held + held @ self.key
 
-    def waves(self, x: Float[Tensor, "query width"]) -> Float[Tensor, "query inner"]:
+    def waves(self, x: Asked) -> Float[Tensor, "query inner"]:
         """φ(x), each axis of x by itself."""
         phase = rearrange(
             (x.double() - self.x.mean(0))[..., None] * self.frequencies, "query width wave -> query (width wave)"

@@ -28,6 +28,7 @@ Way: TypeAlias = Literal["loop", "fused", "scan"]
 State: TypeAlias = Any
 """A NamedTuple of [batch unit] tensors, the first of which is h, what the cell puts out."""
 
+Inputs: TypeAlias = Float[Tensor, "batch time input"]
 Lengths: TypeAlias = Int64[Tensor, " batch"]
 """How many steps of each row are there; the rest is padding."""
 
@@ -180,9 +181,7 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _loop(
-    cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None
-) -> tuple[Tensor, State]:
+def _loop(cell: Cell, x: Inputs, state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
     outputs: list[Tensor] = []
     for t, drive in enumerate(cell.drive(x).to(cell.dtype).unbind(1)):
         after = cell.update(cell.gates(drive, state.h), state)
@@ -191,14 +190,11 @@ def _loop(
     return torch.stack(outputs, 1), state
 
 
-def _fused(
-    cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None
-) -> tuple[Tensor, State]:
+def _fused(cell: Cell, x: Inputs, state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
     kernel = cell.kernel()
     if kernel is None:
-        raise InputError(
-            f"{type(cell).__name__} must have a kernel of PyTorch's to run on", got="none", fix="run it as a loop"
-        )
+        rule = f"{type(cell).__name__} must have a kernel of PyTorch's to run on"
+        raise InputError(rule, got="none", fix="run it as a loop")
     function = cast(Callable[..., tuple[Tensor, ...]], getattr(torch, kernel.name))
     reduced, weights = _autocasts(x), list(kernel.weights)
     x = x.to(cell.dtype) if reduced else x
@@ -217,26 +213,17 @@ def _fused(
     return outputs, after if lengths is None else after._replace(h=_last(outputs, state.h, lengths))
 
 
-def _scanned(
-    cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None
-) -> tuple[Tensor, State]:
+def _scanned(cell: Cell, x: Inputs, state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
     steps = cell.linear(cell.drive(x).to(cell.dtype))
     if steps is None:
-        raise InputError(
-            f"the new state of {type(cell).__name__} must be linear in the old one for a scan",
-            got="another",
-            fix="run it as a loop",
-        )
+        rule = f"the new state of {type(cell).__name__} must be linear in the old one for a scan"
+        raise InputError(rule, got="another", fix="run it as a loop")
     outputs = scan(steps.a, steps.b, state.h)
     return outputs, type(state)(outputs[:, -1] if lengths is None else _last(outputs, state.h, lengths))
 
 
 Run: TypeAlias = Callable[[Cell, Tensor, State, Lengths | None], tuple[Tensor, State]]
-WAYS: dict[Way, Run] = {
-    "loop": _loop,
-    "fused": _fused,
-    "scan": _scanned,
-}
+WAYS: dict[Way, Run] = {"loop": _loop, "fused": _fused, "scan": _scanned}
 
 
 Build: TypeAlias = Callable[[int, int], Cell]
@@ -280,10 +267,7 @@ class Recurrence(nn.Module):
         return tuple(cell.initial(x) for cell in self.cells)
 
     def forward(
-        self,
-        x: Float[Tensor, "batch time input"],
-        states: Sequence[State] | None = None,
-        lengths: Lengths | None = None,
+        self, x: Inputs, states: Sequence[State] | None = None, lengths: Lengths | None = None
     ) -> RecurrenceOutput:
         """Streaming: of one direction, the states that one piece of a sequence ends with are those that the next begins with."""
         cells, directions = self.cells, 2 if self.bidirectional else 1

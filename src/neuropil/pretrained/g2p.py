@@ -33,40 +33,10 @@ MOST_PHONEMES = 20
 OUR_FIRST = ("<pad>", "<s>", "</s>", "<unk>")
 """By the numbers of PADDING, START, END and UNKNOWN."""
 THEIR_LETTERS = ("<pad>", "<unk>", "</s>", *ascii_lowercase)
-VOWELS = ("AA", "AE", "AH", "AO", "AW", "AY", "EH", "ER", "EY", "IH", "IY", "OW", "OY", "UH", "UW")
-CONSONANTS = (
-    "B",
-    "CH",
-    "D",
-    "DH",
-    "F",
-    "G",
-    "HH",
-    "JH",
-    "K",
-    "L",
-    "M",
-    "N",
-    "NG",
-    "P",
-    "R",
-    "S",
-    "SH",
-    "T",
-    "TH",
-    "V",
-    "W",
-    "Y",
-    "Z",
-    "ZH",
-)
-THEIR_PHONEMES = (
-    "<pad>",
-    "<unk>",
-    "<s>",
-    "</s>",
-    *sorted([*CONSONANTS, *(vowel + stress for vowel in VOWELS for stress in "012"), "UW"]),
-)
+VOWELS = "AA AE AH AO AW AY EH ER EY IH IY OW OY UH UW".split()
+CONSONANTS = "B CH D DH F G HH JH K L M N NG P R S SH T TH V W Y Z ZH".split()
+STRESSED = sorted([*CONSONANTS, *(vowel + stress for vowel in VOWELS for stress in "012"), "UW"])
+THEIR_PHONEMES = ("<pad>", "<unk>", "<s>", "</s>", *STRESSED)
 """Vowels with their stress: none, primary, secondary; one of them also without."""
 LETTERS = (*OUR_FIRST, *ascii_lowercase)
 PHONEMES = (*OUR_FIRST, *THEIR_PHONEMES[4:])
@@ -106,9 +76,8 @@ class G2P:
         numbers = {letter: number for number, letter in enumerate(self.letters)}
         rows = [[*(numbers.get(letter, UNKNOWN) for letter in word), numbers["</s>"]] for word in words]
         longest = max(map(len, rows), default=0)
-        return torch.tensor([row + [PADDING] * (longest - len(row)) for row in rows], dtype=torch.int64).reshape(
-            len(rows), longest
-        )
+        padded = [row + [PADDING] * (longest - len(row)) for row in rows]
+        return torch.tensor(padded, dtype=torch.int64).reshape(len(rows), longest)
 
     def decode(self, tokens: Sequence[int]) -> list[str]:
         return [self.phonemes[number] for number in tokens]
@@ -145,10 +114,8 @@ def to_g2p(model: Seq2Seq) -> dict[str, np.ndarray]:
     """What `np.savez` makes a checkpoint20.npz of, for a model of the same form, perhaps trained further."""
     weights, different = model.state_dict(), _other_form(model.config)
     if different is not None:
-        raise InputError(
-            "g2p-en has one layer of GRU in one direction without attention, for its letters and phonemes",
-            got=different,
-        )
+        rule = "g2p-en has one layer of GRU in one direction without attention, for its letters and phonemes"
+        raise InputError(rule, got=different)
     arrays = {name: weights[ours] for ours, name in NAMES.items()}
     arrays |= {name: _reordered(weights[ours], other, own) for ours, (name, own, other) in ROWS.items()}
     for ours, cell in CELLS.items():
@@ -162,9 +129,8 @@ def _other_form(config: Seq2SeqConfig) -> str | None:
     """What keeps a model from being one of theirs."""
     form = {"cell": "gru", "attention": "none", "layers": 1, "bidirectional": False}
     form |= {"source_vocabulary_size": len(LETTERS), "target_vocabulary_size": len(PHONEMES)}
-    return next(
-        (f"{name}={getattr(config, name)!r}" for name, value in form.items() if getattr(config, name) != value), None
-    )
+    different = (name for name, value in form.items() if getattr(config, name) != value)
+    return next((f"{name}={getattr(config, name)!r}" for name in different), None)
 
 
 def _reordered(
@@ -178,11 +144,8 @@ def _reordered(
 def _installed() -> Path:
     spec = importlib.util.find_spec("g2p_en")
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(
-            RULE,
-            got="no such package installed",
-            fix="pip install --no-deps g2p-en, or give the file's path",
-        )
+        fix = "pip install --no-deps g2p-en, or give the file's path"
+        raise InputError(RULE, got="no such package installed", fix=fix)
     return Path(spec.submodule_search_locations[0]) / CHECKPOINT
 
 
@@ -202,7 +165,5 @@ def _read(path: Path) -> Mapping[str, np.ndarray]:
 def _require_shapes(arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray]) -> None:
     for name, array in arrays.items():
         if array.shape != like[name].shape:
-            raise InputError(
-                RULE,
-                got=f"a file whose {name!r} has the shape {array.shape} where {like[name].shape} would fit the others",
-            )
+            wanted = f"where {like[name].shape} would fit the others"
+            raise InputError(RULE, got=f"a file whose {name!r} has the shape {array.shape} {wanted}")

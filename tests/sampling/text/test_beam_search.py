@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from neuropil.sampling.text.beam_search import Hypothesis, State, beam_search, greedy_search, length_factor
+from neuropil.sampling.text.beam_search import Hypothesis, beam_search, greedy_search, length_factor
+from neuropil.sampling.text.generation import DecoderState
 
 START, END, TOKENS = 7, 3, 4
 """The start is no token that can be written."""
@@ -281,5 +282,5 @@ def test_rows_that_are_done_are_computed_no_more():
 
 
 def test_a_state_is_anything_that_can_be_reordered():
-    assert isinstance(Prefixes([1]), State)
-    assert not isinstance([1], State)
+    assert isinstance(Prefixes([1]), DecoderState)
+    assert not isinstance([1], DecoderState)

@@ -125,10 +125,7 @@ def test_half_precision_is_chosen_from_as_it_is():
 def test_without_a_token_to_choose_it_is_said_so(logits: list[float], temperature: float):
     with pytest.raises(InputError) as error:
         chosen(torch.tensor([[0.0, 0.0], logits]), SamplingConfig(temperature=temperature))
-    assert (
-        str(error.value)
-        == "the model must expect some token next, but got logits that are no numbers, or none that may be drawn."
-    )
+    assert str(error.value) == "some token must be possible next, but got logits that are all masked, or NaN."
 
 
 @pytest.mark.parametrize(

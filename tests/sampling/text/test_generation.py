@@ -11,9 +11,9 @@ from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.models.gpt2 import GPT2, GPT2Config
-from neuropil.sampling.text.beam_search import Hypothesis
+from neuropil.sampling.text.beam_search import Hypothesis, beam_continuations
 from neuropil.sampling.text.filters import SamplingConfig
-from neuropil.sampling.text.generation import Ending, Generation, beam_continuations
+from neuropil.sampling.text.generation import Ending, Generation
 
 TOKENS, CONTEXT = 11, 40
 GREEDY = SamplingConfig(temperature=0)

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from neuropil.models.recurrent import CellName, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.protocols import PADDING
+from neuropil.sampling.text.beam_search import beam_continuations
 from neuropil.sampling.text.filters import SamplingConfig
-from neuropil.sampling.text.generation import Generation, beam_continuations
+from neuropil.sampling.text.generation import Generation
 from neuropil.sampling.text.recurrent import RecurrentDecoderState, step_of
 
 TOKENS = 12

@@ -30,6 +30,7 @@ from neuropil.errors import InputError, nearest
 from neuropil.models.gpt2 import GPT2
 from neuropil.parts.attention import attend
 from neuropil.parts.blocks import HIDDEN, TransformerBlock
+from neuropil.parts.positions import require_context
 from neuropil.parts.teams import team_of
 
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -124,18 +125,16 @@ class FastDecoder:
         self.layers = [packed_layer(block, precision) for block in model.blocks]
         self.norm = packed_norm(model.norm)
         self.output = self.tokens if model.config.tied else packed(model.output, precision)
-        widest = (
-            0
-            if precision == "float32"
-            else max(matrix.weights.size for layer in self.layers for matrix in layer.matrices)
-        )
-        self._wide = torch.empty(widest)
+        sizes = [matrix.weights.size for layer in self.layers for matrix in layer.matrices]
+        self._wide = torch.empty(0 if precision == "float32" else max(sizes))
         self._kernel: ModuleType | None = None
+        errors: tuple[type[Exception], ...] = (ImportError, OSError, RuntimeError)  # no Numba, or no LLVM for it
         try:
             self._kernel = import_module("neuropil.sampling.gpt2_cpu.kernel")
+            errors = self._kernel.ERRORS
             self._listed = self._kernel.listed(self.layers)
             self._read_one(0, self.begin(), threads=1)  # compiles, or loads what was compiled
-        except Exception as error:  # Numba is missing, or cannot compile on this machine: there is another way
+        except errors as error:  # Numba is missing, or cannot compile on this machine: there is another way
             self._go_without_kernel(error)
 
     def begin(self, room: int | None = None) -> FastDecoderState:
@@ -182,12 +181,8 @@ class FastDecoder:
         """By the kernel, to the logits."""
         kernel, config = cast(ModuleType, self._kernel), self.config
         x = (self.tokens.widened(slice(token, token + 1))[0] + self.positions[state.length]).numpy()
-        room = Room(
-            *(
-                np.empty(size, np.float32)
-                for size in (3 * config.width, config.width, config.feed_forward_size, config.vocabulary_size)
-            )
-        )
+        sizes = (3 * config.width, config.width, config.feed_forward_size, config.vocabulary_size)
+        room = Room(*(np.empty(size, np.float32) for size in sizes))
         activation = kernel.ACTIVATIONS[config.activation]
         team_of(threads).run(
             kernel.step, x, self._listed, state.listed, self.norm, self.output, room, state.length, activation
@@ -197,19 +192,14 @@ class FastDecoder:
 
     def _go_without_kernel(self, error: Exception) -> None:
         """Weights that were rounded are widened at once and for good: to do it for every token would be slower than the plain path."""
-        warnings.warn(
-            f"decoding is slower than it could be, because its kernel cannot be compiled: {error}",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        notice = f"decoding is slower than it could be, because its kernel cannot be compiled: {error}"
+        warnings.warn(notice, RuntimeWarning, stacklevel=3)
         self._kernel = None
         self.tokens = widened(self.tokens)
         self.output = self.tokens if self.config.tied else widened(self.output)
+        names = ("projection", "output", "inner", "outer")
         self.layers = [
-            layer._replace(
-                **{name: widened(getattr(layer, name)) for name in ("projection", "output", "inner", "outer")}
-            )
-            for layer in self.layers
+            layer._replace(**{name: widened(getattr(layer, name)) for name in names}) for layer in self.layers
         ]
 
     def _require(self, tokens: Tensor, state: FastDecoderState, present: Tensor | None) -> None:
@@ -221,15 +211,9 @@ class FastDecoder:
             raise InputError("a step reads at least one token", got="none")
         low, high = tokens.aminmax()
         if low < 0 or high >= self.config.vocabulary_size:
-            raise InputError(
-                f"tokens are numbers from 0 to {self.config.vocabulary_size - 1}",
-                got=f"{int(low if low < 0 else high)}",
-            )
-        length = state.length + tokens.shape[1]
-        if length > self.config.context:
-            raise InputError(
-                f"this model sees {self.config.context} tokens at once", got=f"{length}", fix="shorten the text"
-            )
+            rule = f"tokens are numbers from 0 to {self.config.vocabulary_size - 1}"
+            raise InputError(rule, got=f"{int(low if low < 0 else high)}")
+        require_context(state.length + tokens.shape[1], self.config.context)
 
 
 def packed(module: nn.Linear | nn.Embedding, precision: str) -> Matrix:
@@ -277,35 +261,23 @@ def packed_layer(block: TransformerBlock, precision: str) -> DecoderLayer:
 
 
 def require_precision(precision: str) -> None:
+    rule, known = "precision must be float32, bfloat16 or int8", get_args(Precision)
     if precision == "float16":
-        raise InputError(
-            "precision must be float32, bfloat16 or int8",
-            got="float16",
-            fix="processors compute with it slowly, and what exceeds 65504 is lost; bfloat16 is as small",
-        )
-    if precision not in get_args(Precision):
-        raise InputError(
-            "precision must be float32, bfloat16 or int8", got=precision, fix=nearest(precision, get_args(Precision))
-        )
+        fix = "processors compute with it slowly, and what exceeds 65504 is lost; bfloat16 is as small"
+        raise InputError(rule, got="float16", fix=fix)
+    if precision not in known:
+        raise InputError(rule, got=precision, fix=nearest(precision, known))
 
 
 def require_readable(model: GPT2, precision: str) -> None:
     weight = model.tokens.weight
     if weight.device.type != "cpu":
-        raise InputError(
-            "FastDecoder reads the processor's memory",
-            got=f"a model on {weight.device}",
-            fix="move it there by model.cpu()",
-        )
+        rule, fix = "FastDecoder reads the processor's memory", "move it there by model.cpu()"
+        raise InputError(rule, got=f"a model on {weight.device}", fix=fix)
     if precision == "float32" and weight.dtype != torch.float32:
-        name = str(weight.dtype).removeprefix("torch.")
-        raise InputError(
-            "precision float32 takes the model's weights as they are", got=f"a model in {name}", fix="use model.float()"
-        )
+        rule, name = "precision float32 takes the model's weights as they are", str(weight.dtype).removeprefix("torch.")
+        raise InputError(rule, got=f"a model in {name}", fix="use model.float()")
     masked = [number for number, block in enumerate(model.blocks) if block.attention.head_mask is not None]
     if masked:
-        raise InputError(
-            "FastDecoder reads every head",
-            got=f"a mask of heads in block {masked[0]}",
-            fix="remove the mask, or the heads",
-        )
+        got = f"a mask of heads in block {masked[0]}"
+        raise InputError("FastDecoder reads every head", got=got, fix="remove the mask, or the heads")

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numba import types
+from numba.core.errors import NumbaError
 from numba.extending import overload
 from numba.typed.typedlist import List
 
@@ -25,6 +26,8 @@ from neuropil.parts.barrier import meet, share
 from neuropil.parts.blocks import HiddenName
 from neuropil.parts.compilation import compiled_in_any_order
 
+ERRORS = (NumbaError, OSError, RuntimeError)
+"""What Numba raises where it cannot compile."""
 NOTHING, ADDED, GELU_TANH, GELU, RELU, QUICK_GELU = range(6)
 ACTIVATIONS: dict[HiddenName, int] = {"gelu_tanh": GELU_TANH, "gelu": GELU, "relu": RELU, "quick_gelu": QUICK_GELU}
 

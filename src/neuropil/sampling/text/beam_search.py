@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from neuropil.sampling.text.prompts import Prompts, State, Step
+from neuropil.sampling.text.generation import DecoderState, Prompts, Step, limit_of, require_room
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def length_factor(length: int, penalty: float) -> float:
 
 @torch.no_grad()
 def greedy_search(
-    step: Step, state: State, limits: Sequence[int], *, start: int, end: int, device: torch.device | str = "cpu"
+    step: Step, state: DecoderState, limits: Sequence[int], *, start: int, end: int, device: torch.device | str = "cpu"
 ) -> list[Hypothesis]:
     """The most probable next token, again and again, in each row until it ends or has `limits[row]` tokens; then it is computed no more."""
     tokens: list[list[int]] = [[] for _ in limits]
@@ -67,7 +67,7 @@ def greedy_search(
 @torch.no_grad()
 def beam_search(
     step: Step,
-    state: State,
+    state: DecoderState,
     limits: Sequence[int],
     *,
     width: int,
@@ -87,9 +87,8 @@ def beam_search(
     newest = (start if isinstance(start, Prompts) else Prompts.start(start, len(rows), device)).select(keep)
     while open_rows:
         log_probabilities = newest.read(step, state).float().log_softmax(-1)
-        best = log_probabilities.topk(
-            min(width + 1, log_probabilities.shape[-1]), dim=-1
-        )  # the end may be among them, and makes room
+        # One more than the width: the end may be among them, and makes room.
+        best = log_probabilities.topk(min(width + 1, log_probabilities.shape[-1]), dim=-1)
         values, indices = best.values.tolist(), best.indices.tolist()
         parents: list[int] = []
         following: list[int] = []
@@ -109,6 +108,33 @@ def beam_search(
         state.reorder(torch.tensor(parents, device=device, dtype=torch.int64))
         newest = Prompts(torch.tensor(following, device=device, dtype=torch.int64)[:, None])
     return [row.ranked() for row in rows]
+
+
+def beam_continuations(
+    step: Step,
+    state: DecoderState,
+    prompts: Sequence[Sequence[int]],
+    *,
+    width: int,
+    length: int,
+    end: int | None = None,
+    context: int | None = None,
+    length_penalty: float = 0.6,
+    device: torch.device | str = "cpu",
+) -> list[list[Hypothesis]]:
+    """Beam search: for each prompt up to `width` continuations, the best first."""
+    require_room(prompts, context)
+    limits = [limit_of(prompt, length, context).tokens for prompt in prompts]
+    return beam_search(
+        step,
+        state,
+        [length if tokens is None else tokens for tokens in limits],
+        width=width,
+        start=Prompts.padded(prompts, device),
+        end=end,
+        length_penalty=length_penalty,
+        device=device,
+    )
 
 
 @dataclass(frozen=True)

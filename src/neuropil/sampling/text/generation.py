@@ -1,23 +1,69 @@
-"""Writing on, with any model that scores the next token: read the prompt, choose a token, read it, choose again.
+"""Text generation with any model that scores the next token: read the prompt, sample a token, read it, sample again.
 
-    writing = Generation(model.step, model.begin(), [prompt], length=100, end=end)
-    for row, token, ended in writing: …
+    generation = Generation(model.step, model.begin(), [prompt], length=100, end=end)
+    for row, token, ended in generation: …
 
 Tokens come as soon as they are known. What a row gets depends on its prompt, the seed and the number of the sample, and on no other row.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.randomness import seeded
-from neuropil.sampling.text.beam_search import Hypothesis, beam_search
 from neuropil.sampling.text.filters import SamplingConfig, sample_tokens
-from neuropil.sampling.text.prompts import Prompts, State, Step
+
+
+@runtime_checkable
+class DecoderState(Protocol):
+    """What a model remembers of the sequences so far, a row for each."""
+
+    def reorder(self, index: Int64[Tensor, " row"]) -> None: ...
+
+
+Step: TypeAlias = Callable[..., Float[Tensor, "row token"]]
+"""`step(tokens, state)` or `step(tokens, state, present)`: reads the newest tokens [row new] and returns the logits of the next ones.
+`present` [row new] is false at padding, which stands at the left; without it there is none."""
+
+
+@dataclass(frozen=True)
+class Prompts:
+    tokens: Int64[Tensor, "row time"]
+    present: Bool[Tensor, "row time"] | None = None
+    """False at padding; None where there is none."""
+
+    @classmethod
+    def padded(cls, prompts: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> "Prompts":
+        require_beginnings(prompts)
+        longest = max(map(len, prompts), default=0)
+        # Any token will do at the left, since nobody looks at it.
+        rows = [[0] * (longest - len(prompt)) + list(prompt) for prompt in prompts]
+        tokens = torch.tensor(rows, dtype=torch.int64, device=device).view(len(rows), longest)
+        lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
+        present = torch.arange(longest, device=device) >= longest - lengths[:, None]
+        return cls(tokens, None if all(len(prompt) == longest for prompt in prompts) else present)
+
+    @classmethod
+    def start(cls, token: int, rows: int, device: torch.device | str = "cpu") -> "Prompts":
+        """All rows begin with the same token."""
+        return cls(torch.full((rows, 1), token, device=device))
+
+    def select(self, index: Int64[Tensor, " row"]) -> "Prompts":
+        return Prompts(self.tokens[index], None if self.present is None else self.present[index])
+
+    def read(self, step: Step, state: DecoderState) -> Float[Tensor, "row token"]:
+        return step(self.tokens, state) if self.present is None else step(self.tokens, state, self.present)
+
+
+def require_beginnings(prompts: Sequence[Sequence[int]]) -> None:
+    if not all(len(prompt) for prompt in prompts):
+        raise InputError("a text is continued from its beginning", got="an empty one", fix="give at least one token")
+
 
 Ending = Literal["end", "length", "context", "stopped"]
 """The model wrote its end token; the wanted length was reached; the context is full; or whoever reads has had enough."""
@@ -40,7 +86,7 @@ class Generation(Iterator[GeneratedToken]):
     def __init__(
         self,
         step: Step,
-        state: State,
+        state: DecoderState,
         prompts: Sequence[Sequence[int]],
         *,
         sampling: SamplingConfig = SamplingConfig(),  # noqa: B008 (it is frozen)
@@ -120,33 +166,6 @@ class Generation(Iterator[GeneratedToken]):
         for place, row in enumerate(rows):
             seen[place, list(self.seen[row])] = True
         return seen
-
-
-def beam_continuations(
-    step: Step,
-    state: State,
-    prompts: Sequence[Sequence[int]],
-    *,
-    width: int,
-    length: int,
-    end: int | None = None,
-    context: int | None = None,
-    length_penalty: float = 0.6,
-    device: torch.device | str = "cpu",
-) -> list[list[Hypothesis]]:
-    """Beam search: for each prompt up to `width` continuations, the best first."""
-    require_room(prompts, context)
-    limits = [limit_of(prompt, length, context).tokens for prompt in prompts]
-    return beam_search(
-        step,
-        state,
-        [length if tokens is None else tokens for tokens in limits],
-        width=width,
-        start=Prompts.padded(prompts, device),
-        end=end,
-        length_penalty=length_penalty,
-        device=device,
-    )
 
 
 class Limit(NamedTuple):

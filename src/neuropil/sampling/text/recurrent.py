@@ -10,7 +10,7 @@ from torch import Tensor
 from neuropil.parts import recurrence
 from neuropil.parts.recurrence import RecurrenceOutput
 from neuropil.protocols import PADDING
-from neuropil.sampling.text.prompts import Step
+from neuropil.sampling.text.generation import Step
 
 Stream: TypeAlias = Callable[[Tensor, Sequence[Any] | None], RecurrenceOutput]
 """From tokens [batch time] and states to the logits of the token after each, and the states that the next piece begins with."""

@@ -16,9 +16,9 @@ from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.data.tokenizers.published import AnyTokenizer
 from neuropil.errors import InputError
+from neuropil.sampling.text.beam_search import beam_continuations
 from neuropil.sampling.text.filters import SamplingConfig
-from neuropil.sampling.text.generation import Generation, beam_continuations, limit_of
-from neuropil.sampling.text.prompts import State, Step
+from neuropil.sampling.text.generation import DecoderState, Generation, Step, limit_of
 from neuropil.sampling.text.streaming import Piece, streamed
 from neuropil.tasks.language_modelling.scores import ORDERS, PACKERS, n_gram_losses, packed_nats
 from neuropil.tasks.recipe import Result
@@ -60,7 +60,7 @@ class Beginning(NamedTuple):
     """What writing starts from: see `sampling.writing`."""
 
     step: Step
-    state: State
+    state: DecoderState
 
 
 class LanguageModel(ABC, Generic[M]):

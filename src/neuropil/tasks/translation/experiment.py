@@ -24,7 +24,8 @@ from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Translation
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import END, START
-from neuropil.sampling.text.beam_search import State, beam_search, greedy_search
+from neuropil.sampling.text.beam_search import beam_search, greedy_search
+from neuropil.sampling.text.generation import DecoderState
 from neuropil.tasks.fingerprint import fingerprint
 from neuropil.tasks.recipe import Result
 from neuropil.tasks.translation import report as translation_report
@@ -57,7 +58,7 @@ class TranslationObjective(Config):
 class WritingModel(Protocol):
     """What a model must have to translate: read a source once, then write a token at a time."""
 
-    def begin(self, source: Tensor) -> State: ...
+    def begin(self, source: Tensor) -> DecoderState: ...
 
     def step(self, tokens: Tensor, state: Any) -> Tensor: ...
 
