@@ -4,9 +4,9 @@
         width: int = option(32, "channels of the first stage", low=1)
         classes: int = from_data(10, "how many classes to tell apart")
 
-Every subclass is a frozen, keyword-only dataclass. The command line, `neuropil show`, the docs and `config.json` are all made from the
-same fields. A field of type `Config` nests; `options` and `override` see through the nesting, so that names are flat
-for the user: bare, or with the field's name before them where it is `nested`.
+Every subclass is a frozen, keyword-only dataclass. The command line, `neuropil show`, the docs and `config.json` are
+all made from the same fields. A field of type `Config` nests; `options` and `override` see through the nesting, so that
+names are flat for the user: bare, or with the field's name before them where it is `nested`.
 """
 
 import dataclasses

@@ -1,4 +1,5 @@
-"""What holds of every model in the table of `neuropil.models`: a new one is covered when it is listed there and has inputs here."""
+"""What holds of every model in the table of `neuropil.models`: a new one is covered when it is listed there and has
+inputs here."""
 
 import copy
 import importlib
@@ -91,7 +92,8 @@ UNUSED = {
 
 
 def answer(model: nn.Module, x: Inputs) -> Tensor:
-    """What a cell puts out comes with its state. CLIP compares all pictures with all captions, and here each with its own."""
+    """What a cell puts out comes with its state. CLIP compares all pictures with all captions, and here each with its
+    own."""
     given = model(*x)
     if isinstance(model, models.CLIP):
         return given.diagonal()

@@ -41,7 +41,7 @@ def batch_of(groups: list[int]) -> dict[str, Tensor]:
     return {"picture": pictures, "caption": captions(len(groups)), "group": torch.tensor(groups)}
 
 
-# --- the loss --------------------------------------------------------------------------------------------------------------------
+# --- the loss ---------------------------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 7))
@@ -58,7 +58,8 @@ def test_the_loss_is_hugging_faces_where_all_captions_differ(count: int):
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
 @settings(deadline=None, max_examples=25)
 def test_equal_captions_are_no_wrong_answers(groups: list[int]):
-    """Written out: of each picture the right answer is its own caption, and the wrong ones are the captions of other groups."""
+    """Written out: of each picture the right answer is its own caption, and the wrong ones are the captions of other
+    groups."""
     model, batch = small(), batch_of(groups)
     with torch.no_grad():
         z, losses = model(batch["picture"], batch["caption"]).double(), Matching(model).metrics(batch)["loss"]
@@ -98,7 +99,7 @@ def test_learning_brings_what_belongs_together_together():
     assert float(learner.loss(batch).detach()) < 0.1
 
 
-# --- the two towers --------------------------------------------------------------------------------------------------------------
+# --- the two towers ---------------------------------------------------------------------------------------------------
 
 
 def test_vectors_have_unit_length_and_similarities_are_their_cosines():

@@ -32,7 +32,7 @@ def process(x: Tensor, y: Tensor, **options: float | str) -> GaussianProcess:
     return GaussianProcess(GaussianProcessConfig(**options)).fit(x, y)  # type: ignore[arg-type]
 
 
-# --- the process -----------------------------------------------------------------------------------------------------------------
+# --- the process ------------------------------------------------------------------------------------------------------
 
 
 def test_before_any_observation_it_is_the_prior():
@@ -116,7 +116,7 @@ def test_what_was_learned_is_kept_with_the_observations():
     assert GaussianProcess(learned.found()).predict(x).variance.tolist() == pytest.approx([learned.height] * len(x))
 
 
-# --- what cannot be --------------------------------------------------------------------------------------------------------------
+# --- what cannot be ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["epanechnikov", "boxcar"])
@@ -188,7 +188,7 @@ def test_observations_that_are_not_finite_are_refused():
     assert str(error.value) == "GaussianProcess.fit needs finite observations, but got infinity or nan: remove them."
 
 
-# --- learning --------------------------------------------------------------------------------------------------------------------
+# --- learning ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["gaussian", "matern"])
@@ -254,7 +254,7 @@ def test_nothing_is_learned_from_what_does_not_differ(x: list[list[float]], y: l
     )
 
 
-# --- beside attention ------------------------------------------------------------------------------------------------------------
+# --- beside attention -------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=25)

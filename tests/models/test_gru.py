@@ -88,7 +88,7 @@ def test_only_torchs_own_convention_has_a_kernel():
     assert with_kernel == [("keep", "after")]
 
 
-# --- one convention as another --------------------------------------------------------------------------------------------------
+# --- one convention as another ----------------------------------------------------------------------------------------
 
 
 def require_same(cell: GRU, other: GRU) -> None:

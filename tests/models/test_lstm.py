@@ -1,4 +1,5 @@
-"""The gates beside their formulas, and what they are for: to keep a number, and its gradient, for as long as they want."""
+"""The gates beside their formulas, and what they are for: to keep a number, and its gradient, for as long as they
+want."""
 
 import pytest
 import torch

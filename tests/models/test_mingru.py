@@ -1,4 +1,5 @@
-"""The scan beside the step, from any first state, with gates that are shut, open or in between, over 16,384 steps, and by logarithms."""
+"""The scan beside the step, from any first state, with gates that are shut, open or in between, over 16,384 steps, and
+by logarithms."""
 
 import math
 

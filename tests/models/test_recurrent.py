@@ -1,4 +1,5 @@
-"""The four shapes: what is read once equals what is read by hand, what is written at once equals what is written step by step."""
+"""The four shapes: what is read once equals what is read by hand, what is written at once equals what is written step
+by step."""
 
 import dataclasses
 import math
@@ -38,7 +39,7 @@ def texts(draw: st.DrawFn, longest: int = 6) -> Tensor:
     )
 
 
-# --- reading --------------------------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -131,7 +132,7 @@ def test_a_stream_in_pieces_is_answered_as_the_whole(cell: CellName, residual: b
     torch.testing.assert_close(last, states)
 
 
-# --- writing --------------------------------------------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------------------------------
 
 WRITERS: list[dict[str, Any]] = [
     {"shape": "one_to_many", "input_size": 6},
@@ -256,7 +257,7 @@ def test_every_shape_trains_under_autocast(options: dict[str, Any], cell: CellNa
     assert all(parameter.grad is not None and torch.isfinite(parameter.grad).all() for parameter in model.parameters())
 
 
-# --- what is refused ------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

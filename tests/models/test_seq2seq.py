@@ -27,7 +27,8 @@ CELLS = ("rnn", "lstm", "gru", "mingru")
 
 
 def made(**options: Any) -> Seq2Seq:
-    """Not in its first state, in which biases are zero; with little dropout, so that forgetting to switch it off would show."""
+    """Not in its first state, in which biases are zero; with little dropout, so that forgetting to switch it off would
+    show."""
     torch.manual_seed(0)
     model = Seq2Seq(dataclasses.replace(TINY, **options))
     with torch.no_grad():
@@ -57,7 +58,7 @@ def tokens(*shape: int) -> Tensor:
     return torch.randint(4, 11, shape)
 
 
-# --- as the papers say -----------------------------------------------------------------------------------------------------------
+# --- as the papers say ------------------------------------------------------------------------------------------------
 
 
 def torch_cell(cell: Any) -> nn.GRUCell:
@@ -131,7 +132,7 @@ def test_luongs_attention_is_the_papers(attention: str, feeding: bool):
         torch.testing.assert_close(logits, (vector @ model.output.weight.T + model.output.bias)[0])
 
 
-# --- the whole and its parts -----------------------------------------------------------------------------------------------------
+# --- the whole and its parts ------------------------------------------------------------------------------------------
 
 
 def cuts(time: int) -> st.SearchStrategy[list[int]]:
@@ -176,7 +177,7 @@ def test_hidden_vectors_and_their_weights_give_the_logits_bias_included():
     torch.testing.assert_close(F.linear(model.hidden(source, target), model.output_weight), model(source, target))
 
 
-# --- what may be seen ------------------------------------------------------------------------------------------------------------
+# --- what may be seen -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", sorted(MODELS), ids=lambda which: "-".join(map(str, which)))
@@ -216,7 +217,7 @@ def test_a_source_of_nothing_but_padding_is_read_as_nothing(which: Any):
     assert torch.isfinite(MODELS[which](torch.full((1, 3), PADDING), tokens(1, 4))).all()
 
 
-# --- where it looks --------------------------------------------------------------------------------------------------------------
+# --- where it looks ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ def test_recorded_weights_are_those_that_mixed_the_context(attention: str, feedi
     torch.testing.assert_close(vectors, torch.tanh(tape.attention["decoder.cross"][:, 0] @ memory.values))
 
 
-# --- writing ---------------------------------------------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=12)
@@ -293,7 +294,7 @@ def test_a_beam_whose_rows_are_dropped_and_repeated_scores_as_the_whole_does(whi
                 assert one.log_probability == pytest.approx(total, abs=1e-4)
 
 
-# --- learning --------------------------------------------------------------------------------------------------------------------
+# --- learning ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", sorted(MODELS), ids=lambda which: "-".join(map(str, which)))
@@ -332,7 +333,7 @@ def test_dropout_is_on_embeddings_and_outputs_and_between_layers():
     assert sum(isinstance(module, nn.Dropout) and module.p == 0.5 for module in model.modules()) == 3
 
 
-# --- sizes -----------------------------------------------------------------------------------------------------------------------
+# --- sizes ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", sorted(MODELS), ids=lambda which: "-".join(map(str, which)))

@@ -26,7 +26,8 @@ TINY = TransformerConfig(
 
 
 def made(**options: Any) -> Transformer:
-    """Not in its first state, in which biases are zero; with little dropout, so that forgetting to switch it off would show."""
+    """Not in its first state, in which biases are zero; with little dropout, so that forgetting to switch it off would
+    show."""
     torch.manual_seed(0)
     model = Transformer(dataclasses.replace(TINY, **options))
     with torch.no_grad():
@@ -48,7 +49,7 @@ def tokens(*shape: int) -> Tensor:
     return torch.randint(4, 11, shape)
 
 
-# --- as the equations say --------------------------------------------------------------------------------------------------------
+# --- as the equations say ---------------------------------------------------------------------------------------------
 
 
 def test_logits_are_those_of_the_equations():
@@ -128,7 +129,7 @@ def test_dropout_is_on_every_sublayer_and_on_the_embeddings_as_published():
     assert not torch.equal(model(source, target), model(source, target))
 
 
-# --- what may be seen ------------------------------------------------------------------------------------------------------------
+# --- what may be seen -------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=40)
@@ -192,7 +193,7 @@ def test_learned_positions_refuse_texts_that_are_longer_and_sinusoids_do_not():
     assert torch.equal(short(source, target), long(source, target))
 
 
-# --- writing ---------------------------------------------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------------------------------
 
 
 def cuts(time: int) -> st.SearchStrategy[list[int]]:
@@ -251,7 +252,7 @@ def test_a_beam_whose_rows_are_dropped_and_repeated_scores_as_the_whole_does(nam
                 assert one.log_probability == pytest.approx(total, abs=1e-4)
 
 
-# --- sizes -----------------------------------------------------------------------------------------------------------------------
+# --- sizes ------------------------------------------------------------------------------------------------------------
 
 
 def published(layers: int, d: int, ff: int, vocabulary: int) -> int:
@@ -301,7 +302,7 @@ def test_the_table_of_a_pruned_model_counts_what_is_left():
     )
 
 
-# --- what cannot be --------------------------------------------------------------------------------------------------------------
+# --- what cannot be ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Attention beside PyTorch's own: the fused kernel with every limit, and `nn.MultiheadAttention` with weights copied both ways."""
+"""Attention beside PyTorch's own: the fused kernel with every limit, and `nn.MultiheadAttention` with weights copied
+both ways."""
 
 import copy
 from typing import Any
@@ -91,7 +92,7 @@ def test_on_the_meta_device_shapes_are_enough(score: Score):
     assert attend(x, x, x, score=score, mask=padding_mask(lengths, 5), causal=True).shape == x.shape
 
 
-# --- nn.MultiheadAttention -------------------------------------------------------------------------------------------------
+# --- nn.MultiheadAttention --------------------------------------------------------------------------------------------
 
 
 @st.composite

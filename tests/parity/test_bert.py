@@ -1,4 +1,5 @@
-"""BERT beside Hugging Face's with the same weights, both ways, with each of its heads; and MiniLM beside sentence-transformers."""
+"""BERT beside Hugging Face's with the same weights, both ways, with each of its heads; and MiniLM beside
+sentence-transformers."""
 
 import importlib.util
 import itertools
@@ -171,7 +172,7 @@ def test_a_classifier_from_a_model_that_fills_in_begins_its_pooler_too(tmp_path:
     assert ours(tokens).shape == (2, 2)
 
 
-# --- real weights ----------------------------------------------------------------------------------------------------------------------
+# --- real weights -----------------------------------------------------------------------------------------------------
 
 
 SENTENCES = [

@@ -1,7 +1,8 @@
 """The pronunciations of g2p-en's own code, word for word, from its weights in our encoder and decoder.
 
-The package must be there (`pip install --no-deps g2p-en`); the rest of what it asks for need not be. Its module looks for dictionaries on
-the network as soon as it is imported, so that only its class is executed here, as it stands in the file, without a dictionary.
+The package must be there (`pip install --no-deps g2p-en`); the rest of what it asks for need not be. Its module looks
+for dictionaries on the network as soon as it is imported, so that only its class is executed here, as it stands in the
+file, without a dictionary.
 """
 
 import ast

@@ -1,4 +1,5 @@
-"""Gaussian processes and their kernels beside scikit-learn's: equal to 1e-6 for any points, hyperparameters and noise."""
+"""Gaussian processes and their kernels beside scikit-learn's: equal to 1e-6 for any points, hyperparameters and
+noise."""
 
 import warnings
 from typing import Any

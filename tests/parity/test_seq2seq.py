@@ -1,4 +1,5 @@
-"""Our encoder and decoder without attention beside PyTorch's own recurrent layers with the same weights: logits, states and gradients."""
+"""Our encoder and decoder without attention beside PyTorch's own recurrent layers with the same weights: logits, states
+and gradients."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""Recurrences beside `nn.RNN`, `nn.LSTM` and `nn.GRU` with the same weights: outputs, last states and every gradient."""
+"""Recurrences beside `nn.RNN`, `nn.LSTM` and `nn.GRU` with the same weights: outputs, last states and every
+gradient."""
 
 from typing import Any, NamedTuple
 

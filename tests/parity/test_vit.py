@@ -1,4 +1,5 @@
-"""ViT beside Hugging Face's with the same weights, both ways, for pictures of the size it was made for and of others."""
+"""ViT beside Hugging Face's with the same weights, both ways, for pictures of the size it was made for and of
+others."""
 
 import itertools
 import json

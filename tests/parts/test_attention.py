@@ -39,7 +39,7 @@ from parts.attention_problems import (
     written_out,
 )
 
-# --- the operation and its formula -----------------------------------------------------------------------------------------
+# --- the operation and its formula ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -126,7 +126,7 @@ def test_limits_may_leave_out_the_axes_that_they_do_not_depend_on():
             torch.testing.assert_close(mixed, whole)
 
 
-# --- nothing to attend to ------------------------------------------------------------------------------------------------
+# --- nothing to attend to ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -169,7 +169,7 @@ def test_no_keys_at_all_and_no_queries_at_all_are_no_special_cases(name: str):
     assert attend(empty, some, some[..., :2], score=score).shape == (2, 0, 2)
 
 
-# --- symmetries ------------------------------------------------------------------------------------------------------------
+# --- symmetries -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -222,7 +222,7 @@ def test_masks_are_true_where_there_is_something_to_see():
     assert causal_mask(3, 2).tolist() == [[False, False], [True, False], [True, True]]
 
 
-# --- how it is computed ----------------------------------------------------------------------------------------------------
+# --- how it is computed -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in INNER_PRODUCTS])
@@ -299,7 +299,7 @@ def test_a_tap_is_told_of_everything_before_it_happens():
     assert (q is query, k is key, m is mask, b is bias, causal) == (True, True, True, True, True)
 
 
-# --- what cannot be --------------------------------------------------------------------------------------------------------
+# --- what cannot be ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("score", [ScaledDot(), Smoothing(Laplacian())])

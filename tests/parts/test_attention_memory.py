@@ -1,4 +1,5 @@
-"""A memory that is read many times: the same answer as attention over it, with what depends on the memory computed once."""
+"""A memory that is read many times: the same answer as attention over it, with what depends on the memory computed
+once."""
 
 from collections.abc import Callable
 from typing import Any

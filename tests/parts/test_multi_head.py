@@ -154,7 +154,7 @@ def test_a_tap_hears_the_queries_and_keys_of_the_heads():
     assert (mask, bias, causal) == (None, None, True)
 
 
-# --- the cache of keys and values ------------------------------------------------------------------------------------------
+# --- the cache of keys and values -------------------------------------------------------------------------------------
 
 
 def cuts(time: int) -> st.SearchStrategy[list[int]]:
@@ -191,7 +191,7 @@ def test_a_reordered_cache_goes_on_with_those_rows(before: int, rows: list[int])
     torch.testing.assert_close(layer(new, causal=True, cache=cache), whole[:, before:])
 
 
-# --- heads that are masked or removed --------------------------------------------------------------------------------------
+# --- heads that are masked or removed ---------------------------------------------------------------------------------
 
 subsets = st.sets(st.integers(0, HEADS - 1))
 
@@ -263,7 +263,7 @@ def test_removing_heads_keeps_what_is_learned_trainable():
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
 
 
-# --- what cannot be ----------------------------------------------------------------------------------------------------------
+# --- what cannot be ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("width", "heads"), [(10, 3), (10, 0)])

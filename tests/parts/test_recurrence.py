@@ -1,4 +1,5 @@
-"""Every cell run in every way: the ways agree, padding has no influence, and pieces of a sequence add up to the whole."""
+"""Every cell run in every way: the ways agree, padding has no influence, and pieces of a sequence add up to the
+whole."""
 
 import itertools
 import math
@@ -39,7 +40,7 @@ from parts.random_cells import (
     row_by_row,
 )
 
-# --- one cell -------------------------------------------------------------------------------------------------------------------
+# --- one cell ---------------------------------------------------------------------------------------------------------
 
 
 @every_cell
@@ -200,7 +201,7 @@ def test_on_the_meta_device_shapes_are_enough(name: str, padded: bool):
     assert {part.shape for part in ran.state} == {(2, 4)}
 
 
-# --- which way ------------------------------------------------------------------------------------------------------------------
+# --- which way --------------------------------------------------------------------------------------------------------
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 
@@ -251,7 +252,7 @@ def test_under_autocast_the_kernel_is_used_in_the_precision_in_which_it_runs():
     assert chosen == RunChoice("fused", expected)
 
 
-# --- what is refused ------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 LSTM = CELLS["lstm"](3, 4)
 X = torch.zeros(2, 5, 3)

@@ -27,7 +27,7 @@ from parts.random_cells import (
     random_state,
 )
 
-# --- layers and directions ------------------------------------------------------------------------------------------------------
+# --- layers and directions --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["lstm", "mingru", "gru_take_before"])
@@ -133,7 +133,7 @@ def test_compiled_it_is_the_same():
     assert answer.returncode == 0, answer.stderr
 
 
-# --- states ---------------------------------------------------------------------------------------------------------------------
+# --- states -----------------------------------------------------------------------------------------------------------
 
 
 def test_rows_of_states_are_chosen_and_cut_off_from_their_past():

@@ -51,7 +51,8 @@ def test_a_coin_is_thrown_for_each_row_and_each_step(share: float):
     own = network.seen > 0
     assert not own[:, 0].any()
     assert ((own[:, 1:].float().mean(0) - share).abs() < 4 * (share * (1 - share) / 2000) ** 0.5).all()
-    # Where the own answer enters twice in a row it grows on, so the coins can be read off: they do not depend on one another.
+    # Where the own answer enters twice in a row it grows on, so the coins can be read off: they do not depend on one
+    # another.
     runs = network.seen[:, 2] // 1000
     for length, expected in enumerate([1 - share, share * (1 - share), share**2]):
         assert abs(float((runs == length).float().mean()) - expected) < 4 * (expected * (1 - expected) / 2000) ** 0.5

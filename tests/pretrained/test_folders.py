@@ -1,4 +1,5 @@
-"""Folders of models: what they must hold, what is wrong with those that cannot be opened, and what opening costs in memory."""
+"""Folders of models: what they must hold, what is wrong with those that cannot be opened, and what opening costs in
+memory."""
 
 import json
 import subprocess
@@ -47,7 +48,7 @@ def reset(folder: Path, **settings: Any) -> None:
     path.write_text(json.dumps({name: value for name, value in found.items() if value != "REMOVED"}))
 
 
-# --- folders that are no model -------------------------------------------------------------------------------------------------------
+# --- folders that are no model ----------------------------------------------------------------------------------------
 
 
 def test_a_folder_without_a_config_is_no_model(tmp_path: Path):
@@ -99,7 +100,7 @@ def test_a_pickle_is_refused_with_the_command_that_converts_it(folder: Path):
     )
 
 
-# --- another architecture, or another kind of this one ---------------------------------------------------------------------------------
+# --- another architecture, or another kind of this one ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "wanted"), [(BERT, "bert"), (MaskedBERT, "bert"), (ViT, "vit"), (CLIP, "clip")])
@@ -180,7 +181,7 @@ def test_what_settings_do_not_say_is_as_it_was_published(folder: Path):
     assert GPT2.from_pretrained(folder).config == SMALL
 
 
-# --- tensors that do not fit -----------------------------------------------------------------------------------------------------------
+# --- tensors that do not fit ------------------------------------------------------------------------------------------
 
 
 def test_missing_unknown_and_wrongly_shaped_tensors_are_listed_by_name(folder: Path):
@@ -233,7 +234,7 @@ def test_an_option_that_there_is_not_is_refused(folder: Path):
     assert GPT2.from_pretrained(folder, dropout=0.2).blocks[0].attention_sum.dropout.p == 0.2
 
 
-# --- damage ----------------------------------------------------------------------------------------------------------------------------
+# --- damage -----------------------------------------------------------------------------------------------------------
 
 
 def test_damaged_settings_are_named(folder: Path):
@@ -284,7 +285,7 @@ def test_an_index_that_names_no_files_is_refused(folder: Path):
     )
 
 
-# --- memory ----------------------------------------------------------------------------------------------------------------------------
+# --- memory -----------------------------------------------------------------------------------------------------------
 
 
 def files_at(tensor: torch.Tensor) -> str:

@@ -1,4 +1,5 @@
-"""g2p-en's weights as a Seq2Seq: what fits comes back as it was, and what does not is refused. The pronunciations are in parity/."""
+"""g2p-en's weights as a Seq2Seq: what fits comes back as it was, and what does not is refused. The pronunciations are
+in parity/."""
 
 import dataclasses
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Two names for one tensor: views both ways, parts of unequal models, older names, and what stands beside the weights."""
+"""Two names for one tensor: views both ways, parts of unequal models, older names, and what stands beside the
+weights."""
 
 import json
 from pathlib import Path

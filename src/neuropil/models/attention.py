@@ -7,9 +7,10 @@
     sim(Q, K) = softmax(Q Kᵀ / √e)                                            [m × m], each row sums to one
     attention(z) = sim(Q, K) V                                                [m × d₂]
 
-The kernels of a convolution are the same for every picture. Here they are made from the picture itself: row i of sim(Q, K) says how much
-patch i takes from every other. Layers of it, each added to what comes in and followed by a small network for every patch, the mean over the
-patches and one linear layer make the logits. Without positions the net sees a bag of patches, and shuffling them changes nothing.
+The kernels of a convolution are the same for every picture. Here they are made from the picture itself: row i of sim(Q,
+K) says how much patch i takes from every other. Layers of it, each added to what comes in and followed by a small
+network for every patch, the mean over the patches and one linear layer make the logits. Without positions the net sees
+a bag of patches, and shuffling them changes nothing.
 """
 
 import math

@@ -6,9 +6,10 @@
     α_t = softmax_i(vᵀ tanh(W h_t + U a_i)),   z_t = LN(Σ_i α_ti a_i)    where to look for the next word (Xu 2015)
     p(y_{t+1}) = softmax(O tanh(W_c [z_t; h_t]))
 
-Without attention z_t = ā at every step: the same network, which cannot look closer. As in Luong's attention the look comes after the step,
-so that all steps of a caption that is known are computed at once. The norms are there for the beginning, when all places weigh alike: the
-empty ones, which are many, are brought near zero, and what is left of the few others is brought to the size of one.
+Without attention z_t = ā at every step: the same network, which cannot look closer. As in Luong's attention the look
+comes after the step, so that all steps of a caption that is known are computed at once. The norms are there for the
+beginning, when all places weigh alike: the empty ones, which are many, are brought near zero, and what is left of the
+few others is brought to the size of one.
 """
 
 from dataclasses import dataclass
@@ -50,7 +51,8 @@ class CaptionerConfig(Config):
 
     @property
     def stack(self) -> Stack:
-        """A caption is about what is small on a picture too, so the stem keeps more of it than a CNN's that tells whole pictures apart."""
+        """A caption is about what is small on a picture too, so the stem keeps more of it than a CNN's that tells whole
+        pictures apart."""
         return stack_for(self.shape, self.width, depth=self.depth, least=24, at_once=True)
 
     @property
@@ -101,7 +103,7 @@ class Captioner(Model):
     def output_weight(self) -> Float[Tensor, "token unit"]:
         return self.output.weight
 
-    # --- writing, a word at a time -----------------------------------------------------------------------------------------------------
+    # --- writing, a word at a time ------------------------------------------------------------------------------------
 
     def begin(self, picture: Num[Tensor, "batch channel height width"]) -> "CaptionerDecoderState":
         """Look at the picture once; `step` then writes."""
@@ -114,7 +116,8 @@ class Captioner(Model):
         )
 
     def step(self, words: Int64[Tensor, "batch new"], state: "CaptionerDecoderState") -> Float[Tensor, "batch token"]:
-        """Logits of what follows these words, which follow those that `state` has seen; it has seen these too afterwards."""
+        """Logits of what follows these words, which follow those that `state` has seen; it has seen these too
+        afterwards."""
         return self.output(self._write(words, state)[:, -1])
 
     def _write(

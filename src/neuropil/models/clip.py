@@ -128,7 +128,8 @@ class TextTower(nn.Module):
 
 
 def begin(model: CLIP) -> None:
-    """First weights as CLIP's: their spread follows from the width, so that a narrow model learns from the start too."""
+    """First weights as CLIP's: their spread follows from the width, so that a narrow model learns from the start
+    too."""
     initialise(model)
     config, patches = model.config, model.vision.patches
     for tower, sizes in ((model.vision, config.vision), (model.text, config.text)):

@@ -5,8 +5,8 @@
     batch norm      BN(z) = γ (z − mean) / √(var + ε) + β                            over batch and places; running values when evaluated
     residual block  y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)                              S: identity, or a 1×1 kernel where sizes change
 
-A stem and stages of residual blocks; each stage after the first halves the picture and doubles the channels. The mean over all places
-and one linear layer make the logits.
+A stem and stages of residual blocks; each stage after the first halves the picture and doubles the channels. The mean
+over all places and one linear layer make the logits.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,8 @@ def correlate(
     stride: int = 1,
     padding: int = 0,
 ) -> Float[Tensor, "kernel i j"]:
-    """The definition written out, as `nn.Conv2d` computes it: every kernel is laid on every place of the picture, multiplied and summed."""
+    """The definition written out, as `nn.Conv2d` computes it: every kernel is laid on every place of the picture,
+    multiplied and summed."""
     size_a, size_b = kernels.shape[-2:]
     padded = F.pad(picture, (padding, padding, padding, padding))
     windows = padded.unfold(1, size_a, stride).unfold(2, size_b, stride)

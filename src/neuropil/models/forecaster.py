@@ -1,4 +1,5 @@
-"""Forecaster: a recurrent net that reads what has been and writes quantiles of what will be, beside a linear autoregression.
+"""Forecaster: a recurrent net that reads what has been and writes quantiles of what will be, beside a linear
+autoregression.
 
     z_t = (y_t − c) / s                                  c, s: mean and mean deviation of the window of history
     ẑ_{T+h} = b + Σ_k a_k ẑ_{T+h−k}                      the linear part runs on over the horizon; ẑ_t = z_t up to T
@@ -8,9 +9,10 @@
     q_h(½ ± j) = m_h ± Σ_{i≤j} softplus(v_i·d_h + r_ih)   quantiles, which cannot cross
     y_{T+h} = c + s q_h                                   q_h: the mean over some nets that differ in their first weights
 
-f and g are recurrences of any cell. x is known in advance: the calendar and the user's covariates. Each window is measured in its own level
-and spread, so a series may rise for ever and its swings may grow. All steps of the horizon are written at once (MQ-RNN, Wen et al. 2017),
-not fed back, and learned by the pinball loss of all quantiles, by each net for itself:
+f and g are recurrences of any cell. x is known in advance: the calendar and the user's covariates. Each window is
+measured in its own level and spread, so a series may rise for ever and its swings may grow. All steps of the horizon
+are written at once (MQ-RNN, Wen et al. 2017), not fed back, and learned by the pinball loss of all quantiles, by each
+net for itself:
 
     ρ_τ(y, q) = max(τ (y − q), (τ − 1) (y − q))
 """
@@ -82,8 +84,9 @@ class Forecaster(Model):
 
     @torch.no_grad()
     def fit(self, batch: Batch) -> Self:
-        """What has a closed form, from windows of the training part: the scaling of what is known, the linear part by least squares, and
-        the widths of the bands by its errors. The net begins as this linear forecast, and learns what is missing."""
+        """What has a closed form, from windows of the training part: the scaling of what is known, the linear part by
+        least squares, and the widths of the bands by its errors. The net begins as this linear forecast, and learns
+        what is missing."""
         if self.config.features:
             self.standardize.fit(rearrange(batch["known"], "batch time feature -> (batch time) feature"))
         history, target, there = batch["history"], batch["target"], batch["valid_mask"]
@@ -144,7 +147,8 @@ class Autoregression(nn.Module):
         self.bias = nn.Parameter(torch.zeros(1))
 
     def forward(self, z: Float[Tensor, "batch time"]) -> Float[Tensor, "batch horizon"]:
-        # Each forecast is linear in the last p values: its coefficients follow from those of the p steps before it, once for all windows.
+        # Each forecast is linear in the last p values: its coefficients follow from those of the p steps before it,
+        # once for all windows.
         p = self.lags
         rows = list(
             torch.eye(p + 1, device=z.device, dtype=z.dtype)[:p]
@@ -190,7 +194,8 @@ class Quantiles(nn.Module):
 
 
 class QuantileRegression:
-    """The learner: the pinball loss of all quantiles, in units of each series' scale. Steps that have no value count for nothing.
+    """The learner: the pinball loss of all quantiles, in units of each series' scale. Steps that have no value count
+    for nothing.
 
     Each net of a forecaster is trained by its own loss, and what is measured is the loss of their mean.
     """
@@ -233,7 +238,8 @@ def level_and_spread(history: Float[Tensor, "batch time"]) -> tuple[Float[Tensor
 
 
 def choose_lags(batch: Batch) -> int:
-    """The number of lags whose one-step least squares have the smallest AIC, n log Σe² + 2p, all on the same windows."""
+    """The number of lags whose one-step least squares have the smallest AIC, n log Σe² + 2p, all on the same
+    windows."""
     examples, time = batch["history"].shape
     return len(least_squares(batch, range(1, max(2, min(time, examples // 4))))) - 1
 

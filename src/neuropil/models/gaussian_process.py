@@ -1,4 +1,5 @@
-"""Gaussian process: a distribution over functions, told what the function was at some points. Beside it, its kin that only average.
+"""Gaussian process: a distribution over functions, told what the function was at some points. Beside it, its kin that
+only average.
 
     prior        f ~ GP(μ, h k(x, z)),   y_j = f(x_j) + noise,   noise ~ N(0, σ²)
     mean         m(x) = μ + Σ_j w_j(x) (y_j − μ)               w(x) = (K + σ²I)⁻¹ k(x),   K_ij = h k(x_i, x_j),  k_j(x) = h k(x, x_j)
@@ -8,10 +9,11 @@
     smoothing    m(x) = Σ_j a_j(x) y_j                         a_j(x) = k(x, x_j) / Σ_j' k(x, x_j')
     attention    m(x) = Σ_j a_j(x) y_j                         a(x) = softmax_j(q(x)·k(x_j) / √d),  q and k learned
 
-All three compare x with the points that they hold and mix the values found there. Smoothing is attention with a fixed score: its weights
-lie in [0, 1] and sum to one, so that no answer leaves the range of the values. The weights of a Gaussian process may be negative and need
-not sum to one, because (K + σ²I)⁻¹ takes off what points tell twice; far from all points they vanish, and the answer is μ. Divided by
-their sum they are the weights of smoothing where K + σ²I is a multiple of I: with points far apart, or noise that drowns h.
+All three compare x with the points that they hold and mix the values found there. Smoothing is attention with a fixed
+score: its weights lie in [0, 1] and sum to one, so that no answer leaves the range of the values. The weights of a
+Gaussian process may be negative and need not sum to one, because (K + σ²I)⁻¹ takes off what points tell twice; far from
+all points they vanish, and the answer is μ. Divided by their sum they are the weights of smoothing where K + σ²I is a
+multiple of I: with points far apart, or noise that drowns h.
 """
 
 import itertools
@@ -41,7 +43,8 @@ Logs: TypeAlias = Float[Tensor, " 3"]
 
 QUERIES_AT_ONCE = 1024
 JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
-"""Shares of h that are added to the diagonal, one after the other, until the factorisation succeeds: 0 for all but singular matrices."""
+"""Shares of h that are added to the diagonal, one after the other, until the factorisation succeeds: 0 for all but
+singular matrices."""
 LENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0)
 """Where the search for a length begins, as shares of the points' reach."""
 NOISES = (0.01, 0.1, 0.5, 0.9)
@@ -80,7 +83,8 @@ class Prediction(NamedTuple):
 
 
 class Prior(nn.Module):
-    """What is believed before any observation. Its numbers are positive, and learned as logarithms; a noise of 0 stays 0."""
+    """What is believed before any observation. Its numbers are positive, and learned as logarithms; a noise of 0 stays
+    0."""
 
     def __init__(self, config: GaussianProcessConfig):
         super().__init__()
@@ -111,8 +115,8 @@ class Prior(nn.Module):
 
 
 class GaussianProcess(Model):
-    """Holds its observations as buffers and what is believed of functions as parameters. Before `fit` it is the prior; a configuration
-    with `points` makes room for observations that are loaded.
+    """Holds its observations as buffers and what is believed of functions as parameters. Before `fit` it is the prior;
+    a configuration with `points` makes room for observations that are loaded.
 
     Everything is computed in double precision, and answers have the precision of what was asked.
     """
@@ -128,7 +132,8 @@ class GaussianProcess(Model):
         self.register_buffer("y", torch.zeros(config.points, dtype=torch.double))
 
     def fit(self, x: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Self:
-        """Take these observations, x of shape [point width] and y of shape [point], in place of those before; the prior stays as it is."""
+        """Take these observations, x of shape [point width] and y of shape [point], in place of those before; the prior
+        stays as it is."""
         require_observations(x, y)
         if self.noise == 0:
             require_function(x, y)
@@ -161,7 +166,8 @@ class GaussianProcess(Model):
 
     @torch.no_grad()
     def sample(self, x: Asked, count: int, generator: torch.Generator) -> Float[Tensor, "sample query"]:
-        """Functions that agree with the observations, or, before `fit`, functions of the prior; each by its values at x."""
+        """Functions that agree with the observations, or, before `fit`, functions of the prior; each by its values at
+        x."""
         lower, _ = self.prior.factorise(self.x)
         explained = torch.linalg.solve_triangular(lower, self.prior.covariance(self.x, x), upper=False)
         # f = m + L z with z ~ N(0, I) has the covariance L Lᵀ
@@ -178,7 +184,8 @@ class GaussianProcess(Model):
     def learn(self) -> Self:
         """Put μ at the mean of the observations, and find the length, height and noise that make them most likely.
 
-        The likelihood has several peaks: it is looked at from a grid of starts, and climbed by L-BFGS from the best of them.
+        The likelihood has several peaks: it is looked at from a grid of starts, and climbed by L-BFGS from the best of
+        them.
         """
         starts, low, high = self._starts()
         with torch.no_grad():
@@ -194,7 +201,8 @@ class GaussianProcess(Model):
         return self
 
     def found(self) -> GaussianProcessConfig:
-        """The prior as it is now, without observations: `GaussianProcess(process.found())` draws from what was learned."""
+        """The prior as it is now, without observations: `GaussianProcess(process.found())` draws from what was
+        learned."""
         return replace(
             self.config, length=self.length, height=self.height, noise=self.noise, mean=self.prior.mean.item(), points=0
         )
@@ -213,7 +221,8 @@ class GaussianProcess(Model):
 
     @property
     def jitter(self) -> float:
-        """What had to be added to the diagonal of K + σ²I, which is singular in double precision where this is not 0."""
+        """What had to be added to the diagonal of K + σ²I, which is singular in double precision where this is not
+        0."""
         with torch.no_grad():
             return self.prior.factorise(self.x)[1]
 
@@ -289,7 +298,7 @@ def require_function(x: Tensor, y: Tensor) -> None:
         )
 
 
-# --- its kin ---------------------------------------------------------------------------------------------------------------------
+# --- its kin ----------------------------------------------------------------------------------------------------------
 
 
 def smooth(
@@ -299,13 +308,15 @@ def smooth(
     kernel: Kernel,
     mask: Mask | None = None,
 ) -> Float[Tensor, " query"]:
-    """Kernel smoothing (Nadaraya, Watson): attention with a fixed score. Where no point is near enough, the mean of y."""
+    """Kernel smoothing (Nadaraya, Watson): attention with a fixed score. Where no point is near enough, the mean of
+    y."""
     middle = y.mean()
     return middle + attend(query, x, (y - middle)[:, None], score=Smoothing(kernel), mask=mask)[:, 0]
 
 
 def reach_of(x: Points, kernel: KernelName) -> float:
-    """How far apart the points are, as the kernel measures it: the periodic one winds them onto a circle of radius 1, whose width is 2."""
+    """How far apart the points are, as the kernel measures it: the periodic one winds them onto a circle of radius 1,
+    whose width is 2."""
     spread = (x.amax(0) - x.amin(0)).norm().item()
     return 2.0 if kernel == "periodic" and spread > 0 else spread
 
@@ -318,7 +329,8 @@ def fit_length(
     period: float = 1.0,
     tries: int = 80,
 ) -> float:
-    """The length with which smoothing foretells each y best from all the others: a point that saw itself would ask for length 0."""
+    """The length with which smoothing foretells each y best from all the others: a point that saw itself would ask for
+    length 0."""
     others = ~torch.eye(len(x), dtype=torch.bool, device=x.device)
     reach = reach_of(x, kernel)
 
@@ -330,13 +342,15 @@ def fit_length(
 
 
 class LearnedAttention(nn.Module):
-    """Scaled dot-product attention over the points, as in a Transformer, with x written in waves as positions are there:
+    """Scaled dot-product attention over the points, as in a Transformer, with x written in waves as positions are
+    there:
 
         φ(x) = g [cos Ωx, sin Ωx],   q(x) = (I + W_Q) φ(x),   k(x) = (I + W_K) φ(x)
 
-    At first W_Q = W_K = 0. Then q(x)·k(z) / √d = c Σ cos(ω (x − z)) / F, with frequencies ω spread as N(0, 1/cℓ²), is about
-    c exp(−(x − z)² / 2cℓ²), and its softmax is about Gaussian smoothing with the length ℓ. From there W_Q and W_K lead to scores that
-    differ from place to place, and weight decay leads back. `sharpness` is c: the greater, the nearer to smoothing it begins.
+    At first W_Q = W_K = 0. Then q(x)·k(z) / √d = c Σ cos(ω (x − z)) / F, with frequencies ω spread as N(0, 1/cℓ²), is
+    about c exp(−(x − z)² / 2cℓ²), and its softmax is about Gaussian smoothing with the length ℓ. From there W_Q and W_K
+    lead to scores that differ from place to place, and weight decay leads back. `sharpness` is c: the greater, the
+    nearer to smoothing it begins.
     """
 
     x: Tensor

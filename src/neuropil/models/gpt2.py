@@ -5,8 +5,8 @@
     x ← x + W₂ φ(W₁ N(x) + b₁) + b₂                     φ(z) = ½ z (1 + tanh(√(2/π) (z + 0.044715 z³)))
     p(token_{t+1} | token_1 … token_t) = softmax(E N(x_t))
 
-Each block adds to a stream that runs from the embedding to the output, and the output uses the embedding once more (`tied`). The weights
-that end a block begin smaller by 1/√(2L), so that the sum of L blocks is as large as one.
+Each block adds to a stream that runs from the embedding to the output, and the output uses the embedding once more
+(`tied`). The weights that end a block begin smaller by 1/√(2L), so that the sum of L blocks is as large as one.
 """
 
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class GPT2(PretrainedModel):
     def output_weight(self) -> Float[Tensor, "token width"]:
         return self.tokens.weight if self.config.tied else self.output.weight
 
-    # --- writing, a token at a time --------------------------------------------------------------------------------------------------
+    # --- writing, a token at a time -----------------------------------------------------------------------------------
 
     def begin(self, room: int | None = None) -> "GPT2DecoderState":
         """Before the first token; `room` is how many there will be, where that is known."""
@@ -88,7 +88,8 @@ class GPT2(PretrainedModel):
         state: "GPT2DecoderState",
         present: Bool[Tensor, "batch new"] | None = None,
     ) -> Float[Tensor, "batch token"]:
-        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards.
+        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too
+        afterwards.
 
         Texts of different lengths are filled up in front, where `present` is false.
         """

@@ -1,4 +1,5 @@
-"""Gated recurrent unit (Cho et al. 2014): one gate decides how much of the state is new, another how much of the old one the new sees.
+"""Gated recurrent unit (Cho et al. 2014): one gate decides how much of the state is new, another how much of the old
+one the new sees.
 
     r = σ(W_r h + U_r x + b_r)                     reset: how much of the old state the candidate sees
     g = σ(W_g h + U_g x + b_g)                     update: how much of the candidate is taken
@@ -7,7 +8,8 @@
 
 There are two conventions for each gate, and all of them can be had:
 
-- `gate="keep"` learns z = 1 − g, how much of the old state is kept, as PyTorch does; `gate="take"` learns g itself. As 1 − σ(a) = σ(−a),
+- `gate="keep"` learns z = 1 − g, how much of the old state is kept, as PyTorch does; `gate="take"` learns g itself. As
+1 − σ(a) = σ(−a),
   the weights of one are those of the other with the sign changed (`convert`).
 - `reset="after"` is the candidate above, PyTorch's, which has a kernel. `reset="before"` is the first paper's,
   h̃ = tanh(W (r ⊙ h) + U x + b); the two differ for every W that is not diagonal. `reset="none"` has no such gate, r = 1: the gated unit
@@ -102,9 +104,9 @@ class GRU(Cell):
 def convert(cell: GRU, gate: Gate, reset: Reset) -> GRU:
     """The same unit in another convention, where there is one.
 
-    The sign of the update gate can always be changed. A unit without a reset gate is one whose reset gate is open, and one gate for both
-    is two with the same weights. The place of a reset gate makes no difference where it is open, or where no unit's candidate sees
-    another unit and b' is zero.
+    The sign of the update gate can always be changed. A unit without a reset gate is one whose reset gate is open, and
+    one gate for both is two with the same weights. The place of a reset gate makes no difference where it is open, or
+    where no unit's candidate sees another unit and b' is zero.
     """
     parts = _Parts.of(cell)
     parts = parts if reset == cell.config.reset else parts.with_reset(reset)

@@ -1,5 +1,5 @@
-"""Long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers 2000): a cell that keeps what it holds until a
-gate lets it go.
+"""Long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers 2000): a cell that keeps what
+it holds until a gate lets it go.
 
     f = σ(W_f h + U_f x + b_f)          forget: how much of the cell stays
     i = σ(W_i h + U_i x + b_i)          update: how much of the candidate comes in
@@ -8,8 +8,9 @@ gate lets it go.
     c' = f ⊙ c + i ⊙ g
     h' = o ⊙ tanh(c')
 
-From c to c' there is no matrix and no squashing, only f: where the forget gate is open the gradient comes back as it was, however many
-steps ago. The weights of the four gates stand below one another in PyTorch's order, i f g o; PyTorch has a second bias that adds nothing.
+From c to c' there is no matrix and no squashing, only f: where the forget gate is open the gradient comes back as it
+was, however many steps ago. The weights of the four gates stand below one another in PyTorch's order, i f g o; PyTorch
+has a second bias that adds nothing.
 """
 
 from typing import NamedTuple

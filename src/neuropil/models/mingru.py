@@ -1,4 +1,5 @@
-"""minGRU (Feng et al. 2024): a gated unit whose gate and candidate look at the input alone, so that a whole sequence is one parallel scan.
+"""minGRU (Feng et al. 2024): a gated unit whose gate and candidate look at the input alone, so that a whole sequence is
+one parallel scan.
 
     g_t = σ(U_g x_t + b_g)                       update: how much of the candidate comes in
     h̃_t = U x_t + b                              candidate
@@ -8,8 +9,8 @@ Each h_t is linear in h_{t−1}: `parts.scan` finds all of them in O(log T) step
 
     h̃_t = e^a for a < 0, and 1 + a otherwise,    a = U x_t + b
 
-the recurrence can also be run on logarithms (`log_outputs`), as the paper does to keep its own scan from overflowing; the scan that is
-used here neither divides nor overflows, and needs none.
+the recurrence can also be run on logarithms (`log_outputs`), as the paper does to keep its own scan from overflowing;
+the scan that is used here neither divides nor overflows, and needs none.
 """
 
 from typing import NamedTuple

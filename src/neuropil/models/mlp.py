@@ -4,10 +4,12 @@
     hˡ = φ(Wˡ hˡ⁻¹ + bˡ)          l = 1 … L
     y  = W h^L + b                 logits of the classes, or numbers in the targets' units
 
-One hidden layer of enough units comes as near to any continuous function as wanted (see `universal_approximation`). Without φ the layers
-collapse to one, W² (W¹ x + b¹) + b² = (W² W¹) x + (W² b¹ + b²): it is the activation that makes depth worth having.
+One hidden layer of enough units comes as near to any continuous function as wanted (see `universal_approximation`).
+Without φ the layers collapse to one, W² (W¹ x + b¹) + b² = (W² W¹) x + (W² b¹ + b²): it is the activation that makes
+depth worth having.
 
-Two remedies keep the gradient alive in deep stacks: batch normalisation of the sums, φ(BN(W h + b)), and residual layers, h + φ(W h + b).
+Two remedies keep the gradient alive in deep stacks: batch normalisation of the sums, φ(BN(W h + b)), and residual
+layers, h + φ(W h + b).
 """
 
 import math

@@ -3,11 +3,11 @@
     h_t = tanh(W h_{t−1} + U x_t + b)
     o_t = V h_t + c
 
-The second line is a linear layer on top, which whoever uses the cell adds. With n units and m inputs the cell learns n² + n·m + n
-numbers, however long the sequence is.
+The second line is a linear layer on top, which whoever uses the cell adds. With n units and m inputs the cell learns n²
++ n·m + n numbers, however long the sequence is.
 
-Back-propagation through time (Werbos 1990) is the chain rule on the unrolled steps. With ∂h_t for the gradient of the loss L at h_t and
-∂a_t for that at the sum inside tanh,
+Back-propagation through time (Werbos 1990) is the chain rule on the unrolled steps. With ∂h_t for the gradient of the
+loss L at h_t and ∂a_t for that at the sum inside tanh,
 
     ∂h_t = Vᵀ ∂o_t + Wᵀ ∂a_{t+1}              the loss of this step, and of all later ones through the next
     ∂a_t = (1 − h_t²) ⊙ ∂h_t

@@ -1,4 +1,5 @@
-"""Sequence to sequence: a recurrent network reads, another one writes, a token at a time, and looks back at what was read.
+"""Sequence to sequence: a recurrent network reads, another one writes, a token at a time, and looks back at what was
+read.
 
     h̄_1 … h̄_n = encoder(E x_1 … E x_n)              h_0 = the encoder's last states
     p(y_t | y_1 … y_{t−1}, x) = softmax(W h̃_t + b)
@@ -20,9 +21,10 @@ Luong (2015) looks back after each step, with the new state:
 
 and with input feeding each step knows where the last one looked: h_t = cell(E y_{t−1}, h̃_{t−1}; h_{t−1}).
 
-A bidirectional encoder has half of the units in each direction. So its outputs and its states, side by side, are as wide as the decoder's,
-which begins with them. Nobody looks at padding. Where nothing that a step finds is fed into the next, the decoder reads a whole target at
-once, and looks back for all of its steps at once; otherwise it goes step by step.
+A bidirectional encoder has half of the units in each direction. So its outputs and its states, side by side, are as
+wide as the decoder's, which begins with them. Nobody looks at padding. Where nothing that a step finds is fed into the
+next, the decoder reads a whole target at once, and looks back for all of its steps at once; otherwise it goes step by
+step.
 """
 
 from collections.abc import Sequence
@@ -125,7 +127,7 @@ class Seq2Seq(Model):
     def embed(self, target: Int64[Tensor, "batch time"]) -> Float[Tensor, "batch time embedding"]:
         return self.dropout(self.target(target))
 
-    # --- as a loss and a search take it ----------------------------------------------------------------------------------------------
+    # --- as a loss and a search take it -------------------------------------------------------------------------------
 
     def hidden(
         self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]
@@ -146,7 +148,8 @@ class Seq2Seq(Model):
         return Seq2SeqDecoderState(first, memory, torch.zeros_like(first[-1].h))
 
     def step(self, tokens: Int64[Tensor, "batch new"], state: "Seq2SeqDecoderState") -> Float[Tensor, "batch token"]:
-        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards."""
+        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too
+        afterwards."""
         return self.output(self.decoder(self.embed(tokens), state)[:, -1])
 
 

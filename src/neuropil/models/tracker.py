@@ -1,14 +1,17 @@
-"""Tracker: a convolutional network looks at every frame of a film, and a recurrent one remembers where things were going.
+"""Tracker: a convolutional network looks at every frame of a film, and a recurrent one remembers where things were
+going.
 
     g_t = φ(W_g CNN(x_t) + b_g)         what is seen in frame t
     h_t = cell(g_t; h_{t−1})            what is known of the film so far
     p_t = μ + σ (V h_t + c)             where the object is, whether it can be seen or not
 
-Positions are in pixels, or whatever the targets are in: their mean μ and spread σ are part of the model. Without a memory (`cell="none"`)
+Positions are in pixels, or whatever the targets are in: their mean μ and spread σ are part of the model. Without a
+memory (`cell="none"`)
 
     h_t = φ(W_h g_t + b_h)
 
-each frame is answered on its own, and an object that is hidden can be anywhere. Targets that nobody knows are NaN and count for nothing:
+each frame is answered on its own, and an object that is hidden can be anywhere. Targets that nobody knows are NaN and
+count for nothing:
 
     L = mean over the frames whose t_t is known of ½ ‖(p_t − t_t) / σ‖²
 """
@@ -92,7 +95,8 @@ class Tracker(Model):
         states: Sequence[State] | None = None,
         lengths: Lengths | None = None,
     ) -> tuple[Float[Tensor, "batch time output"], tuple[State, ...]]:
-        """Answers, and what is remembered after them: a film that is still running goes on from there, be it by a single frame."""
+        """Answers, and what is remembered after them: a film that is still running goes on from there, be it by a
+        single frame."""
         outputs, after = self.memory(self.watch(frames, lengths), states, lengths)
         return self.target_scale.inverse(self.output(outputs)), after  # p_t = μ + σ (V h_t + c)
 
@@ -126,7 +130,8 @@ class Forgetful(nn.Module):
 
 
 class Tracking:
-    """The objective: a batch is ``{"input": frames, "length": …, "target": …}``, its targets NaN where nobody knows them."""
+    """The objective: a batch is ``{"input": frames, "length": …, "target": …}``, its targets NaN where nobody knows
+    them."""
 
     def __init__(self, model: Tracker):
         self.model = model
@@ -139,7 +144,8 @@ class Tracking:
         return self._scaled_error(answers, targets)[known].mean()
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        """Means over the frames of each film whose target is known; `error` is the distance, in the units of the targets."""
+        """Means over the frames of each film whose target is known; `error` is the distance, in the units of the
+        targets."""
         answers, targets, known = self._answers(batch)
         count = known.sum(-1).clamp(min=1)
         values = {"loss": self._scaled_error(answers, targets), "error": (answers - targets).norm(dim=-1)}

@@ -1,4 +1,5 @@
-"""Transformer: an encoder reads a sequence all at once, a decoder writes another, a token at a time, looking back at both.
+"""Transformer: an encoder reads a sequence all at once, a decoder writes another, a token at a time, looking back at
+both.
 
     x⁰ = √d E[source] + PE                       y⁰ = √d E[target] + PE
     x  = N(x + SelfAttention(x))                  y  = N(y + CausalSelfAttention(y))
@@ -7,9 +8,9 @@
                                                   p(next token) = softmax(E y)
     FeedForward(x) = W₂ max(0, W₁ x + b₁) + b₂
 
-N is layer normalisation, after each sum as published (`norm="post"`), or before each sublayer (`norm="pre"`): x + Attention(N(x)), and once
-more at the end; the second learns with larger rates and less warm-up. Dropout is where the paper has it: on every sublayer's output and on
-the sum of embedding and position. Nobody looks at padding.
+N is layer normalisation, after each sum as published (`norm="post"`), or before each sublayer (`norm="pre"`): x +
+Attention(N(x)), and once more at the end; the second learns with larger rates and less warm-up. Dropout is where the
+paper has it: on every sublayer's output and on the sum of embedding and position. Nobody looks at padding.
 """
 
 import math
@@ -123,7 +124,7 @@ class Transformer(Model):
     def output_weight(self) -> Float[Tensor, "token width"]:
         return self.source.weight if self.config.shared_embeddings else self.output.weight
 
-    # --- writing, a token at a time --------------------------------------------------------------------------------------------------
+    # --- writing, a token at a time -----------------------------------------------------------------------------------
 
     def begin(self, source: Int64[Tensor, "batch source"]) -> "TransformerDecoderState":
         """Read the source once; `step` then writes."""
@@ -136,7 +137,8 @@ class Transformer(Model):
     def step(
         self, tokens: Int64[Tensor, "batch new"], state: "TransformerDecoderState"
     ) -> Float[Tensor, "batch token"]:
-        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards."""
+        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too
+        afterwards."""
         y = self.embed(tokens, self.target_embedding, start=state.length)
         for block, memory, cache in zip(self.decoder, state.memory, state.caches, strict=True):
             y = block.step(y, memory, cache, state.present)
@@ -175,7 +177,8 @@ class DecoderBlock(nn.Module):
 
 @dataclass
 class TransformerDecoderState:
-    """What a decoder knows while it writes: the source, as each layer's cross-attention sees it, and the tokens so far."""
+    """What a decoder knows while it writes: the source, as each layer's cross-attention sees it, and the tokens so
+    far."""
 
     present: Bool[Tensor, "batch 1 1 source"]
     memory: list[tuple[Tensor, Tensor]]
@@ -209,7 +212,8 @@ def residual(config: TransformerConfig) -> Residual:
 
 
 def embedding(vocabulary: int, width: int) -> nn.Embedding:
-    """Vectors of length one, so that they are as long as the positions once √d has been applied, and logits begin small."""
+    """Vectors of length one, so that they are as long as the positions once √d has been applied, and logits begin
+    small."""
     table = nn.Embedding(vocabulary, width)
     nn.init.normal_(table.weight, std=width**-0.5)
     return table

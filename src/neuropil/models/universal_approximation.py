@@ -1,14 +1,16 @@
-"""Universal approximation: one hidden layer of sigmoids comes as near to a continuous function as you like. The proof, as code.
+"""Universal approximation: one hidden layer of sigmoids comes as near to a continuous function as you like. The proof,
+as code.
 
     step      H(x; b) = logistic(k (x − b) / δ)                   a sigmoid so steep that it is nearly 0 or 1
     piece     P(x; b, δ) = H(x; b) − H(x; b + δ)                  about 1 between b and b + δ, about 0 elsewhere
     sum       G(x) = Σⱼ f(aⱼ) P(x; aⱼ − δ/2, δ)                   f held constant around each aⱼ
 
-The pieces stand side by side, so a piece ends with the step that begins the next: N pieces need N + 1 hidden units, and the weight that
-leaves a step is the difference of two neighbouring heights, f(aⱼ) − f(aⱼ₋₁).
+The pieces stand side by side, so a piece ends with the step that begins the next: N pieces need N + 1 hidden units, and
+the weight that leaves a step is the difference of two neighbouring heights, f(aⱼ) − f(aⱼ₋₁).
 
-Let ω(r) be the largest change of f over a distance r, and M its largest size. A point is at most δ/2 from its own aⱼ and 3δ/2 from those
-of the pieces beside it; steps further off are closed up to logistic(−k), and those beyond the ends of the interval up to logistic(−k/2):
+Let ω(r) be the largest change of f over a distance r, and M its largest size. A point is at most δ/2 from its own aⱼ
+and 3δ/2 from those of the pieces beside it; steps further off are closed up to logistic(−k), and those beyond the ends
+of the interval up to logistic(−k/2):
 
     |f − G| ≤ ω(3δ/2) + 4 M logistic(−k) + 2 M logistic(−k/2)     → ω(δ/2) for steep steps: like 1/N where f has a bounded slope
 """
@@ -51,12 +53,14 @@ class UniversalApproximatorConfig(Config):
 
     @property
     def delta(self) -> float:
-        """Width of a piece. The outer pieces stand half outside the interval, so that no step falls on one of its ends."""
+        """Width of a piece. The outer pieces stand half outside the interval, so that no step falls on one of its
+        ends."""
         return (self.high - self.low) / (self.num_pieces - 1)
 
 
 class UniversalApproximator(Model):
-    """A net with one hidden layer whose weights are computed and not learned; in double precision, for its steps are steep."""
+    """A net with one hidden layer whose weights are computed and not learned; in double precision, for its steps are
+    steep."""
 
     def __init__(self, config: UniversalApproximatorConfig):
         super().__init__()
@@ -86,7 +90,8 @@ class UniversalApproximator(Model):
 
     @torch.no_grad()
     def fit(self, f: Function) -> Self:
-        """The output weights for f: each step leads from one piece's height to the next, and at both ends from and to 0."""
+        """The output weights for f: each step leads from one piece's height to the next, and at both ends from and to
+        0."""
         centers_and_borders = self._spread(2 * self.config.num_pieces - 1)
         heights = finite_values(f, centers_and_borders)[::2]
         outside = heights.new_zeros(1)
@@ -128,7 +133,8 @@ class UniversalApproximator(Model):
 
 
 def approximate(f: Function, epsilon: float, low: float = 0.0, high: float = 1.0) -> UniversalApproximator:
-    """The theorem: a net within ε of f. Units are doubled until the bound promises it, as it must once f changes little over a piece."""
+    """The theorem: a net within ε of f. Units are doubled until the bound promises it, as it must once f changes little
+    over a piece."""
     units, bound = 4, math.inf
     while units <= MOST_UNITS:
         net = UniversalApproximator(UniversalApproximatorConfig(hidden_size=units, low=low, high=high)).fit(f)

@@ -5,7 +5,8 @@
     x ← x + W₂ φ(W₁ N(x) + b₁) + b₂                       φ is gelu
     p(class) = softmax(V N(x_0) + d)
 
-A picture of another size than the model was made for has another number of patches; their positions are then interpolated.
+A picture of another size than the model was made for has another number of patches; their positions are then
+interpolated.
 """
 
 import torch

@@ -16,8 +16,8 @@ What the field calls by many names differs in the score alone:
     Hopfield     β q·k                     the update of a modern Hopfield network, whose stored patterns are keys and values
     Hard         all weight on the best key of another score
 
-A score that is an inner product says so by its `factors`, and then the whole operation is PyTorch's fused kernel, which never holds the
-weights. The others are computed for a few queries at a time.
+A score that is an inner product says so by its `factors`, and then the whole operation is PyTorch's fused kernel, which
+never holds the weights. The others are computed for a few queries at a time.
 """
 
 import math
@@ -183,8 +183,9 @@ class Smoothing(Score):
     ) -> Factors | None:
         if not isinstance(self.kernel, Gaussian):
             return None
-        # −‖q − k‖² / 2 = q·k − ‖k‖² / 2 − ‖q‖² / 2 = [q 1]·[k −‖k‖²/2] + a constant of the query. The squares of keys that lie many
-        # lengths apart leave few digits to their differences: hence double precision, and the origin in the middle of the keys.
+        # −‖q − k‖² / 2 = q·k − ‖k‖² / 2 − ‖q‖² / 2 = [q 1]·[k −‖k‖²/2] + a constant of the query. The squares of keys
+        # that lie many lengths apart leave few digits to their differences: hence double precision, and the origin in
+        # the middle of the keys.
         middle = key.double().mean(-2, keepdim=True)
         query, key = query - middle, key - middle
         height = -0.5 * key.square().sum(-1, keepdim=True)
@@ -215,7 +216,8 @@ class Hard(Score):
 
 @runtime_checkable
 class Tap(Protocol):
-    """Told of every attention before it happens: what a recorder hangs on a module, and what costs nothing while there is none."""
+    """Told of every attention before it happens: what a recorder hangs on a module, and what costs nothing while there
+    is none."""
 
     def __call__(self, query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool) -> None: ...
 
@@ -234,9 +236,9 @@ def attend(
 ) -> Float[Tensor, "*batch query v_width"]:
     """Every query's mixture of the values. A query with nothing to attend to gets zeros.
 
-    `mask` is true where a query may look, `bias` is added to the scores; both broadcast to [*batch query key], for instance
-    `padding_mask(lengths, n)`. With `causal`, the last query sees all keys, the one before it all but the last, and so on.
-    `dropout` is the dropout probability of the weights; leave it at 0 when not training.
+    `mask` is true where a query may look, `bias` is added to the scores; both broadcast to [*batch query key], for
+    instance `padding_mask(lengths, n)`. With `causal`, the last query sees all keys, the one before it all but the
+    last, and so on. `dropout` is the dropout probability of the weights; leave it at 0 when not training.
     """
     if tap is not None:
         tap(query, key, mask, bias, causal)
@@ -279,7 +281,8 @@ def attention_weights(
         lowest = scores.amax(-1, keepdim=True) == -torch.inf
         scores, empty = scores.masked_fill(lowest, 0.0), lowest if empty is None else lowest | empty
     weights = score.soften(scores)
-    # The row of a query with nothing to see held any finite scores until here: softened infinities would be NaN, in gradients too.
+    # The row of a query with nothing to see held any finite scores until here: softened infinities would be NaN, in
+    # gradients too.
     if empty is None or not (torch.compiler.is_compiling() or empty.is_meta or empty.any()):
         return weights
     return weights.masked_fill(empty, 0.0)
@@ -342,7 +345,8 @@ class SoftSelect(nn.Module):
         return self.select(query, memory)
 
     def select(self, query: Query, memory: AttentionMemory) -> Float[Tensor, "batch query width"]:
-        """For one query of many, in a loop; whoever loops tells of all of them together, since a recorder keeps what it was told last."""
+        """For one query of many, in a loop; whoever loops tells of all of them together, since a recorder keeps what it
+        was told last."""
         return attend(query, memory.keys, memory.values, score=memory.score, mask=memory.mask)
 
     def notify(self, query: Query, memory: AttentionMemory) -> None:
@@ -399,7 +403,8 @@ def _attend_in_pieces(
     bias: Tensor | None,
     dropout: float,
 ) -> Tensor:
-    """Some queries at a time; while learning, a piece's scores are computed again on the way back in place of being kept."""
+    """Some queries at a time; while learning, a piece's scores are computed again on the way back in place of being
+    kept."""
 
     def mix(rows: Tensor) -> Tensor:
         weights = attention_weights(query, key, score=score, mask=mask, causal=causal, bias=bias, rows=rows)
@@ -427,7 +432,8 @@ def _allowed(
 
 
 def _of_rows(limit: Tensor | None, rows: Tensor) -> Tensor | None:
-    """A mask or bias for some of the queries; one that is the same for all of them has a single row, or no axis for them."""
+    """A mask or bias for some of the queries; one that is the same for all of them has a single row, or no axis for
+    them."""
     return limit if limit is None or limit.ndim < 2 or limit.shape[-2] == 1 else limit.index_select(-2, rows)
 
 

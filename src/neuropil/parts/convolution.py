@@ -2,8 +2,8 @@
 
     residual block  y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)        S: identity, or a 1×1 kernel where sizes change
 
-A stack of such blocks makes a grid of features from a picture: a stem, then stages, each of which after the first halves the grid and
-doubles the channels.
+A stack of such blocks makes a grid of features from a picture: a stem, then stages, each of which after the first
+halves the grid and doubles the channels.
 """
 
 import math
@@ -44,8 +44,9 @@ class Stack(NamedTuple):
 def stack_for(
     shape: Sequence[int], width: int, *, depth: int = 1, kernel: int = 3, least: int = 12, at_once: bool = False
 ) -> Stack:
-    """Large pictures are made smaller by the stem: by 4 or 2, as long as `least` places are left along the shorter side. Stages of `depth`
-    blocks follow until the shorter side has 7 places or fewer; with `at_once`, already the first of them halves the grid."""
+    """Large pictures are made smaller by the stem: by 4 or 2, as long as `least` places are left along the shorter
+    side. Stages of `depth` blocks follow until the shorter side has 7 places or fewer; with `at_once`, already the
+    first of them halves the grid."""
     channels, *sides = shape
     stride = max(stride for stride in (1, 2, 4) if stride == 1 or min(sides) >= least * stride)
     height, breadth = (math.ceil(side / stride) for side in sides)

@@ -6,7 +6,8 @@
     power    =  atom [ ^ sign ]                      so that -x^2 = -(x^2), 2^3^2 = 2^(3^2), 2^-1 = 0.5
     atom     =  number  |  name  |  function ( sum { , sum } )  |  ( sum )
 
-`**` is the same as `^`. Each rule is a method of `_Parser` and returns a function of the variables, made of torch operations.
+`**` is the same as `^`. Each rule is a method of `_Parser` and returns a function of the variables, made of torch
+operations.
 """
 
 import math
@@ -55,7 +56,8 @@ class Expression:
         self._evaluate = _Parser(text, variables).whole()
 
     def __call__(self, *arguments: Tensor | float) -> Tensor:
-        """One argument per variable. The result has the arguments' common precision and shape, even if it is a constant."""
+        """One argument per variable. The result has the arguments' common precision and shape, even if it is a
+        constant."""
         tensors = [
             argument if isinstance(argument, Tensor) else torch.tensor(argument, dtype=torch.double)
             for argument in arguments
@@ -99,7 +101,7 @@ class _Parser:
         self.index = 0
         self.depth = 0
 
-    # --- the grammar, rule by rule -----------------------------------------------------------------------------------------
+    # --- the grammar, rule by rule ------------------------------------------------------------------------------------
 
     def whole(self) -> Evaluator:
         if self.token.kind == "end":
@@ -188,7 +190,7 @@ class _Parser:
             raise self.error(f"the function {name} takes one argument, not {len(arguments)}", function)
         return lambda values: FUNCTIONS[name](arguments[0](values))
 
-    # --- reading on, and what to say when that is not possible ---------------------------------------------------------------
+    # --- reading on, and what to say when that is not possible --------------------------------------------------------
 
     @property
     def token(self) -> Token:

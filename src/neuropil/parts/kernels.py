@@ -8,8 +8,8 @@
     Epanechnikov        k(x, z) = max(0, 1 − ‖x − z‖² / ℓ²)
     Boxcar              k(x, z) = 1 where ‖x − z‖ ≤ ℓ, else 0
 
-Kernel smoothing mixes the values of the points that are near, and any of these will do. A Gaussian process asks for a kernel that is
-positive definite: Epanechnikov's and the boxcar are not, and the periodic one is so on a line only.
+Kernel smoothing mixes the values of the points that are near, and any of these will do. A Gaussian process asks for a
+kernel that is positive definite: Epanechnikov's and the boxcar are not, and the periodic one is so on a line only.
 """
 
 import math
@@ -29,7 +29,8 @@ Length: TypeAlias = float | Float[Tensor, ""]
 
 
 class Kernel(ABC):
-    """`length` is the distance ℓ over which points are alike, in units of the inputs; where it is learned, it is a tensor."""
+    """`length` is the distance ℓ over which points are alike, in units of the inputs; where it is learned, it is a
+    tensor."""
 
     length: Length
     positive_definite = True
@@ -117,7 +118,8 @@ class Epanechnikov(Kernel):
 
     def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         height = 1 - (distance / self.length).square()
-        # Where there is no height its logarithm is not asked for: the gradient of ln 0 would be NaN, whatever is done with it afterwards.
+        # Where there is no height its logarithm is not asked for: the gradient of ln 0 would be NaN, whatever is done
+        # with it afterwards.
         return torch.where(height > 0, height, 1.0).log().masked_fill(height <= 0, -torch.inf)
 
 

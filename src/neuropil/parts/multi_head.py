@@ -4,7 +4,8 @@
     head = attend(Q, K, V)
     Y = [head₁ … head_H] W^O + b^O
 
-A head can be masked, to see what the others do without it, or removed for good, with its rows and columns of the weights.
+A head can be masked, to see what the others do without it, or removed for good, with its rows and columns of the
+weights.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,8 +27,8 @@ Mask: TypeAlias = Bool[Tensor, "..."]
 
 
 class KeysValues:
-    """Keys and values of the tokens so far, so that a decoder computes those of each new token only. There is `room` for so many from the
-    first on, and twice as much when it is used up."""
+    """Keys and values of the tokens so far, so that a decoder computes those of each new token only. There is `room`
+    for so many from the first on, and twice as much when it is used up."""
 
     def __init__(self, room: int = 32) -> None:
         self.length, self.room = 0, room
@@ -65,8 +66,9 @@ class Projected(NamedTuple):
 
 
 class MultiHeadAttention(nn.Module):
-    """`fused` keeps W^Q, W^K and W^V in one matrix, which is one multiplication in place of three; keys and values of other widths than the
-    queries' need three. Recorders set `tap`; whoever masks heads sets `head_mask`, one factor for each head."""
+    """`fused` keeps W^Q, W^K and W^V in one matrix, which is one multiplication in place of three; keys and values of
+    other widths than the queries' need three. Recorders set `tap`; whoever masks heads sets `head_mask`, one factor for
+    each head."""
 
     def __init__(
         self,
@@ -107,7 +109,8 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
         cache: KeysValues | None = None,
     ) -> Float[Tensor, "batch query width"]:
-        """Without keys, the queries look at one another; without values, the keys are mixed. A cache adds what it holds to the keys."""
+        """Without keys, the queries look at one another; without values, the keys are mixed. A cache adds what it holds
+        to the keys."""
         q, k, v = self.project(query, key, value)
         if cache is not None:
             k, v = cache.extend(k, v)
@@ -147,7 +150,8 @@ class MultiHeadAttention(nn.Module):
 
     @torch.no_grad()
     def remove_heads(self, removed: Iterable[int]) -> None:
-        """Physically: the weights of the other heads are all that is left. Without any head, only the output's bias remains."""
+        """Physically: the weights of the other heads are all that is left. Without any head, only the output's bias
+        remains."""
         removed = set(removed)
         self.require_heads(removed)
         kept = torch.tensor([head for head in range(self.heads) if head not in removed], dtype=torch.int64)
@@ -185,7 +189,8 @@ class MultiHeadAttention(nn.Module):
         return ours.to(module.out_proj.weight)
 
     def to_torch(self) -> nn.MultiheadAttention:
-        """An `nn.MultiheadAttention` (batch first) with the same weights; one whose heads were removed has no counterpart."""
+        """An `nn.MultiheadAttention` (batch first) with the same weights; one whose heads were removed has no
+        counterpart."""
         width = self.output.out_features
         if self.heads * self.head_width != width:
             rule = f"nn.MultiheadAttention must have heads that fill its width of {width}"
@@ -269,7 +274,8 @@ def _torch_matrices(module: nn.MultiheadAttention) -> list[Tensor]:
 
 
 def _linear(inputs: int, outputs: int, bias: bool) -> nn.Linear:
-    """Not yet initialised. A layer whose heads are all gone has no inputs or no outputs, which `nn.Linear` would warn of."""
+    """Not yet initialised. A layer whose heads are all gone has no inputs or no outputs, which `nn.Linear` would warn
+    of."""
     linear = nn.Linear(1, 1, bias=bias, device="meta")
     linear.in_features, linear.out_features = inputs, outputs
     linear.weight = nn.Parameter(torch.empty(outputs, inputs))
@@ -305,7 +311,8 @@ def known_heads(model: nn.Module, chosen: Mapping[str, Iterable[int]]) -> dict[s
 
 
 def remove_heads(model: nn.Module, removed: Mapping[str, Iterable[int]]) -> None:
-    """Take heads out of a model for good; its `config.kept_heads` then says what is left, so that it can be built and loaded again."""
+    """Take heads out of a model for good; its `config.kept_heads` then says what is left, so that it can be built and
+    loaded again."""
     attentions = heads_of(model)
     for name, heads in known_heads(model, removed).items():
         attentions[name].remove_heads(heads)

@@ -2,11 +2,12 @@
 
     state_t = step(x_t, state_{t−1}),    y_t = h_t
 
-A step has three parts, so that each can be had for itself: what the input adds (`drive`, one matrix product for all steps at once), the
-gates that open and close (`gates`, of the drive and of h), and what they do to the state (`update`).
+A step has three parts, so that each can be had for itself: what the input adds (`drive`, one matrix product for all
+steps at once), the gates that open and close (`gates`, of the drive and of h), and what they do to the state
+(`update`).
 
-Three ways to run a cell, which agree: a loop over the steps, which every cell can; PyTorch's fused kernel, where it has one; and, where
-the new state is linear in the old one, a parallel scan.
+Three ways to run a cell, which agree: a loop over the steps, which every cell can; PyTorch's fused kernel, where it has
+one; and, where the new state is linear in the old one, a parallel scan.
 """
 
 import functools
@@ -99,7 +100,8 @@ class Cell(Model, ABC):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the weights, and so of the state: under autocast a product may have fewer digits, but what is added up over time has all."""
+        """Of the weights, and so of the state: under autocast a product may have fewer digits, but what is added up
+        over time has all."""
         return next(self.parameters()).dtype
 
     def step(self, x: Float[Tensor, "batch input"], state: State) -> State:
@@ -114,7 +116,8 @@ class Cell(Model, ABC):
         backward: bool = False,
         way: Way | None = None,
     ) -> CellOutput:
-        """Run over whole sequences, from the zero state if none is given; `backward` reads each from its own end to its beginning."""
+        """Run over whole sequences, from the zero state if none is given; `backward` reads each from its own end to its
+        beginning."""
         lengths = require_sequences(x, self.input_size, lengths)
         require_precision(x, self.dtype)
         state = self.initial(x) if state is None else require_state(state, len(x), self.hidden_size)
@@ -135,7 +138,8 @@ class Cell(Model, ABC):
 
 
 def choose(cell: Cell, time: int, device: torch.device, dtype: torch.dtype | None = None) -> RunChoice:
-    """How `cell` is run over `time` steps on `device`, by products in `dtype`, where that is not the one of its weights."""
+    """How `cell` is run over `time` steps on `device`, by products in `dtype`, where that is not the one of its
+    weights."""
     name = type(cell).__name__
     if time == 1:
         return RunChoice("loop", "there is only one step")
@@ -199,7 +203,8 @@ def _fused(cell: Cell, x: Inputs, state: State, lengths: Lengths | None) -> tupl
     reduced, weights = _autocasts(x), list(kernel.weights)
     x = x.to(cell.dtype) if reduced else x
     if lengths is not None and kernel.keep:
-        # What else is in the state at a row's end is in no output. One more input, which is 1 in the padding, carries it through.
+        # What else is in the state at a row's end is in no output. One more input, which is 1 in the padding, carries
+        # it through.
         x = torch.cat([x, (~valid_mask(lengths, x.shape[1])).unsqueeze(-1).to(x.dtype)], -1)
         weights[0] = torch.cat(
             [weights[0], x.new_tensor(kernel.keep).repeat_interleave(cell.hidden_size).unsqueeze(1)], 1
@@ -269,7 +274,8 @@ class Recurrence(nn.Module):
     def forward(
         self, x: Inputs, states: Sequence[State] | None = None, lengths: Lengths | None = None
     ) -> RecurrenceOutput:
-        """Streaming: of one direction, the states that one piece of a sequence ends with are those that the next begins with."""
+        """Streaming: of one direction, the states that one piece of a sequence ends with are those that the next begins
+        with."""
         cells, directions = self.cells, 2 if self.bidirectional else 1
         states = self.initial(x) if states is None else states
         require_states(states, len(cells))

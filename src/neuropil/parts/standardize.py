@@ -1,7 +1,8 @@
 """Standardisation inside the model: z = (x − μ) / σ, with μ and σ taken from the training data once.
 
-Because it is part of the model, pictures stay bytes outside, the weights carry their own scaling, and a perturbation of an input is
-measured in pixels. The inverse, x = μ + σ z, lets a net answer in the units of its targets while it learns in units of one.
+Because it is part of the model, pictures stay bytes outside, the weights carry their own scaling, and a perturbation of
+an input is measured in pixels. The inverse, x = μ + σ z, lets a net answer in the units of its targets while it learns
+in units of one.
 """
 
 from typing import Self
@@ -17,7 +18,8 @@ EXAMPLES_AT_ONCE = 4096
 
 
 class Standardize(nn.Module):
-    """μ and σ per feature for tables (`shape` has one axis), per channel for pictures (`shape` begins with the channels).
+    """μ and σ per feature for tables (`shape` has one axis), per channel for pictures (`shape` begins with the
+    channels).
 
     Until `fit` is called μ = 0 and σ = 1, and nothing is changed.
     """
@@ -35,7 +37,8 @@ class Standardize(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Num[Tensor, "example *shape"]) -> Self:
-        """Take μ and σ from the examples; what is constant gets σ = 1, so that it becomes 0 and not a division by zero."""
+        """Take μ and σ from the examples; what is constant gets σ = 1, so that it becomes 0 and not a division by
+        zero."""
         self._require_shape(x)
         if len(x) == 0:
             raise InputError("Standardize.fit needs at least one example", got="none")

@@ -1,8 +1,9 @@
-"""Folders in which Hugging Face's libraries keep a model: `config.json`, and weights as safetensors in one file or in several.
+"""Folders in which Hugging Face's libraries keep a model: `config.json`, and weights as safetensors in one file or in
+several.
 
-Weights are mapped into memory, and not read: loading takes no time, and what is never used is never in memory. Each tensor is mapped by
-itself, so that the pages of one that must be changed (joined to others, widened, turned by a decoder that wants rows) are free again before
-the next is looked at, and no tensor is in memory twice but that one.
+Weights are mapped into memory, and not read: loading takes no time, and what is never used is never in memory. Each
+tensor is mapped by itself, so that the pages of one that must be changed (joined to others, widened, turned by a
+decoder that wants rows) are free again before the next is looked at, and no tensor is in memory twice but that one.
 """
 
 import json
@@ -37,7 +38,8 @@ class Stored:
     """As safetensors calls it: F32, BF16, I8 …"""
 
     def mapped(self) -> Tensor:
-        """In the pages of the file, until the last view of it is gone. What is written into it never reaches the file."""
+        """In the pages of the file, until the last view of it is gone. What is written into it never reaches the
+        file."""
         with safe_open(self.file, framework="pt") as file:
             return file.get_tensor(self.name)
 
@@ -76,7 +78,8 @@ class Folder:
 
 
 def open_folder(source: str | Path, model_type: str, kind: str) -> Folder:
-    """A folder, or a name on the hub, which is downloaded; it must hold a model of `model_type`, since a `kind` is asked for."""
+    """A folder, or a name on the hub, which is downloaded; it must hold a model of `model_type`, since a `kind` is
+    asked for."""
     path = located(source, kind)
     if not (path / SETTINGS).exists():
         raise InputError(f"a model's folder must hold {SETTINGS}", got=f"none in {str(path)!r}")
@@ -129,7 +132,8 @@ def _downloaded(name: str, kind: str) -> Path:
 
 
 def _is_hub_name(name: str) -> bool:
-    """`owner/model` or `model`. A word before the slash that is a folder here is a path with a slip in it, and nothing is fetched."""
+    """`owner/model` or `model`. A word before the slash that is a folder here is a path with a slip in it, and nothing
+    is fetched."""
     owner, slash, model = name.partition("/")
     return (
         bool(name)

@@ -1,12 +1,15 @@
-"""g2p-en, which says how English words that are in no dictionary are pronounced: its GRU encoder and decoder as a `Seq2Seq`, and back.
+"""g2p-en, which says how English words that are in no dictionary are pronounced: its GRU encoder and decoder as a
+`Seq2Seq`, and back.
 
-    g2p = from_g2p()                                                     # of the installed package, or of a checkpoint20.npz
+    # of the installed package, or of a checkpoint20.npz
+    g2p = from_g2p()
     state = g2p.model.begin(g2p.encode(["neuropil"]))
     written = greedy_search(g2p.model.step, state, [MOST_PHONEMES], start=START, end=END)
     g2p.decode(written[0].tokens)                                        # ["N", "UH1", "R", …]
 
-Two things differ, and none of them in what is computed. Our tokens begin with padding, start, end and unknown, so that rows change places.
-And of the two biases that PyTorch's GRU adds to each gate, ours has the sum, except where the reset gate comes between them.
+Two things differ, and none of them in what is computed. Our tokens begin with padding, start, end and unknown, so that
+rows change places. And of the two biases that PyTorch's GRU adds to each gate, ours has the sum, except where the reset
+gate comes between them.
 """
 
 import importlib.util
@@ -84,7 +87,8 @@ class G2P:
 
 
 def from_g2p(path: Path | str | None = None) -> G2P:
-    """From the installed package g2p-en, or from its checkpoint20.npz wherever it lies. Nothing of the package is executed."""
+    """From the installed package g2p-en, or from its checkpoint20.npz wherever it lies. Nothing of the package is
+    executed."""
     arrays = _read(_installed() if path is None else Path(path))
     units, width = arrays["enc_w_hh"].shape[-1], arrays["enc_emb"].shape[-1]
     config = Seq2SeqConfig(

@@ -58,7 +58,8 @@ M = TypeVar("M", bound=nn.Module)
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor stands: the whole of ours, its transpose, or one of equal parts of its rows; `shape` where theirs has more axes."""
+    """Where a tensor stands: the whole of ours, its transpose, or one of equal parts of its rows; `shape` where theirs
+    has more axes."""
 
     name: str
     transposed: bool = False
@@ -73,9 +74,10 @@ class Place:
         return piece if self.shape is None else piece.view(self.shape)
 
     def back(self, theirs: Tensor, shape: torch.Size) -> Tensor:
-        """As we see it, without a copy; `shape` is that of ours. A matrix that stands the other way round there is left in the pages of its
-        file, which are read when it is first needed: products are as fast from either side. Whoever must have it row after row makes
-        `weight.data` contiguous, and the pages are free again, since no other tensor shares their mapping."""
+        """As we see it, without a copy; `shape` is that of ours. A matrix that stands the other way round there is left
+        in the pages of its file, which are read when it is first needed: products are as fast from either side. Whoever
+        must have it row after row makes `weight.data` contiguous, and the pages are free again, since no other tensor
+        shares their mapping."""
         theirs = theirs.mT if self.transposed else theirs
         return theirs if self.shape is None else theirs.reshape(shape)
 
@@ -99,7 +101,8 @@ class HuggingFaceFamily:
     ignored: Sequence[str] = ()
     """How names end that are no weights."""
     new: Sequence[str] = ()
-    """How names begin that a model may have and a folder not, all of them or none: a head that is still to be learned."""
+    """How names begin that a model may have and a folder not, all of them or none: a head that is still to be
+    learned."""
     old: Mapping[str, str] = field(default_factory=dict)
     """How names end in older files, and how they end now."""
 
@@ -159,8 +162,8 @@ class HuggingFaceFamily:
         return name if name.startswith((self.prefix, *self.known)) else self.prefix + name
 
     def _fill(self, model: nn.Module, theirs: Mapping[str, Stored], folder: Folder) -> None:
-        """One tensor of ours after the other. One that is kept as it came lies in the file's own pages, where it is read when it is needed;
-        of the others, no more than one is in memory twice."""
+        """One tensor of ours after the other. One that is kept as it came lies in the file's own pages, where it is
+        read when it is needed; of the others, no more than one is in memory twice."""
         places = {self._full(name): place for name, place in self.places(model).items()}
         new = {
             name
@@ -205,8 +208,8 @@ class HuggingFaceFamily:
 
 
 class Unfilled(TorchFunctionMode):
-    """No random numbers for weights that are about to come from a file. On the meta device, where there are no numbers, PyTorch would
-    import 800 of its modules to draw none: seconds, and 75 MB."""
+    """No random numbers for weights that are about to come from a file. On the meta device, where there are no numbers,
+    PyTorch would import 800 of its modules to draw none: seconds, and 75 MB."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -1,8 +1,9 @@
 """`nn.RNN`, `nn.LSTM` and `nn.GRU`, stacked and in both directions, into our recurrence and back.
 
-PyTorch adds two biases where one is enough: ours is their sum, and what goes back has all of it in the first. Only the candidate of a GRU
-needs both, as its reset gate multiplies the second. A module without biases becomes one whose biases are zero, which can learn.
-Ours has the batch as first axis, whatever `batch_first` says of theirs, and theirs has it when it is made from ours.
+PyTorch adds two biases where one is enough: ours is their sum, and what goes back has all of it in the first. Only the
+candidate of a GRU needs both, as its reset gate multiplies the second. A module without biases becomes one whose biases
+are zero, which can learn. Ours has the batch as first axis, whatever `batch_first` says of theirs, and theirs has it
+when it is made from ours.
 """
 
 from typing import TypeAlias
@@ -38,7 +39,8 @@ def from_torch(module: TorchRecurrence) -> Recurrence:
 
 @torch.no_grad()
 def to_torch(recurrence: Recurrence) -> TorchRecurrence:
-    """`nn.RNN`, `nn.LSTM` or `nn.GRU` (batch first) with the weights of ours; a GRU of another convention is converted, where it can be."""
+    """`nn.RNN`, `nn.LSTM` or `nn.GRU` (batch first) with the weights of ours; a GRU of another convention is converted,
+    where it can be."""
     cells, kind = recurrence.cells, require_counterpart(recurrence)
     layers = len(recurrence.forwards)
     theirs = kind(

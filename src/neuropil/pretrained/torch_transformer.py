@@ -1,7 +1,8 @@
 """`nn.Transformer`, PyTorch's own encoder and decoder, into our Transformer and back.
 
-It has no embeddings and no output layer, so these stay what they are. Its final norms are our `final_norm`. It must be given without
-dropout inside its attention and feed-forward nets to behave the same while training; outside of training the two always agree.
+It has no embeddings and no output layer, so these stay what they are. Its final norms are our `final_norm`. It must be
+given without dropout inside its attention and feed-forward nets to behave the same while training; outside of training
+the two always agree.
 """
 
 import warnings
@@ -29,7 +30,8 @@ NAMES = {
     "attention_sum.norm.weight": "norm1.weight",
     "attention_sum.norm.bias": "norm1.bias",
 }
-"""Within a block, ours and theirs; the norms of the later sublayers are numbered differently in the encoder and in the decoder."""
+"""Within a block, ours and theirs; the norms of the later sublayers are numbered differently in the encoder and in the
+decoder."""
 ENCODER_NORMS = {"feed_forward_sum.norm": "norm2"}
 DECODER_NORMS = {"cross_sum.norm": "norm2", "feed_forward_sum.norm": "norm3"}
 NORM_EPS = 1e-5

@@ -91,7 +91,7 @@ seeds, limits = st.integers(0, 2**20), st.integers(1, 5)
 penalties = st.sampled_from([0.0, 0.6, 1.0, 2.0])
 
 
-# --- against brute force ---------------------------------------------------------------------------------------------------------
+# --- against brute force ----------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=40)
@@ -143,7 +143,7 @@ def test_a_beam_finds_what_greed_misses():
     assert math.exp(found[0].log_probability) == pytest.approx(0.36, abs=1e-6)
 
 
-# --- for a beam of any width -----------------------------------------------------------------------------------------------------
+# --- for a beam of any width ------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=60)
@@ -227,7 +227,7 @@ def test_the_length_factor_is_the_published_one(length: int):
     assert length_factor(length, 0.0) == 1
 
 
-# --- rows of a batch -------------------------------------------------------------------------------------------------------------
+# --- rows of a batch --------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=40)

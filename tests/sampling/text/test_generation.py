@@ -44,7 +44,8 @@ class Prefixes:
 
 
 class Script:
-    """A model without weights: the likeliest token after a text is the next of the script, counted from the text's beginning."""
+    """A model without weights: the likeliest token after a text is the next of the script, counted from the text's
+    beginning."""
 
     def __init__(self, *tokens: int):
         self.tokens, self.shapes = tokens, []
@@ -78,7 +79,7 @@ def read_again(prompt: Sequence[int], length: int) -> list[int]:
     return text[len(prompt) :]
 
 
-# --- the same tokens, however they are computed ----------------------------------------------------------------------------------------
+# --- the same tokens, however they are computed -----------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=10)
@@ -137,7 +138,7 @@ def test_a_heavy_penalty_writes_every_token_once_before_any_again(text: list[int
     assert set(tokens) == fresh
 
 
-# --- where a text ends -----------------------------------------------------------------------------------------------------------------
+# --- where a text ends ------------------------------------------------------------------------------------------------
 
 
 def ended(model: Script, texts: Sequence[Sequence[int]], **others) -> tuple[list[list[int]], list[Ending | None]]:
@@ -200,7 +201,7 @@ def test_forbidden_tokens_are_not_written():
     } & {0, 4, 7}
 
 
-# --- beam search -----------------------------------------------------------------------------------------------------------------------
+# --- beam search ------------------------------------------------------------------------------------------------------
 
 
 def search(texts: Sequence[Sequence[int]], **others) -> list[list[Hypothesis]]:
@@ -240,7 +241,7 @@ def test_a_beam_ends_with_the_context():
     assert [len(one.tokens) for one in found] == [2, 2]
 
 
-# --- what cannot be written ------------------------------------------------------------------------------------------------------------
+# --- what cannot be written -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ Hence fewer bytes are faster. Weights are held as
     bfloat16    the upper half of their bits, 8 of the 24 binary digits: a relative error of at most 2⁻⁸
     int8        W_ij ≈ s_i · q_ij,  s_i = max_j |W_ij| / 127,  q_ij a whole number from −127 to 127: an error of at most s_i / 2
 
-and everything else (activations, sums, norms, biases, the keys and values of attention) is single precision always. A prompt goes through
-matrix products, all but its last token, and for them one matrix at a time is widened. Where there is no Numba, every token does.
+and everything else (activations, sums, norms, biases, the keys and values of attention) is single precision always. A
+prompt goes through matrix products, all but its last token, and for them one matrix at a time is widened. Where there
+is no Numba, every token does.
 """
 
 import warnings
@@ -39,7 +40,8 @@ ONE_TEXT, SEVERAL = "FastDecoder writes one text at a time", "several are writte
 
 
 class Matrix(NamedTuple):
-    """y = scale ∘ (weights x) + bias, as the kernel reads it. bfloat16, which NumPy does not know, is kept as uint16."""
+    """y = scale ∘ (weights x) + bias, as the kernel reads it. bfloat16, which NumPy does not know, is kept as
+    uint16."""
 
     weights: np.ndarray
     scale: np.ndarray
@@ -53,7 +55,8 @@ class Matrix(NamedTuple):
         return weights if weights.dtype == torch.float32 else weights.view(torch.bfloat16).float()
 
     def times(self, x: Float[Tensor, "time input"], room: Float[Tensor, " number"]) -> Float[Tensor, "time output"]:
-        """y of several x. Weights that were rounded are widened into `room`: used again and again, it stays in the processor's cache."""
+        """y of several x. Weights that were rounded are widened into `room`: used again and again, it stays in the
+        processor's cache."""
         weights, bias = torch.from_numpy(self.weights), torch.from_numpy(self.bias)
         if weights.dtype == torch.float32:
             return F.linear(x, weights, bias)
@@ -112,8 +115,9 @@ class FastDecoderState:
 
 
 class FastDecoder:
-    """Reads and writes as `model.begin` and `model.step` do, without dropout. In float32 the model's weights are used where they are, and
-    what it learns later holds here too; in bfloat16 and int8 it may be dropped, which frees its memory."""
+    """Reads and writes as `model.begin` and `model.step` do, without dropout. In float32 the model's weights are used
+    where they are, and what it learns later holds here too; in bfloat16 and int8 it may be dropped, which frees its
+    memory."""
 
     @torch.no_grad()
     def __init__(self, model: GPT2, precision: str = "float32"):
@@ -138,7 +142,8 @@ class FastDecoder:
             self._go_without_kernel(error)
 
     def begin(self, room: int | None = None) -> FastDecoderState:
-        """Before the first token. Memory is reserved for the whole context, whatever `room` is, and used as far as the text goes."""
+        """Before the first token. Memory is reserved for the whole context, whatever `room` is, and used as far as the
+        text goes."""
         width = self.config.width // self.config.heads
         shapes = [(len(layer.projection.bias) // (3 * width), self.config.context, width) for layer in self.layers]
         caches = [(np.empty(shape, np.float32), np.empty(shape, np.float32)) for shape in shapes]
@@ -151,7 +156,8 @@ class FastDecoder:
         state: FastDecoderState,
         present: Bool[Tensor, "batch new"] | None = None,
     ) -> Float[Tensor, "batch token"]:
-        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards."""
+        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too
+        afterwards."""
         self._require(tokens, state, present)
         if self._kernel is None:
             return self.output.times(self.norm(self._read(tokens[0], state)[-1:]), self._wide)
@@ -191,7 +197,8 @@ class FastDecoder:
         return torch.from_numpy(room.logits)[None]
 
     def _go_without_kernel(self, error: Exception) -> None:
-        """Weights that were rounded are widened at once and for good: to do it for every token would be slower than the plain path."""
+        """Weights that were rounded are widened at once and for good: to do it for every token would be slower than the
+        plain path."""
         notice = f"decoding is slower than it could be, because its kernel cannot be compiled: {error}"
         warnings.warn(notice, RuntimeWarning, stacklevel=3)
         self._kernel = None

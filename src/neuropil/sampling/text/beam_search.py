@@ -4,7 +4,8 @@
     beam        keep the b prefixes with the largest Σ_t ln p(y_t | y_<t); of the finished ones take the largest
                 Σ_t ln p / ((5 + |y|) / 6)^α
 
-The sum falls with every token, so without the denominator (α = 0) short outputs win; α = 0.6 is the Transformer's. A beam of one is greedy.
+The sum falls with every token, so without the denominator (α = 0) short outputs win; α = 0.6 is the Transformer's. A
+beam of one is greedy.
 """
 
 from collections.abc import Sequence
@@ -37,7 +38,8 @@ def length_factor(length: int, penalty: float) -> float:
 def greedy_search(
     step: Step, state: DecoderState, limits: Sequence[int], *, start: int, end: int, device: torch.device | str = "cpu"
 ) -> list[Hypothesis]:
-    """The most probable next token, again and again, in each row until it ends or has `limits[row]` tokens; then it is computed no more."""
+    """The most probable next token, again and again, in each row until it ends or has `limits[row]` tokens; then it is
+    computed no more."""
     tokens: list[list[int]] = [[] for _ in limits]
     totals = torch.zeros(len(limits), device=device)
     finished = [False] * len(limits)
@@ -76,7 +78,8 @@ def beam_search(
     length_penalty: float = 0.6,
     device: torch.device | str = "cpu",
 ) -> list[list[Hypothesis]]:
-    """For each row up to `width` outputs, the best first. A row stops when it has `width` finished ones, or at its limit.
+    """For each row up to `width` outputs, the best first. A row stops when it has `width` finished ones, or at its
+    limit.
 
     All rows begin with the same token, or each with its prompt.
     """

@@ -7,8 +7,9 @@
     keep the fewest whose sum exceeds P       (top-p, the nucleus)
     keep p_x ≥ m · max p                      (min-p)
 
-in this order, each on what the one before it has left, as in Hugging Face's `generate`. Then one number from [0, 1) chooses a token: the
-first at which the sum of the probabilities is larger. It is drawn on the processor, so that a seed means the same on every device.
+in this order, each on what the one before it has left, as in Hugging Face's `generate`. Then one number from [0, 1)
+chooses a token: the first at which the sum of the probabilities is larger. It is drawn on the processor, so that a seed
+means the same on every device.
 """
 
 from collections.abc import Sequence
@@ -48,7 +49,8 @@ def sample_tokens(
     seen: Seen | None = None,
     never: Sequence[int] = (),
 ) -> Int64[Tensor, " row"]:
-    """A token for each row, from its own generator; `seen` are the tokens that its text has already. The answer is on the processor."""
+    """A token for each row, from its own generator; `seen` are the tokens that its text has already. The answer is on
+    the processor."""
     with one_thread():
         z = filter_logits(logits.detach().float().cpu(), sampling, seen=seen, never=never)
         require_choice(z)

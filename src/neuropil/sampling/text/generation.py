@@ -3,7 +3,8 @@
     generation = Generation(model.step, model.begin(), [prompt], length=100, end=end)
     for row, token, ended in generation: …
 
-Tokens come as soon as they are known. What a row gets depends on its prompt, the seed and the number of the sample, and on no other row.
+Tokens come as soon as they are known. What a row gets depends on its prompt, the seed and the number of the sample, and
+on no other row.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +28,8 @@ class DecoderState(Protocol):
 
 
 Step: TypeAlias = Callable[..., Float[Tensor, "row token"]]
-"""`step(tokens, state)` or `step(tokens, state, present)`: reads the newest tokens [row new] and returns the logits of the next ones.
-`present` [row new] is false at padding, which stands at the left; without it there is none."""
+"""`step(tokens, state)` or `step(tokens, state, present)`: reads the newest tokens [row new] and returns the logits of
+the next ones. `present` [row new] is false at padding, which stands at the left; without it there is none."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ def require_beginnings(prompts: Sequence[Sequence[int]]) -> None:
 
 
 Ending = Literal["end", "length", "context", "stopped"]
-"""The model wrote its end token; the wanted length was reached; the context is full; or whoever reads has had enough."""
+"""The model wrote its end token; the wanted length was reached; the context is full; or whoever reads has had
+enough."""
 
 
 class GeneratedToken(NamedTuple):
@@ -77,10 +79,12 @@ class GeneratedToken(NamedTuple):
 
 
 class Generation(Iterator[GeneratedToken]):
-    """`state` has a row for each prompt. `samples` of each prompt are written at once: row r belongs to prompt r // samples.
+    """`state` has a row for each prompt. `samples` of each prompt are written at once: row r belongs to prompt r //
+    samples.
 
-    `end` is the token that ends a text, `never` are tokens that are not drawn, and `context` is how many tokens the model can read: the
-    token after a full context is the last. Without a length, an end or a context, writing does not end.
+    `end` is the token that ends a text, `never` are tokens that are not drawn, and `context` is how many tokens the
+    model can read: the token after a full context is the last. Without a length, an end or a context, writing does not
+    end.
     """
 
     def __init__(
@@ -174,7 +178,8 @@ class Limit(NamedTuple):
 
 
 def limit_of(prompt: Sequence[int], length: int | None, context: int | None) -> Limit:
-    """How many tokens may follow, and what ends them. The last one need not be read, and so need not fit into the context."""
+    """How many tokens may follow, and what ends them. The last one need not be read, and so need not fit into the
+    context."""
     room = None if context is None else context - len(prompt) + 1
     if length is not None and (room is None or length <= room):
         return Limit(length, "length")
