@@ -178,7 +178,8 @@ def test_observations_of_another_shape_are_refused(x: tuple[int, ...], y: tuple[
     with pytest.raises(InputError) as error:
         process(torch.zeros(x), torch.zeros(y))
     assert str(error.value) == (
-        f"GaussianProcess.fit needs x of shape [points, numbers] and y of shape [points], but got {list(x)} and {list(y)}."
+        f"GaussianProcess.fit needs x of shape [points, numbers] and y of shape [points], "
+        f"but got {list(x)} and {list(y)}."
     )
 
 

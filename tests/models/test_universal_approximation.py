@@ -110,11 +110,13 @@ def test_a_jump_is_met_by_no_number_of_units():
     [
         (
             "1/x",
-            "1/x must be finite on the whole interval, but got inf at x = 0: move the ends of the interval or change the function.",
+            "1/x must be finite on the whole interval, but got inf at x = 0: "
+            "move the ends of the interval or change the function.",
         ),
         (
             "log(x)",
-            "log(x) must be finite on the whole interval, but got nan at x = -1: move the ends of the interval or change the function.",
+            "log(x) must be finite on the whole interval, but got nan at x = -1: "
+            "move the ends of the interval or change the function.",
         ),
     ],
 )

@@ -320,10 +320,12 @@ def test_a_limit_that_fits_no_pairs_is_refused(score: Score):
 
 
 def test_a_mask_of_numbers_is_refused_where_no_annotation_is_executed():
-    program = "import torch; from neuropil.parts.attention import attend; x = torch.randn(4, 3); attend(x, x, x, mask=torch.ones(4, 4))"
+    program = "import torch; from neuropil.parts.attention import attend; x = torch.randn(4, 3)\n"
+    program += "attend(x, x, x, mask=torch.ones(4, 4))"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert answer.stderr.splitlines()[-1] == (
-        "neuropil.errors.InputError: an attention mask is boolean, true where a query may look, but got a mask of torch.float32: "
+        "neuropil.errors.InputError: an attention mask is boolean, true where a query may look, "
+        "but got a mask of torch.float32: "
         "pass scores as bias."
     )
 

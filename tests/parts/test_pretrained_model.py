@@ -26,7 +26,8 @@ def test_behind_every_door_is_a_family(kind: type[PretrainedModel]):
 
 def test_a_model_can_be_made_and_used_without_opening_the_door():
     program = (
-        "import sys, torch\nfrom neuropil.models.gpt2 import GPT2, SIZES\nGPT2(SIZES['tiny'])(torch.zeros(1, 3, dtype=torch.int64))\n"
+        "import sys, torch\nfrom neuropil.models.gpt2 import GPT2, SIZES\n"
+        "GPT2(SIZES['tiny'])(torch.zeros(1, 3, dtype=torch.int64))\n"
         "print([name for name in sys.modules if name.startswith('neuropil.pretrained')])"
     )
     environment = {"PATH": "", "PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}

@@ -117,7 +117,8 @@ from neuropil.parts.recurrence import Recurrence
 
 for name in ("lstm", "mingru"):
     torch.manual_seed(0)
-    recurrence, x, lengths = Recurrence(CELLS[name], 3, 4, bidirectional=True), torch.randn(2, 40, 3), torch.tensor([40, 2])
+    recurrence = Recurrence(CELLS[name], 3, 4, bidirectional=True)
+    x, lengths = torch.randn(2, 40, 3), torch.tensor([40, 2])
     results = []
     for run in (recurrence, torch.compile(recurrence, backend="eager")):
         outputs, states = run(x, None, lengths)

@@ -75,7 +75,8 @@ def test_a_path_that_does_not_exist_is_not_looked_for_on_the_hub(name: str):
 
 def test_a_name_on_the_hub_cannot_be_had_without_a_network():
     """In a process of its own, since the hub's library asks its environment once."""
-    program = "from neuropil.models.gpt2 import GPT2\ntry: GPT2.from_pretrained('nobody/nothing')\nexcept ValueError as error: print(error)"
+    program = "from neuropil.models.gpt2 import GPT2\ntry: GPT2.from_pretrained('nobody/nothing')\n"
+    program += "except ValueError as error: print(error)"
     environment = {
         "HF_HUB_OFFLINE": "1",
         "PATH": "",
@@ -94,7 +95,8 @@ def test_a_name_on_the_hub_cannot_be_had_without_a_network():
 def test_a_pickle_is_refused_with_the_command_that_converts_it(folder: Path):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     assert said(GPT2, folder) == (
-        f"weights are read from safetensors, since a pickle can run any program, but got pytorch_model.bin in {str(folder)!r}: convert it "
+        f"weights are read from safetensors, since a pickle can run any program, "
+        f"but got pytorch_model.bin in {str(folder)!r}: convert it "
         'where you trust it: python -c "from transformers import AutoModel; '
         f"AutoModel.from_pretrained('{folder}').save_pretrained('converted')\"."
     )
@@ -207,8 +209,8 @@ def test_names_are_those_of_the_folder_where_it_has_no_prefix(folder: Path):
     del bare["ln_f.bias"]
     save_file(bare, folder / "model.safetensors")
     assert (
-        said(GPT2, folder)
-        == f"{folder} must hold weights that fit its config.json, but got ln_f.bias is missing; h.7.surprise is unknown."
+        said(GPT2, folder) == f"{folder} must hold weights that fit its config.json, but got ln_f.bias is missing; "
+        "h.7.surprise is unknown."
     )
 
 
@@ -351,7 +353,8 @@ def test_loading_imports_none_of_the_compiler(model: str, tmp_path: Path):
     """Which a random number on the meta device would, for seconds and 75 MB."""
     module, kind = model.split(":")
     program = (
-        f"import sys\nfrom neuropil.models.{module} import {kind}, SIZES\n{kind}(SIZES['tiny']).save_pretrained('{tmp_path}')\n"
+        f"import sys\nfrom neuropil.models.{module} import {kind}, SIZES\n"
+        f"{kind}(SIZES['tiny']).save_pretrained('{tmp_path}')\n"
         f"{kind}.from_pretrained('{tmp_path}')\nprint('torch._dynamo' in sys.modules)"
     )
     environment = {"PATH": "", "PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}

@@ -103,7 +103,8 @@ def test_other_files_are_refused_and_nothing_is_unpickled(tmp_path: Path):
     with pytest.raises(InputError) as error:
         from_g2p(written(tmp_path, fc_b=np.array([{}], dtype=object)))
     assert str(error.value) == (
-        "the arrays of checkpoint20.npz must hold numbers or text, but got Python objects, which could run code when they are read: "
+        "the arrays of checkpoint20.npz must hold numbers or text, "
+        "but got Python objects, which could run code when they are read: "
         "give the array a dtype before np.savez."
     )
 

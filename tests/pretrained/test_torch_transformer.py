@@ -116,11 +116,13 @@ def with_other_layers() -> nn.Transformer:
         (lambda: torchs(num_decoder_layers=1), "from_torch takes as many encoder as decoder layers, but got 2 and 1."),
         (
             lambda: torchs(bias=False),
-            "from_torch takes an nn.Transformer with the parameters of ours, but got one that differs in decoder.layers.0.linear1.bias.",
+            "from_torch takes an nn.Transformer with the parameters of ours, "
+            "but got one that differs in decoder.layers.0.linear1.bias.",
         ),
         (
             with_other_norms,
-            "from_torch takes an nn.Transformer with the parameters of ours, but got one that differs in decoder.norm.bias.",
+            "from_torch takes an nn.Transformer with the parameters of ours, "
+            "but got one that differs in decoder.norm.bias.",
         ),
         (with_other_layers, "from_torch takes nn.Transformer's own layers, but got Identity."),
     ],

@@ -1,8 +1,8 @@
 """Captioner: a convolutional network looks at a picture, and a recurrent one says what is there, a word at a time.
 
-    a_i = BN(CNN(x)_i) + p_i                                             what is at place i of the picture, and where that is
-    h_0 = cell(W_a ā; 0),      ā = LN((1/m) Σ_i a_i)                     the whole picture is the first word (Vinyals 2015)
-    h_t = cell(E y_t; h_{t−1})                                           y_1 is the start
+    a_i = BN(CNN(x)_i) + p_i                                       what is at place i of the picture, and where that is
+    h_0 = cell(W_a ā; 0),      ā = LN((1/m) Σ_i a_i)               the whole picture is the first word (Vinyals 2015)
+    h_t = cell(E y_t; h_{t−1})                                     y_1 is the start
     α_t = softmax_i(vᵀ tanh(W h_t + U a_i)),   z_t = LN(Σ_i α_ti a_i)    where to look for the next word (Xu 2015)
     p(y_{t+1}) = softmax(O tanh(W_c [z_t; h_t]))
 

@@ -1,9 +1,9 @@
 """Convolutional network: the same small kernels look at every place of a picture.
 
-    correlation     (w ⋆ x)[i, j] = Σ_c Σ_a Σ_b w[c, a, b] x[c, i + a, j + b]      what every library computes as "convolution"
-    convolution     (w ∗ x)[i, j] = Σ_c Σ_a Σ_b w[c, a, b] x[c, i − a, j − b]      the same, with the kernel turned by 180°
-    batch norm      BN(z) = γ (z − mean) / √(var + ε) + β                            over batch and places; running values when evaluated
-    residual block  y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)                              S: identity, or a 1×1 kernel where sizes change
+    correlation     (w ⋆ x)[i, j] = Σ_c Σ_a Σ_b w[c, a, b] x[c, i + a, j + b]   what libraries call "convolution"
+    convolution     (w ∗ x)[i, j] = Σ_c Σ_a Σ_b w[c, a, b] x[c, i − a, j − b]   with the kernel turned by 180°
+    batch norm      BN(z) = γ (z − mean) / √(var + ε) + β                         over batch and places; running values in evaluation
+    residual block  y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)                           S: identity, or 1×1 where sizes change
 
 A stem and stages of residual blocks; each stage after the first halves the picture and doubles the channels. The mean
 over all places and one linear layer make the logits.

@@ -7,7 +7,7 @@ autoregression.
     d_h = g(ẑ_{T+h}, h/H, x_{T+h}; d_{h−1}),  d_0 = e_T   the decoder reads what is known of the future,  h = 1 … H
     m_h = ẑ_{T+h} + w·d_h                                 median: the linear forecast and a correction
     q_h(½ ± j) = m_h ± Σ_{i≤j} softplus(v_i·d_h + r_ih)   quantiles, which cannot cross
-    y_{T+h} = c + s q_h                                   q_h: the mean over some nets that differ in their first weights
+    y_{T+h} = c + s q_h                                   q_h: mean over networks that differ in their first weights
 
 f and g are recurrences of any cell. x is known in advance: the calendar and the user's covariates. Each window is
 measured in its own level and spread, so a series may rise for ever and its swings may grow. All steps of the horizon
@@ -109,8 +109,8 @@ class Forecaster(Model):
             )
         expected = (len(history), history.shape[1] + config.steps, config.features)
         if known.shape != expected:
-            rule = f"what is known of the history and of the {config.steps} steps after it must have the shape {list(expected)}"
-            raise InputError(rule, got=f"{list(known.shape)}")
+            what = f"what is known of the history and of the {config.steps} steps after it"
+            raise InputError(f"{what} must have the shape {list(expected)}", got=f"{list(known.shape)}")
 
 
 class ForecastNetwork(nn.Module):

@@ -2,7 +2,8 @@
 only average.
 
     prior        f ~ GP(μ, h k(x, z)),   y_j = f(x_j) + noise,   noise ~ N(0, σ²)
-    mean         m(x) = μ + Σ_j w_j(x) (y_j − μ)               w(x) = (K + σ²I)⁻¹ k(x),   K_ij = h k(x_i, x_j),  k_j(x) = h k(x, x_j)
+    mean         m(x) = μ + Σ_j w_j(x) (y_j − μ)               w(x) = (K + σ²I)⁻¹ k(x)
+                 K_ij = h k(x_i, x_j)                          k_j(x) = h k(x, x_j)
     variance     v(x) = h − k(x)ᵀ (K + σ²I)⁻¹ k(x)
     likelihood   ln p(y) = −½ (y − μ)ᵀ (K + σ²I)⁻¹ (y − μ) − ½ ln |K + σ²I| − ½ n ln 2π
 

@@ -9,11 +9,11 @@ one the new sees.
 There are two conventions for each gate, and all of them can be had:
 
 - `gate="keep"` learns z = 1 − g, how much of the old state is kept, as PyTorch does; `gate="take"` learns g itself. As
-1 − σ(a) = σ(−a),
-  the weights of one are those of the other with the sign changed (`convert`).
+  1 − σ(a) = σ(−a), the weights of one are those of the other with the sign changed (`convert`).
 - `reset="after"` is the candidate above, PyTorch's, which has a kernel. `reset="before"` is the first paper's,
-  h̃ = tanh(W (r ⊙ h) + U x + b); the two differ for every W that is not diagonal. `reset="none"` has no such gate, r = 1: the gated unit
-  with one gate. `reset="shared"` is the minimal gated unit (Zhou 2016), whose one gate does both, r = g, before the product.
+  h̃ = tanh(W (r ⊙ h) + U x + b); the two differ for every W that is not diagonal. `reset="none"` has no such gate, r = 1:
+  the gated unit with one gate. `reset="shared"` is the minimal gated unit (Zhou 2016), whose one gate does both, r = g,
+  before the product.
 """
 
 from typing import Literal, NamedTuple
@@ -170,8 +170,8 @@ class _Parts(NamedTuple):
             cell.state_bias.copy_(self.inside)
 
     def not_the_same(self, reset: Reset, why: str) -> InputError:
-        rule = f"a GRU with reset={self.cell.config.reset!r} can become one with reset={reset!r} only if both compute the same"
-        return InputError(rule, got=why)
+        change = f"a GRU with reset={self.cell.config.reset!r} can become one with reset={reset!r}"
+        return InputError(f"{change} only if both compute the same", got=why)
 
 
 def _signed(update: Sum, gate: Gate) -> Sum:

@@ -12,7 +12,7 @@ Let ω(r) be the largest change of f over a distance r, and M its largest size. 
 and 3δ/2 from those of the pieces beside it; steps further off are closed up to logistic(−k), and those beyond the ends
 of the interval up to logistic(−k/2):
 
-    |f − G| ≤ ω(3δ/2) + 4 M logistic(−k) + 2 M logistic(−k/2)     → ω(δ/2) for steep steps: like 1/N where f has a bounded slope
+    |f − G| ≤ ω(3δ/2) + 4 M logistic(−k) + 2 M logistic(−k/2)   → ω(δ/2) for steep steps: like 1/N for a bounded slope
 """
 
 import math

@@ -13,7 +13,7 @@ What the field calls by many names differs in the score alone:
     Additive     vᵀ tanh(W q + U k)        Bahdanau
     Cosine       β q·k / (‖q‖ ‖k‖)
     Smoothing    ln k(q, k)                kernel regression (Nadaraya, Watson)
-    Hopfield     β q·k                     the update of a modern Hopfield network, whose stored patterns are keys and values
+    Hopfield     β q·k                     modern Hopfield network, whose stored patterns are keys and values
     Hard         all weight on the best key of another score
 
 A score that is an inner product says so by its `factors`, and then the whole operation is PyTorch's fused kernel, which

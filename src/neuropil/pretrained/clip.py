@@ -61,7 +61,7 @@ def settings_of(model: CLIP) -> dict[str, Any]:
     own = model.config
     vision, text = own.vision, own.text
     if text.end == OLD_END != text.vocabulary_size - 1:
-        rule = "a CLIP that others can open ends its captions with another token than 2, which means the largest of a caption there"
+        rule = "a CLIP that Hugging Face can open must end captions with a token other than 2, the largest of a caption there"
         raise InputError(rule, got=f"end=2 of {text.vocabulary_size} tokens")
     both = {"projection_dim": own.embedding_size}
     towers = {"vision_config": settings_in(vision, VISION), "text_config": settings_in(text, TEXT)}

@@ -36,8 +36,8 @@ MOST_PHONEMES = 20
 OUR_FIRST = ("<pad>", "<s>", "</s>", "<unk>")
 """By the numbers of PADDING, START, END and UNKNOWN."""
 THEIR_LETTERS = ("<pad>", "<unk>", "</s>", *ascii_lowercase)
-VOWELS = "AA AE AH AO AW AY EH ER EY IH IY OW OY UH UW".split()
-CONSONANTS = "B CH D DH F G HH JH K L M N NG P R S SH T TH V W Y Z ZH".split()
+VOWELS = "AA AE AH AO AW AY EH ER EY IH IY OW OY UH UW".split()  # noqa: SIM905 (a list of them is a page)
+CONSONANTS = "B CH D DH F G HH JH K L M N NG P R S SH T TH V W Y Z ZH".split()  # noqa: SIM905
 STRESSED = sorted([*CONSONANTS, *(vowel + stress for vowel in VOWELS for stress in "012"), "UW"])
 THEIR_PHONEMES = ("<pad>", "<unk>", "<s>", "</s>", *STRESSED)
 """Vowels with their stress: none, primary, secondary; one of them also without."""

@@ -251,7 +251,8 @@ def test_a_beam_ends_with_the_context():
         (
             [[1], [1] * 41],
             {},
-            "a prompt must fit into the model's context of 40 tokens, but got one of 41: shorten it, or give its last 40 tokens only.",
+            "a prompt must fit into the model's context of 40 tokens, "
+            "but got one of 41: shorten it, or give its last 40 tokens only.",
         ),
         ([[1]], {"length": -1}, "length must be 0 or more, but got -1."),
         ([[1]], {"samples": 0}, "samples must be 1 or more, but got 0."),

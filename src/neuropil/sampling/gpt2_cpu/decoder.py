@@ -6,7 +6,7 @@ Hence fewer bytes are faster. Weights are held as
 
     float32     the model's own, in the model's own memory
     bfloat16    the upper half of their bits, 8 of the 24 binary digits: a relative error of at most 2⁻⁸
-    int8        W_ij ≈ s_i · q_ij,  s_i = max_j |W_ij| / 127,  q_ij a whole number from −127 to 127: an error of at most s_i / 2
+    int8        W_ij ≈ s_i · q_ij,  s_i = max_j |W_ij| / 127,  q_ij from −127 to 127: an error of at most s_i / 2
 
 and everything else (activations, sums, norms, biases, the keys and values of attention) is single precision always. A
 prompt goes through matrix products, all but its last token, and for them one matrix at a time is widened. Where there

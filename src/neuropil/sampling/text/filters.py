@@ -2,7 +2,7 @@
 
     z_x ← z_x / ρ if z_x > 0 else ρ z_x       for every x that the text has already    (repetition penalty ρ)
     z_x ← −∞                                  for tokens that are never drawn
-    p = softmax(z / τ)                        τ → 0 the likeliest token only, τ = 1 as the model believes, above it more daring
+    p = softmax(z / τ)                        τ → 0 greedy, τ = 1 as the model believes, above it more diverse
     keep the k largest p                      (top-k; what ties with the last of them stays)
     keep the fewest whose sum exceeds P       (top-p, the nucleus)
     keep p_x ≥ m · max p                      (min-p)
