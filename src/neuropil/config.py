@@ -107,9 +107,8 @@ class Config:
         fields = {field.name: kind for field, kind in cls._typed_fields()}
         for name in values:
             if name not in fields:
-                raise InputError(
-                    f"{cls.__name__} must hold only its own fields", got=f"{name!r}", fix=nearest(name, fields)
-                )
+                rule = f"{cls.__name__} must hold only its own fields"
+                raise InputError(rule, got=f"{name!r}", fix=nearest(name, fields))
         return cls(**{name: _from_json(value, fields[name]) for name, value in values.items()})
 
     @classmethod

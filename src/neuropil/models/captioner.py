@@ -45,9 +45,8 @@ class CaptionerConfig(Config):
 
     def validate(self) -> None:
         if len(self.shape) != 3:
-            raise InputError(
-                "a captioner needs pictures of channels, height and width", got=f"inputs of shape {self.shape}"
-            )
+            rule = "a captioner needs pictures of channels, height and width"
+            raise InputError(rule, got=f"inputs of shape {self.shape}")
 
     @property
     def stack(self) -> Stack:

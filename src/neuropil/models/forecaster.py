@@ -104,9 +104,8 @@ class Forecaster(Model):
     def _require(self, history: Tensor, known: Tensor) -> None:
         config = self.config
         if history.shape[1] < config.lags:
-            raise InputError(
-                f"this forecaster needs at least {config.lags} values of history", got=f"{history.shape[1]}"
-            )
+            rule = f"this forecaster needs at least {config.lags} values of history"
+            raise InputError(rule, got=f"{history.shape[1]}")
         expected = (len(history), history.shape[1] + config.steps, config.features)
         if known.shape != expected:
             what = f"what is known of the history and of the {config.steps} steps after it"

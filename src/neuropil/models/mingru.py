@@ -70,9 +70,8 @@ class MinGRU(Cell):
     ) -> Float[Tensor, "batch time unit"]:
         """All h_t, by logarithms: log g = −log(1 + e^{−a}), log (1 − g) = −log(1 + e^a)."""
         if not self.config.positive:
-            raise InputError(
-                "logarithms need candidates above zero", got="MinGRUConfig.positive=False", fix="set positive=True"
-            )
+            rule = "logarithms need candidates above zero"
+            raise InputError(rule, got="MinGRUConfig.positive=False", fix="set positive=True")
         g, a = self.drive(x).chunk(2, -1)
         log_candidate = torch.where(a < 0, a, torch.log1p(a.clamp(min=0)))
         return log_scan(

@@ -67,9 +67,8 @@ class MLP(Model):
     def collapse(self) -> nn.Linear:
         """The one layer, from flattened inputs to outputs, that a net without an activation amounts to."""
         if self.config.hidden_sizes and self.config.activation != "identity":
-            raise InputError(
-                "only layers without an activation collapse to one", got=f"activation={self.config.activation!r}"
-            )
+            rule = "only layers without an activation collapse to one"
+            raise InputError(rule, got=f"activation={self.config.activation!r}")
         was_training = self.training
         self.eval()
         # A map f(x) = W x + b is known by its value at the origin, b, and by its slope there, W.

@@ -50,9 +50,8 @@ class TrackerConfig(Config):
 
     def validate(self) -> None:
         if len(self.shape) != 3:
-            raise InputError(
-                "a tracker needs frames of channels, height and width", got=f"inputs of shape {self.shape}"
-            )
+            rule = "a tracker needs frames of channels, height and width"
+            raise InputError(rule, got=f"inputs of shape {self.shape}")
 
     @property
     def stack(self) -> Stack:

@@ -43,9 +43,8 @@ class UniversalApproximatorConfig(Config):
 
     def validate(self) -> None:
         if not -math.inf < self.low < self.high < math.inf:
-            raise InputError(
-                "the interval must be finite, with low < high", got=f"low={self.low:g} and high={self.high:g}"
-            )
+            rule = "the interval must be finite, with low < high"
+            raise InputError(rule, got=f"low={self.low:g} and high={self.high:g}")
 
     @property
     def num_pieces(self) -> int:
@@ -142,11 +141,9 @@ def approximate(f: Function, epsilon: float, low: float = 0.0, high: float = 1.0
         if bound <= epsilon:
             return net
         units *= 2
-    raise InputError(
-        f"{MOST_UNITS:,} units must promise an error of at most {epsilon:g}",
-        got=f"{bound:.3g}",
-        fix="allow a larger error, or see whether the function is continuous on the interval",
-    )
+    rule = f"{MOST_UNITS:,} units must promise an error of at most {epsilon:g}"
+    fix = "allow a larger error, or see whether the function is continuous on the interval"
+    raise InputError(rule, got=f"{bound:.3g}", fix=fix)
 
 
 def modulus_of_continuity(values: Float[Tensor, " point"], window: int) -> float:
@@ -162,11 +159,9 @@ def finite_values(f: Function, x: Float[Tensor, " point"]) -> Float[Tensor, " po
     broken = ~torch.isfinite(values)
     if broken.any():
         name = getattr(f, "text", "the function")
-        raise InputError(
-            f"{name} must be finite on the whole interval",
-            got=f"{float(values[broken][0]):g} at x = {float(x[broken][0]):g}",
-            fix="move the ends of the interval or change the function",
-        )
+        rule = f"{name} must be finite on the whole interval"
+        fix = "move the ends of the interval or change the function"
+        raise InputError(rule, got=f"{float(values[broken][0]):g} at x = {float(x[broken][0]):g}", fix=fix)
     return values
 
 

@@ -99,10 +99,8 @@ class Patches(nn.Module):
 
 def require_patches(shape: tuple[int, ...], patch: int) -> None:
     if len(shape) != 3 or shape[1] % patch or shape[2] % patch or 0 in shape:
-        raise InputError(
-            f"pictures must be channels of rows and columns that patches of {patch} pixels fill",
-            got=f"the shape {list(shape)}",
-        )
+        rule = f"pictures must be channels of rows and columns that patches of {patch} pixels fill"
+        raise InputError(rule, got=f"the shape {list(shape)}")
 
 
 SIZES = {

@@ -105,9 +105,8 @@ class _Parser:
 
     def whole(self) -> Evaluator:
         if self.token.kind == "end":
-            raise InputError(
-                "an expression must say something", got=repr(self.text), fix="write for instance sin(3*x) + x^2"
-            )
+            rule = "an expression must say something"
+            raise InputError(rule, got=repr(self.text), fix="write for instance sin(3*x) + x^2")
         found = self.sum()
         if self.token.kind != "end":
             raise self.unexpected()

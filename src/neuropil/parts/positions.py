@@ -57,10 +57,8 @@ class Positions(nn.Module):
         end = start + x.shape[1]
         if end > len(self.table):
             if self.kind == "learned":
-                raise InputError(
-                    f"learned positions reach as far as they were trained, to {len(self.table)} tokens",
-                    got=f"{end}",
-                    fix="shorten the text, or train with longer texts or sinusoidal positions",
-                )
+                rule = f"learned positions reach as far as they were trained, to {len(self.table)} tokens"
+                fix = "shorten the text, or train with longer texts or sinusoidal positions"
+                raise InputError(rule, got=f"{end}", fix=fix)
             self.table = sinusoidal(max(end, 2 * len(self.table)), self.width, device=x.device).to(self.table.dtype)
         return x + self.table[start:end]

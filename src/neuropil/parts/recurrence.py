@@ -365,9 +365,8 @@ def require_sequences(x: Tensor, inputs: int, lengths: Lengths | None) -> Length
 
 def require_precision(x: Tensor, dtype: torch.dtype) -> None:
     if x.dtype != dtype and not _autocasts(x):
-        raise InputError(
-            f"this recurrence reads numbers in {_name(dtype)}", got=_name(x.dtype), fix=f"convert them by x.to({dtype})"
-        )
+        rule = f"this recurrence reads numbers in {_name(dtype)}"
+        raise InputError(rule, got=_name(x.dtype), fix=f"convert them by x.to({dtype})")
 
 
 def require_state(state: State, rows: int, units: int) -> State:

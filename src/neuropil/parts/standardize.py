@@ -72,6 +72,5 @@ class Standardize(nn.Module):
             return
         if x.shape[1:] != self.shape:
             expected = ", ".join(map(str, ("batch", *self.shape)))
-            raise InputError(
-                f"inputs must have the shape [{expected}] that the model was made for", got=f"{list(x.shape)}"
-            )
+            rule = f"inputs must have the shape [{expected}] that the model was made for"
+            raise InputError(rule, got=f"{list(x.shape)}")

@@ -7,24 +7,12 @@ from typing import Any
 from torch import nn
 
 from neuropil.models.bert import BERT, BERTClassifier, BERTConfig, MaskedBERT
+from neuropil.pretrained import names
 from neuropil.pretrained.folders import Stored
-from neuropil.pretrained.names import (
-    STACK_NAMES,
-    THEIR_ACTIVATIONS,
-    HuggingFaceFamily,
-    Place,
-    activation,
-    block_pairs,
-    class_names,
-    linear_places,
-    number_of_classes,
-    require_settings,
-    settings_in,
-    translated,
-)
+from neuropil.pretrained.names import HuggingFaceFamily, Place
 
 ARCHITECTURES = {BERT: "BertModel", MaskedBERT: "BertForMaskedLM", BERTClassifier: "BertForSequenceClassification"}
-NAMES = STACK_NAMES | {
+NAMES = names.STACK_NAMES | {
     "context": "max_position_embeddings",
     "vocabulary_size": "vocab_size",
     "segments": "type_vocab_size",
@@ -45,24 +33,24 @@ BLOCK = (
 
 def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> BERTConfig:
     usual = AS_PUBLISHED | ({"tie_word_embeddings": True} if kind is MaskedBERT else {})
-    require_settings(f"{kind.__name__} is BERT as it was published", settings, usual)
+    names.require_settings(f"{kind.__name__} is BERT as it was published", settings, usual)
     pooler = any(name.startswith("bert.pooler.") for name in tensors)
     return BERTConfig(
-        **translated(settings, NAMES),
-        activation=activation(settings.get("hidden_act", "gelu")),
+        **names.translated(settings, NAMES),
+        activation=names.activation(settings.get("hidden_act", "gelu")),
         pooler=kind is BERTClassifier or (kind is BERT and pooler),
-        classes=number_of_classes(settings, tensors),
+        classes=names.number_of_classes(settings, tensors),
     )
 
 
 def settings_of(model: BERT | MaskedBERT | BERTClassifier) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "architectures": [ARCHITECTURES[type(model)]],
-        **settings_in(model.config, NAMES),
-        "hidden_act": THEIR_ACTIVATIONS[model.config.activation],
+        **names.settings_in(model.config, NAMES),
+        "hidden_act": names.THEIR_ACTIVATIONS[model.config.activation],
         "pad_token_id": 0,
     }
-    return settings | (class_names(model.config.classes) if isinstance(model, BERTClassifier) else {})
+    return settings | (names.class_names(model.config.classes) if isinstance(model, BERTClassifier) else {})
 
 
 def places(model: BERT | MaskedBERT | BERTClassifier) -> dict[str, Place]:
@@ -71,7 +59,7 @@ def places(model: BERT | MaskedBERT | BERTClassifier) -> dict[str, Place]:
     found = {
         f"{theirs}embeddings.{name}_embeddings.weight": Place(f"{ours}{own}.weight") for name, own in tables.items()
     }
-    pairs = block_pairs(f"{ours}blocks", f"{theirs}encoder.layer", model.config.layers, BLOCK)
+    pairs = names.block_pairs(f"{ours}blocks", f"{theirs}encoder.layer", model.config.layers, BLOCK)
     pairs[f"{ours}norm"] = f"{theirs}embeddings.LayerNorm"
     if model.config.pooler:
         pairs[f"{ours}pooler"] = f"{theirs}pooler.dense"
@@ -80,7 +68,7 @@ def places(model: BERT | MaskedBERT | BERTClassifier) -> dict[str, Place]:
         found["cls.predictions.bias"] = Place("bias")
     if isinstance(model, BERTClassifier):
         pairs["output"] = "classifier"
-    return found | linear_places(pairs)
+    return found | names.linear_places(pairs)
 
 
 FAMILY = HuggingFaceFamily(

@@ -7,27 +7,15 @@ from torch import nn
 
 from neuropil.errors import InputError
 from neuropil.models.clip import CLIP, CLIPConfig, TextTowerConfig, VisionTowerConfig
+from neuropil.pretrained import names
 from neuropil.pretrained.folders import Stored
-from neuropil.pretrained.names import (
-    STACK_NAMES,
-    THEIR_ACTIVATIONS,
-    HuggingFaceFamily,
-    Place,
-    activation,
-    block_pairs,
-    linear_places,
-    picture_settings,
-    picture_shape,
-    settings_in,
-    standardize_places,
-    translated,
-)
+from neuropil.pretrained.names import HuggingFaceFamily, Place
 
 OLD_END = 2
 """What the first configurations say of the end token; the models mean the largest of a caption, which is the last of
 the vocabulary."""
-VISION = STACK_NAMES | {"patch": "patch_size"}
-TEXT = STACK_NAMES | {
+VISION = names.STACK_NAMES | {"patch": "patch_size"}
+TEXT = names.STACK_NAMES | {
     "context": "max_position_embeddings",
     "vocabulary_size": "vocab_size",
     "end": "eos_token_id",
@@ -45,14 +33,14 @@ BLOCK = (
 
 def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> CLIPConfig:
     see, read = settings.get("vision_config") or {}, settings.get("text_config") or {}
-    vision, text = translated(see, VISION), translated(read, TEXT)
+    vision, text = names.translated(see, VISION), names.translated(read, TEXT)
     if text.get("end") == OLD_END:
         text["end"] = text.get("vocabulary_size", TextTowerConfig.vocabulary_size) - 1
     for tower, theirs in ((vision, see), (text, read)):
-        tower["activation"] = activation(theirs.get("hidden_act", "quick_gelu"))
+        tower["activation"] = names.activation(theirs.get("hidden_act", "quick_gelu"))
     return CLIPConfig(
         embedding_size=settings.get("projection_dim", CLIPConfig.embedding_size),
-        vision=VisionTowerConfig(**vision, shape=picture_shape(see)),
+        vision=VisionTowerConfig(**vision, shape=names.picture_shape(see)),
         text=TextTowerConfig(**text),
     )
 
@@ -64,10 +52,10 @@ def settings_of(model: CLIP) -> dict[str, Any]:
         rule = "a CLIP that Hugging Face can open must end captions with a token other than 2, the largest of a caption there"
         raise InputError(rule, got=f"end=2 of {text.vocabulary_size} tokens")
     both = {"projection_dim": own.embedding_size}
-    towers = {"vision_config": settings_in(vision, VISION), "text_config": settings_in(text, TEXT)}
+    towers = {"vision_config": names.settings_in(vision, VISION), "text_config": names.settings_in(text, TEXT)}
     for name, tower in (("vision_config", vision), ("text_config", text)):
-        towers[name] |= both | {"hidden_act": THEIR_ACTIVATIONS[tower.activation]}
-    towers["vision_config"] |= picture_settings(vision.shape)
+        towers[name] |= both | {"hidden_act": names.THEIR_ACTIVATIONS[tower.activation]}
+    towers["vision_config"] |= names.picture_settings(vision.shape)
     # Theirs would otherwise be CLIP's own tokens, which a smaller vocabulary does not have.
     towers["text_config"] |= {"bos_token_id": None, "pad_token_id": None}
     return {"architectures": ["CLIPModel"], **both, **towers}
@@ -83,16 +71,16 @@ def places(model: CLIP) -> dict[str, Place]:
         "visual_projection.weight": Place("picture_projection.weight"),
         "text_projection.weight": Place("text_projection.weight"),
         "logit_scale": Place("scale"),
-        **standardize_places("vision.standardize"),
+        **names.standardize_places("vision.standardize"),
     }
-    pairs = block_pairs("vision.blocks", "vision_model.encoder.layers", model.config.vision.layers, BLOCK)
-    pairs |= block_pairs("text.blocks", "text_model.encoder.layers", model.config.text.layers, BLOCK)
+    pairs = names.block_pairs("vision.blocks", "vision_model.encoder.layers", model.config.vision.layers, BLOCK)
+    pairs |= names.block_pairs("text.blocks", "text_model.encoder.layers", model.config.text.layers, BLOCK)
     pairs |= {
         "vision.first_norm": "vision_model.pre_layrnorm",
         "vision.norm": "vision_model.post_layernorm",
         "text.norm": "text_model.final_layer_norm",
     }
-    return found | linear_places(pairs)
+    return found | names.linear_places(pairs)
 
 
 FAMILY = HuggingFaceFamily(

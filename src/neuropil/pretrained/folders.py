@@ -58,14 +58,12 @@ class Folder:
         if (self.path / INDEX).exists():
             files = read_json(self.path / INDEX).get("weight_map")
             if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
-                raise RunError(
-                    f"{self.path / INDEX} must say in weight_map which file holds which tensor", got="none that does"
-                )
+                rule = f"{self.path / INDEX} must say in weight_map which file holds which tensor"
+                raise RunError(rule, got="none that does")
             names = sorted(set(files.values()))
             if missing := [name for name in names if not (self.path / name).exists()]:
-                raise RunError(
-                    f"{self.path} must hold every file that {INDEX} names", got=f"none called {', '.join(missing)}"
-                )
+                rule = f"{self.path} must hold every file that {INDEX} names"
+                raise RunError(rule, got=f"none called {', '.join(missing)}")
             return [self.path / name for name in names]
         if pickles := sorted(file.name for pattern in PICKLES for file in self.path.glob(pattern)):
             raise InputError(
@@ -95,9 +93,8 @@ def located(source: str | Path, kind: str) -> Path:
     """The folder; of a name on the hub, where it was downloaded to."""
     path = Path(source)
     if path.is_file():
-        raise InputError(
-            f"{kind} is made from a whole folder", got=f"the file {str(path)!r}", fix=f"give {str(path.parent)!r}"
-        )
+        rule = f"{kind} is made from a whole folder"
+        raise InputError(rule, got=f"the file {str(path)!r}", fix=f"give {str(path.parent)!r}")
     return path if path.is_dir() else _downloaded(str(source), kind)
 
 

@@ -6,18 +6,9 @@ from typing import Any
 from torch import nn
 
 from neuropil.models.gpt2 import GPT2, GPT2Config
+from neuropil.pretrained import names
 from neuropil.pretrained.folders import Stored
-from neuropil.pretrained.names import (
-    THEIR_ACTIVATIONS,
-    HuggingFaceFamily,
-    Place,
-    activation,
-    block_pairs,
-    linear_places,
-    require_settings,
-    settings_in,
-    translated,
-)
+from neuropil.pretrained.names import HuggingFaceFamily, Place
 
 AS_PUBLISHED = {
     "scale_attn_weights": True,
@@ -42,18 +33,19 @@ BLOCK = ("attn.c_attn", "attn.c_proj", "ln_1", "mlp.c_fc", "mlp.c_proj", "ln_2")
 
 
 def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> GPT2Config:
-    require_settings("GPT2 is GPT-2 as it was published", settings, AS_PUBLISHED)
+    names.require_settings("GPT2 is GPT-2 as it was published", settings, AS_PUBLISHED)
     return GPT2Config(
-        **translated(settings, NAMES), activation=activation(settings.get("activation_function", "gelu_new"))
+        **names.translated(settings, NAMES),
+        activation=names.activation(settings.get("activation_function", "gelu_new")),
     )
 
 
 def settings_of(model: GPT2) -> dict[str, Any]:
     return {
         "architectures": ["GPT2LMHeadModel"],
-        **settings_in(model.config, NAMES),
+        **names.settings_in(model.config, NAMES),
         "embd_pdrop": model.config.dropout,
-        "activation_function": THEIR_ACTIVATIONS[model.config.activation],
+        "activation_function": names.THEIR_ACTIVATIONS[model.config.activation],
         # Theirs would otherwise be GPT-2's own 50256, which a smaller vocabulary does not have.
         "bos_token_id": None,
         "eos_token_id": None,
@@ -62,10 +54,10 @@ def settings_of(model: GPT2) -> dict[str, Any]:
 
 def places(model: GPT2) -> dict[str, Place]:
     found = {"transformer.wte.weight": Place("tokens.weight"), "transformer.wpe.weight": Place("positions.weight")}
-    pairs = block_pairs("blocks", "transformer.h", model.config.layers, BLOCK)
+    pairs = names.block_pairs("blocks", "transformer.h", model.config.layers, BLOCK)
     norms = {ours: theirs for ours, theirs in pairs.items() if ours.endswith(".norm")} | {"norm": "transformer.ln_f"}
     matrices = {ours: theirs for ours, theirs in pairs.items() if ours not in norms}
-    found |= linear_places(norms) | linear_places(matrices, transposed=True)
+    found |= names.linear_places(norms) | names.linear_places(matrices, transposed=True)
     return found if model.config.tied else found | {"lm_head.weight": Place("output.weight")}
 
 

@@ -202,9 +202,8 @@ class HuggingFaceFamily:
                 problems.append(f"{tensor.name} is of type {tensor.kind}, not one of {', '.join(FLOATING)}")
         if problems:
             more = f"; and {len(problems) - MOST_LISTED} more" if len(problems) > MOST_LISTED else ""
-            raise InputError(
-                f"{folder.path} must hold weights that fit its {SETTINGS}", got="; ".join(problems[:MOST_LISTED]) + more
-            )
+            rule = f"{folder.path} must hold weights that fit its {SETTINGS}"
+            raise InputError(rule, got="; ".join(problems[:MOST_LISTED]) + more)
 
 
 class Unfilled(TorchFunctionMode):

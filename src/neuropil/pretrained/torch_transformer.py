@@ -44,9 +44,8 @@ def from_torch(
     """Our Transformer with the blocks of theirs and embeddings of its own."""
     layers, decoder_layers = list(module.encoder.layers), list(module.decoder.layers)
     if len(layers) != len(decoder_layers):
-        raise InputError(
-            "from_torch takes as many encoder as decoder layers", got=f"{len(layers)} and {len(decoder_layers)}"
-        )
+        rule = "from_torch takes as many encoder as decoder layers"
+        raise InputError(rule, got=f"{len(layers)} and {len(decoder_layers)}")
     for layer in (*layers, *decoder_layers):
         require_published(layer)
     first = cast(nn.TransformerEncoderLayer, layers[0])
@@ -65,9 +64,8 @@ def from_torch(
     ours = Transformer(config).to(first.linear1.weight)
     state, names = module.state_dict(), names_of(config)
     if different := sorted(state.keys() ^ set(names.values())):
-        raise InputError(
-            "from_torch takes an nn.Transformer with the parameters of ours", got=f"one that differs in {different[0]}"
-        )
+        rule = "from_torch takes an nn.Transformer with the parameters of ours"
+        raise InputError(rule, got=f"one that differs in {different[0]}")
     for name, theirs in names.items():
         ours.get_parameter(name).data.copy_(state[theirs])
     return ours.train(module.training)
@@ -77,9 +75,8 @@ def to_torch(model: Transformer) -> nn.Transformer:
     """`nn.Transformer` (batch first) with the blocks of ours."""
     config = model.config
     if config.kept_heads and set(config.kept_heads) != {config.heads}:
-        raise InputError(
-            "nn.Transformer has the same number of heads in every layer", got="a model whose heads were removed"
-        )
+        rule = "nn.Transformer has the same number of heads in every layer"
+        raise InputError(rule, got="a model whose heads were removed")
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", "enable_nested_tensor is True"

@@ -10,26 +10,11 @@ from typing import Any
 from torch import nn
 
 from neuropil.models.vit import ViT, ViTConfig
+from neuropil.pretrained import names
 from neuropil.pretrained.folders import Stored
-from neuropil.pretrained.names import (
-    STACK_NAMES,
-    THEIR_ACTIVATIONS,
-    HuggingFaceFamily,
-    Place,
-    activation,
-    block_pairs,
-    class_names,
-    linear_places,
-    number_of_classes,
-    picture_settings,
-    picture_shape,
-    require_settings,
-    settings_in,
-    standardize_places,
-    translated,
-)
+from neuropil.pretrained.names import HuggingFaceFamily, Place
 
-NAMES = STACK_NAMES | {
+NAMES = names.STACK_NAMES | {
     "patch": "patch_size",
     "dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
@@ -46,23 +31,23 @@ BLOCK = (
 
 
 def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> ViTConfig:
-    require_settings("ViT has biases in its attention, as it was published", settings, {"qkv_bias": True})
+    names.require_settings("ViT has biases in its attention, as it was published", settings, {"qkv_bias": True})
     return ViTConfig(
-        **translated(settings, NAMES),
-        shape=picture_shape(settings),
-        classes=number_of_classes(settings, tensors),
-        activation=activation(settings.get("hidden_act", "gelu")),
+        **names.translated(settings, NAMES),
+        shape=names.picture_shape(settings),
+        classes=names.number_of_classes(settings, tensors),
+        activation=names.activation(settings.get("hidden_act", "gelu")),
     )
 
 
 def settings_of(model: ViT) -> dict[str, Any]:
     return {
         "architectures": ["ViTForImageClassification"],
-        **settings_in(model.config, NAMES),
-        **picture_settings(model.config.shape),
-        "hidden_act": THEIR_ACTIVATIONS[model.config.activation],
+        **names.settings_in(model.config, NAMES),
+        **names.picture_settings(model.config.shape),
+        "hidden_act": names.THEIR_ACTIVATIONS[model.config.activation],
         "qkv_bias": True,
-        **class_names(model.config.classes),
+        **names.class_names(model.config.classes),
     }
 
 
@@ -71,11 +56,11 @@ def places(model: ViT) -> dict[str, Place]:
     found = {
         "vit.embeddings.cls_token": Place("patches.whole", shape=(1, 1, width)),
         "vit.embeddings.position_embeddings": Place("patches.positions", shape=(1, positions, width)),
-        **standardize_places("standardize"),
+        **names.standardize_places("standardize"),
     }
-    pairs = block_pairs("blocks", "vit.encoder.layer", model.config.layers, BLOCK)
+    pairs = names.block_pairs("blocks", "vit.encoder.layer", model.config.layers, BLOCK)
     pairs |= {"patches.projection": "vit.embeddings.patch_embeddings.projection"}
-    return found | linear_places(pairs | {"norm": "vit.layernorm", "output": "classifier"})
+    return found | names.linear_places(pairs | {"norm": "vit.layernorm", "output": "classifier"})
 
 
 FAMILY = HuggingFaceFamily(

@@ -189,11 +189,8 @@ def limit_of(prompt: Sequence[int], length: int | None, context: int | None) -> 
 def require_room(prompts: Sequence[Sequence[int]], context: int | None) -> None:
     longest = max(map(len, prompts), default=0)
     if context is not None and longest > context:
-        raise InputError(
-            f"a prompt must fit into the model's context of {context:,} tokens",
-            got=f"one of {longest:,}",
-            fix=f"shorten it, or give its last {context:,} tokens only",
-        )
+        rule = f"a prompt must fit into the model's context of {context:,} tokens"
+        raise InputError(rule, got=f"one of {longest:,}", fix=f"shorten it, or give its last {context:,} tokens only")
 
 
 def require_counts(length: int | None, samples: int) -> None:
