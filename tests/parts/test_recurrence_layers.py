@@ -13,7 +13,7 @@ from torch import Tensor
 
 from neuropil.models.lstm import LSTMState
 from neuropil.models.recurrent import CELLS
-from neuropil.parts.parameters import ParameterRow, count_parameters
+from neuropil.parts.parameters import ParameterRow, count_parameters, parameter_rows
 from neuropil.parts.recurrence import (
     Recurrence,
     backwards,
@@ -95,7 +95,7 @@ def test_cells_and_states_stand_layer_by_layer_forward_before_backward():
     names = {id(module): name for name, module in recurrence.named_modules()}
     assert [names[id(cell)] for cell in recurrence.cells] == ["forwards.0", "backwards.0", "forwards.1", "backwards.1"]
     assert [cell.input_size for cell in recurrence.cells] == [3, 3, 8, 8]
-    rows = recurrence.parameter_rows("reader")
+    rows = list(parameter_rows(recurrence, "reader"))
     assert rows[0] == ParameterRow("reader.forwards.0", "4*(n^2 + n*m + n)", {"n": 4, "m": 3})
     assert sum(row.count for row in rows) == count_parameters(recurrence)
 

@@ -73,6 +73,24 @@ def test_a_path_that_does_not_exist_is_not_looked_for_on_the_hub(name: str):
     assert said(GPT2, name) == f"{rule}, but got {name!r}, which is no folder here."
 
 
+def test_a_run_with_a_slip_in_its_name_is_no_name_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+
+    def no_network(name: str, **_: Any) -> str:
+        asked.append(name)
+        raise OSError("no network")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", no_network)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    rule = "GPT2 is made from a folder, or from a name on the Hugging Face hub such as openai/name"
+    assert said(GPT2, "runs/typo") == f"{rule}, but got 'runs/typo', which is no folder here."
+    assert asked == []
+    failed = "which is no folder here and could not be downloaded (no network)"
+    assert said(GPT2, "owner/name") == f"{rule}, but got 'owner/name', {failed}."
+    assert asked == ["owner/name"]
+
+
 def test_a_name_on_the_hub_cannot_be_had_without_a_network():
     """In a process of its own, since the hub's library asks its environment once."""
     program = "from neuropil.models.gpt2 import GPT2\ntry: GPT2.from_pretrained('nobody/nothing')\n"

@@ -75,8 +75,7 @@ MODELS = {
     "Transformer": "transformer",
     "UniversalApproximator": "universal_approximation",
 }
-"""Each model's class and the file that holds it, with its Config beside it; tests/contracts covers all that are
-listed."""
+"""Each model's class and its file, with its Config beside it; tests/contracts covers all of them."""
 
 SIMULATORS = {
     "HodgkinHuxley": "hodgkin_huxley",

@@ -53,8 +53,7 @@ class BERT(PretrainedModel):
         mask: Bool[Tensor, "batch time"] | None = None,
         segments: Int64[Tensor, "batch time"] | None = None,
     ) -> Float[Tensor, "batch time width"]:
-        """What stands for each token; `mask` is true where there is one. Without segments, all tokens are of the
-        first."""
+        """Hidden states; `mask` is true where there is a token. Without segments, all tokens are of the first."""
         require_context(tokens.shape[1], self.config.context)
         kind = self.segments.weight[0] if segments is None else self.segments(segments)
         # x_t = N(E[token_t] + P[t] + S[segment_t]), of the first kind by default
@@ -87,8 +86,7 @@ class MaskedBERT(PretrainedModel):
         return self.logits(self.bert(tokens, mask))
 
     def logits(self, hidden: Float[Tensor, "*any width"]) -> Float[Tensor, "*any token"]:
-        """Of the tokens that may stand at these places; to be had for a few places alone, since a vocabulary is
-        large."""
+        """Logits at these places, which may be a few of them, since a vocabulary is large."""
         # E N(φ(W x_t + b)) + c
         return F.linear(self.norm(self.activation(self.transform(hidden))), self.bert.tokens.weight, self.bias)
 

@@ -50,8 +50,7 @@ class CaptionerConfig(Config):
 
     @property
     def stack(self) -> Stack:
-        """A caption is about what is small on a picture too, so the stem keeps more of it than a CNN's that tells whole
-        pictures apart."""
+        """Captions are also about what is small on a picture, so the stem keeps more of it than a classifier's."""
         return stack_for(self.shape, self.width, depth=self.depth, least=24, at_once=True)
 
     @property
@@ -115,8 +114,7 @@ class Captioner(Model):
         )
 
     def step(self, words: Int64[Tensor, "batch new"], state: "CaptionerDecoderState") -> Float[Tensor, "batch token"]:
-        """Logits of what follows these words, which follow those that `state` has seen; it has seen these too
-        afterwards."""
+        """Logits of what follows these words; afterwards `state` has seen them too."""
         return self.output(self._write(words, state)[:, -1])
 
     def _write(

@@ -128,8 +128,7 @@ class TextTower(nn.Module):
 
 
 def begin(model: CLIP) -> None:
-    """First weights as CLIP's: their spread follows from the width, so that a narrow model learns from the start
-    too."""
+    """First weights as CLIP's: their spread follows from the width, so that a narrow model learns too."""
     initialise(model)
     config, patches = model.config, model.vision.patches
     for tower, sizes in ((model.vision, config.vision), (model.text, config.text)):

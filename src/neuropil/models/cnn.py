@@ -80,8 +80,7 @@ def correlate(
     stride: int = 1,
     padding: int = 0,
 ) -> Float[Tensor, "kernel i j"]:
-    """The definition written out, as `nn.Conv2d` computes it: every kernel is laid on every place of the picture,
-    multiplied and summed."""
+    """The definition written out, as `nn.Conv2d` computes it: every kernel at every place of the picture."""
     size_a, size_b = kernels.shape[-2:]
     padded = F.pad(picture, (padding, padding, padding, padding))
     windows = padded.unfold(1, size_a, stride).unfold(2, size_b, stride)

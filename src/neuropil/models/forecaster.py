@@ -237,8 +237,7 @@ def level_and_spread(history: Float[Tensor, "batch time"]) -> tuple[Float[Tensor
 
 
 def choose_lags(batch: Batch) -> int:
-    """The number of lags whose one-step least squares have the smallest AIC, n log Σe² + 2p, all on the same
-    windows."""
+    """The number of lags with the smallest AIC of one-step least squares, n log Σe² + 2p, on the same windows."""
     examples, time = batch["history"].shape
     return len(least_squares(batch, range(1, max(2, min(time, examples // 4))))) - 1
 

@@ -44,8 +44,7 @@ Logs: TypeAlias = Float[Tensor, " 3"]
 
 QUERIES_AT_ONCE = 1024
 JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
-"""Shares of h that are added to the diagonal, one after the other, until the factorisation succeeds: 0 for all but
-singular matrices."""
+"""Jitter: shares of h added to the diagonal, one after the other, until the factorisation succeeds."""
 LENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0)
 """Where the search for a length begins, as shares of the points' reach."""
 NOISES = (0.01, 0.1, 0.5, 0.9)
@@ -84,8 +83,7 @@ class Prediction(NamedTuple):
 
 
 class Prior(nn.Module):
-    """What is believed before any observation. Its numbers are positive, and learned as logarithms; a noise of 0 stays
-    0."""
+    """The prior. Its hyperparameters are positive, and learned as logarithms; a noise of 0 stays 0."""
 
     def __init__(self, config: GaussianProcessConfig):
         super().__init__()
@@ -133,8 +131,7 @@ class GaussianProcess(Model):
         self.register_buffer("y", torch.zeros(config.points, dtype=torch.double))
 
     def fit(self, x: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Self:
-        """Take these observations, x of shape [point width] and y of shape [point], in place of those before; the prior
-        stays as it is."""
+        """Take these observations, x [point width] and y [point], in place of those before; the prior stays."""
         require_observations(x, y)
         if self.noise == 0:
             require_function(x, y)
@@ -167,8 +164,7 @@ class GaussianProcess(Model):
 
     @torch.no_grad()
     def sample(self, x: Asked, count: int, generator: torch.Generator) -> Float[Tensor, "sample query"]:
-        """Functions that agree with the observations, or, before `fit`, functions of the prior; each by its values at
-        x."""
+        """Sample functions, by their values at x, from the posterior or, before `fit`, from the prior."""
         lower, _ = self.prior.factorise(self.x)
         explained = torch.linalg.solve_triangular(lower, self.prior.covariance(self.x, x), upper=False)
         # f = m + L z with z ~ N(0, I) has the covariance L Lᵀ
@@ -202,8 +198,7 @@ class GaussianProcess(Model):
         return self
 
     def found(self) -> GaussianProcessConfig:
-        """The prior as it is now, without observations: `GaussianProcess(process.found())` draws from what was
-        learned."""
+        """The prior as it is now, without observations: `GaussianProcess(process.found())` samples from it."""
         return replace(
             self.config, length=self.length, height=self.height, noise=self.noise, mean=self.prior.mean.item(), points=0
         )
@@ -222,8 +217,7 @@ class GaussianProcess(Model):
 
     @property
     def jitter(self) -> float:
-        """What had to be added to the diagonal of K + σ²I, which is singular in double precision where this is not
-        0."""
+        """The jitter: above 0 where K + σ²I is singular in double precision."""
         with torch.no_grad():
             return self.prior.factorise(self.x)[1]
 
@@ -309,15 +303,13 @@ def smooth(
     kernel: Kernel,
     mask: Mask | None = None,
 ) -> Float[Tensor, " query"]:
-    """Kernel smoothing (Nadaraya, Watson): attention with a fixed score. Where no point is near enough, the mean of
-    y."""
+    """Kernel smoothing (Nadaraya, Watson): attention with a fixed score; where no point is near, the mean of y."""
     middle = y.mean()
     return middle + attend(query, x, (y - middle)[:, None], score=Smoothing(kernel), mask=mask)[:, 0]
 
 
 def reach_of(x: Points, kernel: KernelName) -> float:
-    """How far apart the points are, as the kernel measures it: the periodic one winds them onto a circle of radius 1,
-    whose width is 2."""
+    """The points' reach, as the kernel measures it: the periodic one winds them onto a circle of width 2."""
     spread = (x.amax(0) - x.amin(0)).norm().item()
     return 2.0 if kernel == "periodic" and spread > 0 else spread
 
@@ -330,8 +322,7 @@ def fit_length(
     period: float = 1.0,
     tries: int = 80,
 ) -> float:
-    """The length with which smoothing foretells each y best from all the others: a point that saw itself would ask for
-    length 0."""
+    """The length scale with the smallest leave-one-out error: a point that saw itself would ask for length 0."""
     others = ~torch.eye(len(x), dtype=torch.bool, device=x.device)
     reach = reach_of(x, kernel)
 

@@ -122,8 +122,7 @@ class RecurrentNetwork(Model):
         lengths: Lengths | None = None,
         sampling_probability: float = 0.0,
     ) -> Float[Tensor, "batch *step output"]:
-        """One answer a row, one a step, or, where a sequence is written, one for each of `fed`, which holds what a
-        teacher would feed."""
+        """One output a row, one a step, or, of a decoder, one for each of `fed`, which a teacher would feed."""
         if self.config.writes:
             return self._write_fed(x, require_fed(fed), lengths, sampling_probability)
         lengths = self._lengths(x, lengths)
@@ -185,8 +184,7 @@ class RecurrentNetwork(Model):
         steps: int,
         lengths: Lengths | None = None,
     ) -> Num[Tensor, "batch step *output"]:
-        """Free running: at most `steps` answers after `first`. Tokens are the likeliest ones, with padding after an end
-        token."""
+        """Free running: at most `steps` outputs after `first`. Tokens are greedy, with padding after an end token."""
         states, entering, written = self.begin(x, lengths), first, []
         ended = torch.zeros(len(first), dtype=torch.bool, device=first.device)
         for _ in range(steps):

@@ -148,8 +148,7 @@ class Seq2Seq(Model):
         return Seq2SeqDecoderState(first, memory, torch.zeros_like(first[-1].h))
 
     def step(self, tokens: Int64[Tensor, "batch new"], state: "Seq2SeqDecoderState") -> Float[Tensor, "batch token"]:
-        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too
-        afterwards."""
+        """Logits of what follows these tokens; afterwards `state` has seen them too."""
         return self.output(self.decoder(self.embed(tokens), state)[:, -1])
 
 

@@ -94,8 +94,7 @@ class Tracker(Model):
         states: Sequence[State] | None = None,
         lengths: Lengths | None = None,
     ) -> tuple[Float[Tensor, "batch time output"], tuple[State, ...]]:
-        """Answers, and what is remembered after them: a film that is still running goes on from there, be it by a
-        single frame."""
+        """Positions, and the states after them: a film that is still running goes on from there."""
         outputs, after = self.memory(self.watch(frames, lengths), states, lengths)
         return self.target_scale.inverse(self.output(outputs)), after  # p_t = μ + σ (V h_t + c)
 
@@ -129,8 +128,7 @@ class Forgetful(nn.Module):
 
 
 class Tracking:
-    """The objective: a batch is ``{"input": frames, "length": …, "target": …}``, its targets NaN where nobody knows
-    them."""
+    """The objective: a batch is ``{"input": frames, "length": …, "target": …}``; unknown targets are NaN."""
 
     def __init__(self, model: Tracker):
         self.model = model
@@ -143,8 +141,7 @@ class Tracking:
         return self._scaled_error(answers, targets)[known].mean()
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        """Means over the frames of each film whose target is known; `error` is the distance, in the units of the
-        targets."""
+        """Means over the frames whose target is known; `error` is the distance, in the units of the targets."""
         answers, targets, known = self._answers(batch)
         count = known.sum(-1).clamp(min=1)
         values = {"loss": self._scaled_error(answers, targets), "error": (answers - targets).norm(dim=-1)}

@@ -137,8 +137,7 @@ class Transformer(Model):
     def step(
         self, tokens: Int64[Tensor, "batch new"], state: "TransformerDecoderState"
     ) -> Float[Tensor, "batch token"]:
-        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too
-        afterwards."""
+        """Logits of what follows these tokens; afterwards `state` has seen them too."""
         y = self.embed(tokens, self.target_embedding, start=state.length)
         for block, memory, cache in zip(self.decoder, state.memory, state.caches, strict=True):
             y = block.step(y, memory, cache, state.present)
@@ -177,8 +176,7 @@ class DecoderBlock(nn.Module):
 
 @dataclass
 class TransformerDecoderState:
-    """What a decoder knows while it writes: the source, as each layer's cross-attention sees it, and the tokens so
-    far."""
+    """The source as each layer's cross-attention sees it, and the keys and values of the tokens so far."""
 
     present: Bool[Tensor, "batch 1 1 source"]
     memory: list[tuple[Tensor, Tensor]]
@@ -212,8 +210,7 @@ def residual(config: TransformerConfig) -> Residual:
 
 
 def embedding(vocabulary: int, width: int) -> nn.Embedding:
-    """Vectors of length one, so that they are as long as the positions once √d has been applied, and logits begin
-    small."""
+    """Unit vectors: as long as the positions once √d has been applied, and logits begin small."""
     table = nn.Embedding(vocabulary, width)
     nn.init.normal_(table.weight, std=width**-0.5)
     return table

@@ -52,14 +52,12 @@ class UniversalApproximatorConfig(Config):
 
     @property
     def delta(self) -> float:
-        """Width of a piece. The outer pieces stand half outside the interval, so that no step falls on one of its
-        ends."""
+        """Width of a piece. The outer pieces stand half outside, so that no step falls on an end of the interval."""
         return (self.high - self.low) / (self.num_pieces - 1)
 
 
 class UniversalApproximator(Model):
-    """A net with one hidden layer whose weights are computed and not learned; in double precision, for its steps are
-    steep."""
+    """A network with one hidden layer whose weights are computed; in double precision, for its steps are steep."""
 
     def __init__(self, config: UniversalApproximatorConfig):
         super().__init__()
@@ -89,8 +87,7 @@ class UniversalApproximator(Model):
 
     @torch.no_grad()
     def fit(self, f: Function) -> Self:
-        """The output weights for f: each step leads from one piece's height to the next, and at both ends from and to
-        0."""
+        """The output weights for f: each step leads from one piece's height to the next, from and to 0 at the ends."""
         centers_and_borders = self._spread(2 * self.config.num_pieces - 1)
         heights = finite_values(f, centers_and_borders)[::2]
         outside = heights.new_zeros(1)
@@ -132,8 +129,7 @@ class UniversalApproximator(Model):
 
 
 def approximate(f: Function, epsilon: float, low: float = 0.0, high: float = 1.0) -> UniversalApproximator:
-    """The theorem: a net within ε of f. Units are doubled until the bound promises it, as it must once f changes little
-    over a piece."""
+    """The theorem: a network within ε of f. Its hidden size is doubled until the bound promises it."""
     units, bound = 4, math.inf
     while units <= MOST_UNITS:
         net = UniversalApproximator(UniversalApproximatorConfig(hidden_size=units, low=low, high=high)).fit(f)

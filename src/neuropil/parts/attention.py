@@ -216,8 +216,7 @@ class Hard(Score):
 
 @runtime_checkable
 class Tap(Protocol):
-    """Told of every attention before it happens: what a recorder hangs on a module, and what costs nothing while there
-    is none."""
+    """A recorder's hook: called before every attention; it costs nothing while there is none."""
 
     def __call__(self, query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool) -> None: ...
 
@@ -345,8 +344,7 @@ class SoftSelect(nn.Module):
         return self.select(query, memory)
 
     def select(self, query: Query, memory: AttentionMemory) -> Float[Tensor, "batch query width"]:
-        """For one query of many, in a loop; whoever loops tells of all of them together, since a recorder keeps what it
-        was told last."""
+        """For one query of many in a loop, which then notifies of all of them together: a recorder keeps the last."""
         return attend(query, memory.keys, memory.values, score=memory.score, mask=memory.mask)
 
     def notify(self, query: Query, memory: AttentionMemory) -> None:
@@ -403,8 +401,7 @@ def _attend_in_pieces(
     bias: Tensor | None,
     dropout: float,
 ) -> Tensor:
-    """Some queries at a time; while learning, a piece's scores are computed again on the way back in place of being
-    kept."""
+    """Some queries at a time; in training, a piece's scores are recomputed in the backward pass."""
 
     def mix(rows: Tensor) -> Tensor:
         weights = attention_weights(query, key, score=score, mask=mask, causal=causal, bias=bias, rows=rows)
@@ -432,8 +429,7 @@ def _allowed(
 
 
 def _of_rows(limit: Tensor | None, rows: Tensor) -> Tensor | None:
-    """A mask or bias for some of the queries; one that is the same for all of them has a single row, or no axis for
-    them."""
+    """A mask or bias for some of the queries; one for all of them has a single row, or no axis for them."""
     return limit if limit is None or limit.ndim < 2 or limit.shape[-2] == 1 else limit.index_select(-2, rows)
 
 

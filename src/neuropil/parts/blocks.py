@@ -110,8 +110,7 @@ class TransformerBlock(nn.Module):
 
 
 def block_row(name: str, attentions: list[MultiHeadAttention], feed_forward: FeedForward) -> ParameterRow:
-    """Four projections for h heads of w in each attention, two matrices in the feed-forward network, and a norm after
-    each of them."""
+    """Four projections for h heads of w in each attention, two matrices, and a norm after each sublayer."""
     h, f = sum(attention.heads for attention in attentions), feed_forward.inner.out_features
     sizes = {"d": feed_forward.inner.in_features, "h": h, "w": attentions[0].head_width, "f": f, "a": len(attentions)}
     return ParameterRow(name, "(4*d + 3)*h*w + a*d + 2*d*f + f + d + 2*d*(a + 1)", sizes)

@@ -56,8 +56,7 @@ class Expression:
         self._evaluate = _Parser(text, variables).whole()
 
     def __call__(self, *arguments: Tensor | float) -> Tensor:
-        """One argument per variable. The result has the arguments' common precision and shape, even if it is a
-        constant."""
+        """One argument per variable. The result has their common precision and shape, even if it is a constant."""
         tensors = [
             argument if isinstance(argument, Tensor) else torch.tensor(argument, dtype=torch.double)
             for argument in arguments

@@ -34,8 +34,7 @@ Length: TypeAlias = float | Float[Tensor, ""]
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """`length` is the distance ℓ over which points are alike, in units of the inputs; where it is learned, it is a
-    tensor."""
+    """`length` is the length scale ℓ, in units of the inputs; where it is learned, it is a tensor."""
 
     length: Length = 1.0
     positive_definite: ClassVar[bool] = True

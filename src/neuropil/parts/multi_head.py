@@ -109,8 +109,7 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
         cache: KeysValues | None = None,
     ) -> Float[Tensor, "batch query width"]:
-        """Without keys, the queries look at one another; without values, the keys are mixed. A cache adds what it holds
-        to the keys."""
+        """Self-attention without keys; without values, the keys are mixed. A cache adds what it holds to the keys."""
         q, k, v = self.project(query, key, value)
         if cache is not None:
             k, v = cache.extend(k, v)
@@ -150,8 +149,7 @@ class MultiHeadAttention(nn.Module):
 
     @torch.no_grad()
     def remove_heads(self, removed: Iterable[int]) -> None:
-        """Physically: the weights of the other heads are all that is left. Without any head, only the output's bias
-        remains."""
+        """Physically: only the weights of the other heads are left; without any head, the output's bias."""
         removed = set(removed)
         self.require_heads(removed)
         kept = torch.tensor([head for head in range(self.heads) if head not in removed], dtype=torch.int64)
@@ -189,8 +187,7 @@ class MultiHeadAttention(nn.Module):
         return ours.to(module.out_proj.weight)
 
     def to_torch(self) -> nn.MultiheadAttention:
-        """An `nn.MultiheadAttention` (batch first) with the same weights; one whose heads were removed has no
-        counterpart."""
+        """An `nn.MultiheadAttention` (batch first) with the same weights; it must have all its heads."""
         width = self.output.out_features
         if self.heads * self.head_width != width:
             rule = f"nn.MultiheadAttention must have heads that fill its width of {width}"
@@ -274,8 +271,7 @@ def _torch_matrices(module: nn.MultiheadAttention) -> list[Tensor]:
 
 
 def _linear(inputs: int, outputs: int, bias: bool) -> nn.Linear:
-    """Not yet initialised. A layer whose heads are all gone has no inputs or no outputs, which `nn.Linear` would warn
-    of."""
+    """Not yet initialised. Without heads a layer has no inputs or outputs, which `nn.Linear` would warn of."""
     linear = nn.Linear(1, 1, bias=bias, device="meta")
     linear.in_features, linear.out_features = inputs, outputs
     linear.weight = nn.Parameter(torch.empty(outputs, inputs))
@@ -311,8 +307,7 @@ def known_heads(model: nn.Module, chosen: Mapping[str, Iterable[int]]) -> dict[s
 
 
 def remove_heads(model: nn.Module, removed: Mapping[str, Iterable[int]]) -> None:
-    """Take heads out of a model for good; its `config.kept_heads` then says what is left, so that it can be built and
-    loaded again."""
+    """Take heads out of a model for good; its `config.kept_heads` then says what is left."""
     attentions = heads_of(model)
     for name, heads in known_heads(model, removed).items():
         attentions[name].remove_heads(heads)

@@ -21,8 +21,7 @@ SLOWEST = 10_000.0
 def sinusoidal(
     num_positions: int, width: int, *, start: int = 0, device: torch.device | str = "cpu"
 ) -> Float[Tensor, "position width"]:
-    """The encodings of `num_positions` positions from `start` on. They need no table, so a text may be of any
-    length."""
+    """The encodings of `num_positions` positions from `start` on, without a table: a text may be of any length."""
     position = torch.arange(start, start + num_positions, dtype=torch.float64, device=device)[:, None]
     pair = torch.arange(0, width, 2, dtype=torch.float64, device=device)
     # PE(i, 2j) = sin(i / 10000^(2j/d)),  PE(i, 2j+1) = cos(i / 10000^(2j/d)); in double precision, or far positions
@@ -41,8 +40,7 @@ class Positions(nn.Module):
     """Adds to each element of [batch time width] the vector of its position."""
 
     def __init__(self, kind: PositionName, width: int, context: int):
-        """`context` is how many positions there are to learn; sinusoids are kept for as many, and made anew for
-        more."""
+        """`context` is the number of learned positions; as many sinusoids are kept, and made anew for more."""
         super().__init__()
         self.kind: PositionName = kind
         self.width = width

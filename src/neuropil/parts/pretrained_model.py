@@ -23,8 +23,7 @@ class PretrainedModel(Model):
         family_of(self.family).save(self, Path(folder))
 
     def published_state(self) -> dict[str, Tensor]:
-        """Every tensor under the name that it has there, as a view of ours: what is written into it is in this
-        model."""
+        """Every tensor under the name that it has there, as a view: what is written into it is in this model."""
         return family_of(self.family).layout(self)
 
     def published_files(self) -> dict[str, dict[str, Any]]:

@@ -100,8 +100,7 @@ class Cell(Model, ABC):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the weights, and so of the state: under autocast a product may have fewer digits, but what is added up
-        over time has all."""
+        """Of the weights and the state: under autocast products have fewer digits, sums over time have all."""
         return next(self.parameters()).dtype
 
     def step(self, x: Float[Tensor, "batch input"], state: State) -> State:
@@ -116,8 +115,7 @@ class Cell(Model, ABC):
         backward: bool = False,
         way: Way | None = None,
     ) -> CellOutput:
-        """Run over whole sequences, from the zero state if none is given; `backward` reads each from its own end to its
-        beginning."""
+        """Run over sequences, from the zero state if none is given; `backward` reads each from its own end."""
         lengths = require_sequences(x, self.input_size, lengths)
         require_precision(x, self.dtype)
         state = self.initial(x) if state is None else require_state(state, len(x), self.hidden_size)
@@ -138,8 +136,7 @@ class Cell(Model, ABC):
 
 
 def choose(cell: Cell, time: int, device: torch.device, dtype: torch.dtype | None = None) -> RunChoice:
-    """How `cell` is run over `time` steps on `device`, by products in `dtype`, where that is not the one of its
-    weights."""
+    """How `cell` is run over `time` steps on `device`, by products in `dtype` if not in that of its weights."""
     name = type(cell).__name__
     if time == 1:
         return RunChoice("loop", "there is only one step")
@@ -274,8 +271,7 @@ class Recurrence(nn.Module):
     def forward(
         self, x: Inputs, states: Sequence[State] | None = None, lengths: Lengths | None = None
     ) -> RecurrenceOutput:
-        """Streaming: of one direction, the states that one piece of a sequence ends with are those that the next begins
-        with."""
+        """Streaming: the states that one piece of a sequence ends with are those that the next begins with."""
         cells, directions = self.cells, 2 if self.bidirectional else 1
         states = self.initial(x) if states is None else states
         require_states(states, len(cells))

@@ -37,8 +37,7 @@ class Standardize(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Num[Tensor, "example *shape"]) -> Self:
-        """Take μ and σ from the examples; what is constant gets σ = 1, so that it becomes 0 and not a division by
-        zero."""
+        """Take μ and σ from the examples; what is constant gets σ = 1, so that nothing is divided by zero."""
         self._require_shape(x)
         if len(x) == 0:
             raise InputError("Standardize.fit needs at least one example", got="none")

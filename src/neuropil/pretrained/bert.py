@@ -1,5 +1,4 @@
-"""BERT as Hugging Face keeps it: the body alone, or with one of its heads (`BertForMaskedLM`,
-`BertForSequenceClassification`)."""
+"""BERT as Hugging Face keeps it: `BertModel`, `BertForMaskedLM` or `BertForSequenceClassification`."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -12,8 +12,7 @@ from neuropil.pretrained.folders import Stored
 from neuropil.pretrained.names import HuggingFaceFamily, Place
 
 OLD_END = 2
-"""What the first configurations say of the end token; the models mean the largest of a caption, which is the last of
-the vocabulary."""
+"""The end token of the first configurations, which mean the last of the vocabulary by it."""
 VISION = names.STACK_NAMES | {"patch": "patch_size"}
 TEXT = names.STACK_NAMES | {
     "context": "max_position_embeddings",

@@ -38,8 +38,7 @@ class Stored:
     """As safetensors calls it: F32, BF16, I8 …"""
 
     def mapped(self) -> Tensor:
-        """In the pages of the file, until the last view of it is gone. What is written into it never reaches the
-        file."""
+        """In the file's pages, until the last view of it is gone. What is written into it never reaches the file."""
         with safe_open(self.file, framework="pt") as file:
             return file.get_tensor(self.name)
 
@@ -76,8 +75,7 @@ class Folder:
 
 
 def open_folder(source: str | Path, model_type: str, kind: str) -> Folder:
-    """A folder, or a name on the hub, which is downloaded; it must hold a model of `model_type`, since a `kind` is
-    asked for."""
+    """A folder, or a name on the hub, which is downloaded; it must hold a model of `model_type`."""
     path = located(source, kind)
     if not (path / SETTINGS).exists():
         raise InputError(f"a model's folder must hold {SETTINGS}", got=f"none in {str(path)!r}")

@@ -87,8 +87,7 @@ class G2P:
 
 
 def from_g2p(path: Path | str | None = None) -> G2P:
-    """From the installed package g2p-en, or from its checkpoint20.npz wherever it lies. Nothing of the package is
-    executed."""
+    """From the installed package g2p-en, or from a checkpoint20.npz. Nothing of the package is executed."""
     arrays = _read(_installed() if path is None else Path(path))
     units, width = arrays["enc_w_hh"].shape[-1], arrays["enc_emb"].shape[-1]
     config = Seq2SeqConfig(

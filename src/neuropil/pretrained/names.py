@@ -101,8 +101,7 @@ class HuggingFaceFamily:
     ignored: Sequence[str] = ()
     """How names end that are no weights."""
     new: Sequence[str] = ()
-    """How names begin that a model may have and a folder not, all of them or none: a head that is still to be
-    learned."""
+    """How names begin that a model may have and a folder not: a head that is still to be learned."""
     old: Mapping[str, str] = field(default_factory=dict)
     """How names end in older files, and how they end now."""
 

@@ -39,8 +39,7 @@ def from_torch(module: TorchRecurrence) -> Recurrence:
 
 @torch.no_grad()
 def to_torch(recurrence: Recurrence) -> TorchRecurrence:
-    """`nn.RNN`, `nn.LSTM` or `nn.GRU` (batch first) with the weights of ours; a GRU of another convention is converted,
-    where it can be."""
+    """`nn.RNN`, `nn.LSTM` or `nn.GRU` (batch first) with our weights; a GRU is converted, where it can be."""
     cells, kind = recurrence.cells, require_counterpart(recurrence)
     layers = len(recurrence.forwards)
     theirs = kind(

@@ -30,8 +30,7 @@ NAMES = {
     "attention_sum.norm.weight": "norm1.weight",
     "attention_sum.norm.bias": "norm1.bias",
 }
-"""Within a block, ours and theirs; the norms of the later sublayers are numbered differently in the encoder and in the
-decoder."""
+"""Within a block, ours and theirs; the later norms differ in the encoder and in the decoder."""
 ENCODER_NORMS = {"feed_forward_sum.norm": "norm2"}
 DECODER_NORMS = {"cross_sum.norm": "norm2", "feed_forward_sum.norm": "norm3"}
 NORM_EPS = 1e-5

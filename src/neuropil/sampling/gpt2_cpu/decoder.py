@@ -40,8 +40,7 @@ ONE_TEXT, SEVERAL = "FastDecoder writes one text at a time", "several are writte
 
 
 class Matrix(NamedTuple):
-    """y = scale ∘ (weights x) + bias, as the kernel reads it. bfloat16, which NumPy does not know, is kept as
-    uint16."""
+    """y = scale ∘ (weights x) + bias, as the kernel reads it; bfloat16, unknown to NumPy, is kept as uint16."""
 
     weights: np.ndarray
     scale: np.ndarray
@@ -55,8 +54,7 @@ class Matrix(NamedTuple):
         return weights if weights.dtype == torch.float32 else weights.view(torch.bfloat16).float()
 
     def times(self, x: Float[Tensor, "time input"], room: Float[Tensor, " number"]) -> Float[Tensor, "time output"]:
-        """y of several x. Weights that were rounded are widened into `room`: used again and again, it stays in the
-        processor's cache."""
+        """y of several x. Rounded weights are widened into `room`, which so stays in the processor's cache."""
         weights, bias = torch.from_numpy(self.weights), torch.from_numpy(self.bias)
         if weights.dtype == torch.float32:
             return F.linear(x, weights, bias)
@@ -142,8 +140,7 @@ class FastDecoder:
             self._go_without_kernel(error)
 
     def begin(self, room: int | None = None) -> FastDecoderState:
-        """Before the first token. Memory is reserved for the whole context, whatever `room` is, and used as far as the
-        text goes."""
+        """Before the first token. Memory is reserved for the whole context, and used as far as the text goes."""
         width = self.config.width // self.config.heads
         shapes = [(len(layer.projection.bias) // (3 * width), self.config.context, width) for layer in self.layers]
         caches = [(np.empty(shape, np.float32), np.empty(shape, np.float32)) for shape in shapes]
@@ -156,8 +153,7 @@ class FastDecoder:
         state: FastDecoderState,
         present: Bool[Tensor, "batch new"] | None = None,
     ) -> Float[Tensor, "batch token"]:
-        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too
-        afterwards."""
+        """Logits of what follows these tokens; afterwards `state` has seen them too."""
         self._require(tokens, state, present)
         if self._kernel is None:
             return self.output.times(self.norm(self._read(tokens[0], state)[-1:]), self._wide)
@@ -197,8 +193,7 @@ class FastDecoder:
         return torch.from_numpy(room.logits)[None]
 
     def _go_without_kernel(self, error: Exception) -> None:
-        """Weights that were rounded are widened at once and for good: to do it for every token would be slower than the
-        plain path."""
+        """Rounded weights are widened for good: to do it for every token would be slower than the plain path."""
         notice = f"decoding is slower than it could be, because its kernel cannot be compiled: {error}"
         warnings.warn(notice, RuntimeWarning, stacklevel=3)
         self._kernel = None

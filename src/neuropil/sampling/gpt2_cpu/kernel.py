@@ -119,8 +119,7 @@ def normalised(x, norm):
 
 @compiled_in_any_order
 def attend(mixed, projected, cache, length, team):
-    """What each head takes from the `length` tokens before this one and from itself, whose key and value are added to
-    the cache."""
+    """What each head takes from `length` tokens and from this one, whose key and value join the cache."""
     keys, values = cache
     heads, _, width = keys.shape
     queries_keys_values = projected[: 3 * heads * width].reshape((3, heads, width))

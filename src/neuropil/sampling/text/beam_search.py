@@ -38,8 +38,7 @@ def length_factor(length: int, penalty: float) -> float:
 def greedy_search(
     step: Step, state: DecoderState, limits: Sequence[int], *, start: int, end: int, device: torch.device | str = "cpu"
 ) -> list[Hypothesis]:
-    """The most probable next token, again and again, in each row until it ends or has `limits[row]` tokens; then it is
-    computed no more."""
+    """The most probable next token, again and again, in each row until it ends or has `limits[row]` tokens."""
     tokens: list[list[int]] = [[] for _ in limits]
     totals = torch.zeros(len(limits), device=device)
     finished = [False] * len(limits)

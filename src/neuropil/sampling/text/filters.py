@@ -49,8 +49,7 @@ def sample_tokens(
     seen: Seen | None = None,
     never: Sequence[int] = (),
 ) -> Int64[Tensor, " row"]:
-    """A token for each row, from its own generator; `seen` are the tokens that its text has already. The answer is on
-    the processor."""
+    """A token for each row, from its own generator, on the processor; `seen` are the tokens of its text."""
     with one_thread():
         z = filter_logits(logits.detach().float().cpu(), sampling, seen=seen, never=never)
         require_choice(z)

@@ -67,8 +67,7 @@ def require_beginnings(prompts: Sequence[Sequence[int]]) -> None:
 
 
 Ending = Literal["end", "length", "context", "stopped"]
-"""The model wrote its end token; the wanted length was reached; the context is full; or whoever reads has had
-enough."""
+"""The end token was generated; the length was reached; the context is full; or `stop` was called."""
 
 
 class GeneratedToken(NamedTuple):
@@ -178,8 +177,7 @@ class Limit(NamedTuple):
 
 
 def limit_of(prompt: Sequence[int], length: int | None, context: int | None) -> Limit:
-    """How many tokens may follow, and what ends them. The last one need not be read, and so need not fit into the
-    context."""
+    """How many tokens may follow, and what ends them; the last one need not fit into the context."""
     room = None if context is None else context - len(prompt) + 1
     if length is not None and (room is None or length <= room):
         return Limit(length, "length")

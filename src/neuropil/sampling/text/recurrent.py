@@ -13,8 +13,7 @@ from neuropil.protocols import PADDING
 from neuropil.sampling.text.generation import Step
 
 Stream: TypeAlias = Callable[[Tensor, Sequence[Any] | None], RecurrenceOutput]
-"""From tokens [batch time] and states to the logits of the token after each, and the states that the next piece begins
-with."""
+"""From tokens [batch time] and states to the logits of the token after each, and the next states."""
 
 
 class RecurrentDecoderState:

@@ -26,8 +26,7 @@ class Piece(NamedTuple):
 def streamed(
     writing: Generation, decode: Decode, before: Sequence[Sequence[int]] = (), stops: Sequence[str] = ()
 ) -> Iterator[Piece]:
-    """The text of each row as it grows, without stop strings and end tokens. `before` are the prompts, a list of tokens
-    for each."""
+    """The text of each row as it grows, without stop strings and end tokens; `before` are the prompts' tokens."""
     require_stops(stops)
     prompts = [before[row // writing.samples] if before else () for row in range(len(writing.ended))]
     texts = [(Decoding(decode, prompt), Stopping(stops)) for prompt in prompts]
@@ -75,8 +74,7 @@ class Decoding:
 
 
 class Stopping:
-    """Gives a text back until a stop string is complete, in whatever pieces it comes; of several, the first to be
-    complete counts."""
+    """Gives a text back until a stop string is complete; of several, the first to be complete counts."""
 
     def __init__(self, stops: Sequence[str]):
         self.stops, self.held, self.stopped = stops, "", False
