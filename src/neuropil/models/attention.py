@@ -87,9 +87,8 @@ class PatchAttention(Model):
         (rows, columns), side = self.config.grid, self.config.patch_side
         x = self.standardize(x)
         x = F.pad(x, (0, columns * side - x.shape[-1], 0, rows * side - x.shape[-2]))
-        return rearrange(
-            x, "batch channel (row a) (column b) -> batch (row column) (channel a b)", row=rows, column=columns
-        )
+        pattern = "batch channel (row a) (column b) -> batch (row column) (channel a b)"
+        return rearrange(x, pattern, row=rows, column=columns)
 
     def classify(self, patches: Float[Tensor, "batch patch pixel"]) -> Float[Tensor, "batch class"]:
         z = self.positions(self.embed(patches))  # batch patch width

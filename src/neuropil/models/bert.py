@@ -11,6 +11,8 @@
 N is layer normalisation, after each sum. The three heads stand on one body, which is what others load and go on with.
 """
 
+from typing import TypeAlias
+
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
@@ -21,6 +23,9 @@ from neuropil.errors import InputError
 from neuropil.parts.blocks import HIDDEN, StackConfig, initialise, stack
 from neuropil.parts.positions import require_context
 from neuropil.parts.pretrained_model import PretrainedModel
+
+Tokens: TypeAlias = Int64[Tensor, "batch time"]
+Mask: TypeAlias = Bool[Tensor, "batch time"]
 
 
 class BERTConfig(StackConfig):
@@ -48,10 +53,7 @@ class BERT(PretrainedModel):
         initialise(self)
 
     def forward(
-        self,
-        tokens: Int64[Tensor, "batch time"],
-        mask: Bool[Tensor, "batch time"] | None = None,
-        segments: Int64[Tensor, "batch time"] | None = None,
+        self, tokens: Tokens, mask: Mask | None = None, segments: Tokens | None = None
     ) -> Float[Tensor, "batch time width"]:
         """Hidden states; `mask` is true where there is a token. Without segments, all tokens are of the first."""
         require_context(tokens.shape[1], self.config.context)
@@ -80,9 +82,7 @@ class MaskedBERT(PretrainedModel):
         self.bias = nn.Parameter(torch.zeros(config.vocabulary_size))  # c
         initialise(self.transform)
 
-    def forward(
-        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None
-    ) -> Float[Tensor, "batch time token"]:
+    def forward(self, tokens: Tokens, mask: Mask | None = None) -> Float[Tensor, "batch time token"]:
         return self.logits(self.bert(tokens, mask))
 
     def logits(self, hidden: Float[Tensor, "*any width"]) -> Float[Tensor, "*any token"]:
@@ -105,16 +105,12 @@ class BERTClassifier(PretrainedModel):
         self.dropout, self.output = nn.Dropout(config.dropout), nn.Linear(config.width, config.classes)
         initialise(self.output)
 
-    def forward(
-        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None
-    ) -> Float[Tensor, "batch class"]:
+    def forward(self, tokens: Tokens, mask: Mask | None = None) -> Float[Tensor, "batch class"]:
         # V tanh(W x_1 + b) + c
         return self.output(self.dropout(self.bert.pool(self.bert(tokens, mask))))
 
 
-def mean_of(
-    hidden: Float[Tensor, "batch time width"], mask: Bool[Tensor, "batch time"]
-) -> Float[Tensor, "batch width"]:
+def mean_of(hidden: Float[Tensor, "batch time width"], mask: Mask) -> Float[Tensor, "batch width"]:
     """A vector of unit length for each text: the mean over its tokens."""
     # e = (1/T) Σ_t x_t
     valid = mask.unsqueeze(-1).to(hidden.dtype)

@@ -109,9 +109,8 @@ class Captioner(Model):
         whole = self.look_norm(reduce(places, "batch place feature -> batch feature", "mean"))
         # h_0 = cell(W_a ā; 0)
         _, states = self.writer.step(self.first(whole), self.writer.initial(whole))
-        return CaptionerDecoderState(
-            states, whole, self.attention.prepare_memory(places) if self.config.attention else None
-        )
+        memory = self.attention.prepare_memory(places) if self.config.attention else None
+        return CaptionerDecoderState(states, whole, memory)
 
     def step(self, words: Int64[Tensor, "batch new"], state: "CaptionerDecoderState") -> Float[Tensor, "batch token"]:
         """Logits of what follows these words; afterwards `state` has seen them too."""

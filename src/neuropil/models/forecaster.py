@@ -77,9 +77,8 @@ class Forecaster(Model):
         x = self._scaled(known)  # batch whole feature
         z = (history - c) / s  # batch time
         ahead = self.autoregression(z)  # batch horizon
-        q = ahead.unsqueeze(-1) + torch.stack(
-            [member(z, ahead, x) for member in self.members]
-        )  # member batch horizon level
+        added = torch.stack([member(z, ahead, x) for member in self.members])  # member batch horizon level
+        q = ahead.unsqueeze(-1) + added
         return c.unsqueeze(-1) + s.unsqueeze(-1) * q
 
     @torch.no_grad()
@@ -210,14 +209,10 @@ class QuantileRegression:
         return losses[:, batch["valid_mask"]].mean()
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        losses = (
-            self._losses(batch, self.model(batch["history"], batch["known"])) * batch["valid_mask"]
-        )  # batch horizon
-        return {"loss": losses.sum(1) / batch["valid_mask"].sum(1)}
+        valid, q = batch["valid_mask"], self.model(batch["history"], batch["known"])
+        return {"loss": (self._losses(batch, q) * valid).sum(1) / valid.sum(1)}
 
-    def _losses(
-        self, batch: Batch, q: Float[Tensor, "*member batch horizon level"]
-    ) -> Float[Tensor, "*member batch horizon"]:
+    def _losses(self, batch: Batch, q: Float[Tensor, "*any horizon level"]) -> Float[Tensor, "*any horizon"]:
         return pinball(batch["target"].expand(q.shape[:-1]), q).mean(-1) / batch["scale"].unsqueeze(1)
 
 

@@ -168,9 +168,8 @@ class GaussianProcess(Model):
         lower, _ = self.prior.factorise(self.x)
         explained = torch.linalg.solve_triangular(lower, self.prior.covariance(self.x, x), upper=False)
         # f = m + L z with z ~ N(0, I) has the covariance L Lᵀ
-        spread, _ = factorise(
-            self.prior.covariance(x, x) - explained.T @ explained, self.prior.log_height.double().exp()
-        )
+        covariance = self.prior.covariance(x, x) - explained.T @ explained
+        spread, _ = factorise(covariance, self.prior.log_height.double().exp())
         z = torch.randn(count, len(x), generator=generator, dtype=torch.double).to(x.device)
         return (self(x.double()) + z @ spread.T).to(x.dtype)
 
@@ -380,9 +379,8 @@ class LearnedAttention(nn.Module):
 
     def waves(self, x: Asked) -> Float[Tensor, "query inner"]:
         """φ(x), each axis of x by itself."""
-        phase = rearrange(
-            (x.double() - self.x.mean(0))[..., None] * self.frequencies, "query width wave -> query (width wave)"
-        )
+        phase = (x.double() - self.x.mean(0))[..., None] * self.frequencies
+        phase = rearrange(phase, "query width wave -> query (width wave)")
         return self.gain * torch.cat([phase.cos(), phase.sin()], -1)
 
 

@@ -10,6 +10,7 @@ Each block adds to a stream that runs from the embedding to the output, and the 
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -23,6 +24,8 @@ from neuropil.parts.positions import require_context
 from neuropil.parts.pretrained_model import PretrainedModel
 
 STD = 0.02
+Tokens: TypeAlias = Int64[Tensor, "batch time"]
+Mask: TypeAlias = Bool[Tensor, "batch time"]
 
 
 class GPT2Config(StackConfig):
@@ -50,15 +53,11 @@ class GPT2(PretrainedModel):
             for linear in (block.attention.output, block.feed_forward.outer):
                 nn.init.normal_(linear.weight, std=STD / (2 * config.layers) ** 0.5)
 
-    def forward(
-        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None
-    ) -> Float[Tensor, "batch time token"]:
+    def forward(self, tokens: Tokens, mask: Mask | None = None) -> Float[Tensor, "batch time token"]:
         """Logits of the token after each; `mask` is true where there is a token."""
         return F.linear(self.hidden(tokens, mask), self.output_weight)
 
-    def hidden(
-        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None
-    ) -> Float[Tensor, "batch time width"]:
+    def hidden(self, tokens: Tokens, mask: Mask | None = None) -> Float[Tensor, "batch time width"]:
         """What the logits are made from, for a loss that need not hold all of them at once."""
         require_context(tokens.shape[1], self.config.context)
         x = self.embed(tokens, places(tokens, mask))
@@ -66,9 +65,7 @@ class GPT2(PretrainedModel):
             x = block(x, mask=None if mask is None else mask[:, None, None], causal=True)
         return self.norm(x)
 
-    def embed(
-        self, tokens: Int64[Tensor, "batch time"], place: Int64[Tensor, "*batch time"]
-    ) -> Float[Tensor, "batch time width"]:
+    def embed(self, tokens: Tokens, place: Int64[Tensor, "*batch time"]) -> Float[Tensor, "batch time width"]:
         # x_t = E[token_t] + P[t], where t counts tokens and not what fills up
         return self.dropout(self.tokens(tokens) + self.positions(place))
 
@@ -131,9 +128,7 @@ class GPT2DecoderState:
             cache.reorder(index)
 
 
-def places(
-    tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None
-) -> Int64[Tensor, "*batch time"]:
+def places(tokens: Tokens, mask: Mask | None) -> Int64[Tensor, "*batch time"]:
     return torch.arange(tokens.shape[1], device=tokens.device) if mask is None else counted(mask)
 
 

@@ -149,9 +149,8 @@ class _Parts(NamedTuple):
         elif reset == "none":
             raise self.not_the_same(reset, "a reset gate that is not always open")
         elif "after" in (self.cell.config.reset, reset) and torch.count_nonzero(w - w.diagonal().diag()):
-            raise self.not_the_same(
-                reset, "units that see one another, where the order of a product with W and with r matters"
-            )
+            why = "units that see one another, where the order of a product with W and with r matters"
+            raise self.not_the_same(reset, why)
         elif inside.any():
             raise self.not_the_same(reset, "a bias b' that is not zero, which no other reset gate multiplies")
         if reset == "shared" and not all(map(torch.equal, gate, self.update)):
@@ -162,9 +161,8 @@ class _Parts(NamedTuple):
         sums = [_signed(self.update, cell.config.gate), self.candidate]
         if cell.config.num_gates == 2 and self.reset is not None:
             sums = [self.reset, *sums]
-        for parameter, pieces in zip(
-            (cell.input_weight, cell.state_weight, cell.bias), zip(*sums, strict=True), strict=True
-        ):
+        parameters = (cell.input_weight, cell.state_weight, cell.bias)
+        for parameter, pieces in zip(parameters, zip(*sums, strict=True), strict=True):
             parameter.copy_(torch.cat(pieces))
         if cell.config.reset == "after" and self.inside is not None:
             cell.state_bias.copy_(self.inside)

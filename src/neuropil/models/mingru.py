@@ -53,9 +53,8 @@ class MinGRU(Cell):
 
     def gates(self, drive: Float[Tensor, "*any drive"], h: Float[Tensor, "*any unit"]) -> MinGRUGates:
         g, a = drive.chunk(2, -1)
-        return MinGRUGates(
-            torch.sigmoid(g), torch.where(a < 0, a.clamp(max=0).exp(), 1 + a) if self.config.positive else a
-        )
+        candidate = torch.where(a < 0, a.clamp(max=0).exp(), 1 + a) if self.config.positive else a
+        return MinGRUGates(torch.sigmoid(g), candidate)
 
     def update(self, gates: MinGRUGates, state: Hidden) -> Hidden:
         g, candidate = gates
@@ -74,9 +73,8 @@ class MinGRU(Cell):
             raise InputError(rule, got="MinGRUConfig.positive=False", fix="set positive=True")
         g, a = self.drive(x).chunk(2, -1)
         log_candidate = torch.where(a < 0, a, torch.log1p(a.clamp(min=0)))
-        return log_scan(
-            F.logsigmoid(-g), F.logsigmoid(g) + log_candidate, (self.initial(x) if first is None else first).h
-        )
+        h = (self.initial(x) if first is None else first).h
+        return log_scan(F.logsigmoid(-g), F.logsigmoid(g) + log_candidate, h)
 
     def parameter_row(self, name: str) -> ParameterRow:
         return ParameterRow(name, "2*(n*m + n)", {"n": self.hidden_size, "m": self.input_size})

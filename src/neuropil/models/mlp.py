@@ -50,9 +50,8 @@ class MLP(Model):
         self.activation = ACTIVATIONS[config.activation]
         self.standardize = Standardize(config.shape)
         self.hidden = nn.ModuleList(dense(n, m, config.activation) for n, m in pairwise(config.sizes))
-        self.norms = nn.ModuleList(
-            nn.BatchNorm1d(m) if config.batch_norm else nn.Identity() for m in config.hidden_sizes
-        )
+        normalised = nn.BatchNorm1d if config.batch_norm else nn.Identity
+        self.norms = nn.ModuleList(normalised(m) for m in config.hidden_sizes)
         self.dropout = nn.Dropout(config.dropout)
         self.output = dense(config.sizes[-1], config.outputs, "identity")
         self.target_scale = Standardize((config.outputs,))

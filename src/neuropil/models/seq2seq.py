@@ -29,7 +29,7 @@ step.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int64
@@ -158,9 +158,8 @@ class Decoder(nn.Module):
     def __init__(self, config: Seq2SeqConfig):
         super().__init__()
         self.attention, self.feeds_back, n = config.attention, config.feeds_back, config.hidden_size
-        self.recurrence = Recurrence(
-            CELLS[config.cell], config.embedding_size, n, config.layers, dropout=config.dropout
-        )
+        sizes = (config.embedding_size, n, config.layers)
+        self.recurrence = Recurrence(CELLS[config.cell], *sizes, dropout=config.dropout)
         if config.attention != "none":
             self.cross = SoftSelect(score_of(config.attention, n))
             self.combine = nn.Linear(
@@ -173,8 +172,9 @@ class Decoder(nn.Module):
     def forward(
         self, y: Float[Tensor, "batch time embedding"], state: "Seq2SeqDecoderState"
     ) -> Float[Tensor, "batch time unit"]:
-        if self.feeds_back:
-            return self.look_then_step(y, state) if self.attention == "bahdanau" else self.step_then_look(y, state)
+        if self.feeds_back and state.memory is not None:
+            decode = self.look_then_step if self.attention == "bahdanau" else self.step_then_look
+            return decode(y, state, state.memory)
         h, state.states = self.recurrence(y, state.states)
         if state.memory is None:
             return h
@@ -182,10 +182,9 @@ class Decoder(nn.Module):
         return torch.tanh(self.combine(torch.cat([self.cross(h, state.memory), h], -1)))
 
     def look_then_step(
-        self, y: Float[Tensor, "batch time embedding"], state: "Seq2SeqDecoderState"
+        self, y: Float[Tensor, "batch time embedding"], state: "Seq2SeqDecoderState", memory: AttentionMemory
     ) -> Float[Tensor, "batch time unit"]:
         """Bahdanau's."""
-        memory = cast(AttentionMemory, state.memory)
         queries, contexts, outputs = list[Tensor](), list[Tensor](), list[Tensor]()
         for drive in self.recurrence.cells[0].drive(y).unbind(1):
             queries.append(state.states[-1].h)
@@ -198,10 +197,9 @@ class Decoder(nn.Module):
         return torch.tanh(self.combine(torch.cat([torch.stack(contexts, 1), torch.stack(outputs, 1), y], -1)))
 
     def step_then_look(
-        self, y: Float[Tensor, "batch time embedding"], state: "Seq2SeqDecoderState"
+        self, y: Float[Tensor, "batch time embedding"], state: "Seq2SeqDecoderState", memory: AttentionMemory
     ) -> Float[Tensor, "batch time unit"]:
         """Luong's, with input feeding."""
-        memory = cast(AttentionMemory, state.memory)
         queries, vectors = list[Tensor](), list[Tensor]()
         for drive in self.recurrence.cells[0].drive(y).unbind(1):
             # h_t = cell(E y_{t−1}, h̃_{t−1}; h_{t−1}),   c_t = Σ_s a_ts h̄_s by h_t,   h̃_t = tanh(W_c [c_t; h_t])

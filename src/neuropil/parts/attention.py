@@ -178,9 +178,7 @@ class Smoothing(Score):
     def __call__(self, query: Float[Tensor, "*batch query width"], key: Float[Tensor, "*batch key width"]) -> Scores:
         return self.kernel.log(query, key)
 
-    def factors(
-        self, query: Float[Tensor, "*batch query width"], key: Float[Tensor, "*batch key width"]
-    ) -> Factors | None:
+    def factors(self, query: Query, key: Key) -> Factors | None:
         if not isinstance(self.kernel, Gaussian):
             return None
         # −‖q − k‖² / 2 = q·k − ‖k‖² / 2 − ‖q‖² / 2 = [q 1]·[k −‖k‖²/2] + a constant of the query. The squares of keys
@@ -313,9 +311,8 @@ class AttentionMemory:
     def reorder(self, index: Int64[Tensor, " row"]) -> "AttentionMemory":
         """These rows of the batch: some may be dropped, others repeated."""
         mask = None if self.mask is None else self.mask.index_select(0, index)
-        return replace(
-            self, values=self.values.index_select(0, index), keys=self.keys.index_select(0, index), mask=mask
-        )
+        values, keys = (part.index_select(0, index) for part in (self.values, self.keys))
+        return replace(self, values=values, keys=keys, mask=mask)
 
 
 class SoftSelect(nn.Module):

@@ -22,6 +22,7 @@ from torch import Tensor
 from neuropil.errors import InputError, nearest
 
 Evaluator = Callable[[Mapping[str, Tensor]], Tensor]
+Operator = Callable[[Tensor, Tensor], Tensor]
 
 CONSTANTS = {"pi": math.pi, "π": math.pi, "e": math.e}
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -36,9 +37,9 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
     "sign": torch.sign,
 }
-FOLDS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"min": torch.minimum, "max": torch.maximum}
-SUMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"+": torch.add, "-": torch.sub}
-PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"*": torch.mul, "/": torch.div}
+FOLDS: dict[str, Operator] = {"min": torch.minimum, "max": torch.maximum}
+SUMS: dict[str, Operator] = {"+": torch.add, "-": torch.sub}
+PRODUCTS: dict[str, Operator] = {"*": torch.mul, "/": torch.div}
 
 MOST_CHARACTERS = 1000
 DEEPEST_NESTING = 16
@@ -117,9 +118,7 @@ class _Parser:
     def product(self) -> Evaluator:
         return self.chain(PRODUCTS, self.sign)
 
-    def chain(
-        self, operators: Mapping[str, Callable[[Tensor, Tensor], Tensor]], operand: Callable[[], Evaluator]
-    ) -> Evaluator:
+    def chain(self, operators: Mapping[str, Operator], operand: Callable[[], Evaluator]) -> Evaluator:
         """Operands joined from left to right; a loop and not a recursion, so that a long sum is no deep one."""
         first, rest = operand(), []
         while self.token.text in operators:
@@ -169,9 +168,8 @@ class _Parser:
             return constant(CONSTANTS[name])
         if name in FUNCTIONS or name in FOLDS:
             return self.call(token)
-        raise self.error(
-            f"unknown name {name!r}", token, fix=nearest(name, [*self.variables, *CONSTANTS, *FUNCTIONS, *FOLDS])
-        )
+        known = [*self.variables, *CONSTANTS, *FUNCTIONS, *FOLDS]
+        raise self.error(f"unknown name {name!r}", token, fix=nearest(name, known))
 
     def call(self, function: Token) -> Evaluator:
         name, opening = function.text, self.token

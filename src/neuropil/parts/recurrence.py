@@ -13,7 +13,7 @@ one; and, where the new state is linear in the old one, a parallel scan.
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 import torch
 from jaxtyping import Bool, Float, Int64, Num
@@ -196,21 +196,19 @@ def _fused(cell: Cell, x: Inputs, state: State, lengths: Lengths | None) -> tupl
     if kernel is None:
         rule = f"{type(cell).__name__} must have a kernel of PyTorch's to run on"
         raise InputError(rule, got="none", fix="run it as a loop")
-    function = cast(Callable[..., tuple[Tensor, ...]], getattr(torch, kernel.name))
+    function: Callable[..., tuple[Tensor, ...]] = getattr(torch, kernel.name)
     reduced, weights = _autocasts(x), list(kernel.weights)
     x = x.to(cell.dtype) if reduced else x
     if lengths is not None and kernel.keep:
         # What else is in the state at a row's end is in no output. One more input, which is 1 in the padding, carries
         # it through.
         x = torch.cat([x, (~valid_mask(lengths, x.shape[1])).unsqueeze(-1).to(x.dtype)], -1)
-        weights[0] = torch.cat(
-            [weights[0], x.new_tensor(kernel.keep).repeat_interleave(cell.hidden_size).unsqueeze(1)], 1
-        )
+        kept = x.new_tensor(kernel.keep).repeat_interleave(cell.hidden_size)
+        weights[0] = torch.cat([weights[0], kept.unsqueeze(1)], 1)
     first = [part.unsqueeze(0) for part in state]
+    before = first if len(first) > 1 else first[0]
     with torch.autocast(x.device.type, enabled=reduced and _runs(kernel.name, x.device, precision(x))):
-        outputs, *last = function(
-            x, first if len(first) > 1 else first[0], weights, True, 1, 0.0, cell.training, False, True
-        )
+        outputs, *last = function(x, before, weights, True, 1, 0.0, cell.training, False, True)
     outputs, after = outputs.to(cell.dtype), type(state)(*(part.squeeze(0).to(cell.dtype) for part in last))
     return outputs, after if lengths is None else after._replace(h=_last(outputs, state.h, lengths))
 
@@ -298,24 +296,17 @@ class Recurrence(nn.Module):
         return x, tuple(after)
 
 
-S = TypeVar("S")
-
-
-class _NamedTuple(Protocol):
-    def __iter__(self) -> Any: ...
-
-
-def map_states(function: Callable[[Tensor], Tensor], states: Sequence[S]) -> tuple[S, ...]:
+def map_states(function: Callable[[Tensor], Tensor], states: Sequence[State]) -> tuple[State, ...]:
     """The same states of changed tensors."""
-    return tuple(cast(S, type(state)(*map(function, cast(_NamedTuple, state)))) for state in states)
+    return tuple(type(state)(*map(function, state)) for state in states)
 
 
-def reorder(states: Sequence[S], index: Int64[Tensor, " row"]) -> tuple[S, ...]:
+def reorder(states: Sequence[State], index: Int64[Tensor, " row"]) -> tuple[State, ...]:
     """The rows that `index` chooses, such as those that a beam keeps."""
     return map_states(lambda part: part.index_select(0, index), states)
 
 
-def detach(states: Sequence[S]) -> tuple[S, ...]:
+def detach(states: Sequence[State]) -> tuple[State, ...]:
     """Where back-propagation through time is cut off."""
     return map_states(Tensor.detach, states)
 

@@ -42,17 +42,14 @@ class Standardize(nn.Module):
         if len(x) == 0:
             raise InputError("Standardize.fit needs at least one example", got="none")
         # The data may be large bytes: a piece at a time becomes double precision.
-        pieces = [
-            rearrange(piece, "example first ... -> first (example ...)") for piece in x.cpu().split(EXAMPLES_AT_ONCE)
-        ]
+        pattern = "example first ... -> first (example ...)"
+        pieces = [rearrange(piece, pattern) for piece in x.cpu().split(EXAMPLES_AT_ONCE)]
         count = x.numel() / self.shape[0]
         # μ = (1/N) Σ x,   σ² = (1/N) Σ (x − μ)²
-        mean = (
-            sum((piece.double().sum(1) for piece in pieces), start=torch.zeros(self.shape[0], dtype=torch.double))
-            / count
-        )
+        zero = torch.zeros(self.shape[0], dtype=torch.double)
+        mean = sum((piece.double().sum(1) for piece in pieces), start=zero) / count
         squares = (((piece.double() - mean[:, None]) ** 2).sum(1) for piece in pieces)
-        std = (sum(squares, start=torch.zeros_like(mean)) / count).sqrt()
+        std = (sum(squares, start=zero) / count).sqrt()
         rounding = torch.finfo(torch.float32).eps * mean.abs()
         self.mean.copy_(mean.reshape(self.mean.shape))
         self.std.copy_(torch.where(std > rounding, std, 1.0).reshape(self.std.shape))

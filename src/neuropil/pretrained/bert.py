@@ -55,9 +55,8 @@ def settings_of(model: BERT | MaskedBERT | BERTClassifier) -> dict[str, Any]:
 def places(model: BERT | MaskedBERT | BERTClassifier) -> dict[str, Place]:
     ours, theirs = ("", "") if isinstance(model, BERT) else ("bert.", "bert.")
     tables = {"word": "tokens", "position": "positions", "token_type": "segments"}
-    found = {
-        f"{theirs}embeddings.{name}_embeddings.weight": Place(f"{ours}{own}.weight") for name, own in tables.items()
-    }
+    start = f"{theirs}embeddings."
+    found = {f"{start}{name}_embeddings.weight": Place(f"{ours}{own}.weight") for name, own in tables.items()}
     pairs = names.block_pairs(f"{ours}blocks", f"{theirs}encoder.layer", model.config.layers, BLOCK)
     pairs[f"{ours}norm"] = f"{theirs}embeddings.LayerNorm"
     if model.config.pooler:

@@ -147,9 +147,8 @@ class HuggingFaceFamily:
 
     def _by_whole_names(self, tensors: Mapping[str, Stored]) -> dict[str, Stored]:
         """With the prefix, and as names end today; each still knows what it is called in its file."""
-        whole = {
-            self._today(name): tensor for name, tensor in tensors.items() if not name.endswith(tuple(self.ignored))
-        }
+        ignored = tuple(self.ignored)
+        whole = {self._today(name): tensor for name, tensor in tensors.items() if not name.endswith(ignored)}
         if not self.prefix or any(name.startswith(self.prefix) for name in whole):
             return whole
         return {self._full(name): tensor for name, tensor in whole.items()}

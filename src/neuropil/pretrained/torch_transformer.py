@@ -112,9 +112,8 @@ def names_of(config: TransformerConfig) -> dict[str, str]:
     names: dict[str, str] = {}
     for side, norms in (("encoder", ENCODER_NORMS), ("decoder", DECODER_NORMS)):
         within = {ours: theirs for ours, theirs in NAMES.items() if side == "decoder" or not ours.startswith("cross")}
-        within |= {
-            f"{ours}.{part}": f"{theirs}.{part}" for ours, theirs in norms.items() for part in ("weight", "bias")
-        }
+        for ours, theirs in norms.items():
+            within |= {f"{ours}.{part}": f"{theirs}.{part}" for part in ("weight", "bias")}
         for layer in range(config.layers):
             names |= {f"{side}.{layer}.{ours}": f"{side}.layers.{layer}.{theirs}" for ours, theirs in within.items()}
         if config.norm == "pre" or config.final_norm:

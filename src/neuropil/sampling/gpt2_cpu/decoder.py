@@ -70,9 +70,8 @@ class Norm(NamedTuple):
     epsilon: np.float32
 
     def __call__(self, x: Float[Tensor, "time width"]) -> Float[Tensor, "time width"]:
-        return F.layer_norm(
-            x, x.shape[-1:], torch.from_numpy(self.weight), torch.from_numpy(self.bias), float(self.epsilon)
-        )
+        weight, bias = torch.from_numpy(self.weight), torch.from_numpy(self.bias)
+        return F.layer_norm(x, x.shape[-1:], weight, bias, float(self.epsilon))
 
 
 class DecoderLayer(NamedTuple):
