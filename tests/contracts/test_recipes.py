@@ -80,7 +80,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "epochs": 1,
         "batch_size": 512,
     },
-    "vit": {"vision_width": 16, "vision_heads": 2, "vision_layers": 1, "epochs": 1},
+    "vit": {"width": 16, "heads": 2, "layers": 1, "epochs": 1},
     "clip": {
         "scenes": 120,
         "vision_width": 16,

@@ -155,7 +155,7 @@ def test_pictures_of_an_odd_size_are_resized(tmp_path: Path):
 
 
 def test_captions_that_lose_their_end_are_counted():
-    experiment = build(CLIPOptions().override(scenes=100, **SMALL, context=5), seed=0)
+    experiment = build(CLIPOptions().override(scenes=100, **SMALL, text_context=5), seed=0)
     count = sum(len(text.split()) > 3 for text in experiment.splits.train.texts)
     assert experiment.notes[-1] == f"{count} of 85 training captions have more than 5 tokens and lose their end."
 

@@ -51,7 +51,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "vocabulary_size": 300,
         "updates": 2,
     },
-    "vit": {"vision_width": 16, "vision_heads": 2, "vision_layers": 2, "updates": 2},
+    "vit": {"width": 16, "heads": 2, "layers": 2, "updates": 2},
     "clip": {
         "vision_width": 16,
         "vision_heads": 2,

@@ -38,7 +38,7 @@ def build(options: TaggerOptions, seed: int) -> TextTagging:
     splits = prepare_tagged_texts(options.data, seed)
     tags = tuple(sorted({tag for text in splits.train.tags for tag in text}))
     vocabulary = TagVocabulary.learn(splits.train.tokens, splits.train.kind, options.reading.vocabulary_size)
-    config = dataclasses.replace(options.model, shape="aligned", tokens=len(vocabulary), outputs=len(tags))
+    config = dataclasses.replace(options.model, shape="aligned", vocabulary_size=len(vocabulary), output_size=len(tags))
     model = initialised(lambda: RecurrentNetwork(config), seed).to(pick_device(options.training.device))
     begin_alike(model.embedding)
     return TextTagging(

@@ -47,7 +47,7 @@ def build(options: TextClassifierOptions, seed: int) -> TextClassification:
     splits = prepare_labelled_texts(options.data, seed)
     reader = Reader.learn(splits.train.texts, options.reading)
     config = dataclasses.replace(
-        options.model, shape="many_to_one", tokens=len(reader.tokenizer), outputs=len(splits.train.classes)
+        options.model, shape="many_to_one", vocabulary_size=len(reader.tokenizer), output_size=len(splits.train.classes)
     )
     model = initialised(lambda: RecurrentNetwork(config), seed).to(pick_device(options.training.device))
     begin_alike(model.embedding)
