@@ -88,7 +88,7 @@ class Panel:
         return Windows(self, torch.tensor(places), torch.arange(len(places)))
 
     @property
-    def valid_mask(self) -> Bool[Tensor, " place"]:
+    def there(self) -> Bool[Tensor, " place"]:
         """Where there is a value."""
         return self.known_at == torch.arange(len(self.known_at))
 
