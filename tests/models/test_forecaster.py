@@ -22,6 +22,7 @@ from neuropil.models.forecaster import (
     level_and_spread,
     pinball,
 )
+from neuropil.models.recurrent import CellName
 
 
 def windows_of(series: Tensor, window: int, horizon: int) -> dict[str, Tensor]:
@@ -57,10 +58,10 @@ def perturbed(config: ForecasterConfig) -> Forecaster:
     st.integers(1, 2),
     st.integers(0, 3),
 )
-def test_quantiles_are_in_order_for_every_cell(lags: int, steps: int, cell: str, layers: int, features: int):
+def test_quantiles_are_in_order_for_every_cell(lags: int, steps: int, cell: CellName, layers: int, features: int):
     config = ForecasterConfig(
         cell=cell, hidden_size=4, layers=layers, members=2, lags=lags, steps=steps, features=features
-    )  # type: ignore[arg-type]
+    )
     torch.manual_seed(0)
     q = perturbed(config)(10 * torch.randn(5, 8), torch.randn(5, 8 + steps, features))
     assert q.shape == (5, steps, len(LEVELS))

@@ -25,6 +25,7 @@ from neuropil.parts.recurrence import (
     map_states,
     precision,
     require_sequences,
+    valid_mask,
 )
 from parts.random_cells import (
     BUILDS,

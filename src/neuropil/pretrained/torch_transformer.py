@@ -6,7 +6,6 @@ the two always agree.
 """
 
 import warnings
-from typing import cast
 
 from torch import nn
 from torch.nn import functional as F
@@ -45,9 +44,7 @@ def from_torch(
     if len(layers) != len(decoder_layers):
         rule = "from_torch takes as many encoder as decoder layers"
         raise InputError(rule, got=f"{len(layers)} and {len(decoder_layers)}")
-    for layer in (*layers, *decoder_layers):
-        require_published(layer)
-    first = cast(nn.TransformerEncoderLayer, layers[0])
+    first, *_ = [require_published(layer) for layer in (*layers, *decoder_layers)]
     config = TransformerConfig(
         width=module.d_model,
         heads=module.nhead,
@@ -97,7 +94,7 @@ def to_torch(model: Transformer) -> nn.Transformer:
     return theirs.to(model.source.weight).train(model.training)
 
 
-def require_published(layer: nn.Module) -> None:
+def require_published(layer: nn.Module) -> nn.TransformerEncoderLayer | nn.TransformerDecoderLayer:
     if not isinstance(layer, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
         raise InputError("from_torch takes nn.Transformer's own layers", got=type(layer).__name__)
     if layer.activation is not F.relu and not isinstance(layer.activation, nn.ReLU):
@@ -105,6 +102,7 @@ def require_published(layer: nn.Module) -> None:
         raise InputError("from_torch takes layers with relu", got=activation)
     if layer.norm1.eps != NORM_EPS:
         raise InputError(f"from_torch takes layers whose norms have eps={NORM_EPS:g}", got=f"{layer.norm1.eps:g}")
+    return layer
 
 
 def names_of(config: TransformerConfig) -> dict[str, str]:

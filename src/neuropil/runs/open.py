@@ -114,7 +114,7 @@ def open_matcher(source: str | Path) -> Matcher:
     folder = open_folder(source, "clip", "CLIP")
     model = CLIP.from_pretrained(folder.path)
     tokenizer = PublishedTokenizer.load(folder.path)
-    require_fits(tokenizer, model.config.vocabulary_size, folder.path)
+    require_fits(tokenizer, model.config.text.vocabulary_size, folder.path)
     return Matcher(model, tokenizer)
 
 

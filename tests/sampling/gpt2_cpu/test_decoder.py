@@ -50,7 +50,6 @@ def logits(decoder: FastDecoder, tokens: Tensor, prompt: int) -> Tensor:
 @torch.no_grad()
 def rounded(model: GPT2, precision: Precision) -> GPT2:
     """The same model with every matrix rounded as its name says, by the definition."""
-    # type: ignore[attr-defined]
     matrices = [model.tokens.weight, *(p for name, p in model.blocks.named_parameters() if p.ndim == 2)]
     for matrix in matrices if model.config.tied else [*matrices, model.output.weight]:
         if precision == "bfloat16":

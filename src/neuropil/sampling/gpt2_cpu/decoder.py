@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -134,7 +134,7 @@ class FastDecoder:
             self._kernel = import_module("neuropil.sampling.gpt2_cpu.kernel")
             errors = self._kernel.ERRORS
             self._listed = self._kernel.listed(self.layers)
-            self._read_one(0, self.begin(), threads=1)  # compiles, or loads what was compiled
+            self._read_one(self._kernel, 0, self.begin(), threads=1)  # compiles, or loads what was compiled
         except errors as error:  # Numba is missing, or cannot compile on this machine: there is another way
             self._go_without_kernel(error)
 
@@ -158,7 +158,7 @@ class FastDecoder:
             return self.output.times(self.norm(self._read(tokens[0], state)[-1:]), self._wide)
         if tokens.shape[1] > 1:
             self._read(tokens[0, :-1], state)
-        return self._read_one(int(tokens[0, -1]), state, torch.get_num_threads())
+        return self._read_one(self._kernel, int(tokens[0, -1]), state, torch.get_num_threads())
 
     def _read(self, tokens: Int64[Tensor, " new"], state: FastDecoderState) -> Float[Tensor, "new width"]:
         """By matrix products, to the end of the last block."""
@@ -178,9 +178,11 @@ class FastDecoder:
             x = x + layer.outer.times(hidden, self._wide)
         return x
 
-    def _read_one(self, token: int, state: FastDecoderState, threads: int) -> Float[Tensor, "1 token"]:
+    def _read_one(
+        self, kernel: ModuleType, token: int, state: FastDecoderState, threads: int
+    ) -> Float[Tensor, "1 token"]:
         """By the kernel, to the logits."""
-        kernel, config = cast(ModuleType, self._kernel), self.config
+        config = self.config
         x = (self.tokens.widened(slice(token, token + 1))[0] + self.positions[state.length]).numpy()
         sizes = (3 * config.width, config.width, config.feed_forward_size, config.vocabulary_size)
         room = Room(*(np.empty(size, np.float32) for size in sizes))

@@ -46,9 +46,8 @@ class LanguageConfig(RecurrentLayersConfig):
     cell: CellName = from_data("lstm", "recurrent cell")
     hidden_size: int = option(256, "hidden size", low=1)
 
-    def of(self, vocabulary_size: int) -> RecurrentNetworkConfig:
-        sizes = {"vocabulary_size": vocabulary_size, "output_size": vocabulary_size}
-        return RecurrentNetworkConfig(**self.to_dict(), **sizes, shape="aligned")
+    def of(self, size: int) -> RecurrentNetworkConfig:
+        return RecurrentNetworkConfig(**self.to_dict(), shape="aligned", vocabulary_size=size, output_size=size)
 
 
 class StreamsConfig(Config):
