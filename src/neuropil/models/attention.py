@@ -34,19 +34,15 @@ ScoreName = Literal["scaled_dot", "cosine", "gaussian", "additive"]
 
 
 class PatchAttentionConfig(Config):
-    patch: int | None = option(
-        None, "height and width of a patch in pixels; without it 2, or more where a side would have over 8", low=1
-    )
-    width: int = option(64, "numbers d that stand for a patch", low=1)
-    key_width: int = option(64, "numbers e of a query and of a key", low=1)
-    layers: int = option(2, "layers of attention", low=1)
-    positions: PositionName = option("learned", "how a patch is told where it stands")
-    score: ScoreName = option("scaled_dot", "how a query and a key are compared")
-    dropout: float = option(
-        0.1, "share of the numbers that are silenced after each layer in each training step", low=0, high=0.95
-    )
+    patch: int | None = option(None, "patch size in pixels; none: 2, or more where a side would have over 8", low=1)
+    width: int = option(64, "embedding width d (d_model)", low=1)
+    key_width: int = option(64, "width e of queries and keys", low=1)
+    layers: int = option(2, "number of layers", low=1)
+    positions: PositionName = option("learned", "positional encoding")
+    score: ScoreName = option("scaled_dot", "attention score")
+    dropout: float = option(0.1, "dropout probability", low=0, high=0.95)
     shape: tuple[int, ...] = from_data((1, 8, 8), "channels, height and width of one picture")
-    classes: int = from_data(10, "how many classes to tell apart")
+    classes: int = from_data(10, "number of classes")
 
     def validate(self) -> None:
         if len(self.shape) != 3:
@@ -64,7 +60,7 @@ class PatchAttentionConfig(Config):
 
     @property
     def pixels(self) -> int:
-        """Numbers in one patch."""
+        """Values in one patch."""
         return self.shape[0] * self.patch_side**2
 
 

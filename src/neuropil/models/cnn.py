@@ -25,14 +25,12 @@ from neuropil.parts.standardize import Standardize
 
 
 class CNNConfig(Config):
-    width: int = option(32, "channels of the first stage; each further stage has twice as many", low=1)
-    depth: int = option(1, "residual blocks in a stage", low=1)
-    kernel: int = option(3, "height and width of the kernels; odd, so that they have a middle", low=1)
-    dropout: float = option(
-        0.2, "share of the features that are silenced before the last layer in each training step", low=0, high=0.95
-    )
+    width: int = option(32, "channels of the first stage; each further stage doubles them", low=1)
+    depth: int = option(1, "residual blocks in each stage", low=1)
+    kernel: int = option(3, "kernel size; odd", low=1)
+    dropout: float = option(0.2, "dropout probability before the output layer", low=0, high=0.95)
     shape: tuple[int, ...] = from_data((1, 8, 8), "channels, height and width of one picture")
-    classes: int = from_data(10, "how many classes to tell apart")
+    classes: int = from_data(10, "number of classes")
 
     def validate(self) -> None:
         if len(self.shape) != 3:

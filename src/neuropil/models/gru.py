@@ -38,10 +38,8 @@ Reset = Literal["after", "before", "none", "shared"]
 class GRUConfig(Config):
     input_size: int = option(64, "input size", low=1)
     hidden_size: int = option(128, "hidden size", low=1)
-    gate: Gate = option("keep", "what an open update gate does: keep the old state, or take the new one")
-    reset: Reset = option(
-        "after", "where the reset gate acts: after the product with W or before; or no such gate, or one gate for both"
-    )
+    gate: Gate = option("keep", "update gate: keep the old state, or take the new one")
+    reset: Reset = option("after", "reset gate after the product with W or before; none, or one gate for both")
 
     @property
     def num_gates(self) -> int:

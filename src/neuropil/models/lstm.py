@@ -31,7 +31,7 @@ SHUT = 1e4
 class LSTMConfig(Config):
     input_size: int = option(64, "input size", low=1)
     hidden_size: int = option(128, "hidden size", low=1)
-    forget_bias: float = option(1.0, "what the forget gate's sum begins with: above zero, the cell keeps what it holds")
+    forget_bias: float = option(1.0, "initial bias of the forget gate")
 
 
 class LSTMState(NamedTuple):

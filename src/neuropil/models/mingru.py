@@ -30,7 +30,7 @@ from neuropil.parts.scan import log_scan
 class MinGRUConfig(Config):
     input_size: int = option(64, "input size", low=1)
     hidden_size: int = option(128, "hidden size", low=1)
-    positive: bool = option(False, "candidates above zero only, which also run on logarithms")
+    positive: bool = option(False, "positive candidates only, which also run in log space")
 
 
 class MinGRUGates(NamedTuple):

@@ -29,13 +29,15 @@ RECTIFIERS = ("relu", "gelu", "softplus")
 
 
 class MLPConfig(Config):
-    hidden_sizes: tuple[int, ...] = option((256, 256), "units of each hidden layer; none for a linear model", low=1)
-    activation: ActivationName = option("relu", "what a hidden unit makes of its sum")
-    dropout: float = option(0.2, "share of the hidden units that are silenced in each training step", low=0, high=0.95)
-    batch_norm: bool = option(False, "normalise each unit's sum over the batch")
-    residual: bool = option(False, "add a layer's input to its output where both have the same size")
+    hidden_sizes: tuple[int, ...] = option(
+        (256, 256), "hidden sizes, one for each layer; none for a linear model", low=1
+    )
+    activation: ActivationName = option("relu", "activation of the hidden units")
+    dropout: float = option(0.2, "dropout probability", low=0, high=0.95)
+    batch_norm: bool = option(False, "batch normalisation")
+    residual: bool = option(False, "residual connections between layers of the same size")
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
-    outputs: int = from_data(10, "classes, or target columns")
+    outputs: int = from_data(10, "number of classes, or of target columns")
 
     @property
     def sizes(self) -> tuple[int, ...]:

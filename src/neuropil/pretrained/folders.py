@@ -127,8 +127,7 @@ def _downloaded(name: str, kind: str) -> Path:
 
 
 def _is_hub_name(name: str) -> bool:
-    """`owner/model` or `model`. A word before the slash that is a folder here is a path with a slip in it, and nothing
-    is fetched."""
+    """`owner/model` or `model`. Where `owner` is a folder here, it is a path with a slip in it: nothing is fetched."""
     owner, slash, model = name.partition("/")
     return (
         bool(name)

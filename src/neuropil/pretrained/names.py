@@ -58,8 +58,7 @@ M = TypeVar("M", bound=nn.Module)
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor stands: the whole of ours, its transpose, or one of equal parts of its rows; `shape` where theirs
-    has more axes."""
+    """Where a tensor stands: ours, its transpose, or one of equal parts of its rows; `shape` if theirs has more."""
 
     name: str
     transposed: bool = False
