@@ -119,9 +119,7 @@ def test_a_model_that_ends_its_captions_with_2_would_be_read_otherwise_there(tmp
     tiny = SIZES["tiny"]
     with pytest.raises(InputError) as error:
         CLIP(dataclasses.replace(tiny, text=dataclasses.replace(tiny.text, end=2))).save_pretrained(tmp_path / "out")
-    rule = (
-        "a CLIP that Hugging Face can open must end captions with a token other than 2, the largest of a caption there"
-    )
+    rule = "a CLIP for Hugging Face must end captions with another token than 2, there the largest of a caption"
     assert str(error.value) == f"{rule}, but got end=2 of 64 tokens."
     assert not (tmp_path / "out").exists()
 

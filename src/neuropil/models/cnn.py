@@ -2,7 +2,7 @@
 
     correlation     (w ⋆ x)[i, j] = Σ_c Σ_a Σ_b w[c, a, b] x[c, i + a, j + b]   what libraries call "convolution"
     convolution     (w ∗ x)[i, j] = Σ_c Σ_a Σ_b w[c, a, b] x[c, i − a, j − b]   with the kernel turned by 180°
-    batch norm      BN(z) = γ (z − mean) / √(var + ε) + β                         over batch and places; running values in evaluation
+    batch norm      BN(z) = γ (z − mean) / √(var + ε) + β      over batch and places; running values in evaluation
     residual block  y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)                           S: identity, or 1×1 where sizes change
 
 A stem and stages of residual blocks; each stage after the first halves the picture and doubles the channels. The mean

@@ -11,7 +11,7 @@ There are two conventions for each gate, and all of them can be had:
 - `gate="keep"` learns z = 1 − g, how much of the old state is kept, as PyTorch does; `gate="take"` learns g itself. As
   1 − σ(a) = σ(−a), the weights of one are those of the other with the sign changed (`convert`).
 - `reset="after"` is the candidate above, PyTorch's, which has a kernel. `reset="before"` is the first paper's,
-  h̃ = tanh(W (r ⊙ h) + U x + b); the two differ for every W that is not diagonal. `reset="none"` has no such gate, r = 1:
+  h̃ = tanh(W (r ⊙ h) + U x + b); they differ for every W that is not diagonal. `reset="none"` has no such gate, r = 1:
   the gated unit with one gate. `reset="shared"` is the minimal gated unit (Zhou 2016), whose one gate does both, r = g,
   before the product.
 """

@@ -15,7 +15,7 @@ Bahdanau (2014) looks back before each step, with the state as it is, and what i
 
 Luong (2015) looks back after each step, with the new state:
 
-    h_t = cell(E y_{t−1}; h_{t−1})                  score(h_t, h̄_s) = h_tᵀ h̄_s or h_tᵀ W_a h̄_s or vᵀ tanh(W_a [h_t; h̄_s])
+    h_t = cell(E y_{t−1}; h_{t−1})                 score(h_t, h̄_s) = h_tᵀ h̄_s or h_tᵀ W_a h̄_s or vᵀ tanh(W_a [h_t; h̄_s])
     c_t = Σ_s a_ts h̄_s                              a_t = softmax_s(score(h_t, h̄_s))
                                                     h̃_t = tanh(W_c [c_t; h_t])
 

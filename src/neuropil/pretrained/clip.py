@@ -48,7 +48,7 @@ def settings_of(model: CLIP) -> dict[str, Any]:
     own = model.config
     vision, text = own.vision, own.text
     if text.end == OLD_END != text.vocabulary_size - 1:
-        rule = "a CLIP that Hugging Face can open must end captions with a token other than 2, the largest of a caption there"
+        rule = "a CLIP for Hugging Face must end captions with another token than 2, there the largest of a caption"
         raise InputError(rule, got=f"end=2 of {text.vocabulary_size} tokens")
     both = {"projection_dim": own.embedding_size}
     towers = {"vision_config": names.settings_in(vision, VISION), "text_config": names.settings_in(text, TEXT)}
