@@ -11,7 +11,7 @@ import neuropil
 from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Picture, Section, Table
-from neuropil.models.attention import Layer, PatchAttention, PatchAttentionConfig
+from neuropil.models.attention import PatchAttention, PatchAttentionConfig, PatchAttentionLayer
 from neuropil.parts.attention import attention_weights
 from neuropil.recipes.attention import AttentionOptions, build, weights_of
 from neuropil.tasks.classification.experiment import Supervised
@@ -47,7 +47,7 @@ def test_recorded_weights_are_the_similarity_of_queries_and_keys():
     weights = weights_of(model, test)
     assert model.training
     layer = model.eval().layers[0]
-    assert isinstance(layer, Layer)
+    assert isinstance(layer, PatchAttentionLayer)
     z = model.positions(model.embed(model.patches(test.inputs)))
     query, key, _ = layer.attention.projection(layer.norm1(z)).split((4, 4, 8), dim=-1)
     torch.testing.assert_close(weights["layer 1"], attention_weights(query, key).detach())

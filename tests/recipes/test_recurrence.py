@@ -40,7 +40,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 def options_for(folder: Path) -> RecurrenceOptions:
     path = folder / "documentation.txt"
     path.write_text(python_documentation()[0][:40_000])
-    return RecurrenceOptions(data=TextDataConfig(data=(path,)), units=UNITS, steps=STEPS, updates=60)
+    return RecurrenceOptions(data=TextDataConfig(data=(path,)), hidden_size=UNITS, steps=STEPS, updates=60)
 
 
 def table(study: Study, title: str) -> dict[str, list[str | float | int]]:

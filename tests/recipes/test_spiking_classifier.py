@@ -129,7 +129,7 @@ def test_data_of_the_users_get_a_larger_network():
     own, embedded = RECIPE.defaults(own_data=True), RECIPE.defaults(own_data=False)
     assert isinstance(own, SpikingClassifierOptions)
     assert isinstance(embedded, SpikingClassifierOptions)
-    assert sum(own.model.hidden) > sum(embedded.model.hidden)
+    assert sum(own.model.hidden_sizes) > sum(embedded.model.hidden_sizes)
 
 
 @pytest.mark.slow
