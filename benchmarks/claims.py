@@ -55,12 +55,13 @@ ROUNDED_CHARACTERS = 12_000
 REVIEWED: dict[str, Any] = {"max_tokens": 128, "epochs": 2}
 """Of reviews that are longer, the first tokens are read."""
 ROUNDING = (
-    f"What rounded weights cost: GPT-2 after `neuropil train gpt2 --minutes {GPT2_MINUTES[0]}`, on {ROUNDED_CHARACTERS:,} characters that "
-    "it has not seen."
+    f"What rounded weights cost: GPT-2 after `neuropil train gpt2 --minutes {GPT2_MINUTES[0]}`, on "
+    f"{ROUNDED_CHARACTERS:,} characters that it has not seen."
 )
 FORECASTS = (
-    "Forecasts of eleven years of sunspots and of one year of carbon dioxide from every origin in the last part of the series, means over "
-    "three seeds; MASE is the error in units of the seasonal-naive forecast's on the training part."
+    "Forecasts of eleven years of sunspots and of one year of carbon dioxide from every origin in the last part of "
+    "the series, means over three seeds; MASE is the error in units of the seasonal-naive forecast's on the training "
+    "part."
 )
 
 
@@ -133,17 +134,26 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         about = f"Accuracy on MNIST's own 10,000 test pictures after `neuropil train vit --data mnist {options}`."
         figures["vit-mnist"] = (about, lambda: vit_mnist(folder))
     if (pairs := arguments.pairs) is not None:
-        about = f"Scores on {HELD_OUT:,} held-out pairs after {TRANSLATION_MINUTES:g} minutes, both at the same time on a thread each."
+        about = (
+            f"Scores on {HELD_OUT:,} held-out pairs after {TRANSLATION_MINUTES:g} minutes, both at the same time on a "
+            "thread each."
+        )
         figures["translation"] = (about, lambda: translation(pairs))
     if (path := arguments.texts) is not None:
-        about = "Accuracy on the held-out fifth of 5,000 film reviews after `neuropil train text_classifier --data reviews --cell NAME`."
+        about = (
+            "Accuracy on the held-out fifth of 5,000 film reviews after `neuropil train text_classifier --data "
+            "reviews --cell NAME`."
+        )
         figures["reviews"] = (about, lambda: reviews(path))
         figures["mini-lm"] = (
             "Accuracy on the same reviews after `neuropil train bert_classifier --start MiniLM`.",
             lambda: mini_lm_reviews(path),
         )
     if (book := arguments.book) is not None:
-        about = "Bits per byte of the held-out end of a text, ours beside Hugging Face's, both at the same time on a thread each."
+        about = (
+            "Bits per byte of the held-out end of a text, ours beside Hugging Face's, both at the same time on a "
+            "thread each."
+        )
         figures["gpt2-beside"] = (about, lambda: gpt2_beside(book))
     return figures
 

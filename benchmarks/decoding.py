@@ -1,6 +1,7 @@
-"""GPT-2 124M, batch 1, 64 tokens after a prompt of 32: ours in three precisions beside Hugging Face's `generate` and CTranslate2.
-Floors: 2.4 times as fast as Hugging Face in float32, 2.2 times in bfloat16, 2.2 times as fast as CTranslate2 in int8; 90 % of the measured
-bandwidth in float32, 80 % in bfloat16; the first token after a warm start no later than Hugging Face's, and no more memory to load."""
+"""GPT-2 124M, batch 1, 64 tokens after a prompt of 32: ours in three precisions beside Hugging Face's `generate` and
+CTranslate2. Floors: 2.4 times as fast as Hugging Face in float32, 2.2 times in bfloat16, 2.2 times as fast as
+CTranslate2 in int8; 90 % of the measured bandwidth in float32, 80 % in bfloat16; the first token after a warm start no
+later than Hugging Face's, and no more memory to load."""
 
 import os
 import statistics
@@ -121,7 +122,8 @@ def total(numbers: np.ndarray) -> float:
 
 
 def bandwidth() -> float:
-    """Bytes a second that all threads together read: the best of several sums over 256 MB, each of PyTorch's and of our own."""
+    """Bytes a second that all threads together read: the best of several sums over 256 MB, each of PyTorch's and of our
+    own."""
     threads = torch.get_num_threads()
     numbers = torch.ones(2**26)
     parts = [part.view(4, -1).numpy() for part in numbers[: 2**26 // (4 * threads) * 4 * threads].chunk(threads)]
@@ -194,11 +196,13 @@ def print_starts(folder: Path) -> None:
             memory[name].append(peak)
     for name in START:
         print(
-            f"{name}: first token after {min(seconds[name][1:]):.2f} s from a warm start, at most {min(memory[name][1:]):.0f} MB of memory"
+            f"{name}: first token after {min(seconds[name][1:]):.2f} s from a warm start, at most "
+            f"{min(memory[name][1:]):.0f} MB of memory"
         )
     for what, values in (("seconds", seconds), ("memory", memory)):
         print(
-            f"{what} to the first token, neuropil / Hugging Face: {ratio(values['neuropil'][1:], values['Hugging Face'][1:])}"
+            f"{what} to the first token, neuropil / Hugging Face: "
+            f"{ratio(values['neuropil'][1:], values['Hugging Face'][1:])}"
         )
 
 

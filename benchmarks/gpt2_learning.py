@@ -1,5 +1,6 @@
-"""GPT-2 of one size on one text, ours beside Hugging Face's in a plain loop: the same first weights, batches, optimiser, schedule and
-passes over the text, at the same time on a thread each. Goals: the same loss on held-out text, and more tokens a second.
+"""GPT-2 of one size on one text, ours beside Hugging Face's in a plain loop: the same first weights, batches,
+optimiser, schedule and passes over the text, at the same time on a thread each. Goals: the same loss on held-out text,
+and more tokens a second.
 
 python -m benchmarks.gpt2_learning text.txt.gz [passes]
 """
@@ -77,7 +78,8 @@ def num_tokens(experiment: LanguageModellingExperiment, passes: int) -> int:
 
 
 def train_plain(model: Any, experiment: LanguageModellingExperiment, passes: int) -> float:
-    """What a careful person writes, given the batches: decay groups, clipping, warm-up and cosine. Seconds that it took."""
+    """What a careful person writes, given the batches: decay groups, clipping, warm-up and cosine. Seconds that it
+    took."""
     training, batches = experiment.training, experiment.training_batches
     updates = passes * len(batches)
     optimizer = build_optimizer(

@@ -1,5 +1,5 @@
-"""GRU and minGRU as language models: as many parameters, the same text, batches and updates, taking turns in one run; nats per character on
-the held-out part, and how long an update took. Goal: minGRU within 3 %.
+"""GRU and minGRU as language models: as many parameters, the same text, batches and updates, taking turns in one run;
+nats per character on the held-out part, and how long an update took. Goal: minGRU within 3 %.
 
 python -m benchmarks.language_models [--updates N] [--seed N]
 """
@@ -69,8 +69,9 @@ def main(words: Sequence[str] = ()) -> None:
     losses = [contestant.loss() for contestant in contestants]
     for contestant, loss in zip(contestants, losses, strict=True):
         print(
-            f"{contestant.name}: {count_parameters(contestant.experiment.model):,} parameters, {given.updates:,} updates, "
-            f"{1e3 * contestant.seconds / given.updates:.0f} ms each; validation {contestant.validation_loss():.4f}, test {loss:.4f} nats"
+            f"{contestant.name}: {count_parameters(contestant.experiment.model):,} parameters, {given.updates:,} "
+            f"updates, {1e3 * contestant.seconds / given.updates:.0f} ms each; validation "
+            f"{contestant.validation_loss():.4f}, test {loss:.4f} nats"
         )
     print(f"loss of minGRU / loss of GRU: {losses[1] / losses[0]:.4f}")
 

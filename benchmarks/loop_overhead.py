@@ -43,7 +43,8 @@ def ours() -> nn.Module:
 
 
 def by_hand() -> nn.Module:
-    """What a careful person would write: decay groups, warm-up and cosine, a running loss, validation after each epoch."""
+    """What a careful person would write: decay groups, warm-up and cosine, a running loss, validation after each
+    epoch."""
     config, model = OPTIONS.training, new_model()
     train, validation = batches()
     matrices = [parameter for parameter in model.parameters() if parameter.ndim >= 2]

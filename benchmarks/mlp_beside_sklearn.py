@@ -1,4 +1,5 @@
-"""The MLP beside scikit-learn's MLPClassifier: same layers, Adam, batches, epochs and digits. Goal: as fast at equal accuracy."""
+"""The MLP beside scikit-learn's MLPClassifier: same layers, Adam, batches, epochs and digits. Goal: as fast at equal
+accuracy."""
 
 import statistics
 import tempfile
@@ -47,7 +48,7 @@ def main() -> None:
     def ours() -> None:
         seed = next(seeds) // 2
         splits = prepare(DataConfig(validation=0), seed)
-        model = initialised(lambda: MLP(MLPConfig(hidden=HIDDEN, dropout=0)), seed)
+        model = initialised(lambda: MLP(MLPConfig(hidden_sizes=HIDDEN, dropout=0)), seed)
         model.standardize.fit(splits.train.inputs)
         learner = scorer_for(model, splits.train.schema)
         with tempfile.TemporaryDirectory() as folder:

@@ -35,7 +35,7 @@ class Arguments(Config):
         None, "a folder of MNIST's four IDX files; without it, random pictures of the same size"
     )
     examples: int = option(60_000, "pictures in the epoch", low=1)
-    hidden: tuple[int, ...] = option((256, 256), "units of each layer between picture and class", low=1)
+    hidden_sizes: tuple[int, ...] = option((256, 256), "units of each layer between picture and class", low=1)
     steps: int = option(20, "steps of settling in each update", low=1)
     batch_size: int = option(64, "pictures in a batch", low=1)
     rounds: int = option(3, "epochs of each", low=1)

@@ -1,5 +1,5 @@
-"""Recording one layer's attention while a base-size Transformer reads and writes 1,024 tokens. Goal: at most 5 % of the forward pass; and
-nothing while nobody records."""
+"""Recording one layer's attention while a base-size Transformer reads and writes 1,024 tokens. Goal: at most 5 % of the
+forward pass; and nothing while nobody records."""
 
 import torch
 
@@ -12,7 +12,7 @@ TOKENS, ROUNDS = 1024, 9
 
 def main() -> None:
     torch.manual_seed(0)
-    model = Transformer(TransformerConfig(source_vocabulary=8000, target_vocabulary=8000)).eval()
+    model = Transformer(TransformerConfig(source_vocabulary_size=8000, target_vocabulary_size=8000)).eval()
     source, target = (torch.randint(4, 8000, (1, TOKENS)) for _ in range(2))
 
     def plain() -> None:

@@ -1,5 +1,6 @@
-"""Recurrent layers beside PyTorch's own: a training step of LSTM and GRU, and minGRU's scan beside `nn.GRU` at growing lengths.
-Goals: at least as fast as `nn.LSTM` and `nn.GRU` in a plain loop; minGRU at least three times as fast as `nn.GRU` at 2,048 steps."""
+"""Recurrent layers beside PyTorch's own: a training step of LSTM and GRU, and minGRU's scan beside `nn.GRU` at growing
+lengths. Goals: at least as fast as `nn.LSTM` and `nn.GRU` in a plain loop; minGRU at least three times as fast as
+`nn.GRU` at 2,048 steps."""
 
 from collections.abc import Callable
 
@@ -9,7 +10,7 @@ from torch.nn import functional as F
 
 from benchmarks.timing import alternate, ratio
 from neuropil.models.mingru import MinGRU, MinGRUConfig
-from neuropil.models.recurrent import CellName, Sequence, SequenceConfig
+from neuropil.models.recurrent import CellName, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.training.precision import prepare_bfloat16
 
 TOKENS, WIDTH, BATCH, TIME, ROUNDS = 96, 256, 32, 128, 9
@@ -37,7 +38,8 @@ def main() -> None:
     for name, theirs in THEIRS.items():
         for dtype in (torch.float32, torch.bfloat16):
             print(
-                f"{theirs.__name__} in {str(dtype).removeprefix('torch.')}, nn / neuropil: {compared(name, theirs, dtype)}"
+                f"{theirs.__name__} in {str(dtype).removeprefix('torch.')}, nn / neuropil: "
+                f"{compared(name, theirs, dtype)}"
             )
     crossover: int | None = None
     for time in LENGTHS:
@@ -62,7 +64,9 @@ def compared(name: CellName, theirs: type[nn.LSTM] | type[nn.GRU], dtype: torch.
 def training_steps(
     name: CellName, theirs: type[nn.LSTM] | type[nn.GRU], dtype: torch.dtype
 ) -> dict[str, Callable[[], None]]:
-    config = SequenceConfig(cell=name, units=WIDTH, embedding=WIDTH, tokens=TOKENS, outputs=TOKENS, shape="aligned")
+    config = RecurrentNetworkConfig(
+        cell=name, hidden_size=WIDTH, embedding_size=WIDTH, vocabulary_size=TOKENS, output_size=TOKENS, shape="aligned"
+    )
     tokens = torch.randint(4, TOKENS, (BATCH, TIME + 1))
 
     def steps(model: nn.Module) -> Callable[[], None]:
@@ -77,13 +81,13 @@ def training_steps(
 
         return step
 
-    return {"neuropil": steps(Sequence(config)), "nn": steps(PlainModel(theirs))}
+    return {"neuropil": steps(RecurrentNetwork(config)), "nn": steps(PlainModel(theirs))}
 
 
 def forward_and_backward(time: int) -> dict[str, Callable[[], None]]:
     batch = max(1, NUMBERS // (time * WIDTH))
     x, weight = torch.randn(batch, time, WIDTH, requires_grad=True), torch.randn(WIDTH)
-    ours, theirs = MinGRU(MinGRUConfig(inputs=WIDTH, units=WIDTH)), nn.GRU(WIDTH, WIDTH, batch_first=True)
+    ours, theirs = MinGRU(MinGRUConfig(input_size=WIDTH, hidden_size=WIDTH)), nn.GRU(WIDTH, WIDTH, batch_first=True)
     return {
         "minGRU": lambda: (ours(x).outputs @ weight).sum().backward(),
         "nn.GRU": lambda: (theirs(x)[0] @ weight).sum().backward(),

@@ -17,7 +17,7 @@ from neuropil.models.spiking.layer import SpikingLayerConfig, fire, in_steps
 ROUNDS = 5
 NETWORKS = {
     "digits, 64-128-128-10, batches of 64": (SpikingClassifierConfig(), 64),
-    "MNIST, 784-512-512-10, batches of 128": (SpikingClassifierConfig(hidden=(512, 512), shape=(1, 28, 28)), 128),
+    "MNIST, 784-512-512-10, batches of 128": (SpikingClassifierConfig(hidden_sizes=(512, 512), shape=(1, 28, 28)), 128),
 }
 
 
@@ -50,8 +50,8 @@ def layers(
 ) -> Callable[[], None]:
     """Forwards and backwards through the neurons of one layer, without its weights."""
     torch.manual_seed(0)
-    drive = (0.3 * torch.randn(config.steps, batch, config.hidden[0])).requires_grad_()
-    gradient = torch.randn(config.steps, batch, config.hidden[0])
+    drive = (0.3 * torch.randn(config.steps, batch, config.hidden_sizes[0])).requires_grad_()
+    gradient = torch.randn(config.steps, batch, config.hidden_sizes[0])
 
     def work() -> None:
         for _ in range(repeats):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 
 def alternate(work: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each piece of work in each round; the order is reversed in every other round, and one round is thrown away."""
+    """Seconds of each piece of work in each round; the order is reversed in every other round, and one round is thrown
+    away."""
     seconds: dict[str, list[float]] = {name: [] for name in work}
     for number in range(rounds + 1):
         for name in list(work)[:: 1 if number % 2 else -1]:

@@ -1,5 +1,6 @@
-"""The Transformer on a file of sentence pairs beside `nn.Transformer` in a plain loop: the same size, vocabulary, batches, optimiser,
-schedule and minutes; BLEU and chrF (sacrebleu) on 1,000 held-out pairs, and tokens a second. Goals: no worse, and 1.2 times as fast.
+"""The Transformer on a file of sentence pairs beside `nn.Transformer` in a plain loop: the same size, vocabulary,
+batches, optimiser, schedule and minutes; BLEU and chrF (sacrebleu) on 1,000 held-out pairs, and tokens a second. Goals:
+no worse, and 1.2 times as fast.
 
 python -m benchmarks.translation pairs.tsv.gz [minutes]
 """
@@ -44,7 +45,8 @@ def num_tokens(batch: Batch) -> int:
 
 
 def train_plain(experiment: TranslationExperiment, minutes: float) -> tuple[PlainTransformer, float]:
-    """What a careful person writes, given the batches: decay groups, clipping, warm-up and cosine; returns tokens a second too."""
+    """What a careful person writes, given the batches: decay groups, clipping, warm-up and cosine; returns tokens a
+    second too."""
     config, training = experiment.model.config, experiment.training
     model = initialised(lambda: PlainTransformer(config), SEED)  # type: ignore[arg-type]  # the config of a Transformer
     optimizer = build_optimizer(
@@ -79,7 +81,7 @@ def translate_plain(model: PlainTransformer, experiment: TranslationExperiment, 
     """Greedily, as ours is scored. Its weights go into our model for that, which is proven equal and has a cache."""
     vocabulary = experiment.vocabulary
     ours = from_torch(
-        model.core, source_vocabulary=len(vocabulary.source), target_vocabulary=len(vocabulary.target)
+        model.core, source_vocabulary_size=len(vocabulary.source), target_vocabulary_size=len(vocabulary.target)
     ).eval()
     ours.source.load_state_dict(model.embedding.state_dict())
     return Translator(ours, vocabulary).translate(texts).texts

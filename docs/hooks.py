@@ -5,9 +5,8 @@
 <!-- list of systems -->      the table of all systems, by family
 <!-- number of systems -->    how many there are
 
-The site's navigation gets the systems by family, too. README.md holds the same table, since it is read without a site: a test compares it,
-and `make lists` writes it anew.
-"""
+The site's navigation gets the systems by family, too. README.md holds the same table, since it is read without a site:
+a test compares it, and `make lists` writes it anew."""
 
 import re
 from pathlib import Path

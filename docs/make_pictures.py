@@ -1,4 +1,5 @@
-"""`make pictures`: draw every picture of the docs and the README's with the library itself, on real data. The same bytes each time.
+"""`make pictures`: draw every picture of the docs and the README's with the library itself, on real data. The same
+bytes each time.
 
 python docs/make_pictures.py              all of them
 python docs/make_pictures.py cnn house    these
@@ -78,7 +79,7 @@ def svg_file(width: float, height: float, inside: str, unit: str = "") -> str:
     )
 
 
-# --- pictures that a report shows ------------------------------------------------------------------------------------------
+# --- pictures that a report shows -------------------------------------------------------------------------------------
 
 
 @cache
@@ -111,7 +112,8 @@ def cnn_doubts() -> str:
 
 
 def doubts_of_cnn(count: int) -> tuple[np.ndarray, list[str], list[list[str]]]:
-    """The held-out digits whose two likeliest answers are nearest to each other: pictures, truths, and those answers."""
+    """The held-out digits whose two likeliest answers are nearest to each other: pictures, truths, and those
+    answers."""
     experiment, _ = finished("cnn")
     if not isinstance(experiment, ClassificationExperiment):
         raise TypeError("the cnn is trained from examples")
@@ -126,14 +128,15 @@ def doubts_of_cnn(count: int) -> tuple[np.ndarray, list[str], list[list[str]]]:
 
 
 def autodiff() -> str:
-    """The expression with which the page begins, after its backward pass; laid out by our own layers, on every machine alike."""
+    """The expression with which the page begins, after its backward pass; laid out by our own layers, on every machine
+    alike."""
     x, w, b = Var(2.0, name="x"), Var(-3.0, name="w"), Var(6.88, name="b")
     loss = (ops.tanh(x * w + b) - 1) ** 2 + 0.1 * w**2
     loss.backward()
     return graph(loss).draw(layout="layered", interactive=False) + "\n"
 
 
-# --- the README's picture ----------------------------------------------------------------------------------------------------
+# --- the README's picture ---------------------------------------------------------------------------------------------
 
 
 @house_style
@@ -161,7 +164,8 @@ def _draw_doubts(axes: "Axes") -> None:
 
 
 def _draw_race(axes: "Axes") -> None:
-    """Two weights of a linear regression on scikit-learn's diabetes data: body-mass index and the logarithm of blood fats."""
+    """Two weights of a linear regression on scikit-learn's diabetes data: body-mass index and the logarithm of blood
+    fats."""
     from sklearn.datasets import load_diabetes
 
     patients: Any = load_diabetes(scaled=False)
@@ -204,7 +208,7 @@ def _descend(loss: Callable[[Tensor], Tensor], name: OptimizerName, rate: float)
 
 def _draw_function(axes: "Axes") -> None:
     f = Expression("sin(9*x) * (1 - x) + 1.4*x^2")
-    net = UniversalApproximator(UniversalApproximatorConfig(units=24, steepness=14)).fit(f)
+    net = UniversalApproximator(UniversalApproximatorConfig(hidden_size=24, steepness=14)).fit(f)
     x = torch.linspace(0, 1, 401, dtype=torch.double)
     with torch.no_grad():
         pieces = net.pieces(x) * f(net.centers())
@@ -232,14 +236,14 @@ def _draw_gradients(axes: "Axes") -> None:
 def _profile(depth: int, **options: Any) -> GradientProfile:
     digits = load_digits()
     model = initialised(
-        lambda: MLP(MLPConfig(hidden=(64,) * depth, activation="logistic", dropout=0.0, **options)), seed=0
+        lambda: MLP(MLPConfig(hidden_sizes=(64,) * depth, activation="logistic", dropout=0.0, **options)), seed=0
     )
     model.standardize.fit(digits.inputs)
     batch = {"input": digits.inputs[:256], "target": digits.targets[:256]}
     return profile_gradients(model, lambda: Classification(model).loss(batch))
 
 
-# --- the house ---------------------------------------------------------------------------------------------------------------
+# --- the house --------------------------------------------------------------------------------------------------------
 
 HOUSE = (
     {
@@ -320,8 +324,10 @@ PICTURES: dict[str, Callable[[], str]] = {
     "house": house,
     "autodiff": autodiff,
     # What some of these show needs no training, so the rest of their report is made short.
-    "activations": from_report("activations", "each activation with its derivative", epochs=1, hidden=(8,), repeats=1),
-    "losses": from_report("losses", "three losses", epochs=1, hidden=(8,)),
+    "activations": from_report(
+        "activations", "each activation with its derivative", epochs=1, hidden_sizes=(8,), repeats=1
+    ),
+    "losses": from_report("losses", "three losses", epochs=1, hidden_sizes=(8,)),
     "optimizers": from_report("optimizers", "paths of the update rules"),
     "overfitting": from_report("overfitting", "training and validation loss"),
     "vanishing-gradients": from_report("vanishing_gradients", "gradient norm of each layer", epochs=1),

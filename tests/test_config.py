@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neuropil.config import Config, describe_type, from_data, option
+from neuropil.config import Config, describe_type, from_data, nested, option
 from neuropil.errors import InputError
 
 
@@ -106,3 +106,28 @@ def test_what_does_not_fit_gets_one_sentence(make, message: str):
 def test_types_are_described_in_a_users_words():
     kinds = {option.name: describe_type(option.type) for option in Inner().options()}
     assert kinds == {"width": "int", "layers": "int ...", "rule": "sgd | adam", "rate": "float", "path": "path | none"}
+
+
+class Tower(Config):
+    width: int = option(4, "width", low=1)
+    shape: tuple[int, ...] = from_data((), "shape")
+
+
+class Towers(Config):
+    size: int = option(3, "size")
+    vision: Tower = nested(Tower())
+    text: Tower = nested(Tower(width=8))
+
+
+def test_options_of_nested_configurations_carry_the_name_of_their_field():
+    assert [(each.name, each.default) for each in Towers().options()] == [
+        ("size", 3),
+        ("vision_width", 4),
+        ("text_width", 8),
+    ]
+    changed = Towers().override(text_width=16, size=1)
+    assert changed == Towers(size=1, text=Tower(width=16))
+    assert Towers.from_dict(changed.to_dict()) == changed
+    with pytest.raises(InputError) as error:
+        Towers().override(width=2)
+    assert str(error.value).startswith("an option must be one of this recipe's, but got 'width'")

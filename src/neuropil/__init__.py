@@ -12,6 +12,8 @@ Nothing heavy is imported until it is used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from neuropil.parts.checkpoint_families import CheckpointFamily, register
+
 if TYPE_CHECKING:
     from neuropil import models as models
     from neuropil.runs.open import open as open
@@ -31,3 +33,10 @@ def __getattr__(name: str) -> Any:
     if name == "models":
         return import_module("neuropil.models")
     raise AttributeError(f"module 'neuropil' has no attribute {name!r}")
+
+
+@register
+def _checkpoint_family(name: str) -> CheckpointFamily:
+    from neuropil.pretrained import checkpoint_family
+
+    return checkpoint_family(name)

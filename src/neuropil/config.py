@@ -6,7 +6,8 @@
 
 Every subclass is a frozen, keyword-only dataclass. The command line, `neuropil show`, the docs and `config.json` are
 all made from the same fields. A field of type `Config` nests; `options` and `override` see through the nesting, so that
-names are flat for the user."""
+names are flat for the user: bare, or with the field's name before them where it is `nested`.
+"""
 
 import dataclasses
 import types
@@ -30,6 +31,11 @@ def option(
 def from_data(default: Any, help: str) -> Any:
     """A field that follows from the data, such as the number of classes; it is saved, but is no command-line option."""
     return dataclasses.field(default=default, metadata={"help": help, "from_data": True})
+
+
+def nested(default: "Config") -> Any:
+    """A configuration whose options carry the field's name, as `--text-width` does: for one of several like it."""
+    return dataclasses.field(default=default, metadata={"prefixed": True})
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Config:
         for field, kind in self._typed_fields():
             value = getattr(self, field.name)
             if isinstance(value, Config):
-                found += value.options()
+                found += [dataclasses.replace(each, name=_prefix(field) + each.name) for each in value.options()]
             elif not field.metadata.get("from_data"):
                 found.append(Option(field.name, kind, value, field.metadata.get("help", "")))
         return found
@@ -88,7 +94,9 @@ class Config:
         for field, _ in self._typed_fields():
             value = getattr(self, field.name)
             if isinstance(value, Config):
-                changes[field.name] = value._override(values)
+                prefix = _prefix(field)
+                own = {name[len(prefix) :]: each for name, each in values.items() if name.startswith(prefix)}
+                changes[field.name] = value._override(own)
             elif field.name in values and not field.metadata.get("from_data"):
                 changes[field.name] = values[field.name]
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]  # every subclass is a dataclass
@@ -102,9 +110,8 @@ class Config:
         fields = {field.name: kind for field, kind in cls._typed_fields()}
         for name in values:
             if name not in fields:
-                raise InputError(
-                    f"{cls.__name__} must hold only its own fields", got=f"{name!r}", fix=nearest(name, fields)
-                )
+                rule = f"{cls.__name__} must hold only its own fields"
+                raise InputError(rule, got=f"{name!r}", fix=nearest(name, fields))
         return cls(**{name: _from_json(value, fields[name]) for name, value in values.items()})
 
     @classmethod
@@ -112,6 +119,10 @@ class Config:
         kinds = typing.get_type_hints(cls)
         for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # every subclass is a dataclass
             yield field, kinds[field.name]
+
+
+def _prefix(field: dataclasses.Field[Any]) -> str:
+    return f"{field.name}_" if field.metadata.get("prefixed") else ""
 
 
 def describe_type(kind: Any) -> str:

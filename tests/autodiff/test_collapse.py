@@ -48,7 +48,8 @@ def watched(svg: str, clicks: list[str], folder: Path) -> list[dict[str, Any]]:
     """What a browser shows at first and after each click."""
     page = folder / "page.html"
     page.write_text(
-        f"<!doctype html><meta charset=utf-8><body style=margin:0>{svg}<script>{WATCHER.replace('CLICKS', json.dumps(clicks))}</script>"
+        "<!doctype html><meta charset=utf-8><body "
+        f"style=margin:0>{svg}<script>{WATCHER.replace('CLICKS', json.dumps(clicks))}</script>"
     )
     command = [
         str(BROWSER),

@@ -229,7 +229,8 @@ def test_groups_nest_and_each_entry_is_another():
         ),
         (
             lambda: Var(np.ones(3)) + Var(np.ones(4)),
-            "add needs shapes that fit, but got (3,) and (4,): operands could not be broadcast together with shapes (3,) (4,).",
+            "add needs shapes that fit, but got (3,) and (4,): operands could not be broadcast together with shapes "
+            "(3,) (4,).",
         ),
         (
             lambda: Var(np.ones((2, 3))).reshape((4, 2)),
@@ -254,5 +255,8 @@ def test_a_mistake_gets_one_sentence(mistake, message: str):
 
 
 def test_the_room_works_without_torch():
-    code = "import sys; sys.modules['torch'] = None; import neuropil.autodiff as ad; x = ad.Var(2.0); (x * x).backward(); print(x.grad)"
+    code = (
+        "import sys; sys.modules['torch'] = None; import neuropil.autodiff as ad; x = ad.Var(2.0); (x * "
+        "x).backward(); print(x.grad)"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "4.0\n"

@@ -1,4 +1,5 @@
-"""The engine learns: each network reads held-out handwritten digits nearly as well as logistic regression (97 %), or better."""
+"""The engine learns: each network reads held-out handwritten digits nearly as well as logistic regression (97 %), or
+better."""
 
 from collections.abc import Callable
 

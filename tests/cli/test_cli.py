@@ -16,12 +16,15 @@ from real_data import digits
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli") / "mlp"
-    main(["train", "mlp", "--epochs", "6", "--hidden", "48", "--out", str(folder)])
+    main(["train", "mlp", "--epochs", "6", "--hidden-sizes", "48", "--out", str(folder)])
     return folder
 
 
 def test_list_shows_every_system_without_loading_torch():
-    code = "import sys; from neuropil.cli import main; main(['list']); assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    code = (
+        "import sys; from neuropil.cli import main; main(['list']); assert 'torch' not in sys.modules and 'numpy' "
+        "not in sys.modules"
+    )
     listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert [line.split("\t")[0] for line in listed.splitlines()[1:]] == [system.name for system in SYSTEMS]
 
@@ -52,7 +55,7 @@ def test_help_of_train_lists_every_option_with_its_default(capsys: pytest.Captur
         "--seed",
         "--epochs",
         "--minutes",
-        "--hidden",
+        "--hidden-sizes",
         "--optimizer",
         "--patience",
         "--compile",
@@ -112,7 +115,7 @@ def test_inspect_gradients_speaks_and_writes_a_page(capsys: pytest.CaptureFixtur
         ("train mlp --epochs three", "--epochs must be int, but got 'three'."),
         ("train mlp --epochs 0", "TrainingConfig.epochs must be at least 1, but got 0."),
         ("train mlp --epochs", "--epochs must be followed by int, but got nothing: see neuropil train mlp --help."),
-        ("train mlp --hidden 3 x", "--hidden must be int ..., but got 'x'."),
+        ("train mlp --hidden-sizes 3 x", "--hidden-sizes must be int ..., but got 'x'."),
         (
             "train mlp --optimizer adm",
             "--optimizer must be sgd | momentum | rmsprop | adam | adamw, but got 'adm': did you mean 'adam'?",

@@ -64,7 +64,8 @@ def test_show_gives_the_equations_and_the_command(capsys: pytest.CaptureFixture[
         ("train lif", "neuropil train is for a system that learns, but got 'lif': use neuropil simulate lif."),
         (
             "simulate mlp",
-            "neuropil simulate is for a system that runs in time and learns nothing, but got 'mlp': use neuropil train mlp.",
+            "neuropil simulate is for a system that runs in time and learns nothing, but got 'mlp': use neuropil "
+            "train mlp.",
         ),
         (
             "simulate lif --duration -5",

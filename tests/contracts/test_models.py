@@ -1,4 +1,5 @@
-"""What holds of every model in the table of `neuropil.models`: a new one is covered when it is listed there and has inputs here."""
+"""What holds of every model in the table of `neuropil.models`: a new one is covered when it is listed there and has
+inputs here."""
 
 import copy
 import importlib
@@ -23,6 +24,7 @@ from neuropil.protocols import PADDING
 from neuropil.recipes import SYSTEMS
 
 Inputs = tuple[Tensor, ...]
+FOLDER = Path(models.__file__).parent
 
 
 def pictures(count: int) -> Inputs:
@@ -69,9 +71,9 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "PredictiveCoding": pictures,
     "RNN": vectors,
     "Seq2Seq": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
-    "Sequence": few_tokens,
-    "Sequence-encoder_decoder": lambda count: (*few_tokens(count), padded_tokens(count, 5, 20)),
-    "Sequence-one_to_many": lambda count: (torch.randn(count, 6), padded_tokens(count, 5, 20)),
+    "RecurrentNetwork": few_tokens,
+    "RecurrentNetwork-encoder_decoder": lambda count: (*few_tokens(count), padded_tokens(count, 5, 20)),
+    "RecurrentNetwork-one_to_many": lambda count: (torch.randn(count, 6), padded_tokens(count, 5, 20)),
     "SpikingClassifier": pictures,
     "Tracker": lambda count: (torch.randint(0, 256, (count, 5, 1, 28, 28), dtype=torch.uint8),),
     "Transformer": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
@@ -90,7 +92,8 @@ UNUSED = {
 
 
 def answer(model: nn.Module, x: Inputs) -> Tensor:
-    """What a cell puts out comes with its state. CLIP compares all pictures with all captions, and here each with its own."""
+    """What a cell puts out comes with its state. CLIP compares all pictures with all captions, and here each with its
+    own."""
     given = model(*x)
     if isinstance(model, models.CLIP):
         return given.diagonal()
@@ -135,18 +138,22 @@ def pieces_of(listed: set[str]) -> set[str]:
     """Files of the same folder that these files import, and those that they import in turn."""
     found, new = set(listed), set(listed)
     while new:
-        source = "".join(Path(models.__file__).with_name(f"{name}.py").read_text(encoding="utf-8") for name in new)
-        new = set(re.findall(r"from neuropil\.models(?:\.| import )(\w+)", source)) - found
+        source = "".join((FOLDER / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8") for name in new)
+        new = {
+            name for name in re.findall(r"from neuropil\.models\.(\w+)", source) if (FOLDER / f"{name}.py").exists()
+        } - found
         found |= new
     return found
 
 
 def test_every_model_is_listed_with_inputs():
-    files = {path.stem for path in Path(models.__file__).parent.glob("*.py")} - {"__init__"}
+    paths = [path for path in FOLDER.rglob("*.py") if path.stem != "__init__"]
+    files = {".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in paths}
     explained = {system.about.removeprefix("models.") for system in SYSTEMS if system.about.startswith("models.")}
     listed = {*models.MODELS.values(), *models.SIMULATORS.values(), *explained}
     assert listed <= files
-    assert files - listed <= pieces_of(listed), "a file without a model of its own is a piece of one that is listed"
+    unlisted = {name for name in files - listed if "." not in name}
+    assert unlisted <= pieces_of(listed), "a file without a model of its own is a piece of one that is listed"
     assert {name.split("-")[0] for name in INPUTS} == set(models.MODELS)
 
 
@@ -157,7 +164,10 @@ def test_a_model_is_found_by_name_with_its_config(case: Case):
 
 
 def test_asking_for_one_model_imports_no_other():
-    program = "import sys; from neuropil.models import MLP; print(sorted(m for m in sys.modules if m.startswith('neuropil.models.')))"
+    program = (
+        "import sys; from neuropil.models import MLP; print(sorted(m for m in sys.modules if "
+        "m.startswith('neuropil.models.')))"
+    )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "['neuropil.models.mlp']"
 

@@ -1,4 +1,5 @@
-"""What holds of every simulator in the table of `neuropil.models`, which runs in time: a new one is covered when it is listed there."""
+"""What holds of every simulator in the table of `neuropil.models`, which runs in time: a new one is covered when it is
+listed there."""
 
 import importlib
 import inspect

@@ -1,4 +1,5 @@
-"""What the pages say is true: their examples run and print what they show, their commands exist, their errors are the ones that come."""
+"""What the pages say is true: their examples run and print what they show, their commands exist, their errors are the
+ones that come."""
 
 import importlib.util
 import re
@@ -61,7 +62,8 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def commands_in(block: Block) -> Iterator[Shown]:
-    """In a `bash` block every line is a command; in a `console` block those after a $ are, and the other lines are output."""
+    """In a `bash` block every line is a command; in a `console` block those after a $ are, and the other lines are
+    output."""
     if block.language == "bash":
         for line in block.text.splitlines():
             yield Shown(shlex.split(line, comments=True), "")
@@ -72,7 +74,8 @@ def commands_in(block: Block) -> Iterator[Shown]:
 
 
 def commands_within_sentences(page: Path) -> Iterator[list[str]]:
-    """`neuropil show cnn` in a sentence, or `neuropil show NAME`, where the capitals stand for a word of the reader's."""
+    """`neuropil show cnn` in a sentence, or `neuropil show NAME`, where the capitals stand for a word of the
+    reader's."""
     for code in re.findall(
         r"(?<!`)`((?:neuropil|make) [^`\n]+)`(?!`)", FENCE.sub("", page.read_text(encoding="utf-8"))
     ):
@@ -115,7 +118,8 @@ def understood(monkeypatch: pytest.MonkeyPatch):
 def test_the_examples_of_a_page_do_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], understood
 ):
-    """The blocks of one page run in order, in a folder with the examples alone. A `text` block after a `python` block is its output."""
+    """The blocks of one page run in order, in a folder with the examples alone. A `text` block after a `python` block
+    is its output."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")  # what a person has who reads the page
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}

@@ -7,14 +7,16 @@ from torch import nn
 from neuropil.errors import InputError
 from neuropil.inspection.execution import Execution, explain
 from neuropil.models.gru import GRU, GRUConfig
-from neuropil.models.recurrent import Sequence, SequenceConfig
+from neuropil.models.recurrent import RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.parts.recurrence import Recurrence
 
 TOKENS = torch.randint(1, 20, (2, 7))
 
 
 def test_every_cell_is_named_with_its_way_and_the_reason():
-    model = Sequence(SequenceConfig(cell="mingru", units=4, bidirectional=True, tokens=20, outputs=3))
+    model = RecurrentNetwork(
+        RecurrentNetworkConfig(cell="mingru", hidden_size=4, bidirectional=True, vocabulary_size=20, output_size=3)
+    )
     why = "the new state of MinGRU is linear in the old one"
     assert explain(model, lambda: model(TOKENS)) == [
         Execution("reader.forwards.0", "MinGRU", 7, "scan", why),
@@ -23,7 +25,7 @@ def test_every_cell_is_named_with_its_way_and_the_reason():
 
 
 def test_the_same_cell_may_be_run_in_several_ways():
-    gru = Recurrence(lambda inputs, units: GRU(GRUConfig(inputs=inputs, units=units)), 3, 4)
+    gru = Recurrence(lambda inputs, units: GRU(GRUConfig(input_size=inputs, hidden_size=units)), 3, 4)
 
     def run() -> None:
         gru(torch.randn(2, 5, 3))
@@ -37,14 +39,16 @@ def test_the_same_cell_may_be_run_in_several_ways():
 
 
 def test_a_way_that_is_asked_for_is_no_choice():
-    cell = GRU(GRUConfig(inputs=3, units=4))
+    cell = GRU(GRUConfig(input_size=3, hidden_size=4))
     assert explain(cell, lambda: cell(torch.randn(2, 5, 3), way="loop")) == [
         Execution("cell", "GRU", 5, "loop", "it is asked for")
     ]
 
 
 def test_explaining_leaves_no_trace():
-    model = Sequence(SequenceConfig(cell="gru", units=4, dropout=0.5, tokens=20, outputs=3))
+    model = RecurrentNetwork(
+        RecurrentNetworkConfig(cell="gru", hidden_size=4, dropout=0.5, vocabulary_size=20, output_size=3)
+    )
     torch.manual_seed(0)
     expected = torch.rand(2)
     torch.manual_seed(0)

@@ -8,7 +8,7 @@ from torch import nn
 
 from neuropil.errors import InputError
 from neuropil.inspection.gates import correlation, gates_of, record_gates, ties
-from neuropil.models.recurrent import CELLS, CellName, Sequence, SequenceConfig
+from neuropil.models.recurrent import CELLS, CellName, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.parts.recurrence import Cell, Recurrence
 
 NAMES: list[CellName] = ["rnn", "lstm", "gru", "mingru"]
@@ -59,8 +59,10 @@ def test_gates_are_those_of_every_single_step(
 @pytest.mark.parametrize("name", NAMES)
 def test_looking_changes_no_bit_of_what_comes_out(name: CellName):
     torch.manual_seed(0)
-    model = Sequence(
-        SequenceConfig(cell=name, units=8, layers=2, bidirectional=True, tokens=20, outputs=5, shape="aligned")
+    model = RecurrentNetwork(
+        RecurrentNetworkConfig(
+            cell=name, hidden_size=8, layers=2, bidirectional=True, vocabulary_size=20, output_size=5, shape="aligned"
+        )
     ).eval()
     tokens = torch.randint(1, 20, (3, 9))
     tokens[1, 5:] = 0
@@ -78,7 +80,8 @@ def test_looking_changes_no_bit_of_what_comes_out(name: CellName):
 
 
 def test_the_gates_of_an_lstm_are_pytorchs():
-    """With one step the gates can be read off `nn.LSTMCell`: c' = f c + i g for two memories tells f, and h' = o tanh c' tells o."""
+    """With one step the gates can be read off `nn.LSTMCell`: c' = f c + i g for two memories tells f, and h' = o tanh
+    c' tells o."""
     torch.manual_seed(0)
     theirs, ours = nn.LSTMCell(3, 4), CELLS["lstm"](3, 4)
     ours.load_state_dict(

@@ -324,7 +324,8 @@ def test_a_loss_without_gradient_is_refused():
     with pytest.raises(InputError) as error:
         profile_gradients(nn.Linear(2, 2), lambda: torch.zeros(()))
     assert str(error.value) == (
-        "gradients need a loss that is one differentiable number, but got a number that depends on no trainable parameter or watched input."
+        "gradients need a loss that is one differentiable number, but got a number that depends on no trainable "
+        "parameter or watched input."
     )
 
 

@@ -19,7 +19,7 @@ from neuropil.parts.multi_head import heads_of, remove_heads
 from neuropil.parts.objectives import SequenceToSequence
 from neuropil.parts.parameters import count_parameters
 from neuropil.protocols import Batch
-from neuropil.sampling.text.beam_search import greedy
+from neuropil.sampling.text.beam_search import greedy_search
 from neuropil.training.weights import load_model, save_model
 
 HEADS = 3
@@ -32,7 +32,7 @@ some_heads = st.dictionaries(st.sampled_from(NAMES), st.sets(st.integers(0, HEAD
 def made(**options: Any) -> Transformer:
     torch.manual_seed(0)
     config = TransformerConfig(
-        width=12, heads=HEADS, layers=2, feed_forward=16, source_vocabulary=15, target_vocabulary=15
+        width=12, heads=HEADS, layers=2, feed_forward=16, source_vocabulary_size=15, target_vocabulary_size=15
     )
     model = Transformer(dataclasses.replace(config, **options))
     with torch.no_grad():
@@ -58,7 +58,7 @@ def silence(model: nn.Module, name: str, head: int) -> None:
     attention.output.weight[:, head * attention.head_width : (head + 1) * attention.head_width] = 0
 
 
-# --- masked, silenced, removed ---------------------------------------------------------------------------------------------------
+# --- masked, silenced, removed ----------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=25)
@@ -107,7 +107,7 @@ def test_a_pruned_decoder_still_writes_with_its_cache_what_it_would_write_withou
     model, source = made(), batch()["source"]
     remove_heads(model, off)
     with torch.no_grad():
-        written = greedy(model.step, model.begin(source), [7] * 3, start=1, end=2)
+        written = greedy_search(model.step, model.begin(source), [7] * 3, start=1, end=2)
     for row, one in enumerate(written):
         prefix = torch.tensor([[1, *one.tokens]])
         with torch.no_grad():
@@ -167,7 +167,7 @@ def test_heads_of_a_model_in_half_precision_can_be_masked():
         assert output(model).dtype == torch.bfloat16
 
 
-# --- importance ------------------------------------------------------------------------------------------------------------------
+# --- importance -------------------------------------------------------------------------------------------------------
 
 
 def mean_loss(model: nn.Module, seed: int = 1) -> Tensor:
@@ -250,7 +250,7 @@ def test_heads_that_are_gone_are_not_measured():
     assert list(leave_one_out(model, lambda: mean_loss(model).item())) == list(importance)
 
 
-# --- which ones go ---------------------------------------------------------------------------------------------------------------
+# --- which ones go ----------------------------------------------------------------------------------------------------
 
 
 def test_layers_are_compared_in_units_of_their_own_length():
@@ -274,7 +274,7 @@ def test_so_many_heads_are_chosen_as_were_asked_for_and_more_are_chosen_from_the
     assert all(set(heads) <= set(more[name]) for name, heads in chosen.items())
 
 
-# --- what cannot be --------------------------------------------------------------------------------------------------------------
+# --- what cannot be ---------------------------------------------------------------------------------------------------
 
 
 def test_models_without_heads_are_refused():
@@ -292,7 +292,8 @@ def test_models_without_heads_are_refused():
     [
         (
             {"encoder.0.attention": [0], "decoder.1.cros": [0]},
-            "heads are chosen by the name of their attention module, but got 'decoder.1.cros': did you mean 'decoder.1.cross'?",
+            "heads are chosen by the name of their attention module, but got 'decoder.1.cros': did you mean "
+            "'decoder.1.cross'?",
         ),
         (
             {"encoder.0.attention": [0], "decoder.1.cross": [0, 3]},

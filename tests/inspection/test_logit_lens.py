@@ -1,4 +1,5 @@
-"""The logit lens: each row is the model cut off after that block; the last is the model's answer, which looking does not change."""
+"""The logit lens: each row is the model cut off after that block; the last is the model's answer, which looking does
+not change."""
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from neuropil.inspection import logit_lens as module
 from neuropil.inspection.logit_lens import Lens, logit_lens
 from neuropil.models.gpt2 import GPT2, GPT2Config
 
-CONFIG = GPT2Config(width=16, heads=2, layers=3, feed_forward=20, context=12, vocabulary=23)
+CONFIG = GPT2Config(width=16, heads=2, layers=3, feed_forward=20, context=12, vocabulary_size=23)
 
 
 def made(tied: bool = True) -> GPT2:

@@ -1,4 +1,5 @@
-"""Heads of GPT-2, BERT, ViT and CLIP: masked or removed is the same, and what is left is kept, read and taught like any other model."""
+"""Heads of GPT-2, BERT, ViT and CLIP: masked or removed is the same, and what is left is kept, read and taught like any
+other model."""
 
 import copy
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from neuropil.inspection.heads import gradient_importance, least_important, leave_one_out, masked_heads
 from neuropil.models.bert import BERT, BERTClassifier, BERTConfig, MaskedBERT
-from neuropil.models.clip import CLIP, CLIPConfig
+from neuropil.models.clip import CLIP, CLIPConfig, TextTowerConfig, VisionTowerConfig
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.vit import ViT, ViTConfig
 from neuropil.parts.multi_head import heads_of, remove_heads
@@ -28,16 +29,12 @@ STACK: dict[str, Any] = {
     "dropout": 0.0,
     "attention_dropout": 0.0,
 }
-TEXTS: dict[str, Any] = STACK | {"context": 8, "vocabulary": 11}
-TOWERS: dict[str, Any] = {
-    "shared": 5,
-    "width": 12,
-    "heads": 3,
-    "layers": 2,
-    "text_width": 8,
-    "text_heads": 2,
-    "text_layers": 1,
-}
+TEXTS: dict[str, Any] = STACK | {"context": 8, "vocabulary_size": 11}
+TOWERS = CLIPConfig(
+    embedding_size=5,
+    vision=VisionTowerConfig(width=12, heads=3, layers=2, patch=2, feed_forward=9, shape=(1, 4, 6)),
+    text=TextTowerConfig(width=8, heads=2, layers=1, context=8, feed_forward=7, vocabulary_size=11, end=10),
+)
 PICTURES = torch.rand(3, 1, 4, 6, generator=torch.Generator().manual_seed(0))
 TOKENS = torch.randint(11, (3, 8), generator=torch.Generator().manual_seed(0))
 PRESENT = torch.arange(8) < torch.tensor([[8], [5], [2]])
@@ -49,18 +46,7 @@ KINDS: dict[str, tuple[Callable[[], nn.Module], Callable[[Any], Tensor]]] = {
     "classifier": (lambda: BERTClassifier(BERTConfig(**TEXTS, classes=2)), lambda model: model(TOKENS, PRESENT)),
     "vit": (lambda: ViT(ViTConfig(**STACK, patch=2, shape=(1, 4, 6), classes=3)), lambda model: model(PICTURES)),
     "clip": (
-        lambda: CLIP(
-            CLIPConfig(
-                **TOWERS,
-                patch=2,
-                context=8,
-                feed_forward=9,
-                text_feed_forward=7,
-                shape=(1, 4, 6),
-                vocabulary=11,
-                end=10,
-            )
-        ),
+        lambda: CLIP(TOWERS),
         lambda model: model(PICTURES, TOKENS),
     ),
 }

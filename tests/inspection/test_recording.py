@@ -1,4 +1,5 @@
-"""Recording attention: what is on the tape is what happened, what happened is what would have happened, and nothing stays behind."""
+"""Recording attention: what is on the tape is what happened, what happened is what would have happened, and nothing
+stays behind."""
 
 import copy
 import dataclasses
@@ -35,7 +36,7 @@ NAMES = ["encoder.0.attention", "encoder.1.attention"] + [
 def made(**options: Any) -> Transformer:
     torch.manual_seed(0)
     config = TransformerConfig(
-        width=16, heads=HEADS, layers=2, feed_forward=24, source_vocabulary=20, target_vocabulary=20
+        width=16, heads=HEADS, layers=2, feed_forward=24, source_vocabulary_size=20, target_vocabulary_size=20
     )
     model = Transformer(dataclasses.replace(config, **options))
     with torch.no_grad():
@@ -51,7 +52,7 @@ def tokens(*lengths: int) -> Tensor:
     )
 
 
-# --- the weights are those of the formula ----------------------------------------------------------------------------------------
+# --- the weights are those of the formula -----------------------------------------------------------------------------
 
 
 def by_formula(model: Transformer, source: Tensor, target: Tensor) -> dict[str, Tensor]:
@@ -175,7 +176,7 @@ def test_patches_are_recorded_as_one_head_whatever_their_score(score: ScoreName,
     )
 
 
-# --- the model computes what it would have computed ------------------------------------------------------------------------------
+# --- the model computes what it would have computed -------------------------------------------------------------------
 
 
 def test_a_recorded_training_step_has_the_same_loss_and_gradients_bit_for_bit():
@@ -255,7 +256,7 @@ def near(tape, eager):
 
 
 torch.manual_seed(0)
-config = TransformerConfig(width=16, heads=4, layers=1, feed_forward=24, source_vocabulary=20, target_vocabulary=20)
+config = TransformerConfig(width=16, heads=4, layers=1, feed_forward=24, source_vocabulary_size=20, target_vocabulary_size=20)
 model, source, target = Transformer(config).eval(), torch.randint(4, 20, (2, 6)), torch.randint(4, 20, (2, 5))
 source[1, 4:] = 0
 whole = compiled(model)
@@ -304,7 +305,7 @@ def test_compiled_models_are_recorded_without_a_break_and_without_compiling_agai
     assert (answer.returncode, answer.stdout) == (0, ""), answer.stderr
 
 
-# --- memory ----------------------------------------------------------------------------------------------------------------------
+# --- memory -----------------------------------------------------------------------------------------------------------
 
 
 class Created(TorchDispatchMode):
@@ -361,7 +362,7 @@ def test_rows_are_computed_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch):
         torch.testing.assert_close(pieces.attention[name], weights, atol=1e-6, rtol=0)
 
 
-# --- nothing stays behind --------------------------------------------------------------------------------------------------------
+# --- nothing stays behind ---------------------------------------------------------------------------------------------
 
 
 def attributes(model: nn.Module) -> list[dict[str, Any]]:
@@ -422,7 +423,7 @@ def test_a_tape_is_empty_until_the_model_runs_and_stays_after_the_block():
     assert tape == Tape()
 
 
-# --- what cannot be --------------------------------------------------------------------------------------------------------------
+# --- what cannot be ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -432,7 +433,8 @@ def test_a_tape_is_empty_until_the_model_runs_and_stays_after_the_block():
         (
             made(),
             "decoder.1.cros",
-            "layers must name attention modules of the model, but got 'decoder.1.cros': did you mean 'decoder.1.cross'?",
+            "layers must name attention modules of the model, but got 'decoder.1.cros': did you mean "
+            "'decoder.1.cross'?",
         ),
         (
             made(),

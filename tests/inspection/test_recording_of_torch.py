@@ -71,7 +71,8 @@ def test_a_plain_multihead_attention_in_any_form_is_recorded(data: st.DataObject
 
 @st.composite
 def torch_masks(draw: st.DrawFn, queries: int, keys: int, batched: bool) -> dict[str, Tensor]:
-    """PyTorch's: true, or −∞, where a query may not look. The first key is always there, or PyTorch would answer NaN."""
+    """PyTorch's: true, or −∞, where a query may not look. The first key is always there, or PyTorch would answer
+    NaN."""
     options = {}
     if draw(st.booleans()):
         options["key_padding_mask"] = torch.arange(keys) >= torch.randint(1, keys + 1, (2, 1))

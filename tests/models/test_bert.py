@@ -10,7 +10,7 @@ from neuropil.errors import InputError
 from neuropil.models.bert import BERT, SIZES, BERTClassifier, BERTConfig, MaskedBERT, mean_of
 from neuropil.parts.parameters import count_parameters
 
-CONFIG = BERTConfig(width=24, heads=3, layers=2, feed_forward=40, context=16, vocabulary=31, classes=4)
+CONFIG = BERTConfig(width=24, heads=3, layers=2, feed_forward=40, context=16, vocabulary_size=31, classes=4)
 
 
 @pytest.mark.parametrize(("size", "published"), [("base", 109_482_240), ("large", 335_141_888), ("minilm", 22_713_216)])
@@ -64,7 +64,7 @@ def test_logits_of_a_few_places_are_those_of_all():
 def test_a_text_that_is_longer_than_the_context_is_refused():
     with pytest.raises(InputError) as error:
         BERT(CONFIG)(torch.zeros(1, 17, dtype=torch.int64))
-    assert str(error.value) == "this model sees 16 tokens at once, but got 17: shorten the text."
+    assert str(error.value) == "the context length of this model is 16 tokens, but got 17: shorten the text."
 
 
 def test_a_classifier_without_classes_is_refused():

@@ -16,9 +16,9 @@ from neuropil.models.recurrent import CellName
 from neuropil.parts.attention import Additive
 from neuropil.parts.recurrence import Hidden
 from neuropil.protocols import END, PADDING, START
-from neuropil.sampling.text.beam_search import beam, greedy
+from neuropil.sampling.text.beam_search import beam_search, greedy_search
 
-SMALL = CaptionerConfig(width=4, units=12, embedding=6, look=5, dropout=0.3)
+SMALL = CaptionerConfig(width=4, hidden_size=12, embedding_size=6, attention_size=5, dropout=0.3)
 CELLS: list[CellName] = ["rnn", "lstm", "gru", "mingru"]
 
 
@@ -89,8 +89,8 @@ def test_a_beam_of_one_is_greedy(cell: CellName, attention: bool):
     model = captioner(cell=cell, attention=attention)
     x = pictures(5)
     with torch.no_grad():
-        one_by_one = greedy(model.step, model.begin(x), [9] * 5, start=START, end=END)
-        beams = beam(model.step, model.begin(x), [9] * 5, width=1, start=START, end=END)
+        one_by_one = greedy_search(model.step, model.begin(x), [9] * 5, start=START, end=END)
+        beams = beam_search(model.step, model.begin(x), [9] * 5, width=1, start=START, end=END)
     assert [each.tokens for each in one_by_one] == [ranked[0].tokens for ranked in beams]
 
 
@@ -148,7 +148,11 @@ def test_it_learns_what_single_digits_are_called():
     ones = data.take(chosen)
     tokenizer = Tokenizer.train(ones.texts, "words")
     y = torch.tensor([[START, *ids, END] for ids in tokenizer.encode(ones.texts)])
-    model = Captioner(CaptionerConfig(width=8, units=32, embedding=16, look=16, dropout=0.0, vocabulary=len(tokenizer)))
+    model = Captioner(
+        CaptionerConfig(
+            width=8, hidden_size=32, embedding_size=16, attention_size=16, dropout=0.0, vocabulary_size=len(tokenizer)
+        )
+    )
     model.standardize.fit(ones.pictures)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     losses: list[float] = []

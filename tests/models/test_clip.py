@@ -11,7 +11,7 @@ from transformers import CLIPModel
 from transformers.models.clip.modeling_clip import image_text_contrastive_loss
 
 from neuropil.errors import InputError
-from neuropil.models.clip import CLIP, SHARPEST, SIZES, CLIPConfig, Matching
+from neuropil.models.clip import CLIP, SHARPEST, SIZES, CLIPConfig, Matching, TextTowerConfig, VisionTowerConfig
 from neuropil.parts.parameters import count_parameters
 
 END = 29
@@ -19,26 +19,9 @@ END = 29
 
 def small(**options: Any) -> CLIP:
     torch.manual_seed(0)
-    config = CLIPConfig(
-        **{
-            "shared": 12,
-            "width": 16,
-            "heads": 2,
-            "layers": 2,
-            "patch": 4,
-            "text_width": 24,
-            "text_heads": 3,
-            "text_layers": 2,
-            "context": 9,
-            "feed_forward": 20,
-            "text_feed_forward": 28,
-            "shape": (1, 8, 8),
-            "vocabulary": 30,
-            "end": END,
-        }
-        | options
-    )
-    model = CLIP(config).eval()
+    vision = VisionTowerConfig(width=16, heads=2, layers=2, patch=4, feed_forward=20, shape=(1, 8, 8))
+    text = TextTowerConfig(width=24, heads=3, layers=2, context=9, feed_forward=28, vocabulary_size=30, end=END)
+    model = CLIP(CLIPConfig(embedding_size=12, vision=vision, text=text).override(**options)).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name != "scale":
@@ -58,14 +41,14 @@ def batch_of(groups: list[int]) -> dict[str, Tensor]:
     return {"picture": pictures, "caption": captions(len(groups)), "group": torch.tensor(groups)}
 
 
-# --- the loss --------------------------------------------------------------------------------------------------------------------
+# --- the loss ---------------------------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 7))
 @settings(deadline=None, max_examples=7)
 def test_the_loss_is_hugging_faces_where_all_captions_differ(count: int):
     model = small()
-    model.seeing.standardize.fit(torch.randint(0, 256, (9, 1, 8, 8), dtype=torch.uint8))
+    model.vision.standardize.fit(torch.randint(0, 256, (9, 1, 8, 8), dtype=torch.uint8))
     batch = batch_of(list(range(count)))
     with torch.no_grad():
         z = model(batch["picture"], batch["caption"])
@@ -75,7 +58,8 @@ def test_the_loss_is_hugging_faces_where_all_captions_differ(count: int):
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
 @settings(deadline=None, max_examples=25)
 def test_equal_captions_are_no_wrong_answers(groups: list[int]):
-    """Written out: of each picture the right answer is its own caption, and the wrong ones are the captions of other groups."""
+    """Written out: of each picture the right answer is its own caption, and the wrong ones are the captions of other
+    groups."""
     model, batch = small(), batch_of(groups)
     with torch.no_grad():
         z, losses = model(batch["picture"], batch["caption"]).double(), Matching(model).metrics(batch)["loss"]
@@ -115,7 +99,7 @@ def test_learning_brings_what_belongs_together_together():
     assert float(learner.loss(batch).detach()) < 0.1
 
 
-# --- the two towers --------------------------------------------------------------------------------------------------------------
+# --- the two towers ---------------------------------------------------------------------------------------------------
 
 
 def test_vectors_have_unit_length_and_similarities_are_their_cosines():
@@ -195,7 +179,7 @@ def test_the_published_sizes_have_the_published_numbers_of_parameters(name: str,
 def test_what_cannot_be_is_refused():
     with pytest.raises(InputError) as error:
         small().embed_texts(captions(2, 11))
-    assert str(error.value) == "this model reads 9 tokens at once, but got 11: shorten it."
+    assert str(error.value) == "the context length of this model is 9 tokens, but got 11: shorten the text."
     with pytest.raises(InputError) as error:
         small().embed_pictures(torch.zeros(1, 3, 8, 8))
     assert (
@@ -203,5 +187,5 @@ def test_what_cannot_be_is_refused():
         == "inputs must have the shape [batch, 1, 8, 8] that the model was made for, but got [1, 3, 8, 8]."
     )
     with pytest.raises(InputError) as error:
-        CLIPConfig(text_width=100, text_heads=8)
+        CLIPConfig(text=TextTowerConfig(width=100, heads=8))
     assert str(error.value) == "the heads must divide the width, but got 8 heads for a width of 100."

@@ -22,6 +22,7 @@ from neuropil.models.forecaster import (
     level_and_spread,
     pinball,
 )
+from neuropil.models.recurrent import CellName
 
 
 def windows_of(series: Tensor, window: int, horizon: int) -> dict[str, Tensor]:
@@ -57,8 +58,10 @@ def perturbed(config: ForecasterConfig) -> Forecaster:
     st.integers(1, 2),
     st.integers(0, 3),
 )
-def test_quantiles_are_in_order_for_every_cell(lags: int, steps: int, cell: str, layers: int, features: int):
-    config = ForecasterConfig(cell=cell, units=4, layers=layers, members=2, lags=lags, steps=steps, features=features)  # type: ignore[arg-type]
+def test_quantiles_are_in_order_for_every_cell(lags: int, steps: int, cell: CellName, layers: int, features: int):
+    config = ForecasterConfig(
+        cell=cell, hidden_size=4, layers=layers, members=2, lags=lags, steps=steps, features=features
+    )
     torch.manual_seed(0)
     q = perturbed(config)(10 * torch.randn(5, 8), torch.randn(5, 8 + steps, features))
     assert q.shape == (5, steps, len(LEVELS))
@@ -69,7 +72,7 @@ def test_quantiles_are_in_order_for_every_cell(lags: int, steps: int, cell: str,
 @given(st.floats(-100, 100), st.floats(0.01, 100))
 def test_a_forecast_moves_and_grows_with_its_series(shift: float, factor: float):
     model, history, known = (
-        perturbed(ForecasterConfig(units=4, lags=3, steps=4, features=2)),
+        perturbed(ForecasterConfig(hidden_size=4, lags=3, steps=4, features=2)),
         wave(12)[None],
         torch.ones(1, 16, 2),
     )
@@ -80,7 +83,7 @@ def test_a_forecast_moves_and_grows_with_its_series(shift: float, factor: float)
 
 def test_the_future_that_is_known_reaches_its_step_and_those_after_but_none_before():
     model, history, known = (
-        perturbed(ForecasterConfig(units=4, lags=2, steps=6, features=1)),
+        perturbed(ForecasterConfig(hidden_size=4, lags=2, steps=6, features=1)),
         wave(10)[None],
         torch.zeros(1, 16, 1),
     )
@@ -91,7 +94,7 @@ def test_the_future_that_is_known_reaches_its_step_and_those_after_but_none_befo
 
 
 def test_a_series_that_never_moves_goes_on_as_it_was():
-    model = Forecaster(ForecasterConfig(units=4, lags=2, steps=3, features=0)).eval()
+    model = Forecaster(ForecasterConfig(hidden_size=4, lags=2, steps=3, features=0)).eval()
     with torch.no_grad():
         q = model(torch.full((1, 8), 1e6), torch.zeros(1, 11, 0))
     assert torch.isfinite(q).all()
@@ -139,7 +142,7 @@ def test_a_window_whose_next_value_is_missing_counts_for_nothing():
 
 def test_a_fitted_net_begins_as_the_linear_forecast_with_the_quantiles_of_its_errors():
     batch = windows_of(wave(noise=0.3), 18, 5)
-    config = ForecasterConfig(units=4, lags=6, steps=5, features=0)
+    config = ForecasterConfig(hidden_size=4, lags=6, steps=5, features=0)
     model = Forecaster(config).fit(batch).eval()
     with torch.no_grad():
         q = model(batch["history"], batch["known"])
@@ -177,7 +180,7 @@ def test_the_loss_is_the_mean_over_what_is_there_in_units_of_each_series():
 def test_nets_are_trained_by_their_own_loss_and_measured_by_their_mean():
     batch, model = (
         windows_of(wave(40), 12, 4),
-        perturbed(ForecasterConfig(units=4, lags=3, steps=4, features=0, members=3)),
+        perturbed(ForecasterConfig(hidden_size=4, lags=3, steps=4, features=0, members=3)),
     )
     learner, alone = QuantileRegression(model), model(batch["history"], batch["known"], average=False)
     assert torch.allclose(model(batch["history"], batch["known"]), alone.mean(0))
@@ -194,7 +197,7 @@ def test_it_learns_what_the_linear_part_cannot():
         values.append(3.8 * values[-1] * (1 - values[-1]))
     batch = windows_of(torch.tensor(values), 5, 1)
     torch.manual_seed(0)
-    model = Forecaster(ForecasterConfig(units=16, lags=4, steps=1, features=0, dropout=0.0, members=1)).fit(batch)
+    model = Forecaster(ForecasterConfig(hidden_size=16, lags=4, steps=1, features=0, dropout=0.0, members=1)).fit(batch)
     learner = QuantileRegression(model)
     before = learner.loss(batch).item()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-2)
@@ -206,7 +209,7 @@ def test_it_learns_what_the_linear_part_cannot():
 
 
 def test_inputs_that_do_not_fit_are_refused():
-    model = Forecaster(ForecasterConfig(units=4, lags=5, steps=3, features=2))
+    model = Forecaster(ForecasterConfig(hidden_size=4, lags=5, steps=3, features=2))
     with pytest.raises(InputError) as error:
         model(torch.zeros(1, 4), torch.zeros(1, 7, 2))
     assert str(error.value) == "this forecaster needs at least 5 values of history, but got 4."

@@ -16,7 +16,7 @@ from neuropil.models.gaussian_process import (
     fit_length,
     smooth,
 )
-from neuropil.parts.attention import Smoothing, weigh
+from neuropil.parts.attention import Smoothing, attention_weights
 from neuropil.parts.kernels import Epanechnikov, Gaussian, KernelName, build_kernel
 
 NAMES: list[KernelName] = ["gaussian", "laplacian", "matern", "rational_quadratic", "periodic"]
@@ -32,7 +32,7 @@ def process(x: Tensor, y: Tensor, **options: float | str) -> GaussianProcess:
     return GaussianProcess(GaussianProcessConfig(**options)).fit(x, y)  # type: ignore[arg-type]
 
 
-# --- the process -----------------------------------------------------------------------------------------------------------------
+# --- the process ------------------------------------------------------------------------------------------------------
 
 
 def test_before_any_observation_it_is_the_prior():
@@ -116,7 +116,7 @@ def test_what_was_learned_is_kept_with_the_observations():
     assert GaussianProcess(learned.found()).predict(x).variance.tolist() == pytest.approx([learned.height] * len(x))
 
 
-# --- what cannot be --------------------------------------------------------------------------------------------------------------
+# --- what cannot be ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["epanechnikov", "boxcar"])
@@ -178,7 +178,8 @@ def test_observations_of_another_shape_are_refused(x: tuple[int, ...], y: tuple[
     with pytest.raises(InputError) as error:
         process(torch.zeros(x), torch.zeros(y))
     assert str(error.value) == (
-        f"GaussianProcess.fit needs x of shape [points, numbers] and y of shape [points], but got {list(x)} and {list(y)}."
+        f"GaussianProcess.fit needs x of shape [points, numbers] and y of shape [points], "
+        f"but got {list(x)} and {list(y)}."
     )
 
 
@@ -188,7 +189,7 @@ def test_observations_that_are_not_finite_are_refused():
     assert str(error.value) == "GaussianProcess.fit needs finite observations, but got infinity or nan: remove them."
 
 
-# --- learning --------------------------------------------------------------------------------------------------------------------
+# --- learning ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["gaussian", "matern"])
@@ -254,7 +255,7 @@ def test_nothing_is_learned_from_what_does_not_differ(x: list[list[float]], y: l
     )
 
 
-# --- beside attention ------------------------------------------------------------------------------------------------------------
+# --- beside attention -------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=25)
@@ -277,7 +278,7 @@ def test_its_weights_may_be_negative_and_need_not_sum_to_one_while_those_of_smoo
     query = torch.linspace(-2, 8, 60, dtype=torch.double)[:, None]
     weights, smoothed = (
         process(x, y, length=1.0).weights(query),
-        weigh(query, x, score=Smoothing(build_kernel("matern", 1.0))),
+        attention_weights(query, x, score=Smoothing(build_kernel("matern", 1.0))),
     )
     assert weights.min() < -0.05
     assert weights.sum(1).min() < 0.5
@@ -297,7 +298,7 @@ def test_smoothing_stays_within_the_values_and_a_process_may_go_beyond():
 def test_with_overwhelming_noise_its_weights_become_those_of_smoothing_up_to_their_sum(name: KernelName):
     x, y = noisy_sine()
     query = noisy_sine(9, seed=1)[0]
-    smoothed = weigh(query, x, score=Smoothing(build_kernel(name, 0.7, period=2.0)))
+    smoothed = attention_weights(query, x, score=Smoothing(build_kernel(name, 0.7, period=2.0)))
     apart = []
     for noise in (1.0, 1e3, 1e6):
         weights = process(x, y, kernel=name, length=0.7, period=2.0, noise=noise).weights(query)
@@ -311,7 +312,9 @@ def test_with_points_far_apart_its_weights_are_those_of_smoothing_up_to_their_su
     x = 100.0 * torch.arange(5, dtype=torch.double)[:, None]
     query = x + torch.tensor([[0.3]], dtype=torch.double)
     weights = process(x, torch.randn(5, dtype=torch.double), kernel="gaussian", height=3.0, noise=0.5).weights(query)
-    torch.testing.assert_close(weights / weights.sum(1, keepdim=True), weigh(query, x, score=Smoothing(Gaussian(1.0))))
+    torch.testing.assert_close(
+        weights / weights.sum(1, keepdim=True), attention_weights(query, x, score=Smoothing(Gaussian(1.0)))
+    )
     # h k / (h + σ²): the sum is the share of the variance that is not noise, less what is lost with distance
     torch.testing.assert_close(weights.sum(1), torch.full((5,), 3.0 * math.exp(-0.045) / 3.5, dtype=torch.double))
 

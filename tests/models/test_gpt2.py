@@ -11,7 +11,7 @@ from neuropil.errors import InputError
 from neuropil.models.gpt2 import GPT2, SIZES, GPT2Config
 from neuropil.parts.parameters import count_parameters
 
-CONFIG = GPT2Config(width=24, heads=3, layers=2, feed_forward=40, context=16, vocabulary=31)
+CONFIG = GPT2Config(width=24, heads=3, layers=2, feed_forward=40, context=16, vocabulary_size=31)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_rows_can_be_dropped_repeated_and_reordered(model: GPT2):
 
 
 def test_a_text_that_is_longer_than_the_context_is_refused(model: GPT2):
-    said = "this model sees 16 tokens at once, but got 17: shorten the text."
+    said = "the context length of this model is 16 tokens, but got 17: shorten the text."
     with pytest.raises(InputError) as error:
         model(torch.zeros(1, 17, dtype=torch.int64))
     assert str(error.value) == said
@@ -119,7 +119,7 @@ def test_a_text_that_is_longer_than_the_context_is_refused(model: GPT2):
 def test_a_refused_step_leaves_the_state_as_it_was(model: GPT2):
     tokens, state = torch.randint(31, (1, 12)), model.begin()
     model.step(tokens[:, :10], state)
-    with pytest.raises(InputError, match="sees 16 tokens"):
+    with pytest.raises(InputError, match="of this model is 16 tokens"):
         model.step(torch.zeros(1, 9, dtype=torch.int64), state)
     assert (model.step(tokens[:, 10:], state) - model(tokens)[:, -1]).abs().max() < 1e-5
 

@@ -21,7 +21,7 @@ GATE_PAIRS = list(itertools.product(GATES, GATES))
 
 def random_cell(gate: Gate, reset: Reset, inputs: int = 3, units: int = 4, seed: int = 0) -> GRU:
     torch.manual_seed(seed)
-    cell = GRU(GRUConfig(inputs=inputs, units=units, gate=gate, reset=reset)).double()
+    cell = GRU(GRUConfig(input_size=inputs, hidden_size=units, gate=gate, reset=reset)).double()
     for parameter in cell.parameters():
         torch.nn.init.normal_(parameter)
     return cell
@@ -33,7 +33,7 @@ def logistic(a: Tensor) -> Tensor:
 
 def by_formula(cell: GRU, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """r, g, h̃ and h' of one row, from the papers."""
-    n = cell.units
+    n = cell.hidden_size
     U, W, b = (list(part.split(n)) for part in (cell.input_weight, cell.state_weight, cell.bias))
     opened = logistic(W[-2] @ h + U[-2] @ x + b[-2])
     g = opened if cell.config.gate == "take" else 1 - opened
@@ -88,11 +88,11 @@ def test_only_torchs_own_convention_has_a_kernel():
     assert with_kernel == [("keep", "after")]
 
 
-# --- one convention as another --------------------------------------------------------------------------------------------------
+# --- one convention as another ----------------------------------------------------------------------------------------
 
 
 def require_same(cell: GRU, other: GRU) -> None:
-    x, first = torch.randn(3, 6, cell.inputs).double(), Hidden(torch.randn(3, cell.units).double())
+    x, first = torch.randn(3, 6, cell.input_size).double(), Hidden(torch.randn(3, cell.hidden_size).double())
     torch.testing.assert_close(other(x, first).outputs, cell(x, first).outputs, rtol=1e-12, atol=1e-12)
 
 
@@ -101,7 +101,7 @@ def require_same(cell: GRU, other: GRU) -> None:
 def test_the_sign_of_the_update_gate_can_always_be_changed(gate: Gate, other: Gate, reset: Reset):
     cell = random_cell(gate, reset)
     changed = convert(cell, other, reset)
-    assert changed.config == GRUConfig(inputs=3, units=4, gate=other, reset=reset)
+    assert changed.config == GRUConfig(input_size=3, hidden_size=4, gate=other, reset=reset)
     require_same(cell, changed)
     back = convert(changed, gate, reset)
     assert all(torch.equal(value, back.state_dict()[name]) for name, value in cell.state_dict().items())

@@ -1,4 +1,5 @@
-"""The gates beside their formulas, and what they are for: to keep a number, and its gradient, for as long as they want."""
+"""The gates beside their formulas, and what they are for: to keep a number, and its gradient, for as long as they
+want."""
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ def logistic(a: Tensor) -> Tensor:
 
 def random_cell(inputs: int, units: int) -> LSTM:
     torch.manual_seed(0)
-    cell = LSTM(LSTMConfig(inputs=inputs, units=units)).double()
+    cell = LSTM(LSTMConfig(input_size=inputs, hidden_size=units)).double()
     torch.nn.init.normal_(cell.bias)
     return cell
 
@@ -35,7 +36,7 @@ def test_gates_and_step_are_the_formulas():
 
 def test_the_forget_gate_starts_as_open_as_it_is_asked_to():
     for bias in (0.0, 1.0, 2.5):
-        cell = LSTM(LSTMConfig(inputs=3, units=4, forget_bias=bias))
+        cell = LSTM(LSTMConfig(input_size=3, hidden_size=4, forget_bias=bias))
         assert cell.bias.tolist() == [0.0] * 4 + [bias] * 4 + [0.0] * 8
         gates = cell.gates(cell.drive(torch.zeros(1, 3)), torch.zeros(1, 4))
         torch.testing.assert_close(gates.forget, logistic(torch.full((1, 4), bias)))
@@ -63,5 +64,5 @@ def test_padding_keeps_what_is_in_the_cell_to_the_last_bit(dtype: torch.dtype):
 
 
 def test_it_learns_four_times_what_an_rnn_learns():
-    cell = LSTM(LSTMConfig(inputs=5, units=7))
+    cell = LSTM(LSTMConfig(input_size=5, hidden_size=7))
     assert count_parameters(cell) == cell.parameter_table()[0].count == 4 * (7**2 + 7 * 5 + 7)

@@ -1,4 +1,5 @@
-"""The scan beside the step, from any first state, with gates that are shut, open or in between, over 16,384 steps, and by logarithms."""
+"""The scan beside the step, from any first state, with gates that are shut, open or in between, over 16,384 steps, and
+by logarithms."""
 
 import math
 
@@ -17,7 +18,7 @@ SIZES_OF_STATES = [0.0, 1.0, 1e6, 1e30]
 
 
 def random_cell(inputs: int = 3, units: int = 4, *, positive: bool = False, spread: float = 1.0) -> MinGRU:
-    cell = MinGRU(MinGRUConfig(inputs=inputs, units=units, positive=positive)).double()
+    cell = MinGRU(MinGRUConfig(input_size=inputs, hidden_size=units, positive=positive)).double()
     for parameter in cell.parameters():
         torch.nn.init.normal_(parameter, std=spread)
     return cell
@@ -133,5 +134,5 @@ def test_logarithms_of_what_may_be_negative_are_refused():
 
 
 def test_it_learns_nothing_about_its_state():
-    cell = MinGRU(MinGRUConfig(inputs=5, units=7))
+    cell = MinGRU(MinGRUConfig(input_size=5, hidden_size=7))
     assert count_parameters(cell) == cell.parameter_table()[0].count == 2 * (7 * 5 + 7)

@@ -23,7 +23,9 @@ def test_a_bias_is_the_weight_of_a_unit_that_is_always_on():
 @pytest.mark.parametrize("residual", [False, True])
 def test_layers_without_activation_collapse_to_one(batch_norm: bool, residual: bool):
     model = MLP(
-        MLPConfig(hidden=(30, 30, 20), activation="identity", dropout=0.5, batch_norm=batch_norm, residual=residual)
+        MLPConfig(
+            hidden_sizes=(30, 30, 20), activation="identity", dropout=0.5, batch_norm=batch_norm, residual=residual
+        )
     )
     model.standardize.fit(pictures(50))
     with torch.no_grad():
@@ -36,7 +38,7 @@ def test_layers_without_activation_collapse_to_one(batch_norm: bool, residual: b
 
 
 def test_the_collapsed_weight_is_the_product_of_the_weights():
-    model = MLP(MLPConfig(hidden=(7, 5), activation="identity", shape=(4,), outputs=3))
+    model = MLP(MLPConfig(hidden_sizes=(7, 5), activation="identity", shape=(4,), outputs=3))
     first, second = (model.get_submodule(f"hidden.{i}").get_parameter("weight") for i in range(2))
     torch.testing.assert_close(model.collapse().weight, model.output.weight @ second @ first)
 
@@ -48,7 +50,7 @@ def test_layers_with_an_activation_do_not_collapse():
 
 
 def test_collapse_leaves_the_model_as_it_was():
-    model = MLP(MLPConfig(hidden=(8,), activation="identity", batch_norm=True))
+    model = MLP(MLPConfig(hidden_sizes=(8,), activation="identity", batch_norm=True))
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.collapse()
     assert model.training
@@ -61,7 +63,7 @@ def test_every_activation_learns_to_tell_apart_what_no_line_can(activation: Acti
     torch.manual_seed(0)
     x = torch.rand(256, 2) * 2 - 1
     target = (x[:, 0] * x[:, 1] > 0).long()  # exclusive or
-    model = MLP(MLPConfig(hidden=(32, 32), activation=activation, dropout=0.0, shape=(2,), outputs=2))
+    model = MLP(MLPConfig(hidden_sizes=(32, 32), activation=activation, dropout=0.0, shape=(2,), outputs=2))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(150):
         optimizer.zero_grad()
@@ -72,7 +74,7 @@ def test_every_activation_learns_to_tell_apart_what_no_line_can(activation: Acti
 
 
 def test_no_hidden_layer_is_a_linear_model():
-    model, x = MLP(MLPConfig(hidden=(), shape=(4,), outputs=2)), torch.randn(5, 4)
+    model, x = MLP(MLPConfig(hidden_sizes=(), shape=(4,), outputs=2)), torch.randn(5, 4)
     torch.testing.assert_close(model(x), F.linear(x, model.output.weight, model.output.bias))
     torch.testing.assert_close(model.collapse().weight, model.output.weight)
 
@@ -80,7 +82,7 @@ def test_no_hidden_layer_is_a_linear_model():
 def test_depth_leaves_the_size_of_the_signal_alone():
     for activation in ("relu", "identity"):
         torch.manual_seed(0)
-        model = MLP(MLPConfig(hidden=(256,) * 30, activation=activation, dropout=0.0, shape=(256,), outputs=256))
+        model = MLP(MLPConfig(hidden_sizes=(256,) * 30, activation=activation, dropout=0.0, shape=(256,), outputs=256))
         ratio = model(torch.randn(64, 256)).square().mean() / 1.0
         assert 0.1 < ratio < 10
 
@@ -90,7 +92,7 @@ def test_gradients_of_a_sigmoid_net_shrink_by_four_in_each_layer_and_residual_la
         """Mean factor between the gradient norms of neighbouring layers, seen from the output."""
         torch.manual_seed(0)
         config = MLPConfig(
-            hidden=(128,) * 12,
+            hidden_sizes=(128,) * 12,
             activation="logistic",
             dropout=0.0,
             batch_norm=batch_norm,
@@ -112,7 +114,7 @@ def test_targets_far_from_zero_are_learned_in_their_own_units():
     torch.manual_seed(0)
     _, table, target = diabetes()
     x, t = torch.from_numpy(table).float(), torch.from_numpy(target).float()[:, None]  # from 25 to 346
-    model = MLP(MLPConfig(hidden=(32,), dropout=0.0, shape=(10,), outputs=1))
+    model = MLP(MLPConfig(hidden_sizes=(32,), dropout=0.0, shape=(10,), outputs=1))
     model.standardize.fit(x)
     model.target_scale.fit(t)
     assert abs(model(x).mean() - t.mean()) < t.std()

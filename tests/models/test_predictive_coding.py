@@ -28,7 +28,7 @@ DIRECTIONS = ("up", "down", "both")
 def network(seed: int = 0, **options: Any) -> PredictiveCoding:
     torch.manual_seed(seed)
     return PredictiveCoding(
-        PredictiveCodingConfig(**{"hidden": (7, 6), "shape": (5,), "outputs": 4, **options})
+        PredictiveCodingConfig(**{"hidden_sizes": (7, 6), "shape": (5,), "outputs": 4, **options})
     ).double()
 
 
@@ -180,12 +180,12 @@ def test_probabilities_of_classes_sum_to_one():
 def test_no_change_of_weights_reads_the_weights_of_another_connection(
     direction: Literal["up", "down", "both"], feedback: Literal["tied", "separate"]
 ):
-    model = network(direction=direction, feedback=feedback, hidden=(7, 6, 8))
+    model = network(direction=direction, feedback=feedback, hidden_sizes=(7, 6, 8))
     states = random_states(model)
     names = [name for name, _ in model.named_parameters()]
     before = dict(zip(names, model.local_rules(states, model.errors(states)), strict=True))
     for own in model.connections:
-        lost = network(direction=direction, feedback=feedback, hidden=(7, 6, 8))
+        lost = network(direction=direction, feedback=feedback, hidden_sizes=(7, 6, 8))
         fill_with_nothing(lost, keep=lambda c, own=own: (c.source, c.target) == (own.source, own.target))
         after = dict(zip(names, lost.local_rules(states, lost.errors(states)), strict=True))
         kept = [name for name in names if not after[name].isnan().any()]
@@ -198,7 +198,7 @@ def test_no_change_of_weights_reads_the_weights_of_another_connection(
 def test_no_change_of_a_layer_reads_beyond_its_neighbours(
     direction: Literal["up", "down", "both"], feedback: Literal["tied", "separate"]
 ):
-    options: dict[str, Any] = {"direction": direction, "feedback": feedback, "hidden": (7, 6, 8, 5)}
+    options: dict[str, Any] = {"direction": direction, "feedback": feedback, "hidden_sizes": (7, 6, 8, 5)}
     model = network(**options)
     states = random_states(model)
     free, rates = [True] * len(states), [0.1] * len(states)
@@ -212,7 +212,7 @@ def test_no_change_of_a_layer_reads_beyond_its_neighbours(
 
 
 def test_how_far_a_layer_moves_depends_on_its_own_connections_alone():
-    model = network(hidden=(7, 6, 8, 5))
+    model = network(hidden_sizes=(7, 6, 8, 5))
     norms = [1.0 + number for number, _ in enumerate(model.connections)]
     rates = model.stable_rates(norms=norms)
     for layer, rate in enumerate(rates):
@@ -293,7 +293,7 @@ def test_a_learner_goes_on_from_its_memory():
 
 
 def test_steps_become_shorter_as_the_weights_grow():
-    model = network(hidden=(30, 20))
+    model = network(hidden_sizes=(30, 20))
     learner, batch = SettledEnergy(model), example_batch(model)
     generator = torch.Generator().manual_seed(0)
     for update in range(300):
@@ -330,7 +330,7 @@ def trained() -> PredictiveCoding:
     """On the first 1,200 digits, in a plain loop."""
     images, labels = (torch.from_numpy(array) for array in digits())
     torch.manual_seed(0)
-    model = PredictiveCoding(PredictiveCodingConfig(hidden=(48,)))
+    model = PredictiveCoding(PredictiveCodingConfig(hidden_sizes=(48,)))
     model.standardize.fit(images[:1200, None])
     learner = SettledEnergy(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)

@@ -12,7 +12,7 @@ from neuropil.parts.recurrence import Hidden
 
 
 def cell_of(inputs: int, units: int) -> RNN:
-    cell = RNN(RNNConfig(inputs=inputs, units=units)).double()
+    cell = RNN(RNNConfig(input_size=inputs, hidden_size=units)).double()
     nn.init.normal_(cell.bias)
     return cell
 
@@ -53,7 +53,7 @@ def test_gradients_by_hand_are_those_of_autograd(
 
 def test_in_single_precision_they_agree_within_a_millionth():
     torch.manual_seed(0)
-    cell, output, x = RNN(RNNConfig(inputs=8, units=16)), nn.Linear(16, 5), torch.randn(4, 30, 8)
+    cell, output, x = RNN(RNNConfig(input_size=8, hidden_size=16)), nn.Linear(16, 5), torch.randn(4, 30, 8)
     o = output(cell(x).outputs)
     do = torch.randn_like(o) / o.numel()
     expected = torch.autograd.grad(o, [cell.state_weight, cell.input_weight, cell.bias, output.weight, output.bias], do)
@@ -117,10 +117,10 @@ def test_a_gradient_over_n_steps_is_the_nth_power_of_w():
 
 @pytest.mark.parametrize(("inputs", "units"), [(1, 1), (5, 7)])
 def test_it_learns_n_squared_and_n_m_and_n_numbers(inputs: int, units: int):
-    cell = RNN(RNNConfig(inputs=inputs, units=units))
+    cell = RNN(RNNConfig(input_size=inputs, hidden_size=units))
     assert count_parameters(cell) == cell.parameter_table()[0].count == units**2 + units * inputs + units
 
 
 def test_at_first_w_keeps_the_length_of_the_state():
-    W = RNN(RNNConfig(inputs=3, units=6)).state_weight
+    W = RNN(RNNConfig(input_size=3, hidden_size=6)).state_weight
     torch.testing.assert_close(W @ W.mT, torch.eye(6))

@@ -18,16 +18,17 @@ from neuropil.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from neuropil.parts.objectives import SequenceToSequence
 from neuropil.parts.parameters import count_parameters
 from neuropil.protocols import END, PADDING, START
-from neuropil.sampling.text.beam_search import beam, greedy
+from neuropil.sampling.text.beam_search import beam_search, greedy_search
 
-TINY = Seq2SeqConfig(embedding=5, units=6, dropout=0.1, source_vocabulary=13, target_vocabulary=11)
+TINY = Seq2SeqConfig(embedding_size=5, hidden_size=6, dropout=0.1, source_vocabulary_size=13, target_vocabulary_size=11)
 LOOKS = [("none", False), ("bahdanau", False), *product(("dot", "general", "concat"), (False, True))]
 """Every attention, without input feeding and, where there is such, with it."""
 CELLS = ("rnn", "lstm", "gru", "mingru")
 
 
 def made(**options: Any) -> Seq2Seq:
-    """Not in its first state, in which biases are zero; with little dropout, so that forgetting to switch it off would show."""
+    """Not in its first state, in which biases are zero; with little dropout, so that forgetting to switch it off would
+    show."""
     torch.manual_seed(0)
     model = Seq2Seq(dataclasses.replace(TINY, **options))
     with torch.no_grad():
@@ -57,13 +58,13 @@ def tokens(*shape: int) -> Tensor:
     return torch.randint(4, 11, shape)
 
 
-# --- as the papers say -----------------------------------------------------------------------------------------------------------
+# --- as the papers say ------------------------------------------------------------------------------------------------
 
 
 def torch_cell(cell: Any) -> nn.GRUCell:
     """PyTorch's own step with the weights of ours."""
-    theirs = nn.GRUCell(cell.inputs, cell.units).double()
-    inside = torch.cat([torch.zeros(2 * cell.units), cell.state_bias])
+    theirs = nn.GRUCell(cell.input_size, cell.hidden_size).double()
+    inside = torch.cat([torch.zeros(2 * cell.hidden_size), cell.state_bias])
     theirs.load_state_dict(
         {"weight_ih": cell.input_weight, "weight_hh": cell.state_weight, "bias_ih": cell.bias, "bias_hh": inside}
     )
@@ -81,7 +82,7 @@ def read(model: Seq2Seq, source: Tensor) -> tuple[Tensor, Tensor]:
     """h̄ of a text, and the state with which writing begins."""
     x, ends = model.source.weight[source], {}
     for direction, (cell, order) in enumerate(zip(model.encoder.cells, (x, x.flip(0)), strict=True)):
-        h, states = torch.zeros(1, cell.units, dtype=torch.float64), []
+        h, states = torch.zeros(1, cell.hidden_size, dtype=torch.float64), []
         for vector in order:
             h = torch_cell(cell)(vector[None], h)
             states.append(h)
@@ -131,7 +132,7 @@ def test_luongs_attention_is_the_papers(attention: str, feeding: bool):
         torch.testing.assert_close(logits, (vector @ model.output.weight.T + model.output.bias)[0])
 
 
-# --- the whole and its parts -----------------------------------------------------------------------------------------------------
+# --- the whole and its parts ------------------------------------------------------------------------------------------
 
 
 def cuts(time: int) -> st.SearchStrategy[list[int]]:
@@ -176,7 +177,7 @@ def test_hidden_vectors_and_their_weights_give_the_logits_bias_included():
     torch.testing.assert_close(F.linear(model.hidden(source, target), model.output_weight), model(source, target))
 
 
-# --- what may be seen ------------------------------------------------------------------------------------------------------------
+# --- what may be seen -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", sorted(MODELS), ids=lambda which: "-".join(map(str, which)))
@@ -216,7 +217,7 @@ def test_a_source_of_nothing_but_padding_is_read_as_nothing(which: Any):
     assert torch.isfinite(MODELS[which](torch.full((1, 3), PADDING), tokens(1, 4))).all()
 
 
-# --- where it looks --------------------------------------------------------------------------------------------------------------
+# --- where it looks ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ def test_recorded_weights_are_those_that_mixed_the_context(attention: str, feedi
     torch.testing.assert_close(vectors, torch.tanh(tape.attention["decoder.cross"][:, 0] @ memory.values))
 
 
-# --- writing ---------------------------------------------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=12)
@@ -265,8 +266,8 @@ def test_greedy_writing_takes_the_most_probable_token_and_a_beam_of_one_writes_t
     torch.manual_seed(seed)
     model, source = copy.deepcopy(MODELS[which]).double(), tokens(3, time)
     with torch.no_grad():
-        written = greedy(model.step, model.begin(source), [8] * 3, start=START, end=END)
-        narrow = beam(model.step, model.begin(source), [8] * 3, width=1, start=START, end=END)
+        written = greedy_search(model.step, model.begin(source), [8] * 3, start=START, end=END)
+        narrow = beam_search(model.step, model.begin(source), [8] * 3, width=1, start=START, end=END)
         for row, one in enumerate(written):
             best = model(source[row : row + 1], torch.tensor([[START, *one.tokens]]))[0].log_softmax(-1).max(-1)
             following = [*one.tokens, END] if one.finished else one.tokens
@@ -281,7 +282,7 @@ def test_a_beam_whose_rows_are_dropped_and_repeated_scores_as_the_whole_does(whi
     torch.manual_seed(seed)
     model, source = MODELS[which], padded([5, 2, 4])
     with torch.no_grad():
-        beams = beam(model.step, model.begin(source), [6, 0, 4], width=width, start=START, end=END)
+        beams = beam_search(model.step, model.begin(source), [6, 0, 4], width=width, start=START, end=END)
     for row, outputs in enumerate(beams):
         for one in outputs:
             following = [*one.tokens, *([END] if one.finished else [])]
@@ -293,7 +294,7 @@ def test_a_beam_whose_rows_are_dropped_and_repeated_scores_as_the_whole_does(whi
                 assert one.log_probability == pytest.approx(total, abs=1e-4)
 
 
-# --- learning --------------------------------------------------------------------------------------------------------------------
+# --- learning ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", sorted(MODELS), ids=lambda which: "-".join(map(str, which)))
@@ -307,7 +308,7 @@ def test_gradients_reach_every_parameter(which: Any):
 
 @pytest.mark.parametrize(("attention", "feeding"), LOOKS)
 def test_with_its_own_tokens_alone_it_learns_from_what_it_would_write(attention: str, feeding: bool):
-    model = made(attention=attention, input_feeding=feeding, own_share=1.0, dropout=0.0)
+    model = made(attention=attention, input_feeding=feeding, scheduled_sampling=1.0, dropout=0.0)
     source, target = padded([3, 6]), tokens(2, 6)
     free = model.train()(source, target)
     own = torch.cat([target[:, :1], free.argmax(-1)[:, :-1]], 1)
@@ -317,7 +318,7 @@ def test_with_its_own_tokens_alone_it_learns_from_what_it_would_write(attention:
 
 def test_scheduled_sampling_feeds_the_share_that_it_was_given_and_only_while_training():
     torch.manual_seed(0)
-    model = made(own_share=0.25, dropout=0.0)
+    model = made(scheduled_sampling=0.25, dropout=0.0)
     source, target = tokens(1, 4).expand(400, -1), tokens(1, 2).expand(400, -1)
     plain = model(source[:1], target[:1])[0, 1]
     assert torch.equal(model(source, target), model(source, target))
@@ -332,21 +333,25 @@ def test_dropout_is_on_embeddings_and_outputs_and_between_layers():
     assert sum(isinstance(module, nn.Dropout) and module.p == 0.5 for module in model.modules()) == 3
 
 
-# --- sizes -----------------------------------------------------------------------------------------------------------------------
+# --- sizes ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", sorted(MODELS), ids=lambda which: "-".join(map(str, which)))
 def test_the_parameter_table_is_the_model(which: Any):
     model = MODELS[which]
     for row in model.parameter_table():
-        assert row.count == count_parameters(model.get_submodule(row.name)), row
+        own = dict(model.named_parameters()).get(row.name)
+        assert row.count == (count_parameters(model.get_submodule(row.name)) if own is None else own.numel()), row
     assert sum(row.count for row in model.parameter_table()) == count_parameters(model)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"units": 7}, "a bidirectional encoder needs an even number of units, half for each direction, but got 7."),
+        (
+            {"hidden_size": 7},
+            "a bidirectional encoder needs an even hidden size, half for each direction, but got 7.",
+        ),
         (
             {"input_feeding": True},
             "input feeding is for the attentions dot, general and concat, but got attention 'bahdanau'.",
@@ -355,7 +360,7 @@ def test_the_parameter_table_is_the_model(which: Any):
             {"attention": "none", "input_feeding": True},
             "input feeding is for the attentions dot, general and concat, but got attention 'none'.",
         ),
-        ({"own_share": 1.5}, "Seq2SeqConfig.own_share must be at most 1, but got 1.5."),
+        ({"scheduled_sampling": 1.5}, "Seq2SeqConfig.scheduled_sampling must be at most 1, but got 1.5."),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )

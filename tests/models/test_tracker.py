@@ -12,7 +12,7 @@ from neuropil.data.films.embedded import make_films
 from neuropil.errors import InputError
 from neuropil.models.tracker import MemoryName, Tracker, TrackerConfig, Tracking
 
-SMALL = {"width": 4, "features": 6, "units": 8, "shape": (1, 12, 14)}
+SMALL = {"width": 4, "features": 6, "hidden_size": 8, "shape": (1, 12, 14)}
 MEMORIES: list[MemoryName] = ["rnn", "lstm", "gru", "mingru", "none"]
 
 
@@ -105,7 +105,7 @@ def test_what_nobody_knows_is_neither_taught_nor_scored(cell: MemoryName):
 def test_it_learns_to_find_a_digit():
     torch.manual_seed(0)
     data = make_films(24, 0, 1).train
-    model = Tracker(TrackerConfig(width=4, features=32, units=32, cell="none"))
+    model = Tracker(TrackerConfig(width=4, features=32, hidden_size=32, cell="none"))
     model.standardize.fit(data.frames)
     model.target_scale.fit(data.positions)
     learner, batches = Tracking(model), FilmBatches(data, 6, 0, shuffle=True)

@@ -18,15 +18,16 @@ from neuropil.models.transformer import SIZES, Transformer, TransformerConfig, i
 from neuropil.parts.parameters import count_parameters
 from neuropil.parts.positions import PositionName
 from neuropil.protocols import END, PADDING, START
-from neuropil.sampling.text.beam_search import beam, greedy
+from neuropil.sampling.text.beam_search import beam_search, greedy_search
 
 TINY = TransformerConfig(
-    width=12, heads=3, layers=2, feed_forward=16, longest=40, source_vocabulary=15, target_vocabulary=15
+    width=12, heads=3, layers=2, feed_forward=16, context=40, source_vocabulary_size=15, target_vocabulary_size=15
 )
 
 
 def made(**options: Any) -> Transformer:
-    """Not in its first state, in which biases are zero; with little dropout, so that forgetting to switch it off would show."""
+    """Not in its first state, in which biases are zero; with little dropout, so that forgetting to switch it off would
+    show."""
     torch.manual_seed(0)
     model = Transformer(dataclasses.replace(TINY, **options))
     with torch.no_grad():
@@ -38,7 +39,7 @@ def made(**options: Any) -> Transformer:
 MODELS = {
     "published": made(),
     "pre-norm": made(norm="pre"),
-    "separate": made(shared_embeddings=False, target_vocabulary=11, positions="learned", final_norm=True),
+    "separate": made(shared_embeddings=False, target_vocabulary_size=11, positions="learned", final_norm=True),
     "pruned": made(positions="none", kept_heads=(3, 0, 1, 2, 0, 3)),
 }
 models = st.sampled_from(sorted(MODELS))
@@ -48,7 +49,7 @@ def tokens(*shape: int) -> Tensor:
     return torch.randint(4, 11, shape)
 
 
-# --- as the equations say --------------------------------------------------------------------------------------------------------
+# --- as the equations say ---------------------------------------------------------------------------------------------
 
 
 def test_logits_are_those_of_the_equations():
@@ -113,7 +114,9 @@ def test_shared_embeddings_are_one_matrix_in_three_places():
 
 def test_first_vectors_are_as_long_as_the_positions_and_first_logits_are_small():
     torch.manual_seed(0)
-    model = Transformer(dataclasses.replace(SIZES["small"], source_vocabulary=500, target_vocabulary=500)).eval()
+    model = Transformer(
+        dataclasses.replace(SIZES["small"], source_vocabulary_size=500, target_vocabulary_size=500)
+    ).eval()
     x = math.sqrt(256) * model.source.weight
     assert x.norm(dim=-1).mean().item() == pytest.approx(math.sqrt(256), rel=0.05)
     logits = model(torch.randint(4, 500, (4, 9)), torch.randint(4, 500, (4, 9)))
@@ -126,7 +129,7 @@ def test_dropout_is_on_every_sublayer_and_on_the_embeddings_as_published():
     assert not torch.equal(model(source, target), model(source, target))
 
 
-# --- what may be seen ------------------------------------------------------------------------------------------------------------
+# --- what may be seen -------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=40)
@@ -174,7 +177,7 @@ def test_without_positions_shuffling_the_source_shuffles_what_the_encoder_says_a
 
 
 def test_learned_positions_refuse_texts_that_are_longer_and_sinusoids_do_not():
-    model = made(positions="learned", longest=5)
+    model = made(positions="learned", context=5)
     for source, target in ((6, 2), (2, 6)):
         with pytest.raises(InputError) as error:
             model(tokens(1, source), tokens(1, target))
@@ -186,11 +189,11 @@ def test_learned_positions_refuse_texts_that_are_longer_and_sinusoids_do_not():
     model.step(tokens(1, 5), state)
     with pytest.raises(InputError):
         model.step(tokens(1, 1), state)
-    short, long, source, target = made(longest=3), made(longest=50), tokens(2, 20), tokens(2, 30)
+    short, long, source, target = made(context=3), made(context=50), tokens(2, 20), tokens(2, 30)
     assert torch.equal(short(source, target), long(source, target))
 
 
-# --- writing ---------------------------------------------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------------------------------
 
 
 def cuts(time: int) -> st.SearchStrategy[list[int]]:
@@ -221,7 +224,7 @@ def test_greedy_writing_with_the_cache_is_exactly_greedy_writing_without(name: s
     torch.manual_seed(seed)
     model, source = copy.deepcopy(MODELS[name]).double(), tokens(3, time)
     with torch.no_grad():
-        written = greedy(model.step, model.begin(source), [8] * 3, start=START, end=END)
+        written = greedy_search(model.step, model.begin(source), [8] * 3, start=START, end=END)
         for row, one in enumerate(written):
             best = model(source[row : row + 1], torch.tensor([[START, *one.tokens]]))[0].log_softmax(-1).max(-1)
             following = [*one.tokens, END] if one.finished else one.tokens
@@ -237,7 +240,7 @@ def test_a_beam_whose_rows_are_dropped_and_repeated_scores_as_the_whole_does(nam
     model, source = MODELS[name], tokens(3, 5)
     source[1, 2:] = PADDING
     with torch.no_grad():
-        beams = beam(model.step, model.begin(source), [6, 0, 4], width=width, start=START, end=END)
+        beams = beam_search(model.step, model.begin(source), [6, 0, 4], width=width, start=START, end=END)
     for row, outputs in enumerate(beams):
         for one in outputs:
             following = [*one.tokens, *([END] if one.finished else [])]
@@ -249,7 +252,7 @@ def test_a_beam_whose_rows_are_dropped_and_repeated_scores_as_the_whole_does(nam
                 assert one.log_probability == pytest.approx(total, abs=1e-4)
 
 
-# --- sizes -----------------------------------------------------------------------------------------------------------------------
+# --- sizes ------------------------------------------------------------------------------------------------------------
 
 
 def published(layers: int, d: int, ff: int, vocabulary: int) -> int:
@@ -299,7 +302,7 @@ def test_the_table_of_a_pruned_model_counts_what_is_left():
     )
 
 
-# --- what cannot be --------------------------------------------------------------------------------------------------------------
+# --- what cannot be ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -309,7 +312,7 @@ def test_the_table_of_a_pruned_model_counts_what_is_left():
         ({"heads": 0}, "TransformerConfig.heads must be at least 1, but got 0."),
         ({"dropout": 1.0}, "TransformerConfig.dropout must be at most 0.95, but got 1.0."),
         (
-            {"target_vocabulary": 16},
+            {"target_vocabulary_size": 16},
             "shared embeddings need one vocabulary for both sides, but got 15 and 16 tokens: "
             "share the vocabulary or set shared_embeddings=False.",
         ),

@@ -28,7 +28,9 @@ FUNCTIONS = [
 
 
 def net(units: int, steepness: float = 50, low: float = 0, high: float = 1) -> UniversalApproximator:
-    return UniversalApproximator(UniversalApproximatorConfig(units=units, steepness=steepness, low=low, high=high))
+    return UniversalApproximator(
+        UniversalApproximatorConfig(hidden_size=units, steepness=steepness, low=low, high=high)
+    )
 
 
 def test_a_piece_is_one_inside_and_zero_outside():
@@ -80,7 +82,7 @@ def test_steep_steps_come_down_to_the_change_over_half_a_piece():
 def test_the_error_falls_as_one_over_the_units_where_the_slope_is_bounded():
     f = Expression("sin(3*x) + x^2")
     config = UniversalApproximatorConfig(low=-2, high=2)
-    errors = [UniversalApproximator(replace(config, units=units)).fit(f).error(f) for units in (34, 66, 130, 258)]
+    errors = [UniversalApproximator(replace(config, hidden_size=units)).fit(f).error(f) for units in (34, 66, 130, 258)]
     for coarse, fine in pairwise(errors):
         assert math.isclose(coarse / fine, 2, rel_tol=0.1)
 
@@ -108,11 +110,13 @@ def test_a_jump_is_met_by_no_number_of_units():
     [
         (
             "1/x",
-            "1/x must be finite on the whole interval, but got inf at x = 0: move the ends of the interval or change the function.",
+            "1/x must be finite on the whole interval, but got inf at x = 0: "
+            "move the ends of the interval or change the function.",
         ),
         (
             "log(x)",
-            "log(x) must be finite on the whole interval, but got nan at x = -1: move the ends of the interval or change the function.",
+            "log(x) must be finite on the whole interval, but got nan at x = -1: "
+            "move the ends of the interval or change the function.",
         ),
     ],
 )

@@ -1,4 +1,5 @@
-"""Attention beside PyTorch's own: the fused kernel with every limit, and `nn.MultiheadAttention` with weights copied both ways."""
+"""Attention beside PyTorch's own: the fused kernel with every limit, and `nn.MultiheadAttention` with weights copied
+both ways."""
 
 import copy
 from typing import Any
@@ -19,9 +20,9 @@ from neuropil.parts.attention import (
     Score,
     Smoothing,
     attend,
+    attention_weights,
     causal_mask,
     padding_mask,
-    weigh,
 )
 from neuropil.parts.kernels import Gaussian, Laplacian
 from neuropil.parts.multi_head import MultiHeadAttention
@@ -58,7 +59,7 @@ def test_attend_equals_torchs_scaled_dot_product_attention(
     torch.testing.assert_close(
         ours, F.scaled_dot_product_attention(query, key, value, attn_mask=theirs), atol=1e-6, rtol=1e-5
     )
-    weights = weigh(query, key, mask=mask, causal="causal" in limit, bias=bias)
+    weights = attention_weights(query, key, mask=mask, causal="causal" in limit, bias=bias)
     torch.testing.assert_close(weights @ value, ours, atol=1e-5, rtol=1e-5)
 
 
@@ -81,7 +82,7 @@ def test_inner_products_run_on_the_kernel_that_never_holds_the_weights(leading: 
         choices: list[dict[str, Any]] = [{}, {"causal": True}, *masks, {"bias": torch.randn(5, 6)}]
         for limits in choices:
             mixed = attend(query, key, value, score=score, **limits)
-            torch.testing.assert_close(mixed, weigh(query, key, score=score, **limits) @ value)
+            torch.testing.assert_close(mixed, attention_weights(query, key, score=score, **limits) @ value)
 
 
 @pytest.mark.parametrize("score", [ScaledDot(), Smoothing(Gaussian()), Smoothing(Laplacian())])
@@ -91,7 +92,7 @@ def test_on_the_meta_device_shapes_are_enough(score: Score):
     assert attend(x, x, x, score=score, mask=padding_mask(lengths, 5), causal=True).shape == x.shape
 
 
-# --- nn.MultiheadAttention -------------------------------------------------------------------------------------------------
+# --- nn.MultiheadAttention --------------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -145,7 +146,9 @@ def test_multi_head_attention_equals_torchs_with_the_same_weights(
     arguments = (query,) if key is query else (query, key, value)
     torch.testing.assert_close(ours(*arguments, mask=mask, causal=causal), expected, atol=1e-6, rtol=1e-5)
     q, k, _ = ours.project(*arguments)
-    torch.testing.assert_close(weigh(q, k, mask=mask, causal=causal), expected_weights, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(
+        attention_weights(q, k, mask=mask, causal=causal), expected_weights, atol=1e-6, rtol=1e-5
+    )
 
 
 @settings(deadline=None, max_examples=30)

@@ -1,4 +1,5 @@
-"""BERT beside Hugging Face's with the same weights, both ways, with each of its heads; and MiniLM beside sentence-transformers."""
+"""BERT beside Hugging Face's with the same weights, both ways, with each of its heads; and MiniLM beside
+sentence-transformers."""
 
 import importlib.util
 import itertools
@@ -128,7 +129,7 @@ def test_classes_are_those_of_hugging_face(
     assert_near(BERT.from_pretrained(folder)(tokens, mask), ours.bert(tokens, mask), 0.0)
 
 
-SMALL = BERTConfig(width=24, heads=3, layers=2, feed_forward=40, context=20, vocabulary=31, classes=4)
+SMALL = BERTConfig(width=24, heads=3, layers=2, feed_forward=40, context=20, vocabulary_size=31, classes=4)
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu", "quick_gelu"])
@@ -171,7 +172,7 @@ def test_a_classifier_from_a_model_that_fills_in_begins_its_pooler_too(tmp_path:
     assert ours(tokens).shape == (2, 2)
 
 
-# --- real weights ----------------------------------------------------------------------------------------------------------------------
+# --- real weights -----------------------------------------------------------------------------------------------------
 
 
 SENTENCES = [

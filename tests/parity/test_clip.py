@@ -15,7 +15,7 @@ from transformers import CLIPConfig as TheirConfig
 from transformers import CLIPModel as TheirCLIP
 
 from neuropil.errors import InputError
-from neuropil.models.clip import CLIP, SIZES, CLIPConfig
+from neuropil.models.clip import CLIP, SIZES, CLIPConfig, TextTowerConfig, VisionTowerConfig
 from neuropil.parts.blocks import HiddenName
 from neuropil.parts.parameters import count_parameters
 from neuropil.pretrained.clip import FAMILY
@@ -116,9 +116,10 @@ def test_the_first_configurations_say_2_and_mean_the_last_token(place: Path):
 
 
 def test_a_model_that_ends_its_captions_with_2_would_be_read_otherwise_there(tmp_path: Path):
+    tiny = SIZES["tiny"]
     with pytest.raises(InputError) as error:
-        CLIP(dataclasses.replace(SIZES["tiny"], end=2)).save_pretrained(tmp_path / "out")
-    rule = "a CLIP that others can open ends its captions with another token than 2, which means the largest of a caption there"
+        CLIP(dataclasses.replace(tiny, text=dataclasses.replace(tiny.text, end=2))).save_pretrained(tmp_path / "out")
+    rule = "a CLIP for Hugging Face must end captions with another token than 2, there the largest of a caption"
     assert str(error.value) == f"{rule}, but got end=2 of 64 tokens."
     assert not (tmp_path / "out").exists()
 
@@ -126,11 +127,10 @@ def test_a_model_that_ends_its_captions_with_2_would_be_read_otherwise_there(tmp
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu", "quick_gelu"])
 @pytest.mark.parametrize("end", [1, 30])
 def test_what_we_save_opens_there_with_equal_outputs(tmp_path: Path, activation: HiddenName, end: int):
-    config = CLIPConfig(
-        shared=6, width=24, heads=3, layers=2, patch=4, text_width=16, text_heads=2, text_layers=1, context=12,
-        activation=activation, feed_forward=20, text_feed_forward=10, shape=(3, 8, 8), vocabulary=31, end=end,
-    )  # fmt: skip
-    ours = shaken(CLIP(config))
+    both: dict[str, Any] = {"activation": activation}
+    vision = VisionTowerConfig(width=24, heads=3, layers=2, patch=4, feed_forward=20, shape=(3, 8, 8), **both)
+    sizes = {"width": 16, "heads": 2, "layers": 1, "context": 12, "feed_forward": 10, "vocabulary_size": 31}
+    ours = shaken(CLIP(CLIPConfig(embedding_size=6, vision=vision, text=TextTowerConfig(**sizes, end=end, **both))))
     ours.save_pretrained(tmp_path)
     seen, read = torch.randn(3, 3, 8, 8), captions(4, 9, end)
     theirs = opened(AutoModel, tmp_path)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from neuropil.sampling.text.filters import Choosing, keep_min_p, keep_top_k, keep_top_p, left, penalise
+from neuropil.sampling.text.filters import SamplingConfig, filter_logits, keep_min_p, keep_top_k, keep_top_p, penalise
 
 processors = pytest.importorskip("transformers.generation.logits_process")
 
@@ -80,8 +80,8 @@ def test_top_p_of_a_real_vocabulary():
 @given(
     data=st.data(),
     z=logits(),
-    choosing=st.builds(
-        Choosing,
+    sampling=st.builds(
+        SamplingConfig,
         temperature=st.floats(0.1, 3),
         top_k=st.integers(0, 6),
         top_p=shares,
@@ -89,11 +89,11 @@ def test_top_p_of_a_real_vocabulary():
         repetition_penalty=st.sampled_from([1.0, 0.7, 1.3]),
     ),
 )
-def test_all_together_in_the_order_of_generate(data: st.DataObject, z: Tensor, choosing: Choosing):
+def test_all_together_in_the_order_of_generate(data: st.DataObject, z: Tensor, sampling: SamplingConfig):
     text = data.draw(texts(z))
     possible = z.isfinite().all(0).nonzero().flatten().tolist()
     never = data.draw(st.sets(st.integers(0, z.shape[1] - 1)).map(lambda tokens: sorted(tokens - set(possible[:1]))))
-    same(left(z, choosing, seen=seen(text, z), never=never), hugging_face(choosing, never)(text, z))
+    same(filter_logits(z, sampling, seen=seen(text, z), never=never), hugging_face(sampling, never)(text, z))
 
 
 @cache
@@ -104,17 +104,17 @@ def model() -> Any:
     return GPT2LMHeadModel(config)
 
 
-def hugging_face(choosing: Choosing, never: list[int]) -> Any:
+def hugging_face(sampling: SamplingConfig, never: list[int]) -> Any:
     """The list that `generate` itself makes of the same settings."""
     from transformers import GenerationConfig
 
     settings = GenerationConfig(
         do_sample=True,
-        temperature=choosing.temperature,
-        top_k=choosing.top_k,
-        top_p=choosing.top_p,
-        min_p=choosing.min_p,
-        repetition_penalty=choosing.repetition_penalty,
+        temperature=sampling.temperature,
+        top_k=sampling.top_k,
+        top_p=sampling.top_p,
+        min_p=sampling.min_p,
+        repetition_penalty=sampling.repetition_penalty,
         suppress_tokens=never or None,
     )
     return model()._get_logits_processor(settings, input_ids_seq_length=1, device="cpu")

@@ -1,7 +1,8 @@
 """The pronunciations of g2p-en's own code, word for word, from its weights in our encoder and decoder.
 
-The package must be there (`pip install --no-deps g2p-en`); the rest of what it asks for need not be. Its module looks for dictionaries on
-the network as soon as it is imported, so that only its class is executed here, as it stands in the file, without a dictionary.
+The package must be there (`pip install --no-deps g2p-en`); the rest of what it asks for need not be. Its module looks
+for dictionaries on the network as soon as it is imported, so that only its class is executed here, as it stands in the
+file, without a dictionary.
 """
 
 import ast
@@ -20,7 +21,7 @@ import torch
 
 from neuropil.pretrained.g2p import G2P, MOST_PHONEMES, THEIR_LETTERS, THEIR_PHONEMES, from_g2p
 from neuropil.protocols import END, START
-from neuropil.sampling.text.beam_search import beam, greedy
+from neuropil.sampling.text.beam_search import beam_search, greedy_search
 
 SPEC = importlib.util.find_spec("g2p_en")
 pytestmark = pytest.mark.skipif(SPEC is None, reason="g2p-en is not installed")
@@ -68,7 +69,7 @@ def test_every_word_is_pronounced_as_g2p_en_pronounces_it(ours: G2P, theirs: Any
     spoken = words()
     assert len(spoken) > 500
     state = ours.model.begin(ours.encode(spoken))
-    written = greedy(ours.model.step, state, [MOST_PHONEMES] * len(spoken), start=START, end=END)
+    written = greedy_search(ours.model.step, state, [MOST_PHONEMES] * len(spoken), start=START, end=END)
     different = {
         word: (ours.decode(one.tokens), theirs.predict(word)) for word, one in zip(spoken, written, strict=True)
     }
@@ -98,8 +99,8 @@ def test_letters_and_phonemes_are_g2p_ens(theirs: Any):
 @torch.no_grad()
 def test_a_beam_finds_pronunciations_that_are_at_least_as_probable(ours: G2P):
     spoken = ["neuropil", "activationist", "quokka"]
-    best = greedy(ours.model.step, ours.model.begin(ours.encode(spoken)), [20] * 3, start=START, end=END)
-    beams = beam(
+    best = greedy_search(ours.model.step, ours.model.begin(ours.encode(spoken)), [20] * 3, start=START, end=END)
+    beams = beam_search(
         ours.model.step,
         ours.model.begin(ours.encode(spoken)),
         [20] * 3,

@@ -1,4 +1,5 @@
-"""Gaussian processes and their kernels beside scikit-learn's: equal to 1e-6 for any points, hyperparameters and noise."""
+"""Gaussian processes and their kernels beside scikit-learn's: equal to 1e-6 for any points, hyperparameters and
+noise."""
 
 import warnings
 from typing import Any
@@ -13,7 +14,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from neuropil.models.gaussian_process import GaussianProcess, GaussianProcessConfig, smooth
-from neuropil.parts.attention import Smoothing, weigh
+from neuropil.parts.attention import Smoothing, attention_weights
 from neuropil.parts.kernels import Gaussian, KernelName, Laplacian, RationalQuadratic, build_kernel
 
 PERIOD = 1.6
@@ -165,5 +166,5 @@ def test_smoothing_is_the_formula_of_nadaraya_and_watson(
     expected = k @ y / k.sum(1)
     ours = smooth(torch.from_numpy(query), torch.from_numpy(x), torch.from_numpy(y), Gaussian(length))
     np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-6, atol=1e-8)
-    weights = weigh(torch.from_numpy(query), torch.from_numpy(x), score=Smoothing(Gaussian(length)))
+    weights = attention_weights(torch.from_numpy(query), torch.from_numpy(x), score=Smoothing(Gaussian(length)))
     np.testing.assert_allclose(weights.numpy(), k / k.sum(1, keepdims=True), rtol=1e-6, atol=1e-9)

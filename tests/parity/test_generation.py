@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from neuropil.models.gpt2 import GPT2
-from neuropil.sampling.text.filters import Choosing
-from neuropil.sampling.text.generation import Writing
+from neuropil.sampling.text.filters import SamplingConfig
+from neuropil.sampling.text.generation import Generation
 
 transformers = pytest.importorskip("transformers")
 
@@ -47,10 +47,10 @@ def generated(theirs: Any, length: int, **others: Any) -> list[list[int]]:
     return [row[longest:].tolist() for row in rows]
 
 
-def written(ours: GPT2, length: int, choosing: Choosing, end: int | None) -> list[list[int]]:
+def written(ours: GPT2, length: int, sampling: SamplingConfig, end: int | None) -> list[list[int]]:
     rows: list[list[int]] = [[] for _ in PROMPTS]
-    for row, token, _ in Writing(
-        ours.step, ours.begin(), PROMPTS, length=length, choosing=choosing, end=end, context=CONTEXT
+    for row, token, _ in Generation(
+        ours.step, ours.begin(), PROMPTS, length=length, sampling=sampling, end=end, context=CONTEXT
     ):
         rows[row].append(token)
     return rows
@@ -58,7 +58,7 @@ def written(ours: GPT2, length: int, choosing: Choosing, end: int | None) -> lis
 
 def test_two_hundred_greedy_tokens_are_the_same(models: tuple[GPT2, Any]):
     ours, theirs = models
-    assert written(ours, 200, Choosing(temperature=0), None) == generated(theirs, 200, eos_token_id=NEVER)
+    assert written(ours, 200, SamplingConfig(temperature=0), None) == generated(theirs, 200, eos_token_id=NEVER)
 
 
 def test_rows_end_at_the_same_end_tokens_with_a_repetition_penalty_too(models: tuple[GPT2, Any]):
@@ -67,8 +67,8 @@ def test_rows_end_at_the_same_end_tokens_with_a_repetition_penalty_too(models: t
     end = generated(theirs, 60, eos_token_id=NEVER)[0][20]
     expected = [row[: row.index(end) + 1] if end in row else row for row in generated(theirs, 60, eos_token_id=end)]
     assert any(len(row) < 60 for row in expected)
-    assert written(ours, 60, Choosing(temperature=0), end) == expected
-    choosing = Choosing(temperature=0, repetition_penalty=1.3)
+    assert written(ours, 60, SamplingConfig(temperature=0), end) == expected
+    sampling = SamplingConfig(temperature=0, repetition_penalty=1.3)
     for prompt in PROMPTS:
         tokens = theirs.generate(
             torch.tensor([prompt]),
@@ -78,5 +78,5 @@ def test_rows_end_at_the_same_end_tokens_with_a_repetition_penalty_too(models: t
             pad_token_id=0,
             eos_token_id=end,
         )
-        drawn = Writing(ours.step, ours.begin(), [prompt], length=40, choosing=choosing, end=end)
+        drawn = Generation(ours.step, ours.begin(), [prompt], length=40, sampling=sampling, end=end)
         assert [token for _, token, _ in drawn] == tokens[0, len(prompt) :].tolist()

@@ -109,7 +109,11 @@ def test_what_we_save_opens_there_with_the_same_logits(place: Path, options: dic
 def test_a_model_that_was_never_theirs_opens_there(place: Path, activation: HiddenName):
     torch.manual_seed(0)
     ours = shaken(
-        GPT2(GPT2Config(width=24, heads=3, layers=2, feed_forward=50, context=20, vocabulary=31, activation=activation))
+        GPT2(
+            GPT2Config(
+                width=24, heads=3, layers=2, feed_forward=50, context=20, vocabulary_size=31, activation=activation
+            )
+        )
     )
     ours.save_pretrained(place / activation)
     tokens, _ = texts(2, 20, padded=False)

@@ -23,7 +23,7 @@ SKLEARN_NAMES: dict[ActivationName, str] = {
 
 def with_weights_of(reference: MLPClassifier | MLPRegressor, model: MLP) -> MLP:
     model.double()
-    layers = [*(model.get_submodule(f"hidden.{i}") for i in range(len(model.config.hidden))), model.output]
+    layers = [*(model.get_submodule(f"hidden.{i}") for i in range(len(model.config.hidden_sizes))), model.output]
     with torch.no_grad():
         for layer, weight, bias in zip(layers, reference.coefs_, reference.intercepts_, strict=True):
             layer.get_parameter("weight").copy_(torch.from_numpy(weight.T))
@@ -41,7 +41,7 @@ def test_scikit_learns_classifier_gives_the_same_probabilities(activation: Activ
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # five passes are enough to have weights
         reference.fit(x, labels)
-    model = with_weights_of(reference, MLP(MLPConfig(hidden=(20, 15), activation=activation, shape=(64,))))
+    model = with_weights_of(reference, MLP(MLPConfig(hidden_sizes=(20, 15), activation=activation, shape=(64,))))
     ours = torch.softmax(model(torch.from_numpy(x)), -1)
     np.testing.assert_allclose(ours.detach().numpy(), np.asarray(reference.predict_proba(x), dtype=float), atol=1e-12)
 
@@ -53,7 +53,7 @@ def test_scikit_learns_regressor_gives_the_same_numbers():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         reference.fit(x, target)
-    model = with_weights_of(reference, MLP(MLPConfig(hidden=(7,), shape=(4,), outputs=1)))
+    model = with_weights_of(reference, MLP(MLPConfig(hidden_sizes=(7,), shape=(4,), outputs=1)))
     np.testing.assert_allclose(
         model(torch.from_numpy(x))[:, 0].detach().numpy(), np.asarray(reference.predict(x), dtype=float), atol=1e-12
     )
@@ -61,7 +61,9 @@ def test_scikit_learns_regressor_gives_the_same_numbers():
 
 def test_it_is_a_sequential_of_torchs_layers_bit_by_bit_in_training_too():
     torch.manual_seed(0)
-    model = MLP(MLPConfig(hidden=(20, 15), activation="relu", dropout=0.3, batch_norm=True, shape=(6,), outputs=3))
+    model = MLP(
+        MLPConfig(hidden_sizes=(20, 15), activation="relu", dropout=0.3, batch_norm=True, shape=(6,), outputs=3)
+    )
     (first, second), (norm1, norm2) = model.hidden, model.norms
     reference = nn.Sequential(
         first, norm1, nn.ReLU(), nn.Dropout(0.3), second, norm2, nn.ReLU(), nn.Dropout(0.3), model.output

@@ -38,7 +38,7 @@ def test_states_and_weights_move_along_autograds_gradients_of_the_energy(
     torch.manual_seed(seed)
     nu_up, nu_down, nu_target = spreads
     config = PredictiveCodingConfig(
-        hidden=hidden,
+        hidden_sizes=hidden,
         direction=direction,
         activation=activation,
         nu_up=nu_up,
@@ -82,10 +82,17 @@ def test_settled_with_a_small_error_the_weights_change_as_by_backpropagation(dep
     torch.manual_seed(0)
     hidden = (12,) * depth
     config = PredictiveCodingConfig(
-        hidden=hidden, activation="tanh", direction="up", shape=(8,), outputs=3, nu_target=100.0, rate=0.15, steps=2_000
+        hidden_sizes=hidden,
+        activation="tanh",
+        direction="up",
+        shape=(8,),
+        outputs=3,
+        nu_target=100.0,
+        rate=0.15,
+        steps=2_000,
     )
     model = PredictiveCoding(config).double()
-    mlp = MLP(MLPConfig(hidden=hidden, activation="tanh", dropout=0.0, shape=(8,), outputs=3)).double()
+    mlp = MLP(MLPConfig(hidden_sizes=hidden, activation="tanh", dropout=0.0, shape=(8,), outputs=3)).double()
     layers = [*(mlp.get_submodule(f"hidden.{number}") for number in range(depth)), mlp.output]
     with torch.no_grad():
         for layer, connection in zip(layers, model.connections, strict=True):

@@ -61,7 +61,8 @@ def test_token_numbers_are_the_originals(both: tuple[PublishedTokenizer, Any], t
 @often
 @given(text=any_text)
 def test_texts_are_the_originals(both: tuple[PublishedTokenizer, Any], text: str):
-    """But for CLIP's, where the original takes the letters `</w>` for the end of a word, and strips what is at the ends."""
+    """But for CLIP's, where the original takes the letters `</w>` for the end of a word, and strips what is at the
+    ends."""
     ours, theirs = both
     ids = [number for number in ours.encode([text])[0] if number not in (ours.padding, ours.start, ours.end)]
     if ours.family != "clip":

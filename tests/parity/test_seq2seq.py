@@ -1,4 +1,5 @@
-"""Our encoder and decoder without attention beside PyTorch's own recurrent layers with the same weights: logits, states and gradients."""
+"""Our encoder and decoder without attention beside PyTorch's own recurrent layers with the same weights: logits, states
+and gradients."""
 
 from typing import Any
 
@@ -22,13 +23,13 @@ def made(cell: str, layers: int, bidirectional: bool) -> Seq2Seq:
         {
             "cell": cell,
             "attention": "none",
-            "embedding": EMBEDDING,
-            "units": UNITS,
+            "embedding_size": EMBEDDING,
+            "hidden_size": UNITS,
             "layers": layers,
             "bidirectional": bidirectional,
             "dropout": 0.0,
-            "source_vocabulary": 11,
-            "target_vocabulary": 9,
+            "source_vocabulary_size": 11,
+            "target_vocabulary_size": 9,
         }
     )
     model = Seq2Seq(config)
@@ -40,13 +41,15 @@ def made(cell: str, layers: int, bidirectional: bool) -> Seq2Seq:
 def torchs(ours: Recurrence, cell: str) -> nn.Module:
     """PyTorch's layers; what our cells have once, it has as a sum of two biases."""
     layers, inside = len(ours.forwards), {}
-    theirs = TORCHS[cell](EMBEDDING, ours.cells[0].units, layers, batch_first=True, bidirectional=ours.bidirectional)
+    theirs = TORCHS[cell](
+        EMBEDDING, ours.cells[0].hidden_size, layers, batch_first=True, bidirectional=ours.bidirectional
+    )
     for name, kind in (("", ours.forwards), ("_reverse", ours.backwards)):
         for layer, part in enumerate(kind):
             one: Any = part
             bias = torch.zeros_like(one.bias)
             if cell == "gru":
-                bias[-one.units :] = one.state_bias
+                bias[-one.hidden_size :] = one.state_bias
             weights = {
                 "weight_ih": one.input_weight,
                 "weight_hh": one.state_weight,

@@ -1,4 +1,5 @@
-"""Runs of GPT-2 and BERT open in Hugging Face's library as they are; sentence vectors are those of sentence-transformers."""
+"""Runs of GPT-2 and BERT open in Hugging Face's library as they are; sentence vectors are those of
+sentence-transformers."""
 
 from importlib.util import find_spec
 from pathlib import Path

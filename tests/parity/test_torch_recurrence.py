@@ -1,4 +1,5 @@
-"""Recurrences beside `nn.RNN`, `nn.LSTM` and `nn.GRU` with the same weights: outputs, last states and every gradient."""
+"""Recurrences beside `nn.RNN`, `nn.LSTM` and `nn.GRU` with the same weights: outputs, last states and every
+gradient."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from neuropil.parts.recurrence import Cell, Recurred, Recurrence, State, Way
+from neuropil.parts.recurrence import Cell, Recurrence, RecurrenceOutput, State, Way
 from neuropil.pretrained.torch_recurrence import TorchRecurrence, from_torch
 
 MODULES = [nn.RNN, nn.LSTM, nn.GRU]
@@ -81,7 +82,9 @@ def gradients(results: tuple[Tensor, ...], sources: list[Tensor]) -> tuple[Tenso
 def parameter_gradients(cell: Cell, found: dict[nn.Parameter, Tensor]) -> dict[str, Tensor]:
     """By the names of the two biases that theirs have, of which the gates' are one in ours."""
     named = {name: found[parameter] for name, parameter in cell.named_parameters()}
-    inside = torch.cat([named["bias"][: -cell.units], named["state_bias"]]) if "state_bias" in named else named["bias"]
+    inside = (
+        torch.cat([named["bias"][: -cell.hidden_size], named["state_bias"]]) if "state_bias" in named else named["bias"]
+    )
     return {
         "weight_ih": named["input_weight"],
         "weight_hh": named["state_weight"],
@@ -166,7 +169,7 @@ def test_a_stream_is_handed_over_between_theirs_and_ours(kind: type[TorchRecurre
     _, last = module(x[:, :4])
     ours = from_torch(module)
     rest = ours(x[:, 4:], states_of(ours, last if isinstance(last, tuple) else (last,)))
-    assert isinstance(rest, Recurred)
+    assert isinstance(rest, RecurrenceOutput)
     torch.testing.assert_close(rest.outputs, whole[:, 4:])
 
 

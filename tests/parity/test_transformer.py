@@ -36,7 +36,7 @@ def torchs(norm_first: bool, heads: int = 3, layers: int = 2, **options: Any) ->
 
 
 def ours_of(module: nn.Transformer) -> Transformer:
-    return from_torch(module, source_vocabulary=9, target_vocabulary=9)
+    return from_torch(module, source_vocabulary_size=9, target_vocabulary_size=9)
 
 
 @st.composite
@@ -106,7 +106,7 @@ def test_our_weights_give_our_output_in_torch_for_any_masks(
 ):
     torch.manual_seed(seed)
     config = TransformerConfig(
-        width=WIDTH, heads=3, layers=1, feed_forward=16, source_vocabulary=9, target_vocabulary=9
+        width=WIDTH, heads=3, layers=1, feed_forward=16, source_vocabulary_size=9, target_vocabulary_size=9
     )
     model = Transformer(dataclasses.replace(config, norm=norm, final_norm=final_norm)).eval()
     for parameter in model.parameters():

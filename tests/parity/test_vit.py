@@ -1,4 +1,5 @@
-"""ViT beside Hugging Face's with the same weights, both ways, for pictures of the size it was made for and of others."""
+"""ViT beside Hugging Face's with the same weights, both ways, for pictures of the size it was made for and of
+others."""
 
 import itertools
 import json
@@ -16,6 +17,7 @@ from transformers import ViTForImageClassification as TheirViT
 from transformers import ViTModel as TheirBody
 
 from neuropil.models.vit import SIZES, ViT, ViTConfig
+from neuropil.parts.blocks import HiddenName
 from neuropil.parts.parameters import count_parameters
 from parity.hugging_face import assert_near, opened, saved, shaken
 
@@ -104,10 +106,12 @@ def test_pictures_of_other_sizes_are_seen_as_hugging_face_sees_them(
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu", "quick_gelu"])
-def test_what_we_save_opens_there_with_equal_outputs_for_pictures_that_it_makes_ready(tmp_path: Path, activation: str):
+def test_what_we_save_opens_there_with_equal_outputs_for_pictures_that_it_makes_ready(
+    tmp_path: Path, activation: HiddenName
+):
     config = ViTConfig(
         width=24, heads=3, layers=2, feed_forward=40, patch=4, shape=(3, 8, 12), classes=5, activation=activation
-    )  # type: ignore[arg-type]
+    )
     ours = shaken(ViT(config))
     pictures = torch.randint(256, (6, 3, 8, 12), dtype=torch.uint8)
     ours.standardize.fit(pictures)

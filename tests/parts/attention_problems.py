@@ -1,4 +1,5 @@
-"""Queries, keys and values with limits, every score of attention, and their formula, written out pair by pair in NumPy."""
+"""Queries, keys and values with limits, every score of attention, and their formula, written out pair by pair in
+NumPy."""
 
 import math
 from collections.abc import Callable

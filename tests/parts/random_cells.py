@@ -13,7 +13,7 @@ from neuropil.models.mingru import MinGRU, MinGRUConfig
 from neuropil.models.recurrent import CELLS
 from neuropil.parts.recurrence import (
     Cell,
-    Ran,
+    CellOutput,
     State,
     Way,
     map_states,
@@ -23,10 +23,16 @@ Build = Callable[[int, int], Cell]
 
 BUILDS: dict[str, Build] = {
     **CELLS,
-    "gru_take_before": lambda inputs, units: GRU(GRUConfig(inputs=inputs, units=units, gate="take", reset="before")),
-    "gru_take_none": lambda inputs, units: GRU(GRUConfig(inputs=inputs, units=units, gate="take", reset="none")),
-    "gru_keep_shared": lambda inputs, units: GRU(GRUConfig(inputs=inputs, units=units, gate="keep", reset="shared")),
-    "positive_mingru": lambda inputs, units: MinGRU(MinGRUConfig(inputs=inputs, units=units, positive=True)),
+    "gru_take_before": lambda inputs, units: GRU(
+        GRUConfig(input_size=inputs, hidden_size=units, gate="take", reset="before")
+    ),
+    "gru_take_none": lambda inputs, units: GRU(
+        GRUConfig(input_size=inputs, hidden_size=units, gate="take", reset="none")
+    ),
+    "gru_keep_shared": lambda inputs, units: GRU(
+        GRUConfig(input_size=inputs, hidden_size=units, gate="keep", reset="shared")
+    ),
+    "positive_mingru": lambda inputs, units: MinGRU(MinGRUConfig(input_size=inputs, hidden_size=units, positive=True)),
 }
 FASTER: dict[str, Way] = {"rnn": "fused", "lstm": "fused", "gru": "fused", "mingru": "scan", "positive_mingru": "scan"}
 SEEDS = st.integers(0, 2**16)
@@ -69,7 +75,7 @@ def problems(draw: st.DrawFn, name: str, *, padded: bool, dtype: torch.dtype = t
     )
 
 
-def everything(problem: Problem, run: Callable[[Problem], Ran]) -> list[Tensor]:
+def everything(problem: Problem, run: Callable[[Problem], CellOutput]) -> list[Tensor]:
     """Outputs, last state, and the gradients of all parameters, of the inputs and of the first state."""
     ran = run(problem)
     results = [ran.outputs, *ran.state]
@@ -83,18 +89,18 @@ def require_equal(ours: list[Tensor], theirs: list[Tensor], tolerance: float = 1
     torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
-def row_by_row(problem: Problem, *, backward: bool = False) -> Ran:
+def row_by_row(problem: Problem, *, backward: bool = False) -> CellOutput:
     """The definition: each row for itself, as long as it is, one step after the other."""
     cell, x, state, lengths = problem
     sizes = [x.shape[1]] * len(x) if lengths is None else lengths.tolist()
-    outputs, states = [x.new_zeros(0, x.shape[1], cell.units)], [map_states(lambda part: part[:0], [state])[0]]
+    outputs, states = [x.new_zeros(0, x.shape[1], cell.hidden_size)], [map_states(lambda part: part[:0], [state])[0]]
     for row, size in enumerate(sizes):
         here, found = map_states(lambda part, row=row: part[row : row + 1], [state])[0], {}
         for t in reversed(range(size)) if backward else range(size):
             here = cell.step(x[row : row + 1, t], here)
             found[t] = here.h
-        zero = torch.zeros(1, cell.units, dtype=x.dtype)
+        zero = torch.zeros(1, cell.hidden_size, dtype=x.dtype)
         steps = [found.get(t, zero) for t in range(x.shape[1])]
-        outputs.append(torch.stack(steps, 1) if steps else x.new_zeros(1, 0, cell.units))
+        outputs.append(torch.stack(steps, 1) if steps else x.new_zeros(1, 0, cell.hidden_size))
         states.append(here)
-    return Ran(torch.cat(outputs), type(state)(*map(torch.cat, zip(*states, strict=True))))
+    return CellOutput(torch.cat(outputs), type(state)(*map(torch.cat, zip(*states, strict=True))))

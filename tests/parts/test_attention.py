@@ -20,9 +20,9 @@ from neuropil.parts.attention import (
     Score,
     Smoothing,
     attend,
+    attention_weights,
     causal_mask,
     padding_mask,
-    weigh,
 )
 from neuropil.parts.kernels import Boxcar, Epanechnikov, Gaussian, Laplacian
 from parts.attention_problems import (
@@ -39,7 +39,7 @@ from parts.attention_problems import (
     written_out,
 )
 
-# --- the operation and its formula -----------------------------------------------------------------------------------------
+# --- the operation and its formula ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -49,7 +49,7 @@ def test_weights_and_mixture_equal_the_written_formula(name: str, problem: Probl
     score = make_score(name, problem.query.shape[-1])
     expected = written_out(problem, name, score)
     with torch.no_grad():
-        weights = weigh(problem.query, problem.key, score=score, **problem.limits)
+        weights = attention_weights(problem.query, problem.key, score=score, **problem.limits)
         mixed = attend(problem.query, problem.key, problem.value, score=score, **problem.limits)
     np.testing.assert_allclose(weights, expected, atol=1e-10)
     np.testing.assert_allclose(mixed, expected @ problem.value.numpy(), atol=1e-10)
@@ -66,7 +66,7 @@ def test_weights_lie_between_zero_and_one_and_sum_to_one_or_are_nothing(name: st
         score.score.float()
     query, key = scale * problem.query.float(), scale * problem.key.float()
     with torch.no_grad():
-        weights = weigh(query, key, score=score, **problem.limits)
+        weights = attention_weights(query, key, score=score, **problem.limits)
     sums = weights.sum(-1)
     assert weights.min() >= 0
     assert weights.max() <= 1
@@ -88,7 +88,7 @@ def test_attending_and_weighing_have_the_same_gradients(name: str):
         ]
         outward = torch.randn(2, 3, 5, 2, dtype=DOUBLE)
         whole = attend(problem.query, problem.key, problem.value, score=score, **problem.limits)
-        explicit = weigh(problem.query, problem.key, score=score, **problem.limits) @ problem.value
+        explicit = attention_weights(problem.query, problem.key, score=score, **problem.limits) @ problem.value
         ours, expected = (
             torch.autograd.grad(mixed, inputs, outward, materialize_grads=True) for mixed in (whole, explicit)
         )
@@ -110,8 +110,8 @@ def test_gradients_agree_with_finite_differences(name: str):
 def test_some_rows_of_the_weights_are_those_rows_of_all(problem: Problem, chosen: list[int]):
     rows = torch.tensor([row % problem.query.shape[-2] for row in chosen], dtype=torch.int64)
     for score in (ScaledDot(), Smoothing(Laplacian())):
-        whole = weigh(problem.query, problem.key, score=score, **problem.limits)
-        some = weigh(problem.query, problem.key, score=score, rows=rows, **problem.limits)
+        whole = attention_weights(problem.query, problem.key, score=score, **problem.limits)
+        some = attention_weights(problem.query, problem.key, score=score, rows=rows, **problem.limits)
         torch.testing.assert_close(some, whole[..., rows, :])
 
 
@@ -126,7 +126,7 @@ def test_limits_may_leave_out_the_axes_that_they_do_not_depend_on():
             torch.testing.assert_close(mixed, whole)
 
 
-# --- nothing to attend to ------------------------------------------------------------------------------------------------
+# --- nothing to attend to ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -142,7 +142,7 @@ def test_a_query_with_nothing_to_attend_to_gets_zeros_and_finite_gradients(name:
     )
     mixed = attend(query, key, value, score=score, **limits)
     assert not mixed[:, 1:3].any()
-    assert not weigh(query, key, score=score, **limits)[:, 1:3].any()
+    assert not attention_weights(query, key, score=score, **limits)[:, 1:3].any()
     gradients = torch.autograd.grad(mixed, (query, key, value), 1e200 * torch.ones_like(mixed), materialize_grads=True)
     assert all(gradient.isfinite().all() for gradient in gradients)
     assert not gradients[0][:, 1:3].any()
@@ -165,11 +165,11 @@ def test_no_keys_at_all_and_no_queries_at_all_are_no_special_cases(name: str):
     score = make_score(name, 3)
     empty, some = torch.randn(2, 0, 3, dtype=DOUBLE), torch.randn(2, 4, 3, dtype=DOUBLE)
     assert torch.equal(attend(some, empty, empty[..., :2], score=score), torch.zeros(2, 4, 2, dtype=DOUBLE))
-    assert weigh(some, empty, score=score).shape == (2, 4, 0)
+    assert attention_weights(some, empty, score=score).shape == (2, 4, 0)
     assert attend(empty, some, some[..., :2], score=score).shape == (2, 0, 2)
 
 
-# --- symmetries ------------------------------------------------------------------------------------------------------------
+# --- symmetries -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -222,7 +222,7 @@ def test_masks_are_true_where_there_is_something_to_see():
     assert causal_mask(3, 2).tolist() == [[False, False], [True, False], [True, True]]
 
 
-# --- how it is computed ----------------------------------------------------------------------------------------------------
+# --- how it is computed -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in INNER_PRODUCTS])
@@ -299,7 +299,7 @@ def test_a_tap_is_told_of_everything_before_it_happens():
     assert (q is query, k is key, m is mask, b is bias, causal) == (True, True, True, True, True)
 
 
-# --- what cannot be --------------------------------------------------------------------------------------------------------
+# --- what cannot be ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("score", [ScaledDot(), Smoothing(Laplacian())])
@@ -309,7 +309,7 @@ def test_a_limit_that_fits_no_pairs_is_refused(score: Score):
     for name, wrong, shape in (("mask", mask, "[2, 1, 1, 4]"), ("bias", bias, "[3, 4]")):
         for select in (
             lambda **limit: attend(x, x, x, score=score, **limit),
-            lambda **limit: weigh(x, x, score=score, **limit),
+            lambda **limit: attention_weights(x, x, score=score, **limit),
         ):
             with pytest.raises(InputError) as error:
                 select(**{name: wrong})
@@ -320,10 +320,12 @@ def test_a_limit_that_fits_no_pairs_is_refused(score: Score):
 
 
 def test_a_mask_of_numbers_is_refused_where_no_annotation_is_executed():
-    program = "import torch; from neuropil.parts.attention import attend; x = torch.randn(4, 3); attend(x, x, x, mask=torch.ones(4, 4))"
+    program = "import torch; from neuropil.parts.attention import attend; x = torch.randn(4, 3)\n"
+    program += "attend(x, x, x, mask=torch.ones(4, 4))"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert answer.stderr.splitlines()[-1] == (
-        "neuropil.errors.InputError: an attention mask is boolean, true where a query may look, but got a mask of torch.float32: "
+        "neuropil.errors.InputError: an attention mask is boolean, true where a query may look, "
+        "but got a mask of torch.float32: "
         "pass scores as bias."
     )
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from transformers.activations import ACT2FN
 
 from neuropil.errors import InputError
-from neuropil.parts.blocks import HIDDEN, Block, HiddenName, StackConfig, initialise, quick_gelu, stack
+from neuropil.parts.blocks import HIDDEN, HiddenName, StackConfig, TransformerBlock, initialise, quick_gelu, stack
 from neuropil.parts.multi_head import KeysValues, MultiHeadAttention
 from neuropil.parts.parameters import count_parameters
 from neuropil.pretrained.names import THEIR_ACTIVATIONS
@@ -61,7 +61,7 @@ def test_a_block_is_pytorchs_encoder_layer(
     )
     for parameter in theirs.parameters():
         nn.init.normal_(parameter, mean=0.1, std=0.4)
-    ours = Block(4 * heads, heads, 10, norm=norm, activation=activation, epsilon=epsilon)
+    ours = TransformerBlock(4 * heads, heads, 10, norm=norm, activation=activation, epsilon=epsilon)
     ours.attention = MultiHeadAttention.from_torch(theirs.self_attn)
     ours.feed_forward.inner, ours.feed_forward.outer = theirs.linear1, theirs.linear2
     ours.attention_sum.norm, ours.feed_forward_sum.norm = theirs.norm1, theirs.norm2
@@ -73,7 +73,7 @@ def test_a_block_is_pytorchs_encoder_layer(
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_block_with_a_cache_goes_on_where_it_stopped(norm: Literal["pre", "post"]):
     torch.manual_seed(0)
-    block, x = Block(12, 3, 20, norm=norm), torch.randn(2, 7, 12)
+    block, x = TransformerBlock(12, 3, 20, norm=norm), torch.randn(2, 7, 12)
     whole, cache = block(x, causal=True), KeysValues()
     pieces = [block(piece, causal=True, cache=cache) for piece in x.split([3, 1, 2, 1], 1)]
     assert torch.allclose(torch.cat(pieces, 1), whole, atol=1e-5)
@@ -81,7 +81,7 @@ def test_a_block_with_a_cache_goes_on_where_it_stopped(norm: Literal["pre", "pos
 
 def test_dropout_silences_the_sublayers_and_attention_only_while_learning():
     torch.manual_seed(0)
-    block, x = Block(12, 3, 20, dropout=0.5, attention_dropout=0.5), torch.randn(2, 7, 12)
+    block, x = TransformerBlock(12, 3, 20, dropout=0.5, attention_dropout=0.5), torch.randn(2, 7, 12)
     assert not torch.equal(block(x), block(x))
     assert torch.equal(block.eval()(x), block(x))
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from neuropil.models.cnn import CNN, CNNConfig
 from neuropil.parts.convolution import ConvolutionStack, stack_for
-from neuropil.parts.parameters import count_parameters
+from neuropil.parts.parameters import count_parameters, parameter_rows
 
 
 @settings(deadline=None, max_examples=30)
@@ -47,6 +47,6 @@ def test_it_is_what_the_cnn_begins_with():
 def test_its_parameters_are_counted(shape: tuple[int, int, int]):
     holder = torch.nn.Module()
     holder.cnn = ConvolutionStack(stack_for(shape, 4, depth=2))
-    rows = holder.cnn.parameter_rows("cnn")
+    rows = list(parameter_rows(holder))
     assert all(row.count == count_parameters(holder.get_submodule(row.name)) for row in rows)
     assert sum(row.count for row in rows) == count_parameters(holder)

@@ -87,7 +87,7 @@ def test_the_frobenius_penalty_is_weight_decay_in_plain_gradient_descent():
     torch.testing.assert_close(plain, decayed)
 
 
-# --- the cross-entropy of a projection -------------------------------------------------------------------------------------
+# --- the cross-entropy of a projection --------------------------------------------------------------------------------
 
 
 def projection(tokens: int, classes: int, width: int = 5) -> tuple[Tensor, Tensor, Tensor]:

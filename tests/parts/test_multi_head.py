@@ -12,7 +12,17 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from neuropil.errors import InputError
-from neuropil.parts.attention import Additive, Cosine, Hard, ScaledDot, Score, Smoothing, attend, padding_mask, weigh
+from neuropil.parts.attention import (
+    Additive,
+    Cosine,
+    Hard,
+    ScaledDot,
+    Score,
+    Smoothing,
+    attend,
+    attention_weights,
+    padding_mask,
+)
 from neuropil.parts.kernels import Laplacian
 from neuropil.parts.multi_head import KeysValues, MultiHeadAttention
 from neuropil.parts.parameters import count_parameters
@@ -98,7 +108,7 @@ def test_keys_and_values_may_have_widths_of_their_own():
 def test_any_score_may_be_the_heads_own(score: Score):
     layer, x = made(score=score), torch.randn(2, 5, WIDTH, dtype=DOUBLE)
     query, key, value = layer.project(x)
-    mixed = weigh(query, key, score=score, causal=True) @ value
+    mixed = attention_weights(query, key, score=score, causal=True) @ value
     torch.testing.assert_close(
         layer(x, causal=True), layer.output(rearrange(mixed, "batch head query width -> batch query (head width)"))
     )
@@ -144,7 +154,7 @@ def test_a_tap_hears_the_queries_and_keys_of_the_heads():
     assert (mask, bias, causal) == (None, None, True)
 
 
-# --- the cache of keys and values ------------------------------------------------------------------------------------------
+# --- the cache of keys and values -------------------------------------------------------------------------------------
 
 
 def cuts(time: int) -> st.SearchStrategy[list[int]]:
@@ -181,7 +191,7 @@ def test_a_reordered_cache_goes_on_with_those_rows(before: int, rows: list[int])
     torch.testing.assert_close(layer(new, causal=True, cache=cache), whole[:, before:])
 
 
-# --- heads that are masked or removed --------------------------------------------------------------------------------------
+# --- heads that are masked or removed ---------------------------------------------------------------------------------
 
 subsets = st.sets(st.integers(0, HEADS - 1))
 
@@ -253,7 +263,7 @@ def test_removing_heads_keeps_what_is_learned_trainable():
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
 
 
-# --- what cannot be ----------------------------------------------------------------------------------------------------------
+# --- what cannot be ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("width", "heads"), [(10, 3), (10, 0)])

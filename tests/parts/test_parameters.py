@@ -1,6 +1,7 @@
+import torch
 from torch import nn
 
-from neuropil.parts.parameters import ParameterRow, count_parameters, linear_row
+from neuropil.parts.parameters import Model, ParameterRow, count_parameters, linear_row
 
 
 def test_a_row_computes_what_it_prints():
@@ -21,3 +22,24 @@ def test_a_shared_weight_counts_once():
     first, second = nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False)
     second.weight = first.weight
     assert count_parameters(nn.Sequential(first, second)) == 16
+
+
+def test_the_table_follows_from_the_modules():
+    class Scaled(Model):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(3))
+            self.layers = nn.ModuleList([nn.Linear(2, 3), nn.Linear(3, 4, bias=False), nn.LayerNorm(4)])
+            self.image = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Embedding(5, 6))
+
+    model = Scaled()
+    assert [(row.name, row.formula, row.count) for row in model.parameter_table()] == [
+        ("scale", "n", 3),
+        ("layers.0", "n*m + m", 9),
+        ("layers.1", "n*m", 12),
+        ("layers.2", "2*d", 8),
+        ("image.0", "c*m*k^2 + m", 20),
+        ("image.1", "2*m", 4),
+        ("image.3", "v*d", 30),
+    ]
+    assert sum(row.count for row in model.parameter_table()) == count_parameters(model)

@@ -11,21 +11,22 @@ from neuropil.models.bert import BERT, BERTClassifier, MaskedBERT
 from neuropil.models.clip import CLIP
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.vit import ViT
-from neuropil.parts.pretrained_model import Family, Published
-from neuropil.protocols import PublishedWeights
+from neuropil.parts.checkpoint_families import CheckpointFamily, family_of
+from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.training.weights import unique_state
 
-CONFIG = GPT2Config(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary=11)
+CONFIG = GPT2Config(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary_size=11)
 
 
 @pytest.mark.parametrize("kind", [GPT2, BERT, MaskedBERT, BERTClassifier, ViT, CLIP])
-def test_behind_every_door_is_a_family(kind: type[Published]):
-    assert isinstance(kind._door(), Family)
+def test_behind_every_door_is_a_family(kind: type[PretrainedModel]):
+    assert isinstance(family_of(kind.family), CheckpointFamily)
 
 
 def test_a_model_can_be_made_and_used_without_opening_the_door():
     program = (
-        "import sys, torch\nfrom neuropil.models.gpt2 import GPT2, SIZES\nGPT2(SIZES['tiny'])(torch.zeros(1, 3, dtype=torch.int64))\n"
+        "import sys, torch\nfrom neuropil.models.gpt2 import GPT2, SIZES\n"
+        "GPT2(SIZES['tiny'])(torch.zeros(1, 3, dtype=torch.int64))\n"
         "print([name for name in sys.modules if name.startswith('neuropil.pretrained')])"
     )
     environment = {"PATH": "", "PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}

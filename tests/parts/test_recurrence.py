@@ -1,4 +1,5 @@
-"""Every cell run in every way: the ways agree, padding has no influence, and pieces of a sequence add up to the whole."""
+"""Every cell run in every way: the ways agree, padding has no influence, and pieces of a sequence add up to the
+whole."""
 
 import itertools
 import math
@@ -15,16 +16,16 @@ from neuropil.models.lstm import LSTMState
 from neuropil.models.mingru import MinGRU, MinGRUConfig
 from neuropil.models.recurrent import CELLS
 from neuropil.parts.recurrence import (
-    Choice,
+    CellOutput,
     Hidden,
-    Ran,
     Recurrence,
+    RunChoice,
     Way,
     choose,
     map_states,
     precision,
     require_sequences,
-    there,
+    valid_mask,
 )
 from parts.random_cells import (
     BUILDS,
@@ -40,7 +41,7 @@ from parts.random_cells import (
     row_by_row,
 )
 
-# --- one cell -------------------------------------------------------------------------------------------------------------------
+# --- one cell ---------------------------------------------------------------------------------------------------------
 
 
 @every_cell
@@ -91,7 +92,7 @@ def test_what_stands_in_the_padding_reaches_no_output_no_state_and_no_gradient(
     problem = data.draw(problems(name, padded=True))
     cell, x, state, lengths = problem
     assert lengths is not None
-    filled = x.detach().masked_fill(~there(lengths, x.shape[1]).unsqueeze(-1), garbage).requires_grad_()
+    filled = x.detach().masked_fill(~valid_mask(lengths, x.shape[1]).unsqueeze(-1), garbage).requires_grad_()
     clean = everything(problem, lambda _: cell(x, state, lengths, backward=backward, way=way))
     dirty = everything(problem._replace(x=filled), lambda _: cell(filled, state, lengths, backward=backward, way=way))
     assert all(map(torch.equal, clean, dirty))
@@ -105,12 +106,12 @@ def test_a_stream_in_pieces_is_the_whole(name: str, data: st.DataObject, cuts: l
     cell, x, first, _ = problem
     bounds = [0, *sorted(min(cut, x.shape[1]) for cut in cuts), x.shape[1]]
 
-    def streamed(_: Problem) -> Ran:
+    def streamed(_: Problem) -> CellOutput:
         state, outputs = first, []
         for start, stop in itertools.pairwise(bounds):
             piece, state = cell(x[:, start:stop], state)
             outputs.append(piece)
-        return Ran(torch.cat(outputs, 1), state)
+        return CellOutput(torch.cat(outputs, 1), state)
 
     require_equal(everything(problem, streamed), everything(problem, lambda _: cell(x, first)))
 
@@ -184,7 +185,7 @@ def test_under_autocast_products_are_short_and_states_are_not(name: str, dtype: 
 @pytest.mark.usefixtures("bfloat16")
 def test_under_autocast_a_long_scan_adds_up_with_all_digits():
     """A gate of 0.001 keeps 0.999, which bfloat16 would round to 1 and never forget."""
-    cell = MinGRU(MinGRUConfig(inputs=1, units=1))
+    cell = MinGRU(MinGRUConfig(input_size=1, hidden_size=1))
     with torch.no_grad():
         cell.input_weight.zero_()
         cell.bias.copy_(torch.tensor([math.log(0.001 / 0.999), 1.0]))
@@ -203,7 +204,7 @@ def test_on_the_meta_device_shapes_are_enough(name: str, padded: bool):
     assert {part.shape for part in ran.state} == {(2, 4)}
 
 
-# --- which way ------------------------------------------------------------------------------------------------------------------
+# --- which way --------------------------------------------------------------------------------------------------------
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 
@@ -211,22 +212,32 @@ CPU, META = torch.device("cpu"), torch.device("meta")
 @pytest.mark.parametrize(
     ("name", "time", "device", "expected"),
     [
-        ("rnn", 9, CPU, Choice("fused", "PyTorch has a kernel for RNN")),
-        ("lstm", 9, CPU, Choice("fused", "PyTorch has a kernel for LSTM")),
-        ("gru", 2, CPU, Choice("fused", "PyTorch has a kernel for GRU")),
-        ("gru", 2, torch.device("cuda", 1), Choice("fused", "PyTorch has a kernel for GRU")),
-        ("lstm", 9, META, Choice("loop", "PyTorch's kernel for LSTM does not run on meta")),
-        ("lstm", 1, CPU, Choice("loop", "there is only one step")),
-        ("mingru", 1, CPU, Choice("loop", "there is only one step")),
-        ("mingru", 2, CPU, Choice("scan", "the new state of MinGRU is linear in the old one")),
-        ("mingru", 9, META, Choice("scan", "the new state of MinGRU is linear in the old one")),
-        ("gru_take_before", 9, CPU, Choice("loop", "PyTorch has no kernel for this GRU, and its state is not linear")),
-        ("gru_keep_shared", 9, CPU, Choice("loop", "PyTorch has no kernel for this GRU, and its state is not linear")),
+        ("rnn", 9, CPU, RunChoice("fused", "PyTorch has a kernel for RNN")),
+        ("lstm", 9, CPU, RunChoice("fused", "PyTorch has a kernel for LSTM")),
+        ("gru", 2, CPU, RunChoice("fused", "PyTorch has a kernel for GRU")),
+        ("gru", 2, torch.device("cuda", 1), RunChoice("fused", "PyTorch has a kernel for GRU")),
+        ("lstm", 9, META, RunChoice("loop", "PyTorch's kernel for LSTM does not run on meta")),
+        ("lstm", 1, CPU, RunChoice("loop", "there is only one step")),
+        ("mingru", 1, CPU, RunChoice("loop", "there is only one step")),
+        ("mingru", 2, CPU, RunChoice("scan", "the new state of MinGRU is linear in the old one")),
+        ("mingru", 9, META, RunChoice("scan", "the new state of MinGRU is linear in the old one")),
+        (
+            "gru_take_before",
+            9,
+            CPU,
+            RunChoice("loop", "PyTorch has no kernel for this GRU, and its state is not linear"),
+        ),
+        (
+            "gru_keep_shared",
+            9,
+            CPU,
+            RunChoice("loop", "PyTorch has no kernel for this GRU, and its state is not linear"),
+        ),
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_way_is_chosen_by_cell_length_and_device(
-    name: str, time: int, device: torch.device, expected: Choice, dtype: torch.dtype
+    name: str, time: int, device: torch.device, expected: RunChoice, dtype: torch.dtype
 ):
     assert choose(BUILDS[name](3, 4).to(dtype), time, device) == expected
 
@@ -242,10 +253,10 @@ def test_under_autocast_the_kernel_is_used_in_the_precision_in_which_it_runs():
             expected = "PyTorch has a kernel for LSTM"
         except RuntimeError:
             expected = "PyTorch has a kernel for LSTM, in float32, as none runs in bfloat16 on this cpu"
-    assert chosen == Choice("fused", expected)
+    assert chosen == RunChoice("fused", expected)
 
 
-# --- what is refused ------------------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 LSTM = CELLS["lstm"](3, 4)
 X = torch.zeros(2, 5, 3)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from neuropil.models.lstm import LSTMState
 from neuropil.models.recurrent import CELLS
-from neuropil.parts.parameters import ParameterRow, count_parameters
+from neuropil.parts.parameters import ParameterRow, count_parameters, parameter_rows
 from neuropil.parts.recurrence import (
     Recurrence,
     backwards,
@@ -27,7 +27,7 @@ from parts.random_cells import (
     random_state,
 )
 
-# --- layers and directions ------------------------------------------------------------------------------------------------------
+# --- layers and directions --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["lstm", "mingru", "gru_take_before"])
@@ -94,8 +94,8 @@ def test_cells_and_states_stand_layer_by_layer_forward_before_backward():
     recurrence = Recurrence(CELLS["lstm"], 3, 4, layers=2, bidirectional=True)
     names = {id(module): name for name, module in recurrence.named_modules()}
     assert [names[id(cell)] for cell in recurrence.cells] == ["forwards.0", "backwards.0", "forwards.1", "backwards.1"]
-    assert [cell.inputs for cell in recurrence.cells] == [3, 3, 8, 8]
-    rows = recurrence.parameter_rows("reader")
+    assert [cell.input_size for cell in recurrence.cells] == [3, 3, 8, 8]
+    rows = list(parameter_rows(recurrence, "reader"))
     assert rows[0] == ParameterRow("reader.forwards.0", "4*(n^2 + n*m + n)", {"n": 4, "m": 3})
     assert sum(row.count for row in rows) == count_parameters(recurrence)
 
@@ -117,7 +117,8 @@ from neuropil.parts.recurrence import Recurrence
 
 for name in ("lstm", "mingru"):
     torch.manual_seed(0)
-    recurrence, x, lengths = Recurrence(CELLS[name], 3, 4, bidirectional=True), torch.randn(2, 40, 3), torch.tensor([40, 2])
+    recurrence = Recurrence(CELLS[name], 3, 4, bidirectional=True)
+    x, lengths = torch.randn(2, 40, 3), torch.tensor([40, 2])
     results = []
     for run in (recurrence, torch.compile(recurrence, backend="eager")):
         outputs, states = run(x, None, lengths)
@@ -133,7 +134,7 @@ def test_compiled_it_is_the_same():
     assert answer.returncode == 0, answer.stderr
 
 
-# --- states ---------------------------------------------------------------------------------------------------------------------
+# --- states -----------------------------------------------------------------------------------------------------------
 
 
 def test_rows_of_states_are_chosen_and_cut_off_from_their_past():

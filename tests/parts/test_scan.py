@@ -1,4 +1,5 @@
-"""The scan is the recurrence taken step by step, with its gradients, whatever the sizes, the layout in memory and the length."""
+"""The scan is the recurrence taken step by step, with its gradients, whatever the sizes, the layout in memory and the
+length."""
 
 import math
 from collections.abc import Callable
@@ -123,7 +124,7 @@ def test_on_the_meta_device_shapes_are_enough():
     assert scan(x, x, x[:, 0]).shape == log_scan(x, x, x[:, 0]).shape == x.shape
 
 
-# --- logarithms ---------------------------------------------------------------------------------------------------------------
+# --- logarithms -------------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=40)

@@ -1,4 +1,5 @@
-"""Folders of models: what they must hold, what is wrong with those that cannot be opened, and what opening costs in memory."""
+"""Folders of models: what they must hold, what is wrong with those that cannot be opened, and what opening costs in
+memory."""
 
 import json
 import subprocess
@@ -16,8 +17,8 @@ from neuropil.models.clip import CLIP
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.vit import ViT
 
-SMALL = GPT2Config(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary=11)
-SMALL_BERT = BERTConfig(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary=11)
+SMALL = GPT2Config(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary_size=11)
+SMALL_BERT = BERTConfig(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary_size=11)
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def reset(folder: Path, **settings: Any) -> None:
     path.write_text(json.dumps({name: value for name, value in found.items() if value != "REMOVED"}))
 
 
-# --- folders that are no model -------------------------------------------------------------------------------------------------------
+# --- folders that are no model ----------------------------------------------------------------------------------------
 
 
 def test_a_folder_without_a_config_is_no_model(tmp_path: Path):
@@ -72,9 +73,28 @@ def test_a_path_that_does_not_exist_is_not_looked_for_on_the_hub(name: str):
     assert said(GPT2, name) == f"{rule}, but got {name!r}, which is no folder here."
 
 
+def test_a_run_with_a_slip_in_its_name_is_no_name_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+
+    def no_network(name: str, **_: Any) -> str:
+        asked.append(name)
+        raise OSError("no network")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", no_network)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    rule = "GPT2 is made from a folder, or from a name on the Hugging Face hub such as openai/name"
+    assert said(GPT2, "runs/typo") == f"{rule}, but got 'runs/typo', which is no folder here."
+    assert asked == []
+    failed = "which is no folder here and could not be downloaded (no network)"
+    assert said(GPT2, "owner/name") == f"{rule}, but got 'owner/name', {failed}."
+    assert asked == ["owner/name"]
+
+
 def test_a_name_on_the_hub_cannot_be_had_without_a_network():
     """In a process of its own, since the hub's library asks its environment once."""
-    program = "from neuropil.models.gpt2 import GPT2\ntry: GPT2.from_pretrained('nobody/nothing')\nexcept ValueError as error: print(error)"
+    program = "from neuropil.models.gpt2 import GPT2\ntry: GPT2.from_pretrained('nobody/nothing')\n"
+    program += "except ValueError as error: print(error)"
     environment = {
         "HF_HUB_OFFLINE": "1",
         "PATH": "",
@@ -93,13 +113,14 @@ def test_a_name_on_the_hub_cannot_be_had_without_a_network():
 def test_a_pickle_is_refused_with_the_command_that_converts_it(folder: Path):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     assert said(GPT2, folder) == (
-        f"weights are read from safetensors, since a pickle can run any program, but got pytorch_model.bin in {str(folder)!r}: convert it "
+        f"weights are read from safetensors, since a pickle can run any program, "
+        f"but got pytorch_model.bin in {str(folder)!r}: convert it "
         'where you trust it: python -c "from transformers import AutoModel; '
         f"AutoModel.from_pretrained('{folder}').save_pretrained('converted')\"."
     )
 
 
-# --- another architecture, or another kind of this one ---------------------------------------------------------------------------------
+# --- another architecture, or another kind of this one ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "wanted"), [(BERT, "bert"), (MaskedBERT, "bert"), (ViT, "vit"), (CLIP, "clip")])
@@ -134,7 +155,7 @@ def test_settings_without_a_type_are_no_model(folder: Path):
         (
             "activation_function",
             "silu",
-            "hidden units are one of gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, but got 'silu'.",
+            "the activation must be one of gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, but got 'silu'.",
         ),
         ("n_head", 3, "the heads must divide the width, but got 3 heads for a width of 8."),
         ("n_layer", 0, "GPT2Config.layers must be at least 1, but got 0."),
@@ -180,7 +201,7 @@ def test_what_settings_do_not_say_is_as_it_was_published(folder: Path):
     assert GPT2.from_pretrained(folder).config == SMALL
 
 
-# --- tensors that do not fit -----------------------------------------------------------------------------------------------------------
+# --- tensors that do not fit ------------------------------------------------------------------------------------------
 
 
 def test_missing_unknown_and_wrongly_shaped_tensors_are_listed_by_name(folder: Path):
@@ -206,8 +227,8 @@ def test_names_are_those_of_the_folder_where_it_has_no_prefix(folder: Path):
     del bare["ln_f.bias"]
     save_file(bare, folder / "model.safetensors")
     assert (
-        said(GPT2, folder)
-        == f"{folder} must hold weights that fit its config.json, but got ln_f.bias is missing; h.7.surprise is unknown."
+        said(GPT2, folder) == f"{folder} must hold weights that fit its config.json, but got ln_f.bias is missing; "
+        "h.7.surprise is unknown."
     )
 
 
@@ -233,7 +254,7 @@ def test_an_option_that_there_is_not_is_refused(folder: Path):
     assert GPT2.from_pretrained(folder, dropout=0.2).blocks[0].attention_sum.dropout.p == 0.2
 
 
-# --- damage ----------------------------------------------------------------------------------------------------------------------------
+# --- damage -----------------------------------------------------------------------------------------------------------
 
 
 def test_damaged_settings_are_named(folder: Path):
@@ -284,7 +305,7 @@ def test_an_index_that_names_no_files_is_refused(folder: Path):
     )
 
 
-# --- memory ----------------------------------------------------------------------------------------------------------------------------
+# --- memory -----------------------------------------------------------------------------------------------------------
 
 
 def files_at(tensor: torch.Tensor) -> str:
@@ -350,7 +371,8 @@ def test_loading_imports_none_of_the_compiler(model: str, tmp_path: Path):
     """Which a random number on the meta device would, for seconds and 75 MB."""
     module, kind = model.split(":")
     program = (
-        f"import sys\nfrom neuropil.models.{module} import {kind}, SIZES\n{kind}(SIZES['tiny']).save_pretrained('{tmp_path}')\n"
+        f"import sys\nfrom neuropil.models.{module} import {kind}, SIZES\n"
+        f"{kind}(SIZES['tiny']).save_pretrained('{tmp_path}')\n"
         f"{kind}.from_pretrained('{tmp_path}')\nprint('torch._dynamo' in sys.modules)"
     )
     environment = {"PATH": "", "PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}

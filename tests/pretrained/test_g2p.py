@@ -1,4 +1,5 @@
-"""g2p-en's weights as a Seq2Seq: what fits comes back as it was, and what does not is refused. The pronunciations are in parity/."""
+"""g2p-en's weights as a Seq2Seq: what fits comes back as it was, and what does not is refused. The pronunciations are
+in parity/."""
 
 import dataclasses
 from pathlib import Path
@@ -16,11 +17,11 @@ from neuropil.protocols import END, PADDING, UNKNOWN
 
 CONFIG = Seq2SeqConfig(
     attention="none",
-    embedding=3,
-    units=4,
+    embedding_size=3,
+    hidden_size=4,
     bidirectional=False,
-    source_vocabulary=len(LETTERS),
-    target_vocabulary=len(PHONEMES),
+    source_vocabulary_size=len(LETTERS),
+    target_vocabulary_size=len(PHONEMES),
 )
 RULE = "from_g2p reads checkpoint20.npz of the package g2p-en, but got "
 
@@ -102,7 +103,8 @@ def test_other_files_are_refused_and_nothing_is_unpickled(tmp_path: Path):
     with pytest.raises(InputError) as error:
         from_g2p(written(tmp_path, fc_b=np.array([{}], dtype=object)))
     assert str(error.value) == (
-        "the arrays of checkpoint20.npz must hold numbers or text, but got Python objects, which could run code when they are read: "
+        "the arrays of checkpoint20.npz must hold numbers or text, "
+        "but got Python objects, which could run code when they are read: "
         "give the array a dtype before np.savez."
     )
 
@@ -121,7 +123,7 @@ def test_a_package_that_is_not_installed_is_missed(monkeypatch: pytest.MonkeyPat
     [
         ({"cell": "lstm"}, "cell='lstm'"),
         ({"attention": "dot"}, "attention='dot'"),
-        ({"target_vocabulary": 5}, "target_vocabulary=5"),
+        ({"target_vocabulary_size": 5}, "target_vocabulary_size=5"),
     ],
 )
 def test_models_of_another_form_are_refused(options: dict[str, Any], different: str):

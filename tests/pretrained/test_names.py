@@ -1,4 +1,5 @@
-"""Two names for one tensor: views both ways, parts of unequal models, older names, and what stands beside the weights."""
+"""Two names for one tensor: views both ways, parts of unequal models, older names, and what stands beside the
+weights."""
 
 import json
 from pathlib import Path
@@ -11,41 +12,33 @@ from torch import nn
 
 from neuropil.errors import InputError
 from neuropil.models.bert import BERT, BERTClassifier, BERTConfig, MaskedBERT
-from neuropil.models.clip import CLIP, CLIPConfig
+from neuropil.models.clip import CLIP, CLIPConfig, TextTowerConfig, VisionTowerConfig
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.vit import ViT, ViTConfig
 from neuropil.parts.multi_head import heads_of, remove_heads
-from neuropil.parts.pretrained_model import Published
+from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.pretrained.names import Place, linear_places
 from neuropil.training.weights import load_model, save_model
 
-MODELS: dict[str, tuple[type[Published], Any]] = {
-    "gpt2": (GPT2, GPT2Config(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary=11)),
-    "untied": (GPT2, GPT2Config(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary=11, tied=False)),
-    "bert": (BERT, BERTConfig(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary=11)),
-    "masked": (MaskedBERT, BERTConfig(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary=11)),
+MODELS: dict[str, tuple[type[PretrainedModel], Any]] = {
+    "gpt2": (GPT2, GPT2Config(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary_size=11)),
+    "untied": (
+        GPT2,
+        GPT2Config(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary_size=11, tied=False),
+    ),
+    "bert": (BERT, BERTConfig(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary_size=11)),
+    "masked": (MaskedBERT, BERTConfig(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary_size=11)),
     "classifier": (
         BERTClassifier,
-        BERTConfig(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary=11, classes=2),
+        BERTConfig(width=12, heads=3, layers=2, feed_forward=10, context=6, vocabulary_size=11, classes=2),
     ),
     "vit": (ViT, ViTConfig(width=12, heads=3, layers=2, feed_forward=10, patch=2, shape=(1, 4, 6), classes=3)),
     "clip": (
         CLIP,
         CLIPConfig(
-            shared=5,
-            width=12,
-            heads=3,
-            layers=2,
-            patch=2,
-            text_width=8,
-            text_heads=2,
-            text_layers=1,
-            context=6,
-            feed_forward=10,
-            text_feed_forward=9,
-            shape=(1, 4, 4),
-            vocabulary=11,
-            end=10,
+            embedding_size=5,
+            vision=VisionTowerConfig(width=12, heads=3, layers=2, patch=2, feed_forward=10, shape=(1, 4, 4)),
+            text=TextTowerConfig(width=8, heads=2, layers=1, context=6, feed_forward=9, vocabulary_size=11, end=10),
         ),
     ),
 }
@@ -120,8 +113,9 @@ def test_norms_of_the_first_berts_are_called_gamma_and_beta(tmp_path: Path):
     model.save_pretrained(tmp_path)
     path = tmp_path / "model.safetensors"
     old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-    weights = {key.replace("LayerNorm.weight", old["LayerNorm.weight"]).replace("LayerNorm.bias", old["LayerNorm.bias"]): tensor
-               for key, tensor in load_file(path).items()}  # fmt: skip
+    weights = load_file(path)
+    for now, then in old.items():
+        weights = {key.replace(now, then): tensor for key, tensor in weights.items()}
     assert sum("gamma" in key for key in weights) == 6
     save_file(weights, path)
     tokens = torch.randint(11, (2, 6))

@@ -100,7 +100,9 @@ def test_weights_are_copies():
 
 
 def gru(gate: Gate, reset: Reset) -> Recurrence:
-    return Recurrence(lambda inputs, units: GRU(GRUConfig(inputs=inputs, units=units, gate=gate, reset=reset)), 3, 4)
+    return Recurrence(
+        lambda inputs, units: GRU(GRUConfig(input_size=inputs, hidden_size=units, gate=gate, reset=reset)), 3, 4
+    )
 
 
 @pytest.mark.parametrize(("gate", "reset"), [("take", "after"), ("take", "none"), ("keep", "none")])

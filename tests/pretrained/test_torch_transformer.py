@@ -15,7 +15,9 @@ from neuropil.models.transformer import Transformer, TransformerConfig
 from neuropil.parts.multi_head import remove_heads
 from neuropil.pretrained.torch_transformer import from_torch, names_of, to_torch
 
-TINY = TransformerConfig(width=8, heads=2, layers=2, feed_forward=16, source_vocabulary=9, target_vocabulary=9)
+TINY = TransformerConfig(
+    width=8, heads=2, layers=2, feed_forward=16, source_vocabulary_size=9, target_vocabulary_size=9
+)
 
 
 def torchs(**options: Any) -> nn.Transformer:
@@ -31,7 +33,7 @@ def torchs(**options: Any) -> nn.Transformer:
 
 
 def loaded(module: nn.Transformer, **options: Any) -> Transformer:
-    vocabularies: dict[str, Any] = {"source_vocabulary": 9, "target_vocabulary": 9}
+    vocabularies: dict[str, Any] = {"source_vocabulary_size": 9, "target_vocabulary_size": 9}
     return from_torch(module, **(vocabularies | options))
 
 
@@ -51,7 +53,7 @@ def test_a_pre_norm_model_is_handed_over_without_a_warning():
 
 def test_sizes_options_mode_and_precision_come_along():
     theirs = torchs(norm_first=True, dropout=0.3, dtype=torch.float64).eval()
-    ours = loaded(theirs, target_vocabulary=7, shared_embeddings=False)
+    ours = loaded(theirs, target_vocabulary_size=7, shared_embeddings=False)
     expected = TransformerConfig(
         width=8,
         heads=2,
@@ -61,8 +63,8 @@ def test_sizes_options_mode_and_precision_come_along():
         norm="pre",
         final_norm=True,
         shared_embeddings=False,
-        source_vocabulary=9,
-        target_vocabulary=7,
+        source_vocabulary_size=9,
+        target_vocabulary_size=7,
     )
     assert ours.config == expected
     assert not ours.training
@@ -114,11 +116,13 @@ def with_other_layers() -> nn.Transformer:
         (lambda: torchs(num_decoder_layers=1), "from_torch takes as many encoder as decoder layers, but got 2 and 1."),
         (
             lambda: torchs(bias=False),
-            "from_torch takes an nn.Transformer with the parameters of ours, but got one that differs in decoder.layers.0.linear1.bias.",
+            "from_torch takes an nn.Transformer with the parameters of ours, "
+            "but got one that differs in decoder.layers.0.linear1.bias.",
         ),
         (
             with_other_norms,
-            "from_torch takes an nn.Transformer with the parameters of ours, but got one that differs in decoder.norm.bias.",
+            "from_torch takes an nn.Transformer with the parameters of ours, "
+            "but got one that differs in decoder.norm.bias.",
         ),
         (with_other_layers, "from_torch takes nn.Transformer's own layers, but got Identity."),
     ],

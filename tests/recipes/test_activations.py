@@ -15,7 +15,7 @@ from neuropil.tasks.study import Study
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    study = build(ActivationsOptions(hidden=(8,), epochs=1, repeats=1), seed=0)
+    study = build(ActivationsOptions(hidden_sizes=(8,), epochs=1, repeats=1), seed=0)
     study.train(tmp_path_factory.mktemp("activations"), show_progress=False)
     return study
 
@@ -59,10 +59,10 @@ def test_every_activation_is_trained_and_stands_beside_a_linear_model(study: Stu
 
 def test_a_network_without_hidden_layers_has_no_activation_to_study():
     with pytest.raises(InputError) as error:
-        ActivationsOptions(hidden=())
+        ActivationsOptions(hidden_sizes=())
     assert (
         str(error.value)
-        == "activations sit in hidden layers, but got hidden without any: give --hidden at least one layer."
+        == "activations sit in hidden layers, but got hidden_sizes without any: give --hidden-sizes at least one layer."
     )
 
 

@@ -11,8 +11,8 @@ import neuropil
 from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Picture, Section, Table
-from neuropil.models.attention import Layer, PatchAttention, PatchAttentionConfig
-from neuropil.parts.attention import weigh
+from neuropil.models.attention import PatchAttention, PatchAttentionConfig, PatchAttentionLayer
+from neuropil.parts.attention import attention_weights
 from neuropil.recipes.attention import AttentionOptions, build, weights_of
 from neuropil.tasks.classification.experiment import ClassificationExperiment
 from neuropil.training.history import read_history
@@ -47,10 +47,10 @@ def test_recorded_weights_are_the_similarity_of_queries_and_keys():
     weights = weights_of(model, test)
     assert model.training
     layer = model.eval().layers[0]
-    assert isinstance(layer, Layer)
+    assert isinstance(layer, PatchAttentionLayer)
     z = model.positions(model.embed(model.patches(test.inputs)))
     query, key, _ = layer.attention.projection(layer.norm1(z)).split((4, 4, 8), dim=-1)
-    torch.testing.assert_close(weights["layer 1"], weigh(query, key).detach())
+    torch.testing.assert_close(weights["layer 1"], attention_weights(query, key).detach())
     assert list(weights) == ["layer 1", "layer 2"]
 
 
@@ -84,8 +84,8 @@ def test_a_table_is_refused_with_a_way_out(tmp_path: Path):
     with pytest.raises(InputError) as error:
         build(AttentionOptions(data=DataConfig(data=path, target="label")), seed=0)
     assert str(error.value) == (
-        "attention over patches learns from pictures with class labels, but got 40 rows of 2 features in 2 classes (rows.csv): "
-        "train the mlp on it."
+        "attention over patches learns from pictures with class labels, but got 40 rows of 2 features in 2 classes "
+        "(rows.csv): train the mlp on it."
     )
 
 

@@ -175,7 +175,13 @@ def test_the_body_of_a_classifier_has_vectors_too(classifier: Run):
 
 def test_texts_of_other_classifiers_are_classified(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     neuropil.train(
-        "text_classifier", data=labelled, units=8, embedding=8, epochs=2, out=tmp_path / "run", show_progress=False
+        "text_classifier",
+        data=labelled,
+        hidden_size=8,
+        embedding_size=8,
+        epochs=2,
+        out=tmp_path / "run",
+        show_progress=False,
     )
     assert said(capsys, "classify", str(tmp_path / "run"), "gold").startswith("gold\t")
 

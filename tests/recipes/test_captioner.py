@@ -23,9 +23,9 @@ from neuropil.training.history import read_history
 
 SMALL: dict[str, Any] = {
     "width": 4,
-    "units": 16,
-    "embedding": 8,
-    "look": 8,
+    "hidden_size": 16,
+    "embedding_size": 8,
+    "attention_size": 8,
     "epochs": 1,
     "batch_size": 32,
     "max_tokens": 16,
@@ -130,7 +130,7 @@ def test_a_caption_does_not_depend_on_the_others_or_on_the_beam_of_one(run: Run)
     assert writer.caption(pictures, beam_width=1).texts == run.predict(pictures).texts  # type: ignore[attr-defined]
 
 
-# --- pictures of the user's ---------------------------------------------------------------------------------------------------------
+# --- pictures of the user's -------------------------------------------------------------------------------------------
 
 
 def test_own_pictures_have_their_own_defaults():

@@ -27,13 +27,13 @@ from neuropil.tasks.retrieval.scores import likeness, picked
 from neuropil.training.history import read_history
 
 SMALL: dict[str, Any] = {
-    "width": 16,
-    "heads": 2,
-    "layers": 1,
+    "vision_width": 16,
+    "vision_heads": 2,
+    "vision_layers": 1,
     "text_width": 16,
     "text_heads": 2,
     "text_layers": 1,
-    "shared": 8,
+    "embedding_size": 8,
     "epochs": 1,
     "batch_size": 32,
 }
@@ -136,7 +136,7 @@ def test_the_report_shows_similarities_and_what_was_found(tmp_path: Path):
     assert sum(int(row[1]) for row in groups.rows) == len(experiment.splits.test)
 
 
-# --- the user's own -----------------------------------------------------------------------------------------------------------------
+# --- the user's own ---------------------------------------------------------------------------------------------------
 
 
 def test_own_captions_are_learned_scored_and_described(own: Run, tmp_path: Path):
@@ -144,7 +144,7 @@ def test_own_captions_are_learned_scored_and_described(own: Run, tmp_path: Path)
         "In captions.csv, 'image' names the pictures and 'caption' says what is on them."
     ]
     assert set(own.evaluate(write_captions(tmp_path, 20))) == {"loss", "caption_accuracy", "picture_accuracy"}
-    assert matcher(own).model.config.patch == 3  # eight a side
+    assert matcher(own).model.config.vision.patch == 3  # eight a side
 
 
 def test_pictures_of_an_odd_size_are_resized(tmp_path: Path):
@@ -153,12 +153,12 @@ def test_pictures_of_an_odd_size_are_resized(tmp_path: Path):
     table = tmp_path / "c.tsv"
     table.write_text("file\ttext\n" + "\n".join(f"{index}.png\tnumber {index}" for index in range(6)))
     experiment = build(CLIPOptions().override(data=table, **{**SMALL, "patch": None}), seed=0)
-    assert experiment.model_config.shape == (3, 18, 12)
+    assert experiment.model_config.vision.shape == (3, 18, 12)
     assert experiment.splits.train.source.endswith("resized to 18×12 for its patches")
 
 
 def test_captions_that_lose_their_end_are_counted():
-    experiment = build(CLIPOptions().override(scenes=100, **SMALL, context=5), seed=0)
+    experiment = build(CLIPOptions().override(scenes=100, **SMALL, text_context=5), seed=0)
     count = sum(len(text.split()) > 3 for text in experiment.splits.train.texts)
     assert experiment.notes[-1] == f"{count} of 85 training captions have more than 5 tokens, and are truncated."
 
@@ -172,7 +172,7 @@ def test_pictures_of_another_shape_are_refused(run: Run):
     )
 
 
-# --- search -------------------------------------------------------------------------------------------------------------------------
+# --- search -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -274,7 +274,8 @@ def test_what_cannot_be_searched_is_refused(run: Run, pictures: Path, tmp_path: 
     with pytest.raises(InputError) as error:
         ImageSearch(matcher(run), [tmp_path / "broken.png"])
     assert str(error.value) == (
-        f"each image must be readable, but got {tmp_path / 'broken.png'}, which is damaged or no image: mend or remove it."
+        f"each image must be readable, but got {tmp_path / 'broken.png'}, which is damaged or no image: mend or "
+        "remove it."
     )
     with pytest.raises(InputError) as error:
         ImageSearch(matcher(run), [pictures]).rank(" ")
@@ -282,7 +283,7 @@ def test_what_cannot_be_searched_is_refused(run: Run, pictures: Path, tmp_path: 
 
 
 def test_a_run_that_does_not_compare_is_refused(tmp_path: Path):
-    other = neuropil.train("mlp", out=tmp_path / "run", hidden=(4,), epochs=1, show_progress=False)
+    other = neuropil.train("mlp", out=tmp_path / "run", hidden_sizes=(4,), epochs=1, show_progress=False)
     with pytest.raises(RunError) as error:
         open_able(other.folder, Searches)
     rule = "this needs a model that searches images by text"

@@ -13,7 +13,7 @@ from neuropil.errors import InputError
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
 
-SMALL = {"units": 8, "members": 2, "epochs": 2, "batch_size": 64}
+SMALL = {"hidden_size": 8, "members": 2, "epochs": 2, "batch_size": 64}
 
 
 def sales(count: int = 150, seed: int = 0, level: float = 100.0) -> np.ndarray:
@@ -146,7 +146,8 @@ def test_what_is_known_in_advance_must_go_on(tmp_path: Path):
     with pytest.raises(InputError) as error:
         run.predict(data)
     assert str(error.value) == (
-        "a forecast needs 'price' of the 5 days after 2024-05-29 too, but got 0: add rows for them in which the target is left empty."
+        "a forecast needs 'price' of the 5 days after 2024-05-29 too, but got 0: add rows for them in which the "
+        "target is left empty."
     )
     forecasts = run.predict(write_shop(tmp_path / "more.csv", future=5))
     assert forecasts.dates[0] == ["2024-05-30", "2024-05-31", "2024-06-01", "2024-06-02", "2024-06-03"]
@@ -184,7 +185,8 @@ def test_dated_series_refuse_values_without_dates(run: Run):
     with pytest.raises(InputError) as error:
         run.predict([1.0, 2.0])
     assert str(error.value) == (
-        "this forecaster needs what is known in advance, such as dates, beside the values, but got values only: give a file."
+        "this forecaster needs what is known in advance, such as dates, beside the values, but got values only: give "
+        "a file."
     )
 
 
@@ -203,7 +205,7 @@ def test_a_share_that_no_band_holds_is_refused(run: Run, tmp_path: Path):
 @pytest.mark.parametrize("cell", [pytest.param("rnn", marks=pytest.mark.slow), "lstm", "mingru"])
 def test_every_cell_trains_and_comes_back(tmp_path: Path, cell: str):
     run = neuropil.train(
-        "forecaster", cell=cell, out=tmp_path / "run", show_progress=False, units=4, members=1, epochs=1
+        "forecaster", cell=cell, out=tmp_path / "run", show_progress=False, hidden_size=4, members=1, epochs=1
     )
     again = neuropil.load(run.folder)
     assert again.evaluate() == pytest.approx(run.metrics)
@@ -217,7 +219,7 @@ def test_training_changes_nothing_about_the_future_that_it_has_not_seen(tmp_path
         values = sales(150)
         values[125:] += last
         pd.DataFrame({"day": pd.date_range("2024-01-01", periods=150), "sales": values}).to_csv(data, index=False)
-        options = recipe("forecaster").options.override(data=data, horizon=5, units=4, members=1, epochs=1)
+        options = recipe("forecaster").options.override(data=data, horizon=5, hidden_size=4, members=1, epochs=1)
         experiment = recipe("forecaster").build(options, 0)
         experiment.train(tmp_path / name, show_progress=False)
         weights.append(experiment.model.state_dict())  # type: ignore[attr-defined]

@@ -134,7 +134,8 @@ def test_a_large_table_is_cut_and_says_so(tmp_path: Path):
         (
             "a,b,c\n" + "1,2,3\n4,5,7\n" * 9,
             {"target": "c"},
-            "this study needs one column of numbers beside the target, but got 2 beside it: give a file with two columns.",
+            "this study needs one column of numbers beside the target, but got 2 beside it: give a file with two "
+            "columns.",
         ),
         (
             "a,b\n" + "x,2\ny,5\n" * 9,

@@ -79,17 +79,17 @@ def test_the_folder_holds_what_a_model_of_ours_is_loaded_from(run: Run):
 
 
 @pytest.mark.parametrize(
-    "choosing", [{"temperature": 0}, {"temperature": 1.0, "top_k": 5}, {"top_p": 0.8, "repetition_penalty": 1.3}]
+    "sampling", [{"temperature": 0}, {"temperature": 1.0, "top_k": 5}, {"top_p": 0.8, "repetition_penalty": 1.3}]
 )
-def test_a_text_alone_is_written_as_among_others(run: Run, choosing: dict[str, Any]):
+def test_a_text_alone_is_written_as_among_others(run: Run, sampling: dict[str, Any]):
     """Alone by the decoder that reads every weight once, among others by the model."""
-    from neuropil.sampling.text.filters import Choosing
+    from neuropil.sampling.text.filters import SamplingConfig
 
     model = model_of(run)
-    alone = "".join(model.generate("12 is", length=20, **choosing))
-    pieces = list(model.written(["12 is", '7 is "odd" (see'], length=20, choosing=Choosing(**choosing)))
+    alone = "".join(model.generate("12 is", length=20, **sampling))
+    pieces = list(model.generate_batch(["12 is", '7 is "odd" (see'], length=20, sampling=SamplingConfig(**sampling)))
     assert alone == "".join(piece.text for piece in pieces if piece.row == 0)
-    assert "".join(run.generate("12 is", length=20, **choosing)) == "12 is" + alone
+    assert "".join(run.generate("12 is", length=20, **sampling)) == "12 is" + alone
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
@@ -146,8 +146,8 @@ def test_what_happens_at_the_borders_is_said(run: Run, capsys: pytest.CaptureFix
     [
         (
             ["--precision", "float16"],
-            "precision must be float32, bfloat16 or int8, but got float16: processors compute with it slowly, and what exceeds 65504 is "
-            "lost; bfloat16 is as small.",
+            "precision must be float32, bfloat16 or int8, but got float16: processors compute with it slowly, and "
+            "what exceeds 65504 is lost; bfloat16 is as small.",
         ),
         (["--beam", "2", "--samples", "2"], "a beam finds one text, but got 2 samples: leave out --beam or --samples."),
         (["--stop", ""], "a stop string must have at least one character, but got an empty one."),

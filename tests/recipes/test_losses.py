@@ -23,7 +23,7 @@ from neuropil.tasks.study import Study, new_mlp
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    study = build(LossesOptions(hidden=(16,), epochs=15), seed=0)
+    study = build(LossesOptions(hidden_sizes=(16,), epochs=15), seed=0)
     study.train(tmp_path_factory.mktemp("losses"), show_progress=False)
     return study
 
@@ -86,7 +86,7 @@ def test_what_is_minimised_is_the_loss_and_the_penalty_on_weights_but_not_on_bia
     from neuropil.data.examples.embedded import load_digits
 
     train = load_digits()
-    model = new_mlp(train, 0, hidden=(4,), dropout=0.0)
+    model = new_mlp(train, 0, hidden_sizes=(4,), dropout=0.0)
     batch = {"input": train.inputs[:8], "target": train.targets[:8]}
     weights = torch.cat([model.hidden[0].get_parameter("weight").flatten(), model.output.weight.flatten()])
     expected = F.cross_entropy(model(batch["input"]), batch["target"]) + 0.3 * (weights.abs() ** norm / norm).sum()

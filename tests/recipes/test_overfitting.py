@@ -28,7 +28,7 @@ def table_of_numbers(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     study = build(
-        OverfittingOptions(hidden=(128,), updates=100, examples=60, batch_size=20, learning_rate=4e-3), seed=0
+        OverfittingOptions(hidden_sizes=(128,), updates=100, examples=60, batch_size=20, learning_rate=4e-3), seed=0
     )
     study.train(tmp_path_factory.mktemp("overfitting"), show_progress=False)
     return study
@@ -36,7 +36,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 def test_one_evaluation_measures_both_parts_as_two_would():
     splits = prepare_parts(DataConfig(), 0)
-    learner = Classification(new_mlp(splits.train, 0, hidden=(8,), dropout=0.5))
+    learner = Classification(new_mlp(splits.train, 0, hidden_sizes=(8,), dropout=0.5))
     both = evaluate(MeasuredOnBoth(learner), BothParts(splits.train, splits.validation))
     validation, train = score(learner, splits.validation), score(learner, splits.train)
     assert both == pytest.approx(validation | {f"train_{name}": value for name, value in train.items()}, rel=1e-5)
@@ -92,7 +92,7 @@ def test_own_numbers_can_be_memorised_too(tmp_path: Path):
         "data": table_of_numbers(tmp_path),
         "target": "progress",
         "examples": 40,
-        "hidden": (64,),
+        "hidden_sizes": (64,),
         "updates": 100,
         "learning_rate": 0.01,
     }

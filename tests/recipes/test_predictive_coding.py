@@ -26,7 +26,7 @@ from neuropil.training.loop import TrainingConfig, fit
 from neuropil.training.weights import read_tensors
 from real_data import diabetes
 
-SMALL: dict[str, Any] = {"hidden": (16, 16), "epochs": 1}
+SMALL: dict[str, Any] = {"hidden_sizes": (16, 16), "epochs": 1}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,9 @@ def test_a_table_of_numbers_is_learned_and_generated(tmp_path: Path):
     names, features, target = diabetes()
     rows = np.column_stack([features, target])
     np.savetxt(tmp_path / "d.csv", rows, delimiter=",", header=",".join([*names, "progress"]), comments="")
-    options = PredictiveCodingOptions().override(data=tmp_path / "d.csv", target="progress", hidden=(16,), epochs=2)
+    options = PredictiveCodingOptions().override(
+        data=tmp_path / "d.csv", target="progress", hidden_sizes=(16,), epochs=2
+    )
     experiment = build(options, seed=0)
     experiment.train(tmp_path / "run", show_progress=False)
     own, linear, *_ = experiment.evaluate()
@@ -134,7 +136,7 @@ def test_incremental_learning_goes_on_between_two_visits_of_a_batch(tmp_path: Pa
 
     def learner() -> SettledEnergy:
         torch.manual_seed(0)
-        return SettledEnergy(PredictiveCoding(PredictiveCodingConfig(hidden=(8,))))
+        return SettledEnergy(PredictiveCoding(PredictiveCodingConfig(hidden_sizes=(8,))))
 
     fit(learner(), RepeatedBatches(examples, 3), None, training, seed=0, folder=tmp_path / "whole", show_progress=False)
     with pytest.raises(RuntimeError, match="the power is cut"):

@@ -41,7 +41,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 def options_for(folder: Path) -> RecurrenceOptions:
     path = folder / "documentation.txt"
     path.write_text(python_documentation()[0][:40_000])
-    return RecurrenceOptions(data=TextDataConfig(data=(path,)), units=UNITS, steps=STEPS, updates=60)
+    return RecurrenceOptions(data=TextDataConfig(data=(path,)), hidden_size=UNITS, steps=STEPS, updates=60)
 
 
 def table(study: Study, title: str) -> dict[str, list[str | float | int]]:
@@ -118,6 +118,6 @@ def test_it_reads_the_users_own_text(tmp_path: Path):
     path = tmp_path / "book.txt"
     path.write_text(SENTENCES)
     run = neuropil.train(
-        "recurrence", data=path, units=8, steps=10, updates=10, out=tmp_path / "run", show_progress=False
+        "recurrence", data=path, hidden_size=8, steps=10, updates=10, out=tmp_path / "run", show_progress=False
     )
     assert "book.txt" in run.settings["facts"]["source"]

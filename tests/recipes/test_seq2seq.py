@@ -13,8 +13,8 @@ from neuropil.tasks.translation.report import by_length
 from tasks.translated_dates import write_pairs
 
 SMALL = {
-    "units": 16,
-    "embedding": 8,
+    "hidden_size": 16,
+    "embedding_size": 8,
     "layers": 1,
     "epochs": 2,
     "batch_size": 64,
@@ -119,7 +119,7 @@ def test_two_vocabularies_need_two_files(without_attention: Run):
 @pytest.mark.parametrize(
     "options",
     [
-        {"attention": "general", "input_feeding": True, "own_share": 0.3},
+        {"attention": "general", "input_feeding": True, "scheduled_sampling": 0.3},
         {"attention": "concat", "cell": "mingru", "layers": 2},
     ],
 )
@@ -133,7 +133,9 @@ def test_scheduled_sampling_and_dropout_follow_from_the_seed(tmp_path: Path):
     folders = [tmp_path / name for name in ("first", "second")]
     for folder in folders:
         folder.mkdir()
-    first, second = (train_small(folder, epochs=1, own_share=0.5, dropout=0.1).model.state_dict() for folder in folders)
+    first, second = (
+        train_small(folder, epochs=1, scheduled_sampling=0.5, dropout=0.1).model.state_dict() for folder in folders
+    )
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 

@@ -17,7 +17,7 @@ from neuropil.runs.pages.gradients import write_gradients
 from neuropil.runs.run import Run
 from neuropil.training.history import read_history
 
-SMALL: dict[str, Any] = {"hidden": (32, 16), "steps": 15, "epochs": 2}
+SMALL: dict[str, Any] = {"hidden_sizes": (32, 16), "steps": 15, "epochs": 2}
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_the_report_shows_spikes_voltages_rates_and_time(coding: str, readout: s
 def test_what_is_measured_is_what_the_model_does():
     digits = load_digits().take(torch.arange(300))
     torch.manual_seed(0)
-    model = SpikingClassifier(SpikingClassifierConfig(hidden=(30,), steps=12, readout="spikes"))
+    model = SpikingClassifier(SpikingClassifierConfig(hidden_sizes=(30,), steps=12, readout="spikes"))
     model.encode.fit(digits.inputs)
     measured, activity = measure(model, digits), model.activity(digits.inputs)
     torch.testing.assert_close(
@@ -103,7 +103,7 @@ def test_rows_of_a_table_are_told_apart(coding: str, tmp_path: Path):
         f"{x:.3f},{y:.3f},{'in' if x * x + y * y < 1 else 'out'}" for x, y in generator.uniform(-1.5, 1.5, (600, 2))
     ]
     (tmp_path / "circle.csv").write_text("x,y,where\n" + "\n".join(rows))
-    options: dict[str, Any] = {"hidden": (32,), "epochs": 3, "batch_size": 32, "coding": coding}
+    options: dict[str, Any] = {"hidden_sizes": (32,), "epochs": 3, "batch_size": 32, "coding": coding}
     run = neuropil.train(
         "spiking_classifier",
         data=tmp_path / "circle.csv",
@@ -129,7 +129,7 @@ def test_data_of_the_users_get_a_larger_network():
     own, embedded = RECIPE.defaults(own_data=True), RECIPE.defaults(own_data=False)
     assert isinstance(own, SpikingClassifierOptions)
     assert isinstance(embedded, SpikingClassifierOptions)
-    assert sum(own.model.hidden) > sum(embedded.model.hidden)
+    assert sum(own.model.hidden_sizes) > sum(embedded.model.hidden_sizes)
 
 
 @pytest.mark.slow

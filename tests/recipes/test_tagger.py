@@ -12,7 +12,7 @@ from neuropil.data.tagged_texts.embedded import make_date_fields
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
 
-SMALL = {"units": 12, "embedding": 12, "epochs": 6, "learning_rate": 0.03, "batch_size": 16}
+SMALL = {"hidden_size": 12, "embedding_size": 12, "epochs": 6, "learning_rate": 0.03, "batch_size": 16}
 NAMES, VERBS = ("Ada", "Grace", "Emmy", "Alan", "Kurt", "John"), ("sings", "writes", "counts", "proves")
 OTHERS = ("numbers", "letters", "songs", "theorems")
 
@@ -132,7 +132,7 @@ def test_gates_can_be_watched_while_it_reads(run: Run, capsys: pytest.CaptureFix
 
 
 def test_letters_of_dates_are_tagged_in_every_direction(tmp_path: Path):
-    run = neuropil.train("tagger", units=16, epochs=1, test=0.05, out=tmp_path / "run", show_progress=False)
+    run = neuropil.train("tagger", hidden_size=16, epochs=1, test=0.05, out=tmp_path / "run", show_progress=False)
     assert run.results[1].name == "most frequent tag of a character and its neighbours"
     tagged = run.predict(["Sonntag, 15. November 2026", "یکشنبه ۱۵ نوامبر ۲۰۲۶"])
     assert ["".join(text) for text in tagged.tokens] == ["Sonntag, 15. November 2026", "یکشنبه ۱۵ نوامبر ۲۰۲۶"]

@@ -20,7 +20,7 @@ from neuropil.runs.run import Run
 from neuropil.tasks.text_classification.predictor import LearnedEncoder, TextClassifier, TokensConfig
 from neuropil.tasks.text_classification.scores import classifiers, count_words
 
-SMALL = {"units": 8, "embedding": 8, "epochs": 3, "learning_rate": 0.02, "batch_size": 16}
+SMALL = {"hidden_size": 8, "embedding_size": 8, "epochs": 3, "learning_rate": 0.02, "batch_size": 16}
 
 
 def write_sentences(path: Path, count: int = 120) -> Path:
@@ -103,7 +103,8 @@ def test_a_file_of_the_users_is_scored(run: Run, tmp_path: Path):
     assert refusal(run.evaluate, [path, path]) == "labelled texts are one file or folder, but got 2."
     write_text(tmp_path / "odd.tsv", "a text\ttorch", "a text\tjax")
     assert refusal(run.evaluate, tmp_path / "odd.tsv") == (
-        "each label must be a class of the training data, but got 'jax' (odd.tsv row 2): the classes are networkx, torch."
+        "each label must be a class of the training data, but got 'jax' (odd.tsv row 2): the classes are networkx, "
+        "torch."
     )
 
 
@@ -168,7 +169,7 @@ def test_gates_can_be_watched_while_it_reads(run: Run, capsys: pytest.CaptureFix
     assert "reader" in capsys.readouterr().out
 
 
-# --- what it is compared with ------------------------------------------------------------------------------------------------------
+# --- what it is compared with -----------------------------------------------------------------------------------------
 
 
 def splits_of(tmp_path: Path) -> Splits[LabelledTexts]:

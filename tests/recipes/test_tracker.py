@@ -20,7 +20,7 @@ from neuropil.tasks.tracking.experiment import TrackingExperiment
 from neuropil.tasks.tracking.scores import score_tracks
 from neuropil.training.history import read_history
 
-SMALL: dict[str, Any] = {"width": 4, "features": 16, "units": 16, "epochs": 1, "batch_size": 8}
+SMALL: dict[str, Any] = {"width": 4, "features": 16, "hidden_size": 16, "epochs": 1, "batch_size": 8}
 
 
 def write_folders(root: Path, films: Films) -> Path:
@@ -102,7 +102,7 @@ def test_long_films_go_through_in_pieces_without_a_change(run: Run, monkeypatch:
     torch.testing.assert_close(run.predict(frames).positions, whole, atol=1e-4, rtol=1e-4)
 
 
-# --- films of the user's ------------------------------------------------------------------------------------------------------------
+# --- films of the user's ----------------------------------------------------------------------------------------------
 
 
 def test_films_of_ones_own_are_cut_for_training_only(own: tuple[Run, Path]):

@@ -108,7 +108,7 @@ def test_the_report_shows_where_it_looks(run: Run):
 
 
 def test_a_run_without_a_translator_says_so(tmp_path: Path):
-    run = neuropil.train("mlp", hidden=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
+    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
     with pytest.raises(RunError) as error:
         run.translate("text")
     assert (
@@ -117,7 +117,7 @@ def test_a_run_without_a_translator_says_so(tmp_path: Path):
     )
 
 
-# --- neuropil translate ------------------------------------------------------------------------------------------------------------
+# --- neuropil translate -----------------------------------------------------------------------------------------------
 
 
 def test_translate_takes_texts_files_and_standard_input(
@@ -166,7 +166,10 @@ def test_bytes_that_are_no_text_are_refused(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"5 Nov 2026\n\xff\xfe\n"), encoding="utf-8"))
     with pytest.raises(SystemExit):
         main(["translate", str(run.folder)])
-    expected = "neuropil: standard input must be text in UTF-8, but got other bytes: convert it first, for instance with iconv.\n"
+    expected = (
+        "neuropil: standard input must be text in UTF-8, but got other bytes: convert it first, for instance with "
+        "iconv.\n"
+    )
     assert capsys.readouterr().err == expected
 
 
@@ -188,7 +191,7 @@ def test_the_dates_of_make_demo_are_unseen():
     assert set(texts) <= set(splits.test.sources)
 
 
-# --- scores ------------------------------------------------------------------------------------------------------------------------
+# --- scores -----------------------------------------------------------------------------------------------------------
 
 
 def test_scores_are_sacrebleus():

@@ -14,7 +14,7 @@ from neuropil.tasks.study import Study
 
 
 def study_of(function: str, folder: Path, **net: float) -> Study:
-    config = UniversalApproximatorConfig(**({"units": 16, "low": -2.0, "high": 2.0} | net))  # type: ignore[arg-type]
+    config = UniversalApproximatorConfig(**({"hidden_size": 16, "low": -2.0, "high": 2.0} | net))  # type: ignore[arg-type]
     study = build(UniversalApproximationOptions(function=function, net=config, epochs=3), seed=0)
     study.train(folder, show_progress=False)
     return study
@@ -60,7 +60,7 @@ def test_every_epsilon_of_the_table_is_kept(tmp_path: Path):
 
 
 def test_a_polynomial_of_enough_coefficients_is_exact_for_a_polynomial():
-    net = UniversalApproximator(UniversalApproximatorConfig(units=6, low=-1.0, high=3.0))
+    net = UniversalApproximator(UniversalApproximatorConfig(hidden_size=6, low=-1.0, high=3.0))
     assert polynomial_error(net, Expression("x^5 - 2*x^3 + 1")) < 1e-10
     assert polynomial_error(net, Expression("x^6")) > 0.1
 
@@ -71,7 +71,8 @@ def test_a_polynomial_of_enough_coefficients_is_exact_for_a_polynomial():
         ("sn(x)", "unknown name 'sn' at character 1 of 'sn(x)': did you mean 'sin'?"),
         (
             "1/x",
-            "1/x must be finite on the whole interval, but got inf at x = 0: move the ends of the interval or change the function.",
+            "1/x must be finite on the whole interval, but got inf at x = 0: move the ends of the interval or change "
+            "the function.",
         ),
     ],
 )

@@ -80,7 +80,7 @@ def test_the_report_lays_roll_out_over_pictures(tmp_path: Path):
     assert heads.alt == "one picture, lit where each head of each layer looks"
 
 
-# --- pictures of the user's --------------------------------------------------------------------------------------------------------
+# --- pictures of the user's -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,8 @@ def test_arrays_that_patches_do_not_fill_are_refused(tmp_path: Path):
     with pytest.raises(InputError) as error:
         build(ViTOptions().override(data=tmp_path / "d.npz", **SMALL), seed=0)
     assert str(error.value) == (
-        "pictures must have sides that patches of 2 pixels fill, but got 11×13: resize them to 12×12 or give another --patch."
+        "pictures must have sides that patches of 2 pixels fill, but got 11×13: resize them to 12×12 or give another "
+        "--patch."
     )
 
 
@@ -116,7 +117,8 @@ def test_what_are_no_pictures_is_refused(tmp_path: Path):
     with pytest.raises(InputError) as error:
         build(ViTOptions().override(data=tmp_path / "t.csv", target="b", **SMALL), seed=0)
     assert str(error.value) == (
-        "the vit learns from pictures with class labels, but got 20 rows of 1 features in 2 classes (t.csv): train the mlp on it."
+        "the vit learns from pictures with class labels, but got 20 rows of 1 features in 2 classes (t.csv): train "
+        "the mlp on it."
     )
 
 

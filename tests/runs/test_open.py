@@ -15,7 +15,7 @@ from neuropil.errors import NeuropilError
 from neuropil.models.bert import BERTClassifier, BERTConfig, MaskedBERT
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.runs import open as opening
-from neuropil.sampling.text.filters import Choosing
+from neuropil.sampling.text.filters import SamplingConfig
 
 TEXT = "the quick brown fox jumps over the lazy dog " * 20
 SIZES: dict[str, Any] = {"width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "context": 24}
@@ -26,7 +26,7 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As Hugging Face writes it, without anything of ours; the vocabulary is rounded up."""
     folder, tokenizer = tmp_path_factory.mktemp("gpt2"), learn_merges([TEXT], 280)
     torch.manual_seed(0)
-    GPT2(GPT2Config(**SIZES, vocabulary=288)).save_pretrained(folder)
+    GPT2(GPT2Config(**SIZES, vocabulary_size=288)).save_pretrained(folder)
     tokenizer.save(folder)
     return folder
 
@@ -35,7 +35,7 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, tokenizer = tmp_path_factory.mktemp("bert"), learn_word_pieces([TEXT], 100)
     torch.manual_seed(0)
-    MaskedBERT(BERTConfig(**SIZES, vocabulary=len(tokenizer), pooler=False)).save_pretrained(folder)
+    MaskedBERT(BERTConfig(**SIZES, vocabulary_size=len(tokenizer), pooler=False)).save_pretrained(folder)
     tokenizer.save(folder)
     return folder
 
@@ -43,8 +43,8 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def classifier(masked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("classifier")
-    tokenizer = fitting_tokenizer(masked, MaskedBERT.from_pretrained(masked).config.vocabulary)
-    BERTClassifier(BERTConfig(**SIZES, vocabulary=len(tokenizer), classes=3)).save_pretrained(folder)
+    tokenizer = fitting_tokenizer(masked, MaskedBERT.from_pretrained(masked).config.vocabulary_size)
+    BERTClassifier(BERTConfig(**SIZES, vocabulary_size=len(tokenizer), classes=3)).save_pretrained(folder)
     tokenizer.save(folder)
     settings = json.loads((folder / "config.json").read_text()) | {"id2label": {"0": "bad", "1": "fair", "2": "good"}}
     (folder / "config.json").write_text(json.dumps(settings))
@@ -63,7 +63,7 @@ def test_a_published_gpt2_writes(gpt2: Path, capsys: pytest.CaptureFixture[str])
     text = "".join(writer.generate("the quick", length=8, temperature=0))
     main(["generate", str(gpt2), "the quick", "--length", "8", "--temperature", "0", "--precision", "int8"])
     assert capsys.readouterr().out.startswith("the quick")
-    pieces = writer.written(["the quick", "dog"], length=8, choosing=Choosing(temperature=0))
+    pieces = writer.written(["the quick", "dog"], length=8, sampling=SamplingConfig(temperature=0))
     assert "".join(piece.text for piece in pieces if piece.row == 0) == text
 
 
@@ -114,7 +114,8 @@ def test_a_bert_without_classes_is_to_be_taught(masked: Path):
 
 def test_folders_that_are_no_models_are_refused(tmp_path: Path):
     assert refusal(opening.open, tmp_path) == (
-        f"a model is a run, or a folder with a config.json as Hugging Face writes it, but got none in {str(tmp_path)!r}."
+        "a model is a run, or a folder with a config.json as Hugging Face writes it, but got none in "
+        f"{str(tmp_path)!r}."
     )
     assert refusal(opening.open, tmp_path / "nowhere").startswith(
         f"a run is a folder with a config.json, but got {str(tmp_path / 'nowhere')!r}: "
@@ -125,19 +126,20 @@ def test_a_tokenizer_that_does_not_fit_is_refused(gpt2: Path, tmp_path: Path):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_bytes((gpt2 / name).read_bytes())
     assert refusal(opening.open, tmp_path) == (
-        f"{tmp_path} must hold a tokenizer: tokenizer.json, or vocab.json with merges.txt, or vocab.txt, but got none of them: "
-        "take these files from where the model comes from."
+        f"{tmp_path} must hold a tokenizer: tokenizer.json, or vocab.json with merges.txt, or vocab.txt, but got none "
+        "of them: take these files from where the model comes from."
     )
     learn_merges(["abc"], 260).save(tmp_path)
     assert "must fit the model's vocabulary of 288 tokens, but got one of" in refusal(opening.open, tmp_path)
 
 
 def test_runs_of_other_kinds_are_named(tmp_path: Path):
-    run = neuropil.train("mlp", hidden=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
+    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
     assert (
         refusal(opening.open, run.folder)
         == f"{run.folder} must hold a model that goes on with texts, but got a run of mlp: train a gpt2."
     )
     assert refusal(opening.open, run.folder) == (
-        f"{run.folder} must hold a model that classifies texts, but got a run of mlp: train a text_classifier or a bert_classifier."
+        f"{run.folder} must hold a model that classifies texts, but got a run of mlp: train a text_classifier or a "
+        "bert_classifier."
     )

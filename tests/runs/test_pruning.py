@@ -53,9 +53,9 @@ SMALL: dict[str, dict[str, Any]] = {
     },
     "vit": {"width": 16, "heads": 2, "layers": 2, "updates": 2},
     "clip": {
-        "width": 16,
-        "heads": 2,
-        "layers": 2,
+        "vision_width": 16,
+        "vision_heads": 2,
+        "vision_layers": 2,
         "text_width": 16,
         "text_heads": 2,
         "text_layers": 2,
@@ -97,12 +97,13 @@ def test_the_report_of_a_pruned_run_is_not_made_by_training_it_anew(run: Run, tm
     with pytest.raises(RunError) as error:
         rewrite_report(pruned.folder)
     assert str(error.value) == (
-        f"the report of a pruned run is written by neuropil prune, but got {str(pruned.folder)!r}: prune the first run again."
+        f"the report of a pruned run is written by neuropil prune, but got {str(pruned.folder)!r}: prune the first "
+        "run again."
     )
 
 
 def test_a_model_without_heads_is_refused(tmp_path: Path):
-    run = neuropil.train("mlp", hidden=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
+    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
     with pytest.raises(RunError) as error:
         prune(run, "50%")
     assert (

@@ -16,7 +16,7 @@ from neuropil.runs.pages.gradients import write_gradients
 from neuropil.runs.run import Run, resume, rewrite_report
 from real_data import diabetes, digits
 
-SMALL: dict[str, Any] = {"epochs": 15, "hidden": (48,), "show_progress": False}
+SMALL: dict[str, Any] = {"epochs": 15, "hidden_sizes": (48,), "show_progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_a_report_can_be_written_again(run: Run, tmp_path: Path):
 
 
 def test_the_command_in_the_configuration_has_only_what_differs(run: Run):
-    assert run.settings["command"] == f"neuropil train mlp --hidden 48 --epochs 15 --out {run.folder}"
+    assert run.settings["command"] == f"neuropil train mlp --hidden-sizes 48 --epochs 15 --out {run.folder}"
 
 
 def test_runs_are_compared_by_their_scores_and_differing_options(run: Run, tmp_path: Path):
@@ -86,7 +86,7 @@ def test_runs_are_compared_by_their_scores_and_differing_options(run: Run, tmp_p
     assert header == ["", "mlp", "other"]
     assert table["seed"] == ["0", "3"]
     assert table["--epochs"] == ["15", "1"]
-    assert "--hidden" not in table
+    assert "--hidden-sizes" not in table
 
 
 def test_the_gradients_of_a_run_are_diagnosed_in_words(run: Run, tmp_path: Path):
@@ -116,8 +116,8 @@ def test_a_damaged_configuration_is_refused(run: Run, tmp_path: Path):
     with pytest.raises(RunError) as error:
         neuropil.load(folder)
     assert str(error.value) == (
-        f"{folder}/config.json must be the JSON that neuropil wrote, but got one without command, facts, options, recipe, seed: "
-        "train again or restore it."
+        f"{folder}/config.json must be the JSON that neuropil wrote, but got one without command, facts, options, "
+        "recipe, seed: train again or restore it."
     )
     (folder / "config.json").write_text('{"neuropil": ')
     with pytest.raises(RunError, match=r"config\.json must be the JSON that neuropil wrote, but got a damaged file"):

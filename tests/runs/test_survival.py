@@ -11,7 +11,7 @@ from pathlib import Path
 OPTIONS = [
     "--epochs",
     "30",
-    "--hidden",
+    "--hidden-sizes",
     "64",
     "--average",
     "0.9",

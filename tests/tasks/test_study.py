@@ -56,7 +56,7 @@ class Stopped:
 def test_a_study_that_is_stopped_in_a_trial_goes_on_to_the_same_weights(tmp_path: Path):
     splits = prepare_classes(DataConfig(), 0)
     batches, validation = shuffled(splits.train, CONFIG.batch_size, 0), in_order(splits.validation)
-    learners = [Classification(new_mlp(splits.train, 0, hidden=(8,))) for _ in range(3)]
+    learners = [Classification(new_mlp(splits.train, 0, hidden_sizes=(8,))) for _ in range(3)]
     whole, broken, resumed = learners
     train_trial(tmp_path / "whole", "one", whole, batches, validation, CONFIG, seed=0)
     with pytest.raises(Interrupted) as stop:
@@ -70,7 +70,7 @@ def test_a_study_that_is_stopped_in_a_trial_goes_on_to_the_same_weights(tmp_path
 
 def test_first_weights_depend_on_the_seed_alone():
     train = prepare_classes(DataConfig(), 0).train
-    first, again, other = (new_mlp(train, seed, hidden=(8,)).output.weight for seed in (0, 0, 1))
+    first, again, other = (new_mlp(train, seed, hidden_sizes=(8,)).output.weight for seed in (0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 

@@ -200,9 +200,9 @@ def test_the_diagnosis_names_the_first_layer_that_is_not_finite(tmp_path: Path):
     with pytest.raises(DivergedError) as error:
         train(tmp_path, TrainingConfig(epochs=1, learning_rate=0.5), learner)
     assert str(error.value) == (
-        "the loss of phase 'classify' must stay finite, but got nan at step 0, where 0 is the first layer whose output is not finite; "
-        "no update was made before: lower the learning rate (0.5 at that step) or clip gradients with clip=1; "
-        "no checkpoint had been written yet."
+        "the loss of phase 'classify' must stay finite, but got nan at step 0, where 0 is the first layer whose "
+        "output is not finite; no update was made before: lower the learning rate (0.5 at that step) or clip "
+        "gradients with clip=1; no checkpoint had been written yet."
     )
 
 

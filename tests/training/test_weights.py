@@ -40,7 +40,8 @@ def test_other_names_and_shapes_are_listed(tmp_path: Path):
     with pytest.raises(RunError) as error:
         load_model(path, nn.Sequential(nn.Linear(4, 3)))
     assert str(error.value) == (
-        f"{path} must hold the weights of Sequential, but got 1.weight is unknown; 0.weight has shape (3, 2), not (3, 4)."
+        f"{path} must hold the weights of Sequential, but got 1.weight is unknown; 0.weight has shape (3, 2), not (3, "
+        "4)."
     )
 
 

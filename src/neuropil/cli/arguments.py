@@ -23,8 +23,8 @@ def parse(
     positional: Sequence[str] = (),
     optional: Sequence[str] = (),
 ) -> C:
-    """`defaults` with what the words say; the fields named in `positional` are given without a flag, and must be, unless they are
-    `optional` too. `--help` prints and exits."""
+    """`defaults` with what the words say; the fields named in `positional` are given without a flag, and must be,
+    unless they are `optional` too. `--help` prints and exits."""
     import tyro
 
     options = defaults.options()

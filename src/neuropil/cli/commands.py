@@ -13,8 +13,8 @@ from neuropil.errors import InputError, nearest
 
 @dataclass(frozen=True)
 class Command:
-    """`arguments` makes the form that the words are read into; what is `positional` is given without a flag, and must be unless it is
-    `optional` too."""
+    """`arguments` makes the form that the words are read into; what is `positional` is given without a flag, and must
+    be unless it is `optional` too."""
 
     usage: str
     summary: str

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from neuropil.errors import InputError
-from neuropil.parts.recurrence import Cell, Lengths, State, backwards, there
+from neuropil.parts.recurrence import Cell, Lengths, State, backwards, valid_mask
 
 GateTape = dict[str, dict[str, Float[Tensor, "batch time unit"]]]
 """By the name of the cell: `forget`, `update`, `output`, `reset` and `candidate`, as it has them, and its state, `h`
@@ -75,7 +75,7 @@ def gates_of(
     gates = cell.gates(cell.drive(x), before)
     found = gates._asdict() | {"h": h} | _rest_of_state(cell, gates, first)
     if lengths is not None:
-        padding = ~there(lengths, x.shape[1]).unsqueeze(-1)
+        padding = ~valid_mask(lengths, x.shape[1]).unsqueeze(-1)
         found = {name: values.masked_fill(padding, 0) for name, values in found.items()}
     return {name: backwards(values, lengths) if backward else values for name, values in found.items()}
 

@@ -51,7 +51,7 @@ def logit_lens(model: GPT2, tokens: Int64[Tensor, " time"], best: int = 5) -> Le
         for hook in hooks:
             hook.remove()
         model.train(was_training)
-    best, rows = min(best, model.config.vocabulary), max(1, LOGITS_AT_ONCE // model.config.vocabulary)
+    best, rows = min(best, model.config.vocabulary_size), max(1, LOGITS_AT_ONCE // model.config.vocabulary_size)
     # softmax(E N(x_l))
     found = [
         [F.linear(model.norm(x), model.output_weight).float().softmax(-1).topk(best) for x in stream.split(rows)]

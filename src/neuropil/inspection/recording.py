@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from neuropil.errors import InputError, nearest
-from neuropil.parts.attention import ScaledDot, Score, Tap, weigh
+from neuropil.parts.attention import ScaledDot, Score, Tap, attention_weights
 
 NUMBERS_AT_ONCE = 2**19
 """Scores held at one time while weights are computed: 2 MB in single precision, which stay in the processor's cache."""
@@ -169,7 +169,7 @@ def _weights_in_pieces(
     start = 0
     for piece in rows.split(max(1, NUMBERS_AT_ONCE // max(1, numbers))):
         end = start + len(piece)
-        weights[:, :, start:end] = weigh(query, key, score=score, rows=piece, **limits)
+        weights[:, :, start:end] = attention_weights(query, key, score=score, rows=piece, **limits)
         start = end
     return weights
 

@@ -51,7 +51,7 @@ class PatchMaps:
 @torch.no_grad()
 def patch_maps(model: ViT | CLIP, pictures: Num[Tensor, "picture channel height width"]) -> PatchMaps:
     """Pictures may have any size that patches fill."""
-    seeing = model.seeing if isinstance(model, CLIP) else model
+    seeing = model.vision if isinstance(model, CLIP) else model
     rows = pictures.shape[2] // seeing.patches.projection.kernel_size[0]
     with record(seeing) as tape:
         seeing(pictures)

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from neuropil.models.population import Population as Population
     from neuropil.models.predictive_coding import PredictiveCoding as PredictiveCoding
     from neuropil.models.predictive_coding import PredictiveCodingConfig as PredictiveCodingConfig
+    from neuropil.models.recurrent import RecurrentNetworkConfig as RecurrentNetworkConfig
     from neuropil.models.recurrent import Sequence as Sequence
-    from neuropil.models.recurrent import SequenceConfig as SequenceConfig
     from neuropil.models.rnn import RNN as RNN
     from neuropil.models.rnn import RNNConfig as RNNConfig
     from neuropil.models.seq2seq import Seq2Seq as Seq2Seq
@@ -69,13 +69,13 @@ MODELS = {
     "PredictiveCoding": "predictive_coding",
     "RNN": "rnn",
     "Seq2Seq": "seq2seq",
-    "Sequence": "recurrent",
+    "RecurrentNetwork": "recurrent",
     "SpikingClassifier": "spiking.classifier",
     "Tracker": "tracker",
     "Transformer": "transformer",
     "UniversalApproximator": "universal_approximation",
 }
-"""Each model's class and the file that holds it, with its Config beside it; tests/contracts covers all that are listed."""
+"""Each model's class and its file, with its Config beside it; tests/contracts covers all of them."""
 
 SIMULATORS = {
     "HodgkinHuxley": "hodgkin_huxley",

@@ -7,9 +7,10 @@
     sim(Q, K) = softmax(Q Kᵀ / √e)                                            [m × m], each row sums to one
     attention(z) = sim(Q, K) V                                                [m × d₂]
 
-The kernels of a convolution are the same for every picture. Here they are made from the picture itself: row i of sim(Q, K) says how much
-patch i takes from every other. Layers of it, each added to what comes in and followed by a small network for every patch, the mean over the
-patches and one linear layer make the logits. Without positions the net sees a bag of patches, and shuffling them changes nothing.
+The kernels of a convolution are the same for every picture. Here they are made from the picture itself: row i of sim(Q,
+K) says how much patch i takes from every other. Layers of it, each added to what comes in and followed by a small
+network for every patch, the mean over the patches and one linear layer make the logits. Without positions the net sees
+a bag of patches, and shuffling them changes nothing.
 """
 
 import math
@@ -24,7 +25,7 @@ from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.attention import Additive, Cosine, ScaledDot, Score, Smoothing, Tap, attend
 from neuropil.parts.kernels import Gaussian
-from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.parameters import Model
 from neuropil.parts.positions import PositionName, Positions
 from neuropil.parts.standardize import Standardize
 
@@ -33,19 +34,15 @@ ScoreName = Literal["scaled_dot", "cosine", "gaussian", "additive"]
 
 
 class PatchAttentionConfig(Config):
-    patch: int | None = option(
-        None, "height and width of a patch in pixels; without it 2, or more where a side would have over 8", low=1
-    )
-    width: int = option(64, "numbers d that stand for a patch", low=1)
-    key_width: int = option(64, "numbers e of a query and of a key", low=1)
-    layers: int = option(2, "layers of attention", low=1)
-    positions: PositionName = option("learned", "how a patch is told where it stands")
-    score: ScoreName = option("scaled_dot", "how a query and a key are compared")
-    dropout: float = option(
-        0.1, "share of the numbers that are silenced after each layer in each training step", low=0, high=0.95
-    )
+    patch: int | None = option(None, "patch size in pixels; none: 2, or more where a side would have over 8", low=1)
+    width: int = option(64, "embedding width d (d_model)", low=1)
+    key_width: int = option(64, "width e of queries and keys", low=1)
+    layers: int = option(2, "number of layers", low=1)
+    positions: PositionName = option("learned", "positional encoding")
+    score: ScoreName = option("scaled_dot", "attention score")
+    dropout: float = option(0.1, "dropout probability", low=0, high=0.95)
     shape: tuple[int, ...] = from_data((1, 8, 8), "channels, height and width of one picture")
-    classes: int = from_data(10, "how many classes to tell apart")
+    classes: int = from_data(10, "number of classes")
 
     def validate(self) -> None:
         if len(self.shape) != 3:
@@ -63,18 +60,18 @@ class PatchAttentionConfig(Config):
 
     @property
     def pixels(self) -> int:
-        """Numbers in one patch."""
+        """Values in one patch."""
         return self.shape[0] * self.patch_side**2
 
 
-class PatchAttention(nn.Module):
+class PatchAttention(Model):
     def __init__(self, config: PatchAttentionConfig):
         super().__init__()
         self.config = config
         self.standardize = Standardize(config.shape)
         self.embed = nn.Linear(config.pixels, config.width)
-        self.positions = Positions(config.positions, config.width, longest=math.prod(config.grid))
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.positions = Positions(config.positions, config.width, context=math.prod(config.grid))
+        self.layers = nn.ModuleList(PatchAttentionLayer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
         self.output = nn.Linear(config.width, config.classes)
 
@@ -86,9 +83,8 @@ class PatchAttention(nn.Module):
         (rows, columns), side = self.config.grid, self.config.patch_side
         x = self.standardize(x)
         x = F.pad(x, (0, columns * side - x.shape[-1], 0, rows * side - x.shape[-2]))
-        return rearrange(
-            x, "batch channel (row a) (column b) -> batch (row column) (channel a b)", row=rows, column=columns
-        )
+        pattern = "batch channel (row a) (column b) -> batch (row column) (channel a b)"
+        return rearrange(x, pattern, row=rows, column=columns)
 
     def classify(self, patches: Float[Tensor, "batch patch pixel"]) -> Float[Tensor, "batch class"]:
         z = self.positions(self.embed(patches))  # batch patch width
@@ -96,24 +92,8 @@ class PatchAttention(nn.Module):
             z = layer(z)
         return self.output(reduce(self.norm(z), "batch patch width -> batch width", "mean"))
 
-    def parameter_table(self) -> list[ParameterRow]:
-        config = self.config
-        rows = [linear_row("embed", config.pixels, config.width)]
-        if config.positions == "learned":
-            rows.append(ParameterRow("positions", "m*d", {"m": math.prod(config.grid), "d": config.width}))
-        sizes = {"d": config.width, "e": config.key_width}
-        additive = " + 2*e^2 + e" if config.score == "additive" else ""
-        # Q and K; V with d² + d, the network of each patch with 4 d² + 3 d, and two norms with 2 d each
-        formula = f"2*(d*e + e) + 5*d^2 + 8*d{additive}"
-        rows += [ParameterRow(f"layers.{index}", formula, sizes) for index in range(config.layers)]
-        return [
-            *rows,
-            ParameterRow("norm", "2*d", {"d": config.width}),
-            linear_row("output", config.width, config.classes),
-        ]
 
-
-class Layer(nn.Module):
+class PatchAttentionLayer(nn.Module):
     """z ← z + attention(norm z), then z ← z + W₂ φ(W₁ norm z), patch by patch."""
 
     def __init__(self, config: PatchAttentionConfig):

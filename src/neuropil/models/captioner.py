@@ -1,14 +1,15 @@
 """Captioner: a convolutional network looks at a picture, and a recurrent one says what is there, a word at a time.
 
-    a_i = BN(CNN(x)_i) + p_i                                             what is at place i of the picture, and where that is
-    h_0 = cell(W_a ā; 0),      ā = LN((1/m) Σ_i a_i)                     the whole picture is the first word (Vinyals 2015)
-    h_t = cell(E y_t; h_{t−1})                                           y_1 is the start
+    a_i = BN(CNN(x)_i) + p_i                                       what is at place i of the picture, and where that is
+    h_0 = cell(W_a ā; 0),      ā = LN((1/m) Σ_i a_i)               the whole picture is the first word (Vinyals 2015)
+    h_t = cell(E y_t; h_{t−1})                                     y_1 is the start
     α_t = softmax_i(vᵀ tanh(W h_t + U a_i)),   z_t = LN(Σ_i α_ti a_i)    where to look for the next word (Xu 2015)
     p(y_{t+1}) = softmax(O tanh(W_c [z_t; h_t]))
 
-Without attention z_t = ā at every step: the same network, which cannot look closer. As in Luong's attention the look comes after the step,
-so that all steps of a caption that is known are computed at once. The norms are there for the beginning, when all places weigh alike: the
-empty ones, which are many, are brought near zero, and what is left of the few others is brought to the size of one.
+Without attention z_t = ā at every step: the same network, which cannot look closer. As in Luong's attention the look
+comes after the step, so that all steps of a caption that is known are computed at once. The norms are there for the
+beginning, when all places weigh alike: the empty ones, which are many, are brought near zero, and what is left of the
+few others is brought to the size of one.
 """
 
 from dataclasses import dataclass
@@ -21,41 +22,35 @@ from torch import Tensor, nn
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.recurrent import CELLS, CellName
-from neuropil.parts.attention import Additive
+from neuropil.parts.attention import Additive, AttentionMemory, SoftSelect
 from neuropil.parts.convolution import ConvolutionStack, Stack, stack_for
-from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.parameters import Model
 from neuropil.parts.positions import Positions
 from neuropil.parts.recurrence import Recurrence, State, reorder
-from neuropil.parts.soft_select import Memory, SoftSelect
 from neuropil.parts.standardize import Standardize
 
 
 class CaptionerConfig(Config):
-    cell: CellName = option("lstm", "what writes")
-    attention: bool = option(True, "look at some places of the picture for each word, and not at all of them alike")
-    units: int = option(128, "numbers that the writer remembers from word to word", low=1)
-    layers: int = option(1, "cells above one another", low=1)
-    embedding: int = option(64, "numbers that stand for a word", low=1)
-    look: int = option(64, "numbers in which a state and a place are compared", low=1)
-    width: int = option(
-        16, "channels of the convolutional network's stem; each stage has twice as many as the one before", low=1
-    )
-    depth: int = option(1, "residual blocks in a stage", low=1)
-    dropout: float = option(
-        0.1, "share of words, outputs and what passes between layers that is silenced in training", low=0, high=0.95
-    )
+    cell: CellName = option("lstm", "recurrent cell of the decoder")
+    attention: bool = option(True, "attention to places of the picture for each word")
+    hidden_size: int = option(128, "hidden size of the decoder", low=1)
+    layers: int = option(1, "number of layers of the decoder", low=1)
+    embedding_size: int = option(64, "embedding size of a token", low=1)
+    attention_size: int = option(64, "size in which attention compares a state and a place", low=1)
+    width: int = option(16, "channels of the CNN's stem; each stage doubles them", low=1)
+    depth: int = option(1, "residual blocks in each stage of the CNN", low=1)
+    dropout: float = option(0.1, "dropout probability", low=0, high=0.95)
     shape: tuple[int, ...] = from_data((1, 24, 24), "channels, height and width of one picture")
-    vocabulary: int = from_data(30, "words, and the signs for start, end, padding and what is unknown")
+    vocabulary_size: int = from_data(30, "vocabulary size")
 
     def validate(self) -> None:
         if len(self.shape) != 3:
-            raise InputError(
-                "a captioner needs pictures of channels, height and width", got=f"inputs of shape {self.shape}"
-            )
+            rule = "a captioner needs pictures of channels, height and width"
+            raise InputError(rule, got=f"inputs of shape {self.shape}")
 
     @property
     def stack(self) -> Stack:
-        """A caption is about what is small on a picture too, so the stem keeps more of it than a CNN's that tells whole pictures apart."""
+        """Captions are also about what is small on a picture, so the stem keeps more of it than a classifier's."""
         return stack_for(self.shape, self.width, depth=self.depth, least=24, at_once=True)
 
     @property
@@ -64,7 +59,7 @@ class CaptionerConfig(Config):
         return self.stack.grid
 
 
-class Captioner(nn.Module):
+class Captioner(Model):
     def __init__(self, config: CaptionerConfig):
         super().__init__()
         self.config = config
@@ -72,18 +67,18 @@ class Captioner(nn.Module):
         self.standardize = Standardize(config.shape)
         self.cnn = ConvolutionStack(config.stack)
         self.place_norm, self.look_norm = nn.BatchNorm2d(places), nn.LayerNorm(places)  # BN and LN
-        self.positions = Positions("learned", places, longest=rows * columns)  # p
-        self.first = nn.Linear(places, config.embedding)  # W_a
-        self.words = nn.Embedding(config.vocabulary, config.embedding)  # E
+        self.positions = Positions("learned", places, context=rows * columns)  # p
+        self.first = nn.Linear(places, config.embedding_size)  # W_a
+        self.words = nn.Embedding(config.vocabulary_size, config.embedding_size)  # E
         self.writer = Recurrence(
-            CELLS[config.cell], config.embedding, config.units, config.layers, dropout=config.dropout
+            CELLS[config.cell], config.embedding_size, config.hidden_size, config.layers, dropout=config.dropout
         )
         if config.attention:
-            self.attention = SoftSelect(Additive(config.units, places, config.look))
-        self.combine = nn.Linear(places + config.units, config.units)  # W_c
-        self.output = nn.Linear(config.units, config.vocabulary, bias=False)  # O
+            self.attention = SoftSelect(Additive(config.hidden_size, places, config.attention_size))
+        self.combine = nn.Linear(places + config.hidden_size, config.hidden_size)  # W_c
+        self.output = nn.Linear(config.hidden_size, config.vocabulary_size, bias=False)  # O
         self.dropout = nn.Dropout(config.dropout)
-        nn.init.normal_(self.words.weight, std=config.embedding**-0.5)
+        nn.init.normal_(self.words.weight, std=config.embedding_size**-0.5)
 
     def forward(
         self,
@@ -110,21 +105,24 @@ class Captioner(nn.Module):
     def output_weight(self) -> Float[Tensor, "token unit"]:
         return self.output.weight
 
-    # --- writing, a word at a time -----------------------------------------------------------------------------------------------------
+    # --- writing, a word at a time ------------------------------------------------------------------------------------
 
-    def begin(self, picture: Num[Tensor, "batch channel height width"]) -> "Writing":
+    def begin(self, picture: Num[Tensor, "batch channel height width"]) -> "CaptionerDecoderState":
         """Look at the picture once; `step` then writes."""
         places = self.see(picture)
         whole = self.look_norm(reduce(places, "batch place feature -> batch feature", "mean"))
         # h_0 = cell(W_a ā; 0)
         _, states = self.writer.step(self.first(whole), self.writer.initial(whole))
-        return Writing(states, whole, self.attention.remember(places) if self.config.attention else None)
+        memory = self.attention.prepare_memory(places) if self.config.attention else None
+        return CaptionerDecoderState(states, whole, memory)
 
-    def step(self, words: Int64[Tensor, "batch new"], state: "Writing") -> Float[Tensor, "batch token"]:
-        """Logits of what follows these words, which follow those that `state` has seen; it has seen these too afterwards."""
+    def step(self, words: Int64[Tensor, "batch new"], state: "CaptionerDecoderState") -> Float[Tensor, "batch token"]:
+        """Logits of what follows these words; afterwards `state` has seen them too."""
         return self.output(self._write(words, state)[:, -1])
 
-    def _write(self, words: Int64[Tensor, "batch time"], state: "Writing") -> Float[Tensor, "batch time unit"]:
+    def _write(
+        self, words: Int64[Tensor, "batch time"], state: "CaptionerDecoderState"
+    ) -> Float[Tensor, "batch time unit"]:
         # h_t = cell(E y_t; h_{t−1})
         h, state.states = self.writer(self.dropout(self.words(words)), state.states)
         if state.memory is None:
@@ -134,32 +132,14 @@ class Captioner(nn.Module):
         # tanh(W_c [z_t; h_t])
         return self.dropout(torch.tanh(self.combine(torch.cat([z, h], -1))))
 
-    # --- sizes -----------------------------------------------------------------------------------------------------------------------
-
-    def parameter_table(self) -> list[ParameterRow]:
-        config = self.config
-        (rows, columns), a = config.grid, config.stack.width
-        table = [
-            *self.cnn.parameter_rows("cnn"),
-            *(ParameterRow(name, "2*a", {"a": a}) for name in ("place_norm", "look_norm")),
-        ]
-        table.append(ParameterRow("positions", "m*a", {"m": rows * columns, "a": a}))
-        table += [linear_row("first", a, config.embedding)]
-        table += [ParameterRow("words", "v*e", {"v": config.vocabulary, "e": config.embedding})]
-        table += self.writer.parameter_rows("writer")
-        if config.attention:
-            table.append(ParameterRow("attention", "(n + a)*k + k", {"n": config.units, "a": a, "k": config.look}))
-        output = ParameterRow("output", "n*v", {"n": config.units, "v": config.vocabulary})
-        return [*table, linear_row("combine", a + config.units, config.units), output]
-
 
 @dataclass
-class Writing:
+class CaptionerDecoderState:
     """What a captioner knows while it writes."""
 
     states: tuple[State, ...]
     whole: Float[Tensor, "batch feature"]
-    memory: Memory | None
+    memory: AttentionMemory | None
     """The places, where they can be looked at."""
 
     def reorder(self, index: Int64[Tensor, " row"]) -> None:
@@ -169,8 +149,8 @@ class Writing:
 
 
 SIZES = {
-    "small": CaptionerConfig(width=8, units=64, embedding=32, look=32),
+    "small": CaptionerConfig(width=8, hidden_size=64, embedding_size=32, attention_size=32),
     "base": CaptionerConfig(),
-    "large": CaptionerConfig(width=32, depth=2, units=512, embedding=256, look=256),
+    "large": CaptionerConfig(width=32, depth=2, hidden_size=512, embedding_size=256, attention_size=256),
     "whole": CaptionerConfig(attention=False, cell="gru"),
 }

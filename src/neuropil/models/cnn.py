@@ -1,12 +1,12 @@
 """Convolutional network: the same small kernels look at every place of a picture.
 
-    correlation     (w ⋆ x)[i, j] = Σ_c Σ_a Σ_b w[c, a, b] x[c, i + a, j + b]      what every library computes as "convolution"
-    convolution     (w ∗ x)[i, j] = Σ_c Σ_a Σ_b w[c, a, b] x[c, i − a, j − b]      the same, with the kernel turned by 180°
-    batch norm      BN(z) = γ (z − mean) / √(var + ε) + β                            over batch and places; running values when evaluated
-    residual block  y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)                              S: identity, or a 1×1 kernel where sizes change
+    correlation     (w ⋆ x)[i, j] = Σ_c Σ_a Σ_b w[c, a, b] x[c, i + a, j + b]   what libraries call "convolution"
+    convolution     (w ∗ x)[i, j] = Σ_c Σ_a Σ_b w[c, a, b] x[c, i − a, j − b]   with the kernel turned by 180°
+    batch norm      BN(z) = γ (z − mean) / √(var + ε) + β      over batch and places; running values in evaluation
+    residual block  y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)                           S: identity, or 1×1 where sizes change
 
-A stem and stages of residual blocks; each stage after the first halves the picture and doubles the channels. The mean over all places
-and one linear layer make the logits.
+A stem and stages of residual blocks; each stage after the first halves the picture and doubles the channels. The mean
+over all places and one linear layer make the logits.
 """
 
 from collections.abc import Sequence
@@ -19,20 +19,18 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.parts.convolution import BlockSizes, ResidualBlock, Stack, residual_row, same_convolution, stack_for
-from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.convolution import BlockSizes, ResidualBlock, Stack, same_convolution, stack_for
+from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import Standardize
 
 
 class CNNConfig(Config):
-    width: int = option(32, "channels of the first stage; each further stage has twice as many", low=1)
-    depth: int = option(1, "residual blocks in a stage", low=1)
-    kernel: int = option(3, "height and width of the kernels; odd, so that they have a middle", low=1)
-    dropout: float = option(
-        0.2, "share of the features that are silenced before the last layer in each training step", low=0, high=0.95
-    )
+    width: int = option(32, "channels of the first stage; each further stage doubles them", low=1)
+    depth: int = option(1, "residual blocks in each stage", low=1)
+    kernel: int = option(3, "kernel size; odd", low=1)
+    dropout: float = option(0.2, "dropout probability before the output layer", low=0, high=0.95)
     shape: tuple[int, ...] = from_data((1, 8, 8), "channels, height and width of one picture")
-    classes: int = from_data(10, "how many classes to tell apart")
+    classes: int = from_data(10, "number of classes")
 
     def validate(self) -> None:
         if len(self.shape) != 3:
@@ -55,7 +53,7 @@ class CNNConfig(Config):
         return self.stack.blocks
 
 
-class CNN(nn.Module):
+class CNN(Model):
     def __init__(self, config: CNNConfig):
         super().__init__()
         self.config = config
@@ -73,13 +71,6 @@ class CNN(nn.Module):
         h = reduce(h, "batch channel height width -> batch channel", "mean")
         return self.output(self.dropout(h))
 
-    def parameter_table(self) -> list[ParameterRow]:
-        config = self.config
-        stem = {"c": config.shape[0], "m": config.width, "k": config.stack.stem_kernel}
-        rows = [ParameterRow("stem", "c*m*k^2", stem), ParameterRow("stem_norm", "2*m", {"m": config.width})]
-        rows += [residual_row(f"blocks.{i}", sizes, config.kernel) for i, sizes in enumerate(config.blocks)]
-        return [*rows, linear_row("output", config.blocks[-1][1], config.classes)]
-
 
 def correlate(
     picture: Float[Tensor, "channel height width"],
@@ -87,7 +78,7 @@ def correlate(
     stride: int = 1,
     padding: int = 0,
 ) -> Float[Tensor, "kernel i j"]:
-    """The definition written out, as `nn.Conv2d` computes it: every kernel is laid on every place of the picture, multiplied and summed."""
+    """The definition written out, as `nn.Conv2d` computes it: every kernel at every place of the picture."""
     size_a, size_b = kernels.shape[-2:]
     padded = F.pad(picture, (padding, padding, padding, padding))
     windows = padded.unfold(1, size_a, stride).unfold(2, size_b, stride)

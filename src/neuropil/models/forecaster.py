@@ -1,4 +1,5 @@
-"""Forecaster: a recurrent net that reads what has been and writes quantiles of what will be, beside a linear autoregression.
+"""Forecaster: a recurrent net that reads what has been and writes quantiles of what will be, beside a linear
+autoregression.
 
     z_t = (y_t − c) / s                                  c, s: mean and mean deviation of the window of history
     ẑ_{T+h} = b + Σ_k a_k ẑ_{T+h−k}                      the linear part runs on over the horizon; ẑ_t = z_t up to T
@@ -6,17 +7,18 @@
     d_h = g(ẑ_{T+h}, h/H, x_{T+h}; d_{h−1}),  d_0 = e_T   the decoder reads what is known of the future,  h = 1 … H
     m_h = ẑ_{T+h} + w·d_h                                 median: the linear forecast and a correction
     q_h(½ ± j) = m_h ± Σ_{i≤j} softplus(v_i·d_h + r_ih)   quantiles, which cannot cross
-    y_{T+h} = c + s q_h                                   q_h: the mean over some nets that differ in their first weights
+    y_{T+h} = c + s q_h                                   q_h: mean over networks that differ in their first weights
 
-f and g are recurrences of any cell. x is known in advance: the calendar and the user's covariates. Each window is measured in its own level
-and spread, so a series may rise for ever and its swings may grow. All steps of the horizon are written at once (MQ-RNN, Wen et al. 2017),
-not fed back, and learned by the pinball loss of all quantiles, by each net for itself:
+f and g are recurrences of any cell. x is known in advance: the calendar and the user's covariates. Each window is
+measured in its own level and spread, so a series may rise for ever and its swings may grow. All steps of the horizon
+are written at once (MQ-RNN, Wen et al. 2017), not fed back, and learned by the pinball loss of all quantiles, by each
+net for itself:
 
     ρ_τ(y, q) = max(τ (y − q), (τ − 1) (y − q))
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Self, cast
+from typing import Self
 
 import torch
 from einops import rearrange
@@ -27,8 +29,9 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.recurrent import CELLS, CellName
+from neuropil.parts.module_list import TypedModuleList
 from neuropil.parts.objectives import Objective
-from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.parameters import Model
 from neuropil.parts.recurrence import Recurrence
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch
@@ -42,28 +45,23 @@ RIDGE = 1.0
 
 
 class ForecasterConfig(Config):
-    cell: CellName = option("gru", "what reads the history and writes the horizon")
-    units: int = option(32, "numbers that a layer remembers from step to step", low=1)
-    layers: int = option(1, "layers of the encoder and of the decoder", low=1)
-    dropout: float = option(
-        0.1,
-        "share of the numbers before the output, and between layers, that are silenced in training",
-        low=0,
-        high=0.9,
-    )
-    members: int = option(4, "nets whose forecasts are averaged; they share the linear part", low=1)
-    lags: int = from_data(12, "values that the linear part looks back at")
-    features: int = from_data(4, "numbers that are known in advance of each step")
-    steps: int = from_data(12, "steps to forecast")
+    cell: CellName = option("gru", "recurrent cell of the encoder and of the decoder")
+    hidden_size: int = option(32, "hidden size", low=1)
+    layers: int = option(1, "number of layers of the encoder and of the decoder", low=1)
+    dropout: float = option(0.1, "dropout probability", low=0, high=0.9)
+    members: int = option(4, "networks in the ensemble; they share the linear part", low=1)
+    lags: int = from_data(12, "lags of the linear part")
+    features: int = from_data(4, "covariates that are known in advance at each step")
+    steps: int = from_data(12, "forecast horizon in steps")
 
 
-class Forecaster(nn.Module):
+class Forecaster(Model):
     def __init__(self, config: ForecasterConfig):
         super().__init__()
         self.config = config
         self.standardize = Standardize((config.features,))
         self.autoregression = Autoregression(config.lags, config.steps)
-        self.members = nn.ModuleList(Member(config) for _ in range(config.members))
+        self.members = TypedModuleList[ForecastNetwork](ForecastNetwork(config) for _ in range(config.members))
 
     def forward(
         self, history: Float[Tensor, "batch time"], known: Float[Tensor, "batch whole feature"], average: bool = True
@@ -74,16 +72,15 @@ class Forecaster(nn.Module):
         x = self._scaled(known)  # batch whole feature
         z = (history - c) / s  # batch time
         ahead = self.autoregression(z)  # batch horizon
-        q = ahead.unsqueeze(-1) + torch.stack(
-            [member(z, ahead, x) for member in self.members]
-        )  # member batch horizon level
-        y = c.unsqueeze(-1) + s.unsqueeze(-1) * q
+        added = torch.stack([member(z, ahead, x) for member in self.members])  # member batch horizon level
+        y = c.unsqueeze(-1) + s.unsqueeze(-1) * (ahead.unsqueeze(-1) + added)
         return y.mean(0) if average else y
 
     @torch.no_grad()
     def fit(self, batch: Batch) -> Self:
-        """What has a closed form, from windows of the training part: the scaling of what is known, the linear part by least squares, and
-        the widths of the bands by its errors. The net begins as this linear forecast, and learns what is missing."""
+        """What has a closed form, from windows of the training part: the scaling of what is known, the linear part by
+        least squares, and the widths of the bands by its errors. The net begins as this linear forecast, and learns
+        what is missing."""
         if self.config.features:
             self.standardize.fit(rearrange(batch["known"], "batch time feature -> (batch time) feature"))
         history, target, valid = batch["history"], batch["target"], batch["valid_mask"]
@@ -91,14 +88,8 @@ class Forecaster(nn.Module):
         z, ahead = (history - c) / s, (target - c) / s
         self.autoregression.set(least_squares(batch, [self.config.lags]))
         for member in self.members:
-            cast(Member, member).quantiles.set_widths(ahead - self.autoregression(z), valid)
+            member.quantiles.set_widths(ahead - self.autoregression(z), valid)
         return self
-
-    def parameter_table(self) -> list[ParameterRow]:
-        rows = [ParameterRow("autoregression", "p + 1", {"p": self.config.lags})]
-        return rows + [
-            row for i, member in enumerate(self.members) for row in cast(Member, member).parameter_rows(f"members.{i}")
-        ]
 
     def _scaled(self, known: Float[Tensor, "batch time feature"]) -> Float[Tensor, "batch time feature"]:
         rows = self.standardize(rearrange(known, "batch time feature -> (batch time) feature"))
@@ -107,25 +98,24 @@ class Forecaster(nn.Module):
     def _require(self, history: Tensor, known: Tensor) -> None:
         config = self.config
         if history.shape[1] < config.lags:
-            raise InputError(
-                f"this forecaster needs at least {config.lags} values of history", got=f"{history.shape[1]}"
-            )
+            rule = f"this forecaster needs at least {config.lags} values of history"
+            raise InputError(rule, got=f"{history.shape[1]}")
         expected = (len(history), history.shape[1] + config.steps, config.features)
         if known.shape != expected:
-            rule = f"what is known of the history and of the {config.steps} steps after it must have the shape {list(expected)}"
-            raise InputError(rule, got=f"{list(known.shape)}")
+            what = f"what is known of the history and of the {config.steps} steps after it"
+            raise InputError(f"{what} must have the shape {list(expected)}", got=f"{list(known.shape)}")
 
 
-class Member(nn.Module):
+class ForecastNetwork(nn.Module):
     """One net: what it adds to the linear forecast at each step and quantile."""
 
     def __init__(self, config: ForecasterConfig):
         super().__init__()
-        build, sizes = CELLS[config.cell], (config.units, config.layers)
+        build, sizes = CELLS[config.cell], (config.hidden_size, config.layers)
         self.encoder = Recurrence(build, 1 + config.features, *sizes, dropout=config.dropout)
         self.decoder = Recurrence(build, 2 + config.features, *sizes, dropout=config.dropout)
         self.dropout = nn.Dropout(config.dropout)
-        self.quantiles = Quantiles(config.units, config.steps)
+        self.quantiles = Quantiles(config.hidden_size, config.steps)
 
     def forward(
         self,
@@ -139,13 +129,6 @@ class Member(nn.Module):
         d = self.decoder(torch.cat([torch.stack([ahead, place], -1), future], -1), states).outputs  # batch horizon unit
         return self.quantiles(self.dropout(d))
 
-    def parameter_rows(self, name: str) -> list[ParameterRow]:
-        """Where the net is a model's `name`."""
-        horizon, levels = self.quantiles.widths.shape[0], len(LEVELS)
-        sizes = {"n": self.quantiles.output.in_features, "q": levels, "H": horizon}
-        cells = self.encoder.parameter_rows(f"{name}.encoder") + self.decoder.parameter_rows(f"{name}.decoder")
-        return [*cells, ParameterRow(f"{name}.quantiles", "n*q + q + H*(q - 1)", sizes)]
-
 
 class Autoregression(nn.Module):
     """ẑ_{T+h} = b + Σ_k a_k ẑ_{T+h−k}, run on from the last `lags` values."""
@@ -157,7 +140,8 @@ class Autoregression(nn.Module):
         self.bias = nn.Parameter(torch.zeros(1))
 
     def forward(self, z: Float[Tensor, "batch time"]) -> Float[Tensor, "batch horizon"]:
-        # Each forecast is linear in the last p values: its coefficients follow from those of the p steps before it, once for all windows.
+        # Each forecast is linear in the last p values: its coefficients follow from those of the p steps before it,
+        # once for all windows.
         p = self.lags
         rows = list(
             torch.eye(p + 1, device=z.device, dtype=z.dtype)[:p]
@@ -212,18 +196,13 @@ class QuantileRegression(Objective[Forecaster]):
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         q = self.model(batch["history"], batch["known"], average=False)
-        losses = self._losses(batch, q)  # member batch horizon
-        return losses[:, batch["valid_mask"]].mean()
+        return self._losses(batch, q)[:, batch["valid_mask"]].mean()  # member batch horizon
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        losses = (
-            self._losses(batch, self.model(batch["history"], batch["known"])) * batch["valid_mask"]
-        )  # batch horizon
-        return {"loss": losses.sum(1) / batch["valid_mask"].sum(1)}
+        valid, q = batch["valid_mask"], self.model(batch["history"], batch["known"])
+        return {"loss": (self._losses(batch, q) * valid).sum(1) / valid.sum(1)}
 
-    def _losses(
-        self, batch: Batch, q: Float[Tensor, "*member batch horizon level"]
-    ) -> Float[Tensor, "*member batch horizon"]:
+    def _losses(self, batch: Batch, q: Float[Tensor, "*any horizon level"]) -> Float[Tensor, "*any horizon"]:
         return pinball(batch["target"].expand(q.shape[:-1]), q).mean(-1) / batch["scale"].unsqueeze(1)
 
 
@@ -243,7 +222,7 @@ def level_and_spread(history: Float[Tensor, "batch time"]) -> tuple[Float[Tensor
 
 
 def choose_lags(batch: Batch) -> int:
-    """The number of lags whose one-step least squares have the smallest AIC, n log Σe² + 2p, all on the same windows."""
+    """The number of lags with the smallest AIC of one-step least squares, n log Σe² + 2p, on the same windows."""
     examples, time = batch["history"].shape
     return len(least_squares(batch, range(1, max(2, min(time, examples // 4))))) - 1
 
@@ -270,4 +249,8 @@ def least_squares(batch: Batch, lags: Sequence[int]) -> Float[Tensor, " coeffici
     return best.roll(-1).to(batch["history"].dtype)
 
 
-SIZES = {"small": ForecasterConfig(units=8), "base": ForecasterConfig(), "large": ForecasterConfig(units=64, layers=2)}
+SIZES = {
+    "small": ForecasterConfig(hidden_size=8),
+    "base": ForecasterConfig(),
+    "large": ForecasterConfig(hidden_size=64, layers=2),
+}

@@ -1,24 +1,27 @@
-"""Gaussian process: a distribution over functions, told what the function was at some points. Beside it, its kin that only average.
+"""Gaussian process: a distribution over functions, told what the function was at some points. Beside it, its kin that
+only average.
 
     prior        f ~ GP(μ, h k(x, z)),   y_j = f(x_j) + noise,   noise ~ N(0, σ²)
-    mean         m(x) = μ + Σ_j w_j(x) (y_j − μ)               w(x) = (K + σ²I)⁻¹ k(x),   K_ij = h k(x_i, x_j),  k_j(x) = h k(x, x_j)
+    mean         m(x) = μ + Σ_j w_j(x) (y_j − μ)               w(x) = (K + σ²I)⁻¹ k(x)
+                 K_ij = h k(x_i, x_j)                          k_j(x) = h k(x, x_j)
     variance     v(x) = h − k(x)ᵀ (K + σ²I)⁻¹ k(x)
     likelihood   ln p(y) = −½ (y − μ)ᵀ (K + σ²I)⁻¹ (y − μ) − ½ ln |K + σ²I| − ½ n ln 2π
 
     smoothing    m(x) = Σ_j a_j(x) y_j                         a_j(x) = k(x, x_j) / Σ_j' k(x, x_j')
     attention    m(x) = Σ_j a_j(x) y_j                         a(x) = softmax_j(q(x)·k(x_j) / √d),  q and k learned
 
-All three compare x with the points that they hold and mix the values found there. Smoothing is attention with a fixed score: its weights
-lie in [0, 1] and sum to one, so that no answer leaves the range of the values. The weights of a Gaussian process may be negative and need
-not sum to one, because (K + σ²I)⁻¹ takes off what points tell twice; far from all points they vanish, and the answer is μ. Divided by
-their sum they are the weights of smoothing where K + σ²I is a multiple of I: with points far apart, or noise that drowns h.
+All three compare x with the points that they hold and mix the values found there. Smoothing is attention with a fixed
+score: its weights lie in [0, 1] and sum to one, so that no answer leaves the range of the values. The weights of a
+Gaussian process may be negative and need not sum to one, because (K + σ²I)⁻¹ takes off what points tell twice; far from
+all points they vanish, and the answer is μ. Divided by their sum they are the weights of smoothing where K + σ²I is a
+multiple of I: with points far apart, or noise that drowns h.
 """
 
 import itertools
 import math
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
 
 import torch
 from einops import rearrange
@@ -28,13 +31,20 @@ from torch.func import functional_call
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.parts.attention import ScaledDot, Smoothing, attend, weigh
+from neuropil.parts.attention import ScaledDot, Smoothing, attend, attention_weights
 from neuropil.parts.kernels import Kernel, KernelName, build_kernel
-from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.parameters import Model
+
+Points: TypeAlias = Float[Tensor, "point width"]
+Values: TypeAlias = Float[Tensor, " point"]
+Asked: TypeAlias = Float[Tensor, "query width"]
+Mask: TypeAlias = Bool[Tensor, "query point"]
+Square: TypeAlias = Float[Tensor, "point point"]
+Logs: TypeAlias = Float[Tensor, " 3"]
 
 QUERIES_AT_ONCE = 1024
 JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
-"""Shares of h that are added to the diagonal, one after the other, until the factorisation succeeds: 0 for all but singular matrices."""
+"""Jitter: shares of h added to the diagonal, one after the other, until the factorisation succeeds."""
 LENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0)
 """Where the search for a length begins, as shares of the points' reach."""
 NOISES = (0.01, 0.1, 0.5, 0.9)
@@ -43,36 +53,26 @@ SEARCHES, STEPS = 3, 60
 
 
 class GaussianProcessConfig(Config):
-    kernel: KernelName = option("matern", "how covariance falls with distance")
-    length: float = option(
-        1.0,
-        "ℓ: the distance over which values are alike, in units of x (of the periodic kernel: on a circle of radius 1)",
-    )
-    height: float = option(1.0, "h: variance of the function around its mean, in squared units of y")
-    noise: float = option(0.01, "σ²: variance of what is added to every observation; 0 for exact ones", low=0)
-    mean: float = option(0.0, "μ: what is expected far from all observations")
+    kernel: KernelName = option("matern", "covariance function")
+    length: float = option(1.0, "length scale ℓ, in units of x (of the periodic kernel: on a circle of radius 1)")
+    height: float = option(1.0, "signal variance h, in squared units of y")
+    noise: float = option(0.01, "noise variance σ²; 0 for exact observations", low=0)
+    mean: float = option(0.0, "prior mean μ")
     period: float = option(1.0, "period of the periodic kernel, in units of x")
-    points: int = from_data(0, "how many observations it holds")
-    width: int = from_data(1, "how many numbers make one x")
+    points: int = from_data(0, "number of observations")
+    width: int = from_data(1, "number of input dimensions")
 
     def validate(self) -> None:
         for name in ("length", "height", "period"):
             if not 0 < getattr(self, name) < math.inf:
-                raise InputError(
-                    f"GaussianProcessConfig.{name} must be above zero and finite", got=f"{getattr(self, name):g}"
-                )
+                rule = f"GaussianProcessConfig.{name} must be above zero and finite"
+                raise InputError(rule, got=f"{getattr(self, name):g}")
         if not build_kernel(self.kernel, 1.0).positive_definite:
-            raise InputError(
-                "a Gaussian process needs a kernel that is positive definite",
-                got=f"{self.kernel!r}",
-                fix="choose gaussian or matern",
-            )
+            rule = "a Gaussian process needs a kernel that is positive definite"
+            raise InputError(rule, got=f"{self.kernel!r}", fix="choose gaussian or matern")
         if self.kernel == "periodic" and self.width > 1:
-            raise InputError(
-                "the periodic kernel is positive definite on a line only",
-                got=f"x of {self.width} numbers",
-                fix="choose gaussian or matern",
-            )
+            rule = "the periodic kernel is positive definite on a line only"
+            raise InputError(rule, got=f"x of {self.width} numbers", fix="choose gaussian or matern")
 
 
 class Prediction(NamedTuple):
@@ -83,7 +83,7 @@ class Prediction(NamedTuple):
 
 
 class Prior(nn.Module):
-    """What is believed before any observation. Its numbers are positive, and learned as logarithms; a noise of 0 stays 0."""
+    """The prior. Its hyperparameters are positive, and learned as logarithms; a noise of 0 stays 0."""
 
     def __init__(self, config: GaussianProcessConfig):
         super().__init__()
@@ -95,27 +95,27 @@ class Prior(nn.Module):
             for value in (config.length, config.height, config.noise)
         )
 
-    def forward(self, x: Float[Tensor, "point width"], y: Float[Tensor, " point"]) -> Float[Tensor, ""]:
+    def forward(self, x: Points, y: Values) -> Float[Tensor, ""]:
         """ln p(y), the logarithm of how probable these observations are."""
         lower, _ = self.factorise(x)
         # (y − μ)ᵀ (K + σ²I)⁻¹ (y − μ) = ‖L⁻¹ (y − μ)‖²,   ½ ln |K + σ²I| = Σ ln L_jj
         surprise = torch.linalg.solve_triangular(lower, (y.double() - self.mean)[:, None], upper=False)
         return -0.5 * surprise.square().sum() - lower.diagonal().log().sum() - 0.5 * len(y) * math.log(2 * math.pi)
 
-    def covariance(self, x: Float[Tensor, "query width"], z: Float[Tensor, "key width"]) -> Float[Tensor, "query key"]:
+    def covariance(self, x: Asked, z: Float[Tensor, "key width"]) -> Float[Tensor, "query key"]:
         """h k(x, z) in double precision: its differences are small where points are near."""
         kernel = build_kernel(self.kernel_name, self.log_length.double().exp(), period=self.period)
         return self.log_height.double().exp() * kernel(x.double(), z.double())
 
-    def factorise(self, x: Float[Tensor, "point width"]) -> tuple[Float[Tensor, "point point"], float]:
+    def factorise(self, x: Points) -> tuple[Square, float]:
         """L with L Lᵀ = K + σ²I, and the jitter."""
         noise = self.log_noise.double().exp().expand(len(x))
         return factorise(self.covariance(x, x) + torch.diag(noise), self.log_height.double().exp())
 
 
-class GaussianProcess(nn.Module):
-    """Holds its observations as buffers and what is believed of functions as parameters. Before `fit` it is the prior; a configuration
-    with `points` makes room for observations that are loaded.
+class GaussianProcess(Model):
+    """Holds its observations as buffers and what is believed of functions as parameters. Before `fit` it is the prior;
+    a configuration with `points` makes room for observations that are loaded.
 
     Everything is computed in double precision, and answers have the precision of what was asked.
     """
@@ -131,7 +131,7 @@ class GaussianProcess(nn.Module):
         self.register_buffer("y", torch.zeros(config.points, dtype=torch.double))
 
     def fit(self, x: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Self:
-        """Take these observations, x of shape [point width] and y of shape [point], in place of those before; the prior stays as it is."""
+        """Take these observations, x [point width] and y [point], in place of those before; the prior stays."""
         require_observations(x, y)
         if self.noise == 0:
             require_function(x, y)
@@ -139,7 +139,7 @@ class GaussianProcess(nn.Module):
         self.x, self.y = (values.detach().to(self.x.device, torch.double, copy=True) for values in (x, y))
         return self
 
-    def forward(self, x: Float[Tensor, "query width"]) -> Float[Tensor, " query"]:
+    def forward(self, x: Asked) -> Float[Tensor, " query"]:
         """The mean."""
         lower, _ = self.prior.factorise(self.x)
         # m(x) = μ + k(x)ᵀ (K + σ²I)⁻¹ (y − μ)
@@ -147,30 +147,29 @@ class GaussianProcess(nn.Module):
         return (self.prior.mean + self.prior.covariance(x, self.x) @ solved).to(x.dtype)
 
     @torch.no_grad()
-    def predict(self, x: Float[Tensor, "query width"]) -> Prediction:
+    def predict(self, x: Asked) -> Prediction:
         lower, _ = self.prior.factorise(self.x)
         # k(x)ᵀ (K + σ²I)⁻¹ k(x) = ‖L⁻¹ k(x)‖², and the last digits of a difference may fall below zero
-        told = [
+        explained = [
             torch.linalg.solve_triangular(lower, self.prior.covariance(self.x, some), upper=False).square().sum(0)
             for some in x.split(QUERIES_AT_ONCE)
         ]
-        return Prediction(self(x), (self.height - torch.cat(told)).clamp(min=0).to(x.dtype))
+        return Prediction(self(x), (self.height - torch.cat(explained)).clamp(min=0).to(x.dtype))
 
     @torch.no_grad()
-    def weights(self, x: Float[Tensor, "query width"]) -> Float[Tensor, "query point"]:
+    def weights(self, x: Asked) -> Float[Tensor, "query point"]:
         """w(x): how the mean mixes the observations."""
         lower, _ = self.prior.factorise(self.x)
         return torch.cholesky_solve(self.prior.covariance(self.x, x), lower).T.to(x.dtype)
 
     @torch.no_grad()
-    def sample(
-        self, x: Float[Tensor, "query width"], count: int, generator: torch.Generator
-    ) -> Float[Tensor, "sample query"]:
-        """Functions that agree with the observations, or, before `fit`, functions of the prior; each by its values at x."""
+    def sample(self, x: Asked, count: int, generator: torch.Generator) -> Float[Tensor, "sample query"]:
+        """Sample functions, by their values at x, from the posterior or, before `fit`, from the prior."""
         lower, _ = self.prior.factorise(self.x)
-        told = torch.linalg.solve_triangular(lower, self.prior.covariance(self.x, x), upper=False)
+        explained = torch.linalg.solve_triangular(lower, self.prior.covariance(self.x, x), upper=False)
         # f = m + L z with z ~ N(0, I) has the covariance L Lᵀ
-        spread, _ = factorise(self.prior.covariance(x, x) - told.T @ told, self.prior.log_height.double().exp())
+        covariance = self.prior.covariance(x, x) - explained.T @ explained
+        spread, _ = factorise(covariance, self.prior.log_height.double().exp())
         z = torch.randn(count, len(x), generator=generator, dtype=torch.double).to(x.device)
         return (self(x.double()) + z @ spread.T).to(x.dtype)
 
@@ -181,7 +180,8 @@ class GaussianProcess(nn.Module):
     def learn(self) -> Self:
         """Put μ at the mean of the observations, and find the length, height and noise that make them most likely.
 
-        The likelihood has several peaks: it is looked at from a grid of starts, and climbed by L-BFGS from the best of them.
+        The likelihood has several peaks: it is looked at from a grid of starts, and climbed by L-BFGS from the best of
+        them.
         """
         starts, low, high = self._starts()
         with torch.no_grad():
@@ -197,7 +197,7 @@ class GaussianProcess(nn.Module):
         return self
 
     def found(self) -> GaussianProcessConfig:
-        """The prior as it is now, without observations: `GaussianProcess(process.found())` draws from what was learned."""
+        """The prior as it is now, without observations: `GaussianProcess(process.found())` samples from it."""
         return replace(
             self.config, length=self.length, height=self.height, noise=self.noise, mean=self.prior.mean.item(), points=0
         )
@@ -216,21 +216,17 @@ class GaussianProcess(nn.Module):
 
     @property
     def jitter(self) -> float:
-        """What had to be added to the diagonal of K + σ²I, which is singular in double precision where this is not 0."""
+        """The jitter: above 0 where K + σ²I is singular in double precision."""
         with torch.no_grad():
             return self.prior.factorise(self.x)[1]
-
-    def parameter_table(self) -> list[ParameterRow]:
-        return [ParameterRow("prior", "n", {"n": 4})]
 
     def _starts(self) -> tuple[list[Tensor], Tensor, Tensor]:
         """ln of (length, height, noise) to begin with, and the smallest and largest worth trying."""
         reach, variance = reach_of(self.x, self.config.kernel), self.y.var(correction=0).item()
         if not (reach > 0 and variance > 0):
             what = "x" if not reach > 0 else "y"
-            raise InputError(
-                "GaussianProcess.learn needs observations that differ", got=f"the same {what} in all {len(self.x)}"
-            )
+            rule = "GaussianProcess.learn needs observations that differ"
+            raise InputError(rule, got=f"the same {what} in all {len(self.x)}")
         shares = NOISES if self.noise > 0 else (0.0,)
         starts = [
             (reach * length, variance * (1 - share), variance * share)
@@ -242,9 +238,7 @@ class GaussianProcess(nn.Module):
         logs = torch.tensor([*starts, low, high], dtype=torch.double, device=self.x.device).log()
         return list(logs[:-2]), logs[-2], logs[-1]
 
-    def _climb(
-        self, start: Float[Tensor, " 3"], low: Float[Tensor, " 3"], high: Float[Tensor, " 3"]
-    ) -> tuple[float, Float[Tensor, " 3"]]:
+    def _climb(self, start: Logs, low: Logs, high: Logs) -> tuple[float, Logs]:
         logs = start.clone().requires_grad_()
         optimizer = torch.optim.LBFGS([logs], max_iter=STEPS, line_search_fn="strong_wolfe")
 
@@ -260,14 +254,12 @@ class GaussianProcess(nn.Module):
         with torch.no_grad():
             return float(self._likelihood_at(best)), best
 
-    def _likelihood_at(self, logs: Float[Tensor, " 3"]) -> Float[Tensor, ""]:
+    def _likelihood_at(self, logs: Logs) -> Float[Tensor, ""]:
         names = ("log_length", "log_height", "log_noise")
         return functional_call(self.prior, dict(zip(names, logs, strict=True)), (self.x, self.y))
 
 
-def factorise(
-    covariance: Float[Tensor, "point point"], height: Float[Tensor, ""]
-) -> tuple[Float[Tensor, "point point"], float]:
+def factorise(covariance: Square, height: Float[Tensor, ""]) -> tuple[Square, float]:
     """L with L Lᵀ = covariance + jitter I, and that jitter: the smallest that works."""
     diagonal = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
     for share in JITTERS:
@@ -279,10 +271,8 @@ def factorise(
 
 def require_observations(x: Tensor, y: Tensor) -> None:
     if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or not x.numel():
-        raise InputError(
-            "GaussianProcess.fit needs x of shape [points, numbers] and y of shape [points]",
-            got=f"{list(x.shape)} and {list(y.shape)}",
-        )
+        rule = "GaussianProcess.fit needs x of shape [points, numbers] and y of shape [points]"
+        raise InputError(rule, got=f"{list(x.shape)} and {list(y.shape)}")
     if not (x.isfinite().all() and y.isfinite().all()):
         raise InputError("GaussianProcess.fit needs finite observations", got="infinity or nan", fix="remove them")
 
@@ -302,36 +292,36 @@ def require_function(x: Tensor, y: Tensor) -> None:
         )
 
 
-# --- its kin ---------------------------------------------------------------------------------------------------------------------
+# --- its kin ----------------------------------------------------------------------------------------------------------
 
 
 def smooth(
-    query: Float[Tensor, "query width"],
-    x: Float[Tensor, "point width"],
-    y: Float[Tensor, " point"],
+    query: Asked,
+    x: Points,
+    y: Values,
     kernel: Kernel,
-    mask: Bool[Tensor, "query point"] | None = None,
+    mask: Mask | None = None,
 ) -> Float[Tensor, " query"]:
-    """Kernel smoothing (Nadaraya, Watson): attention with a fixed score. Where no point is near enough, the mean of y."""
+    """Kernel smoothing (Nadaraya, Watson): attention with a fixed score; where no point is near, the mean of y."""
     middle = y.mean()
     return middle + attend(query, x, (y - middle)[:, None], score=Smoothing(kernel), mask=mask)[:, 0]
 
 
-def reach_of(x: Float[Tensor, "point width"], kernel: KernelName) -> float:
-    """How far apart the points are, as the kernel measures it: the periodic one winds them onto a circle of radius 1, whose width is 2."""
+def reach_of(x: Points, kernel: KernelName) -> float:
+    """The points' reach, as the kernel measures it: the periodic one winds them onto a circle of width 2."""
     spread = (x.amax(0) - x.amin(0)).norm().item()
     return 2.0 if kernel == "periodic" and spread > 0 else spread
 
 
 def fit_length(
-    x: Float[Tensor, "point width"],
-    y: Float[Tensor, " point"],
+    x: Points,
+    y: Values,
     kernel: KernelName,
     *,
     period: float = 1.0,
     tries: int = 80,
 ) -> float:
-    """The length with which smoothing foretells each y best from all the others: a point that saw itself would ask for length 0."""
+    """The length scale with the smallest leave-one-out error: a point that saw itself would ask for length 0."""
     others = ~torch.eye(len(x), dtype=torch.bool, device=x.device)
     reach = reach_of(x, kernel)
 
@@ -343,13 +333,15 @@ def fit_length(
 
 
 class LearnedAttention(nn.Module):
-    """Scaled dot-product attention over the points, as in a Transformer, with x written in waves as positions are there:
+    """Scaled dot-product attention over the points, as in a Transformer, with x written in waves as positions are
+    there:
 
         φ(x) = g [cos Ωx, sin Ωx],   q(x) = (I + W_Q) φ(x),   k(x) = (I + W_K) φ(x)
 
-    At first W_Q = W_K = 0. Then q(x)·k(z) / √d = c Σ cos(ω (x − z)) / F, with frequencies ω spread as N(0, 1/cℓ²), is about
-    c exp(−(x − z)² / 2cℓ²), and its softmax is about Gaussian smoothing with the length ℓ. From there W_Q and W_K lead to scores that
-    differ from place to place, and weight decay leads back. `sharpness` is c: the greater, the nearer to smoothing it begins.
+    At first W_Q = W_K = 0. Then q(x)·k(z) / √d = c Σ cos(ω (x − z)) / F, with frequencies ω spread as N(0, 1/cℓ²), is
+    about c exp(−(x − z)² / 2cℓ²), and its softmax is about Gaussian smoothing with the length ℓ. From there W_Q and W_K
+    lead to scores that differ from place to place, and weight decay leads back. `sharpness` is c: the greater, the
+    nearer to smoothing it begins.
     """
 
     x: Tensor
@@ -358,8 +350,8 @@ class LearnedAttention(nn.Module):
 
     def __init__(
         self,
-        x: Float[Tensor, "point width"],
-        y: Float[Tensor, " point"],
+        x: Points,
+        y: Values,
         length: float,
         *,
         waves: int = 16,
@@ -374,26 +366,21 @@ class LearnedAttention(nn.Module):
         self.gain = math.sqrt(sharpness * math.sqrt(inner) / waves)
         self.query, self.key = (nn.Parameter(torch.zeros(inner, inner, dtype=torch.double)) for _ in range(2))
 
-    def forward(
-        self, query: Float[Tensor, "query width"], mask: Bool[Tensor, "query point"] | None = None
-    ) -> Float[Tensor, " query"]:
+    def forward(self, query: Asked, mask: Mask | None = None) -> Float[Tensor, " query"]:
         return attend(*self.project(query), self.y[:, None], score=ScaledDot(), mask=mask)[:, 0].to(query.dtype)
 
-    def weights(self, query: Float[Tensor, "query width"]) -> Float[Tensor, "query point"]:
-        return weigh(*self.project(query), score=ScaledDot()).to(query.dtype)
+    def weights(self, query: Asked) -> Float[Tensor, "query point"]:
+        return attention_weights(*self.project(query), score=ScaledDot()).to(query.dtype)
 
-    def project(
-        self, query: Float[Tensor, "query width"]
-    ) -> tuple[Float[Tensor, "query inner"], Float[Tensor, "point inner"]]:
+    def project(self, query: Asked) -> tuple[Float[Tensor, "query inner"], Float[Tensor, "point inner"]]:
         """q(x) of what is asked, k(x) of the points."""
         asked, held = self.waves(query), self.waves(self.x)
         return asked + asked @ self.query, held + held @ self.key
 
-    def waves(self, x: Float[Tensor, "query width"]) -> Float[Tensor, "query inner"]:
+    def waves(self, x: Asked) -> Float[Tensor, "query inner"]:
         """φ(x), each axis of x by itself."""
-        phase = rearrange(
-            (x.double() - self.x.mean(0))[..., None] * self.frequencies, "query width wave -> query (width wave)"
-        )
+        phase = (x.double() - self.x.mean(0))[..., None] * self.frequencies
+        phase = rearrange(phase, "query width wave -> query (width wave)")
         return self.gain * torch.cat([phase.cos(), phase.sin()], -1)
 
 

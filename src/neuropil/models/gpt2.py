@@ -5,13 +5,12 @@
     x ← x + W₂ φ(W₁ N(x) + b₁) + b₂                     φ(z) = ½ z (1 + tanh(√(2/π) (z + 0.044715 z³)))
     p(token_{t+1} | token_1 … token_t) = softmax(E N(x_t))
 
-Each block adds to a stream that runs from the embedding to the output, and the output uses the embedding once more (`tied`). The weights
-that end a block begin smaller by 1/√(2L), so that the sum of L blocks is as large as one.
+Each block adds to a stream that runs from the embedding to the output, and the output uses the embedding once more
+(`tied`). The weights that end a block begin smaller by 1/√(2L), so that the sum of L blocks is as large as one.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -19,60 +18,58 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from neuropil.config import from_data, option
-from neuropil.errors import InputError
-from neuropil.parts.blocks import Block, HiddenName, StackConfig, initialise, stack
+from neuropil.parts.blocks import HiddenName, StackConfig, initialise, stack
 from neuropil.parts.multi_head import KeysValues
-from neuropil.parts.parameters import ParameterRow
-from neuropil.parts.pretrained_model import Published
+from neuropil.parts.positions import require_context
+from neuropil.parts.pretrained_model import PretrainedModel
 
 STD = 0.02
+Tokens: TypeAlias = Int64[Tensor, "batch time"]
+Mask: TypeAlias = Bool[Tensor, "batch time"]
 
 
 class GPT2Config(StackConfig):
-    context: int = option(1024, "tokens that can be seen at once", low=1)
-    activation: HiddenName = option("gelu_tanh", "what a hidden unit does to its input")
-    tied: bool = option(True, "one matrix for tokens that come in and tokens that go out")
-    vocabulary: int = from_data(50_257, "tokens to tell apart")
+    context: int = option(1024, "context length in tokens", low=1)
+    activation: HiddenName = option("gelu_tanh", "activation of the feed-forward networks")
+    tied: bool = option(True, "weight tying of the embedding and the output layer")
+    vocabulary_size: int = from_data(50_257, "vocabulary size")
 
 
-class GPT2(Published):
+class GPT2(PretrainedModel):
     family = "gpt2"
 
     def __init__(self, config: GPT2Config):
         super().__init__()
         self.config = config
-        self.tokens = nn.Embedding(config.vocabulary, config.width)  # E
+        self.tokens = nn.Embedding(config.vocabulary_size, config.width)  # E
         self.positions = nn.Embedding(config.context, config.width)  # P
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = cast(Sequence[Block], nn.ModuleList(stack(config)))
+        self.blocks = stack(config)
         self.norm = nn.LayerNorm(config.width, config.epsilon)
         if not config.tied:
-            self.output = nn.Linear(config.width, config.vocabulary, bias=False)
+            self.output = nn.Linear(config.width, config.vocabulary_size, bias=False)
         initialise(self, STD)
         for block in self.blocks:
             for linear in (block.attention.output, block.feed_forward.outer):
                 nn.init.normal_(linear.weight, std=STD / (2 * config.layers) ** 0.5)
 
     def forward(
-        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None, project: bool = True
+        self, tokens: Tokens, mask: Mask | None = None, project: bool = True
     ) -> Float[Tensor, "batch time output"]:
-        """Logits of the token after each, or, without `project`, the hidden states; `mask` is true where there is one."""
+        """Logits of the token after each, or, without `project`, the hidden states; `mask` is true where there is
+        one."""
         x = self.hidden(tokens, mask)
         return F.linear(x, self.output_weight) if project else x
 
-    def hidden(
-        self, tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None = None
-    ) -> Float[Tensor, "batch time width"]:
+    def hidden(self, tokens: Tokens, mask: Mask | None = None) -> Float[Tensor, "batch time width"]:
         """What the logits are made from, for a loss that need not hold all of them at once."""
-        self.require_room(tokens.shape[1])
+        require_context(tokens.shape[1], self.config.context)
         x = self.embed(tokens, places(tokens, mask))
         for block in self.blocks:
             x = block(x, mask=None if mask is None else mask[:, None, None], causal=True)
         return self.norm(x)
 
-    def embed(
-        self, tokens: Int64[Tensor, "batch time"], place: Int64[Tensor, "*batch time"]
-    ) -> Float[Tensor, "batch time width"]:
+    def embed(self, tokens: Tokens, place: Int64[Tensor, "*batch time"]) -> Float[Tensor, "batch time width"]:
         # x_t = E[token_t] + P[t], where t counts tokens and not what fills up
         return self.dropout(self.tokens(tokens) + self.positions(place))
 
@@ -80,21 +77,25 @@ class GPT2(Published):
     def output_weight(self) -> Float[Tensor, "token width"]:
         return self.tokens.weight if self.config.tied else self.output.weight
 
-    # --- writing, a token at a time --------------------------------------------------------------------------------------------------
+    # --- writing, a token at a time -----------------------------------------------------------------------------------
 
-    def begin(self, room: int | None = None) -> "Reading":
+    def begin(self, room: int | None = None) -> "GPT2DecoderState":
         """Before the first token; `room` is how many there will be, where that is known."""
-        return Reading([KeysValues(room or self.config.context) for _ in self.blocks])
+        return GPT2DecoderState([KeysValues(room or self.config.context) for _ in self.blocks])
 
     def step(
-        self, tokens: Int64[Tensor, "batch new"], state: "Reading", present: Bool[Tensor, "batch new"] | None = None
+        self,
+        tokens: Int64[Tensor, "batch new"],
+        state: "GPT2DecoderState",
+        present: Bool[Tensor, "batch new"] | None = None,
     ) -> Float[Tensor, "batch token"]:
-        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards.
+        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too
+        afterwards.
 
         Texts of different lengths are filled up in front, where `present` is false.
         """
         place, seen = state.follow(tokens, present)
-        self.require_room(int(place.max()) + 1)
+        require_context(int(place.max()) + 1, self.config.context)
         state.length, state.present = state.length + tokens.shape[1], seen
         mask = None if seen is None else seen[:, None, None]
         x = self.embed(tokens, place)
@@ -102,27 +103,9 @@ class GPT2(Published):
             x = block(x, mask=mask, causal=True, cache=cache)
         return F.linear(self.norm(x[:, -1]), self.output_weight)
 
-    def require_room(self, length: int) -> None:
-        if length > self.config.context:
-            raise InputError(
-                f"this model sees {self.config.context} tokens at once", got=f"{length}", fix="shorten the text"
-            )
-
-    # --- sizes -----------------------------------------------------------------------------------------------------------------------
-
-    def parameter_table(self) -> list[ParameterRow]:
-        config = self.config
-        rows = [ParameterRow("tokens", "v*d", {"v": config.vocabulary, "d": config.width})]
-        rows.append(ParameterRow("positions", "n*d", {"n": config.context, "d": config.width}))
-        rows += [block.parameter_row(f"blocks.{number}") for number, block in enumerate(self.blocks)]
-        rows.append(ParameterRow("norm", "2*d", {"d": config.width}))
-        if not config.tied:
-            rows.append(ParameterRow("output", "v*d", {"v": config.vocabulary, "d": config.width}))
-        return rows
-
 
 @dataclass
-class Reading:
+class GPT2DecoderState:
     """What has been read so far, row by row."""
 
     caches: list[KeysValues]
@@ -149,9 +132,7 @@ class Reading:
             cache.reorder(index)
 
 
-def places(
-    tokens: Int64[Tensor, "batch time"], mask: Bool[Tensor, "batch time"] | None
-) -> Int64[Tensor, "*batch time"]:
+def places(tokens: Tokens, mask: Mask | None) -> Int64[Tensor, "*batch time"]:
     return torch.arange(tokens.shape[1], device=tokens.device) if mask is None else counted(mask)
 
 
@@ -160,15 +141,13 @@ def counted(present: Bool[Tensor, "batch time"]) -> Int64[Tensor, "batch time"]:
     return (present.long().cumsum(1) - 1).clamp(min=0)
 
 
-def size(width: int, heads: int, layers: int, **others: Any) -> GPT2Config:
-    return GPT2Config(width=width, heads=heads, layers=layers, feed_forward=4 * width, **others)
-
-
 SIZES = {
-    "tiny": size(128, 4, 4, context=256, vocabulary=2_000, dropout=0.0, attention_dropout=0.0),
-    "mini": size(384, 6, 6, context=256, vocabulary=8_000),
-    "small": size(768, 12, 12),
-    "medium": size(1024, 16, 24),
-    "large": size(1280, 20, 36),
-    "xl": size(1600, 25, 48),
+    "tiny": GPT2Config(
+        width=128, heads=4, layers=4, context=256, vocabulary_size=2_000, dropout=0.0, attention_dropout=0.0
+    ),
+    "mini": GPT2Config(width=384, heads=6, layers=6, context=256, vocabulary_size=8_000),
+    "small": GPT2Config(width=768, heads=12, layers=12),
+    "medium": GPT2Config(width=1024, heads=16, layers=24),
+    "large": GPT2Config(width=1280, heads=20, layers=36),
+    "xl": GPT2Config(width=1600, heads=25, layers=48),
 }

@@ -1,4 +1,5 @@
-"""Gated recurrent unit (Cho et al. 2014): one gate decides how much of the state is new, another how much of the old one the new sees.
+"""Gated recurrent unit (Cho et al. 2014): one gate decides how much of the state is new, another how much of the old
+one the new sees.
 
     r = σ(W_r h + U_r x + b_r)                     reset: how much of the old state the candidate sees
     g = σ(W_g h + U_g x + b_g)                     update: how much of the candidate is taken
@@ -7,11 +8,12 @@
 
 There are two conventions for each gate, and all of them can be had:
 
-- `gate="keep"` learns z = 1 − g, how much of the old state is kept, as PyTorch does; `gate="take"` learns g itself. As 1 − σ(a) = σ(−a),
-  the weights of one are those of the other with the sign changed (`convert`).
+- `gate="keep"` learns z = 1 − g, how much of the old state is kept, as PyTorch does; `gate="take"` learns g itself. As
+  1 − σ(a) = σ(−a), the weights of one are those of the other with the sign changed (`convert`).
 - `reset="after"` is the candidate above, PyTorch's, which has a kernel. `reset="before"` is the first paper's,
-  h̃ = tanh(W (r ⊙ h) + U x + b); the two differ for every W that is not diagonal. `reset="none"` has no such gate, r = 1: the gated unit
-  with one gate. `reset="shared"` is the minimal gated unit (Zhou 2016), whose one gate does both, r = g, before the product.
+  h̃ = tanh(W (r ⊙ h) + U x + b); they differ for every W that is not diagonal. `reset="none"` has no such gate, r = 1:
+  the gated unit with one gate. `reset="shared"` is the minimal gated unit (Zhou 2016), whose one gate does both, r = g,
+  before the product.
 """
 
 from typing import Literal, NamedTuple
@@ -24,7 +26,7 @@ from torch.nn import functional as F
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.parts.parameters import ParameterRow
-from neuropil.parts.recurrence import Cell, Hidden, Kernel
+from neuropil.parts.recurrence import Cell, FusedKernel, Hidden
 
 OPEN = 40.0
 """A sum at which σ is exactly 1 in double precision."""
@@ -34,12 +36,10 @@ Reset = Literal["after", "before", "none", "shared"]
 
 
 class GRUConfig(Config):
-    inputs: int = option(64, "numbers that come in at each step", low=1)
-    units: int = option(128, "numbers that are remembered from step to step", low=1)
-    gate: Gate = option("keep", "what an open update gate does: keep the old state, or take the new one")
-    reset: Reset = option(
-        "after", "where the reset gate acts: after the product with W or before; or no such gate, or one gate for both"
-    )
+    input_size: int = option(64, "input size", low=1)
+    hidden_size: int = option(128, "hidden size", low=1)
+    gate: Gate = option("keep", "update gate: keep the old state, or take the new one")
+    reset: Reset = option("after", "reset gate after the product with W or before; none, or one gate for both")
 
     @property
     def num_gates(self) -> int:
@@ -55,8 +55,8 @@ class GRUGates(NamedTuple):
 class GRU(Cell):
     def __init__(self, config: GRUConfig):
         super().__init__()
-        self.config, self.inputs, self.units = config, config.inputs, config.units
-        n, m, parts = config.units, config.inputs, config.num_gates + 1
+        self.config, self.input_size, self.hidden_size = config, config.input_size, config.hidden_size
+        n, m, parts = config.hidden_size, config.input_size, config.num_gates + 1
         self.input_weight = nn.Parameter(torch.empty(parts * n, m))  # U_r U_g U
         self.state_weight = nn.Parameter(torch.empty(parts * n, n))  # W_r W_g W
         self.bias = nn.Parameter(torch.zeros(parts * n))
@@ -70,50 +70,48 @@ class GRU(Cell):
         return F.linear(x, self.input_weight, self.bias)  # U x + b
 
     def gates(self, drive: Float[Tensor, "*any drive"], h: Float[Tensor, "*any unit"]) -> GRUGates:
-        n = self.units
-        seen = (
-            h @ (self.state_weight if self.config.reset in ("after", "none") else self.state_weight[:-n]).mT
-        )  # W_r h, W_g h (, W h)
+        n, before = self.hidden_size, self.config.reset in ("before", "shared")
+        seen = h @ (self.state_weight[:-n] if before else self.state_weight).mT  # W_r h, W_g h (, W h)
         opened = torch.sigmoid(drive[..., :-n] + seen[..., : drive.shape[-1] - n])
         update = opened[..., -n:] if self.config.gate == "take" else 1 - opened[..., -n:]
-        if self.config.reset == "after":
-            reset = opened[..., :n]
-            return GRUGates(reset, update, torch.tanh(drive[..., -n:] + reset * (seen[..., -n:] + self.state_bias)))
-        if self.config.reset == "none":
-            return GRUGates(torch.ones_like(update), update, torch.tanh(drive[..., -n:] + seen[..., -n:]))
-        reset = opened[..., :n] if self.config.reset == "before" else update
-        return GRUGates(reset, update, torch.tanh(drive[..., -n:] + (reset * h) @ self.state_weight[-n:].mT))
+        if before:
+            reset = opened[..., :n] if self.config.reset == "before" else update
+            candidate = (reset * h) @ self.state_weight[-n:].mT
+        else:
+            reset = opened[..., :n] if self.config.reset == "after" else torch.ones_like(update)
+            candidate = reset * (seen[..., -n:] + self.state_bias) if self.config.reset == "after" else seen[..., -n:]
+        return GRUGates(reset, update, torch.tanh(drive[..., -n:] + candidate))
 
     def update(self, gates: GRUGates, state: Hidden) -> Hidden:
         _, g, candidate = gates
         return Hidden(g * candidate + (1 - g) * state.h)
 
-    def kernel(self) -> Kernel | None:
+    def kernel(self) -> FusedKernel | None:
         """PyTorch's has four biases, of which two are added to others."""
         if (self.config.gate, self.config.reset) != ("keep", "after"):
             return None
-        inside = torch.cat([torch.zeros_like(self.bias[: 2 * self.units]), self.state_bias])
-        return Kernel("gru", (self.input_weight, self.state_weight, self.bias, inside))
+        inside = torch.cat([torch.zeros_like(self.bias[: 2 * self.hidden_size]), self.state_bias])
+        return FusedKernel("gru", (self.input_weight, self.state_weight, self.bias, inside))
 
-    def parameter_table(self) -> list[ParameterRow]:
-        formula = {"after": "3*(n^2 + n*m + n) + n", "before": "3*(n^2 + n*m + n)"}.get(
-            self.config.reset, "2*(n^2 + n*m + n)"
-        )
-        return [ParameterRow("", formula, {"n": self.units, "m": self.inputs})]
+    def parameter_row(self, name: str) -> ParameterRow:
+        formula = f"{self.config.num_gates + 1}*(n^2 + n*m + n){' + n' if self.config.reset == 'after' else ''}"
+        return ParameterRow(name, formula, {"n": self.hidden_size, "m": self.input_size})
 
 
 @torch.no_grad()
 def convert(cell: GRU, gate: Gate, reset: Reset) -> GRU:
     """The same unit in another convention, where there is one.
 
-    The sign of the update gate can always be changed. A unit without a reset gate is one whose reset gate is open, and one gate for both
-    is two with the same weights. The place of a reset gate makes no difference where it is open, or where no unit's candidate sees
-    another unit and b' is zero.
+    The sign of the update gate can always be changed. A unit without a reset gate is one whose reset gate is open, and
+    one gate for both is two with the same weights. The place of a reset gate makes no difference where it is open, or
+    where no unit's candidate sees another unit and b' is zero.
     """
     parts = _Parts.of(cell)
     parts = parts if reset == cell.config.reset else parts.with_reset(reset)
     converted = (
-        GRU(GRUConfig(inputs=cell.inputs, units=cell.units, gate=gate, reset=reset)).to(cell.bias).train(cell.training)
+        GRU(GRUConfig(input_size=cell.input_size, hidden_size=cell.hidden_size, gate=gate, reset=reset))
+        .to(cell.bias)
+        .train(cell.training)
     )
     parts.write(converted)
     return converted
@@ -134,7 +132,7 @@ class _Parts(NamedTuple):
 
     @classmethod
     def of(cls, cell: GRU) -> "_Parts":
-        parts = (part.split(cell.units) for part in (cell.input_weight, cell.state_weight, cell.bias))
+        parts = (part.split(cell.hidden_size) for part in (cell.input_weight, cell.state_weight, cell.bias))
         *opening, candidate = zip(*parts, strict=True)
         update = _signed(opening[-1], cell.config.gate)
         reset = {"none": None, "shared": update}.get(cell.config.reset, opening[0])
@@ -149,9 +147,8 @@ class _Parts(NamedTuple):
         elif reset == "none":
             raise self.not_the_same(reset, "a reset gate that is not always open")
         elif "after" in (self.cell.config.reset, reset) and torch.count_nonzero(w - w.diagonal().diag()):
-            raise self.not_the_same(
-                reset, "units that see one another, where the order of a product with W and with r matters"
-            )
+            why = "units that see one another, where the order of a product with W and with r matters"
+            raise self.not_the_same(reset, why)
         elif inside.any():
             raise self.not_the_same(reset, "a bias b' that is not zero, which no other reset gate multiplies")
         if reset == "shared" and not all(map(torch.equal, gate, self.update)):
@@ -162,16 +159,15 @@ class _Parts(NamedTuple):
         sums = [_signed(self.update, cell.config.gate), self.candidate]
         if cell.config.num_gates == 2 and self.reset is not None:
             sums = [self.reset, *sums]
-        for parameter, pieces in zip(
-            (cell.input_weight, cell.state_weight, cell.bias), zip(*sums, strict=True), strict=True
-        ):
+        parameters = (cell.input_weight, cell.state_weight, cell.bias)
+        for parameter, pieces in zip(parameters, zip(*sums, strict=True), strict=True):
             parameter.copy_(torch.cat(pieces))
         if cell.config.reset == "after" and self.inside is not None:
             cell.state_bias.copy_(self.inside)
 
     def not_the_same(self, reset: Reset, why: str) -> InputError:
-        rule = f"a GRU with reset={self.cell.config.reset!r} can become one with reset={reset!r} only if both compute the same"
-        return InputError(rule, got=why)
+        change = f"a GRU with reset={self.cell.config.reset!r} can become one with reset={reset!r}"
+        return InputError(f"{change} only if both compute the same", got=why)
 
 
 def _signed(update: Sum, gate: Gate) -> Sum:
@@ -180,7 +176,7 @@ def _signed(update: Sum, gate: Gate) -> Sum:
 
 
 SIZES = {
-    "small": GRUConfig(units=32),
+    "small": GRUConfig(hidden_size=32),
     "base": GRUConfig(),
     "first_paper": GRUConfig(gate="take", reset="before"),
     "one_gate": GRUConfig(gate="take", reset="none"),

@@ -1,5 +1,5 @@
-"""Long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers 2000): a cell that keeps what it holds until a
-gate lets it go.
+"""Long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers 2000): a cell that keeps what
+it holds until a gate lets it go.
 
     f = σ(W_f h + U_f x + b_f)          forget: how much of the cell stays
     i = σ(W_i h + U_i x + b_i)          update: how much of the candidate comes in
@@ -8,8 +8,9 @@ gate lets it go.
     c' = f ⊙ c + i ⊙ g
     h' = o ⊙ tanh(c')
 
-From c to c' there is no matrix and no squashing, only f: where the forget gate is open the gradient comes back as it was, however many
-steps ago. The weights of the four gates stand below one another in PyTorch's order, i f g o; PyTorch has a second bias that adds nothing.
+From c to c' there is no matrix and no squashing, only f: where the forget gate is open the gradient comes back as it
+was, however many steps ago. The weights of the four gates stand below one another in PyTorch's order, i f g o; PyTorch
+has a second bias that adds nothing.
 """
 
 from typing import NamedTuple
@@ -21,16 +22,16 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, option
 from neuropil.parts.parameters import ParameterRow
-from neuropil.parts.recurrence import Cell, Kernel
+from neuropil.parts.recurrence import Cell, FusedKernel
 
 SHUT = 1e4
 """Far more than W h adds: σ of it is exactly 1, and σ of its negative exactly 0."""
 
 
 class LSTMConfig(Config):
-    inputs: int = option(64, "numbers that come in at each step", low=1)
-    units: int = option(128, "numbers that are remembered from step to step", low=1)
-    forget_bias: float = option(1.0, "what the forget gate's sum begins with: above zero, the cell keeps what it holds")
+    input_size: int = option(64, "input size", low=1)
+    hidden_size: int = option(128, "hidden size", low=1)
+    forget_bias: float = option(1.0, "initial bias of the forget gate")
 
 
 class LSTMState(NamedTuple):
@@ -50,8 +51,8 @@ class LSTM(Cell):
 
     def __init__(self, config: LSTMConfig):
         super().__init__()
-        self.config, self.inputs, self.units = config, config.inputs, config.units
-        n, m = config.units, config.inputs
+        self.config, self.input_size, self.hidden_size = config, config.input_size, config.hidden_size
+        n, m = config.hidden_size, config.input_size
         self.input_weight = nn.Parameter(torch.empty(4 * n, m))  # U_i U_f U_g U_o
         self.state_weight = nn.Parameter(torch.empty(4 * n, n))  # W_i W_f W_g W_o
         self.bias = nn.Parameter(torch.zeros(4 * n))
@@ -72,12 +73,12 @@ class LSTM(Cell):
         c = f * state.c + i * g
         return LSTMState(o * torch.tanh(c), c)
 
-    def kernel(self) -> Kernel:
+    def kernel(self) -> FusedKernel:
         weights = (self.input_weight, self.state_weight, self.bias, torch.zeros_like(self.bias))
-        return Kernel("lstm", weights, keep=(-SHUT, SHUT, 0, 0))  # i = 0 and f = 1, so c' = c
+        return FusedKernel("lstm", weights, keep=(-SHUT, SHUT, 0, 0))  # i = 0 and f = 1, so c' = c
 
-    def parameter_table(self) -> list[ParameterRow]:
-        return [ParameterRow("", "4*(n^2 + n*m + n)", {"n": self.units, "m": self.inputs})]
+    def parameter_row(self, name: str) -> ParameterRow:
+        return ParameterRow(name, "4*(n^2 + n*m + n)", {"n": self.hidden_size, "m": self.input_size})
 
 
-SIZES = {"small": LSTMConfig(units=32), "base": LSTMConfig()}
+SIZES = {"small": LSTMConfig(hidden_size=32), "base": LSTMConfig()}

@@ -1,4 +1,5 @@
-"""minGRU (Feng et al. 2024): a gated unit whose gate and candidate look at the input alone, so that a whole sequence is one parallel scan.
+"""minGRU (Feng et al. 2024): a gated unit whose gate and candidate look at the input alone, so that a whole sequence is
+one parallel scan.
 
     g_t = σ(U_g x_t + b_g)                       update: how much of the candidate comes in
     h̃_t = U x_t + b                              candidate
@@ -8,8 +9,8 @@ Each h_t is linear in h_{t−1}: `parts.scan` finds all of them in O(log T) step
 
     h̃_t = e^a for a < 0, and 1 + a otherwise,    a = U x_t + b
 
-the recurrence can also be run on logarithms (`log_outputs`), as the paper does to keep its own scan from overflowing; the scan that is
-used here neither divides nor overflows, and needs none.
+the recurrence can also be run on logarithms (`log_outputs`), as the paper does to keep its own scan from overflowing;
+the scan that is used here neither divides nor overflows, and needs none.
 """
 
 from typing import NamedTuple
@@ -22,14 +23,14 @@ from torch.nn import functional as F
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.parts.parameters import ParameterRow
-from neuropil.parts.recurrence import Cell, Hidden, Linear
+from neuropil.parts.recurrence import Cell, Hidden, LinearSteps
 from neuropil.parts.scan import log_scan
 
 
 class MinGRUConfig(Config):
-    inputs: int = option(64, "numbers that come in at each step", low=1)
-    units: int = option(128, "numbers that are remembered from step to step", low=1)
-    positive: bool = option(False, "candidates above zero only, which also run on logarithms")
+    input_size: int = option(64, "input size", low=1)
+    hidden_size: int = option(128, "hidden size", low=1)
+    positive: bool = option(False, "positive candidates only, which also run in log space")
 
 
 class MinGRUGates(NamedTuple):
@@ -40,8 +41,8 @@ class MinGRUGates(NamedTuple):
 class MinGRU(Cell):
     def __init__(self, config: MinGRUConfig):
         super().__init__()
-        self.config, self.inputs, self.units = config, config.inputs, config.units
-        n, m = config.units, config.inputs
+        self.config, self.input_size, self.hidden_size = config, config.input_size, config.hidden_size
+        n, m = config.hidden_size, config.input_size
         self.input_weight = nn.Parameter(torch.empty(2 * n, m))  # U_g U
         self.bias = nn.Parameter(torch.zeros(2 * n))
         for u in self.input_weight.chunk(2):
@@ -52,34 +53,31 @@ class MinGRU(Cell):
 
     def gates(self, drive: Float[Tensor, "*any drive"], h: Float[Tensor, "*any unit"]) -> MinGRUGates:
         g, a = drive.chunk(2, -1)
-        return MinGRUGates(
-            torch.sigmoid(g), torch.where(a < 0, a.clamp(max=0).exp(), 1 + a) if self.config.positive else a
-        )
+        candidate = torch.where(a < 0, a.clamp(max=0).exp(), 1 + a) if self.config.positive else a
+        return MinGRUGates(torch.sigmoid(g), candidate)
 
     def update(self, gates: MinGRUGates, state: Hidden) -> Hidden:
         g, candidate = gates
         return Hidden(g * candidate + (1 - g) * state.h)
 
-    def linear(self, drive: Float[Tensor, "batch time drive"]) -> Linear:
+    def linear(self, drive: Float[Tensor, "batch time drive"]) -> LinearSteps:
         g, candidate = self.gates(drive, drive)
-        return Linear(1 - g, g * candidate)
+        return LinearSteps(1 - g, g * candidate)
 
     def log_outputs(
         self, x: Float[Tensor, "batch time input"], first: Hidden | None = None
     ) -> Float[Tensor, "batch time unit"]:
         """All h_t, by logarithms: log g = −log(1 + e^{−a}), log (1 − g) = −log(1 + e^a)."""
         if not self.config.positive:
-            raise InputError(
-                "logarithms need candidates above zero", got="MinGRUConfig.positive=False", fix="set positive=True"
-            )
+            rule = "logarithms need candidates above zero"
+            raise InputError(rule, got="MinGRUConfig.positive=False", fix="set positive=True")
         g, a = self.drive(x).chunk(2, -1)
         log_candidate = torch.where(a < 0, a, torch.log1p(a.clamp(min=0)))
-        return log_scan(
-            F.logsigmoid(-g), F.logsigmoid(g) + log_candidate, (self.initial(x) if first is None else first).h
-        )
+        h = (self.initial(x) if first is None else first).h
+        return log_scan(F.logsigmoid(-g), F.logsigmoid(g) + log_candidate, h)
 
-    def parameter_table(self) -> list[ParameterRow]:
-        return [ParameterRow("", "2*(n*m + n)", {"n": self.units, "m": self.inputs})]
+    def parameter_row(self, name: str) -> ParameterRow:
+        return ParameterRow(name, "2*(n*m + n)", {"n": self.hidden_size, "m": self.input_size})
 
 
-SIZES = {"small": MinGRUConfig(units=32), "base": MinGRUConfig(), "positive": MinGRUConfig(positive=True)}
+SIZES = {"small": MinGRUConfig(hidden_size=32), "base": MinGRUConfig(), "positive": MinGRUConfig(positive=True)}

@@ -4,10 +4,12 @@
     hˡ = φ(Wˡ hˡ⁻¹ + bˡ)          l = 1 … L
     y  = W h^L + b                 logits of the classes, or numbers in the targets' units
 
-One hidden layer of enough units comes as near to any continuous function as wanted (see `universal_approximation`). Without φ the layers
-collapse to one, W² (W¹ x + b¹) + b² = (W² W¹) x + (W² b¹ + b²): it is the activation that makes depth worth having.
+One hidden layer of enough units comes as near to any continuous function as wanted (see `universal_approximation`).
+Without φ the layers collapse to one, W² (W¹ x + b¹) + b² = (W² W¹) x + (W² b¹ + b²): it is the activation that makes
+depth worth having.
 
-Two remedies keep the gradient alive in deep stacks: batch normalisation of the sums, φ(BN(W h + b)), and residual layers, h + φ(W h + b).
+Two remedies keep the gradient alive in deep stacks: batch normalisation of the sums, φ(BN(W h + b)), and residual
+layers, h + φ(W h + b).
 """
 
 import math
@@ -20,35 +22,38 @@ from torch import Tensor, nn
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.activations import ACTIVATIONS, ActivationName
-from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import Standardize
 
 RECTIFIERS = ("relu", "gelu", "softplus")
 
 
 class MLPConfig(Config):
-    hidden: tuple[int, ...] = option((256, 256), "units of each hidden layer; none for a linear model", low=1)
-    activation: ActivationName = option("relu", "what a hidden unit makes of its sum")
-    dropout: float = option(0.2, "share of the hidden units that are silenced in each training step", low=0, high=0.95)
-    batch_norm: bool = option(False, "normalise each unit's sum over the batch")
-    residual: bool = option(False, "add a layer's input to its output where both have the same size")
+    hidden_sizes: tuple[int, ...] = option(
+        (256, 256), "hidden sizes, one for each layer; none for a linear model", low=1
+    )
+    activation: ActivationName = option("relu", "activation of the hidden units")
+    dropout: float = option(0.2, "dropout probability", low=0, high=0.95)
+    batch_norm: bool = option(False, "batch normalisation")
+    residual: bool = option(False, "residual connections between layers of the same size")
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
-    outputs: int = from_data(10, "classes, or target columns")
+    outputs: int = from_data(10, "number of classes, or of target columns")
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Units of the input and of the hidden layers."""
-        return (math.prod(self.shape), *self.hidden)
+        return (math.prod(self.shape), *self.hidden_sizes)
 
 
-class MLP(nn.Module):
+class MLP(Model):
     def __init__(self, config: MLPConfig):
         super().__init__()
         self.config = config
         self.activation = ACTIVATIONS[config.activation]
         self.standardize = Standardize(config.shape)
         self.hidden = nn.ModuleList(dense(n, m, config.activation) for n, m in pairwise(config.sizes))
-        self.norms = nn.ModuleList(nn.BatchNorm1d(m) if config.batch_norm else nn.Identity() for m in config.hidden)
+        normalised = nn.BatchNorm1d if config.batch_norm else nn.Identity
+        self.norms = nn.ModuleList(normalised(m) for m in config.hidden_sizes)
         self.dropout = nn.Dropout(config.dropout)
         self.output = dense(config.sizes[-1], config.outputs, "identity")
         self.target_scale = Standardize((config.outputs,))
@@ -62,10 +67,9 @@ class MLP(nn.Module):
 
     def collapse(self) -> nn.Linear:
         """The one layer, from flattened inputs to outputs, that a net without an activation amounts to."""
-        if self.config.hidden and self.config.activation != "identity":
-            raise InputError(
-                "only layers without an activation collapse to one", got=f"activation={self.config.activation!r}"
-            )
+        if self.config.hidden_sizes and self.config.activation != "identity":
+            rule = "only layers without an activation collapse to one"
+            raise InputError(rule, got=f"activation={self.config.activation!r}")
         was_training = self.training
         self.eval()
         # A map f(x) = W x + b is known by its value at the origin, b, and by its slope there, W.
@@ -74,13 +78,6 @@ class MLP(nn.Module):
         slopes = [torch.autograd.grad(y, origin, retain_graph=True)[0].flatten() for y in bias]
         self.train(was_training)
         return linear_of(torch.stack(slopes), bias)
-
-    def parameter_table(self) -> list[ParameterRow]:
-        config = self.config
-        rows = [linear_row(f"hidden.{i}", n, m) for i, (n, m) in enumerate(pairwise(config.sizes))]
-        if config.batch_norm:
-            rows += [ParameterRow(f"norms.{i}", "2*m", {"m": m}) for i, m in enumerate(config.hidden)]
-        return [*rows, linear_row("output", config.sizes[-1], config.outputs)]
 
 
 def dense(n: int, m: int, activation: ActivationName) -> nn.Linear:
@@ -114,8 +111,8 @@ def linear_of(weight: Float[Tensor, "m n"], bias: Float[Tensor, " m"] | None = N
 
 
 SIZES = {
-    "linear": MLPConfig(hidden=(), dropout=0.0),
-    "small": MLPConfig(hidden=(64,), dropout=0.0),
+    "linear": MLPConfig(hidden_sizes=(), dropout=0.0),
+    "small": MLPConfig(hidden_sizes=(64,), dropout=0.0),
     "base": MLPConfig(),
-    "large": MLPConfig(hidden=(1024, 1024)),
+    "large": MLPConfig(hidden_sizes=(1024, 1024)),
 }

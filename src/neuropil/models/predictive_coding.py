@@ -58,7 +58,7 @@ ANSWERING, LONG = 100, 1000
 
 
 class PredictiveCodingConfig(Config):
-    hidden: tuple[int, ...] = option((256, 256), "units of each hidden layer", low=1)
+    hidden_sizes: tuple[int, ...] = option((256, 256), "units of each hidden layer", low=1)
     activation: SlopedName = option("relu", "activation function σ")
     direction: Literal["up", "down", "both"] = option("both", "predictions go up, down (generative) or both ways")
     feedback: Literal["tied", "separate"] = option("tied", "feedback weights of errors: transposed, or learned apart")
@@ -74,7 +74,7 @@ class PredictiveCodingConfig(Config):
     @property
     def sizes(self) -> tuple[int, ...]:
         """Units of the layers x⁰ … x^L."""
-        return (math.prod(self.shape), *self.hidden, self.outputs)
+        return (math.prod(self.shape), *self.hidden_sizes, self.outputs)
 
     def spread(self, source: int, target: int) -> float:
         """ν of a connection from layer to layer."""
@@ -439,4 +439,4 @@ def _energy(errors: Sequence[Tensor]) -> Float[Tensor, " batch"]:
     return 0.5 * reduce(torch.add, [error.square().sum(-1) for error in errors])
 
 
-SIZES = {"small": PredictiveCodingConfig(hidden=(64, 64)), "base": PredictiveCodingConfig()}
+SIZES = {"small": PredictiveCodingConfig(hidden_sizes=(64, 64)), "base": PredictiveCodingConfig()}

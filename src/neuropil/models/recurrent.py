@@ -5,13 +5,20 @@
     many to many          h_t = f(x_t, h_{t−1}),              y_t = V h_t + c
     encoder, decoder      h_t = f(x_t, h_{t−1}),  s_0 = tanh(A h_T + a),   y_t = V s_t + c,   s_t = f'(y_{t−1}, s_{t−1})
 
-The last is the second followed by the first: what was read is one vector, and from it another sequence is written. Inputs are tokens, which
-are embedded, or vectors. Training feeds the right y_{t−1} (teacher forcing), the model's own, or either (`own_share`); when it is used it
-runs on its own. Texts are padded with token 0.
+The last is the second followed by the first: what was read is one vector, and from it another sequence is written.
+Inputs are tokens, which are embedded, or vectors. Training feeds the right y_{t−1} (teacher forcing), the model's own,
+or either (scheduled sampling); when it is used it runs on its own. Texts are padded with token 0.
+
+With `residual`, layers stand in blocks, which add to what they read in place of replacing it:
+
+    x ← x + Cell(N(x))
+    x ← x + W₂ φ(W₁ N(x) + b₁) + b₂                           for each step by itself; φ is gelu
+
+N is layer normalisation. The second line gives a layer what some cells lack: minGRU's gates and candidates are linear
+in the input alone.
 """
 
-from collections.abc import Callable
-from collections.abc import Sequence as Items
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -24,47 +31,56 @@ from neuropil.models.gru import GRU, GRUConfig
 from neuropil.models.lstm import LSTM, LSTMConfig
 from neuropil.models.mingru import MinGRU, MinGRUConfig
 from neuropil.models.rnn import RNN, RNNConfig
-from neuropil.parts.parameters import ParameterRow, linear_row
-from neuropil.parts.recurrence import Cell, Lengths, Recurred, Recurrence, State, there
-from neuropil.parts.recurrent_blocks import RecurrentBlocks
-from neuropil.parts.scheduled_sampling import write_fed
+from neuropil.parts.module_list import TypedModuleList
+from neuropil.parts.parameters import Model
+from neuropil.parts.recurrence import (
+    Build,
+    Cell,
+    Lengths,
+    Recurrence,
+    RecurrenceOutput,
+    State,
+    require_states,
+    valid_mask,
+)
+from neuropil.parts.scheduled_sampling import scheduled_sampling
 from neuropil.protocols import END, PADDING
 
 CellName = Literal["rnn", "lstm", "gru", "mingru"]
 Shape = Literal["one_to_many", "many_to_one", "aligned", "encoder_decoder"]
 
-CELLS: dict[CellName, Callable[[int, int], Cell]] = {
-    "rnn": lambda inputs, units: RNN(RNNConfig(inputs=inputs, units=units)),
-    "lstm": lambda inputs, units: LSTM(LSTMConfig(inputs=inputs, units=units)),
-    "gru": lambda inputs, units: GRU(GRUConfig(inputs=inputs, units=units)),
-    "mingru": lambda inputs, units: MinGRU(MinGRUConfig(inputs=inputs, units=units)),
+CELLS: dict[CellName, Build] = {
+    "rnn": lambda inputs, units: RNN(RNNConfig(input_size=inputs, hidden_size=units)),
+    "lstm": lambda inputs, units: LSTM(LSTMConfig(input_size=inputs, hidden_size=units)),
+    "gru": lambda inputs, units: GRU(GRUConfig(input_size=inputs, hidden_size=units)),
+    "mingru": lambda inputs, units: MinGRU(MinGRUConfig(input_size=inputs, hidden_size=units)),
 }
+EXPANSION = 2
+"""Hidden size of a block's feed-forward network, in units of its cell's."""
 
 
-class SequenceConfig(Config):
-    cell: CellName = option("lstm", "what is repeated at every step")
-    units: int = option(128, "numbers that a layer remembers from step to step", low=1)
-    layers: int = option(1, "layers, each of which reads the one below", low=1)
-    bidirectional: bool = option(False, "read from the end too")
-    residual: bool = option(False, "layers in blocks that add to what they read, each with a feed-forward net")
-    embedding: int = option(64, "width of a token's vector", low=1)
-    pooling: Literal["last", "mean", "max"] = option("last", "what becomes of all steps where one answer is wanted")
-    dropout: float = option(
-        0.0, "share of the numbers between layers that are silenced in each training step", low=0, high=0.95
-    )
-    shape: Shape = from_data(
-        "many_to_one", "one to many, many to one, many to many aligned, or by an encoder and a decoder"
-    )
-    tokens: int = from_data(0, "tokens that are read; 0 where vectors are")
-    inputs: int = from_data(1, "width of the vectors that are read")
-    outputs: int = from_data(2, "classes or tokens that are told apart, or numbers in each answer")
-    writes_tokens: bool = from_data(True, "what a decoder is fed with: tokens, or the numbers of its last answer")
+class RecurrentLayersConfig(Config):
+    cell: CellName = option("lstm", "recurrent cell")
+    hidden_size: int = option(128, "hidden size", low=1)
+    layers: int = option(1, "number of layers", low=1)
+    residual: bool = option(False, "residual blocks: layer norm, cell and feed-forward network")
+    embedding_size: int = option(64, "embedding size", low=1)
+    dropout: float = option(0.0, "dropout probability", low=0, high=0.95)
+
+
+class RecurrentNetworkConfig(RecurrentLayersConfig):
+    bidirectional: bool = option(False, "read in both directions")
+    pooling: Literal["last", "mean", "max"] = option("last", "pooling over time, where one answer is wanted")
+    shape: Shape = from_data("many_to_one", "which of input and output are sequences")
+    vocabulary_size: int = from_data(0, "vocabulary size; 0 where vectors are read")
+    input_size: int = from_data(1, "size of the vectors that are read")
+    output_size: int = from_data(2, "number of classes or tokens, or size of the vectors that are predicted")
+    writes_tokens: bool = from_data(True, "whether a decoder is fed tokens, or the vectors that it predicted")
 
     def validate(self) -> None:
         if self.residual and self.bidirectional:
-            raise InputError(
-                "residual blocks read in one direction", got="bidirectional=True as well", fix="choose one of the two"
-            )
+            rule = "residual blocks read in one direction"
+            raise InputError(rule, got="bidirectional=True as well", fix="choose one of the two")
 
     @property
     def reads(self) -> bool:
@@ -75,43 +91,38 @@ class SequenceConfig(Config):
         return self.shape in ("one_to_many", "encoder_decoder")
 
     @property
-    def read_width(self) -> int:
-        return self.embedding if self.tokens else self.inputs
-
-    @property
-    def fed_width(self) -> int:
-        return self.embedding if self.writes_tokens else self.outputs
-
-    @property
     def context(self) -> int:
         """Width of the vector that a decoder begins with."""
-        return self.units * (2 if self.bidirectional else 1) if self.reads else self.inputs
+        return self.hidden_size * (2 if self.bidirectional else 1) if self.reads else self.input_size
 
 
-class Sequence(nn.Module):
-    def __init__(self, config: SequenceConfig):
+class RecurrentNetwork(Model):
+    def __init__(self, config: RecurrentNetworkConfig):
         super().__init__()
         self.config = config
         self.dropout = nn.Dropout(config.dropout)
+        embedding = config.embedding_size
         if config.reads:
-            if config.tokens:
-                self.embedding = nn.Embedding(config.tokens, config.embedding, padding_idx=PADDING)
-            self.reader = self._recurrence(config.read_width, bidirectional=config.bidirectional)
+            if config.vocabulary_size:
+                self.embedding = nn.Embedding(config.vocabulary_size, embedding, padding_idx=PADDING)
+            width = embedding if config.vocabulary_size else config.input_size
+            self.reader = self._recurrence(width, bidirectional=config.bidirectional)
         if config.writes:
             if config.writes_tokens:
-                self.fed_embedding = nn.Embedding(config.outputs, config.embedding, padding_idx=PADDING)
-            self.writer = self._recurrence(config.fed_width, bidirectional=False)
-            self.bridge = nn.Linear(config.context, self._numbers_in_states())
-        self.output = nn.Linear(config.units if config.writes else self.reader.width, config.outputs)
+                self.fed_embedding = nn.Embedding(config.output_size, embedding, padding_idx=PADDING)
+            self.writer = self._recurrence(embedding if config.writes_tokens else config.output_size)
+            numbers = config.hidden_size * sum(len(state) for state in self.writer.initial(torch.zeros(1)))
+            self.bridge = nn.Linear(config.context, numbers)
+        self.output = nn.Linear(config.hidden_size if config.writes else self.reader.width, config.output_size)
 
     def forward(
         self,
         x: Num[Tensor, "batch *time_and_input"],
         fed: Num[Tensor, "batch step *output"] | None = None,
         lengths: Lengths | None = None,
-        own_share: float = 0.0,
-        states: Items[State] | None = None,
-    ) -> Float[Tensor, "batch *step output"] | Recurred:
+        sampling_probability: float = 0.0,
+        states: Sequence[State] | None = None,
+    ) -> Float[Tensor, "batch *step output"] | RecurrenceOutput:
         """One answer a row, one a step, or, where a sequence is written, one for each of `fed` (teacher forcing).
 
         With `states`, x is a piece of a stream, and the answers come with the states that the next piece begins with.
@@ -119,24 +130,24 @@ class Sequence(nn.Module):
         if states is not None:
             return self.stream(x, states)
         if self.config.writes:
-            return self._write_fed(x, require_fed(fed), lengths, own_share)
+            return self._write_fed(x, require_fed(fed), lengths, sampling_probability)
         lengths = self._lengths(x, lengths)
         outputs = self.read(x, lengths=lengths).outputs  # batch time width
         pooled = outputs if self.config.shape == "aligned" else self.pool(outputs, lengths)
         return self.output(self.dropout(pooled))
 
     def read(
-        self, x: Num[Tensor, "batch time *input"], states: Items[State] | None = None, lengths: Lengths | None = None
-    ) -> Recurred:
+        self, x: Num[Tensor, "batch time *input"], states: Sequence[State] | None = None, lengths: Lengths | None = None
+    ) -> RecurrenceOutput:
         """What each layer makes of x; the states of one piece of a stream are what the next begins with."""
         return self.reader(
-            self.dropout(self.embedding(x) if self.config.tokens else x), states, self._lengths(x, lengths)
+            self.dropout(self.embedding(x) if self.config.vocabulary_size else x), states, self._lengths(x, lengths)
         )
 
-    def stream(self, x: Num[Tensor, "batch time *input"], states: Items[State] | None = None) -> Recurred:
+    def stream(self, x: Num[Tensor, "batch time *input"], states: Sequence[State] | None = None) -> RecurrenceOutput:
         """The answers to a piece of a stream, with the states that the next piece begins with."""
         read = self.read(x, states)
-        return Recurred(self.output(self.dropout(read.outputs)), read.states)
+        return RecurrenceOutput(self.output(self.dropout(read.outputs)), read.states)
 
     def begin_stream(self, x: Num[Tensor, "batch time *input"]) -> tuple[State, ...]:
         """The states before the first piece."""
@@ -148,12 +159,12 @@ class Sequence(nn.Module):
         if time == 0:
             return outputs.new_zeros(len(outputs), outputs.shape[2])
         lengths = torch.full((len(outputs),), time, device=outputs.device) if lengths is None else lengths
-        mask = there(lengths, time).unsqueeze(-1)
+        mask = valid_mask(lengths, time).unsqueeze(-1)
         if self.config.pooling == "mean":
             return (outputs * mask).sum(1) / lengths.clamp(min=1).unsqueeze(1)
         if self.config.pooling == "max":
             return outputs.masked_fill(~mask, -torch.inf).amax(1).masked_fill((lengths == 0).unsqueeze(1), 0)
-        units = self.config.units
+        units = self.config.hidden_size
         last = outputs[torch.arange(len(outputs), device=outputs.device), lengths.clamp(min=1) - 1, :units]
         return torch.cat([last, outputs[:, 0, units:]], -1)  # who reads from the end ends at the beginning
 
@@ -161,11 +172,11 @@ class Sequence(nn.Module):
         """The states with which writing about x begins."""
         lengths = self._lengths(x, lengths)
         context = self.pool(self.read(x, lengths=lengths).outputs, lengths) if self.config.reads else x
-        numbers = iter(torch.tanh(self.bridge(context)).split(self.config.units, -1))
+        numbers = iter(torch.tanh(self.bridge(context)).split(self.config.hidden_size, -1))
         return tuple(type(state)(*(next(numbers) for _ in state)) for state in self.writer.initial(x))
 
     def step(
-        self, entering: Num[Tensor, "batch *output"], states: Items[State]
+        self, entering: Num[Tensor, "batch *output"], states: Sequence[State]
     ) -> tuple[Float[Tensor, "batch output"], tuple[State, ...]]:
         """The next answer, after a token or the numbers of the answer before."""
         h, states = self.writer.step(self.dropout(self._embed_fed(entering)), states)
@@ -179,7 +190,7 @@ class Sequence(nn.Module):
         steps: int,
         lengths: Lengths | None = None,
     ) -> Num[Tensor, "batch step *output"]:
-        """Free running: at most `steps` answers after `first`. Tokens are the likeliest ones, with padding after an end token."""
+        """Free running: at most `steps` outputs after `first`. Tokens are greedy, with padding after an end token."""
         states, entering, written = self.begin(x, lengths), first, []
         ended = torch.zeros(len(first), dtype=torch.bool, device=first.device)
         for _ in range(steps):
@@ -193,26 +204,12 @@ class Sequence(nn.Module):
                 break
         return torch.stack(written, 1) if written else first.unsqueeze(1)[:, :0]
 
-    def parameter_table(self) -> list[ParameterRow]:
-        config, rows = self.config, []
-        if config.reads and config.tokens:
-            rows.append(ParameterRow("embedding", "v*d", {"v": config.tokens, "d": config.embedding}))
-        if config.writes and config.writes_tokens:
-            rows.append(ParameterRow("fed_embedding", "v*d", {"v": config.outputs, "d": config.embedding}))
-        if config.reads:
-            rows += self.reader.parameter_rows("reader")
-        if config.writes:
-            rows += self.writer.parameter_rows("writer")
-            rows.append(linear_row("bridge", self.bridge.in_features, self.bridge.out_features))
-        return [*rows, linear_row("output", self.output.in_features, self.output.out_features)]
-
-    def _write_fed(self, x: Tensor, fed: Tensor, lengths: Lengths | None, own_share: float) -> Tensor:
+    def _write_fed(self, x: Tensor, fed: Tensor, lengths: Lengths | None, sampling_probability: float) -> Tensor:
         states = self.begin(x, lengths)
-        if own_share:
-            return write_fed(self.step, states, fed, own_share, self._answer)[0]
-        return self.output(
-            self.dropout(self.writer(self.dropout(self._embed_fed(fed)), states).outputs)
-        )  # all steps at once
+        if sampling_probability:
+            return scheduled_sampling(self.step, states, fed, sampling_probability, self._answer)[0]
+        h = self.writer(self.dropout(self._embed_fed(fed)), states).outputs  # all steps at once
+        return self.output(self.dropout(h))
 
     def _answer(self, output: Float[Tensor, "batch output"]) -> Num[Tensor, "batch *output"]:
         return output.argmax(-1) if self.config.writes_tokens else output
@@ -221,37 +218,102 @@ class Sequence(nn.Module):
         return self.fed_embedding(fed) if self.config.writes_tokens else fed
 
     def _lengths(self, x: Tensor, lengths: Lengths | None) -> Int64[Tensor, " batch"] | None:
-        if lengths is None and self.config.reads and self.config.tokens:
+        if lengths is None and self.config.reads and self.config.vocabulary_size:
             return (x != PADDING).sum(1)
         return lengths
 
-    def _recurrence(self, inputs: int, *, bidirectional: bool) -> Recurrence | RecurrentBlocks:
+    def _recurrence(self, inputs: int, *, bidirectional: bool = False) -> "Recurrence | RecurrentBlocks":
         config = self.config
         if config.residual:
-            return RecurrentBlocks(CELLS[config.cell], inputs, config.units, config.layers, config.dropout)
-        return Recurrence(CELLS[config.cell], inputs, config.units, config.layers, bidirectional, config.dropout)
+            return RecurrentBlocks(CELLS[config.cell], inputs, config.hidden_size, config.layers, config.dropout)
+        return Recurrence(CELLS[config.cell], inputs, config.hidden_size, config.layers, bidirectional, config.dropout)
 
-    def _numbers_in_states(self) -> int:
-        return self.config.units * sum(len(state) for state in self.writer.initial(torch.zeros(1)))
+
+class RecurrentBlock(nn.Module):
+    def __init__(self, build: Build, width: int, dropout: float):
+        super().__init__()
+        self.cell_norm, self.cell = nn.LayerNorm(width), build(width, width)
+        self.feed_forward_norm = nn.LayerNorm(width)
+        inner = EXPANSION * width
+        self.feed_forward = nn.Sequential(nn.Linear(width, inner), nn.GELU(), nn.Linear(inner, width))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, x: Float[Tensor, "batch time unit"], state: State, lengths: Lengths | None
+    ) -> tuple[Float[Tensor, "batch time unit"], State]:
+        ran = self.cell(self.cell_norm(x), state, lengths)
+        return self._after_cell(x, ran.outputs), ran.state
+
+    def step(self, x: Float[Tensor, "batch unit"], state: State) -> tuple[Float[Tensor, "batch unit"], State]:
+        state = self.cell.step(self.cell_norm(x), state)
+        return self._after_cell(x, state.h), state
+
+    def _after_cell(self, x: Float[Tensor, "*any unit"], h: Float[Tensor, "*any unit"]) -> Float[Tensor, "*any unit"]:
+        x = x + self.dropout(h)
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+
+
+class RecurrentBlocks(nn.Module):
+    """Used as `Recurrence` is, in one direction."""
+
+    def __init__(self, build: Build, input_size: int, width: int, layers: int = 1, dropout: float = 0.0):
+        super().__init__()
+        self.width = width
+        self.enter = nn.Linear(input_size, width)
+        self.blocks = TypedModuleList[RecurrentBlock](RecurrentBlock(build, width, dropout) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [block.cell for block in self.blocks]
+
+    def initial(self, x: Num[Tensor, "batch *any"]) -> tuple[State, ...]:
+        return tuple(cell.initial(x) for cell in self.cells)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch time input"],
+        states: Sequence[State] | None = None,
+        lengths: Lengths | None = None,
+    ) -> RecurrenceOutput:
+        states = self.initial(x) if states is None else states
+        require_states(states, len(self.blocks))
+        padding = None if lengths is None else ~valid_mask(lengths, x.shape[1]).unsqueeze(-1)
+        # What stands in the padding must not even be multiplied by zero: it may be no number.
+        x, after = self.enter(x if padding is None else x.masked_fill(padding, 0)), []
+        for block, state in zip(self.blocks, states, strict=True):
+            x, state = block(x, state, lengths)
+            after.append(state)
+        x = self.norm(x)
+        return RecurrenceOutput(x if padding is None else x.masked_fill(padding, 0), tuple(after))
+
+    def step(
+        self, x: Float[Tensor, "batch input"], states: Sequence[State]
+    ) -> tuple[Float[Tensor, "batch unit"], tuple[State, ...]]:
+        require_states(states, len(self.blocks))
+        x, after = self.enter(x), []
+        for block, state in zip(self.blocks, states, strict=True):
+            x, state = block.step(x, state)
+            after.append(state)
+        return self.norm(x), tuple(after)
 
 
 def require_fed(fed: Tensor | None) -> Tensor:
     if fed is None:
-        raise InputError(
-            "a sequence that is written needs what the writer is fed with",
-            got="nothing",
-            fix="call write() to let it run free",
-        )
+        rule = "a decoder needs the tokens or vectors that it is fed"
+        raise InputError(rule, got="nothing", fix="call write() to let it run free")
     return fed
 
 
 SIZES = {
-    "many_to_one": SequenceConfig(tokens=100),
-    "pooled": SequenceConfig(tokens=100, bidirectional=True, pooling="max", layers=2, cell="gru"),
-    "aligned": SequenceConfig(tokens=100, bidirectional=True, shape="aligned", outputs=5),
-    "residual": SequenceConfig(tokens=100, residual=True, shape="aligned", layers=2, cell="mingru", outputs=5),
-    "one_to_many": SequenceConfig(shape="one_to_many", inputs=6, outputs=20),
-    "encoder_decoder": SequenceConfig(
-        shape="encoder_decoder", tokens=100, outputs=20, bidirectional=True, cell="mingru"
+    "many_to_one": RecurrentNetworkConfig(vocabulary_size=100),
+    "pooled": RecurrentNetworkConfig(vocabulary_size=100, bidirectional=True, pooling="max", layers=2, cell="gru"),
+    "aligned": RecurrentNetworkConfig(vocabulary_size=100, bidirectional=True, shape="aligned", output_size=5),
+    "residual": RecurrentNetworkConfig(
+        vocabulary_size=100, residual=True, shape="aligned", layers=2, cell="mingru", output_size=5
+    ),
+    "one_to_many": RecurrentNetworkConfig(shape="one_to_many", input_size=6, output_size=20),
+    "encoder_decoder": RecurrentNetworkConfig(
+        shape="encoder_decoder", vocabulary_size=100, output_size=20, bidirectional=True, cell="mingru"
     ),
 }

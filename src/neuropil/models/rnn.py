@@ -3,11 +3,11 @@
     h_t = tanh(W h_{t−1} + U x_t + b)
     o_t = V h_t + c
 
-The second line is a linear layer on top, which whoever uses the cell adds. With n units and m inputs the cell learns n² + n·m + n
-numbers, however long the sequence is.
+The second line is a linear layer on top, which whoever uses the cell adds. With n units and m inputs the cell learns n²
++ n·m + n numbers, however long the sequence is.
 
-Back-propagation through time (Werbos 1990) is the chain rule on the unrolled steps. With ∂h_t for the gradient of the loss L at h_t and
-∂a_t for that at the sum inside tanh,
+Back-propagation through time (Werbos 1990) is the chain rule on the unrolled steps. With ∂h_t for the gradient of the
+loss L at h_t and ∂a_t for that at the sum inside tanh,
 
     ∂h_t = Vᵀ ∂o_t + Wᵀ ∂a_{t+1}              the loss of this step, and of all later ones through the next
     ∂a_t = (1 − h_t²) ⊙ ∂h_t
@@ -25,12 +25,12 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, option
 from neuropil.parts.parameters import ParameterRow
-from neuropil.parts.recurrence import Cell, Hidden, Kernel
+from neuropil.parts.recurrence import Cell, FusedKernel, Hidden
 
 
 class RNNConfig(Config):
-    inputs: int = option(64, "numbers that come in at each step", low=1)
-    units: int = option(128, "numbers that are remembered from step to step", low=1)
+    input_size: int = option(64, "input size", low=1)
+    hidden_size: int = option(128, "hidden size", low=1)
 
 
 class RNNGates(NamedTuple):
@@ -40,8 +40,8 @@ class RNNGates(NamedTuple):
 class RNN(Cell):
     def __init__(self, config: RNNConfig):
         super().__init__()
-        self.config, self.inputs, self.units = config, config.inputs, config.units
-        n, m = config.units, config.inputs
+        self.config, self.input_size, self.hidden_size = config, config.input_size, config.hidden_size
+        n, m = config.hidden_size, config.input_size
         self.input_weight = nn.Parameter(torch.empty(n, m))  # U
         self.state_weight = nn.Parameter(torch.empty(n, n))  # W
         self.bias = nn.Parameter(torch.zeros(n))  # b
@@ -57,11 +57,11 @@ class RNN(Cell):
     def update(self, gates: RNNGates, state: Hidden) -> Hidden:
         return Hidden(gates.candidate)
 
-    def kernel(self) -> Kernel:
-        return Kernel("rnn_tanh", (self.input_weight, self.state_weight, self.bias, torch.zeros_like(self.bias)))
+    def kernel(self) -> FusedKernel:
+        return FusedKernel("rnn_tanh", (self.input_weight, self.state_weight, self.bias, torch.zeros_like(self.bias)))
 
-    def parameter_table(self) -> list[ParameterRow]:
-        return [ParameterRow("", "n^2 + n*m + n", {"n": self.units, "m": self.inputs})]
+    def parameter_row(self, name: str) -> ParameterRow:
+        return ParameterRow(name, "n^2 + n*m + n", {"n": self.hidden_size, "m": self.input_size})
 
 
 class RNNGradients(NamedTuple):
@@ -105,4 +105,4 @@ def gradients_by_hand(
     )
 
 
-SIZES = {"small": RNNConfig(units=32), "base": RNNConfig()}
+SIZES = {"small": RNNConfig(hidden_size=32), "base": RNNConfig()}

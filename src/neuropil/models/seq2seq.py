@@ -1,4 +1,5 @@
-"""Sequence to sequence: a recurrent network reads, another one writes, a token at a time, and looks back at what was read.
+"""Sequence to sequence: a recurrent network reads, another one writes, a token at a time, and looks back at what was
+read.
 
     h̄_1 … h̄_n = encoder(E x_1 … E x_n)              h_0 = the encoder's last states
     p(y_t | y_1 … y_{t−1}, x) = softmax(W h̃_t + b)
@@ -14,20 +15,21 @@ Bahdanau (2014) looks back before each step, with the state as it is, and what i
 
 Luong (2015) looks back after each step, with the new state:
 
-    h_t = cell(E y_{t−1}; h_{t−1})                  score(h_t, h̄_s) = h_tᵀ h̄_s  or  h_tᵀ W_a h̄_s  or  vᵀ tanh(W_a [h_t; h̄_s])
+    h_t = cell(E y_{t−1}; h_{t−1})                 score(h_t, h̄_s) = h_tᵀ h̄_s or h_tᵀ W_a h̄_s or vᵀ tanh(W_a [h_t; h̄_s])
     c_t = Σ_s a_ts h̄_s                              a_t = softmax_s(score(h_t, h̄_s))
                                                     h̃_t = tanh(W_c [c_t; h_t])
 
 and with input feeding each step knows where the last one looked: h_t = cell(E y_{t−1}, h̃_{t−1}; h_{t−1}).
 
-A bidirectional encoder has half of the units in each direction. So its outputs and its states, side by side, are as wide as the decoder's,
-which begins with them. Nobody looks at padding. Where nothing that a step finds is fed into the next, the decoder reads a whole target at
-once, and looks back for all of its steps at once; otherwise it goes step by step.
+A bidirectional encoder has half of the units in each direction. So its outputs and its states, side by side, are as
+wide as the decoder's, which begins with them. Nobody looks at padding. Where nothing that a step finds is fed into the
+next, the decoder reads a whole target at once, and looks back for all of its steps at once; otherwise it goes step by
+step.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int64
@@ -37,51 +39,37 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.recurrent import CELLS, CellName
-from neuropil.parts.attention import Additive, Concat, Dot, General, Score
-from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.attention import Additive, AttentionMemory, Concat, Dot, General, Score, SoftSelect
+from neuropil.parts.parameters import Model
 from neuropil.parts.recurrence import Recurrence, State, reorder
-from neuropil.parts.scheduled_sampling import write_fed
-from neuropil.parts.soft_select import Memory, SoftSelect
+from neuropil.parts.scheduled_sampling import scheduled_sampling
 from neuropil.protocols import PADDING
 
 AttentionName = Literal["none", "bahdanau", "dot", "general", "concat"]
 
 
 class Seq2SeqConfig(Config):
-    cell: CellName = option("gru", "what reads and writes")
-    attention: AttentionName = option("bahdanau", "how the decoder looks back at the source")
-    input_feeding: bool = option(
-        False, "feed each step what the last one made of its look; for dot, general and concat"
-    )
-    embedding: int = option(256, "numbers that stand for a token", low=1)
-    units: int = option(
-        512,
-        "numbers that the decoder remembers from step to step; a bidirectional encoder has half in each direction",
-        low=1,
-    )
-    layers: int = option(1, "cells above one another in the encoder, and as many in the decoder", low=1)
+    cell: CellName = option("gru", "recurrent cell")
+    attention: AttentionName = option("bahdanau", "attention of the decoder to the source")
+    input_feeding: bool = option(False, "input feeding; for dot, general and concat attention")
+    embedding_size: int = option(256, "embedding size", low=1)
+    hidden_size: int = option(512, "hidden size; a bidirectional encoder has half in each direction", low=1)
+    layers: int = option(1, "number of layers of the encoder, and as many of the decoder", low=1)
     bidirectional: bool = option(True, "read the source in both directions")
-    dropout: float = option(
-        0.2,
-        "share of embeddings, outputs and what passes between layers that is silenced in training",
-        low=0,
-        high=0.95,
+    dropout: float = option(0.2, "dropout probability", low=0, high=0.95)
+    scheduled_sampling: float = option(
+        0.0, "probability that a training step is fed the model's own token (scheduled sampling)", low=0, high=1
     )
-    own_share: float = option(
-        0.0, "share of the tokens fed while training that are the model's own (scheduled sampling)", low=0, high=1
-    )
-    source_vocabulary: int = from_data(30_000, "tokens of the source")
-    target_vocabulary: int = from_data(30_000, "tokens of the target")
+    source_vocabulary_size: int = from_data(30_000, "vocabulary size of the source")
+    target_vocabulary_size: int = from_data(30_000, "vocabulary size of the target")
 
     def validate(self) -> None:
-        if self.bidirectional and self.units % 2:
-            raise InputError(
-                "a bidirectional encoder needs an even number of units, half for each direction", got=f"{self.units}"
-            )
+        if self.bidirectional and self.hidden_size % 2:
+            rule = "a bidirectional encoder needs an even hidden size, half for each direction"
+            raise InputError(rule, got=f"{self.hidden_size}")
         if self.input_feeding and self.attention in ("none", "bahdanau"):
-            raise InputError(
-                "input feeding is for the attentions dot, general and concat", got=f"attention {self.attention!r}"
-            )
+            rule = "input feeding is for the attentions dot, general and concat"
+            raise InputError(rule, got=f"attention {self.attention!r}")
 
     @property
     def feeds_back(self) -> bool:
@@ -89,23 +77,23 @@ class Seq2SeqConfig(Config):
         return self.attention == "bahdanau" or self.input_feeding
 
 
-class Seq2Seq(nn.Module):
+class Seq2Seq(Model):
     def __init__(self, config: Seq2SeqConfig):
         super().__init__()
         self.config = config
         directions = 2 if config.bidirectional else 1
-        self.source = embedding(config.source_vocabulary, config.embedding)
-        self.target = embedding(config.target_vocabulary, config.embedding)
+        self.source = embedding(config.source_vocabulary_size, config.embedding_size)
+        self.target = embedding(config.target_vocabulary_size, config.embedding_size)
         self.encoder = Recurrence(
             CELLS[config.cell],
-            config.embedding,
-            config.units // directions,
+            config.embedding_size,
+            config.hidden_size // directions,
             config.layers,
             config.bidirectional,
             config.dropout,
         )
         self.decoder = Decoder(config)
-        self.output = nn.Linear(config.units, config.target_vocabulary)
+        self.output = nn.Linear(config.hidden_size, config.target_vocabulary_size)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
@@ -116,7 +104,7 @@ class Seq2Seq(nn.Module):
 
     @property
     def cannot_compile(self) -> str:
-        if self.config.feeds_back or self.config.own_share:
+        if self.config.feeds_back or self.config.scheduled_sampling:
             return "its decoder needs what one step found for the next, so that each step would be compiled for itself"
         return ""
 
@@ -126,22 +114,26 @@ class Seq2Seq(nn.Module):
         """h̃ of every step."""
         # Padding stands at the end of a target, after all that counts.
         state = self.begin(source)
-        if self.training and self.config.own_share:
-            return write_fed(
-                self.follow, state, target, self.config.own_share, lambda vector: self.output(vector).argmax(-1)
+        if self.training and self.config.scheduled_sampling:
+            return scheduled_sampling(
+                self.follow,
+                state,
+                target,
+                self.config.scheduled_sampling,
+                lambda vector: self.output(vector).argmax(-1),
             )[0]
         return self.dropout(self.decoder(self.embed(target), state))
 
     def follow(
-        self, tokens: Int64[Tensor, " batch"], state: "Writing"
-    ) -> tuple[Float[Tensor, "batch unit"], "Writing"]:
+        self, tokens: Int64[Tensor, " batch"], state: "Seq2SeqDecoderState"
+    ) -> tuple[Float[Tensor, "batch unit"], "Seq2SeqDecoderState"]:
         """h̃ of one step."""
         return self.dropout(self.decoder(self.embed(tokens.unsqueeze(1)), state)[:, -1]), state
 
     def embed(self, target: Int64[Tensor, "batch time"]) -> Float[Tensor, "batch time embedding"]:
         return self.dropout(self.target(target))
 
-    # --- as a loss and a search take it ----------------------------------------------------------------------------------------------
+    # --- as a loss and a search take it -------------------------------------------------------------------------------
 
     def hidden(
         self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"]
@@ -153,34 +145,17 @@ class Seq2Seq(nn.Module):
     def output_weight(self) -> Float[Tensor, "token width"]:
         return torch.cat([self.output.weight, self.output.bias.unsqueeze(1)], 1)
 
-    def begin(self, source: Int64[Tensor, "batch source"]) -> "Writing":
+    def begin(self, source: Int64[Tensor, "batch source"]) -> "Seq2SeqDecoderState":
         """Read the source once; `step` then writes."""
         present = source != PADDING
         encoded, states = self.encoder(self.dropout(self.source(source)), lengths=present.sum(1))
-        memory = self.decoder.cross.remember(encoded, present) if self.config.attention != "none" else None
+        memory = self.decoder.cross.prepare_memory(encoded, present) if self.config.attention != "none" else None
         first = side_by_side(states) if self.config.bidirectional else states
-        return Writing(first, memory, torch.zeros_like(first[-1].h))
+        return Seq2SeqDecoderState(first, memory, torch.zeros_like(first[-1].h))
 
-    def step(self, tokens: Int64[Tensor, "batch new"], state: "Writing") -> Float[Tensor, "batch token"]:
-        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards."""
+    def step(self, tokens: Int64[Tensor, "batch new"], state: "Seq2SeqDecoderState") -> Float[Tensor, "batch token"]:
+        """Logits of what follows these tokens; afterwards `state` has seen them too."""
         return self.output(self.decoder(self.embed(tokens), state)[:, -1])
-
-    # --- sizes -----------------------------------------------------------------------------------------------------------------------
-
-    def parameter_table(self) -> list[ParameterRow]:
-        e, n, attention = self.config.embedding, self.config.units, self.config.attention
-        rows = [ParameterRow("source", "v*e", {"v": self.config.source_vocabulary, "e": e})]
-        rows += [ParameterRow("target", "v*e", {"v": self.config.target_vocabulary, "e": e})]
-        rows += self.encoder.parameter_rows("encoder") + self.decoder.recurrence.parameter_rows("decoder.recurrence")
-        if attention in ("bahdanau", "concat"):
-            rows.append(ParameterRow("decoder.cross", "2*n^2 + n", {"n": n}))
-        elif attention == "general":
-            rows.append(ParameterRow("decoder.cross", "n^2", {"n": n}))
-        if attention != "none":
-            rows.append(ParameterRow("decoder.combine", "m*n", {"m": self.decoder.combine.in_features, "n": n}))
-        if self.config.feeds_back:
-            rows.append(ParameterRow("decoder.feed", "n*d", {"n": n, "d": self.decoder.feed.out_features}))
-        return [*rows, linear_row("output", n, self.config.target_vocabulary)]
 
 
 class Decoder(nn.Module):
@@ -188,20 +163,24 @@ class Decoder(nn.Module):
 
     def __init__(self, config: Seq2SeqConfig):
         super().__init__()
-        self.attention, self.feeds_back, n = config.attention, config.feeds_back, config.units
-        self.recurrence = Recurrence(CELLS[config.cell], config.embedding, n, config.layers, dropout=config.dropout)
+        self.attention, self.feeds_back, n = config.attention, config.feeds_back, config.hidden_size
+        sizes = (config.embedding_size, n, config.layers)
+        self.recurrence = Recurrence(CELLS[config.cell], *sizes, dropout=config.dropout)
         if config.attention != "none":
             self.cross = SoftSelect(score_of(config.attention, n))
             self.combine = nn.Linear(
-                2 * n + (config.embedding if config.attention == "bahdanau" else 0), n, bias=False
+                2 * n + (config.embedding_size if config.attention == "bahdanau" else 0), n, bias=False
             )  # W_c
         if config.feeds_back:
             first = self.recurrence.cells[0]
-            self.feed = nn.Linear(n, first.drive(torch.zeros(1, config.embedding)).shape[-1], bias=False)
+            self.feed = nn.Linear(n, first.drive(torch.zeros(1, config.embedding_size)).shape[-1], bias=False)
 
-    def forward(self, y: Float[Tensor, "batch time embedding"], state: "Writing") -> Float[Tensor, "batch time unit"]:
-        if self.feeds_back:
-            return self.look_then_step(y, state) if self.attention == "bahdanau" else self.step_then_look(y, state)
+    def forward(
+        self, y: Float[Tensor, "batch time embedding"], state: "Seq2SeqDecoderState"
+    ) -> Float[Tensor, "batch time unit"]:
+        if self.feeds_back and state.memory is not None:
+            decode = self.look_then_step if self.attention == "bahdanau" else self.step_then_look
+            return decode(y, state, state.memory)
         h, state.states = self.recurrence(y, state.states)
         if state.memory is None:
             return h
@@ -209,10 +188,9 @@ class Decoder(nn.Module):
         return torch.tanh(self.combine(torch.cat([self.cross(h, state.memory), h], -1)))
 
     def look_then_step(
-        self, y: Float[Tensor, "batch time embedding"], state: "Writing"
+        self, y: Float[Tensor, "batch time embedding"], state: "Seq2SeqDecoderState", memory: AttentionMemory
     ) -> Float[Tensor, "batch time unit"]:
         """Bahdanau's."""
-        memory = cast(Memory, state.memory)
         queries, contexts, outputs = list[Tensor](), list[Tensor](), list[Tensor]()
         for drive in self.recurrence.cells[0].drive(y).unbind(1):
             queries.append(state.states[-1].h)
@@ -220,15 +198,14 @@ class Decoder(nn.Module):
             contexts.append(self.cross.select(queries[-1].unsqueeze(1), memory).squeeze(1))
             state.states = self.advance(drive + self.feed(contexts[-1]), state.states)
             outputs.append(state.states[-1].h)
-        self.cross.tell(torch.stack(queries, 1), memory)
+        self.cross.notify(torch.stack(queries, 1), memory)
         # h̃_t = tanh(W_c [c_t; h_t; E y_{t−1}])
         return torch.tanh(self.combine(torch.cat([torch.stack(contexts, 1), torch.stack(outputs, 1), y], -1)))
 
     def step_then_look(
-        self, y: Float[Tensor, "batch time embedding"], state: "Writing"
+        self, y: Float[Tensor, "batch time embedding"], state: "Seq2SeqDecoderState", memory: AttentionMemory
     ) -> Float[Tensor, "batch time unit"]:
         """Luong's, with input feeding."""
-        memory = cast(Memory, state.memory)
         queries, vectors = list[Tensor](), list[Tensor]()
         for drive in self.recurrence.cells[0].drive(y).unbind(1):
             # h_t = cell(E y_{t−1}, h̃_{t−1}; h_{t−1}),   c_t = Σ_s a_ts h̄_s by h_t,   h̃_t = tanh(W_c [c_t; h_t])
@@ -237,7 +214,7 @@ class Decoder(nn.Module):
             context = self.cross.select(queries[-1].unsqueeze(1), memory).squeeze(1)
             state.vector = torch.tanh(self.combine(torch.cat([context, queries[-1]], -1)))
             vectors.append(state.vector)
-        self.cross.tell(torch.stack(queries, 1), memory)
+        self.cross.notify(torch.stack(queries, 1), memory)
         return torch.stack(vectors, 1)
 
     def advance(self, drive: Float[Tensor, "batch drive"], states: Sequence[State]) -> tuple[State, ...]:
@@ -250,11 +227,11 @@ class Decoder(nn.Module):
 
 
 @dataclass
-class Writing:
+class Seq2SeqDecoderState:
     """What a decoder knows while it writes."""
 
     states: tuple[State, ...]
-    memory: Memory | None
+    memory: AttentionMemory | None
     """The source, where there is attention."""
     vector: Float[Tensor, "batch unit"]
     """h̃ of the last step, for input feeding."""
@@ -289,10 +266,16 @@ def embedding(vocabulary: int, width: int) -> nn.Embedding:
 
 
 SIZES = {
-    "tiny": Seq2SeqConfig(embedding=64, units=128, dropout=0.0),
-    "small": Seq2SeqConfig(embedding=128, units=256),
+    "tiny": Seq2SeqConfig(embedding_size=64, hidden_size=128, dropout=0.0),
+    "small": Seq2SeqConfig(embedding_size=128, hidden_size=256),
     "base": Seq2SeqConfig(),
     "luong": Seq2SeqConfig(
-        cell="lstm", attention="general", input_feeding=True, embedding=1000, units=1000, layers=4, bidirectional=False
+        cell="lstm",
+        attention="general",
+        input_feeding=True,
+        embedding_size=1000,
+        hidden_size=1000,
+        layers=4,
+        bidirectional=False,
     ),
 }

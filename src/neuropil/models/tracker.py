@@ -1,14 +1,17 @@
-"""Tracker: a convolutional network looks at every frame of a film, and a recurrent one remembers where things were going.
+"""Tracker: a convolutional network looks at every frame of a film, and a recurrent one remembers where things were
+going.
 
     g_t = φ(W_g CNN(x_t) + b_g)         what is seen in frame t
     h_t = cell(g_t; h_{t−1})            what is known of the film so far
     p_t = μ + σ (V h_t + c)             where the object is, whether it can be seen or not
 
-Positions are in pixels, or whatever the targets are in: their mean μ and spread σ are part of the model. Without a memory (`cell="none"`)
+Positions are in pixels, or whatever the targets are in: their mean μ and spread σ are part of the model. Without a
+memory (`cell="none"`)
 
     h_t = φ(W_h g_t + b_h)
 
-each frame is answered on its own, and an object that is hidden can be anywhere. Targets that nobody knows are NaN and count for nothing:
+each frame is answered on its own, and an object that is hidden can be anywhere. Targets that nobody knows are NaN and
+count for nothing:
 
     L = mean over the frames whose t_t is known of ½ ‖(p_t − t_t) / σ‖²
 """
@@ -27,8 +30,8 @@ from neuropil.models.recurrent import CELLS
 from neuropil.parts.convolution import ConvolutionStack, Stack, stack_for
 from neuropil.parts.losses import at_least_single, squared_error
 from neuropil.parts.objectives import Objective
-from neuropil.parts.parameters import ParameterRow, linear_row
-from neuropil.parts.recurrence import Lengths, Recurred, Recurrence, State, there
+from neuropil.parts.parameters import Model
+from neuropil.parts.recurrence import Lengths, Recurrence, RecurrenceOutput, State, valid_mask
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch
 
@@ -36,25 +39,20 @@ MemoryName = Literal["rnn", "lstm", "gru", "mingru", "none"]
 
 
 class TrackerConfig(Config):
-    cell: MemoryName = option("lstm", "what remembers; with none, each frame is answered on its own")
-    units: int = option(128, "numbers that are remembered from frame to frame", low=1)
-    layers: int = option(1, "cells above one another", low=1)
-    features: int = option(64, "numbers that stand for what is seen in a frame", low=1)
-    width: int = option(
-        16, "channels of the convolutional network's first stage; each further stage has twice as many", low=1
-    )
-    depth: int = option(1, "residual blocks in a stage", low=1)
-    dropout: float = option(
-        0.0, "share of what is seen, and of what passes between layers, that is silenced in training", low=0, high=0.95
-    )
+    cell: MemoryName = option("lstm", "recurrent cell; with none, each frame is answered on its own")
+    hidden_size: int = option(128, "hidden size", low=1)
+    layers: int = option(1, "number of recurrent layers", low=1)
+    features: int = option(64, "size of a frame's feature vector", low=1)
+    width: int = option(16, "channels of the CNN's first stage; each further stage doubles them", low=1)
+    depth: int = option(1, "residual blocks in each stage of the CNN", low=1)
+    dropout: float = option(0.0, "dropout probability", low=0, high=0.95)
     shape: tuple[int, ...] = from_data((1, 28, 28), "channels, height and width of one frame")
-    outputs: int = from_data(2, "numbers to tell of each frame: x and y")
+    outputs: int = from_data(2, "size of a position: x and y")
 
     def validate(self) -> None:
         if len(self.shape) != 3:
-            raise InputError(
-                "a tracker needs frames of channels, height and width", got=f"inputs of shape {self.shape}"
-            )
+            rule = "a tracker needs frames of channels, height and width"
+            raise InputError(rule, got=f"inputs of shape {self.shape}")
 
     @property
     def stack(self) -> Stack:
@@ -67,7 +65,7 @@ class TrackerConfig(Config):
         return self.stack.width * rows * columns
 
 
-class Tracker(nn.Module):
+class Tracker(Model):
     def __init__(self, config: TrackerConfig):
         super().__init__()
         self.config = config
@@ -76,12 +74,12 @@ class Tracker(nn.Module):
         self.look = nn.Linear(config.seen, config.features)  # W_g
         self.memory: Recurrence | Forgetful
         if config.cell == "none":
-            self.memory = Forgetful(config.features, config.units)
+            self.memory = Forgetful(config.features, config.hidden_size)
         else:
             self.memory = Recurrence(
-                CELLS[config.cell], config.features, config.units, config.layers, dropout=config.dropout
+                CELLS[config.cell], config.features, config.hidden_size, config.layers, dropout=config.dropout
             )
-        self.output = nn.Linear(config.units, config.outputs)  # V
+        self.output = nn.Linear(config.hidden_size, config.outputs)  # V
         self.target_scale = Standardize((config.outputs,))  # μ and σ
         self.dropout = nn.Dropout(config.dropout)
 
@@ -97,7 +95,7 @@ class Tracker(nn.Module):
         states: Sequence[State] | None = None,
         lengths: Lengths | None = None,
     ) -> tuple[Float[Tensor, "batch time output"], tuple[State, ...]]:
-        """Answers, and what is remembered after them: a film that is still running goes on from there, be it by a single frame."""
+        """Positions, and the states after them: a film that is still running goes on from there."""
         outputs, after = self.memory(self.watch(frames, lengths), states, lengths)
         return self.target_scale.inverse(self.output(outputs)), after  # p_t = μ + σ (V h_t + c)
 
@@ -108,18 +106,13 @@ class Tracker(nn.Module):
         if lengths is None:
             seen = self.see(rearrange(frames, "batch time channel height width -> (batch time) channel height width"))
             return rearrange(seen, "(batch time) feature -> batch time feature", batch=len(frames))
-        real = there(lengths, frames.shape[1])
+        real = valid_mask(lengths, frames.shape[1])
         seen = self.see(frames[real])
         return seen.new_zeros(*frames.shape[:2], seen.shape[-1]).masked_scatter(real.unsqueeze(-1), seen)
 
     def see(self, frames: Num[Tensor, "frame channel height width"]) -> Float[Tensor, "frame feature"]:
         places = rearrange(self.cnn(self.standardize(frames)), "frame feature row column -> frame (feature row column)")
         return self.dropout(F.relu(self.look(places)))
-
-    def parameter_table(self) -> list[ParameterRow]:
-        config = self.config
-        rows = [*self.cnn.parameter_rows("cnn"), linear_row("look", config.seen, config.features)]
-        return [*rows, *self.memory.parameter_rows("memory"), linear_row("output", config.units, config.outputs)]
 
 
 class Forgetful(nn.Module):
@@ -129,11 +122,10 @@ class Forgetful(nn.Module):
         super().__init__()
         self.layer = nn.Linear(inputs, units)
 
-    def forward(self, x: Float[Tensor, "batch time input"], states: object = None, lengths: object = None) -> Recurred:
-        return Recurred(F.relu(self.layer(x)), ())
-
-    def parameter_rows(self, name: str) -> list[ParameterRow]:
-        return [linear_row(f"{name}.layer", self.layer.in_features, self.layer.out_features)]
+    def forward(
+        self, x: Float[Tensor, "batch time input"], states: object = None, lengths: object = None
+    ) -> RecurrenceOutput:
+        return RecurrenceOutput(F.relu(self.layer(x)), ())
 
 
 class Tracking(Objective[Tracker]):
@@ -157,7 +149,7 @@ class Tracking(Objective[Tracker]):
     ) -> tuple[Float[Tensor, "batch time output"], Float[Tensor, "batch time output"], Bool[Tensor, "batch time"]]:
         """Answers, targets, and where these are known; elsewhere the target is 0."""
         answers = at_least_single(self.model(batch["input"], batch["length"]))
-        known = batch["target"].isfinite().all(-1) & there(batch["length"], answers.shape[1])
+        known = batch["target"].isfinite().all(-1) & valid_mask(batch["length"], answers.shape[1])
         return answers, batch["target"].nan_to_num(0.0).to(answers), known
 
     def _scaled_error(self, answers: Tensor, targets: Tensor) -> Float[Tensor, "batch time"]:
@@ -166,8 +158,8 @@ class Tracking(Objective[Tracker]):
 
 
 SIZES = {
-    "small": TrackerConfig(width=8, features=32, units=32),
+    "small": TrackerConfig(width=8, features=32, hidden_size=32),
     "base": TrackerConfig(),
-    "large": TrackerConfig(width=32, depth=2, features=256, units=256, layers=2),
+    "large": TrackerConfig(width=32, depth=2, features=256, hidden_size=256, layers=2),
     "frame": TrackerConfig(cell="none"),
 }

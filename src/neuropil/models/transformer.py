@@ -1,4 +1,5 @@
-"""Transformer: an encoder reads a sequence all at once, a decoder writes another, a token at a time, looking back at both.
+"""Transformer: an encoder reads a sequence all at once, a decoder writes another, a token at a time, looking back at
+both.
 
     x⁰ = √d E[source] + PE                       y⁰ = √d E[target] + PE
     x  = N(x + SelfAttention(x))                  y  = N(y + CausalSelfAttention(y))
@@ -7,78 +8,74 @@
                                                   p(next token) = softmax(E y)
     FeedForward(x) = W₂ max(0, W₁ x + b₁) + b₂
 
-N is layer normalisation, after each sum as published (`norm="post"`), or before each sublayer (`norm="pre"`): x + Attention(N(x)), and once
-more at the end; the second learns with larger rates and less warm-up. Dropout is where the paper has it: on every sublayer's output and on
-the sum of embedding and position. Nobody looks at padding.
+N is layer normalisation, after each sum as published (`norm="post"`), or before each sublayer (`norm="pre"`): x +
+Attention(N(x)), and once more at the end; the second learns with larger rates and less warm-up. Dropout is where the
+paper has it: on every sublayer's output and on the sum of embedding and position. Nobody looks at padding.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeAlias
 
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from neuropil.config import Config, from_data, option
+from neuropil.config import from_data, option
 from neuropil.errors import InputError
-from neuropil.parts.blocks import Block, FeedForward, NormName, Residual, block_row, heads_in_order, require_heads
+from neuropil.parts.blocks import BlockConfig, FeedForward, NormName, Residual, TransformerBlock, block_row
+from neuropil.parts.module_list import TypedModuleList
 from neuropil.parts.multi_head import KeysValues, MultiHeadAttention
-from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.parameters import Model, ParameterRow
 from neuropil.parts.positions import PositionName, Positions
 from neuropil.protocols import PADDING
 
+Read: TypeAlias = Float[Tensor, "batch source width"]
+Written: TypeAlias = Float[Tensor, "batch target width"]
+Mask: TypeAlias = Bool[Tensor, "..."]
 
-class TransformerConfig(Config):
-    width: int = option(512, "numbers that stand for a token", low=2)
+
+class TransformerConfig(BlockConfig):
+    width: int = option(512, "embedding width (d_model)", low=2)
     heads: int = option(8, "attention heads in each layer; they divide the width", low=1)
-    layers: int = option(6, "blocks of the encoder, and as many of the decoder", low=1)
-    feed_forward: int = option(2048, "hidden units of each block's feed-forward net", low=1)
-    dropout: float = option(
-        0.1, "share of each sublayer's output that is silenced in a training step", low=0, high=0.95
-    )
-    norm: NormName = option("post", "normalise after each sum, as published, or before each sublayer")
-    final_norm: bool = option(
-        False, "normalise the last block's output too, as nn.Transformer does; pre-norm always does"
-    )
-    positions: PositionName = option("sinusoidal", "how a token is told where it stands")
-    shared_embeddings: bool = option(
-        True, "one matrix for source, target and output, where they share their vocabulary"
-    )
-    longest: int = from_data(512, "positions that are learned, or kept ready")
-    source_vocabulary: int = from_data(37_000, "tokens of the source")
-    target_vocabulary: int = from_data(37_000, "tokens of the target")
-    kept_heads: tuple[int, ...] = from_data(
-        (), "heads that each attention still has, in the order of the modules; all if empty"
-    )
+    layers: int = option(6, "number of layers of the encoder, and as many of the decoder", low=1)
+    norm: NormName = option("post", "layer norm after each residual sum, as published, or before each sublayer")
+    final_norm: bool = option(False, "layer norm after the last block too, as nn.Transformer; pre-norm always has it")
+    positions: PositionName = option("sinusoidal", "positional encoding")
+    shared_embeddings: bool = option(True, "share source, target and output embeddings, of a shared vocabulary")
+    context: int = from_data(512, "context length: positions that are learned, or kept ready")
+    source_vocabulary_size: int = from_data(37_000, "vocabulary size of the source")
+    target_vocabulary_size: int = from_data(37_000, "vocabulary size of the target")
+
+    @property
+    def attention_modules(self) -> int:
+        return 3 * self.layers
 
     def validate(self) -> None:
-        require_heads(self.width, self.heads, self.kept_heads, 3 * self.layers)
-        if self.shared_embeddings and self.source_vocabulary != self.target_vocabulary:
+        super().validate()
+        if self.shared_embeddings and self.source_vocabulary_size != self.target_vocabulary_size:
             raise InputError(
                 "shared embeddings need one vocabulary for both sides",
-                got=f"{self.source_vocabulary} and {self.target_vocabulary} tokens",
+                got=f"{self.source_vocabulary_size} and {self.target_vocabulary_size} tokens",
                 fix="share the vocabulary or set shared_embeddings=False",
             )
 
 
-class Transformer(nn.Module):
+class Transformer(Model):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.config = config
-        heads = heads_in_order(config.heads, config.kept_heads, 3 * config.layers)
-        self.source = embedding(config.source_vocabulary, config.width)
-        self.positions = Positions(config.positions, config.width, config.longest)
-        encoder = nn.ModuleList(encoder_block(config, next(heads)) for _ in range(config.layers))
-        decoder = nn.ModuleList(DecoderBlock(config, next(heads), next(heads)) for _ in range(config.layers))
-        self.encoder, self.decoder = cast(Sequence[Block], encoder), cast(Sequence[DecoderBlock], decoder)
+        heads, layers = config.heads_in_order(), range(config.layers)
+        self.source = embedding(config.source_vocabulary_size, config.width)
+        self.positions = Positions(config.positions, config.width, config.context)
+        self.encoder = TypedModuleList[TransformerBlock](encoder_block(config, next(heads)) for _ in layers)
+        self.decoder = TypedModuleList[DecoderBlock](DecoderBlock(config, next(heads), next(heads)) for _ in layers)
         ends = config.norm == "pre" or config.final_norm
         self.encoder_norm, self.decoder_norm = (nn.LayerNorm(config.width) if ends else nn.Identity() for _ in range(2))
         self.dropout = nn.Dropout(config.dropout)
         if not config.shared_embeddings:
-            self.target = embedding(config.target_vocabulary, config.width)
-            self.output = nn.Linear(config.width, config.target_vocabulary, bias=False)
+            self.target = embedding(config.target_vocabulary_size, config.width)
+            self.output = nn.Linear(config.width, config.target_vocabulary_size, bias=False)
 
     def forward(
         self, source: Int64[Tensor, "batch source"], target: Int64[Tensor, "batch target"], project: bool = True
@@ -96,22 +93,20 @@ class Transformer(nn.Module):
         # Padding stands at the end of a target, where no token before it can see it.
         return self.decode(self.embed(target, self.target_embedding), memory, memory_mask=present)
 
-    def encode(
-        self, x: Float[Tensor, "batch source width"], mask: Bool[Tensor, "..."] | None = None
-    ) -> Float[Tensor, "batch source width"]:
+    def encode(self, x: Read, mask: Mask | None = None) -> Read:
         for block in self.encoder:
             x = block(x, mask=mask)
         return self.encoder_norm(x)
 
     def decode(
         self,
-        y: Float[Tensor, "batch target width"],
-        memory: Float[Tensor, "batch source width"],
+        y: Written,
+        memory: Read,
         *,
-        mask: Bool[Tensor, "..."] | None = None,
+        mask: Mask | None = None,
         causal: bool = True,
-        memory_mask: Bool[Tensor, "..."] | None = None,
-    ) -> Float[Tensor, "batch target width"]:
+        memory_mask: Mask | None = None,
+    ) -> Written:
         for block in self.decoder:
             y = block(y, memory, mask, causal, memory_mask)
         return self.decoder_norm(y)
@@ -130,41 +125,25 @@ class Transformer(nn.Module):
     def output_weight(self) -> Float[Tensor, "token width"]:
         return self.source.weight if self.config.shared_embeddings else self.output.weight
 
-    # --- writing, a token at a time --------------------------------------------------------------------------------------------------
+    # --- writing, a token at a time -----------------------------------------------------------------------------------
 
-    def begin(self, source: Int64[Tensor, "batch source"]) -> "Writing":
+    def begin(self, source: Int64[Tensor, "batch source"]) -> "TransformerDecoderState":
         """Read the source once; `step` then writes."""
         present = is_token(source)
         memory = self.encode(self.embed(source, self.source), present)
-        return Writing(
+        return TransformerDecoderState(
             present, [block.cross.project_keys(memory) for block in self.decoder], [KeysValues() for _ in self.decoder]
         )
 
-    def step(self, tokens: Int64[Tensor, "batch new"], state: "Writing") -> Float[Tensor, "batch token"]:
-        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards."""
+    def step(
+        self, tokens: Int64[Tensor, "batch new"], state: "TransformerDecoderState"
+    ) -> Float[Tensor, "batch token"]:
+        """Logits of what follows these tokens; afterwards `state` has seen them too."""
         y = self.embed(tokens, self.target_embedding, start=state.length)
         for block, memory, cache in zip(self.decoder, state.memory, state.caches, strict=True):
             y = block.step(y, memory, cache, state.present)
         state.length += tokens.shape[1]
         return F.linear(self.decoder_norm(y[:, -1]), self.output_weight)
-
-    # --- sizes -----------------------------------------------------------------------------------------------------------------------
-
-    def parameter_table(self) -> list[ParameterRow]:
-        config = self.config
-        rows = [ParameterRow("source", "v*d", {"v": config.source_vocabulary, "d": config.width})]
-        if config.positions == "learned":
-            rows.append(ParameterRow("positions", "n*d", {"n": config.longest, "d": config.width}))
-        rows += [block.parameter_row(f"encoder.{i}") for i, block in enumerate(self.encoder)]
-        rows += [block.parameter_row(f"decoder.{i}") for i, block in enumerate(self.decoder)]
-        if isinstance(self.encoder_norm, nn.LayerNorm):
-            rows += [ParameterRow(name, "2*d", {"d": config.width}) for name in ("encoder_norm", "decoder_norm")]
-        if not config.shared_embeddings:
-            rows += [
-                ParameterRow(name, "v*d", {"v": config.target_vocabulary, "d": config.width})
-                for name in ("target", "output")
-            ]
-        return rows
 
 
 class DecoderBlock(nn.Module):
@@ -172,16 +151,9 @@ class DecoderBlock(nn.Module):
         super().__init__()
         self.attention, self.attention_sum = attention(config, heads), residual(config)
         self.cross, self.cross_sum = attention(config, cross_heads), residual(config)
-        self.feed_forward, self.feed_forward_sum = FeedForward(config.width, config.feed_forward), residual(config)
+        self.feed_forward, self.feed_forward_sum = FeedForward(config.width, config.feed_forward_size), residual(config)
 
-    def forward(
-        self,
-        y: Float[Tensor, "batch target width"],
-        memory: Float[Tensor, "batch source width"],
-        mask: Bool[Tensor, "..."] | None,
-        causal: bool,
-        memory_mask: Bool[Tensor, "..."] | None,
-    ) -> Float[Tensor, "batch target width"]:
+    def forward(self, y: Written, memory: Read, mask: Mask | None, causal: bool, memory_mask: Mask | None) -> Written:
         y = self.attention_sum(y, self.attention(self.attention_sum.enter(y), mask=mask, causal=causal))
         y = self.cross_sum(y, self.cross(self.cross_sum.enter(y), memory, mask=memory_mask))
         return self.feed_forward_sum(y, self.feed_forward(self.feed_forward_sum.enter(y)))
@@ -204,8 +176,8 @@ class DecoderBlock(nn.Module):
 
 
 @dataclass
-class Writing:
-    """What a decoder knows while it writes: the source, as each layer's cross-attention sees it, and the tokens so far."""
+class TransformerDecoderState:
+    """The source as each layer's cross-attention sees it, and the keys and values of the tokens so far."""
 
     present: Bool[Tensor, "batch 1 1 source"]
     memory: list[tuple[Tensor, Tensor]]
@@ -225,15 +197,13 @@ def is_token(tokens: Int64[Tensor, "batch time"]) -> Bool[Tensor, "batch 1 1 tim
     return (tokens != PADDING)[:, None, None]
 
 
-def encoder_block(config: TransformerConfig, heads: int) -> Block:
-    head_width = config.width // config.heads
-    return Block(
-        config.width, heads, config.feed_forward, head_width=head_width, norm=config.norm, dropout=config.dropout
-    )
+def encoder_block(config: TransformerConfig, heads: int) -> TransformerBlock:
+    shared = {"norm": config.norm, "dropout": config.dropout}
+    return TransformerBlock(config.width, heads, config.feed_forward_size, head_width=config.head_width, **shared)
 
 
 def attention(config: TransformerConfig, heads: int) -> MultiHeadAttention:
-    return MultiHeadAttention(config.width, heads, head_width=config.width // config.heads)
+    return MultiHeadAttention(config.width, heads, head_width=config.head_width)
 
 
 def residual(config: TransformerConfig) -> Residual:
@@ -241,16 +211,16 @@ def residual(config: TransformerConfig) -> Residual:
 
 
 def embedding(vocabulary: int, width: int) -> nn.Embedding:
-    """Vectors of length one, so that they are as long as the positions once √d has been applied, and logits begin small."""
+    """Unit vectors: as long as the positions once √d has been applied, and logits begin small."""
     table = nn.Embedding(vocabulary, width)
     nn.init.normal_(table.weight, std=width**-0.5)
     return table
 
 
 SIZES = {
-    "tiny": TransformerConfig(width=64, heads=4, layers=3, feed_forward=256, norm="pre"),
-    "small": TransformerConfig(width=128, heads=4, layers=3, feed_forward=512, norm="pre"),
-    "medium": TransformerConfig(width=256, heads=4, layers=3, feed_forward=1024, norm="pre"),
+    "tiny": TransformerConfig(width=64, heads=4, layers=3, norm="pre"),
+    "small": TransformerConfig(width=128, heads=4, layers=3, norm="pre"),
+    "medium": TransformerConfig(width=256, heads=4, layers=3, norm="pre"),
     "base": TransformerConfig(),
-    "big": TransformerConfig(width=1024, heads=16, feed_forward=4096, dropout=0.3),
+    "big": TransformerConfig(width=1024, heads=16, dropout=0.3),
 }

@@ -1,16 +1,18 @@
-"""Universal approximation: one hidden layer of sigmoids comes as near to a continuous function as you like. The proof, as code.
+"""Universal approximation: one hidden layer of sigmoids comes as near to a continuous function as you like. The proof,
+as code.
 
     step      H(x; b) = logistic(k (x − b) / δ)                   a sigmoid so steep that it is nearly 0 or 1
     piece     P(x; b, δ) = H(x; b) − H(x; b + δ)                  about 1 between b and b + δ, about 0 elsewhere
     sum       G(x) = Σⱼ f(aⱼ) P(x; aⱼ − δ/2, δ)                   f held constant around each aⱼ
 
-The pieces stand side by side, so a piece ends with the step that begins the next: N pieces need N + 1 hidden units, and the weight that
-leaves a step is the difference of two neighbouring heights, f(aⱼ) − f(aⱼ₋₁).
+The pieces stand side by side, so a piece ends with the step that begins the next: N pieces need N + 1 hidden units, and
+the weight that leaves a step is the difference of two neighbouring heights, f(aⱼ) − f(aⱼ₋₁).
 
-Let ω(r) be the largest change of f over a distance r, and M its largest size. A point is at most δ/2 from its own aⱼ and 3δ/2 from those
-of the pieces beside it; steps further off are closed up to logistic(−k), and those beyond the ends of the interval up to logistic(−k/2):
+Let ω(r) be the largest change of f over a distance r, and M its largest size. A point is at most δ/2 from its own aⱼ
+and 3δ/2 from those of the pieces beside it; steps further off are closed up to logistic(−k), and those beyond the ends
+of the interval up to logistic(−k/2):
 
-    |f − G| ≤ ω(3δ/2) + 4 M logistic(−k) + 2 M logistic(−k/2)     → ω(δ/2) for steep steps: like 1/N where f has a bounded slope
+    |f − G| ≤ ω(3δ/2) + 4 M logistic(−k) + 2 M logistic(−k/2)   → ω(δ/2) for steep steps: like 1/N for a bounded slope
 """
 
 import math
@@ -24,7 +26,7 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
-from neuropil.parts.parameters import ParameterRow, linear_row
+from neuropil.parts.parameters import Model
 
 Function = Callable[[Tensor], Tensor]
 
@@ -34,35 +36,34 @@ POINTS_AT_ONCE = 1024
 
 
 class UniversalApproximatorConfig(Config):
-    units: int = option(64, "hidden sigmoid units, one more than there are pieces", low=3, high=MOST_UNITS)
+    hidden_size: int = option(64, "hidden sigmoid units, one more than there are pieces", low=3, high=MOST_UNITS)
     steepness: float = option(50.0, "k: how sharp a step is, measured against the width of a piece", low=0.1)
     low: float = option(0.0, "where the interval begins")
     high: float = option(1.0, "where the interval ends")
 
     def validate(self) -> None:
         if not -math.inf < self.low < self.high < math.inf:
-            raise InputError(
-                "the interval must be finite, with low < high", got=f"low={self.low:g} and high={self.high:g}"
-            )
+            rule = "the interval must be finite, with low < high"
+            raise InputError(rule, got=f"low={self.low:g} and high={self.high:g}")
 
     @property
     def num_pieces(self) -> int:
-        return self.units - 1
+        return self.hidden_size - 1
 
     @property
     def delta(self) -> float:
-        """Width of a piece. The outer pieces stand half outside the interval, so that no step falls on one of its ends."""
+        """Width of a piece. The outer pieces stand half outside, so that no step falls on an end of the interval."""
         return (self.high - self.low) / (self.num_pieces - 1)
 
 
-class UniversalApproximator(nn.Module):
-    """A net with one hidden layer whose weights are computed and not learned; in double precision, for its steps are steep."""
+class UniversalApproximator(Model):
+    """A network with one hidden layer whose weights are computed; in double precision, for its steps are steep."""
 
     def __init__(self, config: UniversalApproximatorConfig):
         super().__init__()
         self.config = config
-        self.hidden = nn.Linear(1, config.units, dtype=torch.double)
-        self.output = nn.Linear(config.units, 1, bias=False, dtype=torch.double)
+        self.hidden = nn.Linear(1, config.hidden_size, dtype=torch.double)
+        self.output = nn.Linear(config.hidden_size, 1, bias=False, dtype=torch.double)
         self._place_steps()
 
     def forward(self, x: Float[Tensor, " point"]) -> Float[Tensor, " point"]:
@@ -86,7 +87,7 @@ class UniversalApproximator(nn.Module):
 
     @torch.no_grad()
     def fit(self, f: Function) -> Self:
-        """The output weights for f: each step leads from one piece's height to the next, and at both ends from and to 0."""
+        """The output weights for f: each step leads from one piece's height to the next, from and to 0 at the ends."""
         centers_and_borders = self._spread(2 * self.config.num_pieces - 1)
         heights = finite_values(f, centers_and_borders)[::2]
         outside = heights.new_zeros(1)
@@ -110,9 +111,6 @@ class UniversalApproximator(nn.Module):
         closed = 4 * torch.sigmoid(-k) + 2 * torch.sigmoid(-k / 2)
         return modulus_of_continuity(values, window=3 * GRID_POINTS_PER_PIECE // 2) + size * float(closed)
 
-    def parameter_table(self) -> list[ParameterRow]:
-        return [linear_row("hidden", 1, self.config.units), ParameterRow("output", "n", {"n": self.config.units})]
-
     def _spread(self, count: int) -> Float[Tensor, " point"]:
         share = torch.arange(count, dtype=torch.double, device=self.hidden.weight.device) / (count - 1)
         return self.config.low + (self.config.high - self.config.low) * share
@@ -122,7 +120,7 @@ class UniversalApproximator(nn.Module):
         """Steps at the pieces' borders, and no heights yet."""
         config = self.config
         borders = torch.linspace(
-            config.low - config.delta / 2, config.high + config.delta / 2, config.units, dtype=torch.double
+            config.low - config.delta / 2, config.high + config.delta / 2, config.hidden_size, dtype=torch.double
         )
         # k (x − b) / δ = (k / δ) x − (k / δ) b
         self.hidden.weight.fill_(config.steepness / config.delta)
@@ -131,19 +129,17 @@ class UniversalApproximator(nn.Module):
 
 
 def approximate(f: Function, epsilon: float, low: float = 0.0, high: float = 1.0) -> UniversalApproximator:
-    """The theorem: a net within ε of f. Units are doubled until the bound promises it, as it must once f changes little over a piece."""
+    """The theorem: a network within ε of f. Its hidden size is doubled until the bound promises it."""
     units, bound = 4, math.inf
     while units <= MOST_UNITS:
-        net = UniversalApproximator(UniversalApproximatorConfig(units=units, low=low, high=high)).fit(f)
+        net = UniversalApproximator(UniversalApproximatorConfig(hidden_size=units, low=low, high=high)).fit(f)
         bound = net.bound(f)
         if bound <= epsilon:
             return net
         units *= 2
-    raise InputError(
-        f"{MOST_UNITS:,} units must promise an error of at most {epsilon:g}",
-        got=f"{bound:.3g}",
-        fix="allow a larger error, or see whether the function is continuous on the interval",
-    )
+    rule = f"{MOST_UNITS:,} units must promise an error of at most {epsilon:g}"
+    fix = "allow a larger error, or see whether the function is continuous on the interval"
+    raise InputError(rule, got=f"{bound:.3g}", fix=fix)
 
 
 def modulus_of_continuity(values: Float[Tensor, " point"], window: int) -> float:
@@ -159,16 +155,14 @@ def finite_values(f: Function, x: Float[Tensor, " point"]) -> Float[Tensor, " po
     broken = ~torch.isfinite(values)
     if broken.any():
         name = getattr(f, "text", "the function")
-        raise InputError(
-            f"{name} must be finite on the whole interval",
-            got=f"{float(values[broken][0]):g} at x = {float(x[broken][0]):g}",
-            fix="move the ends of the interval or change the function",
-        )
+        rule = f"{name} must be finite on the whole interval"
+        fix = "move the ends of the interval or change the function"
+        raise InputError(rule, got=f"{float(values[broken][0]):g} at x = {float(x[broken][0]):g}", fix=fix)
     return values
 
 
 SIZES = {
-    "coarse": UniversalApproximatorConfig(units=16),
+    "coarse": UniversalApproximatorConfig(hidden_size=16),
     "base": UniversalApproximatorConfig(),
-    "fine": UniversalApproximatorConfig(units=1024),
+    "fine": UniversalApproximatorConfig(hidden_size=1024),
 }

@@ -5,11 +5,9 @@
     x ← x + W₂ φ(W₁ N(x) + b₁) + b₂                       φ is gelu
     p(class) = softmax(V N(x_0) + d)
 
-A picture of another size than the model was made for has another number of patches; their positions are then interpolated.
+A picture of another size than the model was made for has another number of patches; their positions are then
+interpolated.
 """
-
-from collections.abc import Sequence
-from typing import Any, cast
 
 import torch
 from einops import rearrange
@@ -19,39 +17,42 @@ from torch.nn import functional as F
 
 from neuropil.config import from_data, option
 from neuropil.errors import InputError
-from neuropil.parts.blocks import Block, StackConfig, initialise, stack
-from neuropil.parts.parameters import ParameterRow, linear_row
-from neuropil.parts.pretrained_model import Published
+from neuropil.parts.blocks import StackConfig, initialise, stack
+from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.parts.standardize import Standardize
 
 
-class ViTConfig(StackConfig):
-    patch: int = option(16, "height and width of a patch in pixels", low=1)
-    dropout: float = option(
-        0.0, "share of embeddings and of each sublayer's output that is silenced in training", low=0, high=0.95
+class PatchStackConfig(StackConfig):
+    """Of a stack of blocks over the patches of a picture."""
+
+    patch: int | None = option(16, "patch size in pixels; none: the smallest that leaves at most 8 a side", low=1)
+    dropout: float = option(0.0, "dropout probability", low=0, high=0.95)
+    attention_dropout: float = option(0.0, "dropout probability of the attention weights", low=0, high=0.95)
+    shape: tuple[int, ...] = from_data(
+        (3, 224, 224), "channels, height and width of one picture; empty before there are any"
     )
-    attention_dropout: float = option(
-        0.0, "share of the attention weights that is silenced in training", low=0, high=0.95
-    )
-    epsilon: float = option(1e-12, "what a norm adds to the variance", low=0)
-    shape: tuple[int, ...] = from_data((3, 224, 224), "channels, height and width of one picture")
-    classes: int = from_data(1_000, "classes to tell apart")
 
     def validate(self) -> None:
         super().validate()
-        require_patches(self.shape, self.patch)
+        if self.patch is not None and self.shape:
+            require_patches(self.shape, self.patch)
 
 
-class ViT(Published):
+class ViTConfig(PatchStackConfig):
+    epsilon: float = option(1e-12, "layer-norm epsilon", low=0)
+    classes: int = from_data(1_000, "number of classes")
+
+
+class ViT(PretrainedModel):
     family = "vit"
 
     def __init__(self, config: ViTConfig):
         super().__init__()
         self.config = config
         self.standardize = Standardize(config.shape, any_size=True)
-        self.patches = Patches(config.shape, config.patch, config.width)
+        self.patches = Patches(config)
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = cast(Sequence[Block], nn.ModuleList(stack(config)))
+        self.blocks = stack(config)
         self.norm, self.output = nn.LayerNorm(config.width, config.epsilon), nn.Linear(config.width, config.classes)
         initialise(self)
 
@@ -65,19 +66,15 @@ class ViT(Published):
             x = block(x)
         return self.norm(x)
 
-    def parameter_table(self) -> list[ParameterRow]:
-        rows = [self.patches.parameter_row("patches")]
-        rows += [block.parameter_row(f"blocks.{number}") for number, block in enumerate(self.blocks)]
-        rows.append(ParameterRow("norm", "2*d", {"d": self.config.width}))
-        return [*rows, linear_row("output", self.config.width, self.config.classes)]
-
 
 class Patches(nn.Module):
     """From a picture to a vector for each patch, before them one for the whole."""
 
-    def __init__(self, shape: tuple[int, ...], patch: int, width: int, *, bias: bool = True):
+    def __init__(self, config: PatchStackConfig, *, bias: bool = True):
         super().__init__()
-        channels, height, breadth = shape
+        (channels, height, breadth), patch, width = config.shape, config.patch, config.width
+        if patch is None:
+            raise InputError("a model of patches needs a patch size", got="none")
         self.grid = (height // patch, breadth // patch)
         self.projection = nn.Conv2d(channels, width, patch, stride=patch, bias=bias)  # W
         self.whole = nn.Parameter(torch.empty(width))  # c
@@ -99,27 +96,16 @@ class Patches(nn.Module):
         other = F.interpolate(known, size=(rows, columns), mode="bicubic", align_corners=False)
         return torch.cat([self.positions[:1], rearrange(other, "1 width row column -> (row column) width")])
 
-    def parameter_row(self, name: str) -> ParameterRow:
-        channels, patch = self.projection.in_channels, self.projection.kernel_size[0]
-        sizes = {"c": channels, "p": patch, "d": len(self.whole), "n": len(self.positions)}
-        return ParameterRow(name, f"c*p^2*d{' + d' if self.projection.bias is not None else ''} + d + n*d", sizes)
-
 
 def require_patches(shape: tuple[int, ...], patch: int) -> None:
     if len(shape) != 3 or shape[1] % patch or shape[2] % patch or 0 in shape:
-        raise InputError(
-            f"pictures must be channels of rows and columns that patches of {patch} pixels fill",
-            got=f"the shape {list(shape)}",
-        )
-
-
-def size(width: int, heads: int, layers: int, **others: Any) -> ViTConfig:
-    return ViTConfig(width=width, heads=heads, layers=layers, feed_forward=4 * width, **others)
+        rule = f"pictures must be channels of rows and columns that patches of {patch} pixels fill"
+        raise InputError(rule, got=f"the shape {list(shape)}")
 
 
 SIZES = {
-    "tiny": size(64, 4, 4, patch=2, shape=(1, 8, 8), classes=10),
-    "small": size(128, 4, 6, patch=4, shape=(1, 28, 28), classes=10),
-    "base_16": size(768, 12, 12),
-    "large_16": size(1024, 16, 24),
+    "tiny": ViTConfig(width=64, heads=4, layers=4, patch=2, shape=(1, 8, 8), classes=10),
+    "small": ViTConfig(width=128, heads=4, layers=6, patch=4, shape=(1, 28, 28), classes=10),
+    "base_16": ViTConfig(width=768, heads=12, layers=12),
+    "large_16": ViTConfig(width=1024, heads=16, layers=24),
 }

@@ -13,17 +13,17 @@ What the field calls by many names differs in the score alone:
     Additive     vᵀ tanh(W q + U k)        Bahdanau
     Cosine       β q·k / (‖q‖ ‖k‖)
     Smoothing    ln k(q, k)                kernel regression (Nadaraya, Watson)
-    Hopfield     β q·k                     the update of a modern Hopfield network, whose stored patterns are keys and values
+    Hopfield     β q·k                     modern Hopfield network, whose stored patterns are keys and values
     Hard         all weight on the best key of another score
 
-A score that is an inner product says so by its `factors`, and then the whole operation is PyTorch's fused kernel, which never holds the
-weights. The others are computed for a few queries at a time.
+A score that is an inner product says so by its `factors`, and then the whole operation is PyTorch's fused kernel, which
+never holds the weights. The others are computed for a few queries at a time.
 """
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -33,6 +33,10 @@ from torch.utils.checkpoint import checkpoint
 
 from neuropil.errors import InputError
 from neuropil.parts.kernels import Gaussian, Kernel
+
+Query: TypeAlias = Float[Tensor, "*batch query q_width"]
+Key: TypeAlias = Float[Tensor, "*batch key k_width"]
+Scores: TypeAlias = Float[Tensor, "*batch query key"]
 
 NUMBERS_AT_ONCE = 2**22
 """Of the scores that are no inner products: 16 MB in single precision."""
@@ -53,30 +57,22 @@ class Score(ABC):
     """Whether every key has some weight, however small."""
 
     @abstractmethod
-    def __call__(
-        self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
-    ) -> Float[Tensor, "*batch query key"]: ...
+    def __call__(self, query: Query, key: Key) -> Scores: ...
 
-    def factors(
-        self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
-    ) -> Factors | None:
+    def factors(self, query: Query, key: Key) -> Factors | None:
         """Queries and keys whose inner product is the score, where there are such."""
         return None
 
-    def soften(self, scores: Float[Tensor, "*batch query key"]) -> Float[Tensor, "*batch query key"]:
+    def soften(self, scores: Scores) -> Scores:
         """From scores, at least one of them finite for each query, to weights."""
         return scores.softmax(-1)
 
 
 class InnerProduct(Score):
     @abstractmethod
-    def factors(
-        self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
-    ) -> Factors: ...
+    def factors(self, query: Query, key: Key) -> Factors: ...
 
-    def __call__(
-        self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
-    ) -> Float[Tensor, "*batch query key"]:
+    def __call__(self, query: Query, key: Key) -> Scores:
         query, key, scale = self.factors(query, key)
         return scale * query @ key.mT
 
@@ -119,14 +115,10 @@ class General(nn.Module, Score):
         self.weight = nn.Parameter(torch.empty(query_width, key_width))
         nn.init.xavier_uniform_(self.weight)
 
-    def factors(
-        self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
-    ) -> Factors:
+    def factors(self, query: Query, key: Key) -> Factors:
         return Factors(query @ self.weight, key, 1.0)
 
-    def forward(
-        self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
-    ) -> Float[Tensor, "*batch query key"]:
+    def forward(self, query: Query, key: Key) -> Scores:
         return query @ self.weight @ key.mT
 
 
@@ -139,9 +131,7 @@ class Additive(nn.Module, Score):
         self.weight = nn.Parameter(torch.empty(hidden).uniform_(-1, 1) / math.sqrt(hidden))
         self.numbers_per_pair = hidden
 
-    def forward(
-        self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
-    ) -> Float[Tensor, "*batch query key"]:
+    def forward(self, query: Query, key: Key) -> Scores:
         # e = vᵀ tanh(W q + U k)
         return torch.tanh(self.query(query).unsqueeze(-2) + self.key(key).unsqueeze(-3)) @ self.weight
 
@@ -153,12 +143,26 @@ class Concat(nn.Module, Score):
         self.weight = nn.Parameter(torch.empty(hidden).uniform_(-1, 1) / math.sqrt(hidden))
         self.numbers_per_pair = hidden
 
-    def forward(
-        self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
-    ) -> Float[Tensor, "*batch query key"]:
+    def forward(self, query: Query, key: Key) -> Scores:
         # e = vᵀ tanh(W [q; k]), where W [q; k] = W_q q + W_k k: each is projected once, and not once for every pair
         of_query, of_key = self.projection.weight.split((query.shape[-1], key.shape[-1]), dim=1)
         return torch.tanh(F.linear(query, of_query).unsqueeze(-2) + F.linear(key, of_key).unsqueeze(-3)) @ self.weight
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedAdditive(Score):
+    """An additive score whose keys have been projected."""
+
+    W: Float[Tensor, "hidden q_width"]
+    v: Float[Tensor, " hidden"]
+
+    @property
+    def numbers_per_pair(self) -> int:
+        return len(self.v)
+
+    def __call__(self, query: Query, key: Float[Tensor, "*batch key hidden"]) -> Scores:
+        # e = vᵀ tanh(W q + k)
+        return torch.tanh(F.linear(query, self.W).unsqueeze(-2) + key.unsqueeze(-3)) @ self.v
 
 
 @dataclass(frozen=True)
@@ -171,18 +175,15 @@ class Smoothing(Score):
     def finite(self) -> bool:
         return not self.kernel.compact
 
-    def __call__(
-        self, query: Float[Tensor, "*batch query width"], key: Float[Tensor, "*batch key width"]
-    ) -> Float[Tensor, "*batch query key"]:
+    def __call__(self, query: Float[Tensor, "*batch query width"], key: Float[Tensor, "*batch key width"]) -> Scores:
         return self.kernel.log(query, key)
 
-    def factors(
-        self, query: Float[Tensor, "*batch query width"], key: Float[Tensor, "*batch key width"]
-    ) -> Factors | None:
+    def factors(self, query: Query, key: Key) -> Factors | None:
         if not isinstance(self.kernel, Gaussian):
             return None
-        # −‖q − k‖² / 2 = q·k − ‖k‖² / 2 − ‖q‖² / 2 = [q 1]·[k −‖k‖²/2] + a constant of the query. The squares of keys that lie many
-        # lengths apart leave few digits to their differences: hence double precision, and the origin in the middle of the keys.
+        # −‖q − k‖² / 2 = q·k − ‖k‖² / 2 − ‖q‖² / 2 = [q 1]·[k −‖k‖²/2] + a constant of the query. The squares of keys
+        # that lie many lengths apart leave few digits to their differences: hence double precision, and the origin in
+        # the middle of the keys.
         middle = key.double().mean(-2, keepdim=True)
         query, key = query - middle, key - middle
         height = -0.5 * key.square().sum(-1, keepdim=True)
@@ -204,25 +205,23 @@ class Hard(Score):
     def numbers_per_pair(self) -> int:
         return self.score.numbers_per_pair
 
-    def __call__(
-        self, query: Float[Tensor, "*batch query q_width"], key: Float[Tensor, "*batch key k_width"]
-    ) -> Float[Tensor, "*batch query key"]:
+    def __call__(self, query: Query, key: Key) -> Scores:
         return self.score(query, key)
 
-    def soften(self, scores: Float[Tensor, "*batch query key"]) -> Float[Tensor, "*batch query key"]:
+    def soften(self, scores: Scores) -> Scores:
         return F.one_hot(scores.argmax(-1), scores.shape[-1]).to(scores.dtype)
 
 
 @runtime_checkable
 class Tap(Protocol):
-    """Told of every attention before it happens: what a recorder hangs on a module, and what costs nothing while there is none."""
+    """A recorder's hook: called before every attention; it costs nothing while there is none."""
 
     def __call__(self, query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool) -> None: ...
 
 
 def attend(
-    query: Float[Tensor, "*batch query q_width"],
-    key: Float[Tensor, "*batch key k_width"],
+    query: Query,
+    key: Key,
     value: Float[Tensor, "*batch key v_width"],
     *,
     score: Score = ScaledDot(),  # noqa: B008 (it is frozen)
@@ -234,9 +233,9 @@ def attend(
 ) -> Float[Tensor, "*batch query v_width"]:
     """Every query's mixture of the values. A query with nothing to attend to gets zeros.
 
-    `mask` is true where a query may look, `bias` is added to the scores; both broadcast to [*batch query key], for instance
-    `padding_mask(lengths, n)`. With `causal`, the last query sees all keys, the one before it all but the last, and so on.
-    `dropout` is the share of the weights that are silenced; leave it at 0 when not training.
+    `mask` is true where a query may look, `bias` is added to the scores; both broadcast to [*batch query key], for
+    instance `padding_mask(lengths, n)`. With `causal`, the last query sees all keys, the one before it all but the
+    last, and so on. `dropout` is the dropout probability of the weights; leave it at 0 when not training.
     """
     if tap is not None:
         tap(query, key, mask, bias, causal)
@@ -249,9 +248,9 @@ def attend(
     return _fused(factors, value, mask, causal, bias, dropout)
 
 
-def weigh(
-    query: Float[Tensor, "*batch query q_width"],
-    key: Float[Tensor, "*batch key k_width"],
+def attention_weights(
+    query: Query,
+    key: Key,
     *,
     score: Score = ScaledDot(),  # noqa: B008 (it is frozen)
     mask: Bool[Tensor, "..."] | None = None,
@@ -273,16 +272,14 @@ def weigh(
     empty = None if allowed is None else ~allowed.any(-1, keepdim=True)
     if allowed is not None and empty is not None:
         hidden = ~(allowed | empty)
-        scores = (
-            scores.masked_fill(hidden, -torch.inf)
-            if torch.is_grad_enabled()
-            else scores.masked_fill_(hidden, -torch.inf)
-        )
+        fill = scores.masked_fill if torch.is_grad_enabled() else scores.masked_fill_
+        scores = fill(hidden, -torch.inf)
     if bias is not None or not score.finite:
         lowest = scores.amax(-1, keepdim=True) == -torch.inf
         scores, empty = scores.masked_fill(lowest, 0.0), lowest if empty is None else lowest | empty
     weights = score.soften(scores)
-    # The row of a query with nothing to see held any finite scores until here: softened infinities would be NaN, in gradients too.
+    # The row of a query with nothing to see held any finite scores until here: softened infinities would be NaN, in
+    # gradients too.
     if empty is None or not (torch.compiler.is_compiling() or empty.is_meta or empty.any()):
         return weights
     return weights.masked_fill(empty, 0.0)
@@ -297,6 +294,74 @@ def causal_mask(num_queries: int, num_keys: int, device: torch.device | str = "c
     """No query sees a key that comes after it; the last of both stand side by side."""
     ones = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
     return ones.tril(num_keys - num_queries)
+
+
+# --- a memory that is read again and again: what depends on it alone is computed once, before the first look ---
+
+
+@dataclass(frozen=True)
+class AttentionMemory:
+    """What is looked at, and its keys as `score` takes them."""
+
+    values: Float[Tensor, "batch key width"]
+    mask: Bool[Tensor, "batch 1 key"] | None
+    keys: Float[Tensor, "batch key ready"]
+    score: Score
+
+    def reorder(self, index: Int64[Tensor, " row"]) -> "AttentionMemory":
+        """These rows of the batch: some may be dropped, others repeated."""
+        mask = None if self.mask is None else self.mask.index_select(0, index)
+        values, keys = (part.index_select(0, index) for part in (self.values, self.keys))
+        return replace(self, values=values, keys=keys, mask=mask)
+
+
+class SoftSelect(nn.Module):
+    """Attention to a memory, such as what an encoder said or the places of a picture. Recorders set `tap`.
+
+    k_s  = W₂ m_s                              for every s, once                        (additive, concat)
+    k_s  = W m_s                                                                       (general)
+    e_ts = vᵀ tanh(W₁ q_t + k_s)   or   q_t·k_s
+    c_t  = Σ_s a_ts m_s,   a_t = softmax(e_t)
+    """
+
+    def __init__(self, score: Score):
+        super().__init__()
+        self.score = score
+        self.tap: Tap | None = None
+
+    def prepare_memory(
+        self, values: Float[Tensor, "batch key width"], mask: Bool[Tensor, "batch key"] | None = None
+    ) -> AttentionMemory:
+        """`mask` is true where there is something to look at."""
+        score, keys = ready(self.score, values)
+        return AttentionMemory(values, None if mask is None else mask.unsqueeze(1), keys, score)
+
+    def forward(self, query: Query, memory: AttentionMemory) -> Float[Tensor, "batch query width"]:
+        self.notify(query, memory)
+        return self.select(query, memory)
+
+    def select(self, query: Query, memory: AttentionMemory) -> Float[Tensor, "batch query width"]:
+        """For one query of many in a loop, which then notifies of all of them together: a recorder keeps the last."""
+        return attend(query, memory.keys, memory.values, score=memory.score, mask=memory.mask)
+
+    def notify(self, query: Query, memory: AttentionMemory) -> None:
+        if self.tap is not None:
+            self.tap(query, memory.values, memory.mask, None, False)
+
+
+def ready(score: Score, key: Float[Tensor, "batch key width"]) -> tuple[Score, Float[Tensor, "batch key ready"]]:
+    """The same scores from other keys, for less: what the score does to a key by itself is done to all of them here."""
+    if isinstance(score, General):
+        return Dot(), key @ score.weight.mT
+    if isinstance(score, Additive):
+        return ProjectedAdditive(score.query.weight, score.weight), score.key(key)
+    if isinstance(score, Concat):
+        of_query, of_key = score.projection.weight.tensor_split((-key.shape[-1],), dim=1)
+        return ProjectedAdditive(of_query, score.weight), F.linear(key, of_key)
+    return score, key
+
+
+# --- how attention is computed ---
 
 
 def _fused(
@@ -333,10 +398,10 @@ def _attend_in_pieces(
     bias: Tensor | None,
     dropout: float,
 ) -> Tensor:
-    """Some queries at a time; while learning, a piece's scores are computed again on the way back in place of being kept."""
+    """Some queries at a time; in training, a piece's scores are recomputed in the backward pass."""
 
     def mix(rows: Tensor) -> Tensor:
-        weights = weigh(query, key, score=score, mask=mask, causal=causal, bias=bias, rows=rows)
+        weights = attention_weights(query, key, score=score, mask=mask, causal=causal, bias=bias, rows=rows)
         return F.dropout(weights, dropout) @ value
 
     numbers = math.prod(query.shape[:-2]) * key.shape[-2] * score.numbers_per_pair
@@ -361,23 +426,19 @@ def _allowed(
 
 
 def _of_rows(limit: Tensor | None, rows: Tensor) -> Tensor | None:
-    """A mask or bias for some of the queries; one that is the same for all of them has a single row, or no axis for them."""
+    """A mask or bias for some of the queries; one for all of them has a single row, or no axis for them."""
     return limit if limit is None or limit.ndim < 2 or limit.shape[-2] == 1 else limit.index_select(-2, rows)
 
 
 def _require_limits(mask: Tensor | None, bias: Tensor | None, query: Tensor, key: Tensor) -> None:
     if mask is not None and mask.dtype != torch.bool:
-        raise InputError(
-            "an attention mask is boolean, true where a query may look",
-            got=f"a mask of {mask.dtype}",
-            fix="pass scores as bias",
-        )
+        rule = "an attention mask is boolean, true where a query may look"
+        raise InputError(rule, got=f"a mask of {mask.dtype}", fix="pass scores as bias")
     pairs = (*query.shape[:-1], key.shape[-2])
     for name, limit in (("mask", mask), ("bias", bias)):
         if limit is not None and not _broadcasts(limit.shape, pairs):
-            raise InputError(
-                f"an attention {name} must broadcast to [*batch query key] = {list(pairs)}", got=f"{list(limit.shape)}"
-            )
+            rule = f"an attention {name} must broadcast to [*batch query key] = {list(pairs)}"
+            raise InputError(rule, got=f"{list(limit.shape)}")
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

@@ -8,9 +8,10 @@
 N is layer normalisation. What φ is differs: relu, gelu, its approximation by tanh, or x σ(1.702 x).
 """
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, Self, TypeAlias
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -19,11 +20,13 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.activations import Activation
+from neuropil.parts.module_list import TypedModuleList
 from neuropil.parts.multi_head import KeysValues, MultiHeadAttention
 from neuropil.parts.parameters import ParameterRow
 
 HiddenName = Literal["relu", "gelu", "gelu_tanh", "quick_gelu"]
 NormName = Literal["post", "pre"]
+Stream: TypeAlias = Float[Tensor, "batch time width"]
 
 
 def quick_gelu(z: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
@@ -48,7 +51,7 @@ class FeedForward(nn.Module):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
 
-    def forward(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
+    def forward(self, x: Stream) -> Stream:
         # W₂ φ(W₁ x + b₁) + b₂
         return self.outer(self.activation(self.inner(x)))
 
@@ -61,17 +64,15 @@ class Residual(nn.Module):
         self.first = norm == "pre"
         self.norm, self.dropout = nn.LayerNorm(width, epsilon), nn.Dropout(dropout)
 
-    def enter(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
+    def enter(self, x: Stream) -> Stream:
         return self.norm(x) if self.first else x
 
-    def forward(
-        self, x: Float[Tensor, "batch time width"], f: Float[Tensor, "batch time width"]
-    ) -> Float[Tensor, "batch time width"]:
+    def forward(self, x: Stream, f: Stream) -> Stream:
         x = x + self.dropout(f)
         return x if self.first else self.norm(x)
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """`heads` may be fewer than fill the width, where some were removed."""
 
     def __init__(
@@ -95,12 +96,12 @@ class Block(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "batch time width"],
+        x: Stream,
         *,
         mask: Bool[Tensor, "..."] | None = None,
         causal: bool = False,
         cache: KeysValues | None = None,
-    ) -> Float[Tensor, "batch time width"]:
+    ) -> Stream:
         x = self.attention_sum(x, self.attention(self.attention_sum.enter(x), mask=mask, causal=causal, cache=cache))
         return self.feed_forward_sum(x, self.feed_forward(self.feed_forward_sum.enter(x)))
 
@@ -109,65 +110,74 @@ class Block(nn.Module):
 
 
 def block_row(name: str, attentions: list[MultiHeadAttention], feed_forward: FeedForward) -> ParameterRow:
-    """Four projections for h heads of w in each attention, two matrices in the feed-forward net, and a norm after each of them."""
+    """Four projections for h heads of w in each attention, two matrices, and a norm after each sublayer."""
     h, f = sum(attention.heads for attention in attentions), feed_forward.inner.out_features
     sizes = {"d": feed_forward.inner.in_features, "h": h, "w": attentions[0].head_width, "f": f, "a": len(attentions)}
     return ParameterRow(name, "(4*d + 3)*h*w + a*d + 2*d*f + f + d + 2*d*(a + 1)", sizes)
 
 
-class StackConfig(Config):
-    """Of a model that is one stack of blocks."""
+class BlockConfig(Config):
+    """What every stack of attention blocks has."""
 
-    width: int = option(768, "numbers that stand for a token", low=2)
+    width: int = option(768, "embedding width (d_model)", low=2)
     heads: int = option(12, "attention heads in each layer; they divide the width", low=1)
-    layers: int = option(12, "blocks above one another", low=1)
-    feed_forward: int = option(3072, "hidden units of each block's feed-forward net", low=1)
-    activation: HiddenName = option("gelu", "what a hidden unit does to its input")
-    dropout: float = option(
-        0.1, "share of embeddings and of each sublayer's output that is silenced in training", low=0, high=0.95
-    )
-    attention_dropout: float = option(
-        0.1, "share of the attention weights that is silenced in training", low=0, high=0.95
-    )
-    epsilon: float = option(1e-5, "what a norm adds to the variance", low=0)
-    kept_heads: tuple[int, ...] = from_data(
-        (), "heads that each attention still has, in the order of the modules; all if empty"
-    )
+    layers: int = option(12, "number of layers", low=1)
+    feed_forward: int | None = option(None, "hidden size of the feed-forward networks; default: 4 × width", low=1)
+    dropout: float = option(0.1, "dropout probability", low=0, high=0.95)
+    kept_heads: tuple[int, ...] = from_data((), "heads that are left in each attention module, in order; all if empty")
+
+    @property
+    def feed_forward_size(self) -> int:
+        return self.feed_forward or 4 * self.width
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.heads
+
+    @property
+    def attention_modules(self) -> int:
+        return self.layers
 
     def validate(self) -> None:
-        require_heads(self.width, self.heads, self.kept_heads, self.layers)
+        if self.width % self.heads:
+            raise InputError("the heads must divide the width", got=f"{self.heads} heads for a width of {self.width}")
+        kept, modules = self.kept_heads, self.attention_modules
+        if kept and (len(kept) != modules or not all(0 <= number <= self.heads for number in kept)):
+            rule = f"kept_heads must be a number from 0 to {self.heads} for each of the {modules} attention modules"
+            raise InputError(rule, got=f"{kept}")
+
+    def keep_heads(self, kept: Sequence[int]) -> Self:
+        """With these numbers of heads, for each attention module in the order in which they are built."""
+        return dataclasses.replace(self, kept_heads=tuple(kept))
+
+    def heads_in_order(self) -> Iterator[int]:
+        return iter(self.kept_heads or (self.heads,) * self.attention_modules)
 
 
-def stack(config: StackConfig, norm: NormName = "pre") -> list[Block]:
+class StackConfig(BlockConfig):
+    """Of a model that is one stack of blocks."""
+
+    activation: HiddenName = option("gelu", "activation of the feed-forward networks")
+    attention_dropout: float = option(0.1, "dropout probability of the attention weights", low=0, high=0.95)
+    epsilon: float = option(1e-5, "layer-norm epsilon", low=0)
+
+
+def stack(config: StackConfig, norm: NormName = "pre") -> TypedModuleList[TransformerBlock]:
     """The blocks of a model."""
-    return [
-        Block(
+    return TypedModuleList(
+        TransformerBlock(
             config.width,
             heads,
-            config.feed_forward,
-            head_width=config.width // config.heads,
+            config.feed_forward_size,
+            head_width=config.head_width,
             norm=norm,
             activation=config.activation,
             dropout=config.dropout,
             attention_dropout=config.attention_dropout,
             epsilon=config.epsilon,
         )
-        for heads in heads_in_order(config.heads, config.kept_heads, config.layers)
-    ]
-
-
-def heads_in_order(heads: int, kept: tuple[int, ...], modules: int) -> Iterator[int]:
-    """For each attention module of a model, in the order in which they are built."""
-    return iter(kept or (heads,) * modules)
-
-
-def require_heads(width: int, heads: int, kept: tuple[int, ...], modules: int) -> None:
-    if width % heads:
-        raise InputError("the heads must divide the width", got=f"{heads} heads for a width of {width}")
-    if kept and (len(kept) != modules or not all(0 <= number <= heads for number in kept)):
-        raise InputError(
-            f"kept_heads must be a number from 0 to {heads} for each of the {modules} attention modules", got=f"{kept}"
-        )
+        for heads in config.heads_in_order()
+    )
 
 
 def initialise(model: nn.Module, std: float = 0.02) -> None:

@@ -2,8 +2,8 @@
 
     residual block  y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)        S: identity, or a 1×1 kernel where sizes change
 
-A stack of such blocks makes a grid of features from a picture: a stem, then stages, each of which after the first halves the grid and
-doubles the channels.
+A stack of such blocks makes a grid of features from a picture: a stem, then stages, each of which after the first
+halves the grid and doubles the channels.
 """
 
 import math
@@ -44,8 +44,9 @@ class Stack(NamedTuple):
 def stack_for(
     shape: Sequence[int], width: int, *, depth: int = 1, kernel: int = 3, least: int = 12, at_once: bool = False
 ) -> Stack:
-    """Large pictures are made smaller by the stem: by 4 or 2, as long as `least` places are left along the shorter side. Stages of `depth`
-    blocks follow until the shorter side has 7 places or fewer; with `at_once`, already the first of them halves the grid."""
+    """Large pictures are made smaller by the stem: by 4 or 2, as long as `least` places are left along the shorter
+    side. Stages of `depth` blocks follow until the shorter side has 7 places or fewer; with `at_once`, already the
+    first of them halves the grid."""
     channels, *sides = shape
     stride = max(stride for stride in (1, 2, 4) if stride == 1 or min(sides) >= least * stride)
     height, breadth = (math.ceil(side / stride) for side in sides)
@@ -70,16 +71,6 @@ class ConvolutionStack(nn.Module):
         x = x.contiguous(memory_format=torch.channels_last)  # the layout that CPUs convolve fastest
         return self.blocks(F.relu(self.stem_norm(self.stem(x))))
 
-    def parameter_rows(self, name: str) -> list[ParameterRow]:
-        """`name` is how the module that holds this one calls it."""
-        sizes = self.sizes
-        c, m = sizes.channels, sizes.blocks[0].channels
-        rows = [
-            ParameterRow(f"{name}.stem", "c*m*k^2", {"c": c, "m": m, "k": sizes.stem_kernel}),
-            ParameterRow(f"{name}.stem_norm", "2*m", {"m": m}),
-        ]
-        return rows + [residual_row(f"{name}.blocks.{i}", block, sizes.kernel) for i, block in enumerate(sizes.blocks)]
-
 
 class ResidualBlock(nn.Module):
     """y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)"""
@@ -97,12 +88,9 @@ class ResidualBlock(nn.Module):
         z = self.norm2(self.convolution2(z))
         return F.relu(z + self.shortcut(x))
 
-
-def residual_row(name: str, sizes: BlockSizes, kernel: int) -> ParameterRow:
-    shortcut = "" if sizes.channels == sizes.width else " + c*m"
-    return ParameterRow(
-        name, f"c*m*k^2 + m^2*k^2 + 4*m{shortcut}", {"c": sizes.channels, "m": sizes.width, "k": kernel}
-    )
+    def parameter_row(self, name: str) -> ParameterRow:
+        c, m, k = self.convolution1.in_channels, self.convolution1.out_channels, self.convolution1.kernel_size[0]
+        return ParameterRow(name, f"c*m*k^2 + m^2*k^2 + 4*m{'' if c == m else ' + c*m'}", {"c": c, "m": m, "k": k})
 
 
 def same_convolution(channels: int, kernels: int, size: int, stride: int = 1) -> nn.Conv2d:

@@ -6,7 +6,8 @@
     power    =  atom [ ^ sign ]                      so that -x^2 = -(x^2), 2^3^2 = 2^(3^2), 2^-1 = 0.5
     atom     =  number  |  name  |  function ( sum { , sum } )  |  ( sum )
 
-`**` is the same as `^`. Each rule is a method of `_Parser` and returns a function of the variables, made of torch operations.
+`**` is the same as `^`. Each rule is a method of `_Parser` and returns a function of the variables, made of torch
+operations.
 """
 
 import math
@@ -21,6 +22,7 @@ from torch import Tensor
 from neuropil.errors import InputError, nearest
 
 Evaluator = Callable[[Mapping[str, Tensor]], Tensor]
+Operator = Callable[[Tensor, Tensor], Tensor]
 
 CONSTANTS = {"pi": math.pi, "π": math.pi, "e": math.e}
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -35,9 +37,9 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
     "sign": torch.sign,
 }
-FOLDS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"min": torch.minimum, "max": torch.maximum}
-SUMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"+": torch.add, "-": torch.sub}
-PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"*": torch.mul, "/": torch.div}
+FOLDS: dict[str, Operator] = {"min": torch.minimum, "max": torch.maximum}
+SUMS: dict[str, Operator] = {"+": torch.add, "-": torch.sub}
+PRODUCTS: dict[str, Operator] = {"*": torch.mul, "/": torch.div}
 
 MOST_CHARACTERS = 1000
 DEEPEST_NESTING = 16
@@ -55,7 +57,7 @@ class Expression:
         self._evaluate = _Parser(text, variables).whole()
 
     def __call__(self, *arguments: Tensor | float) -> Tensor:
-        """One argument per variable. The result has the arguments' common precision and shape, even if it is a constant."""
+        """One argument per variable. The result has their common precision and shape, even if it is a constant."""
         tensors = [
             argument if isinstance(argument, Tensor) else torch.tensor(argument, dtype=torch.double)
             for argument in arguments
@@ -99,13 +101,12 @@ class _Parser:
         self.index = 0
         self.depth = 0
 
-    # --- the grammar, rule by rule -----------------------------------------------------------------------------------------
+    # --- the grammar, rule by rule ------------------------------------------------------------------------------------
 
     def whole(self) -> Evaluator:
         if self.token.kind == "end":
-            raise InputError(
-                "an expression must say something", got=repr(self.text), fix="write for instance sin(3*x) + x^2"
-            )
+            rule = "an expression must say something"
+            raise InputError(rule, got=repr(self.text), fix="write for instance sin(3*x) + x^2")
         found = self.sum()
         if self.token.kind != "end":
             raise self.unexpected()
@@ -117,9 +118,7 @@ class _Parser:
     def product(self) -> Evaluator:
         return self.chain(PRODUCTS, self.sign)
 
-    def chain(
-        self, operators: Mapping[str, Callable[[Tensor, Tensor], Tensor]], operand: Callable[[], Evaluator]
-    ) -> Evaluator:
+    def chain(self, operators: Mapping[str, Operator], operand: Callable[[], Evaluator]) -> Evaluator:
         """Operands joined from left to right; a loop and not a recursion, so that a long sum is no deep one."""
         first, rest = operand(), []
         while self.token.text in operators:
@@ -169,9 +168,8 @@ class _Parser:
             return constant(CONSTANTS[name])
         if name in FUNCTIONS or name in FOLDS:
             return self.call(token)
-        raise self.error(
-            f"unknown name {name!r}", token, fix=nearest(name, [*self.variables, *CONSTANTS, *FUNCTIONS, *FOLDS])
-        )
+        known = [*self.variables, *CONSTANTS, *FUNCTIONS, *FOLDS]
+        raise self.error(f"unknown name {name!r}", token, fix=nearest(name, known))
 
     def call(self, function: Token) -> Evaluator:
         name, opening = function.text, self.token
@@ -188,7 +186,7 @@ class _Parser:
             raise self.error(f"the function {name} takes one argument, not {len(arguments)}", function)
         return lambda values: FUNCTIONS[name](arguments[0](values))
 
-    # --- reading on, and what to say when that is not possible ---------------------------------------------------------------
+    # --- reading on, and what to say when that is not possible --------------------------------------------------------
 
     @property
     def token(self) -> Token:

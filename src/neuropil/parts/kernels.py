@@ -8,15 +8,15 @@
     Epanechnikov        k(x, z) = max(0, 1 − ‖x − z‖² / ℓ²)
     Boxcar              k(x, z) = 1 where ‖x − z‖ ≤ ℓ, else 0
 
-Kernel smoothing mixes the values of the points that are near, and any of these will do. A Gaussian process asks for a kernel that is
-positive definite: Epanechnikov's and the boxcar are not, and the periodic one is so on a line only.
+Kernel smoothing mixes the values of the points that are near, and any of these will do. A Gaussian process asks for a
+kernel that is positive definite: Epanechnikov's and the boxcar are not, and the periodic one is so on a line only.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -25,30 +25,31 @@ from torch import Tensor
 from neuropil.errors import InputError
 
 KernelName = Literal["gaussian", "laplacian", "matern", "rational_quadratic", "periodic", "epanechnikov", "boxcar"]
+Distance: TypeAlias = Float[Tensor, "*shape"]
+Points: TypeAlias = Float[Tensor, "*batch query width"]
+OtherPoints: TypeAlias = Float[Tensor, "*batch key width"]
+Covariances: TypeAlias = Float[Tensor, "*batch query key"]
 Length: TypeAlias = float | Float[Tensor, ""]
 
 
+@dataclass(frozen=True)
 class Kernel(ABC):
-    """`length` is the distance ℓ over which points are alike, in units of the inputs; where it is learned, it is a tensor."""
+    """`length` is the length scale ℓ, in units of the inputs; where it is learned, it is a tensor."""
 
-    length: Length
-    positive_definite = True
-    compact = False
+    length: Length = 1.0
+    positive_definite: ClassVar[bool] = True
+    compact: ClassVar[bool] = False
     """Whether it is zero, and its logarithm −∞, beyond some distance."""
 
     @abstractmethod
-    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    def of_distance(self, distance: Distance) -> Distance:
         """ln k: the logarithm keeps what is far apart from rounding to zero."""
 
-    def log(
-        self, x: Float[Tensor, "*batch query width"], z: Float[Tensor, "*batch key width"]
-    ) -> Float[Tensor, "*batch query key"]:
+    def log(self, x: Points, z: OtherPoints) -> Covariances:
         # Not by ‖x‖² − 2 x·z + ‖z‖², which would lose its digits where points are near and far from the origin.
         return self.of_distance(torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist"))
 
-    def __call__(
-        self, x: Float[Tensor, "*batch query width"], z: Float[Tensor, "*batch key width"]
-    ) -> Float[Tensor, "*batch query key"]:
+    def __call__(self, x: Points, z: OtherPoints) -> Covariances:
         return self.log(x, z).exp()
 
     def __post_init__(self) -> None:
@@ -56,31 +57,22 @@ class Kernel(ABC):
             raise InputError(f"{type(self).__name__} needs a length above zero", got=f"{self.length:g}")
 
 
-@dataclass(frozen=True)
 class Gaussian(Kernel):
-    length: Length = 1.0
-
-    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    def of_distance(self, distance: Distance) -> Distance:
         return -0.5 * (distance / self.length).square()
 
 
-@dataclass(frozen=True)
 class Laplacian(Kernel):
     """Continuous and nowhere smooth: the covariance of a random walk that is pulled back to its mean."""
 
-    length: Length = 1.0
-
-    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    def of_distance(self, distance: Distance) -> Distance:
         return -distance / self.length
 
 
-@dataclass(frozen=True)
 class Matern(Kernel):
     """ν = 3/2: once differentiable, for functions that are less smooth than a Gaussian's."""
 
-    length: Length = 1.0
-
-    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    def of_distance(self, distance: Distance) -> Distance:
         r = math.sqrt(3) * distance / self.length
         return torch.log1p(r) - r
 
@@ -89,10 +81,9 @@ class Matern(Kernel):
 class RationalQuadratic(Kernel):
     """A mixture of Gaussians of many lengths; the smaller α, the more of them."""
 
-    length: Length = 1.0
     alpha: float = 1.0
 
-    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    def of_distance(self, distance: Distance) -> Distance:
         return -self.alpha * torch.log1p((distance / self.length).square() / (2 * self.alpha))
 
 
@@ -100,34 +91,30 @@ class RationalQuadratic(Kernel):
 class Periodic(Kernel):
     """A Gaussian of the distance on a circle, onto which a line can be wound; there is no such circle for a plane."""
 
-    length: Length = 1.0
     period: float = 1.0
 
-    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    def of_distance(self, distance: Distance) -> Distance:
         return -2 * (torch.sin(math.pi * distance / self.period) / self.length).square()
 
 
-@dataclass(frozen=True)
 class Epanechnikov(Kernel):
     """Zero beyond ℓ: a point with nobody near has nothing to be smoothed from."""
 
-    length: Length = 1.0
     positive_definite = False
     compact = True
 
-    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    def of_distance(self, distance: Distance) -> Distance:
         height = 1 - (distance / self.length).square()
-        # Where there is no height its logarithm is not asked for: the gradient of ln 0 would be NaN, whatever is done with it afterwards.
+        # Where there is no height its logarithm is not asked for: the gradient of ln 0 would be NaN, whatever is done
+        # with it afterwards.
         return torch.where(height > 0, height, 1.0).log().masked_fill(height <= 0, -torch.inf)
 
 
-@dataclass(frozen=True)
 class Boxcar(Kernel):
-    length: Length = 1.0
     positive_definite = False
     compact = True
 
-    def of_distance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    def of_distance(self, distance: Distance) -> Distance:
         return torch.where(distance <= self.length, 0.0, -torch.inf).to(distance.dtype)
 
 

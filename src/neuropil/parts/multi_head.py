@@ -4,12 +4,12 @@
     head = attend(Q, K, V)
     Y = [head₁ … head_H] W^O + b^O
 
-A head can be masked, to see what the others do without it, or removed for good, with its rows and columns of the weights.
+A head can be masked, to see what the others do without it, or removed for good, with its rows and columns of the
+weights.
 """
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import torch
 from einops import rearrange
@@ -21,10 +21,14 @@ from neuropil.errors import InputError, nearest
 from neuropil.parts.attention import ScaledDot, Score, Tap, attend
 from neuropil.parts.parameters import ParameterRow
 
+Queries: TypeAlias = Float[Tensor, "batch head query head_width"]
+Keys: TypeAlias = Float[Tensor, "batch head key head_width"]
+Mask: TypeAlias = Bool[Tensor, "..."]
+
 
 class KeysValues:
-    """Keys and values of the tokens so far, so that a decoder computes those of each new token only. There is `room` for so many from the
-    first on, and twice as much when it is used up."""
+    """Keys and values of the tokens so far, so that a decoder computes those of each new token only. There is `room`
+    for so many from the first on, and twice as much when it is used up."""
 
     def __init__(self, room: int = 32) -> None:
         self.length, self.room = 0, room
@@ -62,8 +66,9 @@ class Projected(NamedTuple):
 
 
 class MultiHeadAttention(nn.Module):
-    """`fused` keeps W^Q, W^K and W^V in one matrix, which is one multiplication in place of three; keys and values of other widths than the
-    queries' need three. Recorders set `tap`; whoever masks heads sets `head_mask`, one factor for each head."""
+    """`fused` keeps W^Q, W^K and W^V in one matrix, which is one multiplication in place of three; keys and values of
+    other widths than the queries' need three. Recorders set `tap`; whoever masks heads sets `head_mask`, one factor for
+    each head."""
 
     def __init__(
         self,
@@ -100,11 +105,11 @@ class MultiHeadAttention(nn.Module):
         key: Float[Tensor, "batch key k_width"] | None = None,
         value: Float[Tensor, "batch key v_width"] | None = None,
         *,
-        mask: Bool[Tensor, "..."] | None = None,
+        mask: Mask | None = None,
         causal: bool = False,
         cache: KeysValues | None = None,
     ) -> Float[Tensor, "batch query width"]:
-        """Without keys, the queries look at one another; without values, the keys are mixed. A cache adds what it holds to the keys."""
+        """Self-attention without keys; without values, the keys are mixed. A cache adds what it holds to the keys."""
         q, k, v = self.project(query, key, value)
         if cache is not None:
             k, v = cache.extend(k, v)
@@ -116,16 +121,12 @@ class MultiHeadAttention(nn.Module):
         key = query if key is None else key
         return Projected(self.project_queries(query), *self.project_keys(key, value))
 
-    def project_queries(
-        self, query: Float[Tensor, "batch query width"]
-    ) -> Float[Tensor, "batch head query head_width"]:
-        if not self.fused:
-            return self._split_heads(self.query(query), 1)[0]
-        return self._split_heads(self._part(query, 0, 1), 1)[0]
+    def project_queries(self, query: Float[Tensor, "batch query width"]) -> Queries:
+        return self._split_heads(self._part(query, 0, 1) if self.fused else self.query(query), 1)[0]
 
     def project_keys(
         self, key: Float[Tensor, "batch key k_width"], value: Float[Tensor, "batch key v_width"] | None = None
-    ) -> tuple[Float[Tensor, "batch head key head_width"], Float[Tensor, "batch head key head_width"]]:
+    ) -> tuple[Keys, Keys]:
         """Keys and values as the heads see them."""
         if self.fused and value is None:
             k, v = self._split_heads(self._part(key, 1, 3), 2)
@@ -135,13 +136,7 @@ class MultiHeadAttention(nn.Module):
         return self._split_heads(k, 1)[0], self._split_heads(v, 1)[0]
 
     def select(
-        self,
-        query: Float[Tensor, "batch head query head_width"],
-        key: Float[Tensor, "batch head key head_width"],
-        value: Float[Tensor, "batch head key head_width"],
-        *,
-        mask: Bool[Tensor, "..."] | None = None,
-        causal: bool = False,
+        self, query: Queries, key: Keys, value: Keys, *, mask: Mask | None = None, causal: bool = False
     ) -> Float[Tensor, "batch query width"]:
         """What comes after the projections: attend, concatenate the heads, project back."""
         if self.heads == 0:
@@ -154,7 +149,7 @@ class MultiHeadAttention(nn.Module):
 
     @torch.no_grad()
     def remove_heads(self, removed: Iterable[int]) -> None:
-        """Physically: the weights of the other heads are all that is left. Without any head, only the output's bias remains."""
+        """Physically: only the weights of the other heads are left; without any head, the output's bias."""
         removed = set(removed)
         self.require_heads(removed)
         kept = torch.tensor([head for head in range(self.heads) if head not in removed], dtype=torch.int64)
@@ -192,17 +187,14 @@ class MultiHeadAttention(nn.Module):
         return ours.to(module.out_proj.weight)
 
     def to_torch(self) -> nn.MultiheadAttention:
-        """An `nn.MultiheadAttention` (batch first) with the same weights; one whose heads were removed has no counterpart."""
+        """An `nn.MultiheadAttention` (batch first) with the same weights; it must have all its heads."""
         width = self.output.out_features
         if self.heads * self.head_width != width:
-            raise InputError(
-                f"nn.MultiheadAttention must have heads that fill its width of {width}",
-                got=f"{self.heads} heads of {self.head_width}",
-            )
+            rule = f"nn.MultiheadAttention must have heads that fill its width of {width}"
+            raise InputError(rule, got=f"{self.heads} heads of {self.head_width}")
         if self.score != ScaledDot():
-            raise InputError(
-                "nn.MultiheadAttention knows the scaled dot product alone", got=f"the score {type(self.score).__name__}"
-            )
+            rule = "nn.MultiheadAttention knows the scaled dot product alone"
+            raise InputError(rule, got=f"the score {type(self.score).__name__}")
         key_width, value_width = (width, width) if self.fused else (self.key.in_features, self.value.in_features)
         theirs = nn.MultiheadAttention(
             width,
@@ -222,16 +214,14 @@ class MultiHeadAttention(nn.Module):
     def parameter_row(self, name: str) -> ParameterRow:
         """For equal widths: three projections into the heads and one out of them."""
         bias = " + 3*h*w + d" if self.output.bias is not None else ""
-        return ParameterRow(
-            name, f"4*d*h*w{bias}", {"d": self.output.out_features, "h": self.heads, "w": self.head_width}
-        )
+        sizes = {"d": self.output.out_features, "h": self.heads, "w": self.head_width}
+        return ParameterRow(name, f"4*d*h*w{bias}", sizes)
 
     def require_heads(self, heads: set[int]) -> None:
         if not heads <= set(range(self.heads)):
             unknown = ", ".join(map(str, sorted(heads - set(range(self.heads)))))
-            raise InputError(
-                f"heads to remove must be among the {self.heads} of the layer, counted from 0", got=unknown
-            )
+            rule = f"heads to remove must be among the {self.heads} of the layer, counted from 0"
+            raise InputError(rule, got=unknown)
 
     def _initialise(self) -> None:
         """Var W = 2 / (inputs + outputs) for each of the matrices, fused or not, and biases of zero."""
@@ -244,18 +234,14 @@ class MultiHeadAttention(nn.Module):
     def _matrices(self) -> list[Tensor]:
         """W^Q, W^K, W^V, W^O, then their biases, as views into the parameters."""
         if self.fused:
-            inward = (
-                list(self.projection.weight.chunk(3)),
-                list(self.projection.bias.chunk(3)) if self.projection.bias is not None else [],
-            )
+            weights, bias = self.projection.weight.chunk(3), self.projection.bias
+            biases = () if bias is None else bias.chunk(3)
         else:
             linears = (self.query, self.key, self.value)
-            inward = (
-                [linear.weight for linear in linears],
-                [linear.bias for linear in linears if linear.bias is not None],
-            )
-        outward = [self.output.bias] if self.output.bias is not None else []
-        return [*inward[0], self.output.weight, *inward[1], *outward]
+            weights = tuple(linear.weight for linear in linears)
+            biases = tuple(linear.bias for linear in linears if linear.bias is not None)
+        outward = () if self.output.bias is None else (self.output.bias,)
+        return [*weights, self.output.weight, *biases, *outward]
 
     def _part(self, x: Tensor, first: int, last: int) -> Tensor:
         """Only the projections from `first` to before `last` of query, key and value."""
@@ -264,10 +250,8 @@ class MultiHeadAttention(nn.Module):
         return F.linear(x, self.projection.weight[rows], None if bias is None else bias[rows])
 
     def _split_heads(self, x: Tensor, parts: int) -> Sequence[Tensor]:
-        split = rearrange(
-            x, "batch time (part head width) -> part batch head time width", part=parts, width=self.head_width
-        )
-        return split.unbind(0)
+        pattern = "batch time (part head width) -> part batch head time width"
+        return rearrange(x, pattern, part=parts, width=self.head_width).unbind(0)
 
 
 def _split(width: int, heads: int) -> int:
@@ -287,7 +271,7 @@ def _torch_matrices(module: nn.MultiheadAttention) -> list[Tensor]:
 
 
 def _linear(inputs: int, outputs: int, bias: bool) -> nn.Linear:
-    """Not yet initialised. A layer whose heads are all gone has no inputs or no outputs, which `nn.Linear` would warn of."""
+    """Not yet initialised. Without heads a layer has no inputs or outputs, which `nn.Linear` would warn of."""
     linear = nn.Linear(1, 1, bias=bias, device="meta")
     linear.in_features, linear.out_features = inputs, outputs
     linear.weight = nn.Parameter(torch.empty(outputs, inputs))
@@ -316,17 +300,16 @@ def known_heads(model: nn.Module, chosen: Mapping[str, Iterable[int]]) -> dict[s
     attentions, known = heads_of(model), {name: set(heads) for name, heads in chosen.items()}
     for name, heads in known.items():
         if name not in attentions:
-            raise InputError(
-                "heads are chosen by the name of their attention module", got=f"{name!r}", fix=nearest(name, attentions)
-            )
+            rule = "heads are chosen by the name of their attention module"
+            raise InputError(rule, got=f"{name!r}", fix=nearest(name, attentions))
         attentions[name].require_heads(heads)
     return known
 
 
 def remove_heads(model: nn.Module, removed: Mapping[str, Iterable[int]]) -> None:
-    """Take heads out of a model for good; its `config.kept_heads` then says what is left, so that it can be built and loaded again."""
+    """Take heads out of a model for good; its `config.kept_heads` then says what is left."""
     attentions = heads_of(model)
     for name, heads in known_heads(model, removed).items():
         attentions[name].remove_heads(heads)
     config: Any = model.config
-    model.config = dataclasses.replace(config, kept_heads=tuple(attention.heads for attention in attentions.values()))
+    model.config = config.keep_heads([attention.heads for attention in attentions.values()])

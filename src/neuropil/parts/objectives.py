@@ -30,7 +30,7 @@ from neuropil.parts.losses import (
     projected_cross_entropy,
     squared_error,
 )
-from neuropil.parts.recurrence import Recurred, State, detach, map_states
+from neuropil.parts.recurrence import RecurrenceOutput, State, detach, map_states
 from neuropil.protocols import PADDING, Batch, Phase
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
@@ -233,7 +233,7 @@ States: TypeAlias = tuple[State, ...]
 class StreamingModel(Protocol):
     """A model that reads a text in pieces: logits of the token after each, and the states to go on from."""
 
-    def __call__(self, x: Int64[Tensor, "batch time"], *, states: Sequence[State]) -> Recurred: ...
+    def __call__(self, x: Int64[Tensor, "batch time"], *, states: Sequence[State]) -> RecurrenceOutput: ...
 
     def begin_stream(self, x: Int64[Tensor, "batch time"]) -> States: ...
 

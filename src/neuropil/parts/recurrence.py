@@ -2,24 +2,26 @@
 
     state_t = step(x_t, state_{t−1}),    y_t = h_t
 
-A step has three parts, so that each can be had for itself: what the input adds (`drive`, one matrix product for all steps at once), the
-gates that open and close (`gates`, of the drive and of h), and what they do to the state (`update`).
+A step has three parts, so that each can be had for itself: what the input adds (`drive`, one matrix product for all
+steps at once), the gates that open and close (`gates`, of the drive and of h), and what they do to the state
+(`update`).
 
-Three ways to run a cell, which agree: a loop over the steps, which every cell can; PyTorch's fused kernel, where it has one; and, where
-the new state is linear in the old one, a parallel scan.
+Three ways to run a cell, which agree: a loop over the steps, which every cell can; PyTorch's fused kernel, where it has
+one; and, where the new state is linear in the old one, a parallel scan.
 """
 
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 import torch
 from jaxtyping import Bool, Float, Int64, Num
 from torch import Tensor, nn
 
 from neuropil.errors import InputError
-from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.module_list import TypedModuleList
+from neuropil.parts.parameters import Model
 from neuropil.parts.scan import scan
 
 Way: TypeAlias = Literal["loop", "fused", "scan"]
@@ -27,6 +29,7 @@ Way: TypeAlias = Literal["loop", "fused", "scan"]
 State: TypeAlias = Any
 """A NamedTuple of [batch unit] tensors, the first of which is h, what the cell puts out."""
 
+Inputs: TypeAlias = Float[Tensor, "batch time input"]
 Lengths: TypeAlias = Int64[Tensor, " batch"]
 """How many steps of each row are there; the rest is padding."""
 
@@ -37,7 +40,7 @@ class Hidden(NamedTuple):
     h: Float[Tensor, "batch unit"]
 
 
-class Kernel(NamedTuple):
+class FusedKernel(NamedTuple):
     """A recurrence that PyTorch runs whole: its name there, and W_ih, W_hh, b_ih, b_hh."""
 
     name: Literal["lstm", "gru", "rnn_tanh"]
@@ -46,34 +49,34 @@ class Kernel(NamedTuple):
     """What to add to the sums of each gate so that a step leaves all of the state but h as it is."""
 
 
-class Linear(NamedTuple):
+class LinearSteps(NamedTuple):
     """The steps h_t = a_t h_{t−1} + b_t of a whole sequence."""
 
     a: Float[Tensor, "batch time unit"]
     b: Float[Tensor, "batch time unit"]
 
 
-class Choice(NamedTuple):
+class RunChoice(NamedTuple):
     way: Way
     reason: str
 
 
-class Ran(NamedTuple):
+class CellOutput(NamedTuple):
     outputs: Float[Tensor, "batch time unit"]
     """h of every step; zero past a row's length."""
     state: State
     """After each row's own last step."""
 
 
-class Cell(nn.Module, ABC):
-    inputs: int
-    units: int
+class Cell(Model, ABC):
+    input_size: int
+    hidden_size: int
     begins: ClassVar[Any] = Hidden
     """The NamedTuple that its state is."""
 
     def initial(self, x: Num[Tensor, "batch *any"]) -> State:
         """The state before the first step of as many rows as `x` has: zero."""
-        nothing = next(self.parameters()).new_zeros(len(x), self.units)
+        nothing = next(self.parameters()).new_zeros(len(x), self.hidden_size)
         return self.begins(*(nothing for _ in self.begins._fields))
 
     @abstractmethod
@@ -87,20 +90,17 @@ class Cell(nn.Module, ABC):
     @abstractmethod
     def update(self, gates: Any, state: State) -> State: ...
 
-    @abstractmethod
-    def parameter_table(self) -> list[ParameterRow]: ...
-
-    def kernel(self) -> Kernel | None:
+    def kernel(self) -> FusedKernel | None:
         """PyTorch's own, with weights in its order, where it computes the same."""
         return None
 
-    def linear(self, drive: Float[Tensor, "batch time drive"]) -> Linear | None:
+    def linear(self, drive: Float[Tensor, "batch time drive"]) -> LinearSteps | None:
         """The steps, where none of them depends on the state but linearly."""
         return None
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the weights, and so of the state: under autocast a product may have fewer digits, but what is added up over time has all."""
+        """Of the weights and the state: under autocast products have fewer digits, sums over time have all."""
         return next(self.parameters()).dtype
 
     def step(self, x: Float[Tensor, "batch input"], state: State) -> State:
@@ -114,15 +114,15 @@ class Cell(nn.Module, ABC):
         *,
         backward: bool = False,
         way: Way | None = None,
-    ) -> Ran:
-        """Run over whole sequences, from the zero state if none is given; `backward` reads each from its own end to its beginning."""
-        lengths = require_sequences(x, self.inputs, lengths)
+    ) -> CellOutput:
+        """Run over sequences, from the zero state if none is given; `backward` reads each from its own end."""
+        lengths = require_sequences(x, self.input_size, lengths)
         require_precision(x, self.dtype)
-        state = self.initial(x) if state is None else require_state(state, len(x), self.units)
+        state = self.initial(x) if state is None else require_state(state, len(x), self.hidden_size)
         if x.shape[1] == 0:
-            return Ran(x.new_zeros(len(x), 0, self.units, dtype=self.dtype), state)
+            return CellOutput(x.new_zeros(len(x), 0, self.hidden_size, dtype=self.dtype), state)
         x = backwards(x, lengths) if backward else x
-        padding = None if lengths is None else ~there(lengths, x.shape[1]).unsqueeze(-1)
+        padding = None if lengths is None else ~valid_mask(lengths, x.shape[1]).unsqueeze(-1)
         if padding is not None:
             x = x.masked_fill(padding, 0)  # 0 · NaN is NaN: what stands there would reach the gradient of the weights
         state = map_states(lambda part: part.to(self.dtype), [state])[0]
@@ -132,25 +132,25 @@ class Cell(nn.Module, ABC):
         outputs, last = run(self, x, state, lengths)
         if padding is not None:
             outputs = outputs.masked_fill(padding, 0)
-        return Ran(backwards(outputs, lengths) if backward else outputs, last)
+        return CellOutput(backwards(outputs, lengths) if backward else outputs, last)
 
 
-def choose(cell: Cell, time: int, device: torch.device, dtype: torch.dtype | None = None) -> Choice:
-    """How `cell` is run over `time` steps on `device`, by products in `dtype`, where that is not the one of its weights."""
+def choose(cell: Cell, time: int, device: torch.device, dtype: torch.dtype | None = None) -> RunChoice:
+    """How `cell` is run over `time` steps on `device`, by products in `dtype` if not in that of its weights."""
     name = type(cell).__name__
     if time == 1:
-        return Choice("loop", "there is only one step")
+        return RunChoice("loop", "there is only one step")
     if type(cell).linear is not Cell.linear:
-        return Choice("scan", f"the new state of {name} is linear in the old one")
+        return RunChoice("scan", f"the new state of {name} is linear in the old one")
     kernel = cell.kernel()
     if kernel is None:
-        return Choice("loop", f"PyTorch has no kernel for this {name}, and its state is not linear")
+        return RunChoice("loop", f"PyTorch has no kernel for this {name}, and its state is not linear")
     if device.type not in ("cpu", "cuda"):
-        return Choice("loop", f"PyTorch's kernel for {name} does not run on {device.type}")
+        return RunChoice("loop", f"PyTorch's kernel for {name} does not run on {device.type}")
     if dtype is not None and dtype != cell.dtype and not _runs(kernel.name, device, dtype):
         here = f"in {_name(cell.dtype)}, as none runs in {_name(dtype)} on this {device.type}"
-        return Choice("fused", f"PyTorch has a kernel for {name}, {here}")
-    return Choice("fused", f"PyTorch has a kernel for {name}")
+        return RunChoice("fused", f"PyTorch has a kernel for {name}, {here}")
+    return RunChoice("fused", f"PyTorch has a kernel for {name}")
 
 
 def precision(x: Tensor) -> torch.dtype:
@@ -182,9 +182,7 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _loop(
-    cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None
-) -> tuple[Tensor, State]:
+def _loop(cell: Cell, x: Inputs, state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
     outputs: list[Tensor] = []
     for t, drive in enumerate(cell.drive(x).to(cell.dtype).unbind(1)):
         after = cell.update(cell.gates(drive, state.h), state)
@@ -193,53 +191,46 @@ def _loop(
     return torch.stack(outputs, 1), state
 
 
-def _fused(
-    cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None
-) -> tuple[Tensor, State]:
+def _fused(cell: Cell, x: Inputs, state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
     kernel = cell.kernel()
     if kernel is None:
-        raise InputError(
-            f"{type(cell).__name__} must have a kernel of PyTorch's to run on", got="none", fix="run it as a loop"
-        )
-    function = cast(Callable[..., tuple[Tensor, ...]], getattr(torch, kernel.name))
+        rule = f"{type(cell).__name__} must have a kernel of PyTorch's to run on"
+        raise InputError(rule, got="none", fix="run it as a loop")
+    function: Callable[..., tuple[Tensor, ...]] = getattr(torch, kernel.name)
     reduced, weights = _autocasts(x), list(kernel.weights)
     x = x.to(cell.dtype) if reduced else x
     if lengths is not None and kernel.keep:
-        # What else is in the state at a row's end is in no output. One more input, which is 1 in the padding, carries it through.
-        x = torch.cat([x, (~there(lengths, x.shape[1])).unsqueeze(-1).to(x.dtype)], -1)
-        weights[0] = torch.cat([weights[0], x.new_tensor(kernel.keep).repeat_interleave(cell.units).unsqueeze(1)], 1)
+        # What else is in the state at a row's end is in no output. One more input, which is 1 in the padding, carries
+        # it through.
+        x = torch.cat([x, (~valid_mask(lengths, x.shape[1])).unsqueeze(-1).to(x.dtype)], -1)
+        kept = x.new_tensor(kernel.keep).repeat_interleave(cell.hidden_size)
+        weights[0] = torch.cat([weights[0], kept.unsqueeze(1)], 1)
     first = [part.unsqueeze(0) for part in state]
+    before = first if len(first) > 1 else first[0]
     with torch.autocast(x.device.type, enabled=reduced and _runs(kernel.name, x.device, precision(x))):
-        outputs, *last = function(
-            x, first if len(first) > 1 else first[0], weights, True, 1, 0.0, cell.training, False, True
-        )
+        outputs, *last = function(x, before, weights, True, 1, 0.0, cell.training, False, True)
     outputs, after = outputs.to(cell.dtype), type(state)(*(part.squeeze(0).to(cell.dtype) for part in last))
     return outputs, after if lengths is None else after._replace(h=_last(outputs, state.h, lengths))
 
 
-def _scanned(
-    cell: Cell, x: Float[Tensor, "batch time input"], state: State, lengths: Lengths | None
-) -> tuple[Tensor, State]:
+def _scanned(cell: Cell, x: Inputs, state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
     steps = cell.linear(cell.drive(x).to(cell.dtype))
     if steps is None:
-        raise InputError(
-            f"the new state of {type(cell).__name__} must be linear in the old one for a scan",
-            got="another",
-            fix="run it as a loop",
-        )
+        rule = f"the new state of {type(cell).__name__} must be linear in the old one for a scan"
+        raise InputError(rule, got="another", fix="run it as a loop")
     outputs = scan(steps.a, steps.b, state.h)
     return outputs, type(state)(outputs[:, -1] if lengths is None else _last(outputs, state.h, lengths))
 
 
 Run: TypeAlias = Callable[[Cell, Tensor, State, Lengths | None], tuple[Tensor, State]]
-WAYS: dict[Way, Run] = {
-    "loop": _loop,
-    "fused": _fused,
-    "scan": _scanned,
-}
+WAYS: dict[Way, Run] = {"loop": _loop, "fused": _fused, "scan": _scanned}
 
 
-class Recurred(NamedTuple):
+Build: TypeAlias = Callable[[int, int], Cell]
+"""From the input size and the hidden size."""
+
+
+class RecurrenceOutput(NamedTuple):
     outputs: Float[Tensor, "batch time width"]
     """Of the last layer; where there are two directions, forward and backward side by side."""
     states: tuple[State, ...]
@@ -251,40 +242,34 @@ class Recurrence(nn.Module):
 
     def __init__(
         self,
-        build: Callable[[int, int], Cell],
-        inputs: int,
-        units: int,
+        build: Build,
+        input_size: int,
+        hidden_size: int,
         layers: int = 1,
         bidirectional: bool = False,
         dropout: float = 0.0,
     ):
         super().__init__()
-        self.bidirectional, self.width = bidirectional, units * (2 if bidirectional else 1)
-        widths = [inputs, *[self.width] * (layers - 1)]
-        self.forwards = nn.ModuleList(build(width, units) for width in widths)
-        self.backwards = nn.ModuleList(build(width, units) for width in widths if bidirectional)
+        self.bidirectional, self.width = bidirectional, hidden_size * (2 if bidirectional else 1)
+        sizes = [input_size, *[self.width] * (layers - 1)]
+        self.forwards = TypedModuleList[Cell](build(size, hidden_size) for size in sizes)
+        self.backwards = TypedModuleList[Cell](build(size, hidden_size) for size in sizes if bidirectional)
         self.dropout = nn.Dropout(dropout)
 
     @property
     def cells(self) -> list[Cell]:
         """In the order of the states."""
-        rows = (
-            zip(self.forwards, self.backwards, strict=True)
-            if self.bidirectional
-            else ((cell,) for cell in self.forwards)
-        )
-        return [cast(Cell, cell) for row in rows for cell in row]
+        if not self.bidirectional:
+            return list(self.forwards)
+        return [cell for pair in zip(self.forwards, self.backwards, strict=True) for cell in pair]
 
     def initial(self, x: Num[Tensor, "batch *any"]) -> tuple[State, ...]:
         return tuple(cell.initial(x) for cell in self.cells)
 
     def forward(
-        self,
-        x: Float[Tensor, "batch time input"],
-        states: Sequence[State] | None = None,
-        lengths: Lengths | None = None,
-    ) -> Recurred:
-        """Streaming: of one direction, the states that one piece of a sequence ends with are those that the next begins with."""
+        self, x: Inputs, states: Sequence[State] | None = None, lengths: Lengths | None = None
+    ) -> RecurrenceOutput:
+        """Streaming: the states that one piece of a sequence ends with are those that the next begins with."""
         cells, directions = self.cells, 2 if self.bidirectional else 1
         states = self.initial(x) if states is None else states
         require_states(states, len(cells))
@@ -295,7 +280,7 @@ class Recurrence(nn.Module):
             ran = [cells[i](x, states[i], lengths, backward=bool(i % directions)) for i in here]
             x = torch.cat([each.outputs for each in ran], -1) if self.bidirectional else ran[0].outputs
             after += [each.state for each in ran]
-        return Recurred(x, tuple(after))
+        return RecurrenceOutput(x, tuple(after))
 
     def step(
         self, x: Float[Tensor, "batch input"], states: Sequence[State]
@@ -310,35 +295,23 @@ class Recurrence(nn.Module):
             x = after[-1].h
         return x, tuple(after)
 
-    def parameter_rows(self, name: str) -> list[ParameterRow]:
-        """Of each cell, where the recurrence is a model's `name`."""
-        cells = ((path, cell) for path, cell in self.named_modules(prefix=name) if isinstance(cell, Cell))
-        return [ParameterRow(path, row.formula, row.sizes) for path, cell in cells for row in cell.parameter_table()]
 
-
-S = TypeVar("S")
-
-
-class _NamedTuple(Protocol):
-    def __iter__(self) -> Any: ...
-
-
-def map_states(function: Callable[[Tensor], Tensor], states: Sequence[S]) -> tuple[S, ...]:
+def map_states(function: Callable[[Tensor], Tensor], states: Sequence[State]) -> tuple[State, ...]:
     """The same states of changed tensors."""
-    return tuple(cast(S, type(state)(*map(function, cast(_NamedTuple, state)))) for state in states)
+    return tuple(type(state)(*map(function, state)) for state in states)
 
 
-def reorder(states: Sequence[S], index: Int64[Tensor, " row"]) -> tuple[S, ...]:
+def reorder(states: Sequence[State], index: Int64[Tensor, " row"]) -> tuple[State, ...]:
     """The rows that `index` chooses, such as those that a beam keeps."""
     return map_states(lambda part: part.index_select(0, index), states)
 
 
-def detach(states: Sequence[S]) -> tuple[S, ...]:
+def detach(states: Sequence[State]) -> tuple[State, ...]:
     """Where back-propagation through time is cut off."""
     return map_states(Tensor.detach, states)
 
 
-def there(lengths: Lengths, time: int) -> Bool[Tensor, "batch time"]:
+def valid_mask(lengths: Lengths, time: int) -> Bool[Tensor, "batch time"]:
     """True where a row has a step."""
     return torch.arange(time, device=lengths.device) < lengths.unsqueeze(1)
 
@@ -348,7 +321,7 @@ def backwards(x: Float[Tensor, "batch time *any"], lengths: Lengths | None) -> F
     if lengths is None:
         return x.flip(1)
     time = torch.arange(x.shape[1], device=x.device)
-    mirrored = torch.where(there(lengths, x.shape[1]), lengths.unsqueeze(1) - 1 - time, time)
+    mirrored = torch.where(valid_mask(lengths, x.shape[1]), lengths.unsqueeze(1) - 1 - time, time)
     return x.gather(1, mirrored.unsqueeze(-1).expand(x.shape))
 
 
@@ -379,9 +352,8 @@ def require_sequences(x: Tensor, inputs: int, lengths: Lengths | None) -> Length
 
 def require_precision(x: Tensor, dtype: torch.dtype) -> None:
     if x.dtype != dtype and not _autocasts(x):
-        raise InputError(
-            f"this recurrence reads numbers in {_name(dtype)}", got=_name(x.dtype), fix=f"convert them by x.to({dtype})"
-        )
+        rule = f"this recurrence reads numbers in {_name(dtype)}"
+        raise InputError(rule, got=_name(x.dtype), fix=f"convert them by x.to({dtype})")
 
 
 def require_state(state: State, rows: int, units: int) -> State:

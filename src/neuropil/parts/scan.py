@@ -2,9 +2,10 @@
 
     h_t = a_t ⊙ h_{t−1} + b_t          t = 1 … T
 
-Two steps in a row are again one such step, (a₂ a₁, a₂ b₁ + b₂). So the odd steps follow from T/2 steps of double length, and the even
-ones from the odd: O(log T) operations one after the other, O(T) in all. Products of numbers between 0 and 1 may fade to zero but never
-overflow, and nothing is divided, which is what makes the usual shortcut with running sums of log a lose its digits on long sequences.
+Two steps in a row are again one such step, (a₂ a₁, a₂ b₁ + b₂). So the odd steps follow from T/2 steps of double
+length, and the even ones from the odd: O(log T) operations one after the other, O(T) in all. Products of numbers
+between 0 and 1 may fade to zero but never overflow, and nothing is divided, which is what makes the usual shortcut with
+running sums of log a lose its digits on long sequences.
 
 Backwards in time the gradient obeys a recurrence of the same kind,
 
@@ -32,7 +33,8 @@ def scan(
 def log_scan(
     log_a: Float[Tensor, "batch time unit"], log_b: Float[Tensor, "batch time unit"], first: Float[Tensor, "batch unit"]
 ) -> Float[Tensor, "batch time unit"]:
-    """The same of logarithms, for positive a of at most 1 and positive b that no floating-point number could hold; h_0 may be anything.
+    """The same of logarithms, for positive a of at most 1 and positive b that no floating-point number could hold; h_0
+    may be anything.
 
     log h_t = logaddexp(log a_t + log h_{t−1}, log b_t), and h_0 adds itself times the product of all a so far.
     """

@@ -1,7 +1,8 @@
 """Standardisation inside the model: z = (x − μ) / σ, with μ and σ taken from the training data once.
 
-Because it is part of the model, pictures stay bytes outside, the weights carry their own scaling, and a perturbation of an input is
-measured in pixels. The inverse, x = μ + σ z, lets a net answer in the units of its targets while it learns in units of one.
+Because it is part of the model, pictures stay bytes outside, the weights carry their own scaling, and a perturbation of
+an input is measured in pixels. The inverse, x = μ + σ z, lets a net answer in the units of its targets while it learns
+in units of one.
 """
 
 from typing import Self
@@ -17,7 +18,8 @@ EXAMPLES_AT_ONCE = 4096
 
 
 class Standardize(nn.Module):
-    """μ and σ per feature for tables (`shape` has one axis), per channel for pictures (`shape` begins with the channels).
+    """μ and σ per feature for tables (`shape` has one axis), per channel for pictures (`shape` begins with the
+    channels).
 
     Until `fit` is called μ = 0 and σ = 1, and nothing is changed.
     """
@@ -35,22 +37,19 @@ class Standardize(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Num[Tensor, "example *shape"]) -> Self:
-        """Take μ and σ from the examples; what is constant gets σ = 1, so that it becomes 0 and not a division by zero."""
+        """Take μ and σ from the examples; what is constant gets σ = 1, so that nothing is divided by zero."""
         self._require_shape(x)
         if len(x) == 0:
             raise InputError("Standardize.fit needs at least one example", got="none")
         # The data may be large bytes: a piece at a time becomes double precision.
-        pieces = [
-            rearrange(piece, "example first ... -> first (example ...)") for piece in x.cpu().split(EXAMPLES_AT_ONCE)
-        ]
+        pattern = "example first ... -> first (example ...)"
+        pieces = [rearrange(piece, pattern) for piece in x.cpu().split(EXAMPLES_AT_ONCE)]
         count = x.numel() / self.shape[0]
         # μ = (1/N) Σ x,   σ² = (1/N) Σ (x − μ)²
-        mean = (
-            sum((piece.double().sum(1) for piece in pieces), start=torch.zeros(self.shape[0], dtype=torch.double))
-            / count
-        )
+        zero = torch.zeros(self.shape[0], dtype=torch.double)
+        mean = sum((piece.double().sum(1) for piece in pieces), start=zero) / count
         squares = (((piece.double() - mean[:, None]) ** 2).sum(1) for piece in pieces)
-        std = (sum(squares, start=torch.zeros_like(mean)) / count).sqrt()
+        std = (sum(squares, start=zero) / count).sqrt()
         rounding = torch.finfo(torch.float32).eps * mean.abs()
         self.mean.copy_(mean.reshape(self.mean.shape))
         self.std.copy_(torch.where(std > rounding, std, 1.0).reshape(self.std.shape))
@@ -69,6 +68,5 @@ class Standardize(nn.Module):
             return
         if x.shape[1:] != self.shape:
             expected = ", ".join(map(str, ("batch", *self.shape)))
-            raise InputError(
-                f"inputs must have the shape [{expected}] that the model was made for", got=f"{list(x.shape)}"
-            )
+            rule = f"inputs must have the shape [{expected}] that the model was made for"
+            raise InputError(rule, got=f"{list(x.shape)}")

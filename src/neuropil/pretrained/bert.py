@@ -1,85 +1,64 @@
-"""BERT as Hugging Face keeps it: the body alone, or with one of its heads (`BertForMaskedLM`, `BertForSequenceClassification`)."""
+"""BERT as Hugging Face keeps it: `BertModel`, `BertForMaskedLM` or `BertForSequenceClassification`."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
 
-from neuropil.errors import InputError
 from neuropil.models.bert import BERT, BERTClassifier, BERTConfig, MaskedBERT
+from neuropil.pretrained import names
 from neuropil.pretrained.folders import Stored
-from neuropil.pretrained.names import THEIR_ACTIVATIONS, Family, Place, activation, linear_places, translated
+from neuropil.pretrained.names import HuggingFaceFamily, Place
 
 ARCHITECTURES = {BERT: "BertModel", MaskedBERT: "BertForMaskedLM", BERTClassifier: "BertForSequenceClassification"}
-
-
-NAMES = {
-    "width": "hidden_size",
-    "heads": "num_attention_heads",
-    "layers": "num_hidden_layers",
-    "feed_forward": "intermediate_size",
+NAMES = names.STACK_NAMES | {
     "context": "max_position_embeddings",
-    "vocabulary": "vocab_size",
+    "vocabulary_size": "vocab_size",
     "segments": "type_vocab_size",
     "dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
-    "epsilon": "layer_norm_eps",
 }
 """Of settings, ours and theirs."""
 AS_PUBLISHED = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
+BLOCK = (
+    tuple(f"attention.self.{part}" for part in ("query", "key", "value")),
+    "attention.output.dense",
+    "attention.output.LayerNorm",
+    "intermediate.dense",
+    "output.dense",
+    "output.LayerNorm",
+)
 
 
 def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> BERTConfig:
     usual = AS_PUBLISHED | ({"tie_word_embeddings": True} if kind is MaskedBERT else {})
-    for name, value in usual.items():
-        if settings.get(name, value) != value:
-            raise InputError(
-                f"{kind.__name__} is BERT as it was published, with {name}={value}", got=f"{settings[name]}"
-            )
+    names.require_settings(f"{kind.__name__} is BERT as it was published", settings, usual)
     pooler = any(name.startswith("bert.pooler.") for name in tensors)
     return BERTConfig(
-        **translated(settings, NAMES),
-        activation=activation(settings.get("hidden_act", "gelu")),
+        **names.translated(settings, NAMES),
+        activation=names.activation(settings.get("hidden_act", "gelu")),
         pooler=kind is BERTClassifier or (kind is BERT and pooler),
-        classes=tensors["classifier.weight"].shape[0]
-        if "classifier.weight" in tensors
-        else len(settings.get("id2label", "..")),
+        classes=names.number_of_classes(settings, tensors),
     )
 
 
 def settings_of(model: BERT | MaskedBERT | BERTClassifier) -> dict[str, Any]:
-    own = model.config
     settings: dict[str, Any] = {
         "architectures": [ARCHITECTURES[type(model)]],
-        **{theirs: getattr(own, ours) for ours, theirs in NAMES.items()},
-        "hidden_act": THEIR_ACTIVATIONS[own.activation],
+        **names.settings_in(model.config, NAMES),
+        "hidden_act": names.THEIR_ACTIVATIONS[model.config.activation],
         "pad_token_id": 0,
     }
-    if isinstance(model, BERTClassifier):
-        settings["id2label"] = {str(number): str(number) for number in range(own.classes)}
-    return settings
+    return settings | (names.class_names(model.config.classes) if isinstance(model, BERTClassifier) else {})
 
 
 def places(model: BERT | MaskedBERT | BERTClassifier) -> dict[str, Place]:
     ours, theirs = ("", "") if isinstance(model, BERT) else ("bert.", "bert.")
-    found = {
-        f"{theirs}embeddings.word_embeddings.weight": Place(f"{ours}tokens.weight"),
-        f"{theirs}embeddings.position_embeddings.weight": Place(f"{ours}positions.weight"),
-        f"{theirs}embeddings.token_type_embeddings.weight": Place(f"{ours}segments.weight"),
-    }
-    pairs: dict[str, str | tuple[str, ...]] = {f"{ours}norm": f"{theirs}embeddings.LayerNorm"}
-    for number in range(model.config.layers):
-        own, other = f"{ours}blocks.{number}", f"{theirs}encoder.layer.{number}"
-        pairs |= {
-            f"{own}.attention.projection": tuple(
-                f"{other}.attention.self.{part}" for part in ("query", "key", "value")
-            ),
-            f"{own}.attention.output": f"{other}.attention.output.dense",
-            f"{own}.attention_sum.norm": f"{other}.attention.output.LayerNorm",
-            f"{own}.feed_forward.inner": f"{other}.intermediate.dense",
-            f"{own}.feed_forward.outer": f"{other}.output.dense",
-            f"{own}.feed_forward_sum.norm": f"{other}.output.LayerNorm",
-        }
+    tables = {"word": "tokens", "position": "positions", "token_type": "segments"}
+    start = f"{theirs}embeddings."
+    found = {f"{start}{name}_embeddings.weight": Place(f"{ours}{own}.weight") for name, own in tables.items()}
+    pairs = names.block_pairs(f"{ours}blocks", f"{theirs}encoder.layer", model.config.layers, BLOCK)
+    pairs[f"{ours}norm"] = f"{theirs}embeddings.LayerNorm"
     if model.config.pooler:
         pairs[f"{ours}pooler"] = f"{theirs}pooler.dense"
     if isinstance(model, MaskedBERT):
@@ -87,10 +66,10 @@ def places(model: BERT | MaskedBERT | BERTClassifier) -> dict[str, Place]:
         found["cls.predictions.bias"] = Place("bias")
     if isinstance(model, BERTClassifier):
         pairs["output"] = "classifier"
-    return found | linear_places(pairs)
+    return found | names.linear_places(pairs)
 
 
-FAMILY = Family(
+FAMILY = HuggingFaceFamily(
     "bert",
     "bert.",
     config,

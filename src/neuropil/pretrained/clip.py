@@ -1,4 +1,4 @@
-"""CLIP as Hugging Face keeps it: `CLIPModel`, one tower that sees and one that reads."""
+"""CLIP as Hugging Face keeps it: `CLIPModel`, a vision tower and a text tower."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,116 +6,82 @@ from typing import Any
 from torch import nn
 
 from neuropil.errors import InputError
-from neuropil.models.clip import CLIP, CLIPConfig
+from neuropil.models.clip import CLIP, CLIPConfig, TextTowerConfig, VisionTowerConfig
+from neuropil.pretrained import names
 from neuropil.pretrained.folders import Stored
-from neuropil.pretrained.names import THEIR_ACTIVATIONS, Family, Place, activation, linear_places, translated
-from neuropil.pretrained.vit import shape_of
+from neuropil.pretrained.names import HuggingFaceFamily, Place
 
 OLD_END = 2
-"""What the first configurations say of the end token; the models mean the largest of a caption, which is the last of the vocabulary."""
-SEEING = {
-    "width": "hidden_size",
-    "heads": "num_attention_heads",
-    "layers": "num_hidden_layers",
-    "feed_forward": "intermediate_size",
-    "patch": "patch_size",
-    "epsilon": "layer_norm_eps",
-}
-READING = {
-    "text_width": "hidden_size",
-    "text_heads": "num_attention_heads",
-    "text_layers": "num_hidden_layers",
-    "text_feed_forward": "intermediate_size",
+"""The end token of the first configurations, which mean the last of the vocabulary by it."""
+VISION = names.STACK_NAMES | {"patch": "patch_size"}
+TEXT = names.STACK_NAMES | {
     "context": "max_position_embeddings",
-    "vocabulary": "vocab_size",
+    "vocabulary_size": "vocab_size",
     "end": "eos_token_id",
 }
 """Of the settings of each tower, ours and theirs."""
-ALIKE = {"hidden_act": "quick_gelu", "layer_norm_eps": 1e-5}
-"""What the towers have in common here, and how it was published."""
+BLOCK = (
+    tuple(f"self_attn.{part}_proj" for part in "qkv"),
+    "self_attn.out_proj",
+    "layer_norm1",
+    "mlp.fc1",
+    "mlp.fc2",
+    "layer_norm2",
+)
 
 
 def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> CLIPConfig:
     see, read = settings.get("vision_config") or {}, settings.get("text_config") or {}
-    for name, usual in ALIKE.items():
-        if see.get(name, usual) != read.get(name, usual):
-            raise InputError(
-                f"the towers of CLIP have the same {name}", got=f"{see.get(name, usual)} and {read.get(name, usual)}"
-            )
-    found = translated(see, SEEING) | translated(read, READING)
-    if found.get("end") == OLD_END:
-        found["end"] = found.get("vocabulary", CLIPConfig.vocabulary) - 1
+    vision, text = names.translated(see, VISION), names.translated(read, TEXT)
+    if text.get("end") == OLD_END:
+        text["end"] = text.get("vocabulary_size", TextTowerConfig.vocabulary_size) - 1
+    for tower, theirs in ((vision, see), (text, read)):
+        tower["activation"] = names.activation(theirs.get("hidden_act", "quick_gelu"))
     return CLIPConfig(
-        **found,
-        shared=settings.get("projection_dim", CLIPConfig.shared),
-        shape=shape_of(see),
-        activation=activation(see.get("hidden_act", "quick_gelu")),
+        embedding_size=settings.get("projection_dim", CLIPConfig.embedding_size),
+        vision=VisionTowerConfig(**vision, shape=names.picture_shape(see)),
+        text=TextTowerConfig(**text),
     )
 
 
 def settings_of(model: CLIP) -> dict[str, Any]:
     own = model.config
-    if own.end == OLD_END != own.vocabulary - 1:
-        raise InputError(
-            "a CLIP that others can open ends its captions with another token than 2, which means the largest of a caption there",
-            got=f"end=2 of {own.vocabulary} tokens",
-        )
-    channels, height, width = own.shape
-    both = {
-        "hidden_act": THEIR_ACTIVATIONS[own.activation],
-        "layer_norm_eps": own.epsilon,
-        "projection_dim": own.shared,
-    }
-    pictures = {"image_size": height if height == width else [height, width], "num_channels": channels}
-    return {
-        "architectures": ["CLIPModel"],
-        "projection_dim": own.shared,
-        "vision_config": {**{theirs: getattr(own, ours) for ours, theirs in SEEING.items()}, **pictures, **both},
-        # Theirs would otherwise be CLIP's own tokens, which a smaller vocabulary does not have.
-        "text_config": {
-            **{theirs: getattr(own, ours) for ours, theirs in READING.items()},
-            **both,
-            "bos_token_id": None,
-            "pad_token_id": None,
-        },
-    }
+    vision, text = own.vision, own.text
+    if text.end == OLD_END != text.vocabulary_size - 1:
+        rule = "a CLIP for Hugging Face must end captions with another token than 2, there the largest of a caption"
+        raise InputError(rule, got=f"end=2 of {text.vocabulary_size} tokens")
+    both = {"projection_dim": own.embedding_size}
+    towers = {"vision_config": names.settings_in(vision, VISION), "text_config": names.settings_in(text, TEXT)}
+    for name, tower in (("vision_config", vision), ("text_config", text)):
+        towers[name] |= both | {"hidden_act": names.THEIR_ACTIVATIONS[tower.activation]}
+    towers["vision_config"] |= names.picture_settings(vision.shape)
+    # Theirs would otherwise be CLIP's own tokens, which a smaller vocabulary does not have.
+    towers["text_config"] |= {"bos_token_id": None, "pad_token_id": None}
+    return {"architectures": ["CLIPModel"], **both, **towers}
 
 
 def places(model: CLIP) -> dict[str, Place]:
     found = {
-        "vision_model.embeddings.class_embedding": Place("seeing.patches.whole"),
-        "vision_model.embeddings.patch_embedding.weight": Place("seeing.patches.projection.weight"),
-        "vision_model.embeddings.position_embedding.weight": Place("seeing.patches.positions"),
-        "text_model.embeddings.token_embedding.weight": Place("reading.tokens.weight"),
-        "text_model.embeddings.position_embedding.weight": Place("reading.positions.weight"),
+        "vision_model.embeddings.class_embedding": Place("vision.patches.whole"),
+        "vision_model.embeddings.patch_embedding.weight": Place("vision.patches.projection.weight"),
+        "vision_model.embeddings.position_embedding.weight": Place("vision.patches.positions"),
+        "text_model.embeddings.token_embedding.weight": Place("text.tokens.weight"),
+        "text_model.embeddings.position_embedding.weight": Place("text.positions.weight"),
         "visual_projection.weight": Place("picture_projection.weight"),
         "text_projection.weight": Place("text_projection.weight"),
         "logit_scale": Place("scale"),
-        "standardize.mean": Place("seeing.standardize.mean"),
-        "standardize.std": Place("seeing.standardize.std"),
+        **names.standardize_places("vision.standardize"),
     }
-    pairs: dict[str, str | tuple[str, ...]] = {
-        "seeing.first_norm": "vision_model.pre_layrnorm",
-        "seeing.norm": "vision_model.post_layernorm",
-        "reading.norm": "text_model.final_layer_norm",
+    pairs = names.block_pairs("vision.blocks", "vision_model.encoder.layers", model.config.vision.layers, BLOCK)
+    pairs |= names.block_pairs("text.blocks", "text_model.encoder.layers", model.config.text.layers, BLOCK)
+    pairs |= {
+        "vision.first_norm": "vision_model.pre_layrnorm",
+        "vision.norm": "vision_model.post_layernorm",
+        "text.norm": "text_model.final_layer_norm",
     }
-    for tower, theirs, layers in (
-        ("seeing", "vision_model", model.config.layers),
-        ("reading", "text_model", model.config.text_layers),
-    ):
-        for number in range(layers):
-            own, other = f"{tower}.blocks.{number}", f"{theirs}.encoder.layers.{number}"
-            pairs |= {
-                f"{own}.attention.projection": tuple(f"{other}.self_attn.{part}_proj" for part in "qkv"),
-                f"{own}.attention.output": f"{other}.self_attn.out_proj",
-                f"{own}.attention_sum.norm": f"{other}.layer_norm1",
-                f"{own}.feed_forward.inner": f"{other}.mlp.fc1",
-                f"{own}.feed_forward.outer": f"{other}.mlp.fc2",
-                f"{own}.feed_forward_sum.norm": f"{other}.layer_norm2",
-            }
-    return found | linear_places(pairs)
+    return found | names.linear_places(pairs)
 
 
-FAMILY = Family(
+FAMILY = HuggingFaceFamily(
     "clip", "", config, settings_of, places, known=("standardize.",), ignored=(".position_ids",), new=("standardize.",)
 )

@@ -1,8 +1,9 @@
-"""Folders in which Hugging Face's libraries keep a model: `config.json`, and weights as safetensors in one file or in several.
+"""Folders in which Hugging Face's libraries keep a model: `config.json`, and weights as safetensors in one file or in
+several.
 
-Weights are mapped into memory, and not read: loading takes no time, and what is never used is never in memory. Each tensor is mapped by
-itself, so that the pages of one that must be changed (joined to others, widened, turned by a decoder that wants rows) are free again before
-the next is looked at, and no tensor is in memory twice but that one.
+Weights are mapped into memory, and not read: loading takes no time, and what is never used is never in memory. Each
+tensor is mapped by itself, so that the pages of one that must be changed (joined to others, widened, turned by a
+decoder that wants rows) are free again before the next is looked at, and no tensor is in memory twice but that one.
 """
 
 import json
@@ -37,7 +38,7 @@ class Stored:
     """As safetensors calls it: F32, BF16, I8 …"""
 
     def mapped(self) -> Tensor:
-        """In the pages of the file, until the last view of it is gone. What is written into it never reaches the file."""
+        """In the file's pages, until the last view of it is gone. What is written into it never reaches the file."""
         with safe_open(self.file, framework="pt") as file:
             return file.get_tensor(self.name)
 
@@ -56,14 +57,12 @@ class Folder:
         if (self.path / INDEX).exists():
             files = read_json(self.path / INDEX).get("weight_map")
             if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
-                raise RunError(
-                    f"{self.path / INDEX} must say in weight_map which file holds which tensor", got="none that does"
-                )
+                rule = f"{self.path / INDEX} must say in weight_map which file holds which tensor"
+                raise RunError(rule, got="none that does")
             names = sorted(set(files.values()))
             if missing := [name for name in names if not (self.path / name).exists()]:
-                raise RunError(
-                    f"{self.path} must hold every file that {INDEX} names", got=f"none called {', '.join(missing)}"
-                )
+                rule = f"{self.path} must hold every file that {INDEX} names"
+                raise RunError(rule, got=f"none called {', '.join(missing)}")
             return [self.path / name for name in names]
         if pickles := sorted(file.name for pattern in PICKLES for file in self.path.glob(pattern)):
             raise InputError(
@@ -76,7 +75,7 @@ class Folder:
 
 
 def open_folder(source: str | Path, model_type: str, kind: str) -> Folder:
-    """A folder, or a name on the hub, which is downloaded; it must hold a model of `model_type`, since a `kind` is asked for."""
+    """A folder, or a name on the hub, which is downloaded; it must hold a model of `model_type`."""
     path = located(source, kind)
     if not (path / SETTINGS).exists():
         raise InputError(f"a model's folder must hold {SETTINGS}", got=f"none in {str(path)!r}")
@@ -92,9 +91,8 @@ def located(source: str | Path, kind: str) -> Path:
     """The folder; of a name on the hub, where it was downloaded to."""
     path = Path(source)
     if path.is_file():
-        raise InputError(
-            f"{kind} is made from a whole folder", got=f"the file {str(path)!r}", fix=f"give {str(path.parent)!r}"
-        )
+        rule = f"{kind} is made from a whole folder"
+        raise InputError(rule, got=f"the file {str(path)!r}", fix=f"give {str(path.parent)!r}")
     return path if path.is_dir() else _downloaded(str(source), kind)
 
 
@@ -129,7 +127,7 @@ def _downloaded(name: str, kind: str) -> Path:
 
 
 def _is_hub_name(name: str) -> bool:
-    """`owner/model` or `model`. A word before the slash that is a folder here is a path with a slip in it, and nothing is fetched."""
+    """`owner/model` or `model`. Where `owner` is a folder here, it is a path with a slip in it: nothing is fetched."""
     owner, slash, model = name.partition("/")
     return (
         bool(name)

@@ -1,12 +1,15 @@
-"""g2p-en, which says how English words that are in no dictionary are pronounced: its GRU encoder and decoder as a `Seq2Seq`, and back.
+"""g2p-en, which says how English words that are in no dictionary are pronounced: its GRU encoder and decoder as a
+`Seq2Seq`, and back.
 
-    g2p = from_g2p()                                                     # of the installed package, or of a checkpoint20.npz
+    # of the installed package, or of a checkpoint20.npz
+    g2p = from_g2p()
     state = g2p.model.begin(g2p.encode(["neuropil"]))
-    written = greedy(g2p.model.step, state, [MOST_PHONEMES], start=START, end=END)
+    written = greedy_search(g2p.model.step, state, [MOST_PHONEMES], start=START, end=END)
     g2p.decode(written[0].tokens)                                        # ["N", "UH1", "R", …]
 
-Two things differ, and none of them in what is computed. Our tokens begin with padding, start, end and unknown, so that rows change places.
-And of the two biases that PyTorch's GRU adds to each gate, ours has the sum, except where the reset gate comes between them.
+Two things differ, and none of them in what is computed. Our tokens begin with padding, start, end and unknown, so that
+rows change places. And of the two biases that PyTorch's GRU adds to each gate, ours has the sum, except where the reset
+gate comes between them.
 """
 
 import importlib.util
@@ -33,40 +36,10 @@ MOST_PHONEMES = 20
 OUR_FIRST = ("<pad>", "<s>", "</s>", "<unk>")
 """By the numbers of PADDING, START, END and UNKNOWN."""
 THEIR_LETTERS = ("<pad>", "<unk>", "</s>", *ascii_lowercase)
-VOWELS = ("AA", "AE", "AH", "AO", "AW", "AY", "EH", "ER", "EY", "IH", "IY", "OW", "OY", "UH", "UW")
-CONSONANTS = (
-    "B",
-    "CH",
-    "D",
-    "DH",
-    "F",
-    "G",
-    "HH",
-    "JH",
-    "K",
-    "L",
-    "M",
-    "N",
-    "NG",
-    "P",
-    "R",
-    "S",
-    "SH",
-    "T",
-    "TH",
-    "V",
-    "W",
-    "Y",
-    "Z",
-    "ZH",
-)
-THEIR_PHONEMES = (
-    "<pad>",
-    "<unk>",
-    "<s>",
-    "</s>",
-    *sorted([*CONSONANTS, *(vowel + stress for vowel in VOWELS for stress in "012"), "UW"]),
-)
+VOWELS = "AA AE AH AO AW AY EH ER EY IH IY OW OY UH UW".split()  # noqa: SIM905 (a list of them is a page)
+CONSONANTS = "B CH D DH F G HH JH K L M N NG P R S SH T TH V W Y Z ZH".split()  # noqa: SIM905
+STRESSED = sorted([*CONSONANTS, *(vowel + stress for vowel in VOWELS for stress in "012"), "UW"])
+THEIR_PHONEMES = ("<pad>", "<unk>", "<s>", "</s>", *STRESSED)
 """Vowels with their stress: none, primary, secondary; one of them also without."""
 LETTERS = (*OUR_FIRST, *ascii_lowercase)
 PHONEMES = (*OUR_FIRST, *THEIR_PHONEMES[4:])
@@ -106,27 +79,26 @@ class G2P:
         numbers = {letter: number for number, letter in enumerate(self.letters)}
         rows = [[*(numbers.get(letter, UNKNOWN) for letter in word), numbers["</s>"]] for word in words]
         longest = max(map(len, rows), default=0)
-        return torch.tensor([row + [PADDING] * (longest - len(row)) for row in rows], dtype=torch.int64).reshape(
-            len(rows), longest
-        )
+        padded = [row + [PADDING] * (longest - len(row)) for row in rows]
+        return torch.tensor(padded, dtype=torch.int64).reshape(len(rows), longest)
 
     def decode(self, tokens: Sequence[int]) -> list[str]:
         return [self.phonemes[number] for number in tokens]
 
 
 def from_g2p(path: Path | str | None = None) -> G2P:
-    """From the installed package g2p-en, or from its checkpoint20.npz wherever it lies. Nothing of the package is executed."""
+    """From the installed package g2p-en, or from a checkpoint20.npz. Nothing of the package is executed."""
     arrays = _read(_installed() if path is None else Path(path))
     units, width = arrays["enc_w_hh"].shape[-1], arrays["enc_emb"].shape[-1]
     config = Seq2SeqConfig(
         cell="gru",
         attention="none",
-        embedding=width,
-        units=units,
+        embedding_size=width,
+        hidden_size=units,
         bidirectional=False,
         dropout=0.0,
-        source_vocabulary=len(LETTERS),
-        target_vocabulary=len(PHONEMES),
+        source_vocabulary_size=len(LETTERS),
+        target_vocabulary_size=len(PHONEMES),
     )
     model = Seq2Seq(config)
     _require_shapes(arrays, to_g2p(model))
@@ -145,10 +117,8 @@ def to_g2p(model: Seq2Seq) -> dict[str, np.ndarray]:
     """What `np.savez` makes a checkpoint20.npz of, for a model of the same form, perhaps trained further."""
     weights, different = model.state_dict(), _other_form(model.config)
     if different is not None:
-        raise InputError(
-            "g2p-en has one layer of GRU in one direction without attention, for its letters and phonemes",
-            got=different,
-        )
+        rule = "g2p-en has one layer of GRU in one direction without attention, for its letters and phonemes"
+        raise InputError(rule, got=different)
     arrays = {name: weights[ours] for ours, name in NAMES.items()}
     arrays |= {name: _reordered(weights[ours], other, own) for ours, (name, own, other) in ROWS.items()}
     for ours, cell in CELLS.items():
@@ -161,10 +131,9 @@ def to_g2p(model: Seq2Seq) -> dict[str, np.ndarray]:
 def _other_form(config: Seq2SeqConfig) -> str | None:
     """What keeps a model from being one of theirs."""
     form = {"cell": "gru", "attention": "none", "layers": 1, "bidirectional": False}
-    form |= {"source_vocabulary": len(LETTERS), "target_vocabulary": len(PHONEMES)}
-    return next(
-        (f"{name}={getattr(config, name)!r}" for name, value in form.items() if getattr(config, name) != value), None
-    )
+    form |= {"source_vocabulary_size": len(LETTERS), "target_vocabulary_size": len(PHONEMES)}
+    different = (name for name, value in form.items() if getattr(config, name) != value)
+    return next((f"{name}={getattr(config, name)!r}" for name in different), None)
 
 
 def _reordered(
@@ -178,11 +147,8 @@ def _reordered(
 def _installed() -> Path:
     spec = importlib.util.find_spec("g2p_en")
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(
-            RULE,
-            got="no such package installed",
-            fix="pip install --no-deps g2p-en, or give the file's path",
-        )
+        fix = "pip install --no-deps g2p-en, or give the file's path"
+        raise InputError(RULE, got="no such package installed", fix=fix)
     return Path(spec.submodule_search_locations[0]) / CHECKPOINT
 
 
@@ -202,7 +168,5 @@ def _read(path: Path) -> Mapping[str, np.ndarray]:
 def _require_shapes(arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray]) -> None:
     for name, array in arrays.items():
         if array.shape != like[name].shape:
-            raise InputError(
-                RULE,
-                got=f"a file whose {name!r} has the shape {array.shape} where {like[name].shape} would fit the others",
-            )
+            wanted = f"where {like[name].shape} would fit the others"
+            raise InputError(RULE, got=f"a file whose {name!r} has the shape {array.shape} {wanted}")

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
 from neuropil.files import write_text
-from neuropil.parts.blocks import HiddenName
+from neuropil.parts.blocks import BlockConfig, HiddenName
 from neuropil.parts.standardize import Standardize
 from neuropil.pretrained.folders import PROCESSOR, SETTINGS, WEIGHTS, Folder, Stored, open_folder, read_json
 from neuropil.training.weights import save_model
@@ -34,11 +34,31 @@ ACTIVATIONS: dict[str, HiddenName] = {
     "relu": "relu",
 }
 THEIR_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "quick_gelu": "quick_gelu", "relu": "relu"}
+STACK_NAMES = {
+    "width": "hidden_size",
+    "heads": "num_attention_heads",
+    "layers": "num_hidden_layers",
+    "feed_forward": "intermediate_size",
+    "epsilon": "layer_norm_eps",
+}
+"""Settings of a stack of blocks, ours and theirs, in all families but GPT-2's."""
+BLOCK = (
+    "attention.projection",
+    "attention.output",
+    "attention_sum.norm",
+    "feed_forward.inner",
+    "feed_forward.outer",
+    "feed_forward_sum.norm",
+)
+"""The modules of a block."""
+Pairs: TypeAlias = dict[str, str | tuple[str, ...]]
+"""Modules, ours and theirs; one of ours may be several of theirs, one after the other."""
+M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor stands: the whole of ours, its transpose, or one of equal parts of its rows; `shape` where theirs has more axes."""
+    """Where a tensor stands: ours, its transpose, or one of equal parts of its rows; `shape` if theirs has more."""
 
     name: str
     transposed: bool = False
@@ -53,9 +73,10 @@ class Place:
         return piece if self.shape is None else piece.view(self.shape)
 
     def back(self, theirs: Tensor, shape: torch.Size) -> Tensor:
-        """As we see it, without a copy; `shape` is that of ours. A matrix that stands the other way round there is left in the pages of its
-        file, which are read when it is first needed: products are as fast from either side. Whoever must have it row after row makes
-        `weight.data` contiguous, and the pages are free again, since no other tensor shares their mapping."""
+        """As we see it, without a copy; `shape` is that of ours. A matrix that stands the other way round there is left
+        in the pages of its file, which are read when it is first needed: products are as fast from either side. Whoever
+        must have it row after row makes `weight.data` contiguous, and the pages are free again, since no other tensor
+        shares their mapping."""
         theirs = theirs.mT if self.transposed else theirs
         return theirs if self.shape is None else theirs.reshape(shape)
 
@@ -64,7 +85,7 @@ Places = Mapping[str, Place]
 
 
 @dataclass(frozen=True)
-class Family:
+class HuggingFaceFamily:
     """The models of one `model_type`. `prefix` stands before the names of the body, in files that hold more than it."""
 
     model_type: str
@@ -79,24 +100,24 @@ class Family:
     ignored: Sequence[str] = ()
     """How names end that are no weights."""
     new: Sequence[str] = ()
-    """How names begin that a model may have and a folder not, all of them or none: a head that is still to be learned."""
+    """How names begin that a model may have and a folder not: a head that is still to be learned."""
     old: Mapping[str, str] = field(default_factory=dict)
     """How names end in older files, and how they end now."""
 
-    def load(self, kind: type[nn.Module], source: str | Path, changes: Mapping[str, Any]) -> nn.Module:
+    def load(self, kind: type[M], source: str | Path, changes: Mapping[str, Any]) -> M:
         folder = open_folder(source, self.model_type, kind.__name__)
         theirs = self._by_whole_names(folder.tensors())
         published: Any = self.config(folder.settings, theirs, kind)
-        options = [option.name for option in dataclasses.fields(published)]
+        options = [option.name for option in published.options()]
+        known = [*options, *(field.name for field in dataclasses.fields(published) if field.name not in options)]
         for name in changes:
-            if name not in options:
-                raise InputError(
-                    f"what is set differently must be an option of {kind.__name__}",
-                    got=f"{name!r}",
-                    fix=nearest(name, options),
-                )
+            if name not in known:
+                rule = f"what is set differently must be an option of {kind.__name__}"
+                raise InputError(rule, got=f"{name!r}", fix=nearest(name, known))
+        published = published.override(**{name: value for name, value in changes.items() if name in options})
+        others = {name: value for name, value in changes.items() if name not in options}
         with torch.device("meta"), Unfilled():
-            model = kind(dataclasses.replace(published, **changes))
+            model = kind(dataclasses.replace(published, **others))
         self._fill(model, theirs, folder)
         return model.eval()
 
@@ -125,9 +146,8 @@ class Family:
 
     def _by_whole_names(self, tensors: Mapping[str, Stored]) -> dict[str, Stored]:
         """With the prefix, and as names end today; each still knows what it is called in its file."""
-        whole = {
-            self._today(name): tensor for name, tensor in tensors.items() if not name.endswith(tuple(self.ignored))
-        }
+        ignored = tuple(self.ignored)
+        whole = {self._today(name): tensor for name, tensor in tensors.items() if not name.endswith(ignored)}
         if not self.prefix or any(name.startswith(self.prefix) for name in whole):
             return whole
         return {self._full(name): tensor for name, tensor in whole.items()}
@@ -139,8 +159,8 @@ class Family:
         return name if name.startswith((self.prefix, *self.known)) else self.prefix + name
 
     def _fill(self, model: nn.Module, theirs: Mapping[str, Stored], folder: Folder) -> None:
-        """One tensor of ours after the other. One that is kept as it came lies in the file's own pages, where it is read when it is needed;
-        of the others, no more than one is in memory twice."""
+        """One tensor of ours after the other. One that is kept as it came lies in the file's own pages, where it is
+        read when it is needed; of the others, no more than one is in memory twice."""
         places = {self._full(name): place for name, place in self.places(model).items()}
         new = {
             name
@@ -179,14 +199,13 @@ class Family:
                 problems.append(f"{tensor.name} is of type {tensor.kind}, not one of {', '.join(FLOATING)}")
         if problems:
             more = f"; and {len(problems) - MOST_LISTED} more" if len(problems) > MOST_LISTED else ""
-            raise InputError(
-                f"{folder.path} must hold weights that fit its {SETTINGS}", got="; ".join(problems[:MOST_LISTED]) + more
-            )
+            rule = f"{folder.path} must hold weights that fit its {SETTINGS}"
+            raise InputError(rule, got="; ".join(problems[:MOST_LISTED]) + more)
 
 
 class Unfilled(TorchFunctionMode):
-    """No random numbers for weights that are about to come from a file. On the meta device, where there are no numbers, PyTorch would
-    import 800 of its modules to draw none: seconds, and 75 MB."""
+    """No random numbers for weights that are about to come from a file. On the meta device, where there are no numbers,
+    PyTorch would import 800 of its modules to draw none: seconds, and 75 MB."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -240,7 +259,7 @@ def processor_of(model: nn.Module) -> dict[str, Any] | None:
 
 
 def linear_places(pairs: Mapping[str, str | tuple[str, ...]], *, transposed: bool = False) -> dict[str, Place]:
-    """Weights and biases of modules, ours → theirs; one of ours may be several of theirs, one after the other."""
+    """Weights and biases of modules."""
     places: dict[str, Place] = {}
     for ours, theirs in pairs.items():
         several = (theirs,) if isinstance(theirs, str) else theirs
@@ -250,12 +269,59 @@ def linear_places(pairs: Mapping[str, str | tuple[str, ...]], *, transposed: boo
     return places
 
 
+def block_pairs(ours: str, theirs: str, layers: int, names: Sequence[str | tuple[str, ...]]) -> Pairs:
+    """Of all blocks of a stack; `names` are theirs of what `BLOCK` names."""
+    pairs: Pairs = {}
+    for number in range(layers):
+        for own, other in zip(BLOCK, names, strict=True):
+            start = f"{theirs}.{number}."
+            whole = start + other if isinstance(other, str) else tuple(start + part for part in other)
+            pairs[f"{ours}.{number}.{own}"] = whole
+    return pairs
+
+
+def standardize_places(ours: str) -> dict[str, Place]:
+    return {f"standardize.{name}": Place(f"{ours}.{name}") for name in ("mean", "std")}
+
+
 def activation(name: str) -> HiddenName:
     if name not in ACTIVATIONS:
-        raise InputError(f"hidden units are one of {', '.join(ACTIVATIONS)}", got=f"{name!r}")
+        raise InputError(f"the activation must be one of {', '.join(ACTIVATIONS)}", got=f"{name!r}")
     return ACTIVATIONS[name]
 
 
 def translated(settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Their settings by our names, ours → theirs; what they do not say is as it was published, which is our default."""
     return {ours: settings[theirs] for ours, theirs in names.items() if settings.get(theirs) is not None}
+
+
+def settings_in(config: BlockConfig, names: Mapping[str, str]) -> dict[str, Any]:
+    """Our settings by their names."""
+    found = {theirs: getattr(config, ours) for ours, theirs in names.items()}
+    return found | {names["feed_forward"]: config.feed_forward_size}
+
+
+def require_settings(rule: str, settings: Mapping[str, Any], published: Mapping[str, Any]) -> None:
+    for name, usual in published.items():
+        if settings.get(name, usual) != usual:
+            raise InputError(f"{rule}, with {name}={usual}", got=f"{settings[name]}")
+
+
+def picture_shape(settings: Mapping[str, Any]) -> tuple[int, ...]:
+    """Channels, height and width of a picture; theirs may be one number for both sides."""
+    size = settings.get("image_size", 224)
+    return (settings.get("num_channels", 3), *((size, size) if isinstance(size, int) else size))
+
+
+def picture_settings(shape: Sequence[int]) -> dict[str, Any]:
+    channels, height, width = shape
+    return {"image_size": height if height == width else [height, width], "num_channels": channels}
+
+
+def number_of_classes(settings: Mapping[str, Any], tensors: Mapping[str, Stored]) -> int:
+    head = tensors.get("classifier.weight")
+    return len(settings.get("id2label", "..")) if head is None else head.shape[0]
+
+
+def class_names(classes: int) -> dict[str, Any]:
+    return {"id2label": {str(number): str(number) for number in range(classes)}}

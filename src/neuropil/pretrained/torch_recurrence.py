@@ -1,8 +1,9 @@
 """`nn.RNN`, `nn.LSTM` and `nn.GRU`, stacked and in both directions, into our recurrence and back.
 
-PyTorch adds two biases where one is enough: ours is their sum, and what goes back has all of it in the first. Only the candidate of a GRU
-needs both, as its reset gate multiplies the second. A module without biases becomes one whose biases are zero, which can learn.
-Ours has the batch as first axis, whatever `batch_first` says of theirs, and theirs has it when it is made from ours.
+PyTorch adds two biases where one is enough: ours is their sum, and what goes back has all of it in the first. Only the
+candidate of a GRU needs both, as its reset gate multiplies the second. A module without biases becomes one whose biases
+are zero, which can learn. Ours has the batch as first axis, whatever `batch_first` says of theirs, and theirs has it
+when it is made from ours.
 """
 
 from typing import TypeAlias
@@ -38,12 +39,12 @@ def from_torch(module: TorchRecurrence) -> Recurrence:
 
 @torch.no_grad()
 def to_torch(recurrence: Recurrence) -> TorchRecurrence:
-    """`nn.RNN`, `nn.LSTM` or `nn.GRU` (batch first) with the weights of ours; a GRU of another convention is converted, where it can be."""
+    """`nn.RNN`, `nn.LSTM` or `nn.GRU` (batch first) with our weights; a GRU is converted, where it can be."""
     cells, kind = recurrence.cells, require_counterpart(recurrence)
     layers = len(recurrence.forwards)
     theirs = kind(
-        cells[0].inputs,
-        cells[0].units,
+        cells[0].input_size,
+        cells[0].hidden_size,
         layers,
         batch_first=True,
         dropout=recurrence.dropout.p
@@ -70,8 +71,8 @@ def _read(cell: Cell, module: nn.RNNBase, suffix: str) -> None:
     outside, inside = (getattr(module, f"bias_{name}{suffix}") if module.bias else zero for name in ("ih", "hh"))
     mine["bias"].copy_(outside + inside)
     if isinstance(cell, GRU):
-        mine["bias"][-cell.units :] = outside[-cell.units :]
-        mine["state_bias"].copy_(inside[-cell.units :])
+        mine["bias"][-cell.hidden_size :] = outside[-cell.hidden_size :]
+        mine["state_bias"].copy_(inside[-cell.hidden_size :])
 
 
 def _write(cell: Cell, module: nn.RNNBase, suffix: str) -> None:
@@ -85,7 +86,7 @@ def _write(cell: Cell, module: nn.RNNBase, suffix: str) -> None:
     parameters["bias_ih"].copy_(mine["bias"])
     parameters["bias_hh"].zero_()
     if isinstance(cell, GRU):
-        parameters["bias_hh"][-cell.units :] = mine["state_bias"]
+        parameters["bias_hh"][-cell.hidden_size :] = mine["state_bias"]
 
 
 def require_published(module: nn.RNNBase) -> CellName:

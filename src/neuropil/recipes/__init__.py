@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class System:
-    """One row: the recipe is `neuropil.recipes.<name>`; `about` is the module whose docstring has the equations; `verb` is the command that
-    starts it. Listing imports none of them; the README, the site and the contract tests follow from these rows."""
+    """One row: the recipe is `neuropil.recipes.<name>`; `about` is the module whose docstring has the equations; `verb`
+    is the command that starts it. Listing imports none of them; the README, the site and the contract tests follow from
+    these rows."""
 
     name: str
     family: str
@@ -211,7 +212,8 @@ def recipe_for(verb: "Verb", name: str) -> "Recipe":
 
 
 def find_simulation(word: str | Path) -> tuple[System, dict[str, Path]]:
-    """A system by its name or, for a TOML file, the one that simulates the network in it, with the option that says which."""
+    """A system by its name or, for a TOML file, the one that simulates the network in it, with the option that says
+    which."""
     path = Path(word)
     if path.suffix.lower() != ".toml":
         return find(str(word)), {}

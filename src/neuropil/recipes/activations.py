@@ -44,15 +44,15 @@ MOST_CLASSES = 6
 
 class ActivationsOptions(Config):
     data: DataConfig = DataConfig()
-    hidden: tuple[int, ...] = option((64, 64), "units of each hidden layer of the network", low=1)
+    hidden_sizes: tuple[int, ...] = option((64, 64), "units of each hidden layer of the network", low=1)
     epochs: int = option(25, "epochs with each activation", low=1)
     learning_rate: float = option(3e-3, "peak learning rate of Adam, the same for all", low=0)
     repeats: int = option(2, "trainings with each activation, each with its own seed, whose scores are averaged", low=1)
 
     def validate(self) -> None:
-        if not self.hidden:
-            fix = "give --hidden at least one layer"
-            raise InputError("activations sit in hidden layers", got="hidden without any", fix=fix)
+        if not self.hidden_sizes:
+            fix = "give --hidden-sizes at least one layer"
+            raise InputError("activations sit in hidden layers", got="hidden_sizes without any", fix=fix)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,9 @@ def _train(
     models, histories, scores = [], [], []
     for repeat in range(options.repeats):
         own = seed + 1000 * repeat
-        learner = Classification(study.new_mlp(splits.train, own, hidden=options.hidden, activation=name, dropout=0.0))
+        learner = Classification(
+            study.new_mlp(splits.train, own, hidden_sizes=options.hidden_sizes, activation=name, dropout=0.0)
+        )
         batches = study.shuffled(splits.train, config.batch_size, own, augment)
         histories.append(study.train_trial(folder, f"{name} {repeat}", learner, batches, validation, config, seed=own))
         scores.append(study.score(learner, splits.test))
@@ -172,10 +174,10 @@ def _learning_section(options: ActivationsOptions, trials: Mapping[str, Activati
     reached = {name.removesuffix(" units"): trial.scores["accuracy"] for name, trial in trials.items()}
     best = max(reached, key=reached.__getitem__)
     words = (
-        f"The same network ({' and '.join(map(str, options.hidden))} hidden units, {options.epochs} epochs of Adam at "
-        f"{options.learning_rate:g}) with each activation, {options.repeats} times from different initial weights. The "
-        f"best, {best}, reached {percent(reached[best])} on the test part; identity, which is a linear model however "
-        f"deep, {percent(reached['identity'])}; logistic units, whose slope is never above 0.25, "
+        f"The same network ({' and '.join(map(str, options.hidden_sizes))} hidden units, {options.epochs} epochs of "
+        f"Adam at {options.learning_rate:g}) with each activation, {options.repeats} times from different initial "
+        f"weights. The best, {best}, reached {percent(reached[best])} on the test part; identity, which is a linear "
+        f"model however deep, {percent(reached['identity'])}; logistic units, whose slope is never above 0.25, "
         f"{percent(reached['logistic'])}."
     )
     histories = {name.removesuffix(" units"): trial.history for name, trial in trials.items()}

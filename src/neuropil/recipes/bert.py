@@ -1,4 +1,5 @@
-"""BERT that learns to fill in masked words, in Python's own documentation or the user's text; its folder opens in Hugging Face too."""
+"""BERT that learns to fill in masked words, in Python's own documentation or the user's text; its folder opens in
+Hugging Face too."""
 
 import dataclasses
 
@@ -23,7 +24,7 @@ class BERTOptions(Config):
 def build(options: BERTOptions, seed: int) -> MaskedLanguageModellingExperiment:
     corpus = prepare_text(options.data)
     tokenizer = learn_word_pieces([corpus.train], options.masking.vocabulary_size)
-    config = dataclasses.replace(options.model, vocabulary=len(tokenizer), pooler=False)
+    config = dataclasses.replace(options.model, vocabulary_size=len(tokenizer), pooler=False)
     filler = TextFiller(initialised(lambda: MaskedBERT(config), seed), tokenizer)
     probability, training = options.masking.mask_probability, options.training
     return MaskedLanguageModellingExperiment(

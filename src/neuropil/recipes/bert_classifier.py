@@ -59,13 +59,13 @@ def initial_model(
     start = options.begin.start
     if start is None:
         tokenizer = learn_word_pieces(texts, options.begin.vocabulary_size)
-        config = dataclasses.replace(options.model, vocabulary=len(tokenizer), classes=classes)
+        config = dataclasses.replace(options.model, vocabulary_size=len(tokenizer), classes=classes)
         return initialised(lambda: BERTClassifier(config), seed), tokenizer
     require_own_sizes(options)
     folder = located(start, "a classifier")
     changes = {name: getattr(options.model, name) for name in ADJUSTABLE} | {"classes": classes}
     model = initialised(lambda: BERTClassifier.from_pretrained(folder, **changes), seed)
-    return model.train(), fitting_tokenizer(folder, model.config.vocabulary)
+    return model.train(), fitting_tokenizer(folder, model.config.vocabulary_size)
 
 
 def require_own_sizes(options: BERTClassifierOptions) -> None:

@@ -1,7 +1,8 @@
-"""A captioner that learns to say what is on a picture: scenes of hand-written digits, or the user's own pictures and captions.
+"""A captioner that learns to say what is on a picture: scenes of hand-written digits, or the user's own pictures and
+captions.
 
-Beside it stand the same network without attention, what was said of the nearest training picture, and the most common caption.
-"""
+Beside it stand the same network without attention, what was said of the nearest training picture, and the most common
+caption."""
 
 import dataclasses
 
@@ -34,7 +35,7 @@ class CaptionerOptions(Config):
 
 
 OWN_DATA = CaptionerOptions(
-    model=CaptionerConfig(width=32, units=256, embedding=128, look=128, dropout=0.3),
+    model=CaptionerConfig(width=32, hidden_size=256, embedding_size=128, attention_size=128, dropout=0.3),
     objective=CaptionObjective(label_smoothing=0.1, compare=False),
     augment=Augment(shift=2, zoom=0.1),
     training=TrainingConfig(updates=3_000, batch_size=32, learning_rate=2e-3, warmup=0.05, clip=1.0),
@@ -45,7 +46,7 @@ OWN_DATA = CaptionerOptions(
 def build(options: CaptionerOptions, seed: int) -> CaptioningExperiment:
     splits, words = prepare_captions(options.data, seed), options.words
     tokenizer = Tokenizer.train(splits.train.texts, words.tokens, words.vocabulary_size)
-    config = dataclasses.replace(options.model, shape=splits.train.shape, vocabulary=len(tokenizer))
+    config = dataclasses.replace(options.model, shape=splits.train.shape, vocabulary_size=len(tokenizer))
     other = dataclasses.replace(config, attention=not config.attention)
 
     def initial_model(config: CaptionerConfig) -> Captioner:

@@ -1,4 +1,5 @@
-"""A recurrent network that forecasts series with prediction intervals: sunspots, carbon dioxide, or the user's own table."""
+"""A recurrent network that forecasts series with prediction intervals: sunspots, carbon dioxide, or the user's own
+table."""
 
 import dataclasses
 

@@ -32,7 +32,7 @@ from neuropil.inspection.pictures.style import minus
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Thumbnail, percent
 from neuropil.models import gaussian_process as gp
 from neuropil.models.gaussian_process import GaussianProcess, GaussianProcessConfig, LearnedAttention
-from neuropil.parts.attention import Smoothing, weigh
+from neuropil.parts.attention import Smoothing, attention_weights
 from neuropil.parts.kernels import Kernel, KernelName, build_kernel
 from neuropil.parts.losses import squared_error
 from neuropil.protocols import Batch, Phase
@@ -335,7 +335,7 @@ def _weights_section(models: Regressors, samples: Samples) -> Section:
     queries = samples.x_test.sort(dim=0).values
     queries = queries[torch.linspace(0, len(queries) - 1, min(DRAWN_QUERIES, len(queries))).round().long()]
     weights = {
-        "smoothing": weigh(queries, samples.x[order], score=Smoothing(models.fitted)),
+        "smoothing": attention_weights(queries, samples.x[order], score=Smoothing(models.fitted)),
         "attention": models.attention.weights(queries)[:, order].detach(),
         "process": models.process.weights(queries)[:, order],
     }
@@ -393,7 +393,7 @@ def _process_section(process: GaussianProcess, samples: Samples, seed: int) -> S
 def _limit_section(process: GaussianProcess, samples: Samples) -> Section:
     """The same points and kernel, with ever more noise."""
     kernel = build_kernel(process.config.kernel, process.length, period=process.config.period)
-    smoothed = weigh(samples.x, samples.x, score=Smoothing(kernel))
+    smoothed = attention_weights(samples.x, samples.x, score=Smoothing(kernel))
     rows = []
     for factor in (process.noise / process.height, 1.0, 1e2, 1e4, 1e6):
         noisy = GaussianProcess(replace(process.found(), noise=factor * process.height)).fit(samples.x, samples.y)

@@ -1,4 +1,5 @@
-"""GPT-2 that learns a text, Python's own documentation or the user's files, and generates more; its folder opens in Hugging Face too."""
+"""GPT-2 that learns a text, Python's own documentation or the user's files, and generates more; its folder opens in
+Hugging Face too."""
 
 import dataclasses
 
@@ -45,7 +46,8 @@ class GPT2Options(Config):
     data: TextDataConfig = TextDataConfig()
     tokens: MergesConfig = MergesConfig()
     model: GPT2Config = dataclasses.replace(SIZES["tiny"], context=128, dropout=0.15)
-    # The embedded text is short: it is passed over often, in small steps, and what was learned by heart must be forgotten again.
+    # The embedded text is short: it is passed over often, in small steps, and what was learned by heart must be
+    # forgotten again.
     training: TrainingConfig = TrainingConfig(
         batch_size=4, updates=2_500, learning_rate=2e-3, weight_decay=0.1, clip=1.0
     )
@@ -62,7 +64,7 @@ OWN_DATA = GPT2Options(
 def build(options: GPT2Options, seed: int) -> LanguageModellingExperiment:
     corpus = prepare_text(options.data)
     tokenizer = learn_merges([corpus.train], options.tokens.vocabulary_size)
-    config = dataclasses.replace(options.model, vocabulary=len(tokenizer))
+    config = dataclasses.replace(options.model, vocabulary_size=len(tokenizer))
     model = initialised(lambda: GPT2(config), seed)
     language_model = GPT2LanguageModel(model, tokenizer)
     return LanguageModellingExperiment(

@@ -52,7 +52,9 @@ STRENGTHS = (0.3, 1.0, 3.0)
 
 class LossesOptions(Config):
     data: DataConfig = DataConfig()
-    hidden: tuple[int, ...] = option((64,), "units of each hidden layer of the network; none for a linear model", low=1)
+    hidden_sizes: tuple[int, ...] = option(
+        (64,), "units of each hidden layer of the network; none for a linear model", low=1
+    )
     epochs: int = option(40, "epochs with each loss and penalty", low=1)
     learning_rate: float = option(1e-2, "peak learning rate of Adam, the same for all", low=0)
     l1: float = option(1e-3, "λ of the L1 penalty; a third and three times as much are tried too", low=0)
@@ -130,7 +132,9 @@ def build(options: LossesOptions, seed: int) -> Study:
 
     def compute(folder: Path, display: Display) -> Findings:
         def train(name: str, objective: PenalisedLoss) -> LossTrial:
-            learner = Penalised(study.new_mlp(splits.train, seed, hidden=options.hidden, dropout=0.0), objective)
+            learner = Penalised(
+                study.new_mlp(splits.train, seed, hidden_sizes=options.hidden_sizes, dropout=0.0), objective
+            )
             batches = study.shuffled(splits.train, config.batch_size, seed)
             validation = study.in_order(splits.validation)
             history = study.train_trial(folder, name, learner, batches, validation, config, seed=seed)

@@ -2,4 +2,4 @@
 
 from neuropil.recipes.rnn import recipe_for
 
-RECIPE = recipe_for("lstm", units=220)
+RECIPE = recipe_for("lstm", hidden_size=220)

@@ -1,4 +1,5 @@
-"""A multi-layer perceptron for classification or regression of pictures or tables: the embedded digits, or the user's own."""
+"""A multi-layer perceptron for classification or regression of pictures or tables: the embedded digits, or the user's
+own."""
 
 import dataclasses
 

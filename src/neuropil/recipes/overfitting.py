@@ -57,7 +57,7 @@ class OverfittingOptions(Config):
     wrong_labels: float | None = option(
         None, "share of training and validation labels made wrong; 0.1 for the digits, 0 for your own", low=0, high=0.9
     )
-    hidden: tuple[int, ...] = option((256, 256), "units of each hidden layer", low=1)
+    hidden_sizes: tuple[int, ...] = option((256, 256), "units of each hidden layer", low=1)
     updates: int = option(800, "updates of each network", low=1)
     batch_size: int = option(32, "examples in a batch", low=1)
     learning_rate: float = option(1e-3, "learning rate of AdamW, constant", low=0)
@@ -206,7 +206,7 @@ def _train(
         keep="best" if method.early_stopping else "last",
         patience=options.patience if method.early_stopping else None,
     )
-    model = study.new_mlp(train.examples, seed, hidden=options.hidden, dropout=method.dropout)
+    model = study.new_mlp(train.examples, seed, hidden_sizes=options.hidden_sizes, dropout=method.dropout)
     learner = scorer_for(model, train.examples.schema)
     both = BothParts(train.examples, parts.validation)
     history = study.train_trial(folder, name, MeasuredOnBoth(learner), batches, both, config, seed=seed)

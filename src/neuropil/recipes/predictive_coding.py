@@ -1,8 +1,9 @@
-"""Predictive coding that learns classes or numbers by local rules alone: from the embedded digits, or the user's own pictures or tables.
+"""Predictive coding that learns classes or numbers by local rules alone: from the embedded digits, or the user's own
+pictures or tables.
 
-Beside it, an MLP of the same layers learns by back-propagation from the same batches. The report shows the energy while the network
-settles, the cosine of its weight changes to back-propagation's, what it generates for each class, and how it completes covered pictures.
-"""
+Beside it, an MLP of the same layers learns by back-propagation from the same batches. The report shows the energy while
+the network settles, the cosine of its weight changes to back-propagation's, what it generates for each class, and how
+it completes covered pictures."""
 
 import dataclasses
 
@@ -43,7 +44,7 @@ def build(options: PredictiveCodingOptions, seed: int) -> ClassificationExperime
     answers = "classes" if schema.classes else "numbers"
     config = dataclasses.replace(options.model, shape=schema.shape, outputs=schema.num_outputs, answers=answers)
     model = fit_scales(initialised(lambda: PredictiveCoding(config), seed), splits.train)
-    same = {name: getattr(config, name) for name in ("hidden", "activation", "shape", "outputs")}
+    same = {name: getattr(config, name) for name in ("hidden_sizes", "activation", "shape", "outputs")}
     mlp = fit_scales(initialised(lambda: MLP(MLPConfig(**same, dropout=0.0)), seed), splits.train)
     return ClassificationExperiment(
         model,

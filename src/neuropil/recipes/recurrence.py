@@ -27,8 +27,7 @@ from neuropil.inspection.pictures.gradients import gradient_through_time
 from neuropil.inspection.pictures.style import power_of_ten
 from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.page import Picture, Section, Table
-from neuropil.models.recurrent import CELLS, CellName, SequenceConfig
-from neuropil.models.recurrent import Sequence as SequenceModel
+from neuropil.models.recurrent import CELLS, CellName, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.models.rnn import RNN, RNNConfig, gradients_by_hand
 from neuropil.parts.objectives import NextToken
 from neuropil.parts.parameters import count_parameters
@@ -56,7 +55,7 @@ PLAIN, CLIPPED = "RNN with large weights", "the same, clipped"
 
 class RecurrenceOptions(Config):
     data: TextDataConfig = TextDataConfig()
-    units: int = option(64, "hidden size of each cell", low=1)
+    hidden_size: int = option(64, "hidden size of each cell", low=1)
     steps: int = option(60, "steps in time", low=2)
     updates: int = option(200, "updates of each of the two networks that are trained", low=1)
     learning_rate: float = option(2.0, "learning rate of SGD, the same with and without clipping", low=0)
@@ -93,7 +92,7 @@ def build(options: RecurrenceOptions, seed: int) -> Study:
             return train_stretched(name, clip, text, options, seed, folder)
 
         with study.alone():
-            differences = compare_by_hand(text, options.units, seed)
+            differences = compare_by_hand(text, options.hidden_size, seed)
             profiles = profile_cells(text, options, seed)
             clips = {PLAIN: None, CLIPPED: options.clip}
             trials = study.compare(clips, train, display, lambda trial: f"loss {trial.loss:.3f}")
@@ -146,7 +145,7 @@ class Difference:
 
 def compare_by_hand(text: EmbeddedText, units: int, seed: int) -> list[Difference]:
     """The gradients of V, W, U, b and c as sums over time, and by autograd, for the loss of predicting the text."""
-    cell = initialised(lambda: RNN(RNNConfig(inputs=EMBEDDING, units=units)), seed).double()
+    cell = initialised(lambda: RNN(RNNConfig(input_size=EMBEDDING, hidden_size=units)), seed).double()
     output = initialised(lambda: nn.Linear(units, text.vocabulary), seed).double()
     x = text.x.double()
     o = output(cell(x).outputs)
@@ -177,9 +176,13 @@ def by_hand_section(differences: Sequence[Difference], options: RecurrenceOption
 
 def profile_cells(text: EmbeddedText, options: RecurrenceOptions, seed: int) -> dict[str, TimeProfile]:
     """The gradient of the last state by each step before it."""
-    networks: dict[str, Cell] = {f"RNN, w = {w:g}": rotating(w, options.units, seed) for w in FACTORS}
-    networks |= {f"{TITLES[name]}, open gates": opened(name, options.units, seed) for name in ("lstm", "gru", "mingru")}
-    networks |= {f"{TITLES[name]}, default initialisation": new_cell(name, options.units, seed) for name in TITLES}
+    networks: dict[str, Cell] = {f"RNN, w = {w:g}": rotating(w, options.hidden_size, seed) for w in FACTORS}
+    networks |= {
+        f"{TITLES[name]}, open gates": opened(name, options.hidden_size, seed) for name in ("lstm", "gru", "mingru")
+    }
+    networks |= {
+        f"{TITLES[name]}, default initialisation": new_cell(name, options.hidden_size, seed) for name in TITLES
+    }
     return {name: profile_time(network, text.x) for name, network in networks.items()}
 
 
@@ -233,8 +236,15 @@ def train_stretched(
 ) -> ClippingTrial:
     """An RNN with large recurrent weights, on the text, by SGD."""
     n = text.vocabulary
-    config = SequenceConfig(cell="rnn", units=options.units, embedding=EMBEDDING, tokens=n, outputs=n, shape="aligned")
-    model = initialised(lambda: SequenceModel(config), seed)
+    config = RecurrentNetworkConfig(
+        cell="rnn",
+        hidden_size=options.hidden_size,
+        embedding_size=EMBEDDING,
+        vocabulary_size=n,
+        output_size=n,
+        shape="aligned",
+    )
+    model = initialised(lambda: RecurrentNetwork(config), seed)
     with torch.no_grad():
         model.get_parameter("reader.forwards.0.state_weight").mul_(options.stretch)
     learner = NextToken(model)
@@ -248,7 +258,7 @@ def train_stretched(
     return ClippingTrial(history, evaluate(NextToken(model), test)["loss"], norm, diverged)
 
 
-def gradient_norm(model: SequenceModel, batch: Mapping[str, Tensor]) -> float:
+def gradient_norm(model: RecurrentNetwork, batch: Mapping[str, Tensor]) -> float:
     loss = NextToken(model).loss(batch)
     return float(torch.stack([part.norm() for part in torch.autograd.grad(loss, list(model.parameters()))]).norm())
 
@@ -272,7 +282,7 @@ def clipping_section(trials: Mapping[str, ClippingTrial], options: RecurrenceOpt
 
 
 def parameter_section(options: RecurrenceOptions) -> Section:
-    cells = {title: CELLS[name](EMBEDDING, options.units) for name, title in TITLES.items()}
+    cells = {title: CELLS[name](EMBEDDING, options.hidden_size) for name, title in TITLES.items()}
     formulas = {title: cell.parameter_table()[0] for title, cell in cells.items()}
     rows = [[title, str(row), row.count, count_parameters(cells[title])] for title, row in formulas.items()]
     words = "The parameters of a cell with n units and m inputs, by formula and counted, whatever the sequence length."
@@ -284,7 +294,7 @@ def execution_section(options: RecurrenceOptions) -> Section:
     x = torch.randn(BATCH, options.steps, EMBEDDING, generator=seeded(0, "timed"))
     rows = []
     for name, title in TITLES.items():
-        cell = new_cell(name, options.units, 0)
+        cell = new_cell(name, options.hidden_size, 0)
         chosen = choose(cell, options.steps, x.device)
         seconds = {way: seconds_of(cell, x, way) / options.steps for way in WAYS if can_run(cell, way)}
         times = [f"{1e6 * seconds[way]:,.0f}" if way in seconds else "–" for way in WAYS]

@@ -1,4 +1,5 @@
-"""A plain recurrent network that learns a text and generates more of it; the recipes of the other cells follow from this one."""
+"""A plain recurrent network that learns a text and generates more of it; the recipes of the other cells follow from
+this one."""
 
 from typing import Any
 
@@ -10,8 +11,7 @@ from neuropil.config import Config, from_data, option
 from neuropil.data.corpus.files import TextDataConfig, prepare_text
 from neuropil.data.corpus.streams import TextStreams
 from neuropil.data.tokenizers.learned import Kind, Tokenizer
-from neuropil.models.recurrent import CellName, SequenceConfig
-from neuropil.models.recurrent import Sequence as SequenceModel
+from neuropil.models.recurrent import CellName, RecurrentLayersConfig, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.parts.objectives import NextToken
 from neuropil.randomness import initialised
 from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
@@ -28,18 +28,14 @@ class CorpusTokensConfig(Config):
     vocabulary_size: int = option(8_000, "maximum vocabulary size", low=8)
 
 
-class LanguageConfig(Config):
-    cell: CellName = from_data("lstm", "what is repeated at every step")
-    units: int = option(256, "numbers that a layer remembers from step to step", low=1)
-    layers: int = option(1, "layers, each of which reads the one below", low=1)
-    residual: bool = option(False, "layers in blocks that add to what they read, each with a feed-forward net")
-    embedding: int = option(64, "width of a token's vector", low=1)
-    dropout: float = option(
-        0.0, "share of the numbers between layers that are silenced in each training step", low=0, high=0.95
-    )
+class LanguageConfig(RecurrentLayersConfig):
+    """One direction only: what comes next must not be seen. Each cell is a system of its own."""
 
-    def of(self, vocabulary: int) -> SequenceConfig:
-        return SequenceConfig(**self.to_dict(), shape="aligned", tokens=vocabulary, outputs=vocabulary)
+    cell: CellName = from_data("lstm", "recurrent cell")
+    hidden_size: int = option(256, "hidden size", low=1)
+
+    def of(self, size: int) -> RecurrentNetworkConfig:
+        return RecurrentNetworkConfig(**self.to_dict(), shape="aligned", vocabulary_size=size, output_size=size)
 
 
 class StreamsConfig(Config):
@@ -66,14 +62,14 @@ class RecurrentOptions(Config):
 def recipe_for(cell: CellName, **model: Any) -> Recipe:
     """The recipe of one cell, with what it needs to be different."""
     options = RecurrentOptions(model=LanguageConfig(cell=cell, **model))
-    return Recipe(options, build, SequenceModel, RecurrentLanguageModel)
+    return Recipe(options, build, RecurrentNetwork, RecurrentLanguageModel)
 
 
 def build(options: RecurrentOptions, seed: int) -> LanguageModellingExperiment:
     corpus = prepare_text(options.data)
     tokenizer = Tokenizer.train([corpus.train], options.tokens.tokens, options.tokens.vocabulary_size)
     config = options.model.of(len(tokenizer))
-    model = initialised(lambda: SequenceModel(config), seed)
+    model = initialised(lambda: RecurrentNetwork(config), seed)
     language_model = RecurrentLanguageModel(model, tokenizer)
     return LanguageModellingExperiment(
         language_model,
@@ -89,4 +85,4 @@ def build(options: RecurrentOptions, seed: int) -> LanguageModellingExperiment:
     )
 
 
-RECIPE = recipe_for("rnn", units=444)
+RECIPE = recipe_for("rnn", hidden_size=444)

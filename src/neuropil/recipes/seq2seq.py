@@ -1,4 +1,5 @@
-"""A recurrent encoder-decoder that learns to translate, with attention or without: dates of many languages, or the user's pairs."""
+"""A recurrent encoder-decoder that learns to translate, with attention or without: dates of many languages, or the
+user's pairs."""
 
 import dataclasses
 
@@ -39,7 +40,7 @@ OWN_DATA = Seq2SeqOptions(
 def build(options: Seq2SeqOptions, seed: int) -> TranslationExperiment:
     splits = prepare_pairs(options.data, seed)
     vocabulary = options.vocabulary.learn(splits.train)
-    sizes = {"source_vocabulary": len(vocabulary.source), "target_vocabulary": len(vocabulary.target)}
+    sizes = {"source_vocabulary_size": len(vocabulary.source), "target_vocabulary_size": len(vocabulary.target)}
     config = dataclasses.replace(options.model, **sizes)
     model = initialised(lambda: Seq2Seq(config), seed)
     return TranslationExperiment(

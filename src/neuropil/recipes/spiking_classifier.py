@@ -28,7 +28,7 @@ class SpikingClassifierOptions(Config):
 
 
 OWN_DATA = SpikingClassifierOptions(
-    model=SpikingClassifierConfig(hidden=(512, 512)),
+    model=SpikingClassifierConfig(hidden_sizes=(512, 512)),
     augment=Augment(shift=1, rotate=10, zoom=0.1),
     training=TrainingConfig(updates=5_000, batch_size=128, learning_rate=3e-3, keep="last"),
 )

@@ -4,7 +4,7 @@ import dataclasses
 
 from neuropil.config import Config
 from neuropil.data.labelled_texts.files import LabelledTextConfig, prepare_labelled_texts
-from neuropil.models.recurrent import Sequence, SequenceConfig
+from neuropil.models.recurrent import RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.text_classification.experiment import TextClassificationExperiment, TextObjective
@@ -16,8 +16,8 @@ from neuropil.training.loop import TrainingConfig
 class TextClassifierOptions(Config):
     data: LabelledTextConfig = LabelledTextConfig()
     tokens: TokensConfig = TokensConfig(tokens="bpe", vocabulary_size=8_000)
-    model: SequenceConfig = SequenceConfig(
-        cell="gru", units=128, embedding=128, bidirectional=True, pooling="max", dropout=0.5
+    model: RecurrentNetworkConfig = RecurrentNetworkConfig(
+        cell="gru", hidden_size=128, embedding_size=128, bidirectional=True, pooling="max", dropout=0.5
     )
     objective: TextObjective = TextObjective(label_smoothing=0.1, word_dropout=0.2)
     training: TrainingConfig = TrainingConfig(epochs=10, batch_size=64, learning_rate=2e-3, clip=1.0)
@@ -25,7 +25,7 @@ class TextClassifierOptions(Config):
 
 OWN_DATA = TextClassifierOptions(
     tokens=TokensConfig(),
-    model=dataclasses.replace(TextClassifierOptions().model, units=64, embedding=64),
+    model=dataclasses.replace(TextClassifierOptions().model, hidden_size=64, embedding_size=64),
     objective=TextObjective(label_smoothing=0.1),
     training=TrainingConfig(updates=1_000, batch_size=32, learning_rate=3e-3, clip=1.0),
 )
@@ -35,13 +35,13 @@ OWN_DATA = TextClassifierOptions(
 def build(options: TextClassifierOptions, seed: int) -> TextClassificationExperiment:
     splits = prepare_labelled_texts(options.data, seed)
     encoder = LearnedEncoder.learn(splits.train.texts, options.tokens)
-    sizes = {"tokens": len(encoder.tokenizer), "outputs": len(splits.train.classes)}
+    sizes = {"vocabulary_size": len(encoder.tokenizer), "output_size": len(splits.train.classes)}
     config = dataclasses.replace(options.model, shape="many_to_one", **sizes)
-    model = initialised(lambda: Sequence(config), seed)
+    model = initialised(lambda: RecurrentNetwork(config), seed)
     shrink_embeddings(model.embedding)
     classifier = TextClassifier(model, encoder, splits.train.classes, options.data.columns)
     naming = {"seed": seed, "name": "text_classifier"}
     return TextClassificationExperiment(classifier, splits, options.training, objective=options.objective, **naming)
 
 
-RECIPE = Recipe(TextClassifierOptions(), build, Sequence, TextClassifier, own_data=OWN_DATA)
+RECIPE = Recipe(TextClassifierOptions(), build, RecurrentNetwork, TextClassifier, own_data=OWN_DATA)

@@ -1,7 +1,8 @@
-"""A tracker that follows an object through frames that hide it at times: hand-written digits on the move, or the user's own films.
+"""A tracker that follows an object through frames that hide it at times: hand-written digits on the move, or the user's
+own films.
 
-Beside it stand the same network without a memory, which sees each frame alone, and that network carried on in a straight line.
-"""
+Beside it stand the same network without a memory, which sees each frame alone, and that network carried on in a
+straight line."""
 
 import dataclasses
 

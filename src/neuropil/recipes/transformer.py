@@ -44,9 +44,9 @@ def build(options: TransformerOptions, seed: int) -> TranslationExperiment:
         raise InputError("shared embeddings need one vocabulary for both sides", got="two vocabularies", fix=fix)
     splits = prepare_pairs(options.data, seed)
     vocabulary = tokens.learn(splits.train)
-    sizes = {"source_vocabulary": len(vocabulary.source), "target_vocabulary": len(vocabulary.target)}
-    config = dataclasses.replace(options.model, **sizes, longest=tokens.max_tokens)
-    longest = config.longest if config.positions == "learned" else None
+    sizes = {"source_vocabulary_size": len(vocabulary.source), "target_vocabulary_size": len(vocabulary.target)}
+    config = dataclasses.replace(options.model, **sizes, context=tokens.max_tokens)
+    longest = config.context if config.positions == "learned" else None
     translator = Translator(
         initialised(lambda: Transformer(config), seed), vocabulary, longest, columns_of(options.data)
     )

@@ -45,7 +45,7 @@ TRAINING_POINTS = 1024
 
 class UniversalApproximationOptions(Config):
     function: str = option("sin(3*x) + 0.3*x^2", "expression of x with + - * / ^, sin, exp, abs, max and others")
-    net: UniversalApproximatorConfig = UniversalApproximatorConfig(units=64, low=-3.0, high=3.0)
+    net: UniversalApproximatorConfig = UniversalApproximatorConfig(hidden_size=64, low=-3.0, high=3.0)
     epochs: int = option(400, "epochs of the network that is trained beside it", low=1)
 
 
@@ -56,18 +56,18 @@ def build(options: UniversalApproximationOptions, seed: int) -> Study:
 
     def compute(folder: Path, display: Display) -> Findings:
         def measure(_: str, units: int) -> tuple[float, float]:
-            sized = UniversalApproximator(options.net.override(units=units)).fit(function)
+            sized = UniversalApproximator(options.net.override(hidden_size=units)).fit(function)
             return sized.error(function), sized.bound(function)
 
-        sizes = {f"{units} units": units for units in sorted({*UNITS, options.net.units})}
+        sizes = {f"{units} units": units for units in sorted({*UNITS, options.net.hidden_size})}
         measured = study.compare(sizes, measure, display, lambda found: f"largest error {found[0]:.3g}")
         errors = {sizes[name]: found for name, found in measured.items()}
-        error, bound = errors[options.net.units]
+        error, bound = errors[options.net.hidden_size]
         largest = {
             "construction": error,
             "bound of the proof": bound,
-            f"{options.net.units} logistic units, trained": _trained_error(net, function, options, seed, folder),
-            f"polynomial of {options.net.units} coefficients": polynomial_error(net, function),
+            f"{options.net.hidden_size} logistic units, trained": _trained_error(net, function, options, seed, folder),
+            f"polynomial of {options.net.hidden_size} coefficients": polynomial_error(net, function),
         }
         sections = [
             _construction_section(net, function, errors),
@@ -92,7 +92,7 @@ def _trained_error(
     schema = Schema(kind="table", shape=(1,), classes=())
     y = theorem.finite_values(function, x)
     examples = Examples(x.float()[:, None], y.float()[:, None], schema, options.function)
-    model = study.new_mlp(examples, seed, hidden=(config.units,), activation="logistic", dropout=0.0)
+    model = study.new_mlp(examples, seed, hidden_sizes=(config.hidden_size,), activation="logistic", dropout=0.0)
     learner = scorer_for(model, schema)
     training = TrainingConfig(epochs=options.epochs, learning_rate=0.1, optimizer="adam", weight_decay=0.0)
     batches = study.shuffled(examples, training.batch_size, seed)
@@ -105,10 +105,10 @@ def _trained_error(
 def polynomial_error(net: UniversalApproximator, function: Expression) -> float:
     """Least squares with as many coefficients as the net has units, in Chebyshev's basis, which stays well
     conditioned."""
-    nodes = np.cos(np.pi * (np.arange(4 * net.config.units) + 0.5) / (4 * net.config.units))
+    nodes = np.cos(np.pi * (np.arange(4 * net.config.hidden_size) + 0.5) / (4 * net.config.hidden_size))
     middle, half = (net.config.low + net.config.high) / 2, (net.config.high - net.config.low) / 2
     values = theorem.finite_values(function, torch.from_numpy(middle + half * nodes)).numpy()
-    coefficients = np.polynomial.chebyshev.chebfit(nodes, values, net.config.units - 1)
+    coefficients = np.polynomial.chebyshev.chebfit(nodes, values, net.config.hidden_size - 1)
     grid = net.grid().numpy()
     fitted = np.polynomial.chebyshev.chebval((grid - middle) / half, coefficients)
     return float(np.abs(fitted - function(net.grid()).numpy()).max())
@@ -129,10 +129,10 @@ def _construction_section(
     values = theorem.finite_values(function, x)
     figure = approximation(x, values, approximated, [pieces[:, index] for index in shown], by_units)
     words = (
-        f"`{function.text}` for x from {net.config.low:g} to {net.config.high:g}, by {net.config.units} sigmoids. Two "
-        "steps next to each other, one up and one down, make a piece that is one on a short interval and zero "
-        "elsewhere; each piece is as high as the function in its middle, and their sum is a piecewise constant "
-        "approximation. On the right the largest error against the number of units, on logarithmic axes."
+        f"`{function.text}` for x from {net.config.low:g} to {net.config.high:g}, by {net.config.hidden_size} "
+        "sigmoids. Two steps next to each other, one up and one down, make a piece that is one on a short interval "
+        "and zero elsewhere; each piece is as high as the function in its middle, and their sum is a piecewise "
+        "constant approximation. On the right the largest error against the number of units, on logarithmic axes."
     )
     picture = Picture.of(figure, "the function, its staircase, some pieces, and error against units")
     return Section.of("The construction", words, picture)
@@ -182,7 +182,9 @@ def _epsilon_section(config: UniversalApproximatorConfig, function: Expression) 
         except InputError:
             rows.append([f"{share * span:.3g}", percent(share, 0), "more than can be tried", "–"])
             break
-        rows.append([f"{share * span:.3g}", percent(share, 0), f"{net.config.units:,}", f"{net.error(function):.3g}"])
+        rows.append(
+            [f"{share * span:.3g}", percent(share, 0), f"{net.config.hidden_size:,}", f"{net.error(function):.3g}"]
+        )
     words = "For any ε there is a number of units. Here they are doubled until the bound of the proof is below ε."
     header = ["ε", "of the function's range", "units that guarantee it", "largest error"]
     return Section.of("Any ε", words, Table(header, rows))

@@ -140,7 +140,7 @@ def _train(
 
 
 def _new_network(network: DeepNetwork, options: VanishingGradientsOptions, train: Examples, seed: int) -> MLP:
-    model = study.new_mlp(train, seed, hidden=(options.width,) * options.depth, dropout=0.0, **network.options)
+    model = study.new_mlp(train, seed, hidden_sizes=(options.width,) * options.depth, dropout=0.0, **network.options)
     with torch.no_grad():
         for layer in model.hidden:
             layer.get_parameter("weight").mul_(network.stretch)

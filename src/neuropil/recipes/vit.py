@@ -1,9 +1,11 @@
 """A Vision Transformer that learns to tell pictures apart: the embedded digits, or the user's own.
 
-The run's folder opens in Hugging Face's library as it is. The report shows by roll-out which patches each answer was drawn from.
-"""
+The run's folder opens in Hugging Face's library as it is. The report shows by roll-out which patches each answer was
+drawn from."""
 
-from neuropil.config import Config, option
+import dataclasses
+
+from neuropil.config import Config
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.files import DataConfig, format_of, prepare
 from neuropil.data.patches import choose_patch, filled_shape, resized_examples, usual_patch
@@ -18,35 +20,9 @@ from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
 
-class PatchModelConfig(Config):
-    patch: int | None = option(
-        None,
-        "height and width of a patch in pixels; without it the smallest that fills a picture with at most 8 a side",
-        low=1,
-    )
-    width: int = option(64, "numbers that stand for a patch", low=2)
-    heads: int = option(4, "attention heads in each layer; they divide the width", low=1)
-    layers: int = option(4, "blocks above one another", low=1)
-    dropout: float = option(
-        0.0, "share of embeddings and of each sublayer's output that is silenced in training", low=0, high=0.95
-    )
-
-    def of(self, shape: tuple[int, ...], patch: int, classes: int) -> ViTConfig:
-        return ViTConfig(
-            patch=patch,
-            width=self.width,
-            heads=self.heads,
-            layers=self.layers,
-            feed_forward=4 * self.width,
-            dropout=self.dropout,
-            shape=shape,
-            classes=classes,
-        )
-
-
 class ViTOptions(Config):
     data: DataConfig = DataConfig()
-    model: PatchModelConfig = PatchModelConfig()
+    model: ViTConfig = ViTConfig(width=64, heads=4, layers=4, patch=None, shape=())
     objective: ObjectiveConfig = ObjectiveConfig(label_smoothing=0.1)
     augment: Augment = Augment(shift=0.5, rotate=10, zoom=0.1)
     training: TrainingConfig = TrainingConfig(
@@ -66,7 +42,7 @@ def build(options: ViTOptions, seed: int) -> ClassificationExperiment:
     require_pictures("the vit", splits)
     splits, patch = cut_into_patches(splits, options)
     schema = splits.train.schema
-    config = options.model.of(schema.shape, patch, schema.num_outputs)
+    config = dataclasses.replace(options.model, patch=patch, shape=schema.shape, classes=schema.num_outputs)
     model = initialised(lambda: ViT(config), seed)
     model.standardize.fit(splits.train.inputs)
     return ClassificationExperiment(
@@ -81,7 +57,8 @@ def build(options: ViTOptions, seed: int) -> ClassificationExperiment:
 
 
 def cut_into_patches(splits: Splits, options: ViTOptions) -> tuple[Splits, int]:
-    """The side of a patch; where patches would not fill the pictures, those that come from image files are resized a little."""
+    """The side of a patch; where patches would not fill the pictures, those that come from image files are resized a
+    little."""
     shape, given = splits.train.schema.shape, options.model.patch
     patch = given or choose_patch(shape) or usual_patch(shape)
     filled = filled_shape(shape, patch)

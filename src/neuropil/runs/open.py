@@ -25,7 +25,8 @@ START_OF_TEXT = "<|endoftext|>"
 
 
 def open(source: str | Path) -> Any:
-    """A predictor, with the capabilities of its model: `open("runs/…").translate([…])`. A name on the hub is downloaded."""
+    """A predictor, with the capabilities of its model: `open("runs/…").translate([…])`. A name on the hub is
+    downloaded."""
     folder, settings = find_model(source)
     return run.load(folder).predictor if _is_run(folder, settings) else _open_published(folder, settings)
 
@@ -48,7 +49,8 @@ def _open_published(folder: Path, settings: Mapping[str, Any]) -> Any:
 
 
 def find_model(source: str | Path) -> tuple[Path, Mapping[str, Any]]:
-    """The folder, and what its `config.json` says. A name is looked for on the hub only if it cannot be a missing folder."""
+    """The folder, and what its `config.json` says. A name is looked for on the hub only if it cannot be a missing
+    folder."""
     path = Path(source)
     if not path.exists() and (path.parent.is_dir() or str(source).count("/") != 1):
         run.load(path)  # refuses it, and names the runs that there are
@@ -66,7 +68,7 @@ def _is_run(folder: Path, settings: Mapping[str, Any]) -> bool:
 
 def _open_gpt2(folder: Path, settings: Mapping[str, Any]) -> GPT2LanguageModel:
     model = GPT2.from_pretrained(folder)
-    return GPT2LanguageModel(model, fitting_tokenizer(folder, model.config.vocabulary), opening=START_OF_TEXT)
+    return GPT2LanguageModel(model, fitting_tokenizer(folder, model.config.vocabulary_size), opening=START_OF_TEXT)
 
 
 def _open_bert(folder: Path, settings: Mapping[str, Any]) -> MaskedTextClassifier | TextFiller | TextEmbedder:
@@ -76,20 +78,20 @@ def _open_bert(folder: Path, settings: Mapping[str, Any]) -> MaskedTextClassifie
         model = BERTClassifier.from_pretrained(folder)
         names = settings.get("id2label", {})
         classes = tuple(str(names.get(str(number), number)) for number in range(model.config.classes))
-        tokenizer = fitting_tokenizer(folder, model.config.vocabulary)
+        tokenizer = fitting_tokenizer(folder, model.config.vocabulary_size)
         encoder = WordPieceEncoder(tokenizer, WordPieceConfig(max_tokens=model.config.context))
         return MaskedTextClassifier(model, encoder, classes, TextColumns(None, None))
     if "BertForMaskedLM" in architectures or "BertForPreTraining" in architectures:
         masked = MaskedBERT.from_pretrained(folder)
-        return TextFiller(masked, fitting_tokenizer(folder, masked.config.vocabulary))
+        return TextFiller(masked, fitting_tokenizer(folder, masked.config.vocabulary_size))
     bert = BERT.from_pretrained(folder)
     longest = read_json(folder / SENTENCES).get("max_seq_length") if (folder / SENTENCES).exists() else None
-    return TextEmbedder(bert, fitting_tokenizer(folder, bert.config.vocabulary), longest)
+    return TextEmbedder(bert, fitting_tokenizer(folder, bert.config.vocabulary_size), longest)
 
 
 def _open_clip(folder: Path, settings: Mapping[str, Any]) -> Retriever:
     model = CLIP.from_pretrained(folder)
-    return Retriever(model, fitting_tokenizer(folder, model.config.vocabulary))
+    return Retriever(model, fitting_tokenizer(folder, model.config.text.vocabulary_size))
 
 
 FAMILIES = {"gpt2": _open_gpt2, "bert": _open_bert, "clip": _open_clip}

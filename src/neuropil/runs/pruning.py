@@ -1,4 +1,5 @@
-"""Do we need all heads? Measure what each is worth, take the least important out of a trained model, and keep what is left as a run."""
+"""Do we need all heads? Measure what each is worth, take the least important out of a trained model, and keep what is
+left as a run."""
 
 import copy
 import json
@@ -181,7 +182,7 @@ def _write(
     write_text(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
 
-# --- the report --------------------------------------------------------------------------------------------------------------------
+# --- the report -------------------------------------------------------------------------------------------------------
 
 
 def _cost_section(
@@ -196,7 +197,10 @@ def _cost_section(
         Number("numbers to keep", f"{100 * pruned_size / whole_size:.0f} %", note=f"{whole_size:,} → {pruned_size:,}"),
     ]
     rows = result_rows([*results, Result("masked, not removed", masked.metrics)])
-    words = "The heads are gone, with their rows and columns of the weights; masking them gives the same answers and saves nothing."
+    words = (
+        "The heads are gone, with their rows and columns of the weights; masking them gives the same answers and "
+        "saves nothing."
+    )
     return Section(
         "What it costs",
         [Numbers(numbers), Text(words), Table(["", *(n.replace("_", " ") for n in metric_names(results))], rows)],

@@ -25,7 +25,7 @@ from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
 from neuropil.inspection.report.page import write_report
 from neuropil.parts.multi_head import remove_heads
-from neuropil.parts.pretrained_model import Published
+from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.runs.environment import environment
 from neuropil.runs.overview import overview
 from neuropil.tasks.experiment import Experiment, Result, TrainableExperiment
@@ -147,8 +147,8 @@ class Run:
         return found.texts[0] if isinstance(texts, str) else found.texts
 
     def generate(self, prompt: str = "", **options: Any) -> Iterator[str]:
-        """The prompt, then more text, each token as soon as it is sampled. `options` are `length`, `stop`, `seed`, `precision` and those of
-        sampling: `temperature`, `top_k`, `top_p`, `min_p` and `repetition_penalty`."""
+        """The prompt, then more text, each token as soon as it is sampled. `options` are `length`, `stop`, `seed`,
+        `precision` and those of sampling: `temperature`, `top_k`, `top_p`, `min_p` and `repetition_penalty`."""
         return itertools.chain([prompt], self.able(Generates).generate(prompt, **options))
 
     def classify(self, texts: str | Sequence[str]) -> Predictions:
@@ -222,7 +222,8 @@ def train(
 def simulate(
     name: str | Path, *, out: str | Path | None = None, seed: int = 0, show_progress: bool = True, **options: Any
 ) -> Run:
-    """Simulate a system by its name in `neuropil list`, or the network that a TOML file describes; `options` as for `train`."""
+    """Simulate a system by its name in `neuropil list`, or the network that a TOML file describes; `options` as for
+    `train`."""
     system, network = recipes.find_simulation(name)
     if network and options.get("network"):
         raise InputError(
@@ -258,7 +259,8 @@ def _start(
 
 
 def resume(folder: str | Path, *, show_progress: bool = True) -> Run:
-    """Go on with a run that was stopped or killed; the weights come out as if it had not been. A finished run stays as it is."""
+    """Go on with a run that was stopped or killed; the weights come out as if it had not been. A finished run stays as
+    it is."""
     run = load(folder)
     if run.results and run.report.exists():
         return run
@@ -315,7 +317,8 @@ def _prepare(options: Config) -> None:
 
 
 def _complete(run: Run, experiment: Experiment, show_progress: bool) -> Run:
-    """Train what is left, evaluate, report. Each part may be repeated, so a run that was killed anywhere is completed from here."""
+    """Train what is left, evaluate, report. Each part may be repeated, so a run that was killed anywhere is completed
+    from here."""
     try:
         experiment.train(run.folder, show_progress=show_progress)
         results = experiment.evaluate()
@@ -334,7 +337,7 @@ def _complete(run: Run, experiment: Experiment, show_progress: bool) -> Run:
 def _files(experiment: Experiment, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """`config.json`; where another library has the architecture, with what it must find there, and its other files."""
     model = experiment.model if isinstance(experiment, TrainableExperiment) else None
-    files = model.published_files() if isinstance(model, Published) else {}
+    files = model.published_files() if isinstance(model, PretrainedModel) else {}
     theirs, facts = dict(files.get("config.json", {})), settings["facts"]
     if "id2label" in theirs:
         theirs["id2label"] = dict(
@@ -344,7 +347,8 @@ def _files(experiment: Experiment, settings: dict[str, Any]) -> dict[str, dict[s
 
 
 def new_folder(usual: Path, out: str | Path | None) -> Path:
-    """The folder `out`, if it is new or empty; without one, the usual folder, with a number if there is one of that name."""
+    """The folder `out`, if it is new or empty; without one, the usual folder, with a number if there is one of that
+    name."""
     if out is not None:
         folder = Path(out)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -1,8 +1,7 @@
 """The experiment, written once: a learner, data in three parts, and how it is trained, evaluated and reported.
 
-A task supplies its own ideas: how its parts become batches, what its model predicts, how that is scored and against what, and what its
-report shows.
-"""
+A task supplies its own ideas: how its parts become batches, what its model predicts, how that is scored and against
+what, and what its report shows."""
 
 import dataclasses
 import hashlib
@@ -39,7 +38,8 @@ class Result:
 
 @runtime_checkable
 class Experiment(Protocol):
-    """A run that is ready to start. `train` may be called again on the same folder: it goes on from where it stopped."""
+    """A run that is ready to start. `train` may be called again on the same folder: it goes on from where it
+    stopped."""
 
     def facts(self) -> dict[str, Any]:
         """What `config.json` must hold beside the options, as plain JSON values."""
@@ -89,7 +89,8 @@ class TrainableExperiment(ABC, Generic[P]):
         scorer: Learner | None = None,
         ablation: Ablation | None = None,
     ):
-        """`source` says where the data is from, `notes` what is odd about it; `scorer` measures the test part, if not the learner."""
+        """`source` says where the data is from, `notes` what is odd about it; `scorer` measures the test part, if not
+        the learner."""
         self.learner, self.parts, self.training = learner, parts, training
         self.seed, self.name, self.source, self.notes = seed, name, source, notes
         self.scorer, self.ablation = scorer or learner, ablation
@@ -101,7 +102,7 @@ class TrainableExperiment(ABC, Generic[P]):
         require_compilable(training, self.model)
         require_monitor(training, evaluate(self.learner, _FirstExample(self.batches("test"))))
 
-    # --- what a task supplies ------------------------------------------------------------------------------------------
+    # --- what a task supplies -----------------------------------------------------------------------------------------
 
     @abstractmethod
     def batches(self, part: PartName) -> Batches:
@@ -139,7 +140,7 @@ class TrainableExperiment(ABC, Generic[P]):
     def calibrate(self, folder: Path) -> None:
         """Fit to the validation part what depends on the trained model, and write it beside the weights."""
 
-    # --- what all tasks share ------------------------------------------------------------------------------------------
+    # --- what all tasks share -----------------------------------------------------------------------------------------
 
     @property
     def model_config(self) -> Config:
@@ -230,7 +231,8 @@ class _FirstExample:
 
 
 def fingerprint(tensors: Iterable[Tensor]) -> str:
-    """Changes when any number of any tensor does: by it a run knows whether its data is still what it was started with."""
+    """Changes when any number of any tensor does: by it a run knows whether its data is still what it was started
+    with."""
     digest = hashlib.sha256()
     for tensor in tensors:
         digest.update(tensor.contiguous().numpy().data)

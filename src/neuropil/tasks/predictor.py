@@ -1,8 +1,7 @@
 """What a trained model can do for its user: one small protocol for each capability, and the table of them.
 
-A predictor is a model with what it needs to read raw inputs: a schema, a tokenizer, a scale. Whoever uses it asks for a capability, and
-knows no task.
-"""
+A predictor is a model with what it needs to read raw inputs: a schema, a tokenizer, a scale. Whoever uses it asks for a
+capability, and knows no task."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -16,8 +16,9 @@ Verb: TypeAlias = Literal["train", "simulate"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """`options` are the defaults, and `own_data` those for a user's data, where they differ. `build` makes the experiment from options and
-    a seed. `model` and `predictor` are what a finished run is opened as, where it leaves a model. `verb` is the command that starts it: what is simulated learns nothing."""
+    """`options` are the defaults, and `own_data` those for a user's data, where they differ. `build` makes the
+    experiment from options and a seed. `model` and `predictor` are what a finished run is opened as, where it leaves a
+    model. `verb` is the command that starts it: what is simulated learns nothing."""
 
     options: Config
     build: Callable[[Any, int], Experiment]

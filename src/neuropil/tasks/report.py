@@ -17,7 +17,8 @@ from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
 
 MOST_IN_MATRIX = 40
-"""With more classes the cells of a confusion matrix become too small for numbers, and the commonest confusions are listed too."""
+"""With more classes the cells of a confusion matrix become too small for numbers, and the commonest confusions are
+listed too."""
 MOST_CONFUSED = 12
 
 
@@ -46,7 +47,8 @@ def data_section(
     augment: Config | None = None,
     shown: Sequence[Block] = (),
 ) -> Section:
-    """Where the data is from, how much of it each part has, some of it, how it is augmented, and what is odd about it."""
+    """Where the data is from, how much of it each part has, some of it, how it is augmented, and what is odd about
+    it."""
     changes = ", ".join(f"{name} {value:g}" for name, value in augment.to_dict().items() if value) if augment else ""
     random = [Text(f"Augmentation of the training images, new in each epoch: {changes}.")] if changes else []
     return Section("Data", [Text(f"{source}."), Table(list(header), rows), *shown, *random, *map(Text, notes)])

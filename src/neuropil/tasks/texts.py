@@ -1,4 +1,5 @@
-"""What all tasks on texts share: texts from the command line and from files, batches to evaluate on, notes on what was cut."""
+"""What all tasks on texts share: texts from the command line and from files, batches to evaluate on, notes on what was
+cut."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -18,7 +19,8 @@ SUFFIXES = (".txt", ".gz", ".tsv", ".csv", ".jsonl", ".md")
 
 
 def texts_of(words: Sequence[str], standard_input: Iterable[str]) -> Iterator[list[str]]:
-    """Texts in the portions in which they are to be answered: lines of standard input one by one, files many lines at a time."""
+    """Texts in the portions in which they are to be answered: lines of standard input one by one, files many lines at a
+    time."""
     for word in words:
         yield from _portions(read_lines(Path(word))) if _is_file(word) else [[require_utf8(word)]]
     if words:

@@ -125,7 +125,8 @@ def pick_device(name: str) -> torch.device:
 
 
 def prepare_precision(config: TrainingConfig) -> None:
-    """Whoever computes before `fit` calls this first: a limit that a processor needs for bfloat16 comes too late after."""
+    """Whoever computes before `fit` calls this first: a limit that a processor needs for bfloat16 comes too late
+    after."""
     if config.precision == "bfloat16" and pick_device(config.device).type == "cpu":
         prepare_bfloat16()
 

@@ -125,7 +125,8 @@ def test_weights_and_words_are_needed_for_each_picture():
     with pytest.raises(InputError) as error:
         caption_overlays([torch.zeros(4, 4)], [], [["a"]])
     assert str(error.value) == (
-        "a picture of attention over images needs weights and words for each image, but got 1 images, 0 weights and 1 captions."
+        "a picture of attention over images needs weights and words for each image, but got 1 images, 0 weights and "
+        "1 captions."
     )
 
 
@@ -233,5 +234,6 @@ def test_a_similarity_matrix_needs_a_number_for_each_pair():
     with pytest.raises(InputError) as error:
         similarity_matrix(torch.rand(2, 3), [np.zeros((4, 4))] * 2, ["a", "b"])
     assert str(error.value) == (
-        "a picture of similarities needs a number for each image with each caption, but got 2×3 numbers, 2 images and 2 captions."
+        "a picture of similarities needs a number for each image with each caption, but got 2×3 numbers, 2 images "
+        "and 2 captions."
     )

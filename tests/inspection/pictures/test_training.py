@@ -171,7 +171,8 @@ def test_regularisation_without_validation_is_refused():
     with pytest.raises(InputError) as error:
         regularization_curves({"none": [row for row in history() if row["kind"] == "train"]})
     assert str(error.value) == (
-        "a picture of regularisation needs a training and a validation loss for each, but got a history of 'none' without one."
+        "a picture of regularisation needs a training and a validation loss for each, but got a history of 'none' "
+        "without one."
     )
 
 

@@ -266,7 +266,8 @@ def test_an_alignment_without_maps_is_refused():
         ),
         (
             np.zeros((0, 2, 2)),
-            "the attention map 'cross' needs weights of shape head × query × key, with at least one of each, but got the shape 0 × 2 × 2.",
+            "the attention map 'cross' needs weights of shape head × query × key, with at least one of each, but got "
+            "the shape 0 × 2 × 2.",
         ),
     ],
 )
@@ -413,7 +414,10 @@ VISIT = """
 
 @needs_a_browser
 def test_pointing_shades_both_ways_a_click_pins_and_the_other_viewer_does_not_notice(tmp_path: Path):
-    page = f"<!doctype html><meta charset=utf-8><title></title>{link('a1', 'b1').html()}{link('a2', 'b2').html()}<script>{VISIT}</script>"
+    page = (
+        "<!doctype html><meta "
+        f"charset=utf-8><title></title>{link('a1', 'b1').html()}{link('a2', 'b2').html()}<script>{VISIT}</script>"
+    )
     dom = browsed(page, tmp_path)
     said, other, shades = json.loads(
         re.findall(r"<title>(.*?)</title>", dom)[0].replace("\u00a0", " ").replace("&nbsp;", " ")

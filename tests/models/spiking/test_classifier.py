@@ -30,7 +30,9 @@ READOUTS: tuple[ReadoutName, ...] = ("membrane", "spikes")
 def classifier(**options: Any) -> SpikingClassifier:
     """In double precision, so that no rounding decides about a spike."""
     torch.manual_seed(0)
-    model = SpikingClassifier(SpikingClassifierConfig(**{"hidden": (20, 15), "steps": 30, "dropout": 0.0} | options))
+    model = SpikingClassifier(
+        SpikingClassifierConfig(**{"hidden_sizes": (20, 15), "steps": 30, "dropout": 0.0} | options)
+    )
     model.encode.fit(pictures(50))
     return model.double()
 
@@ -60,7 +62,7 @@ def test_the_whole_network_spikes_as_in_the_event_driven_simulator(coding: Codin
             linear.get_parameter("weight").mul_(1.5)
             linear.get_parameter("bias").normal_(std=0.05)
     config = model.config
-    sizes = [*config.hidden, config.classes]
+    sizes = [*config.hidden_sizes, config.classes]
     weights = [linear.get_parameter("weight").detach().T for linear in linears]
     biases = [linear.get_parameter("bias").detach()[None] for linear in linears]
     groups = [NeuronGroup(f"layer {number}", size, config.neuron) for number, size in enumerate(sizes)]
@@ -193,7 +195,7 @@ def test_of_latencies_the_brightest_comes_first_and_the_darkest_never():
 @pytest.mark.parametrize("coding", CODINGS)
 def test_a_small_step_against_the_gradient_misleads_it(coding: CodingName):
     """What an attack needs: a gradient by the input that points to where the loss grows."""
-    model = learned(classifier(coding=coding, hidden=(64,), steps=15), updates=60)
+    model = learned(classifier(coding=coding, hidden_sizes=(64,), steps=15), updates=60)
     images, labels = digits()
     image = torch.from_numpy(images[:200])[:, None].double().requires_grad_()
     target = torch.from_numpy(labels[:200]).long()
@@ -223,7 +225,7 @@ def learned(model: SpikingClassifier, updates: int) -> SpikingClassifier:
 @pytest.mark.parametrize("readout", READOUTS)
 def test_every_coding_and_readout_learns_digits(coding: CodingName, readout: ReadoutName):
     images, labels = digits()
-    model = learned(classifier(coding=coding, readout=readout, hidden=(64,), steps=15).float(), updates=100)
+    model = learned(classifier(coding=coding, readout=readout, hidden_sizes=(64,), steps=15).float(), updates=100)
     with torch.no_grad():
         answers = model(torch.from_numpy(images[1200:])[:, None]).argmax(-1)
     assert (answers == torch.from_numpy(labels[1200:])).float().mean() > (0.6 if coding == "latency" else 0.85)
@@ -261,7 +263,7 @@ def test_a_step_that_is_too_long_is_refused_with_the_longest_that_works():
 
 def test_a_network_without_hidden_neurons_is_refused():
     with pytest.raises(InputError) as error:
-        SpikingClassifierConfig(hidden=())
+        SpikingClassifierConfig(hidden_sizes=())
     assert (
         str(error.value)
         == "a spiking classifier must have a hidden layer, for it is there that neurons spike, but got none."

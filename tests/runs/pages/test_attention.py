@@ -25,7 +25,7 @@ TINY: dict[str, Any] = {
     "layers": 3,
     "feed_forward": 20,
     "context": 24,
-    "vocabulary": 280,
+    "vocabulary_size": 280,
     "updates": 3,
 }
 
@@ -41,14 +41,14 @@ class Pair:
 def gpt2() -> Pair:
     torch.manual_seed(0)
     tokenizer = learn_merges([TEXT], 280)
-    config = GPT2Config(width=16, heads=2, layers=3, feed_forward=20, context=24, vocabulary=len(tokenizer))
+    config = GPT2Config(width=16, heads=2, layers=3, feed_forward=20, context=24, vocabulary_size=len(tokenizer))
     return Pair(GPT2(config).eval(), tokenizer)
 
 
 def bert() -> Pair:
     torch.manual_seed(0)
     tokenizer = learn_word_pieces([TEXT], 80)
-    config = BERTConfig(width=16, heads=2, layers=2, feed_forward=20, context=24, vocabulary=len(tokenizer))
+    config = BERTConfig(width=16, heads=2, layers=2, feed_forward=20, context=24, vocabulary_size=len(tokenizer))
     return Pair(MaskedBERT(config).eval(), tokenizer)
 
 
@@ -124,7 +124,7 @@ def test_a_text_may_be_a_file(run: Run, tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_a_text_longer_than_the_context_is_refused(run: Run, capsys: pytest.CaptureFixture[str]):
     error = said(capsys, "inspect", str(run.folder), "--attention", "xyz " * 24, code=2)
-    assert re.search(r"this model sees 24 tokens at once, but got \d+: shorten the text\.", error)
+    assert re.search(r"the context length of this model is 24 tokens, but got \d+: shorten the text\.", error)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def gpt2(**options: Any) -> GPT2:
         "layers": 2,
         "feed_forward": 40,
         "context": 32,
-        "vocabulary": 50,
+        "vocabulary_size": 50,
     } | options
     torch.manual_seed(0)
     model = GPT2(GPT2Config(**sizes)).eval()
@@ -37,7 +37,7 @@ def gpt2(**options: Any) -> GPT2:
 
 
 def texts(model: GPT2, length: int) -> Tensor:
-    return torch.randint(model.config.vocabulary, (1, length), generator=torch.Generator().manual_seed(1))
+    return torch.randint(model.config.vocabulary_size, (1, length), generator=torch.Generator().manual_seed(1))
 
 
 def logits(decoder: FastDecoder, tokens: Tensor, prompt: int) -> Tensor:
@@ -50,7 +50,7 @@ def logits(decoder: FastDecoder, tokens: Tensor, prompt: int) -> Tensor:
 @torch.no_grad()
 def rounded(model: GPT2, precision: Precision) -> GPT2:
     """The same model with every matrix rounded as its name says, by the definition."""
-    matrices = [model.tokens.weight, *(p for name, p in model.blocks.named_parameters() if p.ndim == 2)]  # type: ignore[attr-defined]
+    matrices = [model.tokens.weight, *(p for name, p in model.blocks.named_parameters() if p.ndim == 2)]
     for matrix in matrices if model.config.tied else [*matrices, model.output.weight]:
         if precision == "bfloat16":
             matrix.copy_(matrix.bfloat16().float())
@@ -81,7 +81,7 @@ def test_logits_are_those_of_the_model_with_weights_of_that_precision(
         heads=heads,
         layers=layers,
         feed_forward=feed_forward,
-        vocabulary=vocabulary,
+        vocabulary_size=vocabulary,
         activation=activation,
         tied=tied,
     )
@@ -94,7 +94,7 @@ def test_logits_are_those_of_the_model_with_weights_of_that_precision(
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_greedy_tokens_are_those_of_reading_everything_again(precision: Precision):
-    model = gpt2(context=128, vocabulary=300)
+    model = gpt2(context=128, vocabulary_size=300)
     decoder, tokens = FastDecoder(model, precision), texts(model, 5)
     state, entering, written = decoder.begin(), tokens, tokens
     rounded(model, precision)
@@ -205,7 +205,7 @@ def test_its_only_row_can_be_kept_or_dropped_but_not_repeated():
         (torch.zeros(1, 0), None, "a step reads at least one token, but got none."),
         (torch.tensor([[3, 50]]), None, "tokens are numbers from 0 to 49, but got 50."),
         (torch.tensor([[-1]]), None, "tokens are numbers from 0 to 49, but got -1."),
-        (torch.zeros(1, 33), None, "this model sees 32 tokens at once, but got 33: shorten the text."),
+        (torch.zeros(1, 33), None, "the context length of this model is 32 tokens, but got 33: shorten the text."),
         (
             torch.zeros(1, 2),
             torch.tensor([[False, True]]),
@@ -229,7 +229,7 @@ def test_a_full_context_takes_no_further_token():
     decoder.step(tokens, state)
     with pytest.raises(InputError) as error:
         decoder.step(tokens[:, :1], state)
-    assert str(error.value) == "this model sees 32 tokens at once, but got 33: shorten the text."
+    assert str(error.value) == "the context length of this model is 32 tokens, but got 33: shorten the text."
 
 
 @pytest.mark.parametrize(

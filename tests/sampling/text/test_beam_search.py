@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from neuropil.sampling.text.beam_search import State, Written, beam, greedy, length_factor
+from neuropil.sampling.text.beam_search import Hypothesis, beam_search, greedy_search, length_factor
+from neuropil.sampling.text.generation import DecoderState
 
 START, END, TOKENS = 7, 3, 4
 """The start is no token that can be written."""
@@ -65,23 +66,23 @@ class Certain(RandomModel):
         return 50.0 * torch.eye(TOKENS)[self.tokens[min(len(prefix), len(self.tokens)) - 1]]
 
 
-def run_greedy(model: RandomModel, sources: Sequence[int], limits: Sequence[int]) -> list[Written]:
-    return greedy(model.step, Prefixes(sources), limits, start=START, end=END)
+def run_greedy(model: RandomModel, sources: Sequence[int], limits: Sequence[int]) -> list[Hypothesis]:
+    return greedy_search(model.step, Prefixes(sources), limits, start=START, end=END)
 
 
 def run_beam(
     model: RandomModel, sources: Sequence[int], limits: Sequence[int], width: int, penalty: float = 0.6
-) -> list[list[Written]]:
-    return beam(model.step, Prefixes(sources), limits, width=width, start=START, end=END, length_penalty=penalty)
+) -> list[list[Hypothesis]]:
+    return beam_search(model.step, Prefixes(sources), limits, width=width, start=START, end=END, length_penalty=penalty)
 
 
-def every_output(model: RandomModel, source: int, limit: int) -> list[Written]:
+def every_output(model: RandomModel, source: int, limit: int) -> list[Hypothesis]:
     """All that end within the limit, and all that the limit ends."""
     words = [token for token in range(TOKENS) if token != END]
     ended = [(tokens, True) for length in range(limit) for tokens in itertools.product(words, repeat=length)]
     cut = [(tokens, False) for tokens in itertools.product(words, repeat=limit)]
     return [
-        Written(list(tokens), model.log_probability(source, tokens, finished), finished)
+        Hypothesis(list(tokens), model.log_probability(source, tokens, finished), finished)
         for tokens, finished in ended + cut
     ]
 
@@ -90,7 +91,7 @@ seeds, limits = st.integers(0, 2**20), st.integers(1, 5)
 penalties = st.sampled_from([0.0, 0.6, 1.0, 2.0])
 
 
-# --- against brute force ---------------------------------------------------------------------------------------------------------
+# --- against brute force ----------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=40)
@@ -142,7 +143,7 @@ def test_a_beam_finds_what_greed_misses():
     assert math.exp(found[0].log_probability) == pytest.approx(0.36, abs=1e-6)
 
 
-# --- for a beam of any width -----------------------------------------------------------------------------------------------------
+# --- for a beam of any width ------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=60)
@@ -168,10 +169,10 @@ def test_outputs_are_distinct_and_ranked_and_their_probabilities_are_the_models(
 @given(source=seeds, limit=limits, width=st.integers(1, 6))
 def test_a_beam_keeps_the_best_of_all_continuations(source: int, limit: int, width: int):
     """The same by the book: every continuation of every prefix is written down and sorted."""
-    model, prefixes, done = RandomModel(), [Written([], 0.0, finished=False)], []
+    model, prefixes, done = RandomModel(), [Hypothesis([], 0.0, finished=False)], []
     while len(prefixes[0].tokens) < limit and len(done) < width:
         everything = [
-            Written(
+            Hypothesis(
                 [*one.tokens, token],
                 model.log_probability(source, [*one.tokens, token], finished=False),
                 finished=token == END,
@@ -226,7 +227,7 @@ def test_the_length_factor_is_the_published_one(length: int):
     assert length_factor(length, 0.0) == 1
 
 
-# --- rows of a batch -------------------------------------------------------------------------------------------------------------
+# --- rows of a batch --------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=40)
@@ -243,7 +244,7 @@ def test_a_row_depends_on_no_other_and_keeps_its_own_limit(rows: list[tuple[int,
 
 
 def test_a_limit_of_zero_writes_nothing_and_asks_nothing():
-    model, nothing = RandomModel(), Written([], 0.0, finished=False)
+    model, nothing = RandomModel(), Hypothesis([], 0.0, finished=False)
     assert run_greedy(model, [1, 2], [0, 0]) == [nothing, nothing]
     assert run_beam(model, [1, 2], [0, 0], 3) == [[nothing], [nothing]]
     assert run_greedy(model, [], []) == []
@@ -281,5 +282,5 @@ def test_rows_that_are_done_are_computed_no_more():
 
 
 def test_a_state_is_anything_that_can_be_reordered():
-    assert isinstance(Prefixes([1]), State)
-    assert not isinstance([1], State)
+    assert isinstance(Prefixes([1]), DecoderState)
+    assert not isinstance([1], DecoderState)

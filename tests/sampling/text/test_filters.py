@@ -10,19 +10,19 @@ from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.randomness import seeded
-from neuropil.sampling.text.filters import Choosing, choose, draw, keep_top_p, left
+from neuropil.sampling.text.filters import SamplingConfig, draw, filter_logits, keep_top_p, sample_tokens
 
 LOGITS = torch.tensor([[1.0, 0.0, -1.0, 2.0]])
 
 
-def chosen(logits: Tensor, choosing: Choosing, seed: int = 0, never: tuple[int, ...] = ()) -> list[int]:
-    return choose(logits, choosing, [seeded(seed, row) for row in range(len(logits))], never=never).tolist()
+def chosen(logits: Tensor, sampling: SamplingConfig, seed: int = 0, never: tuple[int, ...] = ()) -> list[int]:
+    return sample_tokens(logits, sampling, [seeded(seed, row) for row in range(len(logits))], never=never).tolist()
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 3.0])
 def test_tokens_come_as_often_as_the_softened_logits_say(temperature: float):
-    tokens = choose(
-        LOGITS.expand(4_000, 4), Choosing(temperature=temperature), [torch.Generator().manual_seed(0)] * 4_000
+    tokens = sample_tokens(
+        LOGITS.expand(4_000, 4), SamplingConfig(temperature=temperature), [torch.Generator().manual_seed(0)] * 4_000
     )
     counts = torch.bincount(tokens, minlength=4) / 4_000
     torch.testing.assert_close(counts, (LOGITS[0] / temperature).softmax(0), atol=0.03, rtol=0)
@@ -53,7 +53,7 @@ def test_top_p_keeps_the_smallest_set_that_is_probable_enough(p: list[float], sh
 def test_of_equally_likely_tokens_no_more_than_needed_are_kept():
     assert int(keep_top_p(torch.zeros(1, 8), 0.5)[0].isfinite().sum()) == 4
     assert (
-        int(left(torch.zeros(1, 8), Choosing(top_k=3))[0].isfinite().sum()) == 8
+        int(filter_logits(torch.zeros(1, 8), SamplingConfig(top_k=3))[0].isfinite().sum()) == 8
     )  # top-k has no way to tell them apart
 
 
@@ -70,28 +70,30 @@ def test_what_is_drawn_was_left_and_the_likeliest_always_is(
     z: list[float], top_k: int, top_p: float, min_p: float, temperature: float, seed: int
 ):
     logits = torch.tensor([z])
-    choosing = Choosing(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
-    remaining = left(logits, choosing)[0]
-    (token,) = chosen(logits, choosing, seed)
+    sampling = SamplingConfig(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
+    remaining = filter_logits(logits, sampling)[0]
+    (token,) = chosen(logits, sampling, seed)
     assert remaining[token].isfinite()
     assert remaining[int(logits[0].argmax())].isfinite() or z.count(max(z)) > 1
 
 
 def test_the_strictest_settings_are_greedy():
-    for choosing in (
-        Choosing(temperature=0),
-        Choosing(temperature=5e-324),
-        Choosing(top_k=1),
-        Choosing(top_p=0),
-        Choosing(min_p=1),
+    for sampling in (
+        SamplingConfig(temperature=0),
+        SamplingConfig(temperature=5e-324),
+        SamplingConfig(top_k=1),
+        SamplingConfig(top_p=0),
+        SamplingConfig(min_p=1),
     ):
-        assert {chosen(LOGITS, choosing, seed)[0] for seed in range(20)} == {3}
+        assert {chosen(LOGITS, sampling, seed)[0] for seed in range(20)} == {3}
 
 
 def test_forbidden_tokens_never_come_and_logits_stay_as_they_are():
     logits = torch.tensor([[9.0, 0.0, -1.0, 8.0]])
     drawn = {
-        chosen(logits, Choosing(temperature=t), seed, never=(0, 3))[0] for t in (0.0, 1.0, 5.0) for seed in range(20)
+        chosen(logits, SamplingConfig(temperature=t), seed, never=(0, 3))[0]
+        for t in (0.0, 1.0, 5.0)
+        for seed in range(20)
     }
     assert drawn == {1, 2}
     assert logits.tolist() == [[9.0, 0.0, -1.0, 8.0]]
@@ -99,46 +101,45 @@ def test_forbidden_tokens_never_come_and_logits_stay_as_they_are():
 
 def test_a_repeated_token_loses_whichever_sign_its_logit_has():
     z, seen = torch.tensor([[2.0, -2.0, 2.0, -2.0]]), torch.tensor([[True, True, False, False]])
-    assert left(z, Choosing(temperature=1, repetition_penalty=2.0), seen=seen).tolist() == [[1.0, -4.0, 2.0, -2.0]]
+    assert filter_logits(z, SamplingConfig(temperature=1, repetition_penalty=2.0), seen=seen).tolist() == [
+        [1.0, -4.0, 2.0, -2.0]
+    ]
 
 
 @settings(deadline=None)
 @given(rows=st.integers(1, 4), seed=st.integers(0, 50))
 def test_a_row_draws_from_its_own_generator_whatever_stands_beside_it(rows: int, seed: int):
     logits = torch.randn(rows, 9, generator=torch.Generator().manual_seed(seed))
-    together = chosen(logits, Choosing(), seed)
-    alone = [choose(logits[row : row + 1], Choosing(), [seeded(seed, row)]).item() for row in range(rows)]
+    together = chosen(logits, SamplingConfig(), seed)
+    alone = [sample_tokens(logits[row : row + 1], SamplingConfig(), [seeded(seed, row)]).item() for row in range(rows)]
     assert together == alone
 
 
 def test_half_precision_is_chosen_from_as_it_is():
     for kind in (torch.bfloat16, torch.float16, torch.float64):
-        assert chosen(LOGITS.to(kind), Choosing(), 5) == chosen(LOGITS, Choosing(), 5)
+        assert chosen(LOGITS.to(kind), SamplingConfig(), 5) == chosen(LOGITS, SamplingConfig(), 5)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("logits", [[float("nan"), 1.0], [float("-inf"), float("-inf")], [float("inf"), 0.0]])
 def test_without_a_token_to_choose_it_is_said_so(logits: list[float], temperature: float):
     with pytest.raises(InputError) as error:
-        chosen(torch.tensor([[0.0, 0.0], logits]), Choosing(temperature=temperature))
-    assert (
-        str(error.value)
-        == "the model must expect some token next, but got logits that are no numbers, or none that may be drawn."
-    )
+        chosen(torch.tensor([[0.0, 0.0], logits]), SamplingConfig(temperature=temperature))
+    assert str(error.value) == "some token must be possible next, but got logits that are all masked, or NaN."
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"temperature": -1.0}, "Choosing.temperature must be at least 0, but got -1.0."),
-        ({"temperature": float("nan")}, "Choosing.temperature must be at least 0, but got nan."),
-        ({"top_k": -1}, "Choosing.top_k must be at least 0, but got -1."),
-        ({"top_p": 1.5}, "Choosing.top_p must be at most 1, but got 1.5."),
-        ({"min_p": -0.1}, "Choosing.min_p must be at least 0, but got -0.1."),
-        ({"repetition_penalty": 0.0}, "Choosing.repetition_penalty must be at least 0.01, but got 0.0."),
+        ({"temperature": -1.0}, "SamplingConfig.temperature must be at least 0, but got -1.0."),
+        ({"temperature": float("nan")}, "SamplingConfig.temperature must be at least 0, but got nan."),
+        ({"top_k": -1}, "SamplingConfig.top_k must be at least 0, but got -1."),
+        ({"top_p": 1.5}, "SamplingConfig.top_p must be at most 1, but got 1.5."),
+        ({"min_p": -0.1}, "SamplingConfig.min_p must be at least 0, but got -0.1."),
+        ({"repetition_penalty": 0.0}, "SamplingConfig.repetition_penalty must be at least 0.01, but got 0.0."),
     ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, float], sentence: str):
     with pytest.raises(InputError) as error:
-        Choosing(**settings)  # type: ignore[arg-type]  # what a user may type
+        SamplingConfig(**settings)  # type: ignore[arg-type]  # what a user may type
     assert str(error.value) == sentence

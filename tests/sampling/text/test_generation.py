@@ -11,23 +11,23 @@ from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.models.gpt2 import GPT2, GPT2Config
-from neuropil.sampling.text.beam_search import Written
-from neuropil.sampling.text.filters import Choosing
-from neuropil.sampling.text.generation import Ending, Writing, likeliest
+from neuropil.sampling.text.beam_search import Hypothesis, beam_continuations
+from neuropil.sampling.text.filters import SamplingConfig
+from neuropil.sampling.text.generation import Ending, Generation
 
 TOKENS, CONTEXT = 11, 40
-GREEDY = Choosing(temperature=0)
-DARING = Choosing(temperature=1.5)
+GREEDY = SamplingConfig(temperature=0)
+DARING = SamplingConfig(temperature=1.5)
 
 torch.manual_seed(0)
-MODEL = GPT2(GPT2Config(width=16, heads=2, layers=2, feed_forward=32, context=CONTEXT, vocabulary=TOKENS)).eval()
+MODEL = GPT2(GPT2Config(width=16, heads=2, layers=2, feed_forward=32, context=CONTEXT, vocabulary_size=TOKENS)).eval()
 for parameter in MODEL.parameters():  # far enough from its beginning that what comes next depends on what came before
     torch.nn.init.normal_(parameter, std=0.5)
 
 prompts = st.lists(st.integers(0, TOKENS - 1), min_size=1, max_size=9)
 batches = st.lists(prompts, min_size=1, max_size=4)
-choosings = st.builds(
-    Choosing,
+samplings = st.builds(
+    SamplingConfig,
     temperature=st.sampled_from([0.0, 0.7, 1.5]),
     top_k=st.sampled_from([0, 3]),
     top_p=st.sampled_from([1.0, 0.8]),
@@ -44,7 +44,8 @@ class Prefixes:
 
 
 class Script:
-    """A model without weights: the likeliest token after a text is the next of the script, counted from the text's beginning."""
+    """A model without weights: the likeliest token after a text is the next of the script, counted from the text's
+    beginning."""
 
     def __init__(self, *tokens: int):
         self.tokens, self.shapes = tokens, []
@@ -58,7 +59,7 @@ class Script:
         )
 
 
-def written(writing: Writing) -> list[list[int]]:
+def written(writing: Generation) -> list[list[int]]:
     rows: list[list[int]] = [[] for _ in writing.ended]
     for row, token, _ in writing:
         rows[row].append(token)
@@ -66,7 +67,7 @@ def written(writing: Writing) -> list[list[int]]:
 
 
 def write(texts: Sequence[Sequence[int]], length: int, **others) -> list[list[int]]:
-    return written(Writing(MODEL.step, MODEL.begin(), texts, length=length, context=CONTEXT, **others))
+    return written(Generation(MODEL.step, MODEL.begin(), texts, length=length, context=CONTEXT, **others))
 
 
 def read_again(prompt: Sequence[int], length: int) -> list[int]:
@@ -78,43 +79,45 @@ def read_again(prompt: Sequence[int], length: int) -> list[int]:
     return text[len(prompt) :]
 
 
-# --- the same tokens, however they are computed ----------------------------------------------------------------------------------------
+# --- the same tokens, however they are computed -----------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=10)
 @given(texts=batches)
 def test_cached_uncached_batched_and_unbatched_greedy_writing_give_the_same_tokens(texts: list[list[int]]):
-    together = write(texts, 12, choosing=GREEDY)
-    assert together == [write([text], 12, choosing=GREEDY)[0] for text in texts]
+    together = write(texts, 12, sampling=GREEDY)
+    assert together == [write([text], 12, sampling=GREEDY)[0] for text in texts]
     assert together == [read_again(text, 12) for text in texts]
 
 
 def test_a_short_prompt_beside_a_long_one_has_its_whole_context():
     long, short = [1] * (CONTEXT - 2), [2]
-    writing = Writing(MODEL.step, MODEL.begin(), [long, short], context=CONTEXT, choosing=GREEDY)
+    writing = Generation(MODEL.step, MODEL.begin(), [long, short], context=CONTEXT, sampling=GREEDY)
     assert written(writing) == [read_again(long, 3), read_again(short, CONTEXT)]
 
 
 @settings(deadline=None, max_examples=15)
-@given(texts=batches, choosing=choosings, seed=st.integers(0, 5), samples=st.integers(1, 3))
-def test_what_a_row_gets_depends_on_no_other_row(texts: list[list[int]], choosing: Choosing, seed: int, samples: int):
-    together = write(texts, 8, choosing=choosing, seed=seed, samples=samples)
-    alone = [write([text], 8, choosing=choosing, seed=seed, samples=samples) for text in texts]
+@given(texts=batches, sampling=samplings, seed=st.integers(0, 5), samples=st.integers(1, 3))
+def test_what_a_row_gets_depends_on_no_other_row(
+    texts: list[list[int]], sampling: SamplingConfig, seed: int, samples: int
+):
+    together = write(texts, 8, sampling=sampling, seed=seed, samples=samples)
+    alone = [write([text], 8, sampling=sampling, seed=seed, samples=samples) for text in texts]
     assert together == [row for rows in alone for row in rows]
-    assert together[::samples] == write(texts, 8, choosing=choosing, seed=seed)
+    assert together[::samples] == write(texts, 8, sampling=sampling, seed=seed)
 
 
 def test_a_seed_always_gives_the_same_text_and_another_another():
-    first, again, other = (write([[1, 2, 3]], 30, choosing=DARING, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (write([[1, 2, 3]], 30, sampling=DARING, seed=seed) for seed in (1, 1, 2))
     assert first == again != other
 
 
 def test_samples_differ_and_the_prompt_is_read_once():
     model = Script(3, 4)
-    shapes = written(Writing(model.step, Prefixes(2), [[1, 2], [5]], length=3, samples=4, choosing=GREEDY))
+    shapes = written(Generation(model.step, Prefixes(2), [[1, 2], [5]], length=3, samples=4, sampling=GREEDY))
     assert model.shapes == [(2, 2), (8, 1), (8, 1)]
     assert shapes == [[4, 3, 4]] * 4 + [[3, 4, 3]] * 4
-    rows = write([[1, 2, 3]], 20, choosing=DARING, samples=4)
+    rows = write([[1, 2, 3]], 20, sampling=DARING, samples=4)
     assert len({tuple(row) for row in rows}) == 4
 
 
@@ -124,22 +127,22 @@ def test_a_heavy_penalty_writes_every_token_once_before_any_again(text: list[int
     fresh = set(range(TOKENS)) - set(text)
     # All logits are above zero, so that the penalty divides each.
     (tokens,) = written(
-        Writing(
+        Generation(
             lambda *read: 20 + MODEL.step(*read).tanh(),
             MODEL.begin(),
             [text],
             length=len(fresh),
-            choosing=Choosing(temperature=0, repetition_penalty=9),
+            sampling=SamplingConfig(temperature=0, repetition_penalty=9),
         )
     )
     assert set(tokens) == fresh
 
 
-# --- where a text ends -----------------------------------------------------------------------------------------------------------------
+# --- where a text ends ------------------------------------------------------------------------------------------------
 
 
 def ended(model: Script, texts: Sequence[Sequence[int]], **others) -> tuple[list[list[int]], list[Ending | None]]:
-    writing = Writing(model.step, Prefixes(len(texts)), texts, choosing=GREEDY, **others)
+    writing = Generation(model.step, Prefixes(len(texts)), texts, sampling=GREEDY, **others)
     return written(writing), writing.ended
 
 
@@ -153,14 +156,14 @@ def test_each_row_says_what_ended_it():
 
 
 def test_the_last_token_of_a_row_says_so_itself():
-    drawn = list(Writing(Script(3, 4, 5).step, Prefixes(2), [[1], [1, 2]], length=3, end=5, choosing=GREEDY))
+    drawn = list(Generation(Script(3, 4, 5).step, Prefixes(2), [[1], [1, 2]], length=3, end=5, sampling=GREEDY))
     assert drawn == [(0, 3, None), (1, 4, None), (0, 4, None), (1, 5, "end"), (0, 5, "end")]
 
 
 @settings(deadline=None, max_examples=20)
 @given(text=st.lists(st.integers(0, TOKENS - 1), min_size=30, max_size=CONTEXT))
 def test_a_full_context_is_used_to_its_last_place(text: list[int]):
-    writing = Writing(MODEL.step, MODEL.begin(), [text], context=CONTEXT, choosing=GREEDY)
+    writing = Generation(MODEL.step, MODEL.begin(), [text], context=CONTEXT, sampling=GREEDY)
     assert written(writing) == [read_again(text, CONTEXT - len(text) + 1)]
     assert writing.ended == ["context"]
 
@@ -172,7 +175,7 @@ def test_rows_that_have_ended_are_computed_no_more():
 
 
 def test_a_row_can_be_stopped_from_outside_while_others_go_on():
-    writing = Writing(Script(3, 4, 5, 6).step, Prefixes(2), [[1], [2]], length=4, choosing=GREEDY)
+    writing = Generation(Script(3, 4, 5, 6).step, Prefixes(2), [[1], [2]], length=4, sampling=GREEDY)
     rows: list[list[int]] = [[], []]
     for row, token, _ in writing:
         rows[row].append(token)
@@ -184,7 +187,7 @@ def test_a_row_can_be_stopped_from_outside_while_others_go_on():
 
 def test_tokens_come_before_the_next_is_computed_and_without_a_limit_there_is_no_end():
     model = Script(3, 4)
-    writing = Writing(model.step, Prefixes(1), [[1, 2, 3]], choosing=GREEDY)
+    writing = Generation(model.step, Prefixes(1), [[1, 2, 3]], sampling=GREEDY)
     next(writing)
     assert model.shapes == [(1, 3)]
     next(writing)
@@ -194,15 +197,15 @@ def test_tokens_come_before_the_next_is_computed_and_without_a_limit_there_is_no
 
 def test_forbidden_tokens_are_not_written():
     assert not {
-        token for seed in range(5) for token in write([[1]], 20, seed=seed, choosing=DARING, never=(0, 4, 7))[0]
+        token for seed in range(5) for token in write([[1]], 20, seed=seed, sampling=DARING, never=(0, 4, 7))[0]
     } & {0, 4, 7}
 
 
-# --- beam search -----------------------------------------------------------------------------------------------------------------------
+# --- beam search ------------------------------------------------------------------------------------------------------
 
 
-def search(texts: Sequence[Sequence[int]], **others) -> list[list[Written]]:
-    return likeliest(MODEL.step, MODEL.begin(), texts, context=CONTEXT, **others)
+def search(texts: Sequence[Sequence[int]], **others) -> list[list[Hypothesis]]:
+    return beam_continuations(MODEL.step, MODEL.begin(), texts, context=CONTEXT, **others)
 
 
 @settings(deadline=None, max_examples=20)
@@ -227,7 +230,7 @@ def test_the_beam_of_a_prompt_depends_on_no_other_and_its_probabilities_are_the_
 @given(text=prompts)
 def test_a_beam_of_one_is_greedy_and_a_wide_one_is_no_less_probable(text: list[int]):
     ((one,),) = search([text], width=1, length=6)
-    assert one.tokens == write([text], 6, choosing=GREEDY)[0]
+    assert one.tokens == write([text], 6, sampling=GREEDY)[0]
     (wide,) = search([text], width=TOKENS**2, length=2)
     assert wide[0].log_probability >= search([text], width=1, length=2)[0][0].log_probability - 1e-5
     assert len(wide) == TOKENS**2
@@ -238,7 +241,7 @@ def test_a_beam_ends_with_the_context():
     assert [len(one.tokens) for one in found] == [2, 2]
 
 
-# --- what cannot be written ------------------------------------------------------------------------------------------------------------
+# --- what cannot be written -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -248,7 +251,8 @@ def test_a_beam_ends_with_the_context():
         (
             [[1], [1] * 41],
             {},
-            "a prompt must fit into the model's context of 40 tokens, but got one of 41: shorten it, or give its last 40 tokens only.",
+            "a prompt must fit into the model's context of 40 tokens, "
+            "but got one of 41: shorten it, or give its last 40 tokens only.",
         ),
         ([[1]], {"length": -1}, "length must be 0 or more, but got -1."),
         ([[1]], {"samples": 0}, "samples must be 1 or more, but got 0."),
@@ -258,5 +262,5 @@ def test_what_cannot_be_continued_is_refused_before_anything_is_read(
     texts: list[list[int]], others: dict, sentence: str
 ):
     with pytest.raises(InputError) as error:
-        Writing(MODEL.step, MODEL.begin(), texts, context=CONTEXT, **others)
+        Generation(MODEL.step, MODEL.begin(), texts, context=CONTEXT, **others)
     assert str(error.value) == sentence

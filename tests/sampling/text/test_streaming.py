@@ -10,8 +10,8 @@ from torch import Tensor
 
 from neuropil.data.tokenizers.learned import Kind, Tokenizer
 from neuropil.errors import InputError
-from neuropil.sampling.text.filters import Choosing
-from neuropil.sampling.text.generation import Writing
+from neuropil.sampling.text.filters import SamplingConfig
+from neuropil.sampling.text.generation import Generation
 from neuropil.sampling.text.streaming import Decoding, Piece, Stopping, as_text, streamed
 
 TEXTS = ["the cat sat on the mat.", "größer 日本 🙂 � größer", "aaaa abab <end>"] * 4
@@ -28,7 +28,7 @@ class Rows:
         self.sources, self.read = ([rows[i] for i in index.tolist()] for rows in (self.sources, self.read))
 
 
-def scripted(*scripts: Sequence[int], **others) -> Writing:
+def scripted(*scripts: Sequence[int], **others) -> Generation:
     """Each row writes its own tokens, whatever was read, and then spaces."""
     (space,) = BPE.encode([" "])[0]
 
@@ -39,10 +39,10 @@ def scripted(*scripts: Sequence[int], **others) -> Writing:
         ]
         return 9.0 * torch.eye(len(BPE))[due]
 
-    return Writing(step, Rows(len(scripts)), [[5]] * len(scripts), choosing=Choosing(temperature=0), **others)
+    return Generation(step, Rows(len(scripts)), [[5]] * len(scripts), sampling=SamplingConfig(temperature=0), **others)
 
 
-# --- characters ------------------------------------------------------------------------------------------------------------------------
+# --- characters -------------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=150)
@@ -81,14 +81,15 @@ def test_words_are_joined_by_spaces_to_what_was_before():
     assert list(as_text([ids[0], words.end, ids[1]], words.decode)) == ["the", " cat"]
 
 
-# --- stop strings ----------------------------------------------------------------------------------------------------------------------
+# --- stop strings -----------------------------------------------------------------------------------------------------
 
 letters = st.text("ab\n🙂", max_size=30)
 stop_strings = st.lists(st.text("ab\n🙂", min_size=1, max_size=4), max_size=3)
 
 
 def reference(text: str, stops: Sequence[str]) -> tuple[str, bool]:
-    """Character by character: the first moment at which the text ends with a stop string, the longest if there are several."""
+    """Character by character: the first moment at which the text ends with a stop string, the longest if there are
+    several."""
     for length in range(len(text) + 1):
         found = [stop for stop in stops if text[:length].endswith(stop)]
         if found:
@@ -126,7 +127,7 @@ def test_only_what_may_become_a_stop_string_is_held_back():
     assert (held.add("xab"), held.finish()) == ("x", "ab")
 
 
-# --- both, over what is written --------------------------------------------------------------------------------------------------------
+# --- both, over what is written ---------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=60)

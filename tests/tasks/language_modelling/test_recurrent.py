@@ -20,7 +20,7 @@ from neuropil.sampling.text.streaming import as_text
 from neuropil.tasks.language_modelling.recurrent import RecurrentLanguageModel
 
 TEXT = "".join(f'{number} is "{"odd" if number % 2 else "even"}" (see {number + 1}).\n' for number in range(400))
-SMALL = {"units": 24, "embedding": 8, "updates": 60, "batch_size": 8, "steps": 32}
+SMALL = {"hidden_size": 24, "embedding_size": 8, "updates": 60, "batch_size": 8, "steps": 32}
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +181,7 @@ def test_explain_says_how_cells_run_and_trains_nothing(
 
 
 def test_runs_of_other_kinds_are_refused_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    run = neuropil.train("mlp", hidden=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
+    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
     assert said(capsys, "generate", str(run.folder), "a", code=2) == (
         f"neuropil: this needs a model that generates text, but got a run of mlp in {run.folder}: "
         "train rnn, lstm, gru, mingru or gpt2."

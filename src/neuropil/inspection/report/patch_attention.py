@@ -1,4 +1,5 @@
-"""Sections on self-attention over patches: the weights of each layer over the pictures, and how widely they are spread."""
+"""Sections on self-attention over patches: the weights of each layer over the pictures, and how widely they are
+spread."""
 
 import math
 
@@ -41,13 +42,15 @@ def weights_section(model: PatchAttention, test: Examples) -> Section:
     titles = [shown.schema.classes[int(target)] for target in shown.targets]
     last, matrices = list(weights.items())[-1]
     words = (
-        f"Each picture is cut into {math.prod(grid)} patches of {model.config.patch_side} × {model.config.patch_side} pixels. Below it are "
-        "its matrices of weights, sim(Q, K), the darker the larger: row i shows how much patch i takes from every other, and each row sums "
-        "to one. A column that is dark all the way down is a patch that all others look at."
+        f"Each picture is cut into {math.prod(grid)} patches of {model.config.patch_side} × {model.config.patch_side} "
+        "pixels. Below it are its matrices of weights, sim(Q, K), the darker the larger: row i shows how much patch "
+        "i takes from every other, and each row sums to one. A column that is dark all the way down is a patch that "
+        "all others look at."
     )
     again = (
-        f"The same weights of {last} laid over the first picture, once for every patch, which is framed: the brighter a patch is lit, the "
-        "more is taken from it. Weights show where information may flow from; they do not say by themselves why an answer was given."
+        f"The same weights of {last} laid over the first picture, once for every patch, which is framed: the brighter "
+        "a patch is lit, the more is taken from it. Weights show where information may flow from; they do not say by "
+        "themselves why an answer was given."
     )
     return Section(
         "What looks where",
@@ -79,12 +82,12 @@ def entropy_section(model: PatchAttention, test: Examples) -> Section:
     )
     rows = [[name, *_spread(each)] for name, each in weights.items()]
     words = (
-        f"How much each patch is looked at in {last}: the average over all patches that look and over the test pictures of a class, laid "
-        "over the mean of those pictures."
+        f"How much each patch is looked at in {last}: the average over all patches that look and over the test "
+        "pictures of a class, laid over the mean of those pictures."
     )
     caption = (
-        f"Entropy is {math.log2(num_patches):.2f} bits where a patch looks at all {num_patches} alike, and 0 where it looks at one; "
-        "2 to its power is how many patches that amounts to."
+        f"Entropy is {math.log2(num_patches):.2f} bits where a patch looks at all {num_patches} alike, and 0 where it "
+        "looks at one; 2 to its power is how many patches that amounts to."
     )
     header = ["", "entropy in bits", "patches that amounts to", "largest weight", "weight on itself"]
     return Section(

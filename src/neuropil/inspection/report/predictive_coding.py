@@ -112,7 +112,7 @@ def backpropagation_section(few: Examples) -> Section:
     common = PredictiveCodingConfig(direction="up", shape=schema.shape, outputs=schema.num_outputs, answers=answers)
     for spread in SPREADS:
         for depth in DEPTHS:
-            config = common.override(hidden=(WIDTH,) * (depth - 1), nu_target=spread)
+            config = common.override(hidden_sizes=(WIDTH,) * (depth - 1), nu_target=spread)
             model = initialised(lambda config=config: PredictiveCoding(config), seed=0)
             model.standardize.fit(few.inputs)
             if not schema.classes:

@@ -23,9 +23,9 @@ def rollout_section(model: ViT, test: Examples) -> Section:
     rows, columns = looks.rollout.shape[1:]
     side = model.config.patch
     words = (
-        f"A picture is {rows} × {columns} patches of {side} × {side} pixels, and a vector that stands for the whole. Roll-out multiplies "
-        "the weights of all layers: the brighter a patch is lit, from the least to the most, the more of it can have reached the vector "
-        "that the answer is read from."
+        f"A picture is {rows} × {columns} patches of {side} × {side} pixels, and a vector that stands for the whole. "
+        "Roll-out multiplies the weights of all layers: the brighter a patch is lit, from the least to the most, the "
+        "more of it can have reached the vector that the answer is read from."
     )
     return Section(
         "Where it looks",

@@ -37,7 +37,7 @@ ReadoutName = Literal["membrane", "spikes"]
 
 
 class SpikingClassifierConfig(Config):
-    hidden: tuple[int, ...] = option((128, 128), "spiking neurons of each hidden layer", low=1)
+    hidden_sizes: tuple[int, ...] = option((128, 128), "spiking neurons of each hidden layer", low=1)
     neuron: LIFConfig = LIFConfig()
     dt: float = option(2.0, "time step (ms)")
     steps: int = option(25, "time steps of each input", low=1)
@@ -49,7 +49,7 @@ class SpikingClassifierConfig(Config):
     classes: int = from_data(10, "number of classes")
 
     def validate(self) -> None:
-        if not self.hidden:
+        if not self.hidden_sizes:
             rule = "a spiking classifier must have a hidden layer, for it is there that neurons spike"
             raise InputError(rule, got="none")
         LIF(self.neuron, "grid").require_dt(self.dt)
@@ -57,7 +57,7 @@ class SpikingClassifierConfig(Config):
     @property
     def sizes(self) -> tuple[int, ...]:
         """Units of the input and of the hidden layers."""
-        return (math.prod(self.shape), *self.hidden)
+        return (math.prod(self.shape), *self.hidden_sizes)
 
 
 class ClassifierActivity(NamedTuple):
@@ -76,7 +76,7 @@ class SpikingClassifier(nn.Module):
         self.config = config
         self.firing = SpikingLayerConfig(constants(config.neuron, config.dt), config.steps, config.slope)
         self.encode = CODINGS[config.coding](config.shape, config.steps)
-        gains = [self.encode.gain, *[SPIKE_GAIN] * (len(config.hidden) - 1)]
+        gains = [self.encode.gain, *[SPIKE_GAIN] * (len(config.hidden_sizes) - 1)]
         layers = zip(pairwise(config.sizes), gains, strict=True)
         self.hidden = nn.ModuleList(dense(n, m, gain) for (n, m), gain in layers)
         self.output = dense(config.sizes[-1], config.classes, 1.0 if config.readout == "membrane" else SPIKE_GAIN)
@@ -233,9 +233,9 @@ CODINGS: dict[CodingName, type[Coding]] = {"current": CurrentCoding, "poisson": 
 
 
 SIZES = {
-    "small": SpikingClassifierConfig(hidden=(64,), dropout=0.0),
+    "small": SpikingClassifierConfig(hidden_sizes=(64,), dropout=0.0),
     "base": SpikingClassifierConfig(),
-    "poisson": SpikingClassifierConfig(hidden=(64,), coding="poisson"),
-    "latency": SpikingClassifierConfig(hidden=(64,), coding="latency", readout="spikes"),
-    "large": SpikingClassifierConfig(hidden=(1024, 1024)),
+    "poisson": SpikingClassifierConfig(hidden_sizes=(64,), coding="poisson"),
+    "latency": SpikingClassifierConfig(hidden_sizes=(64,), coding="latency", readout="spikes"),
+    "large": SpikingClassifierConfig(hidden_sizes=(1024, 1024)),
 }

@@ -1,5 +1,5 @@
-"""Pages on the inside of models that read texts by attention: who looks at whom, what they would say after each layer, and which tokens
-they take for alike."""
+"""Pages on the inside of models that read texts by attention: who looks at whom, what they would say after each layer,
+and which tokens they take for alike."""
 
 from pathlib import Path
 
@@ -25,11 +25,12 @@ READS_TEXTS = "train a gpt2 or a bert"
 NEIGHBOURS = 10
 
 
-# --- who looks at whom -------------------------------------------------------------------------------------------------------------
+# --- who looks at whom ------------------------------------------------------------------------------------------------
 
 
 def write_attention(run: Run, text: str) -> tuple[Path, list[str]]:
-    """A page with the attention of every layer and head of a run's model over `text`: its path, and what it says in words."""
+    """A page with the attention of every layer and head of a run's model over `text`: its path, and what it says in
+    words."""
     trained = _require_reader(run)
     maps = self_attention(trained, tokens_of(trained, text))
     path = run.folder / "attention.html"
@@ -42,7 +43,7 @@ def write_attention(run: Run, text: str) -> tuple[Path, list[str]]:
     return path, [f"{len(maps)} layers with {heads} heads over {len(maps[0].keys)} tokens."]
 
 
-# --- what it would say after each layer --------------------------------------------------------------------------------------------
+# --- what it would say after each layer -------------------------------------------------------------------------------
 
 
 def write_lens(run: Run, text: str) -> tuple[Path, list[str]]:
@@ -60,11 +61,12 @@ def write_lens(run: Run, text: str) -> tuple[Path, list[str]]:
     return path, [lens_sentence(trained.tokenizer, lens)]
 
 
-# --- which tokens are alike --------------------------------------------------------------------------------------------------------
+# --- which tokens are alike -------------------------------------------------------------------------------------------
 
 
 def write_neighbours(run: Run, text: str) -> tuple[Path, list[str]]:
-    """A page on the tokens of `text`, each with those whose vectors are nearest to its own: its path, and what it says in words."""
+    """A page on the tokens of `text`, each with those whose vectors are nearest to its own: its path, and what it says
+    in words."""
     trained = run.predictor
     embedding = embedding_of(trained.model)
     if not isinstance(trained, Tokenized) or embedding is None:
@@ -83,9 +85,13 @@ def write_neighbours(run: Run, text: str) -> tuple[Path, list[str]]:
             for place, (name, other) in enumerate(zip(names[1:], found, strict=True))
         ]
         sentences.append(
-            f"{names[0]}: {', '.join(f'{name} {other.cosine:.2f}' for name, other in zip(names[1:], found, strict=True))}"
+            f"{names[0]}: "
+            f"{', '.join(f'{name} {other.cosine:.2f}' for name, other in zip(names[1:], found, strict=True))}"
         )
-    words = "Tokens whose learned vectors point the same way: 1 is the same direction, 0 a right angle. What comes in alike is treated alike."
+    words = (
+        "Tokens whose learned vectors point the same way: 1 is the same direction, 0 a right angle. What comes in "
+        "alike is treated alike."
+    )
     path = run.folder / "neighbours.html"
     sections = [Section("Nearest tokens", [Text(words), Table(["token", "neighbour", "cosine"], rows)])]
     write_report(
@@ -95,7 +101,7 @@ def write_neighbours(run: Run, text: str) -> tuple[Path, list[str]]:
     return path, sentences
 
 
-# --- texts -------------------------------------------------------------------------------------------------------------------------
+# --- texts ------------------------------------------------------------------------------------------------------------
 
 
 def _require_reader(run: Run) -> Tokenized:

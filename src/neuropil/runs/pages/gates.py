@@ -1,4 +1,5 @@
-"""Pages and sections on the gates of a recurrent model: what each unit did while a text was read, and what its doings are tied to."""
+"""Pages and sections on the gates of a recurrent model: what each unit did while a text was read, and what its doings
+are tied to."""
 
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -12,7 +13,8 @@ from neuropil.inspection.text_properties import properties_of
 from neuropil.runs.run import Run
 
 LEAST_FOR_TIES = 400
-"""Tokens of a text from which on it says itself what units are tied to; a shorter one is read beside text that the run held out."""
+"""Tokens of a text from which on it says itself what units are tied to; a shorter one is read beside text that the run
+held out."""
 
 
 @runtime_checkable

@@ -16,7 +16,8 @@ from neuropil.training.weights import load_model
 
 
 def write_gradients(run: Run) -> tuple[Path, list[str]]:
-    """Gradient norms of a trained model on one batch of its training data: the page's path, and what it says in words."""
+    """Gradient norms of a trained model on one batch of its training data: the page's path, and what it says in
+    words."""
     experiment = run.experiment()
     if not isinstance(experiment, TrainableExperiment):
         raise RunError(
@@ -45,7 +46,8 @@ def write_gradients(run: Run) -> tuple[Path, list[str]]:
 
 
 def execution_table(name: str, seed: int, options: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: how the recurrent cells of a system run on a batch of its training data. Nothing is trained or written."""
+    """Header and rows: how the recurrent cells of a system run on a batch of its training data. Nothing is trained or
+    written."""
     recipe = recipes.recipe(name)
     experiment = recipe.build(recipe.defaults(own_data=bool(options.get("data"))).override(**options), seed)
     if not isinstance(experiment, TrainableExperiment):

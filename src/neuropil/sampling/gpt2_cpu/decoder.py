@@ -6,10 +6,11 @@ Hence fewer bytes are faster. Weights are held as
 
     float32     the model's own, in the model's own memory
     bfloat16    the upper half of their bits, 8 of the 24 binary digits: a relative error of at most 2⁻⁸
-    int8        W_ij ≈ s_i · q_ij,  s_i = max_j |W_ij| / 127,  q_ij a whole number from −127 to 127: an error of at most s_i / 2
+    int8        W_ij ≈ s_i · q_ij,  s_i = max_j |W_ij| / 127,  q_ij from −127 to 127: an error of at most s_i / 2
 
-and everything else (activations, sums, norms, biases, the keys and values of attention) is single precision always. A prompt goes through
-matrix products, all but its last token, and for them one matrix at a time is widened. Where there is no Numba, every token does.
+and everything else (activations, sums, norms, biases, the keys and values of attention) is single precision always. A
+prompt goes through matrix products, all but its last token, and for them one matrix at a time is widened. Where there
+is no Numba, every token does.
 """
 
 import warnings
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -29,7 +30,8 @@ from torch.nn import functional as F
 from neuropil.errors import InputError, nearest
 from neuropil.models.gpt2 import GPT2
 from neuropil.parts.attention import attend
-from neuropil.parts.blocks import HIDDEN, Block
+from neuropil.parts.blocks import HIDDEN, TransformerBlock
+from neuropil.parts.positions import require_context
 from neuropil.parts.threads import team_of
 
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -38,7 +40,7 @@ ONE_TEXT, SEVERAL = "FastDecoder writes one text at a time", "several are writte
 
 
 class Matrix(NamedTuple):
-    """y = scale ∘ (weights x) + bias, as the kernel reads it. bfloat16, which NumPy does not know, is kept as uint16."""
+    """y = scale ∘ (weights x) + bias, as the kernel reads it; bfloat16, unknown to NumPy, is kept as uint16."""
 
     weights: np.ndarray
     scale: np.ndarray
@@ -52,7 +54,7 @@ class Matrix(NamedTuple):
         return weights if weights.dtype == torch.float32 else weights.view(torch.bfloat16).float()
 
     def times(self, x: Float[Tensor, "time input"], room: Float[Tensor, " number"]) -> Float[Tensor, "time output"]:
-        """y of several x. Weights that were rounded are widened into `room`: used again and again, it stays in the processor's cache."""
+        """y of several x. Rounded weights are widened into `room`, which so stays in the processor's cache."""
         weights, bias = torch.from_numpy(self.weights), torch.from_numpy(self.bias)
         if weights.dtype == torch.float32:
             return F.linear(x, weights, bias)
@@ -68,12 +70,11 @@ class Norm(NamedTuple):
     epsilon: np.float32
 
     def __call__(self, x: Float[Tensor, "time width"]) -> Float[Tensor, "time width"]:
-        return F.layer_norm(
-            x, x.shape[-1:], torch.from_numpy(self.weight), torch.from_numpy(self.bias), float(self.epsilon)
-        )
+        weight, bias = torch.from_numpy(self.weight), torch.from_numpy(self.bias)
+        return F.layer_norm(x, x.shape[-1:], weight, bias, float(self.epsilon))
 
 
-class Layer(NamedTuple):
+class DecoderLayer(NamedTuple):
     attention_norm: Norm
     projection: Matrix
     output: Matrix
@@ -96,7 +97,7 @@ class Room(NamedTuple):
 
 
 @dataclass
-class FastReading:
+class FastDecoderState:
     """The keys and values [head context width] of every layer, filled as far as `length`."""
 
     caches: Sequence[tuple[np.ndarray, np.ndarray]]
@@ -111,8 +112,9 @@ class FastReading:
 
 
 class FastDecoder:
-    """Reads and writes as `model.begin` and `model.step` do, without dropout. In float32 the model's weights are used where they are, and
-    what it learns later holds here too; in bfloat16 and int8 it may be dropped, which frees its memory."""
+    """Reads and writes as `model.begin` and `model.step` do, without dropout. In float32 the model's weights are used
+    where they are, and what it learns later holds here too; in bfloat16 and int8 it may be dropped, which frees its
+    memory."""
 
     @torch.no_grad()
     def __init__(self, model: GPT2, precision: str = "float32"):
@@ -124,40 +126,41 @@ class FastDecoder:
         self.layers = [packed_layer(block, precision) for block in model.blocks]
         self.norm = packed_norm(model.norm)
         self.output = self.tokens if model.config.tied else packed(model.output, precision)
-        widest = (
-            0
-            if precision == "float32"
-            else max(matrix.weights.size for layer in self.layers for matrix in layer.matrices)
-        )
-        self._wide = torch.empty(widest)
+        sizes = [matrix.weights.size for layer in self.layers for matrix in layer.matrices]
+        self._wide = torch.empty(0 if precision == "float32" else max(sizes))
         self._kernel: ModuleType | None = None
+        errors: tuple[type[Exception], ...] = (ImportError, OSError, RuntimeError)  # no Numba, or no LLVM for it
         try:
             self._kernel = import_module("neuropil.sampling.gpt2_cpu.kernel")
+            errors = self._kernel.ERRORS
             self._listed = self._kernel.listed(self.layers)
-            self._read_one(0, self.begin(), threads=1)  # compiles, or loads what was compiled
-        except Exception as error:  # Numba is missing, or cannot compile on this machine: there is another way
+            self._read_one(self._kernel, 0, self.begin(), threads=1)  # compiles, or loads what was compiled
+        except errors as error:  # Numba is missing, or cannot compile on this machine: there is another way
             self._go_without_kernel(error)
 
-    def begin(self, room: int | None = None) -> FastReading:
-        """Before the first token. Memory is reserved for the whole context, whatever `room` is, and used as far as the text goes."""
+    def begin(self, room: int | None = None) -> FastDecoderState:
+        """Before the first token. Memory is reserved for the whole context, and used as far as the text goes."""
         width = self.config.width // self.config.heads
         shapes = [(len(layer.projection.bias) // (3 * width), self.config.context, width) for layer in self.layers]
         caches = [(np.empty(shape, np.float32), np.empty(shape, np.float32)) for shape in shapes]
-        return FastReading(caches, self._kernel and self._kernel.listed(caches))
+        return FastDecoderState(caches, self._kernel and self._kernel.listed(caches))
 
     @torch.no_grad()
     def step(
-        self, tokens: Int64[Tensor, "batch new"], state: FastReading, present: Bool[Tensor, "batch new"] | None = None
+        self,
+        tokens: Int64[Tensor, "batch new"],
+        state: FastDecoderState,
+        present: Bool[Tensor, "batch new"] | None = None,
     ) -> Float[Tensor, "batch token"]:
-        """Logits of what follows these tokens, which follow those that `state` has seen; it has seen these too afterwards."""
+        """Logits of what follows these tokens; afterwards `state` has seen them too."""
         self._require(tokens, state, present)
         if self._kernel is None:
             return self.output.times(self.norm(self._read(tokens[0], state)[-1:]), self._wide)
         if tokens.shape[1] > 1:
             self._read(tokens[0, :-1], state)
-        return self._read_one(int(tokens[0, -1]), state, torch.get_num_threads())
+        return self._read_one(self._kernel, int(tokens[0, -1]), state, torch.get_num_threads())
 
-    def _read(self, tokens: Int64[Tensor, " new"], state: FastReading) -> Float[Tensor, "new width"]:
+    def _read(self, tokens: Int64[Tensor, " new"], state: FastDecoderState) -> Float[Tensor, "new width"]:
         """By matrix products, to the end of the last block."""
         start, state.length = state.length, state.length + len(tokens)
         x = self.tokens.widened(tokens) + self.positions[start : state.length]
@@ -175,16 +178,14 @@ class FastDecoder:
             x = x + layer.outer.times(hidden, self._wide)
         return x
 
-    def _read_one(self, token: int, state: FastReading, threads: int) -> Float[Tensor, "1 token"]:
+    def _read_one(
+        self, kernel: ModuleType, token: int, state: FastDecoderState, threads: int
+    ) -> Float[Tensor, "1 token"]:
         """By the kernel, to the logits."""
-        kernel, config = cast(ModuleType, self._kernel), self.config
+        config = self.config
         x = (self.tokens.widened(slice(token, token + 1))[0] + self.positions[state.length]).numpy()
-        room = Room(
-            *(
-                np.empty(size, np.float32)
-                for size in (3 * config.width, config.width, config.feed_forward, config.vocabulary)
-            )
-        )
+        sizes = (3 * config.width, config.width, config.feed_forward_size, config.vocabulary_size)
+        room = Room(*(np.empty(size, np.float32) for size in sizes))
         activation = kernel.ACTIVATIONS[config.activation]
         team_of(threads).run(
             kernel.step, x, self._listed, state.listed, self.norm, self.output, room, state.length, activation
@@ -193,23 +194,18 @@ class FastDecoder:
         return torch.from_numpy(room.logits)[None]
 
     def _go_without_kernel(self, error: Exception) -> None:
-        """Weights that were rounded are widened at once and for good: to do it for every token would be slower than the plain path."""
-        warnings.warn(
-            f"decoding is slower than it could be, because its kernel cannot be compiled: {error}",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        """Rounded weights are widened for good: to do it for every token would be slower than the plain path."""
+        notice = f"decoding is slower than it could be, because its kernel cannot be compiled: {error}"
+        warnings.warn(notice, RuntimeWarning, stacklevel=3)
         self._kernel = None
         self.tokens = widened(self.tokens)
         self.output = self.tokens if self.config.tied else widened(self.output)
+        names = ("projection", "output", "inner", "outer")
         self.layers = [
-            layer._replace(
-                **{name: widened(getattr(layer, name)) for name in ("projection", "output", "inner", "outer")}
-            )
-            for layer in self.layers
+            layer._replace(**{name: widened(getattr(layer, name)) for name in names}) for layer in self.layers
         ]
 
-    def _require(self, tokens: Tensor, state: FastReading, present: Tensor | None) -> None:
+    def _require(self, tokens: Tensor, state: FastDecoderState, present: Tensor | None) -> None:
         if len(tokens) != 1:
             raise InputError(ONE_TEXT, got=f"{len(tokens)}", fix=SEVERAL)
         if present is not None and not present.all():
@@ -217,15 +213,10 @@ class FastDecoder:
         if tokens.shape[1] == 0:
             raise InputError("a step reads at least one token", got="none")
         low, high = tokens.aminmax()
-        if low < 0 or high >= self.config.vocabulary:
-            raise InputError(
-                f"tokens are numbers from 0 to {self.config.vocabulary - 1}", got=f"{int(low if low < 0 else high)}"
-            )
-        length = state.length + tokens.shape[1]
-        if length > self.config.context:
-            raise InputError(
-                f"this model sees {self.config.context} tokens at once", got=f"{length}", fix="shorten the text"
-            )
+        if low < 0 or high >= self.config.vocabulary_size:
+            rule = f"tokens are numbers from 0 to {self.config.vocabulary_size - 1}"
+            raise InputError(rule, got=f"{int(low if low < 0 else high)}")
+        require_context(state.length + tokens.shape[1], self.config.context)
 
 
 def packed(module: nn.Linear | nn.Embedding, precision: str) -> Matrix:
@@ -261,8 +252,8 @@ def packed_norm(norm: nn.LayerNorm) -> Norm:
     return Norm(norm.weight.detach().float().numpy(), norm.bias.detach().float().numpy(), np.float32(norm.eps))
 
 
-def packed_layer(block: Block, precision: str) -> Layer:
-    return Layer(
+def packed_layer(block: TransformerBlock, precision: str) -> DecoderLayer:
+    return DecoderLayer(
         packed_norm(block.attention_sum.norm),
         packed(block.attention.projection, precision),
         packed(block.attention.output, precision),
@@ -273,35 +264,23 @@ def packed_layer(block: Block, precision: str) -> Layer:
 
 
 def require_precision(precision: str) -> None:
+    rule, known = "precision must be float32, bfloat16 or int8", get_args(Precision)
     if precision == "float16":
-        raise InputError(
-            "precision must be float32, bfloat16 or int8",
-            got="float16",
-            fix="processors compute with it slowly, and what exceeds 65504 is lost; bfloat16 is as small",
-        )
-    if precision not in get_args(Precision):
-        raise InputError(
-            "precision must be float32, bfloat16 or int8", got=precision, fix=nearest(precision, get_args(Precision))
-        )
+        fix = "processors compute with it slowly, and what exceeds 65504 is lost; bfloat16 is as small"
+        raise InputError(rule, got="float16", fix=fix)
+    if precision not in known:
+        raise InputError(rule, got=precision, fix=nearest(precision, known))
 
 
 def require_readable(model: GPT2, precision: str) -> None:
     weight = model.tokens.weight
     if weight.device.type != "cpu":
-        raise InputError(
-            "FastDecoder reads the processor's memory",
-            got=f"a model on {weight.device}",
-            fix="move it there by model.cpu()",
-        )
+        rule, fix = "FastDecoder reads the processor's memory", "move it there by model.cpu()"
+        raise InputError(rule, got=f"a model on {weight.device}", fix=fix)
     if precision == "float32" and weight.dtype != torch.float32:
-        name = str(weight.dtype).removeprefix("torch.")
-        raise InputError(
-            "precision float32 takes the model's weights as they are", got=f"a model in {name}", fix="use model.float()"
-        )
+        rule, name = "precision float32 takes the model's weights as they are", str(weight.dtype).removeprefix("torch.")
+        raise InputError(rule, got=f"a model in {name}", fix="use model.float()")
     masked = [number for number, block in enumerate(model.blocks) if block.attention.head_mask is not None]
     if masked:
-        raise InputError(
-            "FastDecoder reads every head",
-            got=f"a mask of heads in block {masked[0]}",
-            fix="remove the mask, or the heads",
-        )
+        got = f"a mask of heads in block {masked[0]}"
+        raise InputError("FastDecoder reads every head", got=got, fix="remove the mask, or the heads")

@@ -4,10 +4,10 @@
     x ← x + W₂ φ(W₁ N(x))                              for every layer
     logits = E N(x)
 
-For one token every product is one of a matrix and a vector, which takes as long as it takes to read the matrix. So its rows are dealt out
-to a team of threads, each of which streams through its own, and a weight is widened to single precision in the register where it is used.
-All members run the same function and meet after each product. An output is computed by one member, in one order: the number of threads
-changes no bit.
+For one token every product is one of a matrix and a vector, which takes as long as it takes to read the matrix. So its
+rows are dealt out to a team of threads, each of which streams through its own, and a weight is widened to single
+precision in the register where it is used. All members run the same function and meet after each product. An output is
+computed by one member, in one order: the number of threads changes no bit.
 
 This file needs Numba, and is imported only where it is used.
 """
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numba import types
+from numba.core.errors import NumbaError
 from numba.extending import overload
 from numba.typed.typedlist import List
 
@@ -25,6 +26,8 @@ from neuropil.parts.barrier import barrier, thread_range
 from neuropil.parts.blocks import HiddenName
 from neuropil.parts.compilation import compiled_in_any_order
 
+ERRORS = (NumbaError, OSError, RuntimeError)
+"""What Numba raises where it cannot compile."""
 NOTHING, ADDED, GELU_TANH, GELU, RELU, QUICK_GELU = range(6)
 ACTIVATIONS: dict[HiddenName, int] = {"gelu_tanh": GELU_TANH, "gelu": GELU, "relu": RELU, "quick_gelu": QUICK_GELU}
 
@@ -32,7 +35,7 @@ STREAMS = 4
 """Places of a matrix that a member reads at the same time: one alone leaves the memory waiting wherever a page ends."""
 
 
-# --- the pieces of the model ---------------------------------------------------------------------------------------------------------
+# --- the pieces of the model ------------------------------------------------------------------------------------------
 
 
 def widened(number):
@@ -116,7 +119,7 @@ def normalised(x, norm):
 
 @compiled_in_any_order
 def attend(mixed, projected, cache, length, team):
-    """What each head takes from the `length` tokens before this one and from itself, whose key and value are added to the cache."""
+    """What each head takes from `length` tokens and from this one, whose key and value join the cache."""
     keys, values = cache
     heads, _, width = keys.shape
     queries_keys_values = projected[: 3 * heads * width].reshape((3, heads, width))
@@ -151,7 +154,7 @@ def step(x, layers, caches, norm, embedding, room, length, activation, team):
     linear(room.logits, embedding, normalised(x, norm), NOTHING, team)
 
 
-# --- lists for compiled functions, made by compiled functions, because Numba's own are compiled anew in every process ----------------
+# --- lists for compiled functions, made by compiled functions, because Numba's own are compiled anew in every process -
 
 
 @compiled_in_any_order

@@ -4,7 +4,8 @@
     beam        keep the b prefixes with the largest Σ_t ln p(y_t | y_<t); of the finished ones take the largest
                 Σ_t ln p / ((5 + |y|) / 6)^α
 
-The sum falls with every token, so without the denominator (α = 0) short outputs win; α = 0.6 is the Transformer's. A beam of one is greedy.
+The sum falls with every token, so without the denominator (α = 0) short outputs win; α = 0.6 is the Transformer's. A
+beam of one is greedy.
 """
 
 from collections.abc import Sequence
@@ -12,11 +13,11 @@ from dataclasses import dataclass
 
 import torch
 
-from neuropil.sampling.text.prompts import Prompts, State, Step
+from neuropil.sampling.text.generation import DecoderState, Prompts, Step, limit_of, require_room
 
 
 @dataclass(frozen=True)
-class Written:
+class Hypothesis:
     """`tokens` without the start and without the end; `log_probability` of all of them and of the end."""
 
     tokens: list[int]
@@ -34,10 +35,10 @@ def length_factor(length: int, penalty: float) -> float:
 
 
 @torch.no_grad()
-def greedy(
-    step: Step, state: State, limits: Sequence[int], *, start: int, end: int, device: torch.device | str = "cpu"
-) -> list[Written]:
-    """The most probable next token, again and again, in each row until it ends or has `limits[row]` tokens; then it is computed no more."""
+def greedy_search(
+    step: Step, state: DecoderState, limits: Sequence[int], *, start: int, end: int, device: torch.device | str = "cpu"
+) -> list[Hypothesis]:
+    """The most probable next token, again and again, in each row until it ends or has `limits[row]` tokens."""
     tokens: list[list[int]] = [[] for _ in limits]
     totals = torch.zeros(len(limits), device=device)
     finished = [False] * len(limits)
@@ -61,13 +62,13 @@ def greedy(
             kept = torch.tensor(going, device=device, dtype=torch.int64)
             state.reorder(kept)
             newest, rows = newest[kept], [rows[place] for place in going]
-    return [Written(*parts) for parts in zip(tokens, totals.tolist(), finished, strict=True)]
+    return [Hypothesis(*parts) for parts in zip(tokens, totals.tolist(), finished, strict=True)]
 
 
 @torch.no_grad()
-def beam(
+def beam_search(
     step: Step,
-    state: State,
+    state: DecoderState,
     limits: Sequence[int],
     *,
     width: int,
@@ -75,8 +76,9 @@ def beam(
     end: int | None,
     length_penalty: float = 0.6,
     device: torch.device | str = "cpu",
-) -> list[list[Written]]:
-    """For each row up to `width` outputs, the best first. A row stops when it has `width` finished ones, or at its limit.
+) -> list[list[Hypothesis]]:
+    """For each row up to `width` outputs, the best first. A row stops when it has `width` finished ones, or at its
+    limit.
 
     All rows begin with the same token, or each with its prompt.
     """
@@ -87,9 +89,8 @@ def beam(
     newest = (start if isinstance(start, Prompts) else Prompts.start(start, len(rows), device)).select(keep)
     while open_rows:
         log_probabilities = newest.read(step, state).float().log_softmax(-1)
-        best = log_probabilities.topk(
-            min(width + 1, log_probabilities.shape[-1]), dim=-1
-        )  # the end may be among them, and makes room
+        # One more than the width: the end may be among them, and makes room.
+        best = log_probabilities.topk(min(width + 1, log_probabilities.shape[-1]), dim=-1)
         values, indices = best.values.tolist(), best.indices.tolist()
         parents: list[int] = []
         following: list[int] = []
@@ -111,6 +112,33 @@ def beam(
     return [row.ranked() for row in rows]
 
 
+def beam_continuations(
+    step: Step,
+    state: DecoderState,
+    prompts: Sequence[Sequence[int]],
+    *,
+    width: int,
+    length: int,
+    end: int | None = None,
+    context: int | None = None,
+    length_penalty: float = 0.6,
+    device: torch.device | str = "cpu",
+) -> list[list[Hypothesis]]:
+    """Beam search: for each prompt up to `width` continuations, the best first."""
+    require_room(prompts, context)
+    limits = [limit_of(prompt, length, context).tokens for prompt in prompts]
+    return beam_search(
+        step,
+        state,
+        [length if tokens is None else tokens for tokens in limits],
+        width=width,
+        start=Prompts.padded(prompts, device),
+        end=end,
+        length_penalty=length_penalty,
+        device=device,
+    )
+
+
 @dataclass(frozen=True)
 class _Prefix:
     tokens: list[int]
@@ -123,7 +151,7 @@ class _Row:
     def __init__(self, limit: int, width: int, length_penalty: float):
         self.limit, self.width, self.length_penalty = limit, width, length_penalty
         self.open = [_Prefix([], 0.0)] if limit > 0 else []
-        self.finished: list[Written] = []
+        self.finished: list[Hypothesis] = []
 
     def advance(self, candidates: list[tuple[float, int, _Prefix, int]], end: int | None) -> list[tuple[int, int]]:
         """Take the best continuations: (the row of the state that each comes from, its token)."""
@@ -133,18 +161,18 @@ class _Row:
         for rank, (total, parent, prefix, token) in enumerate(candidates):
             if token == end:
                 if rank < self.width:
-                    self.finished.append(Written(prefix.tokens, total, finished=True))
+                    self.finished.append(Hypothesis(prefix.tokens, total, finished=True))
             elif len(following) < self.width:
                 following.append(_Prefix([*prefix.tokens, token], total))
                 chosen.append((parent, token))
         self.open = following
         if following and len(following[0].tokens) >= self.limit:
-            self.finished += [Written(prefix.tokens, prefix.total, finished=False) for prefix in following]
+            self.finished += [Hypothesis(prefix.tokens, prefix.total, finished=False) for prefix in following]
             self.open = []
         elif len(self.finished) >= self.width:
             self.open = []
         return chosen if self.open else []
 
-    def ranked(self) -> list[Written]:
+    def ranked(self) -> list[Hypothesis]:
         order = sorted(self.finished, key=lambda written: (not written.finished, -written.score(self.length_penalty)))
-        return order[: self.width] or [Written([], 0.0, finished=False)]
+        return order[: self.width] or [Hypothesis([], 0.0, finished=False)]

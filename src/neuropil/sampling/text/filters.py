@@ -2,16 +2,18 @@
 
     z_x ← z_x / ρ if z_x > 0 else ρ z_x       for every x that the text has already    (repetition penalty ρ)
     z_x ← −∞                                  for tokens that are never drawn
-    p = softmax(z / τ)                        τ → 0 the likeliest token only, τ = 1 as the model believes, above it more daring
+    p = softmax(z / τ)                        τ → 0 greedy, τ = 1 as the model believes, above it more diverse
     keep the k largest p                      (top-k; what ties with the last of them stays)
     keep the fewest whose sum exceeds P       (top-p, the nucleus)
     keep p_x ≥ m · max p                      (min-p)
 
-in this order, each on what the one before it has left, as in Hugging Face's `generate`. Then one number from [0, 1) chooses a token: the
-first at which the sum of the probabilities is larger. It is drawn on the processor, so that a seed means the same on every device.
+in this order, each on what the one before it has left, as in Hugging Face's `generate`. Then one number from [0, 1)
+chooses a token: the first at which the sum of the probabilities is larger. It is drawn on the processor, so that a seed
+means the same on every device.
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -22,17 +24,16 @@ from neuropil.config import Config, option
 from neuropil.errors import InputError
 from neuropil.parts.threads import one_thread
 
+Logits: TypeAlias = Float[Tensor, "row token"]
+Seen: TypeAlias = Bool[Tensor, "row token"]
 
-class Choosing(Config):
-    temperature: float = option(
-        0.8, "0 for the likeliest token each time, 1 for each as often as it is expected, above 1 for daring", low=0
-    )
-    top_k: int = option(0, "draw from this many of the likeliest tokens only; 0 for all", low=0)
-    top_p: float = option(1.0, "draw from the fewest tokens that together are at least this probable", low=0, high=1)
-    min_p: float = option(
-        0.0, "leave out tokens with less than this share of the likeliest one's probability", low=0, high=1
-    )
-    repetition_penalty: float = option(1.0, "above 1, what the text has already becomes less likely", low=0.01)
+
+class SamplingConfig(Config):
+    temperature: float = option(0.8, "temperature; 0 for greedy decoding", low=0)
+    top_k: int = option(0, "top-k: sample from the k most probable tokens; 0 for all", low=0)
+    top_p: float = option(1.0, "top-p (nucleus): sample from the fewest tokens with this probability", low=0, high=1)
+    min_p: float = option(0.0, "min-p: smallest probability, relative to the most probable token's", low=0, high=1)
+    repetition_penalty: float = option(1.0, "repetition penalty; 1 for none", low=0.01)
 
     @property
     def greedy(self) -> bool:
@@ -40,60 +41,54 @@ class Choosing(Config):
         return self.temperature < 1e-5
 
 
-def choose(
-    logits: Float[Tensor, "row token"],
-    choosing: Choosing,
+def sample_tokens(
+    logits: Logits,
+    sampling: SamplingConfig,
     generators: Sequence[torch.Generator],
     *,
-    seen: Bool[Tensor, "row token"] | None = None,
+    seen: Seen | None = None,
     never: Sequence[int] = (),
 ) -> Int64[Tensor, " row"]:
-    """A token for each row, from its own generator; `seen` are the tokens that its text has already. The answer is on the processor."""
+    """A token for each row, from its own generator, on the processor; `seen` are the tokens of its text."""
     with one_thread():
-        z = left(logits.detach().float().cpu(), choosing, seen=seen, never=never)
+        z = filter_logits(logits.detach().float().cpu(), sampling, seen=seen, never=never)
         require_choice(z)
-        if choosing.greedy:
+        if sampling.greedy:
             return torch.from_numpy(z.numpy().argmax(-1))  # several times as fast as PyTorch's
         return draw(z, generators)
 
 
-def left(
-    z: Float[Tensor, "row token"],
-    choosing: Choosing,
-    *,
-    seen: Bool[Tensor, "row token"] | None = None,
-    never: Sequence[int] = (),
-) -> Float[Tensor, "row token"]:
+def filter_logits(
+    z: Logits, sampling: SamplingConfig, *, seen: Seen | None = None, never: Sequence[int] = ()
+) -> Logits:
     """The logits that a token is drawn from: those of tokens that are left out are −∞."""
-    if seen is not None and choosing.repetition_penalty != 1:
-        z = penalise(z, seen, choosing.repetition_penalty)
+    if seen is not None and sampling.repetition_penalty != 1:
+        z = penalise(z, seen, sampling.repetition_penalty)
     if never:
         z = z.index_fill(-1, torch.tensor(never), -torch.inf)
-    if choosing.greedy:
+    if sampling.greedy:
         return z
-    if choosing.temperature != 1:
-        z = z / choosing.temperature
-    if choosing.top_k > 0:
-        z = keep_top_k(z, choosing.top_k)
-    if choosing.top_p < 1:
-        z = keep_top_p(z, choosing.top_p)
-    if choosing.min_p > 0:
-        z = keep_min_p(z, choosing.min_p)
+    if sampling.temperature != 1:
+        z = z / sampling.temperature
+    if sampling.top_k > 0:
+        z = keep_top_k(z, sampling.top_k)
+    if sampling.top_p < 1:
+        z = keep_top_p(z, sampling.top_p)
+    if sampling.min_p > 0:
+        z = keep_min_p(z, sampling.min_p)
     return z
 
 
-def penalise(
-    z: Float[Tensor, "row token"], seen: Bool[Tensor, "row token"], penalty: float
-) -> Float[Tensor, "row token"]:
+def penalise(z: Logits, seen: Seen, penalty: float) -> Logits:
     return torch.where(seen, torch.where(z < 0, z * penalty, z / penalty), z)
 
 
-def keep_top_k(z: Float[Tensor, "row token"], k: int) -> Float[Tensor, "row token"]:
+def keep_top_k(z: Logits, k: int) -> Logits:
     last = z.topk(min(k, z.shape[-1])).values[:, -1:]
     return z.masked_fill(z < last, -torch.inf)
 
 
-def keep_top_p(z: Float[Tensor, "row token"], share: float) -> Float[Tensor, "row token"]:
+def keep_top_p(z: Logits, share: float) -> Logits:
     """The likeliest token always stays. Of equally likely tokens at the border, those with larger numbers do."""
     # NumPy sorts fifty thousand numbers ten times as fast as PyTorch, as long as it need not say where they were.
     rising = torch.from_numpy(np.sort(z.numpy()))
@@ -106,12 +101,12 @@ def keep_top_p(z: Float[Tensor, "row token"], share: float) -> Float[Tensor, "ro
     return z.masked_fill((z < border) | (tied & (tied.cumsum(-1) <= too_many)), -torch.inf)
 
 
-def keep_min_p(z: Float[Tensor, "row token"], share: float) -> Float[Tensor, "row token"]:
+def keep_min_p(z: Logits, share: float) -> Logits:
     p = z.softmax(-1)
     return z.masked_fill(p < share * p.amax(-1, keepdim=True), -torch.inf)
 
 
-def draw(z: Float[Tensor, "row token"], generators: Sequence[torch.Generator]) -> Int64[Tensor, " row"]:
+def draw(z: Logits, generators: Sequence[torch.Generator]) -> Int64[Tensor, " row"]:
     sums = z.double().softmax(-1).cumsum(-1)
     sums /= sums[:, -1:].clone()
     chance = torch.cat([torch.rand(1, 1, generator=generator, dtype=torch.float64) for generator in generators])
@@ -119,8 +114,6 @@ def draw(z: Float[Tensor, "row token"], generators: Sequence[torch.Generator]) -
     return torch.searchsorted(sums, chance, right=True)[:, 0]
 
 
-def require_choice(z: Float[Tensor, "row token"]) -> None:
+def require_choice(z: Logits) -> None:
     if not z.amax(-1).isfinite().all():
-        raise InputError(
-            "the model must expect some token next", got="logits that are no numbers, or none that may be drawn"
-        )
+        raise InputError("some token must be possible next", got="logits that are all masked, or NaN")

@@ -8,15 +8,15 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from neuropil.parts import recurrence
-from neuropil.parts.recurrence import Recurred
+from neuropil.parts.recurrence import RecurrenceOutput
 from neuropil.protocols import PADDING
-from neuropil.sampling.text.prompts import Step
+from neuropil.sampling.text.generation import Step
 
-Stream: TypeAlias = Callable[[Tensor, Sequence[Any] | None], Recurred]
-"""From tokens [batch time] and states to the logits of the token after each, and the states that the next piece begins with."""
+Stream: TypeAlias = Callable[[Tensor, Sequence[Any] | None], RecurrenceOutput]
+"""From tokens [batch time] and states to the logits of the token after each, and the next states."""
 
 
-class Carried:
+class RecurrentDecoderState:
     """The states of all layers, once something was read."""
 
     def __init__(self) -> None:
@@ -27,10 +27,10 @@ class Carried:
 
 
 def step_of(stream: Stream) -> Step:
-    """Of a model's `stream`; the state that it takes is `Carried()` at first."""
+    """Of a model's `stream`; the state that it takes is `RecurrentDecoderState()` at first."""
 
     def step(
-        tokens: Int64[Tensor, "row new"], state: Carried, present: Bool[Tensor, "row new"] | None = None
+        tokens: Int64[Tensor, "row new"], state: RecurrentDecoderState, present: Bool[Tensor, "row new"] | None = None
     ) -> Float[Tensor, "row token"]:
         if present is None:
             outputs, state.states = stream(tokens, state.states)

@@ -1,13 +1,14 @@
 """Tokens to text while they are written: what can still change is held back.
 
-A character of several tokens waits for the last of them, and the beginning of a stop string until it has become one or can no longer.
+A character of several tokens waits for the last of them, and the beginning of a stop string until it has become one or
+can no longer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from neuropil.errors import InputError
-from neuropil.sampling.text.generation import Ending, Writing
+from neuropil.sampling.text.generation import Ending, Generation
 
 Decode: TypeAlias = Callable[[Sequence[int]], str]
 
@@ -23,9 +24,9 @@ class Piece(NamedTuple):
 
 
 def streamed(
-    writing: Writing, decode: Decode, before: Sequence[Sequence[int]] = (), stops: Sequence[str] = ()
+    writing: Generation, decode: Decode, before: Sequence[Sequence[int]] = (), stops: Sequence[str] = ()
 ) -> Iterator[Piece]:
-    """The text of each row as it grows, without stop strings and end tokens. `before` are the prompts, a list of tokens for each."""
+    """The text of each row as it grows, without stop strings and end tokens; `before` are the prompts' tokens."""
     require_stops(stops)
     prompts = [before[row // writing.samples] if before else () for row in range(len(writing.ended))]
     texts = [(Decoding(decode, prompt), Stopping(stops)) for prompt in prompts]
@@ -73,7 +74,7 @@ class Decoding:
 
 
 class Stopping:
-    """Gives a text back until a stop string is complete, in whatever pieces it comes; of several, the first to be complete counts."""
+    """Gives a text back until a stop string is complete; of several, the first to be complete counts."""
 
     def __init__(self, stops: Sequence[str]):
         self.stops, self.held, self.stopped = stops, "", False

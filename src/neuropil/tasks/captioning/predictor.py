@@ -17,7 +17,7 @@ from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.inspection.recording import record
 from neuropil.models.captioner import Captioner
 from neuropil.protocols import END, START
-from neuropil.sampling.text.beam_search import beam, greedy
+from neuropil.sampling.text.beam_search import beam_search, greedy_search
 from neuropil.tasks.captioning.scores import score_captions
 from neuropil.tasks.predictor import Texts, device_of, only_path
 
@@ -46,7 +46,8 @@ class CaptionWriter:
         return cls(model, tokenizer, facts["max_tokens"], facts["beam_width"], facts["columns"])
 
     def predict(self, inputs: Any) -> Texts:
-        """`inputs` are pictures as bytes, one or several, as a tensor or an array; or the path or paths of picture files."""
+        """`inputs` are pictures as bytes, one or several, as a tensor or an array; or the path or paths of picture
+        files."""
         return self.caption(pictures_of(inputs, self.model.config.shape))
 
     def read(self, paths: Sequence[Path]) -> tuple[Tensor, list[str]]:
@@ -58,7 +59,8 @@ class CaptionWriter:
         return score_captions(self.caption(data.pictures).texts, data.captions)
 
     def caption(self, images: UInt8[Tensor, "image channel height width"], *, beam_width: int | None = None) -> Texts:
-        """One caption for each picture. A wider beam is slower and often a little better; without one, as the run was made."""
+        """One caption for each picture. A wider beam is slower and often a little better; without one, as the run was
+        made."""
         texts, log_probabilities = list[str](), list[float]()
         for some in tracked(images.split(PICTURES_AT_ONCE), "Writing captions"):
             for text, log_probability in self._decode(some.to(device_of(self.model)), beam_width or self.beam_width):
@@ -85,8 +87,8 @@ class CaptionWriter:
         with torch.no_grad():
             state = self.model.begin(images)
         if beam_width == 1:
-            written = greedy(step, state, limits, start=START, end=END, device=device)
+            written = greedy_search(step, state, limits, start=START, end=END, device=device)
         else:
-            found = beam(step, state, limits, width=beam_width, start=START, end=END, device=device)
+            found = beam_search(step, state, limits, width=beam_width, start=START, end=END, device=device)
             written = [ranked[0] for ranked in found]
         return [(self.tokenizer.decode(each.tokens), each.log_probability) for each in written]

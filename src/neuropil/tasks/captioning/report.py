@@ -52,8 +52,8 @@ def attention_section(test: CaptionedPictures, predictions: Sequence[str], write
     )
     rows, columns = writer.model.config.grid
     text = (
-        f"The picture is a grid of {rows} × {columns} places. For each word attention weighs them anew; the brighter a place, the larger "
-        "its weight. The last, ◁, is for the decision to end."
+        f"The picture is a grid of {rows} × {columns} places. For each word attention weighs them anew; the brighter "
+        "a place, the larger its weight. The last, ◁, is for the decision to end."
     )
     caption = "Weights show where information may flow from; they do not say by themselves why a word was chosen."
     return Section(

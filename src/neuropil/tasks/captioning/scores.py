@@ -18,7 +18,8 @@ PICTURES_AT_ONCE = 256
 
 
 def score_captions(captions: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """`exact_accuracy` from 0 to 1, where any of a picture's references may be met, and `bleu` from 0 to 100 over the whole corpus."""
+    """`exact_accuracy` from 0 to 1, where any of a picture's references may be met, and `bleu` from 0 to 100 over the
+    whole corpus."""
     exact = sum(words(ours) in map(words, theirs) for ours, theirs in zip(captions, references, strict=True)) / len(
         references
     )

@@ -65,8 +65,9 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         inside: Callable[[], Sequence[Section]] | None = None,
         ablation: Ablation | None = None,
     ):
-        """The model learns by cross-entropy or squared error, or as the `learner` has it, from each batch `repeats` times. Only pictures are augmented. `inside` makes the
-        report's sections on what is in the model; without it, its first weights are drawn."""
+        """The model learns by cross-entropy or squared error, or as the `learner` has it, from each batch `repeats`
+        times. Only pictures are augmented. `inside` makes the report's sections on what is in the model; without it,
+        its first weights are drawn."""
         self.splits, self.schema, self.repeats = splits, splits.train.schema, repeats
         self.augment = options.augment if self.schema.kind == "image" else None
         self.examples = {"train": splits.train, "validation": splits.validation, "test": splits.test}

@@ -1,4 +1,5 @@
-"""How classifiers and regressors are scored, and the baselines that they must beat: the simplest things that learn from the same examples."""
+"""How classifiers and regressors are scored, and the baselines that they must beat: the simplest things that learn from
+the same examples."""
 
 from typing import Protocol, cast, runtime_checkable
 
@@ -17,7 +18,8 @@ LARGEST = 10_000
 
 @runtime_checkable
 class Regressor(Protocol):
-    """What a model must have to learn numbers: the mean and standard deviation of its targets, fitted before training."""
+    """What a model must have to learn numbers: the mean and standard deviation of its targets, fitted before
+    training."""
 
     target_scale: Standardize
 

@@ -1,4 +1,5 @@
-"""A trained forecaster, with all that it must know of its data to read more of the kind: from series to quantiles of their future."""
+"""A trained forecaster, with all that it must know of its data to read more of the kind: from series to quantiles of
+their future."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -89,7 +90,8 @@ class SeriesForecaster:
         return self.forecast(inputs)
 
     def forecast(self, inputs: "SeriesTable | str | Path | Sequence[float] | np.ndarray") -> SeriesForecasts:
-        """What follows the end of each series: of a file, of a table that was read, or of plain values, the last of which is the latest."""
+        """What follows the end of each series: of a file, of a table that was read, or of plain values, the last of
+        which is the latest."""
         table = self._table(inputs)
         panel = self._panel(table)
         last = panel.last_windows()
@@ -101,7 +103,8 @@ class SeriesForecaster:
         return table, step_names([series.name for series in table.series], self._dates(table))
 
     def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        """Scores of forecasts from every origin of a file that has a window of history before it and a horizon after."""
+        """Scores of forecasts from every origin of a file that has a window of history before it and a horizon
+        after."""
         panel = self._panel(self._table(only_path(paths, "series to score are those of")))
         windows = panel.windows(0, panel.table.end).thinned(MOST_ORIGINS)
         if not len(windows):

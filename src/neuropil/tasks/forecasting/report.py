@@ -26,8 +26,8 @@ def forecasts_section(test: SeriesWindows, rolled: Rolled, target: str) -> Secti
     chosen = torch.linspace(0, len(test) - 1, min(DRAWN, len(test))).round().long()
     shown = [_forecast(test.take(index.reshape(1)), rolled.quantiles[index], truth=True) for index in chosen]
     words = (
-        f"The test part is the last of the data. {len(test):,} forecasts were made, each from an origin of its own with what was known by "
-        f"then; here are some, with prediction intervals of {_percents(BANDS)}."
+        f"The test part is the last of the data. {len(test):,} forecasts were made, each from an origin of its own "
+        f"with what was known by then; here are some, with prediction intervals of {_percents(BANDS)}."
     )
     figure = Picture.of(forecasts(shown, ylabel=target), alt="forecasts from several origins of the test part")
     return Section("Forecasts", [Text(words), figure])
@@ -43,12 +43,12 @@ def horizon_section(by_method: Mapping[str, Rolled], uncalibrated: Rolled, step:
         for share, before, after in zip(BANDS, uncalibrated.coverage(), rolled.coverage(), strict=True)
     ]
     words = (
-        "MASE is the mean absolute error in units of that of the seasonal naive forecast on the training part. The intervals of a "
-        "baseline are the quantiles of its own recent errors."
+        "MASE is the mean absolute error in units of that of the seasonal naive forecast on the training part. The "
+        "intervals of a baseline are the quantiles of its own recent errors."
     )
     calibrated = (
-        "Intervals are stretched by the one factor with which they would have covered their share of the latest forecasts whose outcome "
-        f"was known at the origin, over {calibrated_over}."
+        "Intervals are stretched by the one factor with which they would have covered their share of the latest "
+        f"forecasts whose outcome was known at the origin, over {calibrated_over}."
     )
     return Section(
         "Error by horizon",

@@ -1,10 +1,11 @@
-"""How good forecasts are: MASE, pinball loss and the share of the truth inside the bands; and bands that hold what they promise.
+"""How good forecasts are: MASE, pinball loss and the share of the truth inside the bands; and bands that hold what they
+promise.
 
     MASE = mean |y − ŷ| / mean |y_t − y_{t−m}|           the second mean over the training part, a season m apart
 
-A net learns the shape of its bands from the training part, and the world moves on. So the bands are calibrated (split conformal
-prediction, sliding): around the median each is stretched by the one factor with which it would have held its share of the latest forecasts
-whose outcome is already known. At each origin only outcomes from before it are used.
+A net learns the shape of its bands from the training part, and the world moves on. So the bands are calibrated (split
+conformal prediction, sliding): around the median each is stretched by the one factor with which it would have held its
+share of the latest forecasts whose outcome is already known. At each origin only outcomes from before it are used.
 
     r = (y − m) / (q_high − m) above the median, (m − y) / (m − q_low) below        factor = the ⌈(n + 1) share⌉-th smallest of n such r
 """
@@ -91,7 +92,8 @@ def band_of(quantiles: Float[Tensor, "*any level"], band: int) -> tuple[Float[Te
 def stretched(
     quantiles: Float[Tensor, "window horizon level"], factors: Float[Tensor, "window band"]
 ) -> Float[Tensor, "window horizon level"]:
-    """Each band made wider or narrower around the median by its factor; an outer band never lies inside an inner one."""
+    """Each band made wider or narrower around the median by its factor; an outer band never lies inside an inner
+    one."""
     median = quantiles[..., MEDIAN : MEDIAN + 1]
     below, above = (median - quantiles[..., :MEDIAN]).flip(-1), quantiles[..., MEDIAN + 1 :] - median
     below, above = ((half * factors.unsqueeze(1)).cummax(-1).values for half in (below, above))
@@ -113,14 +115,16 @@ def factors_from(
     known: Bool[Tensor, "window horizon"],
     otherwise: Sequence[float] = UNSTRETCHED,
 ) -> Float[Tensor, " band"]:
-    """With which each band would have held its share of the known outcomes; `otherwise` where there are too few to tell."""
+    """With which each band would have held its share of the known outcomes; `otherwise` where there are too few to
+    tell."""
     if int(known.any(1).sum()) < FEWEST_ORIGINS:
         return torch.tensor(otherwise)
     return torch.stack([conformal_quantile(needed[known][:, band], share) for band, share in enumerate(BANDS)])
 
 
 def conformal_quantile(values: Float[Tensor, " value"], share: float) -> Float[Tensor, ""]:
-    """The ⌈(n + 1) share⌉-th smallest, which the next value exceeds with a probability of at most 1 − share if all are alike."""
+    """The ⌈(n + 1) share⌉-th smallest, which the next value exceeds with a probability of at most 1 − share if all are
+    alike."""
     rank = min(len(values), math.ceil((len(values) + 1) * share))
     return values.kthvalue(rank).values
 
@@ -128,7 +132,8 @@ def conformal_quantile(values: Float[Tensor, " value"], share: float) -> Float[T
 def sliding_factors(
     rolled: Rolled, origins: Int64[Tensor, " asked"], length: int, otherwise: Sequence[float] = UNSTRETCHED
 ) -> Float[Tensor, "asked band"]:
-    """For each origin asked for, the factors from the outcomes that were known valid_mask, of forecasts not much older than `length` steps."""
+    """For each origin asked for, the factors from the outcomes that were known valid_mask, of forecasts not much older
+    than `length` steps."""
     needed, found = ratios(rolled), {}
     for origin in origins.unique().tolist():
         rows, known = outcomes_by(rolled, origin, length)
@@ -139,8 +144,8 @@ def sliding_factors(
 def error_quantiles(
     rolled: Rolled, origins: Int64[Tensor, " asked"], length: int
 ) -> Float[Tensor, "asked horizon level"]:
-    """Bands around a forecast that has none, such as a baseline's: the quantiles of its own errors at each step, of the same outcomes as
-    above and in units of the series' scale, moved so that the median is 0."""
+    """Bands around a forecast that has none, such as a baseline's: the quantiles of its own errors at each step, of the
+    same outcomes as above and in units of the series' scale, moved so that the median is 0."""
     errors, found = (rolled.target - rolled.median) / rolled.scale.unsqueeze(1), {}
     for origin in origins.unique().tolist():
         rows, known = outcomes_by(rolled, origin, length)
@@ -157,8 +162,8 @@ def error_quantiles(
 def outcomes_by(
     rolled: Rolled, origin: int, length: int
 ) -> tuple[Bool[Tensor, " window"], Bool[Tensor, "chosen horizon"]]:
-    """The forecasts of the last `length` steps before those whose horizon reaches `origin`, those too, and which of their outcomes lie
-    before it."""
+    """The forecasts of the last `length` steps before those whose horizon reaches `origin`, those too, and which of
+    their outcomes lie before it."""
     horizon = rolled.target.shape[1]
     rows = (rolled.origins < origin) & (rolled.origins >= origin - horizon - length)
     outcome = rolled.origins[rows].unsqueeze(1) + torch.arange(horizon)

@@ -105,7 +105,8 @@ class LanguageModellingExperiment(CorpusExperiment[dict[str, float]]):
         inside: Callable[[str], Sequence[Section]],
         **others: Any,
     ):
-        """`inside` makes the report's sections on the model while it reads a text; for the `others` see `CorpusExperiment`."""
+        """`inside` makes the report's sections on the model while it reads a text; for the `others` see
+        `CorpusExperiment`."""
         self.language_model, self.inside = language_model, inside
         super().__init__(corpus, language_model.tokenizer, cut, training, **others)
 

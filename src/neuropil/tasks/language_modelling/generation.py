@@ -2,7 +2,7 @@
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
-from neuropil.sampling.text.filters import Choosing
+from neuropil.sampling.text.filters import SamplingConfig
 from neuropil.sampling.text.streaming import require_stops
 
 DEFAULT_LENGTH = 400
@@ -10,7 +10,7 @@ DEFAULT_LENGTH = 400
 
 class GenerationConfig(Config):
     length: int = option(DEFAULT_LENGTH, "maximum number of new tokens", low=0)
-    sampling: Choosing = Choosing()
+    sampling: SamplingConfig = SamplingConfig()
     stop: tuple[str, ...] = option((), "stop strings, which are not part of the text")
     samples: int = option(1, "number of texts to sample", low=1)
     beam: int = option(1, "beam width; above 1 beam search takes the place of sampling", low=1)

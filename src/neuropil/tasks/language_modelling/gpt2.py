@@ -33,7 +33,7 @@ class GPT2LanguageModel(LanguageModel[GPT2]):
             tokenizer,
             context=config.context,
             end=tokenizer.end,
-            never=range(len(tokenizer), config.vocabulary),
+            never=range(len(tokenizer), config.vocabulary_size),
             opening=opening,
         )
         self._decoders: dict[str, FastDecoder] = {}

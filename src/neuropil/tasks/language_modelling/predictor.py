@@ -1,4 +1,5 @@
-"""Trained language models, recurrent or attention-based: they generate text, and say how surprising each token of one is."""
+"""Trained language models, recurrent or attention-based: they generate text, and say how surprising each token of one
+is."""
 
 import math
 from abc import ABC, abstractmethod
@@ -14,9 +15,9 @@ from torch import Tensor, nn
 from neuropil.data.corpus.files import read_text
 from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
 from neuropil.errors import InputError
-from neuropil.sampling.text.filters import Choosing
-from neuropil.sampling.text.generation import Writing, likeliest, limit_of
-from neuropil.sampling.text.prompts import State, Step
+from neuropil.sampling.text.beam_search import beam_continuations
+from neuropil.sampling.text.filters import SamplingConfig
+from neuropil.sampling.text.generation import DecoderState, Generation, Step, limit_of
 from neuropil.sampling.text.streaming import Piece, Stopping, streamed
 from neuropil.tasks.language_modelling.generation import DEFAULT_LENGTH, GenerationConfig
 from neuropil.tasks.language_modelling.scores import scores
@@ -61,12 +62,13 @@ class Beginning(NamedTuple):
     """What writing starts from: see `sampling.writing`."""
 
     step: Step
-    state: State
+    state: DecoderState
 
 
 class LanguageModel(ABC, Generic[M]):
-    """A trained model and its tokenizer. `context` is how many tokens it can see, where there is a limit; `end` is the token that ends a
-    text, where there is one; `never` are tokens that no text has; and `opening` stands in for an empty prompt."""
+    """A trained model and its tokenizer. `context` is how many tokens it can see, where there is a limit; `end` is the
+    token that ends a text, where there is one; `never` are tokens that no text has; and `opening` stands in for an
+    empty prompt."""
 
     def __init__(
         self,
@@ -116,18 +118,18 @@ class LanguageModel(ABC, Generic[M]):
         precision: str = "float32",
         **sampling: Any,
     ) -> Iterator[str]:
-        """Up to `length` more tokens after the prompt, as text and as soon as they are known; the same seed gives the same text. `sampling`
-        are options of `Choosing`, such as `temperature`."""
+        """Up to `length` more tokens after the prompt, as text and as soon as they are known; the same seed gives the
+        same text. `sampling` are options of `SamplingConfig`, such as `temperature`."""
         options = {"length": length, "stop": stop, "seed": seed, "precision": precision}
         prompts = [prompt or self.opening]
-        return (piece.text for piece in self.generate_batch(prompts, choosing=Choosing(**sampling), **options))
+        return (piece.text for piece in self.generate_batch(prompts, sampling=SamplingConfig(**sampling), **options))
 
     def generate_batch(
         self,
         prompts: Sequence[str],
         *,
         length: int | None = DEFAULT_LENGTH,
-        choosing: Choosing = Choosing(),  # noqa: B008 (it is frozen)
+        sampling: SamplingConfig = SamplingConfig(),  # noqa: B008 (it is frozen)
         stop: Sequence[str] = (),
         samples: int = 1,
         seed: int = 0,
@@ -136,11 +138,11 @@ class LanguageModel(ABC, Generic[M]):
         """Several texts at once, piece by piece: row r belongs to prompt r // samples."""
         tokens = [self.tokens_of(prompt).tolist() for prompt in prompts]
         step, state = self.begin(len(tokens) * samples, self._room(tokens, length), precision)
-        writing = Writing(
+        writing = Generation(
             step,
             state,
             tokens,
-            choosing=choosing,
+            sampling=sampling,
             length=length,
             samples=samples,
             end=self.end,
@@ -156,7 +158,7 @@ class LanguageModel(ABC, Generic[M]):
         tokens = self.tokens_of(prompt).tolist()
         step, state = self.begin(beam, self._room([tokens], length), "float32")
         with torch.no_grad():
-            found = likeliest(
+            found = beam_continuations(
                 step, state, [tokens], width=beam, length=length, end=self.end, context=self.context, device=self.device
             )
         ending = limit_of(tokens, length, self.context).ending
@@ -190,7 +192,7 @@ class LanguageModel(ABC, Generic[M]):
     def _pieces(self, prompt: str, config: GenerationConfig) -> Iterable[Piece]:
         if config.beam == 1:
             options = {name: getattr(config, name) for name in ("length", "stop", "samples", "seed", "precision")}
-            return self.generate_batch([prompt], choosing=config.sampling, **options)
+            return self.generate_batch([prompt], sampling=config.sampling, **options)
         best = self.beam_search(prompt, beam=config.beam, length=config.length)[0]
         stopping = Stopping(config.stop)
         text = stopping.add(best.text) + stopping.finish()

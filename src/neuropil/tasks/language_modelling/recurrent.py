@@ -13,11 +13,11 @@ from neuropil.data.tokenizers.encoding import encode_text
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.gates import Passage
-from neuropil.models.recurrent import Sequence as SequenceModel
+from neuropil.models.recurrent import RecurrentNetwork
 from neuropil.parts.losses import categorical_cross_entropy
 from neuropil.parts.objectives import NextToken
 from neuropil.protocols import END, PADDING, START, UNKNOWN
-from neuropil.sampling.text.recurrent import Carried, step_of
+from neuropil.sampling.text.recurrent import RecurrentDecoderState, step_of
 from neuropil.tasks.language_modelling.predictor import Beginning, LanguageModel
 from neuropil.training.evaluation import evaluate
 
@@ -25,20 +25,20 @@ TOKENIZER_FILE = "tokenizer.json"
 NEVER_WRITTEN = (PADDING, START, END, UNKNOWN)
 
 
-class RecurrentLanguageModel(LanguageModel[SequenceModel]):
+class RecurrentLanguageModel(LanguageModel[RecurrentNetwork]):
     """It reads texts of any length, and its gates can be watched."""
 
-    def __init__(self, model: SequenceModel, tokenizer: Tokenizer):
+    def __init__(self, model: RecurrentNetwork, tokenizer: Tokenizer):
         super().__init__(model, tokenizer, never=NEVER_WRITTEN)
 
     @classmethod
-    def restore(cls, model: SequenceModel, facts: Mapping[str, Any], folder: Path) -> Self:
+    def restore(cls, model: RecurrentNetwork, facts: Mapping[str, Any], folder: Path) -> Self:
         return cls(model, Tokenizer.load(folder / TOKENIZER_FILE))
 
     def begin(self, rows: int, room: int | None, precision: str) -> Beginning:
         if precision != "float32":
             raise InputError("a recurrent model writes in float32", got=precision)
-        return Beginning(step_of(self.model.stream), Carried())
+        return Beginning(step_of(self.model.stream), RecurrentDecoderState())
 
     @torch.no_grad()
     def score_tokens(

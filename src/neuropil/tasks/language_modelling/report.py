@@ -1,4 +1,5 @@
-"""What a report shows of a language model: what it generates, which tokens surprise it, what its gates do, what it learned from."""
+"""What a report shows of a language model: what it generates, which tokens surprise it, what its gates do, what it
+learned from."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,8 +28,8 @@ def samples_section(model: LanguageModel[Any], text: str, seed: int) -> Section:
     if model.context is not None:  # no more than a quarter of what the model can see, so that there is room to go on
         prompt = model.tokenizer.decode(model.tokens_of(prompt)[: max(model.context // 4, 1)].tolist())
     words = (
-        f"The prompt is the first {len(prompt)} characters of the test part. The temperature divides the logits: at 0 the most probable "
-        "token is always taken, at 1 tokens are sampled as the model expects them."
+        f"The prompt is the first {len(prompt)} characters of the test part. The temperature divides the logits: at 0 "
+        "the most probable token is always taken, at 1 tokens are sampled as the model expects them."
     )
     blocks: list[Block] = [Text(words)]
     for temperature in TEMPERATURES:
@@ -41,8 +42,9 @@ def surprise_section(model: LanguageModel[Any], text: str) -> Section:
     surprise = model.surprise(text[:COLOURED])
     bits = surprise.nats / math.log(2)
     words = (
-        f"The beginning of the test part: a token is the redder the less it was expected, as red as can be at {MOST_BITS:g} bits, which is "
-        f"a probability of one in {2**MOST_BITS:.0f}. The mean surprisal here is {float(bits.mean()):.2f} bits a token."
+        "The beginning of the test part: a token is the redder the less it was expected, as red as can be at "
+        f"{MOST_BITS:g} bits, which is a probability of one in {2**MOST_BITS:.0f}. The mean surprisal here is "
+        f"{float(bits.mean()):.2f} bits a token."
     )
     return Section("Surprisal", [Text(words), Html(coloured_text(surprise.tokens, bits, high=MOST_BITS, unit=" bits"))])
 

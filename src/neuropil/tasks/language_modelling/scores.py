@@ -2,9 +2,8 @@
 
     p_k(x | h) = (n(h x) + d(h) p_{k−1}(x | h')) / (n(h) + d(h))          h the last k tokens, h' the last k − 1
 
-n counts in the training text and d(h) is how many different tokens followed h there (Witten and Bell 1991): the more there were, the more
-is left for what was not seen. p_{−1} is the same for all tokens.
-"""
+n counts in the training text and d(h) is how many different tokens followed h there (Witten and Bell 1991): the more
+there were, the more is left for what was not seen. p_{−1} is the same for all tokens."""
 
 import gzip
 import lzma
@@ -63,7 +62,8 @@ PACKERS: Mapping[str, Callable[[bytes], bytes]] = {
 
 
 def packed_nats(name: str, train: str, test: str) -> float:
-    """What a packing program needs for the test text, in nats. One that looks far enough back has the training text before it."""
+    """What a packing program needs for the test text, in nats. One that looks far enough back has the training text
+    before it."""
     pack = PACKERS[name]
     before = train if "training" in name else ""
     return 8 * math.log(2) * (len(pack((before + test).encode())) - len(pack(before.encode())))

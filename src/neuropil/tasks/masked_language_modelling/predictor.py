@@ -73,8 +73,8 @@ def scorer_for(model: MaskedBERT) -> MaskedToken:
 def embed(
     model: BERT, tokenizer: PublishedTokenizer, texts: Sequence[str], longest: int | None = None
 ) -> Float[Tensor, "text width"]:
-    """Vectors of unit length in the order of the texts: means over their tokens, of which at most `longest` are read. Texts of like length
-    are read together, so that little is padding."""
+    """Vectors of unit length in the order of the texts: means over their tokens, of which at most `longest` are read.
+    Texts of like length are read together, so that little is padding."""
     room = min(longest or model.config.context, model.config.context)
     tokens = tokenizer.encode(texts, special=True, longest=room)
     device = model.tokens.weight.device

@@ -50,7 +50,7 @@ class RetrievalExperiment(TrainableExperiment[list[Float[Tensor, "picture captio
         captions: CaptionBatchesConfig,
     ):
         self.splits, self.retriever, self.tokenizer = splits, retriever, retriever.tokenizer
-        self.augment, self.captions, context = augment, captions, retriever.model.config.context
+        self.augment, self.captions, context = augment, captions, retriever.model.config.text.context
         parts = {"train": splits.train, "validation": splits.validation, "test": splits.test}
         self.matches = {part: encode_matches(each, self.tokenizer, context) for part, each in parts.items()}
         train = self.matches["train"]

@@ -1,4 +1,5 @@
-"""A trained CLIP: embeddings of images and texts in one space, zero-shot classification, and search among a user's images."""
+"""A trained CLIP: embeddings of images and texts in one space, zero-shot classification, and search among a user's
+images."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,15 +54,15 @@ class Retriever:
 
     def predict(self, inputs: Any) -> Embeddings:
         """Embeddings of images: bytes as a tensor or an array, one or several, or the path or paths of files."""
-        return Embeddings(self.embed_images(pictures_of(inputs, self.model.config.shape)))
+        return Embeddings(self.embed_images(pictures_of(inputs, self.model.config.vision.shape)))
 
     def read(self, paths: Sequence[Path]) -> tuple[Tensor, list[str]]:
-        return read_pictures(paths, self.model.config.shape)
+        return read_pictures(paths, self.model.config.vision.shape)
 
     def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
         path = only_path(paths, "captions are read from")
-        data, _ = read_captions(path, shape=self.model.config.shape, **self.columns)
-        matches = encode_matches(data, self.tokenizer, self.model.config.context)
+        data, _ = read_captions(path, shape=self.model.config.vision.shape, **self.columns)
+        matches = encode_matches(data, self.tokenizer, self.model.config.text.context)
         batches = MatchingBatches(matches, POOL, seed=0, shuffle=False, device=device_of(self.model))
         return evaluate(Matching(self.model), batches)
 
@@ -77,7 +78,7 @@ class Retriever:
     def embed_texts(self, texts: Sequence[str]) -> Float[Tensor, "text shared"]:
         if not texts or not all(text.strip() for text in texts):
             raise InputError("a text must say something", got="an empty one" if texts else "none")
-        tokens, _ = padded_captions(list(texts), self.tokenizer, self.model.config.context)
+        tokens, _ = padded_captions(list(texts), self.tokenizer, self.model.config.text.context)
         device = device_of(self.model)
         return torch.cat([self.model.embed_texts(some.long().to(device)).cpu() for some in tokens.split(AT_ONCE)])
 
@@ -138,7 +139,7 @@ class ImageSearch:
         write_report(path, Report("neuropil · search", summary, [*sections, note]))
 
     def _read(self, files: Sequence[Path]) -> UInt8[Tensor, "image channel height width"]:
-        return read_images(files, self.retriever.model.config.shape).values
+        return read_images(files, self.retriever.model.config.vision.shape).values
 
 
 def image_files(paths: Sequence[Path]) -> list[Path]:

@@ -1,4 +1,5 @@
-"""What a report shows of a model that matches pictures with captions: similarities, what is found, where it looks, what it learned from."""
+"""What a report shows of a model that matches pictures with captions: similarities, what is found, where it looks, what
+it learned from."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,8 +30,8 @@ def similarity_section(test: CaptionedPictures, matches: Matches, similarities: 
     figure = similarity_matrix(similarities[0][shown][:, shown], images, [test.texts[index] for index in shown])
     temperature = float(model.scale.detach().clamp(max=SHARPEST).exp())
     words = (
-        "The cosine similarity u·v of each picture with each caption, for pairs of the test part; the right ones are framed. The learned "
-        f"inverse temperature e^s is {temperature:.1f}."
+        "The cosine similarity u·v of each picture with each caption, for pairs of the test part; the right ones are "
+        f"framed. The learned inverse temperature e^s is {temperature:.1f}."
     )
     return Section("Similarity", [Text(words), Picture.of(figure, alt="similarities of pictures and captions")])
 

@@ -48,7 +48,8 @@ def right_pairs(matches: Matches) -> list[tuple[int, Bool[Tensor, "picture capti
 def picked(
     similarity: Float[Tensor, "picture caption"], right: Bool[Tensor, "picture caption"]
 ) -> dict[str, Float[Tensor, " pair"]]:
-    """Whether the caption that is most similar to each picture is right, and the picture that is most similar to each caption."""
+    """Whether the caption that is most similar to each picture is right, and the picture that is most similar to each
+    caption."""
     return {
         "caption_accuracy": right.gather(1, similarity.argmax(1)[:, None]).flatten().float(),
         "picture_accuracy": right.gather(0, similarity.argmax(0)[None]).flatten().float(),

@@ -98,8 +98,8 @@ class TaggingExperiment(TrainableExperiment[list[list[str]]]):
 
 
 def encode_tags(texts: TaggedTexts, tagger: Tagger) -> EncodedTexts:
-    """Long texts in pieces. A tag that training has not met is scored as any other that is wrong, but has no number: it stands as the
-    first, and only moves the measured loss."""
+    """Long texts in pieces. A tag that training has not met is scored as any other that is wrong, but has no number: it
+    stands as the first, and only moves the measured loss."""
     numbers, size = {tag: number for number, tag in enumerate(tagger.tags)}, tagger.max_tokens
     pieces = [
         (text[begin : begin + size], tags[begin : begin + size])

@@ -18,8 +18,8 @@ Tags: TypeAlias = Sequence[Sequence[str]]
 
 
 def score_tags(said: Tags, truth: Tags) -> dict[str, float]:
-    """`token_accuracy` over all tokens, `exact_accuracy` over texts whose tags are all right, and `f1`, the mean over the tags that
-    occur in the truth."""
+    """`token_accuracy` over all tokens, `exact_accuracy` over texts whose tags are all right, and `f1`, the mean over
+    the tags that occur in the truth."""
     tags = sorted(set(chain.from_iterable(truth)))
     counts = count_tags(said, truth, tags)
     right = counts.diagonal().sum().item()
@@ -32,7 +32,8 @@ def score_tags(said: Tags, truth: Tags) -> dict[str, float]:
 
 
 def count_tags(said: Tags, truth: Tags, tags: Sequence[str]) -> Int64[Tensor, "actual said"]:
-    """How often each tag was taken for which; tags that are none of `tags` are counted together at the end, where there are any."""
+    """How often each tag was taken for which; tags that are none of `tags` are counted together at the end, where there
+    are any."""
     numbers = {tag: number for number, tag in enumerate(tags)}
     ours, theirs = (
         torch.tensor([numbers.get(tag, len(tags)) for tag in chain.from_iterable(each)], dtype=torch.int64)
@@ -49,7 +50,8 @@ def f1_of(counts: Int64[Tensor, "actual said"]) -> Float[Tensor, " tag"]:
 
 
 def baselines(train: TaggedTexts, test: TaggedTexts) -> list[Result]:
-    """The most frequent tag of each token in training, with its neighbours and alone; of what was not seen, of all tokens."""
+    """The most frequent tag of each token in training, with its neighbours and alone; of what was not seen, of all
+    tokens."""
     near, alone = _guesses(train, test, _with_neighbours), _guesses(train, test, _itself)
     everywhere = Counter(chain.from_iterable(train.tags)).most_common(1)[0][0]
     by_token = [[tag or everywhere for tag in tags] for tags in alone]

@@ -1,4 +1,5 @@
-"""What a report shows of a text classifier: where it errs, how it comes to an answer token by token, what it learned from."""
+"""What a report shows of a text classifier: where it errs, how it comes to an answer token by token, what it learned
+from."""
 
 from collections.abc import Mapping, Sequence
 
@@ -53,8 +54,8 @@ def coloured_mistakes(
     test: LabelledTexts, scores: Float[Tensor, "text class"], worst: Sequence[int], classifier: TextClassifier
 ) -> list[Block]:
     words = (
-        "The most confident mistakes, as they are read: a token is red where it raised the probability of the predicted class, and blue "
-        "where it lowered it."
+        "The most confident mistakes, as they are read: a token is red where it raised the probability of the "
+        "predicted class, and blue where it lowered it."
     )
     blocks: list[Block] = [Text(words)]
     for index in worst:

@@ -20,7 +20,8 @@ WORDS = r"\w+|[^\w\s]"
 
 
 def classifiers(splits: Splits[LabelledTexts], tokens: Kind) -> list[Result]:
-    """Scores on the test part of what learned from the training part; of a large one from its first texts, and the name says so."""
+    """Scores on the test part of what learned from the training part; of a large one from its first texts, and the name
+    says so."""
     train, test = splits.train, splits.test
     note = ""
     if len(train) > LARGEST:
@@ -36,7 +37,8 @@ def classifiers(splits: Splits[LabelledTexts], tokens: Kind) -> list[Result]:
 def count_words(
     train: LabelledTexts, validation: LabelledTexts, tokens: Kind
 ) -> Callable[[Sequence[str]], Int64[Tensor, " text"]]:
-    """Logistic regression on weighted counts: of words, or, where a model reads letters, of up to four letters in a row."""
+    """Logistic regression on weighted counts: of words, or, where a model reads letters, of up to four letters in a
+    row."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 

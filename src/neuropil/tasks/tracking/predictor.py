@@ -52,7 +52,8 @@ class FilmTracker:
         return cls(model, (height, width))
 
     def predict(self, inputs: Any) -> TrackedFilms:
-        """`inputs` are frames as bytes, [film time channel height width] or of one film, with or without channels; or paths of films."""
+        """`inputs` are frames as bytes, [film time channel height width] or of one film, with or without channels; or
+        paths of films."""
         paths = as_paths(inputs)
         inputs = inputs if paths is None else self.read(paths)[0]
         films = inputs if isinstance(inputs, Films) else self._as_films(inputs)

@@ -26,8 +26,8 @@ def tracks_section(test: Films, predictions: Float[Tensor, "frame 2"]) -> Sectio
     split = (part.split(some.lengths.tolist()) for part in parts)
     tracks = [Track(*pieces) for pieces in zip(*split, strict=True)]
     words = (
-        "Films of the test part. A ring is the true position, a cross the predicted one; a frame with a thick border does not show the "
-        "object."
+        "Films of the test part. A ring is the true position, a cross the predicted one; a frame with a thick border "
+        "does not show the object."
     )
     strips = Picture.of(film_strips(tracks), alt="film strips with true and predicted positions")
     paths = Picture.of(film_paths(tracks), alt="true and predicted paths")
@@ -43,8 +43,9 @@ def occlusion_section(test: Films, predictions: Mapping[str, Float[Tensor, "fram
         error = distances(positions, test)
         means[name] = torch.stack([error[test.known & (since == step)].mean() for step in counts])
     words = (
-        "While the object is hidden, a network that sees each frame alone knows nothing of where it is, and a straight line goes through "
-        "the walls. A recurrent network can know both: where the object was going, and that it bounces off."
+        "While the object is hidden, a network that sees each frame alone knows nothing of where it is, and a "
+        "straight line goes through the walls. A recurrent network can know both: where the object was going, and "
+        "that it bounces off."
     )
     rows = [
         ["seen" if step == 0 else str(step), count, *(f"{each[place]:.2f}" for each in means.values())]

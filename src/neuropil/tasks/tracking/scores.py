@@ -16,7 +16,8 @@ def distances(predicted: Float[Tensor, "frame 2"], films: Films) -> Float[Tensor
 
 
 def score_tracks(predicted: Float[Tensor, "frame 2"], films: Films) -> dict[str, float]:
-    """Means over all frames whose position is known; where the data says when the object is hidden, apart for these and the others."""
+    """Means over all frames whose position is known; where the data says when the object is hidden, apart for these and
+    the others."""
     error = distances(predicted, films)
     known, hidden = films.known, films.hidden
     parts = {"hidden_error": known & hidden, "visible_error": known & ~hidden} if bool(hidden.any()) else {}
@@ -24,7 +25,8 @@ def score_tracks(predicted: Float[Tensor, "frame 2"], films: Films) -> dict[str,
 
 
 def frames_hidden(films: Films) -> Tensor:
-    """For each frame since how many frames the object is hidden: 0 where it is seen, 1 in the first without it, and so on."""
+    """For each frame since how many frames the object is hidden: 0 where it is seen, 1 in the first without it, and so
+    on."""
     counts = torch.zeros(len(films.hidden), dtype=torch.int64)
     firsts = set(films.begins.tolist())
     for index, hidden in enumerate(films.hidden.tolist()):
@@ -34,7 +36,8 @@ def frames_hidden(films: Films) -> Tensor:
 
 
 def extrapolated(predicted: Float[Tensor, "frame 2"], films: Films) -> Float[Tensor, "frame 2"]:
-    """What is predicted while the object is seen, and from there a straight line at constant speed, within the frame, while it is not.
+    """What is predicted while the object is seen, and from there a straight line at constant speed, within the frame,
+    while it is not.
 
     When it is hidden is taken from the data: a tracker of this kind would have to find that out too.
     """

@@ -18,7 +18,8 @@ from neuropil.inspection.gates import Passage
 from neuropil.inspection.recording import attention_modules, record
 from neuropil.inspection.report.alignment import Alignment, AttentionMap, write_alignments
 from neuropil.protocols import END, START
-from neuropil.sampling.text.beam_search import State, beam, greedy
+from neuropil.sampling.text.beam_search import beam_search, greedy_search
+from neuropil.sampling.text.generation import DecoderState
 from neuropil.tasks.predictor import Texts, device_of
 from neuropil.tasks.translation.scores import score_translations
 
@@ -33,7 +34,7 @@ MOST_ALIGNED = 50
 class EncoderDecoder(Protocol):
     """What a model must have to translate: encode a source once, then decode a token at a time."""
 
-    def begin(self, source: Tensor) -> State: ...
+    def begin(self, source: Tensor) -> DecoderState: ...
 
     def step(self, tokens: Tensor, state: Any) -> Tensor: ...
 
@@ -96,7 +97,8 @@ class Translator:
         return score_translations(self.translate(pairs.sources).texts, pairs.targets)
 
     def translate(self, texts: Sequence[str], *, beam_width: int = 1, length_penalty: float = 0.6) -> Texts:
-        """One translation for each text; an empty text stays empty. A wider beam is slower and often a little better."""
+        """One translation for each text; an empty text stays empty. A wider beam is slower and often a little
+        better."""
         found, log_probabilities = ["" for _ in texts], [0.0 for _ in texts]
         for group in self._groups(texts):
             decoded = self._decode([texts[index] for index in group], beam_width, length_penalty)
@@ -107,7 +109,8 @@ class Translator:
     def translate_lines(
         self, portions: Iterable[list[str]], *, beam_width: int, length_penalty: float, attention: Path | None
     ) -> Iterator[tuple[str, str]]:
-        """Each text with its translation on one line, as soon as it is known; `attention` is a page on where the model looked."""
+        """Each text with its translation on one line, as soon as it is known; `attention` is a page on where the model
+        looked."""
         if attention is not None and not attention_modules(self.model):
             raise InputError(
                 "--attention shows where a model looked", got="a model without attention", fix="leave it out"
@@ -184,9 +187,9 @@ class Translator:
         with torch.no_grad():
             state = self._decoder.begin(padded)
         if beam_width == 1:
-            written = greedy(step, state, limits, **options)
+            written = greedy_search(step, state, limits, **options)
         else:
-            found = beam(step, state, limits, width=beam_width, length_penalty=length_penalty, **options)
+            found = beam_search(step, state, limits, width=beam_width, length_penalty=length_penalty, **options)
             written = [ranked[0] for ranked in found]
         return [(self.vocabulary.target.decode(one.tokens), one.log_probability) for one in written]
 

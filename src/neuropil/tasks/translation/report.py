@@ -39,7 +39,8 @@ def translations_section(test: Pairs, predictions: Sequence[str]) -> Section:
 
 
 def length_table(sources: Sequence[str], right: Sequence[bool]) -> Table:
-    """Exact matches of the shortest quarter, the next, and so on; the longest texts, where a memory is short, have a row of their own."""
+    """Exact matches of the shortest quarter, the next, and so on; the longest texts, where a memory is short, have a
+    row of their own."""
     rows = [
         [f"{low}–{high}" if low < high else f"{low}", len(within), f"{100 * sum(within) / len(within):.1f} %"]
         for low, high, within in by_length(sources, right)
@@ -69,8 +70,8 @@ def worth_aligning(test: Pairs, predictions: Sequence[str]) -> list[int]:
 
 def attention_section(alignments: Sequence[Alignment]) -> Section:
     words = (
-        "Attention of each output token over the source tokens, for every layer and head; ▷ and ◁ are where a text begins and ends. "
-        "Point at a token to see its weights."
+        "Attention of each output token over the source tokens, for every layer and head; ▷ and ◁ are where a text "
+        "begins and ends. Point at a token to see its weights."
     )
     blocks: list[Block] = [Text(words), *(Html(alignment.html()) for alignment in alignments)]
     short = [each for each in alignments if max(torch.as_tensor(each.maps[-1].weights).shape) <= MOST_DRAWN]

@@ -11,8 +11,8 @@ LARGEST_MEMORY = 50_000
 
 
 def score_translations(translations: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """`exact_accuracy` from 0 to 1, `chrf` and `bleu` from 0 to 100, over the whole corpus. BLEU counts sequences of up to four words, so
-    there is none where the references are single words, as dates are."""
+    """`exact_accuracy` from 0 to 1, `chrf` and `bleu` from 0 to 100, over the whole corpus. BLEU counts sequences of up
+    to four words, so there is none where the references are single words, as dates are."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
@@ -24,7 +24,8 @@ def score_translations(translations: Sequence[str], references: Sequence[str]) -
 
 
 def nearest_pair(train: Pairs, sources: Sequence[str]) -> list[str]:
-    """For each source the target of the training pair whose source shares the most rare pieces of up to four letters with it."""
+    """For each source the target of the training pair whose source shares the most rare pieces of up to four letters
+    with it."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     known = list(train.sources[:LARGEST_MEMORY])

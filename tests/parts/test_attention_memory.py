@@ -1,4 +1,5 @@
-"""A memory that is read many times: the same answer as attention over it, with what depends on the memory computed once."""
+"""A memory that is read many times: the same answer as attention over it, with what depends on the memory computed
+once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +12,19 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from neuropil.inspection import record
-from neuropil.parts.attention import Additive, Concat, Cosine, Dot, General, ScaledDot, Score, attend, weigh
-from neuropil.parts.recurrence import there
-from neuropil.parts.soft_select import SoftSelect
+from neuropil.parts.attention import (
+    Additive,
+    Concat,
+    Cosine,
+    Dot,
+    General,
+    ScaledDot,
+    Score,
+    SoftSelect,
+    attend,
+    attention_weights,
+)
+from neuropil.parts.recurrence import valid_mask
 
 WIDTH = 6
 SCORES: dict[str, Score] = {
@@ -41,11 +52,11 @@ def made(*shape: int) -> Tensor:
 def test_it_is_attention_with_the_memory_as_keys_and_values(name: str, queries: int, lengths: list[int], seed: int):
     torch.manual_seed(seed)
     select, query, values = SoftSelect(SCORES[name]), made(len(lengths), queries, WIDTH), made(len(lengths), 5, WIDTH)
-    mask = there(torch.tensor(lengths), 5)
+    mask = valid_mask(torch.tensor(lengths), 5)
     expected = attend(query, values, values, score=SCORES[name], mask=mask.unsqueeze(1))
-    torch.testing.assert_close(select(query, select.remember(values, mask)), expected)
+    torch.testing.assert_close(select(query, select.prepare_memory(values, mask)), expected)
     torch.testing.assert_close(
-        select(query, select.remember(values)), weigh(query, values, score=SCORES[name]) @ values
+        select(query, select.prepare_memory(values)), attention_weights(query, values, score=SCORES[name]) @ values
     )  # nothing is hidden without a mask
 
 
@@ -53,14 +64,14 @@ def test_it_is_attention_with_the_memory_as_keys_and_values(name: str, queries: 
 def test_queries_may_be_of_another_width_than_what_is_looked_at(make: Any):
     select, query, values = SoftSelect(make()).double(), made(2, 3, 4), made(2, 5, 7)
     torch.testing.assert_close(
-        select(query, select.remember(values)), attend(query, values, values, score=select.score)
+        select(query, select.prepare_memory(values)), attend(query, values, values, score=select.score)
     )
 
 
 @pytest.mark.parametrize("name", ["general", "additive", "concat"])
 def test_what_depends_on_the_memory_alone_is_not_computed_at_a_look(name: str):
     select, query, values = SoftSelect(SCORES[name]), made(2, 1, WIDTH), made(2, 50, WIDTH)
-    memory = select.remember(values)
+    memory = select.prepare_memory(values)
 
     def operations(look: Callable[[], Tensor]) -> int:
         with FlopCounterMode(display=False) as counter:
@@ -84,7 +95,7 @@ def test_gradients_are_those_of_attention(name: str):
     query, values = made(2, 3, WIDTH).requires_grad_(), made(2, 5, WIDTH).requires_grad_()
     select = SoftSelect(SCORES[name])
     learned = [query, values, *select.parameters()]
-    ours = torch.autograd.grad(select(query, select.remember(values)).square().sum(), learned)
+    ours = torch.autograd.grad(select(query, select.prepare_memory(values)).square().sum(), learned)
     theirs = torch.autograd.grad(attend(query, values, values, score=SCORES[name]).square().sum(), learned)
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other)
@@ -92,8 +103,8 @@ def test_gradients_are_those_of_attention(name: str):
 
 def test_a_memory_goes_on_with_the_rows_that_are_chosen():
     select, index = SoftSelect(SCORES["additive"]), torch.tensor([2, 0, 2])
-    query, values, mask = made(3, 2, WIDTH), made(3, 5, WIDTH), there(torch.tensor([5, 1, 3]), 5)
-    for memory in (select.remember(values, mask), select.remember(values)):
+    query, values, mask = made(3, 2, WIDTH), made(3, 5, WIDTH), valid_mask(torch.tensor([5, 1, 3]), 5)
+    for memory in (select.prepare_memory(values, mask), select.prepare_memory(values)):
         torch.testing.assert_close(select(query[index], memory.reorder(index)), select(query, memory)[index])
 
 
@@ -103,10 +114,10 @@ def test_looks_of_a_loop_are_recorded_together(name: str):
         SoftSelect(SCORES[name]),
         made(2, 4, WIDTH),
         made(2, 5, WIDTH),
-        there(torch.tensor([5, 2]), 5),
+        valid_mask(torch.tensor([5, 2]), 5),
     )
-    memory = select.remember(values, mask)
-    expected = weigh(query, values, score=SCORES[name], mask=mask.unsqueeze(1)).unsqueeze(1)
+    memory = select.prepare_memory(values, mask)
+    expected = attention_weights(query, values, score=SCORES[name], mask=mask.unsqueeze(1)).unsqueeze(1)
     with record(select) as tape:
         select(query, memory)
     torch.testing.assert_close(tape.attention["attention"], expected)
@@ -114,5 +125,5 @@ def test_looks_of_a_loop_are_recorded_together(name: str):
         for one in query.split(1, dim=1):
             select.select(one, memory)
         assert tape.attention == {}
-        select.tell(query, memory)
+        select.notify(query, memory)
     torch.testing.assert_close(tape.attention["attention"], expected)
