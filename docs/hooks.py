@@ -16,7 +16,7 @@ from neuropil import recipes
 from neuropil.config import Config, Option, describe_type
 from neuropil.training.loop import TrainingConfig
 
-DECISIONS = Path(__file__).parent / "decisions"
+DECISIONS, SYSTEMS = Path(__file__).parent / "decisions", Path(__file__).parent / "systems"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -32,7 +32,7 @@ def on_config(config: Any) -> Any:
     """Systems in the navigation, each family a section."""
     families = dict.fromkeys(system.family for system in recipes.SYSTEMS)
     sections = [
-        {_heading(family): [{s.title: f"systems/{s.page}"} for s in recipes.SYSTEMS if s.family == family]}
+        {_heading(family): [{_title(s.page): f"systems/{s.page}"} for s in recipes.SYSTEMS if s.family == family]}
         for family in families
     ]
     config["nav"] = [{"Systems": sections} if entry == {"Systems": []} else entry for entry in config["nav"]]
@@ -59,6 +59,10 @@ def with_systems(text: str) -> str:
     before, begin, rest = text.partition("<!-- systems: written by `make lists` -->\n")
     _, end, after = rest.partition("<!-- end of systems -->")
     return f"{before}{begin}{systems_table('docs/systems/')}\n{end}{after}"
+
+
+def _title(page: str) -> str:
+    return (SYSTEMS / page).read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
 
 
 def _heading(family: str) -> str:

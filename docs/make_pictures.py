@@ -75,7 +75,8 @@ def svg_file(width: float, height: float, inside: str, unit: str = "") -> str:
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'viewBox="0 0 {width:g} {height:g}" width="{width:g}{unit}" height="{height:g}{unit}" '
-        f'font-family="{escape(FONT)}" stroke-linejoin="round">\n<rect width="100%" height="100%" rx="6" fill="#fff"/>{inside}</svg>\n'
+        f'font-family="{escape(FONT)}" stroke-linejoin="round">\n'
+        f'<rect width="100%" height="100%" rx="6" fill="#fff"/>{inside}</svg>\n'
     )
 
 
@@ -279,7 +280,8 @@ def house() -> str:
     """Eight rows of rooms, and between them the arrows of allowed imports."""
     width, left, gap = 940, 24, 30
     drawn = [
-        f'\n<text x="{left}" y="32" font-size="13" fill="{MUTED}">A room may import from every row above its own.</text>'
+        f'\n<text x="{left}" y="32" font-size="13" fill="{MUTED}">'
+        "A room may import from every row above its own.</text>"
     ]
     top = 48
     for row, rooms in enumerate(HOUSE):
@@ -305,7 +307,8 @@ def _room(x: float, y: float, width: float, height: float, name: str, lines: Seq
     ]
     return "\n".join(
         [
-            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="7" fill="{fill}" stroke="{PALETTE[0]}"{dashes}/>',
+            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="7" fill="{fill}" '
+            f'stroke="{PALETTE[0]}"{dashes}/>',
             f'<text x="{x + 12:g}" y="{y + 23:g}" font-size="15" font-weight="600" fill="{ink}">{name}</text>',
             *texts,
         ]

@@ -19,7 +19,8 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="no browser is installed
 
 WATCHER = """
 const svg = document.querySelector("svg"), seen = [];
-const name = (box) => box.querySelector(box.matches(".open") ? ":scope > .frame > .name" : ":scope > .card .name").textContent.slice(2);
+const within = (box, card) => box.querySelector(box.matches(".open") ? ":scope > .frame > .name" : card);
+const name = (box) => within(box, ":scope > .card .name").textContent.slice(2);
 function room(node) {  // a card with its op, or the frame of an open box
   const open = node.firstElementChild.matches(".open");
   const parts = open ? [node.querySelector(".frame > rect")] : [...node.querySelectorAll(".box, .op rect")];
@@ -34,8 +35,9 @@ function look() {
   seen.push({ width, height, rooms: nodes.map(room), parents: nodes.map((node) => parents.indexOf(node.parentNode)) });
 }
 function press(text) {
-  const box = [...svg.querySelectorAll(".group")].find((box) => box.getBoundingClientRect().width && name(box) === text);
-  box.querySelector(box.matches(".open") ? ":scope > .frame > .name" : ":scope > .card").dispatchEvent(new MouseEvent("click"));
+  const shown = [...svg.querySelectorAll(".group")].filter((box) => box.getBoundingClientRect().width);
+  const box = shown.find((box) => name(box) === text);
+  within(box, ":scope > .card").dispatchEvent(new MouseEvent("click"));
   look();
 }
 look();

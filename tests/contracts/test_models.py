@@ -17,11 +17,10 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from neuropil import models
+from neuropil import models, recipes
 from neuropil.config import Config
 from neuropil.parts.parameters import count_parameters
 from neuropil.protocols import PADDING
-from neuropil.recipes import SYSTEMS
 
 Inputs = tuple[Tensor, ...]
 FOLDER = Path(models.__file__).parent
@@ -149,7 +148,8 @@ def pieces_of(listed: set[str]) -> set[str]:
 def test_every_model_is_listed_with_inputs():
     paths = [path for path in FOLDER.rglob("*.py") if path.stem != "__init__"]
     files = {".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in paths}
-    explained = {system.about.removeprefix("models.") for system in SYSTEMS if system.about.startswith("models.")}
+    abouts = [recipes.recipe(system.name).about for system in recipes.SYSTEMS]
+    explained = {about.removeprefix("models.") for about in abouts if about.startswith("models.")}
     listed = {*models.MODELS.values(), *models.SIMULATORS.values(), *explained}
     assert listed <= files
     unlisted = {name for name in files - listed if "." not in name}

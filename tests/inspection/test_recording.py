@@ -256,7 +256,8 @@ def near(tape, eager):
 
 
 torch.manual_seed(0)
-config = TransformerConfig(width=16, heads=4, layers=1, feed_forward=24, source_vocabulary_size=20, target_vocabulary_size=20)
+sizes = dict(source_vocabulary_size=20, target_vocabulary_size=20)
+config = TransformerConfig(width=16, heads=4, layers=1, feed_forward=24, **sizes)
 model, source, target = Transformer(config).eval(), torch.randint(4, 20, (2, 6)), torch.randint(4, 20, (2, 5))
 source[1, 4:] = 0
 whole = compiled(model)
@@ -286,7 +287,8 @@ with record(layer) as eager:
     layer(x, causal=True)
 near(tape, eager)
 
-encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 1, enable_nested_tensor=False).eval()
+layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).eval()
 reading = compiled(encoder)
 with torch.no_grad():
     plain = reading(x)

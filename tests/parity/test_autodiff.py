@@ -66,7 +66,8 @@ def test_matmul_equals_torch_for_vectors_matrices_and_batches(shapes: Any, seed:
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
-        (ops.neg, torch.neg), (ops.exp, torch.exp), (ops.tanh, torch.tanh), (ops.sigmoid, torch.sigmoid), (ops.relu, torch.relu),
+        (ops.neg, torch.neg), (ops.exp, torch.exp), (ops.tanh, torch.tanh),
+        (ops.sigmoid, torch.sigmoid), (ops.relu, torch.relu),
         (ops.softplus, lambda x: F.softplus(x, threshold=1e9)), (ops.abs, torch.abs),
         (lambda x: ops.log(ops.abs(x)), lambda x: x.abs().log()),
     ],
@@ -158,8 +159,8 @@ def test_moving_elements_equals_torch(shape: tuple[int, ...], seed: int, data: s
 
 
 @given(
-    batch=st.integers(1, 2), channels=st.tuples(st.integers(1, 3), st.integers(1, 3)), size=st.tuples(st.integers(1, 3), st.integers(1, 3)),
-    extra=st.tuples(st.integers(0, 4), st.integers(0, 4)), stride=st.integers(1, 3), padding=st.integers(0, 2), seed=SEEDS,
+    batch=st.integers(1, 2), channels=st.tuples(*[st.integers(1, 3)] * 2), size=st.tuples(*[st.integers(1, 3)] * 2),
+    extra=st.tuples(*[st.integers(0, 4)] * 2), stride=st.integers(1, 3), padding=st.integers(0, 2), seed=SEEDS,
 )  # fmt: skip
 @quick
 def test_convolution_equals_torch(

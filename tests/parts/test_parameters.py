@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from neuropil.parts.parameters import Model, ParameterRow, count_parameters, linear_row
+from neuropil.parts.parameters import Model, ParameterRow, TypedModuleList, count_parameters, linear_row
 
 
 def test_a_row_computes_what_it_prints():
@@ -43,3 +43,12 @@ def test_the_table_follows_from_the_modules():
         ("image.3", "v*d", 30),
     ]
     assert sum(row.count for row in model.parameter_table()) == count_parameters(model)
+
+
+def test_a_typed_module_list_registers_and_indexes_as_a_module_list_does():
+    layers = TypedModuleList[nn.Linear](nn.Linear(2, size) for size in (3, 4, 5))
+    assert isinstance(layers, nn.ModuleList)
+    assert [layer.out_features for layer in layers] == [3, 4, 5]
+    assert layers[-1].out_features == 5
+    assert [layer.out_features for layer in layers[:2]] == [3, 4]
+    assert list(layers.state_dict()) == list(nn.ModuleList(nn.Linear(2, size) for size in (3, 4, 5)).state_dict())

@@ -1,6 +1,5 @@
 """Commands that list systems, start runs and finish them."""
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,8 @@ def show(arguments: ShowArguments) -> None:
     from neuropil import recipes
 
     system = recipes.find(arguments.name)
-    about = importlib.import_module(f"neuropil.{system.about}")
-    print(f"{system.name} ({system.family}): {system.summary}\n\n{(about.__doc__ or '').strip()}\n")
     recipe = recipes.recipe(system.name)
+    print(f"{system.name} ({system.family}): {system.summary}\n\n{recipe.equations}\n")
     print(f"Options of neuropil {recipe.verb} {system.name}:")
     rows = [
         [f"--{each.name.replace('_', '-')}", describe_type(each.type), _default(each.default), each.help]

@@ -29,9 +29,8 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.recurrent import CELLS, CellName
-from neuropil.parts.module_list import TypedModuleList
 from neuropil.parts.objectives import Objective
-from neuropil.parts.parameters import Model
+from neuropil.parts.parameters import Model, TypedModuleList
 from neuropil.parts.recurrence import Recurrence
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch

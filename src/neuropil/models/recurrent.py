@@ -31,8 +31,7 @@ from neuropil.models.gru import GRU, GRUConfig
 from neuropil.models.lstm import LSTM, LSTMConfig
 from neuropil.models.mingru import MinGRU, MinGRUConfig
 from neuropil.models.rnn import RNN, RNNConfig
-from neuropil.parts.module_list import TypedModuleList
-from neuropil.parts.parameters import Model
+from neuropil.parts.parameters import Model, TypedModuleList
 from neuropil.parts.recurrence import (
     Build,
     Cell,

@@ -24,9 +24,8 @@ from torch.nn import functional as F
 from neuropil.config import from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.blocks import BlockConfig, FeedForward, NormName, Residual, TransformerBlock, block_row
-from neuropil.parts.module_list import TypedModuleList
 from neuropil.parts.multi_head import KeysValues, MultiHeadAttention
-from neuropil.parts.parameters import Model, ParameterRow
+from neuropil.parts.parameters import Model, ParameterRow, TypedModuleList
 from neuropil.parts.positions import PositionName, Positions
 from neuropil.protocols import PADDING
 

@@ -20,9 +20,8 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.activations import Activation
-from neuropil.parts.module_list import TypedModuleList
 from neuropil.parts.multi_head import KeysValues, MultiHeadAttention
-from neuropil.parts.parameters import ParameterRow
+from neuropil.parts.parameters import ParameterRow, TypedModuleList
 
 HiddenName = Literal["relu", "gelu", "gelu_tanh", "quick_gelu"]
 NormName = Literal["post", "pre"]

@@ -8,11 +8,13 @@ module itself. The table follows from the modules: a part that has a formula of 
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload, runtime_checkable
 
 from torch import nn
 
 from neuropil.parts.expression import Expression
+
+M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,22 @@ class ParameterRow:
 @runtime_checkable
 class Counted(Protocol):
     def parameter_row(self, name: str) -> ParameterRow: ...
+
+
+class TypedModuleList(nn.ModuleList, Generic[M]):
+    """`nn.ModuleList` that knows what kind of modules it holds."""
+
+    if TYPE_CHECKING:
+
+        def __iter__(self) -> Iterator[M]: ...
+
+        @overload
+        def __getitem__(self, idx: slice) -> "TypedModuleList[M]": ...
+
+        @overload
+        def __getitem__(self, idx: int) -> M: ...
+
+        def __getitem__(self, idx: int | slice) -> "M | TypedModuleList[M]": ...
 
 
 class Model(nn.Module):

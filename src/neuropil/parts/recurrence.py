@@ -20,8 +20,7 @@ from jaxtyping import Bool, Float, Int64, Num
 from torch import Tensor, nn
 
 from neuropil.errors import InputError
-from neuropil.parts.module_list import TypedModuleList
-from neuropil.parts.parameters import Model
+from neuropil.parts.parameters import Model, TypedModuleList
 from neuropil.parts.scan import scan
 
 Way: TypeAlias = Literal["loop", "fused", "scan"]

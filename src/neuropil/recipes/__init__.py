@@ -13,20 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class System:
-    """One row: the recipe is `neuropil.recipes.<name>`; `about` is the module whose docstring has the equations; `verb`
-    is the command that starts it. Listing imports none of them; the README, the site and the contract tests follow from
-    these rows."""
+    """One row: the recipe is `neuropil.recipes.<name>`; `verb` is the command that starts it. Listing imports no recipe;
+    the README, the site and the contract tests follow from these rows."""
 
     name: str
     family: str
     summary: str
-    title: str = ""
-    about: str = ""
     verb: Literal["train", "simulate"] = "train"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "title", self.title or self.name.replace("_", " ").capitalize())
-        object.__setattr__(self, "about", self.about or f"models.{self.name}")
 
     @property
     def page(self) -> str:
@@ -41,114 +34,40 @@ SYSTEMS = (
     System(
         "autodiff",
         LEARNING,
-        "reverse-mode autodiff from scratch, on NumPy alone, with its graph drawn",
-        title="Automatic differentiation",
-        about="autodiff.engine",
+        "reverse-mode automatic differentiation from scratch, on NumPy alone, with its graph drawn",
     ),
-    System(
-        "activations",
-        LEARNING,
-        "activation functions and their derivatives",
-        title="Activation functions",
-        about="parts.activations",
-    ),
-    System("losses", LEARNING, "squared error and cross-entropy from logits, numerically stable", about="parts.losses"),
-    System(
-        "optimizers",
-        LEARNING,
-        "SGD, momentum, RMSProp, Adam and AdamW on one loss surface",
-        title="Optimisers",
-        about="training.optimizers",
-    ),
-    System(
-        "overfitting",
-        LEARNING,
-        "an overfitted network, and each regularisation against it",
-        about="recipes.overfitting",
-    ),
-    System(
-        "vanishing_gradients",
-        LEARNING,
-        "gradient norms by depth, and what keeps them from vanishing",
-        about="inspection.gradients",
-    ),
+    System("activations", LEARNING, "activation functions and their derivatives"),
+    System("losses", LEARNING, "squared error and cross-entropy from logits, numerically stable"),
+    System("optimizers", LEARNING, "SGD, momentum, RMSProp, Adam and AdamW on one loss surface"),
+    System("overfitting", LEARNING, "an overfitted network, and each regularisation against it"),
+    System("vanishing_gradients", LEARNING, "gradient norms by depth, and what keeps them from vanishing"),
     System("universal_approximation", LEARNING, "any continuous function from steep sigmoids"),
-    System(
-        "mlp",
-        FEED_FORWARD,
-        "multi-layer perceptron for tables and pictures, classes and numbers",
-        title="Multi-layer perceptron",
-    ),
-    System(
-        "cnn", FEED_FORWARD, "residual convolutional network for image classification", title="Convolutional network"
-    ),
-    System(
-        "recurrence",
-        RECURRENT,
-        "back-propagation through time, vanishing and exploding gradients, clipping",
-        title="Back-propagation through time",
-        about="parts.recurrence",
-    ),
-    System("rnn", RECURRENT, "recurrent network as a character-level language model", title="RNN"),
-    System("lstm", RECURRENT, "long short-term memory as a language model", title="LSTM"),
-    System("gru", RECURRENT, "gated recurrent unit as a language model, in every convention", title="GRU"),
-    System("mingru", RECURRENT, "minGRU as a language model, trained by a parallel scan", title="minGRU"),
-    System("text_classifier", RECURRENT, "text classification, many to one", about="models.recurrent"),
-    System("tagger", RECURRENT, "sequence tagging, many to many", about="models.recurrent"),
+    System("mlp", FEED_FORWARD, "multi-layer perceptron for tables and pictures, classes and numbers"),
+    System("cnn", FEED_FORWARD, "residual convolutional network for image classification"),
+    System("recurrence", RECURRENT, "back-propagation through time, vanishing and exploding gradients, clipping"),
+    System("rnn", RECURRENT, "recurrent network as a character-level language model"),
+    System("lstm", RECURRENT, "long short-term memory as a language model"),
+    System("gru", RECURRENT, "gated recurrent unit as a language model, in every convention"),
+    System("mingru", RECURRENT, "minGRU as a language model, trained by a parallel scan"),
+    System("text_classifier", RECURRENT, "text classification, many to one"),
+    System("tagger", RECURRENT, "sequence tagging, many to many"),
     System("forecaster", RECURRENT, "time-series forecasting with calibrated prediction intervals"),
-    System("captioner", RECURRENT, "image captioning with attention, one to many", title="Image captioner"),
-    System("tracker", RECURRENT, "tracking of an object through film frames and occlusions", title="Object tracker"),
-    System(
-        "attention",
-        ATTENTION,
-        "self-attention over the patches of a picture; one operation, nine scores",
-        about="parts.attention",
-    ),
-    System(
-        "positions",
-        ATTENTION,
-        "sinusoidal, learned and no positional encodings compared",
-        title="Positional encodings",
-        about="parts.positions",
-    ),
-    System(
-        "gaussian_process",
-        ATTENTION,
-        "from kernel smoothing to attention and Gaussian processes",
-        title="Kernels and Gaussian processes",
-    ),
-    System(
-        "seq2seq",
-        ATTENTION,
-        "recurrent encoder-decoder for translation, with Bahdanau's and Luong's attention",
-        title="Sequence to sequence",
-    ),
+    System("captioner", RECURRENT, "image captioning with attention, one to many"),
+    System("tracker", RECURRENT, "tracking of an object through film frames and occlusions"),
+    System("attention", ATTENTION, "self-attention over the patches of a picture; one operation, nine scores"),
+    System("positions", ATTENTION, "sinusoidal, learned and no positional encodings compared"),
+    System("gaussian_process", ATTENTION, "from kernel smoothing to attention and Gaussian processes"),
+    System("seq2seq", ATTENTION, "recurrent encoder-decoder for translation, with Bahdanau's and Luong's attention"),
     System("transformer", ATTENTION, "encoder-decoder Transformer for translation"),
-    System("gpt2", ATTENTION, "GPT-2: causal language model that generates text", title="GPT-2"),
-    System("bert", ATTENTION, "BERT: masked language model that fills in words and embeds texts", title="BERT"),
+    System("gpt2", ATTENTION, "GPT-2: causal language model that generates text"),
+    System("bert", ATTENTION, "BERT: masked language model that fills in words and embeds texts"),
+    System("bert_classifier", ATTENTION, "BERT fine-tuned for text classification"),
+    System("vit", ATTENTION, "Vision Transformer for image classification"),
+    System("clip", ATTENTION, "CLIP: images and texts in one embedding space"),
+    System("lif", NEURONS, "leaky integrate-and-fire neuron", verb="simulate"),
+    System("hodgkin_huxley", NEURONS, "Hodgkin–Huxley neuron: action potentials from ion channels", verb="simulate"),
     System(
-        "bert_classifier",
-        ATTENTION,
-        "BERT fine-tuned for text classification",
-        title="BERT classifier",
-        about="models.bert",
-    ),
-    System("vit", ATTENTION, "Vision Transformer for image classification", title="Vision Transformer"),
-    System("clip", ATTENTION, "CLIP: images and texts in one embedding space", title="CLIP"),
-    System("lif", NEURONS, "leaky integrate-and-fire neuron", title="Leaky integrate-and-fire", verb="simulate"),
-    System(
-        "hodgkin_huxley",
-        NEURONS,
-        "Hodgkin–Huxley neuron: action potentials from ion channels",
-        title="Hodgkin–Huxley",
-        verb="simulate",
-    ),
-    System(
-        "spiking_network",
-        NEURONS,
-        "spiking network with synapses, delays and STDP, from a TOML file",
-        about="models.spiking.network",
-        verb="simulate",
+        "spiking_network", NEURONS, "spiking network with synapses, delays and STDP, from a TOML file", verb="simulate"
     ),
     System(
         "balanced_network",
@@ -156,27 +75,14 @@ SYSTEMS = (
         "Brunel's balanced network of 12,500 excitatory and inhibitory neurons",
         verb="simulate",
     ),
-    System(
-        "population",
-        NEURONS,
-        "population coding: tuning curves, encoders and decoders",
-        title="Population coding",
-        verb="simulate",
-    ),
+    System("population", NEURONS, "population coding: tuning curves, encoders and decoders", verb="simulate"),
     System(
         "dynamics",
         NEURONS,
-        "recurrent populations that follow a differential equation: integrator, oscillator, Lorenz",
-        title="Neural dynamics",
-        about="models.dynamics.network",
+        "populations that follow a differential equation: integrator, oscillator, Lorenz",
         verb="simulate",
     ),
-    System(
-        "spiking_classifier",
-        NEURONS,
-        "spiking classifier trained by surrogate gradients",
-        about="models.spiking.classifier",
-    ),
+    System("spiking_classifier", NEURONS, "spiking classifier trained by surrogate gradients"),
     System("predictive_coding", NEURONS, "predictive coding: classification and generation by local learning rules"),
 )
 

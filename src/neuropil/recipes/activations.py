@@ -185,4 +185,4 @@ def _learning_section(options: ActivationsOptions, trials: Mapping[str, Activati
     return Section.of("What each does in practice", words, figure)
 
 
-RECIPE = Recipe(ActivationsOptions(), build)
+RECIPE = Recipe(ActivationsOptions(), build, about="parts.activations")

@@ -49,4 +49,4 @@ def new_patch_attention(config: PatchAttentionConfig, train: Examples, seed: int
     return model
 
 
-RECIPE = Recipe(AttentionOptions(), build, PatchAttention, ExamplePredictor)
+RECIPE = Recipe(AttentionOptions(), build, PatchAttention, ExamplePredictor, about="parts.attention")

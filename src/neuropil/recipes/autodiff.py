@@ -222,4 +222,4 @@ def _row(*drawings: str) -> Html:
     return Html(f'<div style="{style}">{"".join(drawings)}</div>')
 
 
-RECIPE = Recipe(AutodiffOptions(), build)
+RECIPE = Recipe(AutodiffOptions(), build, about="autodiff.engine")

@@ -153,4 +153,4 @@ def _written(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
-RECIPE = Recipe(BalancedNetworkOptions(), build, verb="simulate")
+RECIPE = Recipe(BalancedNetworkOptions(), build, verb="simulate", about="models.balanced_network")

@@ -363,4 +363,4 @@ def _learning_section(options: DynamicsOptions, seed: int) -> Section:
     return Section.illustrated("A learned decoder", words, figure, alt, after)
 
 
-RECIPE = Recipe(DynamicsOptions(), build, verb="simulate")
+RECIPE = Recipe(DynamicsOptions(), build, verb="simulate", about="models.dynamics.network")

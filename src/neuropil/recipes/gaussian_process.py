@@ -420,4 +420,4 @@ def _range(values: Tensor) -> str:
     return f"{_short(values.min().item())} to {_short(values.max().item())}"
 
 
-RECIPE = Recipe(GaussianProcessOptions(), build)
+RECIPE = Recipe(GaussianProcessOptions(), build, about="models.gaussian_process")

@@ -393,4 +393,4 @@ def _scores(recording: HodgkinHuxleyRecording, truth: HodgkinHuxleyRecording) ->
     return {"ms_of_spike_time_error": error.max().item() if common else 0.0, "spikes": float(len(recording.times))}
 
 
-RECIPE = Recipe(HodgkinHuxleyOptions(), build, verb="simulate")
+RECIPE = Recipe(HodgkinHuxleyOptions(), build, verb="simulate", about="models.hodgkin_huxley")

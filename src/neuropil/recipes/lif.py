@@ -277,4 +277,4 @@ def _written(value: float, unit: str) -> str:
     return f"{value:.4g} {unit}".strip()
 
 
-RECIPE = Recipe(LIFOptions(), build, verb="simulate")
+RECIPE = Recipe(LIFOptions(), build, verb="simulate", about="models.lif")

@@ -298,4 +298,4 @@ def _strongest_units(model: MLP, schema: Schema) -> Float[Tensor, "unit height w
     return rearrange(chosen, "unit (channel height width) -> unit channel height width", **axes).mean(1)
 
 
-RECIPE = Recipe(LossesOptions(), build)
+RECIPE = Recipe(LossesOptions(), build, about="parts.losses")

@@ -281,4 +281,4 @@ def _theory_section(surface: Surface, best: Mapping[str, Descent]) -> Section:
     return Section.of("Why the valley is hard", words, Table(["at the minimum", ""], rows))
 
 
-RECIPE = Recipe(OptimizersOptions(), build)
+RECIPE = Recipe(OptimizersOptions(), build, about="training.optimizers")

@@ -334,4 +334,4 @@ def _memorised_section(trials: Mapping[str, RegularizedTrial], few: NoisyExample
     return Section.of("Memorised labels", words, block)
 
 
-RECIPE = Recipe(OverfittingOptions(), build)
+RECIPE = Recipe(OverfittingOptions(), build, about="recipes.overfitting")

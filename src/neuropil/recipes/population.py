@@ -290,4 +290,4 @@ def _lissajous(t: float, duration: float) -> Sequence[float]:
     return (0.7 * math.sin(2 * angle), 0.7 * math.sin(3 * angle))
 
 
-RECIPE = Recipe(PopulationOptions(), build, verb="simulate")
+RECIPE = Recipe(PopulationOptions(), build, verb="simulate", about="models.population")

@@ -245,4 +245,4 @@ def _near_and_far(similarity: Float[Tensor, "patch patch"], grid: tuple[int, int
     return similarity[distance == 1].mean().item(), similarity[distance > 1].mean().item()
 
 
-RECIPE = Recipe(PositionsOptions(), build)
+RECIPE = Recipe(PositionsOptions(), build, about="parts.positions")

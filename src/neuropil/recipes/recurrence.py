@@ -321,4 +321,4 @@ def seconds_of(cell: Cell, x: Float[Tensor, "batch time width"], way: Way) -> fl
     return min(times)
 
 
-RECIPE = Recipe(RecurrenceOptions(), build)
+RECIPE = Recipe(RecurrenceOptions(), build, about="parts.recurrence")

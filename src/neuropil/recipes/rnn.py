@@ -62,7 +62,7 @@ class RecurrentOptions(Config):
 def recipe_for(cell: CellName, **model: Any) -> Recipe:
     """The recipe of one cell, with what it needs to be different."""
     options = RecurrentOptions(model=LanguageConfig(cell=cell, **model))
-    return Recipe(options, build, RecurrentNetwork, RecurrentLanguageModel)
+    return Recipe(options, build, RecurrentNetwork, RecurrentLanguageModel, about=f"models.{cell}")
 
 
 def build(options: RecurrentOptions, seed: int) -> LanguageModellingExperiment:

@@ -174,4 +174,4 @@ def _network_section(network: SpikingNetwork, simulator: SpikingSimulator) -> Se
     return Section("The network", tables)
 
 
-RECIPE = Recipe(SpikingNetworkOptions(), build, verb="simulate")
+RECIPE = Recipe(SpikingNetworkOptions(), build, verb="simulate", about="models.spiking.network")

@@ -190,4 +190,4 @@ def _epsilon_section(config: UniversalApproximatorConfig, function: Expression) 
     return Section.of("Any ε", words, Table(header, rows))
 
 
-RECIPE = Recipe(UniversalApproximationOptions(), build)
+RECIPE = Recipe(UniversalApproximationOptions(), build, about="models.universal_approximation")

@@ -246,4 +246,4 @@ def open_lstm(inputs: int, seed: int) -> nn.LSTM:
     return lstm
 
 
-RECIPE = Recipe(VanishingGradientsOptions(), build)
+RECIPE = Recipe(VanishingGradientsOptions(), build, about="inspection.gradients")

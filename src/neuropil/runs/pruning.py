@@ -210,7 +210,7 @@ def _cost_section(
 def _heads_section(importance: Heads, removed: Mapping[str, Sequence[int]], by: Measure) -> Section:
     words = {
         "gradient": "How strongly the loss pulls on each head, in units of its layer; the crossed ones are removed.",
-        "leave_one_out": "By how much the loss rises without each head, in units of its layer; the crossed ones are removed.",
+        "leave_one_out": "Rise of the loss without each head, in units of its layer; the crossed ones are removed.",
     }
     figure = head_importance({name: values.numpy() for name, values in importance.items()}, removed)
     return Section(

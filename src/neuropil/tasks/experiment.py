@@ -81,11 +81,11 @@ class TrainableExperiment(ABC, Generic[P]):
         learner: Learner,
         parts: Mapping[str, Sized],
         training: TrainingConfig,
-        *,
         seed: int,
         name: str,
         source: str,
         notes: Sequence[str] = (),
+        *,
         scorer: Learner | None = None,
         ablation: Ablation | None = None,
     ):

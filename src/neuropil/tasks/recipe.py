@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_type_hints
 
@@ -25,7 +26,14 @@ class Recipe:
     model: type[nn.Module] | None = None
     predictor: type[Any] | None = None  # a `Predictor`
     own_data: Config | None = None
+    about: str = ""
     verb: Verb = "train"
+
+    @property
+    def equations(self) -> str:
+        """The docstring of the module that has them: of the model, where `about` names no other."""
+        name = f"neuropil.{self.about}" if self.about else self.model.__module__ if self.model else ""
+        return (import_module(name).__doc__ or "").strip()
 
     def defaults(self, *, own_data: bool) -> Config:
         return self.own_data if own_data and self.own_data is not None else self.options

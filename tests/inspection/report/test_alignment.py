@@ -402,7 +402,8 @@ VISIT = """
   over(keys.children[0]); status(first);
   keys.children[0].click(); keys.dispatchEvent(new PointerEvent("pointerleave")); status(first);
   first.querySelectorAll(".head")[6].click();
-  while (!first.querySelector(".chosen").textContent.includes("head 0")) await new Promise((done) => setTimeout(done, 10));
+  const wait = () => new Promise((done) => setTimeout(done, 10));
+  while (!first.querySelector(".chosen").textContent.includes("head 0")) await wait();
   status(first);
   press(first, "Escape"); status(first);
   press(canvas, "ArrowDown"); status(first);

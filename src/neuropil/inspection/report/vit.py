@@ -36,7 +36,7 @@ def rollout_section(model: ViT, test: Examples) -> Section:
             Picture.of(
                 first,
                 alt="one picture, lit where each head of each layer looks",
-                caption="Weights show where information may flow from; they do not say by themselves why an answer was given.",
+                caption="Weights show where information may flow from, not why an answer was given.",
             ),
         ],
     )

@@ -61,14 +61,15 @@ class CaptioningExperiment(TrainableExperiment[list[str]]):
             raise InputError(f"training needs captions of at most {limit} tokens", got="none", fix=fix)
         too_long, total = self.encoded["train"].too_long, len(splits.train.texts)
         cut = too_long_note(too_long, total, "caption", limit, "and are left out of training")
+        learner = SequenceToSequence(writer.model, label_smoothing)
         super().__init__(
-            SequenceToSequence(writer.model, label_smoothing),
+            learner,
             self.encoded,
             training,
-            seed=seed,
-            name=name,
-            source=splits.train.source,
-            notes=[*splits.notes, *cut],
+            seed,
+            name,
+            splits.train.source,
+            [*splits.notes, *cut],
             ablation=ablation and Ablation(ablation[0], SequenceToSequence(ablation[1], label_smoothing)),
         )
 

@@ -75,7 +75,7 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         objective = objective or ObjectiveConfig()
         learner = learner or scorer_for(model, self.schema, objective.label_smoothing, objective.l1)
         source, training = splits.train.source, options.training
-        super().__init__(learner, self.examples, training, seed=seed, name=name, source=source, ablation=ablation)
+        super().__init__(learner, self.examples, training, seed, name, source, ablation=ablation)
 
     def own_facts(self) -> dict[str, Any]:
         return {"schema": self.schema.to_dict()}

@@ -59,15 +59,8 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
             "calibration": max(panel.window, 2 * panel.horizon),
         }
         self.forecaster = SeriesForecaster.of(model, self.schema, UNSTRETCHED)
-        super().__init__(
-            QuantileRegression(model),
-            self.windows,
-            training,
-            seed=seed,
-            name=name,
-            source=table.source,
-            notes=table.notes,
-        )
+        learner = QuantileRegression(model)
+        super().__init__(learner, self.windows, training, seed, name, table.source, table.notes)
 
     def own_facts(self) -> dict[str, Any]:
         return {"series": self.schema, "first": str(self.splits.table.first)}

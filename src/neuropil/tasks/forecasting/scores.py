@@ -7,7 +7,8 @@ A net learns the shape of its bands from the training part, and the world moves 
 conformal prediction, sliding): around the median each is stretched by the one factor with which it would have held its
 share of the latest forecasts whose outcome is already known. At each origin only outcomes from before it are used.
 
-    r = (y − m) / (q_high − m) above the median, (m − y) / (m − q_low) below        factor = the ⌈(n + 1) share⌉-th smallest of n such r
+    r = (y − m) / (q_high − m) above the median, (m − y) / (m − q_low) below
+    factor = the ⌈(n + 1) share⌉-th smallest of n such r
 """
 
 import math

@@ -57,10 +57,10 @@ class CorpusExperiment(TrainableExperiment[P]):
         texts = {"train": corpus.train, "validation": corpus.validation, "test": corpus.test}
         self.texts: dict[PartName, str] = {part: texts[part] for part in PARTS}
         self.tokens: dict[str, Tensor] = {part: encode_text(tokenizer, text) for part, text in self.texts.items()}
-        naming = {"seed": seed, "name": name, "source": corpus.source, "notes": corpus.notes}
         validation = self.tokens["validation"]
         parts = self.tokens | {"validation": validation if len(validation) > 1 else validation[:0]}
-        super().__init__(learner, parts, self._with_epochs(training), scorer=scorer, **naming)
+        epochs = self._with_epochs(training)
+        super().__init__(learner, parts, epochs, seed, name, corpus.source, corpus.notes, scorer=scorer)
 
     def own_facts(self) -> dict[str, Any]:
         return {"vocabulary_size": len(self.tokenizer)}

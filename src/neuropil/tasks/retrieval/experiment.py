@@ -55,15 +55,8 @@ class RetrievalExperiment(TrainableExperiment[list[Float[Tensor, "picture captio
         self.matches = {part: encode_matches(each, self.tokenizer, context) for part, each in parts.items()}
         train = self.matches["train"]
         cut = too_long_note(train.shortened, len(train), "caption", context, "and are truncated")
-        super().__init__(
-            Matching(retriever.model),
-            self.matches,
-            training,
-            seed=seed,
-            name=name,
-            source=splits.train.source,
-            notes=[*splits.notes, *cut],
-        )
+        learner = Matching(retriever.model)
+        super().__init__(learner, self.matches, training, seed, name, splits.train.source, [*splits.notes, *cut])
 
     def own_facts(self) -> dict[str, Any]:
         return {"columns": dict(self.retriever.columns)}

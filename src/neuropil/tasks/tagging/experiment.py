@@ -50,15 +50,8 @@ class TaggingExperiment(TrainableExperiment[list[list[str]]]):
         self.encoded = {part: encode_tags(texts, tagger) for part, texts in self.texts.items()}
         limit, count = tagger.max_tokens, self.encoded["train"].too_long
         cut = too_long_note(count, len(splits.train), "text", limit, "and are read in pieces")
-        super().__init__(
-            Tagging(tagger.model, objective.label_smoothing),
-            self.encoded,
-            training,
-            seed=seed,
-            name=name,
-            source=splits.train.source,
-            notes=[*splits.notes, *cut],
-        )
+        learner = Tagging(tagger.model, objective.label_smoothing)
+        super().__init__(learner, self.encoded, training, seed, name, splits.train.source, [*splits.notes, *cut])
 
     def own_facts(self) -> dict[str, Any]:
         return {

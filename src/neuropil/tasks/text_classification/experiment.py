@@ -50,15 +50,8 @@ class TextClassificationExperiment(TrainableExperiment[Float[Tensor, "text class
         limit, side = self.encoder.config.max_tokens, "last" if self.encoder.config.read_from == "end" else "first"
         consequence = f"of which only the {side} {limit:,} are read"
         cut = too_long_note(self.encoded["train"].too_long, len(splits.train), "text", limit, consequence)
-        super().__init__(
-            Classification(classifier.model, objective.label_smoothing, answer=classifier.logits),
-            self.encoded,
-            training,
-            seed=seed,
-            name=name,
-            source=splits.train.source,
-            notes=[*splits.notes, *cut],
-        )
+        learner = Classification(classifier.model, objective.label_smoothing, answer=classifier.logits)
+        super().__init__(learner, self.encoded, training, seed, name, splits.train.source, [*splits.notes, *cut])
 
     def own_facts(self) -> dict[str, Any]:
         return {

@@ -38,14 +38,15 @@ class TrackingExperiment(TrainableExperiment[Float[Tensor, "frame 2"]]):
         self.splits = splits
         self.films = {"train": splits.train, "validation": splits.validation, "test": splits.test}
         self.windows = {part: films.pieces(window) for part, films in self.films.items()}
+        learner = Tracking(model)
         super().__init__(
-            Tracking(model),
+            learner,
             self.windows,
             training,
-            seed=seed,
-            name=name,
-            source=splits.train.source,
-            notes=splits.notes,
+            seed,
+            name,
+            splits.train.source,
+            splits.notes,
             ablation=ablation and Ablation(ablation[0], Tracking(ablation[1])),
         )
 

@@ -77,15 +77,8 @@ class TranslationExperiment(TrainableExperiment[list[str]]):
         cut = too_long_note(
             too_long, len(splits.train), "pair", max_tokens, "on one side, and are left out of training"
         )
-        super().__init__(
-            SequenceToSequence(translator.model, label_smoothing),
-            self.encoded,
-            training,
-            seed=seed,
-            name=name,
-            source=splits.train.source,
-            notes=[*splits.notes, *cut],
-        )
+        learner = SequenceToSequence(translator.model, label_smoothing)
+        super().__init__(learner, self.encoded, training, seed, name, splits.train.source, [*splits.notes, *cut])
 
     def own_facts(self) -> dict[str, Any]:
         sizes = {"source": len(self.vocabulary.source), "target": len(self.vocabulary.target)}
