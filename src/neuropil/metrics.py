@@ -35,7 +35,7 @@ PHASE_LOSS = "_loss"
 """Where a learner has several phases, the loss of each is written as `<phase>_loss`."""
 
 TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
-    ("lower", "number", ("loss", "train_loss", "excess_loss", "pinball_loss", "gap", "energy", "steps_to_arrive")),
+    ("lower", "number", ("loss", "train_loss", "excess_loss", "pinball_loss", "gap", "energy", "steps_to_converge")),
     ("lower", "number", ("error", "squared_error", "absolute_error", "root_mean_square_error", "mase")),
     ("lower", "number", ("largest_error", "hidden_error", "visible_error")),
     ("lower", "number", ("largest_rate_error", "ms_of_spike_time_error")),
