@@ -27,7 +27,7 @@ def main(
     import torch
 
     from benchmarks.timing import alternate, ratio
-    from neuropil.models.hodgkin_huxley import HodgkinHuxley, HodgkinHuxleyConfig, Method
+    from neuropil.models.hodgkin_huxley.neuron import HodgkinHuxley, HodgkinHuxleyConfig, Method
 
     model, current = HodgkinHuxley(HodgkinHuxleyConfig()), torch.linspace(0, STRONGEST, NEURONS, dtype=torch.double)
     counts: dict[tuple[str, float], int] = {}

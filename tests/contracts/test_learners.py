@@ -16,14 +16,12 @@ import neuropil
 from neuropil.errors import InputError
 from neuropil.models.bert import BERTConfig, MaskedBERT
 from neuropil.models.captioner import Captioner, CaptionerConfig
-from neuropil.models.clip import CLIP, Matching
-from neuropil.models.clip import size as clip_size
+from neuropil.models.clip import CLIP, CLIPConfig, Matching, TextTowerConfig, VisionTowerConfig
 from neuropil.models.forecaster import Forecaster, ForecasterConfig, QuantileRegression
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.mlp import MLP, MLPConfig
-from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
-from neuropil.models.recurrent import CellName, SequenceConfig
-from neuropil.models.recurrent import Sequence as RecurrentModel
+from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
+from neuropil.models.recurrent import CellName, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.models.seq2seq import AttentionName, Seq2Seq, Seq2SeqConfig
 from neuropil.models.spiking.classifier import SpikingClassifier, SpikingClassifierConfig
 from neuropil.models.tracker import Tracker, TrackerConfig, Tracking
@@ -48,9 +46,9 @@ def tokens(*shape: int) -> Tensor:
     return torch.randint(4, VOCABULARY, shape)
 
 
-def recurrent(cell: CellName, **options: Any) -> RecurrentModel:
-    sizes = {"units": 8, "embedding": 6, "tokens": VOCABULARY, "outputs": VOCABULARY, "shape": "aligned"}
-    return RecurrentModel(SequenceConfig(cell=cell, **sizes, **options))
+def recurrent(cell: CellName, **options: Any) -> RecurrentNetwork:
+    sizes = {"hidden_size": 8, "embedding_size": 6, "vocabulary_size": VOCABULARY, "output_size": VOCABULARY}
+    return RecurrentNetwork(RecurrentNetworkConfig(cell=cell, shape="aligned", **sizes, **options))
 
 
 def language(cell: CellName) -> tuple[Learner, Batch]:
@@ -63,8 +61,8 @@ def translation(model: nn.Module) -> tuple[Learner, Batch]:
 
 
 def attentive(attention: AttentionName) -> Seq2Seq:
-    sizes: dict[str, Any] = {"source_vocabulary": VOCABULARY, "target_vocabulary": VOCABULARY}
-    return Seq2Seq(Seq2SeqConfig(attention=attention, embedding=6, units=8, **sizes))
+    sizes: dict[str, Any] = {"source_vocabulary_size": VOCABULARY, "target_vocabulary_size": VOCABULARY}
+    return Seq2Seq(Seq2SeqConfig(attention=attention, embedding_size=6, hidden_size=8, **sizes))
 
 
 def windows(model: nn.Module, learner: Callable[[Any], Learner]) -> tuple[Learner, Batch]:
@@ -76,41 +74,44 @@ def images() -> Batch:
 
 
 def captioning() -> tuple[Learner, Batch]:
-    config = CaptionerConfig(width=4, units=8, embedding=6, look=6, shape=(1, 8, 8), vocabulary=VOCABULARY)
+    config = CaptionerConfig(
+        width=4, hidden_size=8, embedding_size=6, attention_size=6, shape=(1, 8, 8), vocabulary_size=VOCABULARY
+    )
     return SequenceToSequence(Captioner(config)), {"source": torch.rand(3, 1, 8, 8), "target": tokens(3, 5)}
 
 
 def matching() -> tuple[Learner, Batch]:
-    sizes = {"shared": 8, "heads": 2, "layers": 1, "patch": 4, "text_heads": 2, "text_layers": 1, "context": 6}
-    model = CLIP(clip_size(8, 8, **sizes, shape=(1, 8, 8), vocabulary=VOCABULARY, end=3))
+    vision = VisionTowerConfig(width=8, heads=2, layers=1, patch=4, shape=(1, 8, 8))
+    text = TextTowerConfig(width=8, heads=2, layers=1, context=6, vocabulary_size=VOCABULARY, end=3)
+    model = CLIP(CLIPConfig(embedding_size=8, vision=vision, text=text))
     caption = torch.cat([tokens(4, 5), torch.full((4, 1), 3)], 1)
     return Matching(model), {"picture": torch.rand(4, 1, 8, 8), "caption": caption, "group": torch.arange(4)}
 
 
 def forecasting() -> tuple[Learner, Batch]:
-    model = Forecaster(ForecasterConfig(units=4, members=2, lags=3, features=2, steps=4))
+    model = Forecaster(ForecasterConfig(hidden_size=4, members=2, lags=3, features=2, steps=4))
     batch = {"history": torch.randn(5, 6), "known": torch.randn(5, 10, 2), "target": torch.randn(5, 4)}
-    return QuantileRegression(model), batch | {"valid": torch.rand(5, 4) < 2, "scale": torch.ones(5)}
+    return QuantileRegression(model), batch | {"valid_mask": torch.rand(5, 4) < 2, "scale": torch.ones(5)}
 
 
 def tracking() -> tuple[Learner, Batch]:
-    model = Tracker(TrackerConfig(width=4, features=8, units=8, shape=(1, 8, 8)))
+    model = Tracker(TrackerConfig(width=4, features=8, hidden_size=8, shape=(1, 8, 8)))
     batch = {"input": torch.rand(3, 4, 1, 8, 8), "length": torch.tensor([4, 3, 4]), "target": torch.rand(3, 4, 2)}
     return Tracking(model), batch
 
 
 LEARNERS: dict[str, Callable[[], tuple[Learner, Batch]]] = {
-    "classification": lambda: (Classification(MLP(MLPConfig(hidden=(8,)))), images()),
-    "regression": lambda: (Regression(MLP(MLPConfig(hidden=(8,), outputs=1))), images()),
+    "classification": lambda: (Classification(MLP(MLPConfig(hidden_sizes=(8,)))), images()),
+    "regression": lambda: (Regression(MLP(MLPConfig(hidden_sizes=(8,), outputs=1))), images()),
     "tagging": lambda: (Tagging(recurrent("gru")), {"input": tokens(3, 5), "target": tokens(3, 5)}),
     "rnn": lambda: language("rnn"),
     "lstm": lambda: language("lstm"),
     "gru": lambda: language("gru"),
     "mingru": lambda: language("mingru"),
-    "gpt2": lambda: windows(GPT2(GPT2Config(**NARROW, context=6, vocabulary=VOCABULARY)), NextTokenInWindow),
-    "bert": lambda: windows(MaskedBERT(BERTConfig(**NARROW, context=6, vocabulary=VOCABULARY)), MaskedToken),
+    "gpt2": lambda: windows(GPT2(GPT2Config(**NARROW, context=6, vocabulary_size=VOCABULARY)), NextTokenInWindow),
+    "bert": lambda: windows(MaskedBERT(BERTConfig(**NARROW, context=6, vocabulary_size=VOCABULARY)), MaskedToken),
     "transformer": lambda: translation(
-        Transformer(TransformerConfig(**NARROW, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY))
+        Transformer(TransformerConfig(**NARROW, source_vocabulary_size=VOCABULARY, target_vocabulary_size=VOCABULARY))
     ),
     "seq2seq": lambda: translation(attentive("dot")),
     "captioner": captioning,
@@ -121,9 +122,9 @@ LEARNERS: dict[str, Callable[[], tuple[Learner, Batch]]] = {
 QUICK = ["gpt2"]
 UNCOMPILABLE: dict[str, Callable[[], tuple[Learner, Batch]]] = {
     "seq2seq that feeds back": lambda: translation(attentive("bahdanau")),
-    "predictive coding": lambda: (SettledEnergy(PredictiveCoding(PredictiveCodingConfig(hidden=(8,)))), images()),
+    "predictive coding": lambda: (SettledEnergy(PredictiveCoding(PredictiveCodingConfig(hidden_sizes=(8,)))), images()),
     "spiking classifier": lambda: (
-        Classification(SpikingClassifier(SpikingClassifierConfig(hidden=(8,), steps=3))),
+        Classification(SpikingClassifier(SpikingClassifierConfig(hidden_sizes=(8,), steps=3))),
         images(),
     ),
 }

@@ -40,7 +40,7 @@ def captions(count: int, time: int) -> Tensor:
 def test_it_is_its_equations():
     model = captioner(cell="rnn").double()
     x, y = pictures(3), captions(3, 5)
-    a = model.embed_images(x)
+    a = model.see(x)
     assert a.shape == (3, 36, 16)
     h = model.writer.cells[0].step(
         model.first(F.layer_norm(a.mean(1), (16,))), Hidden(torch.zeros(3, 12, dtype=torch.float64))
@@ -124,7 +124,7 @@ def test_the_grid_follows_from_the_size_of_the_picture(shape: tuple[int, ...]):
     model = captioner(shape=shape)
     rows, columns = model.config.grid
     x = pictures(2, shape)
-    assert model.embed_images(x).shape == (2, rows * columns, model.config.stack.width)
+    assert model.see(x).shape == (2, rows * columns, model.config.stack.width)
     assert model(x, captions(2, 3)).shape == (2, 3, 30)
 
 

@@ -166,7 +166,7 @@ def test_the_loss_is_the_mean_over_what_is_there_in_units_of_each_series():
     batch = windows_of(wave(40), 12, 4)
     batch["scale"] = torch.linspace(0.5, 2, len(batch["scale"]))
     batch["valid_mask"] = torch.rand(batch["valid_mask"].shape, generator=torch.Generator().manual_seed(0)) < 0.7
-    model = perturbed(ForecasterConfig(units=4, lags=3, steps=4, features=0, members=1))
+    model = perturbed(ForecasterConfig(hidden_size=4, lags=3, steps=4, features=0, members=1))
     learner = QuantileRegression(model)
     q = model(batch["history"], batch["known"])
     each = pinball(batch["target"], q).mean(-1) / rearrange(batch["scale"], "batch -> batch 1")

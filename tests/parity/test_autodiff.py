@@ -197,7 +197,7 @@ def as_tensor(var: Var) -> Tensor:
 
 def test_layers_equal_torch_with_the_same_weights():
     rng = np.random.default_rng(0)
-    linear, conv = modules.Linear(4, 3, rng), modules.Conv(2, 3, 3, rng, stride=2, padding=1)
+    linear, conv = modules.LinearLayer(4, 3, rng), modules.Conv(2, 3, 3, rng, stride=2, padding=1)
     weight, bias, kernel = as_tensor(linear.weight), as_tensor(linear.bias), as_tensor(conv.kernel)
     require_parity(linear, lambda x: F.linear(x, weight.T, bias), normal((5, 4), 1))
     require_parity(conv, lambda x: F.conv2d(x, kernel, stride=2, padding=1), normal((2, 2, 5, 5), 1))

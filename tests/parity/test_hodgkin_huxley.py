@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 
-from neuropil.models.hodgkin_huxley import HodgkinHuxley, HodgkinHuxleyConfig, HodgkinHuxleyRecording, Method
+from neuropil.models.hodgkin_huxley.neuron import HodgkinHuxley, HodgkinHuxleyConfig, HodgkinHuxleyRecording, Method
 
 START = -65.0
 MODEL = HodgkinHuxley(HodgkinHuxleyConfig())

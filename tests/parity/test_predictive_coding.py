@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from neuropil.models.mlp import MLP, MLPConfig
-from neuropil.models.predictive_coding import (
+from neuropil.models.predictive_coding.network import (
     SLOPES,
     PredictiveCoding,
     PredictiveCodingConfig,

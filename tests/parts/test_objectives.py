@@ -13,8 +13,7 @@ from neuropil.data.corpus.streams import TextStreams
 from neuropil.errors import InputError
 from neuropil.models.bert import BERTConfig, MaskedBERT
 from neuropil.models.gpt2 import GPT2, GPT2Config
-from neuropil.models.recurrent import CellName, SequenceConfig
-from neuropil.models.recurrent import Sequence as RecurrentModel
+from neuropil.models.recurrent import CellName, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.parts import objectives
 from neuropil.parts.objectives import (
     Classification,
@@ -243,7 +242,7 @@ def test_a_text_is_right_when_all_of_its_tags_are():
 def test_the_loss_is_the_cross_entropy_at_the_chosen_places():
     torch.manual_seed(0)
     model = MaskedBERT(
-        BERTConfig(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary=20, pooler=False)
+        BERTConfig(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary_size=20, pooler=False)
     ).eval()
     learner = MaskedToken(model)
     batch = {"input": torch.randint(20, (3, 9)), "target": torch.randint(20, (3, 9)), "scored": torch.rand(3, 9) < 0.3}
@@ -261,11 +260,17 @@ def test_the_loss_is_the_cross_entropy_at_the_chosen_places():
 VOCABULARY = 12
 
 
-def model(cell: CellName = "lstm", **options: Any) -> RecurrentModel:
+def model(cell: CellName = "lstm", **options: Any) -> RecurrentNetwork:
     torch.manual_seed(0)
-    return RecurrentModel(
-        SequenceConfig(
-            cell=cell, units=8, embedding=6, tokens=VOCABULARY, outputs=VOCABULARY, shape="aligned", **options
+    return RecurrentNetwork(
+        RecurrentNetworkConfig(
+            cell=cell,
+            hidden_size=8,
+            embedding_size=6,
+            vocabulary_size=VOCABULARY,
+            output_size=VOCABULARY,
+            shape="aligned",
+            **options,
         )
     )
 
@@ -368,7 +373,7 @@ def test_what_is_carried_can_be_saved_and_recalled():
 def test_windows_have_the_losses_of_all_logits_at_once(tied: bool, at_once: int, monkeypatch: pytest.MonkeyPatch):
     torch.manual_seed(0)
     network = GPT2(
-        GPT2Config(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary=VOCABULARY, tied=tied)
+        GPT2Config(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary_size=VOCABULARY, tied=tied)
     ).eval()
     monkeypatch.setattr(objectives, "LOGITS_AT_ONCE", at_once)
     learner = NextTokenInWindow(network)

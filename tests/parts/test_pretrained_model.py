@@ -13,6 +13,7 @@ from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.vit import ViT
 from neuropil.parts.checkpoint_families import CheckpointFamily, family_of
 from neuropil.parts.pretrained_model import PretrainedModel
+from neuropil.protocols import PublishedWeights
 from neuropil.training.weights import unique_state
 
 CONFIG = GPT2Config(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary_size=11)

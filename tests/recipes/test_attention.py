@@ -11,9 +11,10 @@ import neuropil
 from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Picture, Section, Table
+from neuropil.inspection.report.patch_attention import weights_of
 from neuropil.models.attention import PatchAttention, PatchAttentionConfig, PatchAttentionLayer
 from neuropil.parts.attention import attention_weights
-from neuropil.recipes.attention import AttentionOptions, build, weights_of
+from neuropil.recipes.attention import AttentionOptions, build
 from neuropil.tasks.classification.experiment import ClassificationExperiment
 from neuropil.training.history import read_history
 from neuropil.training.loop import TrainingConfig

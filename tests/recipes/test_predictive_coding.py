@@ -16,7 +16,7 @@ from neuropil.data.examples.batches import ExampleBatches, RepeatedBatches
 from neuropil.data.examples.embedded import load_digits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Table
-from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
+from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.protocols import Batch
 from neuropil.recipes.predictive_coding import PredictiveCodingOptions, build
 from neuropil.runs.pages.gradients import write_gradients

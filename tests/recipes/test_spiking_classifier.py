@@ -11,8 +11,9 @@ import neuropil
 from neuropil.data.examples.embedded import load_digits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Picture
+from neuropil.inspection.report.spiking_classifier import measure
 from neuropil.models.spiking.classifier import SpikingClassifier, SpikingClassifierConfig
-from neuropil.recipes.spiking_classifier import RECIPE, SpikingClassifierOptions, build, measure
+from neuropil.recipes.spiking_classifier import RECIPE, SpikingClassifierOptions, build
 from neuropil.runs.pages.gradients import write_gradients
 from neuropil.runs.run import Run
 from neuropil.training.history import read_history

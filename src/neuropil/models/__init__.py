@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from neuropil.models.gpt2 import GPT2Config as GPT2Config
     from neuropil.models.gru import GRU as GRU
     from neuropil.models.gru import GRUConfig as GRUConfig
-    from neuropil.models.hodgkin_huxley import HodgkinHuxley as HodgkinHuxley
-    from neuropil.models.hodgkin_huxley import HodgkinHuxleyConfig as HodgkinHuxleyConfig
+    from neuropil.models.hodgkin_huxley.neuron import HodgkinHuxley as HodgkinHuxley
+    from neuropil.models.hodgkin_huxley.neuron import HodgkinHuxleyConfig as HodgkinHuxleyConfig
     from neuropil.models.lif import LIF as LIF
     from neuropil.models.lif import LIFConfig as LIFConfig
     from neuropil.models.lstm import LSTM as LSTM
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from neuropil.models.mlp import MLP as MLP
     from neuropil.models.mlp import MLPConfig as MLPConfig
     from neuropil.models.population import Population as Population
-    from neuropil.models.predictive_coding import PredictiveCoding as PredictiveCoding
-    from neuropil.models.predictive_coding import PredictiveCodingConfig as PredictiveCodingConfig
+    from neuropil.models.predictive_coding.network import PredictiveCoding as PredictiveCoding
+    from neuropil.models.predictive_coding.network import PredictiveCodingConfig as PredictiveCodingConfig
     from neuropil.models.recurrent import RecurrentNetworkConfig as RecurrentNetworkConfig
     from neuropil.models.recurrent import Sequence as Sequence
     from neuropil.models.rnn import RNN as RNN
@@ -66,7 +66,7 @@ MODELS = {
     "MLP": "mlp",
     "MinGRU": "mingru",
     "PatchAttention": "attention",
-    "PredictiveCoding": "predictive_coding",
+    "PredictiveCoding": "predictive_coding.network",
     "RNN": "rnn",
     "Seq2Seq": "seq2seq",
     "RecurrentNetwork": "recurrent",
@@ -78,7 +78,7 @@ MODELS = {
 """Each model's class and its file, with its Config beside it; tests/contracts covers all of them."""
 
 SIMULATORS = {
-    "HodgkinHuxley": "hodgkin_huxley",
+    "HodgkinHuxley": "hodgkin_huxley.neuron",
     "LIF": "lif",
     "Population": "population",
 }

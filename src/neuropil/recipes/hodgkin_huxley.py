@@ -25,8 +25,14 @@ from neuropil.data.formats.traces import Traces, read_traces
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.spiking import neurons as pictures
 from neuropil.inspection.report.page import Number, Numbers, Picture, Section, Table, Text
-from neuropil.models import hodgkin_huxley as equations
-from neuropil.models.hodgkin_huxley import STEPS, HodgkinHuxley, HodgkinHuxleyConfig, HodgkinHuxleyRecording, Method
+from neuropil.models.hodgkin_huxley import neuron as equations
+from neuropil.models.hodgkin_huxley.neuron import (
+    STEPS,
+    HodgkinHuxley,
+    HodgkinHuxleyConfig,
+    HodgkinHuxleyRecording,
+    Method,
+)
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
@@ -393,4 +399,4 @@ def _scores(recording: HodgkinHuxleyRecording, truth: HodgkinHuxleyRecording) ->
     return {"ms_of_spike_time_error": error.max().item() if common else 0.0, "spikes": float(len(recording.times))}
 
 
-RECIPE = Recipe(HodgkinHuxleyOptions(), build, verb="simulate", about="models.hodgkin_huxley")
+RECIPE = Recipe(HodgkinHuxleyOptions(), build, verb="simulate", about="models.hodgkin_huxley.neuron")

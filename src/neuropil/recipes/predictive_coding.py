@@ -13,7 +13,7 @@ from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.errors import InputError
 from neuropil.inspection.report.predictive_coding import inside_sections
 from neuropil.models.mlp import MLP, MLPConfig
-from neuropil.models.predictive_coding import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
+from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.randomness import initialised
 from neuropil.tasks.classification.experiment import ClassificationExperiment, fit_scales
 from neuropil.tasks.classification.predictor import ExamplePredictor

@@ -12,7 +12,14 @@ from torch import Tensor
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.inspection.pictures.predictive_coding import completed, cosines_over_settling, generated, settling
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
-from neuropil.models.predictive_coding import Chosen, Free, PredictiveCoding, PredictiveCodingConfig, Rates, States
+from neuropil.models.predictive_coding.network import (
+    Chosen,
+    Free,
+    PredictiveCoding,
+    PredictiveCodingConfig,
+    Rates,
+    States,
+)
 from neuropil.randomness import initialised, seeded
 
 EXAMPLES = 128

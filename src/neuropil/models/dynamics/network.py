@@ -43,7 +43,7 @@ from neuropil.parts.synapses import Synapse
 from neuropil.randomness import mix
 
 Times: TypeAlias = Float[Array, " step"]
-Voltages: TypeAlias = Mapping[Population, Float[Array, " neuron"]]
+Voltages: TypeAlias = Mapping[Population, Float[Array, " _"]]
 
 
 class PopulationSpikes(NamedTuple):

@@ -7,8 +7,7 @@
     α_m = φ B(−(V + 40) / 10)            β_m = φ 4 exp(−(V + 65) / 18)           φ = 3^((T − 6.3 °C) / 10)
     α_h = φ 0.07 exp(−(V + 65) / 20)     β_h = φ / (1 + exp(−(V + 35) / 10))
 
-V in mV, time in ms, I in µA/cm², conductances in mS/cm², C in µF/cm², rates in 1/ms: these units fit together without a
-factor.
+V in mV, time in ms, I in µA/cm², conductances in mS/cm², C in µF/cm², rates in 1/ms: no factor is needed.
 
 While the gates are held, V goes to V_∞ with the time constant τ_V = C / Σg; while V is held, each gate goes to a_∞ with
 τ_a. So one rule serves all four, and the ways to take a step differ in what is held when:
@@ -18,8 +17,7 @@ While the gates are held, V goes to V_∞ with the time constant τ_V = C / Σg;
     rk4                  Runge and Kutta's: order dt⁴, but it blows up where dt is too long for the fastest current
 
 Equations and steps are written once. Numba compiles them for `simulate`: many neurons, no Python in the loop. PyTorch
-runs the same lines in `forward`, for gradients. Only exp and B differ. Tests compare both ways step by step, and
-gradients with differences of simulations."""
+runs the same lines in `forward`, for gradients. Only exp and B differ."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -30,11 +28,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from numba.extending import overload, register_jitable
 from torch import Tensor, nn
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
+from neuropil.models.hodgkin_huxley.exponential import bernoulli, both, exp, relax
 from neuropil.parts.compilation import compiled
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.synapses import interval_rates
@@ -87,59 +85,6 @@ class MembraneState(NamedTuple):
     h: Any
 
 
-# --- exp x and B(x) = x / (eˣ − 1), of tensors and of numbers in compiled loops ---------------------------------------
-
-NEAR_ZERO = 1e-3
-"""Where B(x) is computed by its series, because eˣ − 1 has too few digits left."""
-LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
-ROUNDER = 1.5 * 2.0**52
-"""So large that what is added to it is rounded to a whole number, which then stands in its lowest bits."""
-F3, F4, F5, F6, F7, F8, F9, F10, F11, F12 = (1 / math.factorial(k) for k in range(3, 13))
-COMPILED: Any = {"error_model": "numpy", "forceinline": True, "fastmath": {"contract", "arcp"}}
-"""All in one piece, or a loop around it would take one number at a time; a product and a sum may be rounded once, and a
-division by a constant may be a product."""
-both: Any = register_jitable(**COMPILED)
-"""A function that Python calls with tensors and compiled code with numbers."""
-
-
-def exp(x):
-    return torch.exp(x)
-
-
-def bernoulli(x):
-    near = x.abs() < NEAR_ZERO
-    apart = torch.where(near, 1.0, x)  # what is not chosen must be finite, or its gradient would be no number
-    return torch.where(near, 1 - x / 2 + x * x / 12, apart / torch.expm1(apart))
-
-
-@overload(exp, jit_options=COMPILED)
-def exp_of_number(x):
-    """By arithmetic alone, of which a processor takes as many numbers at once as its registers hold; the exponential
-    function of the C library takes one."""
-
-    def compute(x):
-        x = min(max(x, -700.0), 700.0)  # beyond, it would be nothing or infinite
-        # eˣ = 2ᵏ eʳ with |r| ≤ ½ ln 2, and eʳ by its series to r¹²
-        shifted = x * LOG2_E + ROUNDER
-        k = shifted - ROUNDER
-        r = x - k * LN2_HIGH - k * LN2_LOW
-        r2 = r * r
-        r4 = r2 * r2
-        first = 1 + r + r2 * (0.5 + r * F3)
-        second = F4 + r * F5 + r2 * (F6 + r * F7)
-        third = F8 + r * F9 + r2 * (F10 + r * F11) + r4 * F12
-        series = first + r4 * (second + r4 * third)
-        # k is added to the exponent
-        return np.int64(np.float64(series).view(np.int64) + (np.float64(shifted).view(np.int64) << 52)).view(np.float64)
-
-    return compute
-
-
-@overload(bernoulli, jit_options=COMPILED)
-def bernoulli_of_number(x):
-    return lambda x: 1 - x / 2 + x * x / 12 if abs(x) < NEAR_ZERO else x / (exp(x) - 1)
-
-
 # --- the equations, for PyTorch and for Numba -------------------------------------------------------------------------
 
 
@@ -180,13 +125,6 @@ def derivative(state, current, membrane):
         alpha_m * (1 - state.m) - beta_m * state.m,
         alpha_h * (1 - state.h) - beta_h * state.h,
     )
-
-
-@both
-def relax(x, gain, loss, dt):
-    """Solves dx/dt = gain − loss x for a time dt: x_∞ = gain / loss and τ = 1 / loss."""
-    target = gain / loss
-    return target + (x - target) * exp(-dt * loss)
 
 
 @both

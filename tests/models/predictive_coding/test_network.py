@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from neuropil.errors import InputError
-from neuropil.models.predictive_coding import (
+from neuropil.models.predictive_coding.network import (
     SLOPES,
     Free,
     PredictiveCoding,
@@ -70,7 +70,7 @@ def test_no_step_of_settling_raises_the_energy(
     held: list[str],
 ):
     options: dict[str, Any] = dict(zip(("nu_up", "nu_down", "nu_target"), spreads, strict=True))
-    model = network(seed, hidden=hidden, direction=direction, activation=activation, **options)
+    model = network(seed, hidden_sizes=hidden, direction=direction, activation=activation, **options)
     states, rates = (
         random_states(model),
         [0.3 * rate for rate in model.stable_rates()],
@@ -95,7 +95,7 @@ def test_stable_rates_are_below_the_limit_that_the_curvature_sets(
     seed: int, hidden: tuple[int, ...], direction: Literal["up", "down", "both"], spreads: tuple[float, float, float]
 ):
     options: dict[str, Any] = dict(zip(("nu_up", "nu_down", "nu_target"), spreads, strict=True))
-    model = network(seed, hidden=hidden, direction=direction, activation="identity", **options)
+    model = network(seed, hidden_sizes=hidden, direction=direction, activation="identity", **options)
     sizes = model.config.sizes
 
     def energy(flat: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from neuropil.errors import InputError
-from neuropil.models.hodgkin_huxley import (
+from neuropil.models.hodgkin_huxley.neuron import (
     MARCHES,
     STEPS,
     HodgkinHuxley,

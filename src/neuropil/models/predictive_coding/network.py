@@ -28,24 +28,13 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
+from neuropil.models.predictive_coding.connection import SLOPES, PredictiveConnection, SettlingConnection, SlopedName
 from neuropil.parts.activations import ACTIVATIONS
 from neuropil.parts.objectives import Classification, Objective, Regression
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch
 
-SlopedName = Literal["tanh", "logistic", "relu", "softplus", "arctan", "gelu", "identity"]
-
-SLOPES: dict[SlopedName, Any] = {
-    "tanh": lambda x, a: torch.addcmul(a.new_ones(1), a, a, value=-1),
-    "logistic": lambda x, a: torch.addcmul(a, a, a, value=-1),
-    "relu": lambda x, a: a.sign(),
-    "softplus": lambda x, a: torch.sigmoid(x),
-    "arctan": lambda x, a: 1 / (1 + x * x),
-    "gelu": lambda x, a: 0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * torch.exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
-    "identity": lambda x, a: torch.ones_like(x),
-}
-"""σ'(x), from x and a = σ(x), whichever is cheaper."""
 States: TypeAlias = list[Tensor]
 """x⁰ … x^L, each [batch unit]."""
 Free: TypeAlias = Sequence[bool | Tensor]
@@ -81,60 +70,6 @@ class PredictiveCodingConfig(Config):
         if target < source:  # by default all of an input weighs a tenth of one unit above: most of it no class can tell
             return self.nu_down or (math.sqrt(10 * self.sizes[0]) if self.direction == "both" else 1.0)
         return self.nu_target if target == len(self.sizes) - 1 else self.nu_up
-
-
-class PredictiveConnection(nn.Module):
-    """One layer's prediction of its neighbour, and the way back for the error of it."""
-
-    feedback: nn.Parameter | None
-
-    def __init__(self, source: int, target: int, sizes: tuple[int, int], *, nu: float, variance: float, separate: bool):
-        """From layer to layer, with so many units in each; at first n Var M is `variance`."""
-        super().__init__()
-        self.source, self.target, self.nu = source, target, nu
-        n, m = sizes
-        scale = math.sqrt(variance / n)
-        self.weight = nn.Parameter(scale * torch.randn(n, m))
-        self.bias = nn.Parameter(torch.zeros(m))
-        self.feedback = nn.Parameter(scale * torch.randn(m, n)) if separate else None
-
-    def forward(self, a: Float[Tensor, "batch source"]) -> Float[Tensor, "batch target"]:
-        # μ = σ(x) M + β
-        return torch.addmm(self.bias, a, self.weight)
-
-    @property
-    def back(self) -> Float[Tensor, "target source"]:
-        return self.weight.mT if self.feedback is None else self.feedback
-
-    def rules(self, a: Float[Tensor, "batch source"], error: Float[Tensor, "batch target"]) -> dict[str, Tensor]:
-        """What `weight`, `bias` and `feedback` descend along, as means over the batch."""
-        pull = error / (self.nu * len(a))
-        # dM = σ(x)ᵀ ε / ν,   dβ = ε / ν,   dW = (ε / ν)ᵀ σ(x); an optimiser steps against what it is given
-        found = {"weight": -(a.mT @ pull), "bias": -pull.sum(0)}
-        return found if self.feedback is None else found | {"feedback": -(pull.mT @ a)}
-
-    def row(self, name: str) -> ParameterRow:
-        n, m = self.weight.shape
-        return ParameterRow(name, "n*m + m" if self.feedback is None else "2*n*m + m", {"n": n, "m": m})
-
-
-class SettlingConnection:
-    """A connection while states settle: its error over ν, in memory of its own."""
-
-    def __init__(self, c: PredictiveConnection, predicted: Tensor, mean: Tensor | None):
-        """`predicted` is the state of the neighbour; `mean` is the prediction where it does not change."""
-        self.source, self.target, self.mean, self.precision = c.source, c.target, mean, c.nu**-2
-        self.weight, self.bias, self.back = c.weight.detach(), c.bias.detach(), c.back.detach()
-        self.pull = torch.empty_like(predicted)
-
-    def look(self, x: Tensor, a: Tensor) -> None:
-        # ε / ν = (x' − μ) / ν²
-        if self.mean is None:
-            torch.sub(x, self.bias, out=self.pull).addmm_(a, self.weight, beta=self.precision, alpha=-self.precision)
-        elif self.precision == 1:
-            torch.sub(x, self.mean, out=self.pull)
-        else:
-            torch.sub(x, self.mean, out=self.pull).mul_(self.precision)
 
 
 Settling: TypeAlias = Sequence[SettlingConnection]
