@@ -15,7 +15,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, dataclass_transform
+from typing import Any, ClassVar, Literal, Self, dataclass_transform
 
 from neuropil.errors import InputError, nearest
 
@@ -50,16 +50,16 @@ class Option:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Config:
+    named: ClassVar[bool] = True
+    """Whether errors name the class, too; the arguments of a command say nothing to a user."""
+
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
         for field, kind in self._typed_fields():
             value = getattr(self, field.name)
-            owner = type(self).__name__
-            name = (
-                field.name if owner.startswith("_") else f"{owner}.{field.name}"
-            )  # a private class says nothing to a user
+            name = f"{type(self).__name__}.{field.name}" if self.named else field.name
             _require_type(name, value, kind)
             _require_bounds(name, value, *(field.metadata.get(bound) for bound in ("above", "low", "high")))
         self.validate()

@@ -47,7 +47,7 @@ def test_help_of_a_simulation_lists_its_options_with_their_units(capsys: pytest.
     shown = said(capsys, "simulate", "lif", "--help")
     for flag in ("--duration", "--dt", "--tau-m", "--tau-ref", "--inputs", "--spike-times", "--out", "--seed"):
         assert flag in shown
-    assert "how long to simulate (ms)" in " ".join(shown.replace("│", " ").split())
+    assert "simulated time (ms)" in " ".join(shown.replace("│", " ").split())
 
 
 def test_show_gives_the_equations_and_the_command(capsys: pytest.CaptureFixture[str]):

@@ -59,7 +59,7 @@ def filler_of(run: Run) -> TextFiller:
 
 def test_it_finds_more_than_the_most_frequent_token(run: Run):
     own, unigram = run.results
-    assert unigram.name == "how often each token occurs"
+    assert unigram.name == "token frequency"
     assert own.metrics["accuracy"] > unigram.metrics["accuracy"] + 0.2
     assert own.metrics["loss"] < unigram.metrics["loss"]
     assert run.evaluate(run.folder.parent / "animals.txt")["accuracy"] > 0.4
@@ -79,7 +79,7 @@ def test_likeliest_words_are_those_of_the_model(run: Run):
 
 def test_several_places_are_filled_each_by_itself(run: Run, capsys: pytest.CaptureFixture[str]):
     lines = said(capsys, "fill", str(run.folder), "the [MASK] and [MASK] cat", "--top", "2").splitlines()
-    assert lines[0] == "place\tword\tshare\ttext"
+    assert lines[0] == "place\tword\tprobability\ttext"
     rows = [line.split("\t") for line in lines[1:]]
     assert [row[0] for row in rows] == ["1", "1", "2", "2"]
     first, second = rows[0][1], rows[2][1]

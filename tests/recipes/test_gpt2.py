@@ -96,7 +96,7 @@ def test_a_text_alone_is_written_as_among_others(run: Run, sampling: dict[str, A
 def test_rounded_weights_write_on_too(run: Run, precision: str):
     assert len("".join(model_of(run).generate("12 is", length=10, precision=precision))) > 5
     with pytest.raises(InputError) as error:
-        next(model_of(run).written(["1", "2"], precision=precision))
+        next(model_of(run).generate_batch(["1", "2"], precision=precision))
     assert (
         str(error.value)
         == f"precision {precision} is for one text at a time on a processor, but got 2 texts: leave it out."
@@ -129,7 +129,7 @@ def test_what_happens_at_the_borders_is_said(run: Run, capsys: pytest.CaptureFix
     text, told = printed_and_complained(capsys, "generate", folder, "--length", "3")
     assert text
     assert told == "Without a prompt, the text goes on from '\\n'.\n"
-    full = "The text ends because the model sees 32 tokens at once, and they are full.\n"
+    full = "The text ends because the model's context of 32 tokens is full.\n"
     assert printed_and_complained(capsys, "generate", folder, "12", "--length", "99")[1] == full
     assert printed_and_complained(capsys, "generate", folder, "12", "--length", "99", "--beam", "2")[1] == full
     long = TEXT[:400]
@@ -149,7 +149,10 @@ def test_what_happens_at_the_borders_is_said(run: Run, capsys: pytest.CaptureFix
             "precision must be float32, bfloat16 or int8, but got float16: processors compute with it slowly, and "
             "what exceeds 65504 is lost; bfloat16 is as small.",
         ),
-        (["--beam", "2", "--samples", "2"], "a beam finds one text, but got 2 samples: leave out --beam or --samples."),
+        (
+            ["--beam", "2", "--samples", "2"],
+            "beam search finds one text, but got 2 samples: leave out --beam or --samples.",
+        ),
         (["--stop", ""], "a stop string must have at least one character, but got an empty one."),
     ],
 )

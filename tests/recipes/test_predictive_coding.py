@@ -151,7 +151,7 @@ def test_incremental_learning_is_an_option(tmp_path: Path):
         "predictive_coding", out=tmp_path / "run", show_progress=False, incremental=True, steps=3, **SMALL
     )
     updates = max(row["step"] for row in run.history)
-    assert updates == 3 * len(run.experiment().own.training_batches)  # type: ignore[attr-defined]  # the experiment of this recipe
+    assert updates == 3 * len(run.experiment().batches("train"))  # type: ignore[attr-defined]
 
 
 # --- what it learns ---------------------------------------------------------------------------------------------------

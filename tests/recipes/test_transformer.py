@@ -79,7 +79,7 @@ def test_long_texts_are_counted_in_the_report(tmp_path: Path):
     run = train_small(tmp_path, max_tokens=24)
     note = run.settings["facts"]["notes"][-1]
     assert re.fullmatch(
-        r"[1-9]\d* of 255 training pairs have a side of more than 24 tokens and are left out of training\.", note
+        r"[1-9]\d* of 255 training pairs have more than 24 tokens on one side, and are left out of training\.", note
     )
     assert note in run.report.read_text()
 
@@ -111,10 +111,8 @@ def test_a_run_without_a_translator_says_so(tmp_path: Path):
     run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
     with pytest.raises(RunError) as error:
         run.translate("text")
-    assert (
-        str(error.value)
-        == f"{run.folder} must hold a model that translates, but got a run of mlp: train a transformer."
-    )
+    rule = "this needs a model that translates texts"
+    assert str(error.value) == f"{rule}, but got a run of mlp in {run.folder}: train seq2seq or transformer."
 
 
 # --- neuropil translate -----------------------------------------------------------------------------------------------

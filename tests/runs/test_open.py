@@ -16,6 +16,7 @@ from neuropil.models.bert import BERTClassifier, BERTConfig, MaskedBERT
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.runs import open as opening
 from neuropil.sampling.text.filters import SamplingConfig
+from neuropil.tasks.predictor import Classifies, Embeds, Generates
 
 TEXT = "the quick brown fox jumps over the lazy dog " * 20
 SIZES: dict[str, Any] = {"width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "context": 24}
@@ -51,9 +52,9 @@ def classifier(masked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def refusal(function, source: str | Path) -> str:
+def refusal(function, *words: Any) -> str:
     with pytest.raises(NeuropilError) as error:
-        function(source)
+        function(*words)
     return str(error.value)
 
 
@@ -63,7 +64,7 @@ def test_a_published_gpt2_writes(gpt2: Path, capsys: pytest.CaptureFixture[str])
     text = "".join(writer.generate("the quick", length=8, temperature=0))
     main(["generate", str(gpt2), "the quick", "--length", "8", "--temperature", "0", "--precision", "int8"])
     assert capsys.readouterr().out.startswith("the quick")
-    pieces = writer.written(["the quick", "dog"], length=8, sampling=SamplingConfig(temperature=0))
+    pieces = writer.generate_batch(["the quick", "dog"], length=8, sampling=SamplingConfig(temperature=0))
     assert "".join(piece.text for piece in pieces if piece.row == 0) == text
 
 
@@ -87,28 +88,27 @@ def test_a_published_bert_fills_embeds_and_classifies(
     assert {cell.split(" ")[0] for cell in cells} == {"bad", "fair", "good"}
 
 
-def test_other_architectures_are_named(gpt2: Path, masked: Path, tmp_path: Path):
-    assert refusal(opening.open, masked) == (
-        f"{masked} must hold a model that goes on with texts, of type gpt2, but got a model of type 'bert'."
+def test_other_architectures_are_named(masked: Path, gpt2: Path, tmp_path: Path):
+    assert refusal(opening.open_able, masked, Generates) == (
+        f"this needs a model that generates text, but got a MaskedBERT in {masked}: train rnn, lstm, gru, mingru or gpt2."
     )
-    assert (
-        refusal(opening.open, gpt2)
-        == f"{gpt2} must hold a model that reads whole texts, of type bert, but got a model of type 'gpt2'."
+    assert refusal(opening.open_able, gpt2, Embeds) == (
+        f"this needs a model that embeds texts, but got a GPT2 in {gpt2}: train bert or bert_classifier."
     )
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     assert refusal(opening.open, tmp_path) == (
-        f"{tmp_path} must hold a model that fills in hidden words, of type bert, but got a model of type 'llama'."
+        f"{tmp_path} must hold a model of type gpt2, bert, clip, but got a model of type 'llama'."
     )
     (tmp_path / "config.json").write_text("{}")
     assert refusal(opening.open, tmp_path) == (
-        f"{tmp_path} must hold a model that classifies texts, of type bert, but got a config.json without model_type."
+        f"{tmp_path} must hold a model of type gpt2, bert, clip, but got a config.json without model_type."
     )
 
 
-def test_a_bert_without_classes_is_to_be_taught(masked: Path):
-    assert refusal(opening.open, masked) == (
-        f"{masked} must hold a BertForSequenceClassification, but got BertForMaskedLM: "
-        f"teach it with neuropil train bert_classifier --start {masked} --data texts.tsv."
+def test_a_bert_without_classes_is_to_be_fine_tuned(masked: Path):
+    assert refusal(opening.open_able, masked, Classifies) == (
+        f"this needs a model that classifies texts, but got a MaskedBERT in {masked}: "
+        "train text_classifier or bert_classifier."
     )
 
 
@@ -135,11 +135,11 @@ def test_a_tokenizer_that_does_not_fit_is_refused(gpt2: Path, tmp_path: Path):
 
 def test_runs_of_other_kinds_are_named(tmp_path: Path):
     run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
-    assert (
-        refusal(opening.open, run.folder)
-        == f"{run.folder} must hold a model that goes on with texts, but got a run of mlp: train a gpt2."
+    got = f"a run of mlp in {run.folder}"
+    assert refusal(opening.open_able, run.folder, Generates) == (
+        f"this needs a model that generates text, but got {got}: train rnn, lstm, gru, mingru or gpt2."
     )
-    assert refusal(opening.open, run.folder) == (
-        f"{run.folder} must hold a model that classifies texts, but got a run of mlp: train a text_classifier or a "
-        "bert_classifier."
+    assert refusal(run.embed, "a text") == (
+        f"this needs a model that embeds texts, but got {got}: train bert or bert_classifier."
     )
+    assert [each.verb for each in run.capabilities] == ["predict", "evaluate"]

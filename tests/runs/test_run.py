@@ -104,15 +104,23 @@ def edit(folder: Path, **changes: object) -> Path:
 
 
 def test_a_newer_run_is_refused(run: Run, tmp_path: Path):
-    folder = edit(copy(run, tmp_path / "copy"), format=2)
+    folder = edit(copy(run, tmp_path / "copy"), format=3)
     with pytest.raises(RunError) as error:
         neuropil.load(folder)
-    assert str(error.value) == f"{folder} must have format 1 or older, but got format 2: upgrade neuropil."
+    assert str(error.value) == f"{folder} must be a run of format 2, but got format 3: upgrade neuropil."
+
+
+def test_an_older_run_is_refused_with_the_command_that_repeats_it(run: Run, tmp_path: Path):
+    folder = edit(copy(run, tmp_path / "copy"), format=1)
+    with pytest.raises(RunError) as error:
+        neuropil.load(folder)
+    rule = f"{folder} must be a run of format 2, but got format 1: train again with"
+    assert str(error.value) == f"{rule}: {run.settings['command']}."
 
 
 def test_a_damaged_configuration_is_refused(run: Run, tmp_path: Path):
     folder = copy(run, tmp_path / "copy")
-    (folder / "config.json").write_text('{"neuropil": {"format": 1}}')
+    (folder / "config.json").write_text('{"neuropil": {"format": 2}}')
     with pytest.raises(RunError) as error:
         neuropil.load(folder)
     assert str(error.value) == (

@@ -396,7 +396,7 @@ class Data:
         return iter([{{"input": torch.rand(4, 1, 8, 8), "target": torch.arange(4)}}] * (2 - start))
 
 for name in OPTIMIZERS:
-    learner = Classification(MLP(MLPConfig(hidden=(4,))))
+    learner = Classification(MLP(MLPConfig(hidden_sizes=(4,))))
     config = TrainingConfig(epochs=1, optimizer=name, clip=1.0, average=0.9, checkpoint_seconds=0)
     fit(learner, Data(), Data(), config, seed=0, folder=Path({str(tmp_path)!r}) / name, show_progress=False)
 print("torch._dynamo" in sys.modules)

@@ -6,12 +6,18 @@ import io
 import types
 import typing
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from neuropil.config import Config, Option, describe_type
 from neuropil.errors import InputError, nearest
 
 C = TypeVar("C", bound=Config)
+
+
+class Arguments(Config):
+    """What a command is given."""
+
+    named: ClassVar[bool] = False
 
 
 def parse(

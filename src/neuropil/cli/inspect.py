@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Literal
 
+from neuropil.cli.arguments import Arguments
 from neuropil.cli.printing import print_outcome, print_table
-from neuropil.config import Config, option
+from neuropil.config import option
 from neuropil.errors import InputError
 
 
-class InspectArguments(Config):
+class InspectArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     gradients: bool = option(False, "gradient norm per layer on a batch of training data, and what it means")
     gates: str | None = option(None, "a text, or a file: the gates of recurrent cells while it is read")
@@ -40,7 +41,7 @@ def inspect(arguments: InspectArguments) -> None:
         print("\n".join([*sentences, str(path)]))
 
 
-class PruneArguments(Config):
+class PruneArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     heads: str = option("50%", "attention heads to remove: a share or a number")
     by: Literal["gradient", "leave_one_out"] = option("gradient", "importance score of a head")
@@ -53,7 +54,7 @@ def prune(arguments: PruneArguments) -> None:
     print_outcome(pruning.prune(run.load(arguments.run), arguments.heads, by=arguments.by, out=arguments.out))
 
 
-class CompareArguments(Config):
+class CompareArguments(Arguments):
     runs: tuple[Path, ...] = option((), "two or more run folders")
 
 

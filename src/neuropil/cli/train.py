@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from neuropil.cli.arguments import parse
+from neuropil.cli.arguments import Arguments, parse
 from neuropil.cli.printing import print_outcome, print_table
 from neuropil.config import Config, describe_type, option
 
 
-class ListArguments(Config):
+class ListArguments(Arguments):
     pass
 
 
@@ -18,7 +18,7 @@ def list_systems(arguments: ListArguments) -> None:
     print_table(["system", "family", "what it is"], [[each.name, each.family, each.summary] for each in SYSTEMS])
 
 
-class ShowArguments(Config):
+class ShowArguments(Arguments):
     name: str = option("", "a system that `neuropil list` shows, or a run folder")
 
 
@@ -55,7 +55,7 @@ def _default(value: object) -> str:
     return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
-class StartArguments(Config):
+class StartArguments(Arguments):
     recipe: Config
     out: Path | None = option(None, "folder to write; without it, a new one under runs/")
     seed: int = option(0, "random seed: the same seed gives the same results", low=0)
@@ -109,7 +109,7 @@ def _changes(defaults: Config, given: Config) -> dict[str, Any]:
     return {chosen.name: chosen.default for default, chosen in pairs if chosen.default != default.default}
 
 
-class RunArguments(Config):
+class RunArguments(Arguments):
     run: Path = option(Path(), "a run folder")
 
 

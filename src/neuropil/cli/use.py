@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from neuropil.cli.arguments import Arguments
 from neuropil.cli.printing import print_table
 from neuropil.config import Config, option
 from neuropil.errors import InputError
@@ -12,7 +13,7 @@ MODEL = "a run folder, a Hugging Face folder, or a name on its hub"
 TEXTS = "texts, or files with a text on each line; without any, lines of standard input"
 
 
-class PredictArguments(Config):
+class PredictArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     inputs: tuple[Path, ...] = option((), "files like the training data: pictures, IDX, NPZ, CSV, lines of text")
 
@@ -30,7 +31,7 @@ def predict(arguments: PredictArguments) -> None:
         print("\t".join([name, *cells]))
 
 
-class EvaluateArguments(Config):
+class EvaluateArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     data: tuple[Path, ...] = option((), "labelled files of your own; without it, the run's held-out part")
 
@@ -43,7 +44,7 @@ def evaluate(arguments: EvaluateArguments) -> None:
     print_table(["metric", "value"], [[name, find_metric(name).text(value)] for name, value in metrics.items()])
 
 
-class TranslateArguments(Config):
+class TranslateArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     texts: tuple[str, ...] = option((), TEXTS)
     beam: int = option(1, "beam width; 1 is greedy", low=1)
@@ -71,7 +72,7 @@ def _texts(words: tuple[str, ...]) -> Iterator[list[str]]:
     return texts_of(words, sys.stdin)
 
 
-class GenerateArguments(Config):
+class GenerateArguments(Arguments):
     run: str = option("", MODEL)
     prompt: str = option("", "prompt; without one, what the model takes for the beginning of a text")
     generation: Config
@@ -92,7 +93,7 @@ def generate(arguments: GenerateArguments) -> None:
         print(piece, end="", flush=True)
 
 
-class FillArguments(Config):
+class FillArguments(Arguments):
     run: str = option("", MODEL)
     texts: tuple[str, ...] = option((), "texts with [MASK] in place of each masked word")
     top: int = option(5, "words to show for each [MASK]", low=1)
@@ -109,7 +110,7 @@ def fill(arguments: FillArguments) -> None:
         print_table(["place", "word", "probability", "text"], rows)
 
 
-class ClassifyArguments(Config):
+class ClassifyArguments(Arguments):
     run: str = option("", MODEL)
     texts: tuple[str, ...] = option((), TEXTS)
 
@@ -124,7 +125,7 @@ def classify(arguments: ClassifyArguments) -> None:
             print("\t".join([text, *cells]), flush=True)
 
 
-class EmbedArguments(Config):
+class EmbedArguments(Arguments):
     run: str = option("", MODEL)
     texts: tuple[str, ...] = option((), TEXTS)
     out: Path | None = option(None, "write the embeddings to this .npy file, a row for each text")
@@ -145,7 +146,7 @@ def embed(arguments: EmbedArguments) -> None:
         print_table(*embedding.similarities(texts, vectors))
 
 
-class SearchArguments(Config):
+class SearchArguments(Arguments):
     run: str = option("", MODEL)
     queries: tuple[str, ...] = option((), "texts, or files of pictures to which similar ones are wanted")
     images: tuple[Path, ...] = option((), "pictures to search: folders or files")

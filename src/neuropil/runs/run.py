@@ -297,15 +297,14 @@ def load(folder: str | Path) -> Run:
             got=f"a damaged file ({error})",
             fix="train again or restore it",
         ) from error
+    if missing and written == FORMAT:
+        got = f"one without {', '.join(sorted(missing))}"
+        raise RunError(f"{path} must be the JSON that neuropil wrote", got=got, fix="train again or restore it")
     if written != FORMAT:
-        fix = "upgrade neuropil" if written > FORMAT else f"train again with: {settings['command']}"
-        raise RunError(f"{folder} must be a run of format {FORMAT}", got=f"format {written}", fix=fix)
-    if missing:
-        raise RunError(
-            f"{path} must be the JSON that neuropil wrote",
-            got=f"one without {', '.join(sorted(missing))}",
-            fix="train again or restore it",
+        fix = (
+            "upgrade neuropil" if written > FORMAT else f"train again with: {settings.get('command', 'neuropil train')}"
         )
+        raise RunError(f"{folder} must be a run of format {FORMAT}", got=f"format {written}", fix=fix)
     return Run(folder, settings)
 
 

@@ -66,7 +66,7 @@ def group_table(groups: Sequence[str], right: Sequence[bool], header: Sequence[s
     of_group: dict[str, list[bool]] = defaultdict(list)
     for group, each in zip(groups, right, strict=True):
         of_group[group].append(each)
-    rows = [[group, len(each), f"{100 * sum(each) / len(each):.1f} %"] for group, each in sorted(of_group.items())]
+    rows = [[group, len(each), f"{100 * sum(each) / len(each):.1f} %"] for group, each in of_group.items()]
     return Table(["", *header], rows)
 
 

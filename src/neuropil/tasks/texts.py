@@ -66,7 +66,7 @@ def shrink_embeddings(embedding: nn.Embedding) -> None:
 def too_long_note(count: int, total: int, what: str, limit: int, consequence: str) -> list[str]:
     """A sentence, if any was too long."""
     have = f"{what} has" if count == 1 else f"{what}s have"
-    return [f"{count:,} of {total:,} training {have} more than {limit:,} tokens, {consequence}."] if count else []
+    return [f"{count:,} of {total:,} training {have} more than {limit:,} tokens{consequence}."] if count else []
 
 
 def _portions(lines: Iterator[str]) -> Iterator[list[str]]:

@@ -140,7 +140,7 @@ def test_gates_are_shown_for_a_short_text_with_what_they_are_tied_to(run: Run, c
     assert [sentence.split(":")[0] for sentence in sentences] == ["reader.forwards.0"]
     page = Path(path).read_text()
     assert page.count("<svg") == 1
-    for name in ("forget gate", "update gate", "output gate", "candidate", "memory c", "inside quotes"):
+    for name in ("forget gate", "update gate", "output gate", "candidate", "cell state c", "inside quotes"):
         assert name in page
 
 

@@ -60,7 +60,7 @@ class CaptioningExperiment(TrainableExperiment[list[str]]):
             fix = "give shorter captions or a larger --max-tokens"
             raise InputError(f"training needs captions of at most {limit} tokens", got="none", fix=fix)
         too_long, total = self.encoded["train"].too_long, len(splits.train.texts)
-        cut = too_long_note(too_long, total, "caption", limit, "and are left out of training")
+        cut = too_long_note(too_long, total, "caption", limit, ", and are left out of training")
         learner = SequenceToSequence(writer.model, label_smoothing)
         super().__init__(
             learner,

@@ -54,7 +54,7 @@ class RetrievalExperiment(TrainableExperiment[list[Float[Tensor, "picture captio
         parts = {"train": splits.train, "validation": splits.validation, "test": splits.test}
         self.matches = {part: encode_matches(each, self.tokenizer, context) for part, each in parts.items()}
         train = self.matches["train"]
-        cut = too_long_note(train.shortened, len(train), "caption", context, "and are truncated")
+        cut = too_long_note(train.shortened, len(train), "caption", context, ", and are truncated")
         learner = Matching(retriever.model)
         super().__init__(learner, self.matches, training, seed, name, splits.train.source, [*splits.notes, *cut])
 

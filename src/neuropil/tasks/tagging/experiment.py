@@ -49,7 +49,7 @@ class TaggingExperiment(TrainableExperiment[list[list[str]]]):
         self.texts = {"train": splits.train, "validation": splits.validation, "test": splits.test}
         self.encoded = {part: encode_tags(texts, tagger) for part, texts in self.texts.items()}
         limit, count = tagger.max_tokens, self.encoded["train"].too_long
-        cut = too_long_note(count, len(splits.train), "text", limit, "and are read in pieces")
+        cut = too_long_note(count, len(splits.train), "text", limit, ", and are read in pieces")
         learner = Tagging(tagger.model, objective.label_smoothing)
         super().__init__(learner, self.encoded, training, seed, name, splits.train.source, [*splits.notes, *cut])
 

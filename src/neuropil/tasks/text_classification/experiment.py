@@ -48,7 +48,7 @@ class TextClassificationExperiment(TrainableExperiment[Float[Tensor, "text class
         self.texts = {"train": splits.train, "validation": splits.validation, "test": splits.test}
         self.encoded = {part: self.encoder.encode(each.texts, each.targets) for part, each in self.texts.items()}
         limit, side = self.encoder.config.max_tokens, "last" if self.encoder.config.read_from == "end" else "first"
-        consequence = f"of which only the {side} {limit:,} are read"
+        consequence = f", of which only the {side} {limit:,} are read"
         cut = too_long_note(self.encoded["train"].too_long, len(splits.train), "text", limit, consequence)
         learner = Classification(classifier.model, objective.label_smoothing, answer=classifier.logits)
         super().__init__(learner, self.encoded, training, seed, name, splits.train.source, [*splits.notes, *cut])

@@ -75,7 +75,7 @@ class TranslationExperiment(TrainableExperiment[list[str]]):
             raise InputError(f"training needs pairs of at most {max_tokens} tokens", got="none", fix=fix)
         too_long = self.encoded["train"].too_long
         cut = too_long_note(
-            too_long, len(splits.train), "pair", max_tokens, "on one side, and are left out of training"
+            too_long, len(splits.train), "pair", max_tokens, " on one side, and are left out of training"
         )
         learner = SequenceToSequence(translator.model, label_smoothing)
         super().__init__(learner, self.encoded, training, seed, name, splits.train.source, [*splits.notes, *cut])
