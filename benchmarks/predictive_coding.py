@@ -44,7 +44,7 @@ class Arguments(Config):
 def main(words: Sequence[str] = ()) -> None:
     arguments = parse(Arguments(), list(words), command="predictive_coding", about="Predictive coding beside autograd.")
     config = PredictiveCodingConfig(
-        hidden=arguments.hidden, direction="up", steps=arguments.steps, rate=RATE, shape=(1, 28, 28)
+        hidden_sizes=arguments.hidden_sizes, direction="up", steps=arguments.steps, rate=RATE, shape=(1, 28, 28)
     )
     first = PredictiveCoding(config)
     examples = mnist(arguments)

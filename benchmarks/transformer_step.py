@@ -67,8 +67,8 @@ class PlainTransformer(nn.Module):
 def random_batch() -> dict[str, Tensor]:
     torch.manual_seed(0)
     return {
-        "source": torch.randint(4, CONFIG.source_vocabulary, (BATCH, TIME)),
-        "target": torch.randint(4, CONFIG.target_vocabulary, (BATCH, TIME + 1)),
+        "source": torch.randint(4, CONFIG.source_vocabulary_size, (BATCH, TIME)),
+        "target": torch.randint(4, CONFIG.target_vocabulary_size, (BATCH, TIME + 1)),
     }
 
 

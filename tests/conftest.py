@@ -79,12 +79,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    spent[report.nodeid] = dict(report.user_properties)["processor_seconds"]  # the last report of a test has the sum
+    seconds: Any = dict(report.user_properties)["processor_seconds"]
+    spent[report.nodeid] = seconds  # the last report of a test has the sum
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["processor_seconds"] = processor_seconds()
+    config: Any = session.config
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["processor_seconds"] = processor_seconds()
 
 
 @pytest.hookimpl(optionalhook=True)

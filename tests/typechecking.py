@@ -70,4 +70,4 @@ def _has_axes(hint: Any) -> bool:
     return named or any(_has_axes(part) for part in get_args(hint))
 
 
-vars(jaxtyping)["jaxtyped"] = jaxtyped  # the import hook looks it up there for each function
+jaxtyping.__dict__["jaxtyped"] = jaxtyped  # the import hook looks it up there for each function

@@ -115,7 +115,7 @@ def test_the_report_shows_what_it_says_and_where_it_looks(tmp_path: Path):
 
 def test_looks_are_shares_of_the_grid(run: Run):
     pictures = prepare_captions(CaptionDataConfig(scenes=30), seed=1).test.pictures[:2]
-    looks = run.predictor.attention(pictures, ["a seven", "a two above a one"])  # type: ignore[attr-defined]  # a CaptionWriter
+    looks = run.predictor.attention(pictures, ["a seven", "a two above a one"])
     assert [words for words, _ in looks] == [["a", "seven", "◁"], ["a", "two", "above", "a", "one", "◁"]]
     for words, weights in looks:
         assert weights.shape == (len(words), 6, 6)
@@ -125,9 +125,9 @@ def test_looks_are_shares_of_the_grid(run: Run):
 def test_a_caption_does_not_depend_on_the_others_or_on_the_beam_of_one(run: Run):
     pictures = prepare_captions(CaptionDataConfig(scenes=30), seed=1).test.pictures
     writer = run.predictor
-    whole = writer.caption(pictures, beam_width=3).texts  # type: ignore[attr-defined]  # a CaptionWriter
-    assert whole == [writer.caption(picture[None], beam_width=3).texts[0] for picture in pictures]  # type: ignore[attr-defined]
-    assert writer.caption(pictures, beam_width=1).texts == run.predict(pictures).texts  # type: ignore[attr-defined]
+    whole = writer.caption(pictures, beam_width=3).texts
+    assert whole == [writer.caption(picture[None], beam_width=3).texts[0] for picture in pictures]
+    assert writer.caption(pictures, beam_width=1).texts == run.predict(pictures).texts
 
 
 # --- pictures of the user's -------------------------------------------------------------------------------------------

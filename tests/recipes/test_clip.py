@@ -153,7 +153,7 @@ def test_pictures_of_an_odd_size_are_resized(tmp_path: Path):
     table = tmp_path / "c.tsv"
     table.write_text("file\ttext\n" + "\n".join(f"{index}.png\tnumber {index}" for index in range(6)))
     experiment = build(CLIPOptions().override(data=table, **{**SMALL, "vision_patch": None}), seed=0)
-    assert experiment.model_config.vision.shape == (3, 18, 12)
+    assert experiment.retriever.model.config.vision.shape == (3, 18, 12)
     assert experiment.splits.train.source.endswith("resized to 18×12 for its patches")
 
 

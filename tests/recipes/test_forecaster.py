@@ -90,9 +90,9 @@ def test_a_forecast_depends_on_the_past_only(run: Run, tmp_path: Path):
     pd.read_csv(long).iloc[:100].to_csv(short, index=False)
     trained = run.predictor
     table, _ = trained.read([long])
-    panel = trained._panel(table)  # type: ignore[attr-defined]
+    panel = trained._panel(table)
     windows = panel.windows(100, 107)
-    assert torch.allclose(trained.quantiles(windows)[0], raw(trained, short), atol=1e-4)  # type: ignore[attr-defined]
+    assert torch.allclose(trained.quantiles(windows)[0], raw(trained, short), atol=1e-4)
 
 
 def raw(trained, path: Path) -> torch.Tensor:

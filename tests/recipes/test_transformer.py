@@ -181,9 +181,8 @@ def test_looking_at_a_translation_gives_weights_for_every_layer(run: Run):
 
 
 def test_the_dates_of_make_demo_are_unseen():
-    texts = shlex.split(
-        re.search(r"^UNSEEN := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)[1]
-    )  # type: ignore[index]
+    (unseen,) = re.findall(r"^UNSEEN := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    texts = shlex.split(unseen)
     splits = prepare_pairs(PairDataConfig(), seed=0)
     assert len(texts) == 5
     assert set(texts) <= set(splits.test.sources)

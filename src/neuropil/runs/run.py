@@ -101,8 +101,8 @@ class Run:
         return recipes.recipe(self.name)
 
     @cached_property
-    def predictor(self) -> Predictor:
-        """The trained model with what it needs to read raw inputs."""
+    def predictor(self) -> Any:
+        """The trained model with what it needs to read raw inputs: a `Predictor` with the capabilities of its task."""
         predictor = self.recipe.restore(self.settings["facts"], self.folder)
         if predictor is None:
             got = f"a run of {self.name}, which only makes a report"

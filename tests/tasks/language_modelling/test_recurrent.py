@@ -75,7 +75,7 @@ def test_a_text_goes_on_in_the_same_way_for_the_same_seed(run: Run):
     assert first == again != other
     assert len(first) == 50
     assert set(first) <= set(TEXT)
-    assert "".join(neuropil.load(run.folder).predictor.generate("1 is", length=50)) == first  # type: ignore[attr-defined]
+    assert "".join(neuropil.load(run.folder).predictor.generate("1 is", length=50)) == first
 
 
 def test_the_command_writes_the_prompt_and_what_follows(run: Run, capsys: pytest.CaptureFixture[str]):
