@@ -39,7 +39,7 @@ def test_a_run_opens_there_with_the_same_tokens_and_logits(name: str, kind: str,
     theirs = getattr(transformers, kind).from_pretrained(run.folder).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(run.folder)
     for text in TEXTS:
-        (tokens,) = run.predictor.tokenizer.encode([text], special=True)  # type: ignore[attr-defined]
+        (tokens,) = run.predictor.tokenizer.encode([text], special=True)
         assert tokenizer(text)["input_ids"] == tokens
         with torch.no_grad():
             ours, other = run.model(torch.tensor([tokens])), theirs(torch.tensor([tokens])).logits
