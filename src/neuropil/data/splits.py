@@ -54,6 +54,10 @@ class Splits(Generic[T]):
     notes: Sequence[str] = ()
     """Sentences on what was found: "3 of 5,000 texts are empty and are left out (first: row 17)."."""
 
+    @property
+    def parts(self) -> dict[PartName, T]:
+        return {"train": self.train, "validation": self.validation, "test": self.test}
+
     def map(self, change: Callable[[T], U]) -> "Splits[U]":
         return Splits(change(self.train), change(self.validation), change(self.test), self.notes)
 

@@ -38,7 +38,6 @@ from neuropil.tasks.predictor import (
     Fills,
     Generates,
     Predictions,
-    Predictor,
     Predicts,
     Searches,
     Translates,

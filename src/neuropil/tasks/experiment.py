@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from torch import Tensor
 
 from neuropil.config import Config
+from neuropil.data.splits import PartName
 from neuropil.inspection.report.page import Section
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import Batch, Batches, Learner
@@ -24,7 +25,6 @@ from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig, fit, pick_device, require_compilable, require_monitor
 
-PartName = Literal["train", "validation", "test"]
 P = TypeVar("P")
 
 

@@ -10,7 +10,7 @@ from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.captions.batches import CaptionBatches, encode_captions
 from neuropil.data.captions.dataset import CaptionedPictures
-from neuropil.data.splits import Splits
+from neuropil.data.splits import PartName, Splits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.models.captioner import Captioner
@@ -19,7 +19,7 @@ from neuropil.protocols import Learner
 from neuropil.tasks.captioning import report
 from neuropil.tasks.captioning.predictor import PICTURES_AT_ONCE, TOKENIZER_FILE, CaptionWriter
 from neuropil.tasks.captioning.scores import baselines, score_captions
-from neuropil.tasks.experiment import Ablation, PartName, Result, TrainableExperiment
+from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
 from neuropil.tasks.texts import too_long_note
 from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig
@@ -50,7 +50,7 @@ class CaptioningExperiment(TrainableExperiment[list[str]]):
         ablation: tuple[str, Captioner] | None,
     ):
         self.splits, self.writer, self.tokenizer, self.augment = splits, writer, writer.tokenizer, augment
-        self.captioned = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+        self.captioned = splits.parts
         limit = writer.max_tokens
         self.encoded = {
             part: encode_captions(each, self.tokenizer, limit if part == "train" else None)

@@ -10,7 +10,7 @@ from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.batches import ExampleBatches, RepeatedBatches
 from neuropil.data.examples.dataset import Examples, Schema
-from neuropil.data.splits import Splits
+from neuropil.data.splits import PartName, Splits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.parts.standardize import Standardize
@@ -18,7 +18,7 @@ from neuropil.protocols import Batches, Learner
 from neuropil.tasks.classification import report
 from neuropil.tasks.classification.predictor import ExamplePredictor, in_order
 from neuropil.tasks.classification.scores import baselines, scorer_for
-from neuropil.tasks.experiment import Ablation, PartName, Result, TrainableExperiment
+from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
 from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig
 
@@ -70,7 +70,7 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         its first weights are drawn."""
         self.splits, self.schema, self.repeats = splits, splits.train.schema, repeats
         self.augment = options.augment if self.schema.kind == "image" else None
-        self.examples = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+        self.examples = splits.parts
         self.inside = inside or (lambda: [report.inside_section(self.model, self.schema)])
         objective = objective or ObjectiveConfig()
         learner = learner or scorer_for(model, self.schema, objective.label_smoothing, objective.l1)

@@ -11,11 +11,12 @@ from torch import Tensor
 
 from neuropil.data.series.files import SeriesSplits
 from neuropil.data.series.windows import SeriesWindows, WindowBatches
+from neuropil.data.splits import PartName
 from neuropil.files import write_text
 from neuropil.inspection.report.page import Section
 from neuropil.models.forecaster import BANDS, LEVELS, Forecaster, QuantileRegression
 from neuropil.protocols import Learner
-from neuropil.tasks.experiment import PartName, Result, TrainableExperiment
+from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.forecasting import report
 from neuropil.tasks.forecasting.baselines import Autoregressions, persistence, seasonal_naive
 from neuropil.tasks.forecasting.predictor import CALIBRATION_FILE, WINDOWS_AT_ONCE, SeriesForecaster
@@ -47,7 +48,7 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
         longest_gap: int,
     ):
         self.splits, panel, table = splits, splits.panel, splits.table
-        self.windows = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+        self.windows = splits.parts
         self.schema = {
             "columns": splits.columns.to_dict(),
             "step": table.step.to_dict(),

@@ -11,17 +11,17 @@ from jaxtyping import Integer
 from torch import Tensor
 
 from neuropil.data.corpus.dataset import Corpus
+from neuropil.data.splits import PartName
 from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
 from neuropil.inspection.report.page import Section
 from neuropil.protocols import Batches, Learner
-from neuropil.tasks.experiment import PartName, Result, TrainableExperiment
+from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.language_modelling import report
 from neuropil.tasks.language_modelling.predictor import LanguageModel
 from neuropil.tasks.language_modelling.scores import baselines, scores
 from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig
 
-PARTS: tuple[PartName, ...] = ("train", "validation", "test")
 P = TypeVar("P")
 
 
@@ -54,8 +54,7 @@ class CorpusExperiment(TrainableExperiment[P]):
     ):
         """`save` writes the tokenizer."""
         self.corpus, self.tokenizer, self.cut, self._save = corpus, tokenizer, cut, save
-        texts = {"train": corpus.train, "validation": corpus.validation, "test": corpus.test}
-        self.texts: dict[PartName, str] = {part: texts[part] for part in PARTS}
+        self.texts = corpus.parts
         self.tokens: dict[str, Tensor] = {part: encode_text(tokenizer, text) for part, text in self.texts.items()}
         validation = self.tokens["validation"]
         parts = self.tokens | {"validation": validation if len(validation) > 1 else validation[:0]}

@@ -12,11 +12,11 @@ from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.captions.batches import MatchingBatches, encode_matches
 from neuropil.data.captions.dataset import CaptionedPictures
-from neuropil.data.splits import Splits
+from neuropil.data.splits import PartName, Splits
 from neuropil.inspection.report.page import Section
 from neuropil.models.clip import Matching
 from neuropil.protocols import Learner
-from neuropil.tasks.experiment import PartName, Result, TrainableExperiment
+from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.retrieval import report
 from neuropil.tasks.retrieval.predictor import Retriever
 from neuropil.tasks.retrieval.scores import POOL, baselines
@@ -51,7 +51,7 @@ class RetrievalExperiment(TrainableExperiment[list[Float[Tensor, "picture captio
     ):
         self.splits, self.retriever, self.tokenizer = splits, retriever, retriever.tokenizer
         self.augment, self.captions, context = augment, captions, retriever.model.config.text.context
-        parts = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+        parts = splits.parts
         self.matches = {part: encode_matches(each, self.tokenizer, context) for part, each in parts.items()}
         train = self.matches["train"]
         cut = too_long_note(train.shortened, len(train), "caption", context, ", and are truncated")

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.batches import EncodedTexts, LengthBatches, Sequences
-from neuropil.data.splits import Splits
+from neuropil.data.splits import PartName, Splits
 from neuropil.data.tagged_texts.dataset import TaggedTexts
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Tagging
 from neuropil.protocols import Learner
-from neuropil.tasks.experiment import PartName, Result, TrainableExperiment
+from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.tagging import report
 from neuropil.tasks.tagging.predictor import Tagger
 from neuropil.tasks.tagging.scores import baselines, score_tags
@@ -46,7 +46,7 @@ class TaggingExperiment(TrainableExperiment[list[list[str]]]):
     ):
         self.splits, self.tagger = splits, tagger
         self.change = tagger.vocabulary.hide(objective.word_dropout)
-        self.texts = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+        self.texts = splits.parts
         self.encoded = {part: encode_tags(texts, tagger) for part, texts in self.texts.items()}
         limit, count = tagger.max_tokens, self.encoded["train"].too_long
         cut = too_long_note(count, len(splits.train), "text", limit, ", and are read in pieces")

@@ -12,11 +12,11 @@ from torch import Tensor
 from neuropil.config import Config, option
 from neuropil.data.batches import LengthBatches, hide_tokens
 from neuropil.data.labelled_texts.dataset import LabelledTexts
-from neuropil.data.splits import Splits
+from neuropil.data.splits import PartName, Splits
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Classification
 from neuropil.protocols import Learner
-from neuropil.tasks.experiment import PartName, Result, TrainableExperiment
+from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.text_classification import report
 from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, TextClassifier
 from neuropil.tasks.text_classification.scores import classifiers
@@ -45,7 +45,7 @@ class TextClassificationExperiment(TrainableExperiment[Float[Tensor, "text class
     ):
         self.splits, self.classifier, self.encoder = splits, classifier, classifier.encoder
         self.change = hide_tokens(objective.word_dropout)
-        self.texts = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+        self.texts = splits.parts
         self.encoded = {part: self.encoder.encode(each.texts, each.targets) for part, each in self.texts.items()}
         limit, side = self.encoder.config.max_tokens, "last" if self.encoder.config.read_from == "end" else "first"
         consequence = f", of which only the {side} {limit:,} are read"

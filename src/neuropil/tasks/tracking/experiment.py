@@ -9,11 +9,11 @@ from torch import Tensor
 
 from neuropil.data.films.batches import FilmBatches
 from neuropil.data.films.dataset import Films
-from neuropil.data.splits import Splits
+from neuropil.data.splits import PartName, Splits
 from neuropil.inspection.report.page import Section
 from neuropil.models.tracker import Tracker, Tracking
 from neuropil.protocols import Learner
-from neuropil.tasks.experiment import Ablation, PartName, Result, TrainableExperiment
+from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
 from neuropil.tasks.tracking import report
 from neuropil.tasks.tracking.predictor import FilmTracker
 from neuropil.tasks.tracking.scores import extrapolated, score_tracks
@@ -36,7 +36,7 @@ class TrackingExperiment(TrainableExperiment[Float[Tensor, "frame 2"]]):
     ):
         """Films are cut into windows for training and validation."""
         self.splits = splits
-        self.films = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+        self.films = splits.parts
         self.windows = {part: films.pieces(window) for part, films in self.films.items()}
         learner = Tracking(model)
         super().__init__(

@@ -10,14 +10,14 @@ from neuropil.config import Config, option
 from neuropil.data.pairs.batches import PairBatches, encode_pairs
 from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.pairs.files import PairDataConfig
-from neuropil.data.splits import Splits
+from neuropil.data.splits import PartName, Splits
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.recording import attention_modules
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import SequenceToSequence
 from neuropil.protocols import Learner
-from neuropil.tasks.experiment import PartName, Result, TrainableExperiment
+from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.texts import too_long_note
 from neuropil.tasks.translation import report
 from neuropil.tasks.translation.predictor import PairColumns, PairVocabulary, Translator
@@ -64,7 +64,7 @@ class TranslationExperiment(TrainableExperiment[list[str]]):
         max_tokens: int,
     ):
         self.splits, self.translator, self.vocabulary = splits, translator, translator.vocabulary
-        self.pairs = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+        self.pairs = splits.parts
         source, target = self.vocabulary.source, self.vocabulary.target
         self.encoded = {
             part: encode_pairs(pairs, source, target, max_tokens if part == "train" else translator.longest)
