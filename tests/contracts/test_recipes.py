@@ -11,6 +11,7 @@ import pytest
 
 import neuropil
 from neuropil import recipes
+from neuropil.cli import main
 from neuropil.metrics import METRICS
 from neuropil.runs.run import FORMAT, Run, rewrite_report
 from neuropil.tasks.experiment import Result
@@ -182,6 +183,17 @@ def test_a_run_ends_with_results_of_its_own_and_of_what_it_is_compared_with(run:
 def test_every_metric_of_a_run_is_declared(run: Run):
     written = {name for row in run.history for name in row} - {"kind", "name", "step", "epoch", "seconds"}
     assert written <= set(METRICS)
+
+
+def test_a_run_is_shown_with_what_its_model_can_do(run: Run, capsys: pytest.CaptureFixture[str]):
+    main(["show", str(run.folder)])
+    shown = capsys.readouterr().out
+    assert bool(run.capabilities) == (run.recipe.predictor is not None)
+    for capability in run.capabilities:
+        assert issubclass(run.recipe.predictor, capability.protocol)
+        assert capability.command.format(run=run.folder) in shown
+    for name in run.metrics:
+        assert METRICS[name].title in shown
 
 
 def test_the_folder_says_how_it_was_made(run: Run):
