@@ -16,6 +16,7 @@ from neuropil.runs.run import FORMAT, Run, rewrite_report
 from neuropil.tasks.experiment import Result
 
 DATES = {"epochs": 1, "batch_size": 2000, "test": 0.01, "validation": 0.01, "max_tokens": 16}
+FEW_TEXTS = {"epochs": 1, "batch_size": 512, "vocabulary_size": 1000, "test": 0.7, "max_tokens": 32}
 SMALL: dict[str, dict[str, Any]] = {
     "autodiff": {"epochs": 1, "pixels": 24},
     "activations": {"hidden_sizes": (8,), "epochs": 1, "repeats": 1},
@@ -31,13 +32,13 @@ SMALL: dict[str, dict[str, Any]] = {
         name: {"hidden_size": 16, "embedding_size": 8, "epochs": 1, "batch_size": 512}
         for name in ("rnn", "lstm", "gru", "mingru")
     },
-    "text_classifier": {"hidden_size": 8, "embedding_size": 8, "epochs": 1, "batch_size": 512, "vocabulary_size": 1000},
+    "text_classifier": {"hidden_size": 8, "embedding_size": 8, **FEW_TEXTS},
     "tagger": {"hidden_size": 8, "embedding_size": 8, "epochs": 1, "batch_size": 512},
     "forecaster": {"hidden_size": 4, "epochs": 1},
     "captioner": {"scenes": 60, "width": 4, "hidden_size": 8, "embedding_size": 8, "attention_size": 8, "epochs": 1},
     "tracker": {"films": 40, "width": 4, "features": 8, "hidden_size": 8, "epochs": 1},
     "attention": {"width": 8, "key_width": 8, "epochs": 1},
-    "positions": {"width": 8, "layers": 1, "updates": 5},
+    "positions": {"width": 8, "layers": 1, "updates": 5, "test": 0.8},
     "gaussian_process": {"updates": 2, "waves": 4},
     "seq2seq": {"hidden_size": 8, "embedding_size": 4, **DATES},
     "transformer": {
@@ -71,9 +72,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "heads": 2,
         "layers": 1,
         "feed_forward": 16,
-        "vocabulary_size": 1000,
-        "epochs": 1,
-        "batch_size": 512,
+        **FEW_TEXTS,
     },
     "vit": {"width": 16, "heads": 2, "layers": 1, "epochs": 1},
     "clip": {
