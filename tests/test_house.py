@@ -1,6 +1,7 @@
 """The rooms of the house, and who may know whom."""
 
 import ast
+import functools
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,12 @@ def room_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def imports_of(path: Path) -> Iterator[str]:
+@functools.cache
+def imports_of(path: Path) -> list[str]:
+    return list(read_imports(path))
+
+
+def read_imports(path: Path) -> Iterator[str]:
     """Every module that a file imports, at its top or inside a function."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

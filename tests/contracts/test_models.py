@@ -2,6 +2,7 @@
 inputs here."""
 
 import copy
+import functools
 import importlib
 import inspect
 import json
@@ -116,9 +117,18 @@ class Case(NamedTuple):
                 )
         return model
 
+    def model(self) -> Any:
+        """The same, built once for the tests of a case that follow each other."""
+        return copy.deepcopy(built(self.name, self.size))
+
     def inputs(self, count: int) -> Inputs:
         torch.manual_seed(1)
         return INPUTS.get(f"{self.name}-{self.size}", INPUTS[self.name])(count)
+
+
+@functools.lru_cache(maxsize=1)
+def built(name: str, size: str) -> Any:
+    return next(case for case in cases() if (case.name, case.size) == (name, size)).build()
 
 
 def cases() -> list[Case]:
@@ -128,7 +138,7 @@ def cases() -> list[Case]:
     return [Case(*size) for size in sizes if size[:2] not in TOO_LARGE]
 
 
-@pytest.fixture(params=cases(), ids=lambda case: f"{case.name}-{case.size}")
+@pytest.fixture(scope="module", params=cases(), ids=lambda case: f"{case.name}-{case.size}")
 def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 
@@ -183,7 +193,7 @@ def test_config_comes_back_from_json(case: Case):
 
 
 def test_weights_come_back_from_safetensors_bit_by_bit(case: Case):
-    model, x = case.build(), case.inputs(5)
+    model, x = case.model(), case.inputs(5)
     model.train()
     answer(model, x)  # moves running statistics too
     stored = load(save(model.state_dict()))
@@ -194,20 +204,20 @@ def test_weights_come_back_from_safetensors_bit_by_bit(case: Case):
 
 
 def test_an_answer_does_not_depend_on_the_rest_of_the_batch(case: Case):
-    model, x = case.build().eval(), case.inputs(9)
+    model, x = case.model().eval(), case.inputs(9)
     whole = answer(model, x)
     alone = torch.cat([answer(model, one) for one in zip(*(part.split(1) for part in x), strict=True)])
     torch.testing.assert_close(whole, alone, atol=1e-5, rtol=1e-4)
 
 
 def test_the_same_seed_gives_the_same_model_and_looking_is_repeatable(case: Case):
-    first, second, x = case.build().eval(), case.build().eval(), case.inputs(4)
+    first, second, x = case.model().eval(), case.build().eval(), case.inputs(4)
     assert torch.equal(answer(first, x), answer(second, x))
     assert torch.equal(answer(first, x), answer(first, x))
 
 
 def test_gradients_reach_every_parameter(case: Case):
-    model = case.build()
+    model = case.model()
     answer(model, case.inputs(32)).square().sum().backward()
     without = [
         name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()
@@ -217,7 +227,7 @@ def test_gradients_reach_every_parameter(case: Case):
 
 
 def test_the_parameter_table_is_the_model(case: Case):
-    model = case.build()
+    model = case.model()
     for row in model.parameter_table():
         own = dict(model.named_parameters()).get(row.name)
         assert row.count == (count_parameters(model.get_submodule(row.name)) if own is None else own.numel()), row
@@ -226,14 +236,14 @@ def test_the_parameter_table_is_the_model(case: Case):
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_it_runs_in_single_precision_where_it_is_sent(case: Case, device: str):
-    model = case.build().to(device=device, dtype=torch.float32)
+    model = case.model().to(device=device, dtype=torch.float32)
     y = answer(model, tuple(part.to(device) for part in case.inputs(3)))
     assert y.device.type == device
     assert y.dtype == torch.float32
 
 
 def test_a_deep_copy_is_a_model_of_its_own(case: Case):
-    model, x = case.build().eval(), case.inputs(3)
+    model, x = case.model().eval(), case.inputs(3)
     before = answer(model, x)
     twin = copy.deepcopy(model)
     assert torch.equal(answer(twin, x), before)

@@ -17,6 +17,7 @@ from neuropil.runs.run import FORMAT, Run, rewrite_report
 from neuropil.tasks.experiment import Result
 
 DATES = {"epochs": 1, "batch_size": 2000, "test": 0.01, "validation": 0.01, "max_tokens": 16}
+FEW_TEXTS = {"epochs": 1, "batch_size": 512, "vocabulary_size": 1000, "test": 0.7, "max_tokens": 32}
 SMALL: dict[str, dict[str, Any]] = {
     "autodiff": {"epochs": 1, "pixels": 24},
     "activations": {"hidden_sizes": (8,), "epochs": 1, "repeats": 1},
@@ -32,13 +33,13 @@ SMALL: dict[str, dict[str, Any]] = {
         name: {"hidden_size": 16, "embedding_size": 8, "epochs": 1, "batch_size": 512}
         for name in ("rnn", "lstm", "gru", "mingru")
     },
-    "text_classifier": {"hidden_size": 8, "embedding_size": 8, "epochs": 1, "batch_size": 512, "vocabulary_size": 1000},
+    "text_classifier": {"hidden_size": 8, "embedding_size": 8, **FEW_TEXTS},
     "tagger": {"hidden_size": 8, "embedding_size": 8, "epochs": 1, "batch_size": 512},
     "forecaster": {"hidden_size": 4, "epochs": 1},
     "captioner": {"scenes": 60, "width": 4, "hidden_size": 8, "embedding_size": 8, "attention_size": 8, "epochs": 1},
     "tracker": {"films": 40, "width": 4, "features": 8, "hidden_size": 8, "epochs": 1},
     "attention": {"width": 8, "key_width": 8, "epochs": 1},
-    "positions": {"width": 8, "layers": 1, "updates": 5},
+    "positions": {"width": 8, "layers": 1, "updates": 5, "test": 0.8},
     "gaussian_process": {"updates": 2, "waves": 4},
     "seq2seq": {"hidden_size": 8, "embedding_size": 4, **DATES},
     "transformer": {
@@ -72,9 +73,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "heads": 2,
         "layers": 1,
         "feed_forward": 16,
-        "vocabulary_size": 1000,
-        "epochs": 1,
-        "batch_size": 512,
+        **FEW_TEXTS,
     },
     "vit": {"width": 16, "heads": 2, "layers": 1, "epochs": 1},
     "clip": {
@@ -133,6 +132,8 @@ KINDS = {
     "predictive_coding",
 }
 """One of each kind of experiment: what is done again is written once for each."""
+CELLS = {"rnn", "gru"}
+"""They differ from the LSTM by their cell alone."""
 NAMES = [system.name for system in recipes.SYSTEMS]
 START: dict[str, Callable[..., Run]] = {"train": neuropil.train, "simulate": neuropil.simulate}
 
@@ -231,6 +232,9 @@ def test_a_simulation_leaves_what_it_recorded(run: Run):
         assert (run.folder / "spikes.npz").exists() or (run.folder / "traces.npz").exists()
 
 
+@pytest.mark.parametrize(
+    "run", [pytest.param(name, marks=pytest.mark.slow if name in CELLS else []) for name in NAMES], indirect=True
+)
 def test_the_same_seed_gives_the_same_results(run: Run, tmp_path: Path):
     again = run.experiment()
     again.train(tmp_path, show_progress=False)

@@ -33,23 +33,31 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def neuropil(package: Path, *words: str) -> str:
+BREAK = "--- the next command ---"
+
+
+def neuropil(package: Path, *commands: str) -> list[str]:
+    """What each command prints; they share a process, which takes longer to start than they do to run."""
+    program = f"from neuropil.cli import main\nfor words in {commands!r}: main(words.split()); print({BREAK!r})"
     environment = os.environ | {"PYTHONPATH": str(package)}
-    command = [sys.executable, "-m", "neuropil", *words]
-    answer = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", program], cwd=package, env=environment, capture_output=True, text=True
+    )
     assert answer.returncode == 0, answer.stderr
-    return answer.stdout
+    return answer.stdout.split(f"{BREAK}\n")[:-1]
 
 
 @pytest.mark.parametrize(("name", "metric", "least"), [("rbf", "accuracy", 0.9), ("linear_autoencoder", "auroc", 0.95)])
 def test_a_system_of_the_page_learns_and_is_opened_again(name: str, metric: str, least: float, package: Path):
-    header, own, baseline, *_ = neuropil(package, "train", name, "--out", f"runs/{name}").splitlines()
+    (trained,) = neuropil(package, f"train {name} --out runs/{name}")
+    header, own, baseline, *_ = trained.splitlines()
     column = header.split("\t").index(metric)
     scores = [float(row.split("\t")[column].removesuffix(" %")) / 100 for row in (own, baseline)]
     assert scores[0] > max(least, scores[1] if name == "linear_autoencoder" else 0)
-    assert f"neuropil predict runs/{name} FILE" in neuropil(package, "show", f"runs/{name}")
-    assert neuropil(package, "resume", f"runs/{name}").splitlines()[1] == own
-    assert FILES[f"neuropil/models/{name}.py"].splitlines()[2] in neuropil(package, "show", name)
+    shown, resumed, explained = neuropil(package, f"show runs/{name}", f"resume runs/{name}", f"show {name}")
+    assert f"neuropil predict runs/{name} FILE" in shown
+    assert resumed.splitlines()[1] == own
+    assert FILES[f"neuropil/models/{name}.py"].splitlines()[2] in explained
 
 
 def test_the_page_says_how_many_lines_they_are():
