@@ -132,8 +132,6 @@ KINDS = {
     "predictive_coding",
 }
 """One of each kind of experiment: what is done again is written once for each."""
-CELLS = {"rnn", "gru"}
-"""They differ from the LSTM by their cell alone."""
 NAMES = [system.name for system in recipes.SYSTEMS]
 START: dict[str, Callable[..., Run]] = {"train": neuropil.train, "simulate": neuropil.simulate}
 
@@ -232,9 +230,6 @@ def test_a_simulation_leaves_what_it_recorded(run: Run):
         assert (run.folder / "spikes.npz").exists() or (run.folder / "traces.npz").exists()
 
 
-@pytest.mark.parametrize(
-    "run", [pytest.param(name, marks=pytest.mark.slow if name in CELLS else []) for name in NAMES], indirect=True
-)
 def test_the_same_seed_gives_the_same_results(run: Run, tmp_path: Path):
     again = run.experiment()
     again.train(tmp_path, show_progress=False)
