@@ -48,6 +48,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(100_000, 20, 20)  # tests make many small objects, and few cycles
         gc.enable()
 
 
