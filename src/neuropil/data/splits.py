@@ -30,6 +30,7 @@ MOST_HELD_OUT = 2_000
 """Where scores are slow, as those of decoding are: more examples would not tell more."""
 CAPPED = f"at most {MOST_HELD_OUT:,} examples"
 
+Groups: TypeAlias = Int64[Tensor, " group"]
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -170,10 +171,7 @@ def hold_out(dataset: D, strata: Int64[Tensor, " example"], share: float, genera
 
 
 def choose(
-    strata: Int64[Tensor, " group"],
-    share: float,
-    generator: torch.Generator,
-    sizes: Int64[Tensor, " group"] | None = None,
+    strata: Groups, share: float, generator: torch.Generator, sizes: Groups | None = None
 ) -> Bool[Tensor, " group"]:
     """True for `share` of the examples, at random within each stratum; `sizes` are those of groups, one by default.
 

@@ -145,7 +145,7 @@ def cosines(model: PredictiveCoding, few: Examples) -> Float[Tensor, "step layer
 
 
 def backpropagated(
-    model: PredictiveCoding, x: Float[Tensor, "batch input"], target: Float[Tensor, "batch output"]
+    model: PredictiveCoding, x: Float[Tensor, "batch _"], target: Float[Tensor, "batch _"]
 ) -> list[Tensor]:
     """The gradient of the mean squared error of the upward sweep by each connection's weights."""
     weights = [c.weight for c in model.connections]
@@ -196,7 +196,7 @@ def completion_section(model: PredictiveCoding, few: Examples) -> Section:
     whole = as_pixels(inputs[shown].float())
     figure = completed(whole, as_pixels(settled[shown]), whole, ~known[0].numpy())
     words = (
-        "The lower half of test pictures is masked. The upper half is clamped, and the rest settles with all layers."
+        "The lower half of test pictures is masked; the upper half is clamped, and the rest settles with all layers."
     )
     if few.schema.classes:
         covered = model.decode(model.encode(inputs) * known.flatten().to(device))
@@ -205,9 +205,7 @@ def completion_section(model: PredictiveCoding, few: Examples) -> Section:
     return Section.illustrated("What it completes", words, figure, "covered pictures, completed, and as they were")
 
 
-def as_pixels(
-    images: Float[Tensor, "image channel height width"],
-) -> list[UInt8[np.ndarray, "_ _"] | UInt8[np.ndarray, "_ _ 3"]]:
+def as_pixels(images: Float[Tensor, "image channel height width"]) -> list[UInt8[np.ndarray, "_ _ *colour"]]:
     pixels = images.cpu().clamp(0, 255).round().byte()
     shown = rearrange(pixels, "image channel height width -> image height width channel").numpy()
     return list(shown[..., 0] if shown.shape[-1] == 1 else shown)
