@@ -315,8 +315,8 @@ def _diagnose_time(norms: Sequence[float]) -> str:
     back = len(norms) - 1
     if total > STEEP:
         return (
-            f"The gradient shrinks {factor:.2f}× per step back in time (vanishing): {back} steps back 1/{_times(total)} "
-            "of it is left; try open gates (LSTM or GRU with a forget bias of 1 or more) or attention."
+            f"The gradient shrinks {factor:.2f}× per step back in time (vanishing): {back} steps back 1/{_times(total)}"
+            " of it is left; try open gates (LSTM or GRU with a forget bias of 1 or more) or attention."
         )
     if total < 1 / STEEP:
         return (

@@ -96,13 +96,8 @@ def build(options: RecurrenceOptions, seed: int) -> Study:
             profiles = profile_cells(text, options, seed)
             clips = {PLAIN: None, CLIPPED: options.clip}
             trials = study.compare(clips, train, display, lambda trial: f"loss {trial.loss:.3f}")
-            sections = [
-                by_hand_section(differences, options),
-                distance_section(profiles, options),
-                clipping_section(trials, options),
-                parameter_section(options),
-                execution_section(options),
-            ]
+            sections = [by_hand_section(differences, options), distance_section(profiles, options)]
+            sections += [clipping_section(trials, options), parameter_section(options), execution_section(options)]
         return Findings(results(differences, profiles, trials), sections)
 
     return Study("recurrence", compute, {"source": corpus.source, "notes": list(corpus.notes)})
@@ -176,13 +171,10 @@ def by_hand_section(differences: Sequence[Difference], options: RecurrenceOption
 
 def profile_cells(text: EmbeddedText, options: RecurrenceOptions, seed: int) -> dict[str, TimeProfile]:
     """The gradient of the last state by each step before it."""
-    networks: dict[str, Cell] = {f"RNN, w = {w:g}": rotating(w, options.hidden_size, seed) for w in FACTORS}
-    networks |= {
-        f"{TITLES[name]}, open gates": opened(name, options.hidden_size, seed) for name in ("lstm", "gru", "mingru")
-    }
-    networks |= {
-        f"{TITLES[name]}, default initialisation": new_cell(name, options.hidden_size, seed) for name in TITLES
-    }
+    size = options.hidden_size
+    networks: dict[str, Cell] = {f"RNN, w = {w:g}": rotating(w, size, seed) for w in FACTORS}
+    networks |= {f"{TITLES[name]}, open gates": opened(name, size, seed) for name in ("lstm", "gru", "mingru")}
+    networks |= {f"{TITLES[name]}, default initialisation": new_cell(name, size, seed) for name in TITLES}
     return {name: profile_time(network, text.x) for name, network in networks.items()}
 
 
@@ -201,8 +193,7 @@ def rotating(w: float, units: int, seed: int) -> Cell:
 
 @torch.no_grad()
 def opened(name: CellName, units: int, seed: int) -> Cell:
-    """A cell that keeps nearly all of its state: the bias of its gate is 5, or −5 where an open gate takes the new
-    state."""
+    """A cell that keeps nearly all of its state: its gate has a bias of 5, or −5 where it lets the new state in."""
     cell = new_cell(name, units, seed)
     for weight in cell.parameters():
         weight.mul_(QUIET)
@@ -235,15 +226,9 @@ def train_stretched(
     name: str, clip: float | None, text: EmbeddedText, options: RecurrenceOptions, seed: int, folder: Path
 ) -> ClippingTrial:
     """An RNN with large recurrent weights, on the text, by SGD."""
-    n = text.vocabulary
-    config = RecurrentNetworkConfig(
-        cell="rnn",
-        hidden_size=options.hidden_size,
-        embedding_size=EMBEDDING,
-        vocabulary_size=n,
-        output_size=n,
-        shape="aligned",
-    )
+    sizes = {"hidden_size": options.hidden_size, "embedding_size": EMBEDDING}
+    sizes |= {"vocabulary_size": text.vocabulary, "output_size": text.vocabulary}
+    config = RecurrentNetworkConfig(cell="rnn", shape="aligned", **sizes)
     model = initialised(lambda: RecurrentNetwork(config), seed)
     with torch.no_grad():
         model.get_parameter("reader.forwards.0.state_weight").mul_(options.stretch)
