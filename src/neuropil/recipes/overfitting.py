@@ -54,9 +54,7 @@ SHOWN = 8
 class OverfittingOptions(Config):
     data: DataConfig = DataConfig(validation=0.3)
     examples: int = option(150, "training examples; `more data` takes the whole training part", low=2)
-    wrong_labels: float | None = option(
-        None, "label noise; default 0.1 for the digits, 0 for your own", low=0, high=0.9
-    )
+    wrong_labels: float | None = option(None, "label noise; default 0.1 for digits, 0 for your own", low=0, high=0.9)
     hidden_sizes: tuple[int, ...] = option((256, 256), "units of each hidden layer", low=1)
     updates: int = option(800, "updates of each network", low=1)
     batch_size: int = option(32, "examples in a batch", low=1)
@@ -312,10 +310,8 @@ def _memorised_section(trials: Mapping[str, RegularizedTrial], few: NoisyExample
     before, after = (_predictions(trials[name].model, shown).tolist() for name in (BASELINE, ALL))
     rows = [[classes[int(t)], classes[a], classes[b]] for t, a, b in zip(shown.targets, before, after, strict=True)]
     agreed = [sum(row[0] == row[column] for row in rows) for column in (1, 2)]
-    words = (
-        f"{len(rows)} training examples with a wrong label. The baseline predicts that label for {agreed[0]} of them, "
-    )
-    words += f"the regularised network for {agreed[1]}."
+    words = f"{len(rows)} training examples with a wrong label. The baseline predicts that label for {agreed[0]} of "
+    words += f"them, the regularised network for {agreed[1]}."
     block: Block = Table(["label", "baseline", "regularised"], rows)
     if shown.schema.kind == "image":
         captions = [(f"label {label}", f"baseline {a}, regularised {b}") for label, a, b in rows]

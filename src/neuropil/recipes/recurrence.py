@@ -8,9 +8,10 @@ and clipping limits its norm.
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float, Int64
@@ -83,6 +84,10 @@ class ClippingTrial:
     diverged: str | None
 
 
+Profiles: TypeAlias = Mapping[str, TimeProfile]
+Trials: TypeAlias = Mapping[str, ClippingTrial]
+
+
 def build(options: RecurrenceOptions, seed: int) -> Study:
     corpus = prepare_text(options.data)
     text = read(corpus.train, corpus.test, options.steps, seed)
@@ -112,9 +117,7 @@ def read(train: str, test: str, steps: int, seed: int) -> EmbeddedText:
     return EmbeddedText(tokens, test_tokens, len(tokenizer), embedding[batch["input"]], batch["target"])
 
 
-def results(
-    differences: Sequence["Difference"], profiles: Mapping[str, TimeProfile], trials: Mapping[str, ClippingTrial]
-) -> list[Result]:
+def results(differences: Sequence["Difference"], profiles: Profiles, trials: Trials) -> list[Result]:
     """An open gate, an RNN whose gradient vanishes, then all others."""
     ordered = study.leading(profiles, "LSTM, open gates", f"RNN, w = {FACTORS[0]:g}")
     found = [Result(name, {"gradient_kept": kept(profile)}) for name, profile in ordered.items()]
@@ -203,7 +206,7 @@ def opened(name: CellName, units: int, seed: int) -> Cell:
     return cell
 
 
-def distance_section(profiles: Mapping[str, TimeProfile], options: RecurrenceOptions) -> Section:
+def distance_section(profiles: Profiles, options: RecurrenceOptions) -> Section:
     n = options.steps - 1
     exponent = str(n).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
     powers = ", ".join(f"{w:g}{exponent} = {power_of_ten(float(f'{w**n:.1g}'))}" for w in (FACTORS[0], FACTORS[-1]))
@@ -226,9 +229,8 @@ def train_stretched(
     name: str, clip: float | None, text: EmbeddedText, options: RecurrenceOptions, seed: int, folder: Path
 ) -> ClippingTrial:
     """An RNN with large recurrent weights, on the text, by SGD."""
-    sizes = {"hidden_size": options.hidden_size, "embedding_size": EMBEDDING}
-    sizes |= {"vocabulary_size": text.vocabulary, "output_size": text.vocabulary}
-    config = RecurrentNetworkConfig(cell="rnn", shape="aligned", **sizes)
+    config = RecurrentNetworkConfig(cell="rnn", hidden_size=options.hidden_size, embedding_size=EMBEDDING)
+    config = replace(config, vocabulary_size=text.vocabulary, output_size=text.vocabulary, shape="aligned")
     model = initialised(lambda: RecurrentNetwork(config), seed)
     with torch.no_grad():
         model.get_parameter("reader.forwards.0.state_weight").mul_(options.stretch)
@@ -248,7 +250,7 @@ def gradient_norm(model: RecurrentNetwork, batch: Mapping[str, Tensor]) -> float
     return float(torch.stack([part.norm() for part in torch.autograd.grad(loss, list(model.parameters()))]).norm())
 
 
-def clipping_section(trials: Mapping[str, ClippingTrial], options: RecurrenceOptions) -> Section:
+def clipping_section(trials: Trials, options: RecurrenceOptions) -> Section:
     plain, clipped = trials[PLAIN], trials[CLIPPED]
     stopped = f"was stopped, as its loss was {plain.diverged}, with" if plain.diverged else "ends at"
     words = (

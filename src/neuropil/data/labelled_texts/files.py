@@ -42,9 +42,7 @@ class TextColumns(NamedTuple):
 
 
 class LabelledTextConfig(SplitConfig):
-    data: Path | None = option(
-        None, "TSV or CSV of texts with labels; without it, sentences of libraries' documentation"
-    )
+    data: Path | None = option(None, "TSV or CSV of texts with labels; default sentences of libraries' documentation")
     text_column: str | None = option(None, "the column of the TSV or CSV that holds the texts, where it is not clear")
     label_column: str | None = option(None, "the column of the TSV or CSV that holds the labels, where it is not clear")
 

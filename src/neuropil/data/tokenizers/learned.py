@@ -173,9 +173,8 @@ def _merge_bytes(texts: Sequence[str], vocabulary: int, special: Sequence[str]) 
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     known, alphabet = list(special), sorted(byte_of_letter())
-    _learn(
-        tokenizer, texts, trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=known, initial_alphabet=alphabet)
-    )
+    trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=known, initial_alphabet=alphabet)
+    _learn(tokenizer, texts, trainer)
     return tokenizer
 
 

@@ -19,7 +19,9 @@ Images: TypeAlias = Shaped[Array, "image height width"] | Shaped[Array, "image h
 Pixels: TypeAlias = Float[np.ndarray, "height width 3"]
 Maps: TypeAlias = Float[Array, "_ _ _"]
 """A map [row column] for each word or head."""
+Similarity: TypeAlias = Float[Array, "picture caption"]
 Grid: TypeAlias = tuple[int, int]
+"""Rows and columns."""
 PatchWeights: TypeAlias = Float[np.ndarray, "row column"]
 
 LIGHT = (0.94, 0.55, 0.12)
@@ -158,9 +160,7 @@ def head_overlays(image: Image, layers: Mapping[str, Maps]) -> Figure:
     return figure
 
 
-def side_by_side(
-    panels: Sequence[Pixels | None], count: int, size: tuple[int, int]
-) -> Float[np.ndarray, "height all 4"]:
+def side_by_side(panels: Sequence[Pixels | None], count: int, size: Grid) -> Float[np.ndarray, "height all 4"]:
     """Room for `count` panels in a row, clear where there is none."""
     height, width = size
     step = width + gap(width)
@@ -239,9 +239,7 @@ def _frame(axes: Axes, shape: tuple[int, ...], grid: Grid, place: tuple[int, int
 
 
 @style.house_style
-def similarity_matrix(
-    similarity: Float[Array, "picture caption"], images: Sequence[Image], captions: Sequence[str]
-) -> Figure:
+def similarity_matrix(similarity: Similarity, images: Sequence[Image], captions: Sequence[str]) -> Figure:
     """A column under each image, a row beside each caption, darker where they are more similar; pairs are framed."""
     values = numbers(similarity).T  # a caption a row
     if not values.size or values.shape != (len(captions), len(images)):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -14,6 +15,8 @@ from neuropil.inspection.pictures.predictive_coding import completed, cosines_ov
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.models.predictive_coding import Chosen, Free, PredictiveCoding, PredictiveCodingConfig, Rates, States
 from neuropil.randomness import initialised, seeded
+
+Rows: TypeAlias = Float[Tensor, "batch _"]
 
 EXAMPLES = 128
 MOST_CLASSES, MOST_FEATURES = 20, 30
@@ -144,9 +147,7 @@ def cosines(model: PredictiveCoding, few: Examples) -> Float[Tensor, "step layer
     return torch.stack(found)
 
 
-def backpropagated(
-    model: PredictiveCoding, x: Float[Tensor, "batch _"], target: Float[Tensor, "batch _"]
-) -> list[Tensor]:
+def backpropagated(model: PredictiveCoding, x: Rows, target: Rows) -> list[Tensor]:
     """The gradient of the mean squared error of the upward sweep by each connection's weights."""
     weights = [c.weight for c in model.connections]
     with torch.enable_grad():
@@ -195,9 +196,7 @@ def completion_section(model: PredictiveCoding, few: Examples) -> Section:
     shown = slice(COMPLETED)
     whole = as_pixels(inputs[shown].float())
     figure = completed(whole, as_pixels(settled[shown]), whole, ~known[0].numpy())
-    words = (
-        "The lower half of test pictures is masked; the upper half is clamped, and the rest settles with all layers."
-    )
+    words = "The lower half of test pictures is masked. The upper half is clamped; the rest settles with all layers."
     if few.schema.classes:
         covered = model.decode(model.encode(inputs) * known.flatten().to(device))
         before, after = (int((model(each).argmax(-1).cpu() == few.targets).sum()) for each in (covered, settled))
