@@ -33,8 +33,7 @@ class View:
 
 
 class GraphDrawing:
-    """One drawing of a graph: which boxes are open, which step of `backward`, by which layout, with or without the
-    script."""
+    """One drawing of a graph: which boxes are open, which step of `backward`, which layout, with script or without."""
 
     def __init__(self, graph: Graph, opened: Set[Box], step: BackwardStep | None, layout: str, interactive: bool):
         if layout not in (known := ("auto", "layered", "dot")):

@@ -105,11 +105,8 @@ class Var:
             rule = "backward starts from a Var that depends on a variable"
             raise InputError(rule, got="a constant", fix="make one with Var(...)")
         if seed is None and self.val.size != 1:
-            raise InputError(
-                "backward without a seed starts from a scalar",
-                got=f"a Var of shape {self.shape}",
-                fix="take its sum or mean first, or give a seed of that shape",
-            )
+            got, fix = f"a Var of shape {self.shape}", "take its sum or mean first, or give a seed of that shape"
+            raise InputError("backward without a seed starts from a scalar", got=got, fix=fix)
         seed = np.ones_like(self.val) if seed is None else np.asarray(seed, self.dtype)
         if seed.shape != self.shape:
             raise InputError(f"the seed of backward has the shape of its Var, {self.shape}", got=f"shape {seed.shape}")

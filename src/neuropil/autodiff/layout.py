@@ -21,8 +21,7 @@ LINE_PULL, BRANCH_PULL, LEAF_PULL = 16.0, 0.5, 0.2  # passing lines are straight
 
 @dataclass(eq=False)
 class Item:
-    """Something that takes room in a row. `x` is its middle, as neighbours would like it; `left` and `top` are
-    final."""
+    """Something that takes room in a row. `x` is its middle, as neighbours wish it; `left` and `top` are final."""
 
     width: float
     height: float
@@ -86,10 +85,13 @@ class Level:
         return 1.0 if self.above[link.source] else LEAF_PULL
 
 
+Items: TypeAlias = Sequence[Item]
+
+
 def layered(
-    inputs: Sequence[Item],
-    children: Sequence[Item],
-    outputs: Sequence[Item],
+    inputs: Items,
+    children: Items,
+    outputs: Items,
     edges: Sequence[Edge],
     margins: tuple[float, float] = (0.0, 0.0),
     least_width: float = 0.0,
@@ -106,9 +108,7 @@ def layered(
     return level
 
 
-def _assign_rows(
-    inputs: Sequence[Item], children: Sequence[Item], outputs: Sequence[Item], edges: Sequence[Edge]
-) -> None:
+def _assign_rows(inputs: Items, children: Items, outputs: Items, edges: Sequence[Edge]) -> None:
     """Each item stands as low as it can: just above the first that uses it."""
     targets: dict[Item, list[Item]] = defaultdict(list)
     for source, target, _ in edges:
@@ -151,8 +151,7 @@ def _bend(rows: list[list[Item]], edges: Sequence[Edge]) -> list[Link]:
 
 
 def _order(level: Level) -> None:
-    """Sort each row by the barycentre of its neighbours, down and up again, and keep the order with the fewest
-    crossings."""
+    """Sort rows by the barycentre of their neighbours, down and up again; keep the order with the fewest crossings."""
     for upper, lower in reversed(list(itertools.pairwise(level.rows))):  # to begin with, in the order of the arguments
         seen = dict.fromkeys(link.source for item in lower for link in level.above[item])
         upper[:] = [*seen, *(item for item in upper if item not in seen)]
@@ -246,8 +245,7 @@ def separate(wishes: Sequence[float], widths: Sequence[float], weights: Sequence
 
 
 def arrange(level: Level) -> None:
-    """`left` and `top` of every item from the level's corner, given x and the present sizes; `collapse.js` does the
-    same."""
+    """`left` and `top` of every item from the level's corner, given x and the sizes; as `collapse.js` does it."""
     level.bands = []
     top = 0.0
     for number, row in enumerate(level.rows):

@@ -62,8 +62,7 @@ def power(x: Array, p: Array, /) -> Binary:
 
 @op
 def matmul(a: Array, b: Array, /) -> Binary:
-    """∂(A B)/∂A: s Bᵀ,  ∂(A B)/∂B: Aᵀ s, over the last two axes; a vector is a row on the left, a column on the
-    right."""
+    """∂(A B)/∂A: s Bᵀ,  ∂(A B)/∂B: Aᵀ s, over the last two axes; a vector is a row on the left, else a column."""
     A = a[None, :] if a.ndim == 1 else a
     B = b[:, None] if b.ndim == 1 else b
     y = A @ B
@@ -299,10 +298,8 @@ def _added_to_windows(total: Array, products: Float[np.ndarray, "channel u v bat
 
 def _require_images(x: Array, kernel: Array, padding: int) -> None:
     if x.ndim != 4 or kernel.ndim != 4 or x.shape[1] != kernel.shape[1]:
-        raise InputError(
-            "conv2d needs x of (batch, channel, height, width) and a kernel of (out, channel, height, width)",
-            got=f"{x.shape} and {kernel.shape}",
-        )
+        rule = "conv2d needs x of (batch, channel, height, width) and a kernel of (out, channel, height, width)"
+        raise InputError(rule, got=f"{x.shape} and {kernel.shape}")
     if any(length + 2 * padding < size for length, size in zip(x.shape[2:], kernel.shape[2:], strict=True)):
         raise InputError("conv2d needs images as large as its kernel", got=f"{x.shape[2:]} and {kernel.shape[2:]}")
 

@@ -6,6 +6,7 @@ A pixel at z = x + iy from the centre of the new image shows what the old image 
 """
 
 import math
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +16,8 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 
+Images: TypeAlias = UInt8[Tensor, "batch channel height width"]
+
 
 class Augment(Config):
     shift: float = option(0.0, "training images are moved by up to this many pixels", low=0)
@@ -22,9 +25,7 @@ class Augment(Config):
     zoom: float = option(0.0, "training images are enlarged or shrunk by up to this share", low=0, high=0.9)
     flip: bool = option(False, "half of the training images are mirrored left to right")
 
-    def __call__(
-        self, images: UInt8[Tensor, "batch channel height width"], generator: torch.Generator
-    ) -> UInt8[Tensor, "batch channel height width"]:
+    def __call__(self, images: Images, generator: torch.Generator) -> Images:
         if not (self.shift or self.rotate or self.zoom or self.flip):
             return images
         grid = self.lookup(images, generator)
@@ -32,9 +33,7 @@ class Augment(Config):
         moved = F.grid_sample(images.float(), grid, mode="bilinear", padding_mode="border", align_corners=False)
         return moved.add_(0.5).to(torch.uint8)  # bilinear values stay within 0…255; adding a half rounds them
 
-    def lookup(
-        self, images: UInt8[Tensor, "batch channel height width"], generator: torch.Generator
-    ) -> Float32[Tensor, "batch height width 2"]:
+    def lookup(self, images: Images, generator: torch.Generator) -> Float32[Tensor, "batch height width 2"]:
         """For each new pixel, where to look in the old image; both axes run from -1 to 1 between its outer edges."""
         num_images, _, height, width = images.shape
         draws = torch.rand(5, num_images, generator=generator, device=generator.device).to(images.device)

@@ -25,6 +25,7 @@ TEXTS_PER_STEP = 10_000
 
 Change: TypeAlias = Callable[[Batch, torch.Generator], Batch]
 """What is done to a batch at random before a model learns from it."""
+ChangeTokens: TypeAlias = Callable[[list[int]], list[int]]
 Side = Literal["beginning", "end"]
 Device: TypeAlias = torch.device | str
 
@@ -109,9 +110,7 @@ class Sequences:
         return cls._joined([np.fromiter(chain.from_iterable(sequences), dtype=np.int32)], list(map(len, sequences)))
 
     @classmethod
-    def of_texts(
-        cls, texts: Sequence[str], tokenizer: Encoding, change: Callable[[list[int]], list[int]]
-    ) -> "Sequences":
+    def of_texts(cls, texts: Sequence[str], tokenizer: Encoding, change: ChangeTokens) -> "Sequences":
         """What `change` makes of each text's tokens, some thousands of texts at a time."""
         tokens, lengths = [], []
         for begin in tracked(range(0, len(texts), TEXTS_PER_STEP), "Splitting texts into tokens"):
@@ -188,8 +187,7 @@ def arrange(lengths: Int64[Tensor, "example side"]) -> tuple[Int64[Tensor, " exa
     """Sort examples onto shelves: which one each is put on, and the lengths that each shelf has room for.
 
     Lengths that differ by less than a tenth count as equal, so that a shelf holds many examples. Shelves run from short
-    to long by the longest side, and back and forth by the difference of the first and the last, so that neighbours are
-    alike in all.
+    to long by the longest side, and back and forth by the first minus the last, so that neighbours are alike in all.
     """
     steps = ladder(int(lengths.max())) if len(lengths) else torch.ones(1, dtype=torch.int64)
     step = torch.bucketize(lengths, steps)

@@ -18,9 +18,7 @@ def tracked(items: Sequence[Item], doing: str) -> Iterator[Item]:
             from rich.progress import track
 
             console = Console(stderr=True)
-            rest, hidden = items[done:], not console.is_terminal
-            yield from track(
-                rest, doing, total=len(items), completed=done, console=console, transient=True, disable=hidden
-            )
+            bar = {"console": console, "transient": True, "disable": not console.is_terminal}
+            yield from track(items[done:], doing, total=len(items), completed=done, **bar)
             return
         yield item

@@ -30,6 +30,8 @@ MOST_HELD_OUT = 2_000
 """Where scores are slow, as those of decoding are: more examples would not tell more."""
 CAPPED = f"at most {MOST_HELD_OUT:,} examples"
 
+Groups: TypeAlias = Int64[Tensor, " group"]
+Chosen: TypeAlias = Bool[Tensor, " group"]
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -173,12 +175,7 @@ def hold_out(dataset: D, strata: Int64[Tensor, " example"], share: float, genera
     return dataset.take((~held).nonzero().flatten()), dataset.take(held.nonzero().flatten())
 
 
-def choose(
-    strata: Int64[Tensor, " group"],
-    share: float,
-    generator: torch.Generator,
-    sizes: Int64[Tensor, " group"] | None = None,
-) -> Bool[Tensor, " group"]:
+def choose(strata: Groups, share: float, generator: torch.Generator, sizes: Groups | None = None) -> Chosen:
     """True for `share` of the examples, at random within each stratum; `sizes` are those of groups, one by default.
 
     A group that is larger than what is still wanted is passed over; if each alone is too large, the smallest is chosen.

@@ -12,7 +12,7 @@ untouched, bit for bit. A cell that runs several times within the block is remem
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from neuropil.errors import InputError
 from neuropil.parts.recurrence import Cell, Lengths, State, backwards, valid_mask
 
-GateTape = dict[str, dict[str, Float[Tensor, "batch time unit"]]]
+Trace: TypeAlias = Float[Tensor, "batch time unit"]
+GateTape = dict[str, dict[str, Trace]]
 """By the name of the cell: `forget`, `update`, `output`, `reset` and `candidate`, as it has them, and its state, `h`
 and `c`. Steps stand in the order of the sequence in both directions; past a row's length there are zeros."""
 
@@ -62,12 +63,12 @@ def _remember(tape: GateTape, name: str) -> Callable[..., None]:
 def gates_of(
     cell: Cell,
     x: Float[Tensor, "batch time input"],
-    outputs: Float[Tensor, "batch time unit"],
+    outputs: Trace,
     state: State | None = None,
     lengths: Lengths | None = None,
     *,
     backward: bool = False,
-) -> dict[str, Float[Tensor, "batch time unit"]]:
+) -> dict[str, Trace]:
     """What went on in `cell` when it read x and put out `outputs`."""
     first: State = cell.initial(x) if state is None else state
     h, x = (backwards(part, lengths) if backward else part for part in (outputs.detach(), x.detach()))
@@ -80,7 +81,7 @@ def gates_of(
     return {name: backwards(values, lengths) if backward else values for name, values in found.items()}
 
 
-def _rest_of_state(cell: Cell, gates: Any, state: State) -> dict[str, Float[Tensor, "batch time unit"]]:
+def _rest_of_state(cell: Cell, gates: Any, state: State) -> dict[str, Trace]:
     """The rest of the state, such as the c of an LSTM: the gates are known, so that this is elementwise."""
     if len(state) == 1:
         return {}
@@ -95,6 +96,10 @@ def _rest_of_state(cell: Cell, gates: Any, state: State) -> dict[str, Float[Tens
 # --- what units are tied to -------------------------------------------------------------------------------------------
 
 
+Units: TypeAlias = Float[Tensor, "time unit"]
+Property: TypeAlias = Float[Tensor, " time"]
+
+
 class Tie(NamedTuple):
     """A unit whose gate correlates with a property of the text, where the tie was found and where it was checked."""
 
@@ -105,9 +110,7 @@ class Tie(NamedTuple):
     held_out: float
 
 
-def ties(
-    values: Mapping[str, Float[Tensor, "time unit"]], properties: Mapping[str, Float[Tensor, " time"]], *, most: int = 3
-) -> list[Tie]:
+def ties(values: Mapping[str, Units], properties: Mapping[str, Property], *, most: int = 3) -> list[Tie]:
     """For each gate and property the `most` units that are tied most strongly in the first half of the text, with the
     correlation in the second half; the strongest there first.
 
@@ -124,7 +127,7 @@ def ties(
     return sorted(found, key=lambda tie: -tie.held_out * (1 if tie.found > 0 else -1))
 
 
-def correlation(values: Float[Tensor, "time unit"], property: Float[Tensor, " time"]) -> Float[Tensor, " unit"]:
+def correlation(values: Units, property: Property) -> Float[Tensor, " unit"]:
     """Pearson's r of each unit with the property; zero where one of them does not move."""
     if len(values) < 2:
         return values.new_zeros(values.shape[1], dtype=torch.float64)

@@ -70,8 +70,7 @@ class TimeProfile:
 def profile_gradients(model: nn.Module, loss: Callable[[], Tensor]) -> GradientProfile:
     """The gradients of `loss()`, a scalar computed with `model` in the mode that it is in, and nothing else changed.
 
-    A module without children is one layer. A parameter that a module or the model holds beside its children stands
-    alone.
+    A module without children is one layer. A parameter that a module holds beside its children stands alone.
     """
     layers = _layers_of(model)
     if not layers:
@@ -94,8 +93,7 @@ def profile_time(
     inputs: Float[Tensor, "batch time width"],
     loss: Callable[[Any], Tensor] | None = None,
 ) -> TimeProfile:
-    """How much the last step depends on each earlier one: the gradient of `loss(model(inputs))` by the input of each
-    step.
+    """How much the last step depends on each earlier one: the gradient of `loss(model(inputs))` by each step's input.
 
     Without `loss` it is the sum of the last step of the output (of its first part where it is a tuple: `nn.LSTM`).
     """
@@ -317,9 +315,8 @@ def _diagnose_time(norms: Sequence[float]) -> str:
     back = len(norms) - 1
     if total > STEEP:
         return (
-            f"The gradient shrinks {factor:.2f}× per step back in time (vanishing): {back} steps back "
-            f"1/{_times(total)} of it is left; try open gates (LSTM or GRU with a forget bias of 1 or more) or "
-            "attention."
+            f"The gradient shrinks {factor:.2f}× per step back in time (vanishing): {back} steps back 1/{_times(total)}"
+            " of it is left; try open gates (LSTM or GRU with a forget bias of 1 or more) or attention."
         )
     if total < 1 / STEEP:
         return (

@@ -54,10 +54,9 @@ def logit_lens(model: GPT2, tokens: Int64[Tensor, " time"], best: int = 5) -> Le
     best, rows = min(best, model.config.vocabulary_size), max(1, LOGITS_AT_ONCE // model.config.vocabulary_size)
     # softmax(E N(x_l))
     found = [
-        [F.linear(model.norm(x), model.output_weight).float().softmax(-1).topk(best) for x in stream.split(rows)]
+        F.linear(model.norm(x), model.output_weight).float().softmax(-1).topk(best)
         for stream in streams
+        for x in stream.split(rows)
     ]
-    return Lens(
-        torch.stack([torch.cat([top.indices for top in layer]) for layer in found]),
-        torch.stack([torch.cat([top.values for top in layer]) for layer in found]),
-    )
+    shares, tokens = (torch.cat(part).view(len(streams), -1, best) for part in zip(*found, strict=True))
+    return Lens(tokens, shares)

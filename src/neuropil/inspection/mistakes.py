@@ -1,6 +1,7 @@
 """Where a classifier is wrong: how often each class is taken for which, and the examples of which it was most sure."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -9,10 +10,10 @@ from torch import Tensor
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Table, percent
 
+Labels: TypeAlias = Int[Tensor, " example"]
 
-def worst_mistakes(
-    probabilities: Float[Tensor, "example class"], targets: Int[Tensor, " example"], k: int
-) -> Int[Tensor, " mistake"]:
+
+def worst_mistakes(probabilities: Float[Tensor, "example class"], targets: Labels, k: int) -> Int[Tensor, " mistake"]:
     """The at most `k` wrong predictions of which the model was most sure, the surest first."""
     confidence, predicted = probabilities.max(dim=1)
     wrong = (predicted != targets).nonzero().squeeze(1)
@@ -20,9 +21,7 @@ def worst_mistakes(
     return wrong[surest_first][:k]
 
 
-def confusion_counts(
-    predicted: Int[Tensor, " example"], actual: Int[Tensor, " example"], num_classes: int
-) -> Int[Tensor, "actual predicted"]:
+def confusion_counts(predicted: Labels, actual: Labels, num_classes: int) -> Int[Tensor, "actual predicted"]:
     """Entry (i, j) counts the examples of class i that were taken for class j."""
     for labels in (predicted, actual):
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < num_classes:

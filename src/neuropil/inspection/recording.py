@@ -18,7 +18,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 import torch
 from einops import rearrange
@@ -28,6 +28,11 @@ from torch.nn import functional as F
 
 from neuropil.errors import InputError, nearest
 from neuropil.parts.attention import ScaledDot, Score, Tap, attention_weights
+
+Limit: TypeAlias = Tensor | None
+"""A mask, or a bias of the scores."""
+Indices: TypeAlias = Iterable[int] | None
+"""None for all."""
 
 NUMBERS_AT_ONCE = 2**19
 """Scores held at one time while weights are computed: 2 MB in single precision, which stay in the processor's cache."""
@@ -41,14 +46,9 @@ class Tape:
 
 @contextmanager
 def record(
-    model: nn.Module,
-    *,
-    layers: str | Iterable[str] = "*",
-    heads: Iterable[int] | None = None,
-    queries: Iterable[int] | None = None,
+    model: nn.Module, *, layers: str | Iterable[str] = "*", heads: Indices = None, queries: Indices = None
 ) -> Iterator[Tape]:
-    """Record the attention modules whose names match `layers` (shell patterns), these heads and queries; all by
-    default.
+    """Record attention modules whose names match `layers` (shell patterns), these heads and queries; default all.
 
     A head or query that a layer does not have is left out, so that texts of any length can be watched by the same rows.
     """
@@ -61,9 +61,8 @@ def record(
         for module, observer in observers.items():
             stack.enter_context(_registered(observer))
             torchs = isinstance(module, nn.MultiheadAttention)
-            stack.enter_context(
-                _told_by_torch(module, observer) if torchs else _told(cast(Attentive, module), observer)
-            )
+            told = _told_by_torch(module, observer) if torchs else _told(cast(Attentive, module), observer)
+            stack.enter_context(told)
         for layer in model.modules():
             if isinstance(layer, nn.TransformerEncoderLayer) and layer.self_attn in observers:
                 stack.enter_context(_told_by_fast_path(layer, observers[layer.self_attn]))
@@ -100,7 +99,7 @@ def _score_of(module: nn.Module) -> Score:
     return ScaledDot() if isinstance(module, nn.MultiheadAttention) else cast(Attentive, module).score
 
 
-def _indices(chosen: Iterable[int] | None) -> list[int] | None:
+def _indices(chosen: Indices) -> list[int] | None:
     return None if chosen is None else sorted(set(chosen))
 
 
@@ -161,16 +160,14 @@ def _(ticket: Tensor, query: Tensor, key: Tensor, mask: Tensor | None, bias: Ten
 
 
 def _weights_in_pieces(
-    query: Tensor, key: Tensor, score: Score, mask: Tensor | None, bias: Tensor | None, causal: bool, rows: Tensor
+    query: Tensor, key: Tensor, score: Score, mask: Limit, bias: Limit, causal: bool, rows: Tensor
 ) -> Float[Tensor, "batch head query key"]:
     weights = query.new_empty(*query.shape[:2], len(rows), key.shape[2])
     numbers = query.shape[0] * query.shape[1] * key.shape[2] * score.numbers_per_pair
     limits = {"mask": mask, "causal": causal, "bias": _single(bias)}
-    start = 0
-    for piece in rows.split(max(1, NUMBERS_AT_ONCE // max(1, numbers))):
-        end = start + len(piece)
-        weights[:, :, start:end] = attention_weights(query, key, score=score, rows=piece, **limits)
-        start = end
+    at_once = max(1, NUMBERS_AT_ONCE // max(1, numbers))
+    for piece, place in zip(rows.split(at_once), weights.split(at_once, dim=2), strict=True):
+        place.copy_(attention_weights(query, key, score=score, rows=piece, **limits))
     return weights
 
 
@@ -258,12 +255,7 @@ def _told_by_torch(module: nn.MultiheadAttention, observer: _Observer) -> Any:
 
 
 def _tell(
-    module: nn.MultiheadAttention,
-    observer: _Observer,
-    query: Tensor,
-    key: Tensor,
-    padding: Tensor | None,
-    attn_mask: Tensor | None,
+    module: nn.MultiheadAttention, observer: _Observer, query: Tensor, key: Tensor, padding: Limit, attn_mask: Limit
 ) -> None:
     """Queries and keys as this module projects them, and its two masks as ours: true where one may look. Its
     `is_causal` says nothing more: it is a hint that `attn_mask` is of that form."""
@@ -274,10 +266,9 @@ def _tell(
     same = module._qkv_same_embed_dim
     of_query, of_key = module.in_proj_weight.chunk(3)[:2] if same else (module.q_proj_weight, module.k_proj_weight)
     biases = (None, None) if module.in_proj_bias is None else module.in_proj_bias.chunk(3)[:2]
-    q, k = (
-        rearrange(F.linear(x, weight, bias), "batch time (head width) -> batch head time width", head=module.num_heads)
-        for x, weight, bias in ((query, of_query, biases[0]), (key, of_key, biases[1]))
-    )
+    by_head = "batch time (head width) -> batch head time width"
+    q = rearrange(F.linear(query, of_query, biases[0]), by_head, head=module.num_heads)
+    k = rearrange(F.linear(key, of_key, biases[1]), by_head, head=module.num_heads)
     k = _with_extra_keys(module, k)
     extra = (0, k.shape[2] - key.shape[1])
     padding, attn_mask = (None if limit is None else F.pad(limit, extra) for limit in (padding, attn_mask))
@@ -295,9 +286,7 @@ def _with_extra_keys(
     return F.pad(k, (0, 0, 0, 1)) if module.add_zero_attn else k
 
 
-def _torch_masks(
-    padding: Tensor | None, attn_mask: Tensor | None, heads: int
-) -> tuple[Bool[Tensor, "..."] | None, Tensor | None]:
+def _torch_masks(padding: Limit, attn_mask: Limit, heads: int) -> tuple[Bool[Tensor, "..."] | None, Limit]:
     """In PyTorch a boolean mask is true where one may NOT look, and a mask of numbers is added to the scores."""
     limits = []
     if padding is not None:
@@ -308,9 +297,8 @@ def _torch_masks(
         limits.append(attn_mask)
     masks = [~limit for limit in limits if limit.dtype == torch.bool]
     biases = [limit for limit in limits if limit.dtype != torch.bool]
-    return functools.reduce(Tensor.logical_and, masks) if masks else None, functools.reduce(
-        Tensor.add, biases
-    ) if biases else None
+    mask = functools.reduce(Tensor.logical_and, masks) if masks else None
+    return mask, functools.reduce(Tensor.add, biases) if biases else None
 
 
 def _told_by_fast_path(layer: nn.TransformerEncoderLayer, observer: _Observer) -> Any:

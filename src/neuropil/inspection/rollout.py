@@ -25,10 +25,8 @@ def rollout(layers: Iterable[Float[Tensor, "batch head query key"]]) -> Float[Te
     product = None
     for weights in layers:
         if weights.shape[2] != weights.shape[3]:
-            raise InputError(
-                "roll-out needs the weights from every place to every place",
-                got=f"{weights.shape[2]} queries and {weights.shape[3]} keys",
-            )
+            got = f"{weights.shape[2]} queries and {weights.shape[3]} keys"
+            raise InputError("roll-out needs the weights from every place to every place", got=got)
         mixed = reduce(weights, "batch head query key -> batch query key", "mean")
         # Ã = ½ (A + I)
         mixed = (mixed + torch.eye(mixed.shape[-1], device=mixed.device, dtype=mixed.dtype)) / 2
@@ -57,7 +55,5 @@ def patch_maps(model: ViT | CLIP, pictures: Num[Tensor, "picture channel height 
         seeing(pictures)
     weights = {name: each.cpu() for name, each in tape.attention.items()}
     on_grid = "picture ... (row column) -> picture ... row column"
-    return PatchMaps(
-        {name: rearrange(each[:, :, 0, 1:], on_grid, row=rows) for name, each in weights.items()},
-        rearrange(rollout(weights.values())[:, 0, 1:], on_grid, row=rows),
-    )
+    heads = {name: rearrange(each[:, :, 0, 1:], on_grid, row=rows) for name, each in weights.items()}
+    return PatchMaps(heads, rearrange(rollout(weights.values())[:, 0, 1:], on_grid, row=rows))

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -21,6 +22,9 @@ from torch import Tensor
 from neuropil.errors import InputError
 from neuropil.models.spiking.network import SpikingNetworkRecording, SpikingSimulator
 from neuropil.randomness import seeded
+
+Times: TypeAlias = Float[Tensor, " spike"]
+Neurons: TypeAlias = Int[Tensor, " spike"]
 
 FANO_WINDOW = 100.0
 SYNCHRONY_BIN = 2.0
@@ -31,8 +35,8 @@ SYNCHRONY_BIN = 2.0
 class SpikeTrains:
     """The spikes of `num_neurons` from 0 to `duration` (ms), each with its time and its neuron."""
 
-    times: Float[Tensor, " spike"]
-    neurons: Int[Tensor, " spike"]
+    times: Times
+    neurons: Neurons
     num_neurons: int
     duration: float
 
@@ -145,9 +149,7 @@ def firing(trains: SpikeTrains) -> dict[str, float]:
     return {name: value for name, value in found.items() if math.isfinite(value)}
 
 
-def some_neurons(
-    times: Float[Tensor, " spike"], neurons: Int[Tensor, " spike"], size: int, most: int
-) -> tuple[Float[Tensor, " shown"], Int[Tensor, " shown"]]:
+def some_neurons(times: Times, neurons: Neurons, size: int, most: int) -> tuple[Float[Tensor, " _"], Int[Tensor, " _"]]:
     """The spikes of up to `most` of the first `size` neurons, evenly chosen and counted anew, for a raster."""
     count = min(size, most)
     place = torch.full((max(size, int(neurons.max()) + 1 if len(neurons) else 0),), -1)

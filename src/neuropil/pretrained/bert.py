@@ -20,14 +20,8 @@ NAMES = names.STACK_NAMES | {
 }
 """Of settings, ours and theirs."""
 AS_PUBLISHED = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
-BLOCK = (
-    tuple(f"attention.self.{part}" for part in ("query", "key", "value")),
-    "attention.output.dense",
-    "attention.output.LayerNorm",
-    "intermediate.dense",
-    "output.dense",
-    "output.LayerNorm",
-)
+ATTENTION = (tuple(f"attention.self.{part}" for part in ("query", "key", "value")), "attention.output.dense")
+BLOCK = (*ATTENTION, "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm")
 
 
 def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> BERTConfig:

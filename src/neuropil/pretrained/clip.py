@@ -14,20 +14,11 @@ from neuropil.pretrained.names import HuggingFaceFamily, Place
 OLD_END = 2
 """The end token of the first configurations, which mean the last of the vocabulary by it."""
 VISION = names.STACK_NAMES | {"patch": "patch_size"}
-TEXT = names.STACK_NAMES | {
-    "context": "max_position_embeddings",
-    "vocabulary_size": "vocab_size",
-    "end": "eos_token_id",
-}
+TOKENS = {"context": "max_position_embeddings", "vocabulary_size": "vocab_size", "end": "eos_token_id"}
+TEXT = names.STACK_NAMES | TOKENS
 """Of the settings of each tower, ours and theirs."""
-BLOCK = (
-    tuple(f"self_attn.{part}_proj" for part in "qkv"),
-    "self_attn.out_proj",
-    "layer_norm1",
-    "mlp.fc1",
-    "mlp.fc2",
-    "layer_norm2",
-)
+PROJECTIONS = tuple(f"self_attn.{part}_proj" for part in "qkv")
+BLOCK = (PROJECTIONS, "self_attn.out_proj", "layer_norm1", "mlp.fc1", "mlp.fc2", "layer_norm2")
 
 
 def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> CLIPConfig:
@@ -37,11 +28,9 @@ def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: typ
         text["end"] = text.get("vocabulary_size", TextTowerConfig.vocabulary_size) - 1
     for tower, theirs in ((vision, see), (text, read)):
         tower["activation"] = names.activation(theirs.get("hidden_act", "quick_gelu"))
-    return CLIPConfig(
-        embedding_size=settings.get("projection_dim", CLIPConfig.embedding_size),
-        vision=VisionTowerConfig(**vision, shape=names.picture_shape(see)),
-        text=TextTowerConfig(**text),
-    )
+    size = settings.get("projection_dim", CLIPConfig.embedding_size)
+    seeing = VisionTowerConfig(**vision, shape=names.picture_shape(see))
+    return CLIPConfig(embedding_size=size, vision=seeing, text=TextTowerConfig(**text))
 
 
 def settings_of(model: CLIP) -> dict[str, Any]:
@@ -74,14 +63,10 @@ def places(model: CLIP) -> dict[str, Place]:
     }
     pairs = names.block_pairs("vision.blocks", "vision_model.encoder.layers", model.config.vision.layers, BLOCK)
     pairs |= names.block_pairs("text.blocks", "text_model.encoder.layers", model.config.text.layers, BLOCK)
-    pairs |= {
-        "vision.first_norm": "vision_model.pre_layrnorm",
-        "vision.norm": "vision_model.post_layernorm",
-        "text.norm": "text_model.final_layer_norm",
-    }
+    pairs |= {"vision.first_norm": "vision_model.pre_layrnorm", "vision.norm": "vision_model.post_layernorm"}
+    pairs["text.norm"] = "text_model.final_layer_norm"
     return found | names.linear_places(pairs)
 
 
-FAMILY = HuggingFaceFamily(
-    "clip", "", config, settings_of, places, known=("standardize.",), ignored=(".position_ids",), new=("standardize.",)
-)
+NEW, IGNORED = ("standardize.",), (".position_ids",)
+FAMILY = HuggingFaceFamily("clip", "", config, settings_of, places, known=NEW, ignored=IGNORED, new=NEW)

@@ -114,27 +114,22 @@ def _downloaded(name: str, kind: str) -> Path:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
     except ImportError as error:
-        raise InputError(
-            rule, got=f"{name!r}, which is no folder here", fix="to download it: pip install huggingface_hub"
-        ) from error
+        fix = "to download it: pip install huggingface_hub"
+        raise InputError(rule, got=f"{name!r}, which is no folder here", fix=fix) from error
     try:
         return Path(snapshot_download(name, allow_patterns=list(WANTED)))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(
-            rule, got=f"{name!r}, which is no folder here and could not be downloaded ({reason})"
-        ) from error
+        got = f"{name!r}, which is no folder here and could not be downloaded ({reason})"
+        raise InputError(rule, got=got) from error
 
 
 def _is_hub_name(name: str) -> bool:
     """`owner/model` or `model`. Where `owner` is a folder here, it is a path with a slip in it: nothing is fetched."""
     owner, slash, model = name.partition("/")
-    return (
-        bool(name)
-        and not name.startswith((".", "/", "~"))
-        and "/" not in model
-        and not (slash and Path(owner).is_dir())
-    )
+    if not name or name.startswith((".", "/", "~")) or "/" in model:
+        return False
+    return not (slash and Path(owner).is_dir())
 
 
 def _stored(path: Path) -> list[Stored]:

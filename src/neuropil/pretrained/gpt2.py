@@ -34,10 +34,8 @@ BLOCK = ("attn.c_attn", "attn.c_proj", "ln_1", "mlp.c_fc", "mlp.c_proj", "ln_2")
 
 def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> GPT2Config:
     names.require_settings("GPT2 is GPT-2 as it was published", settings, AS_PUBLISHED)
-    return GPT2Config(
-        **names.translated(settings, NAMES),
-        activation=names.activation(settings.get("activation_function", "gelu_new")),
-    )
+    activation = names.activation(settings.get("activation_function", "gelu_new"))
+    return GPT2Config(**names.translated(settings, NAMES), activation=activation)
 
 
 def settings_of(model: GPT2) -> dict[str, Any]:
@@ -61,12 +59,5 @@ def places(model: GPT2) -> dict[str, Place]:
     return found if model.config.tied else found | {"lm_head.weight": Place("output.weight")}
 
 
-FAMILY = HuggingFaceFamily(
-    "gpt2",
-    "transformer.",
-    config,
-    settings_of,
-    places,
-    known=("lm_head.",),
-    ignored=(".attn.bias", ".attn.masked_bias"),
-)
+KNOWN, IGNORED = ("lm_head.",), (".attn.bias", ".attn.masked_bias")
+FAMILY = HuggingFaceFamily("gpt2", "transformer.", config, settings_of, places, known=KNOWN, ignored=IGNORED)

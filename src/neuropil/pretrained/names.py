@@ -42,14 +42,8 @@ STACK_NAMES = {
     "epsilon": "layer_norm_eps",
 }
 """Settings of a stack of blocks, ours and theirs, in all families but GPT-2's."""
-BLOCK = (
-    "attention.projection",
-    "attention.output",
-    "attention_sum.norm",
-    "feed_forward.inner",
-    "feed_forward.outer",
-    "feed_forward_sum.norm",
-)
+ATTENTION = ("attention.projection", "attention.output", "attention_sum.norm")
+BLOCK = (*ATTENTION, "feed_forward.inner", "feed_forward.outer", "feed_forward_sum.norm")
 """The modules of a block."""
 Pairs: TypeAlias = dict[str, str | tuple[str, ...]]
 """Modules, ours and theirs; one of ours may be several of theirs, one after the other."""
@@ -162,12 +156,8 @@ class HuggingFaceFamily:
         """One tensor of ours after the other. One that is kept as it came lies in the file's own pages, where it is
         read when it is needed; of the others, no more than one is in memory twice."""
         places = {self._full(name): place for name, place in self.places(model).items()}
-        new = {
-            name
-            for name in places
-            for start in self.new
-            if name.startswith(start) and not any(has.startswith(start) for has in theirs)
-        }
+        new_starts = tuple(start for start in self.new if not any(has.startswith(start) for has in theirs))
+        new = {name for name in places if name.startswith(new_starts)}
         shapes = {name: tensor.shape for name, tensor in (*model.named_parameters(), *model.named_buffers())}
         self._require_fitting(places, model, theirs, new, folder)
         sources: dict[str, list[tuple[str, Place]]] = {}
@@ -187,11 +177,8 @@ class HuggingFaceFamily:
         wanted = {self._full(name): tuple(view.shape) for name, view in self.layout(model).items()}
         missing = [name for name in places if name not in theirs and name not in new]
         problems = [f"{name.removeprefix(self.prefix) if bare else name} is missing" for name in missing]
-        problems += [
-            f"{it.name} is unknown"
-            for name, it in theirs.items()
-            if name not in places and not name.startswith(tuple(self.known))
-        ]
+        unknown = [name for name in theirs if name not in places and not name.startswith(tuple(self.known))]
+        problems += [f"{theirs[name].name} is unknown" for name in unknown]
         for name, tensor in theirs.items():
             if name in places and tensor.shape != wanted[name]:
                 problems.append(f"{tensor.name} has shape {list(tensor.shape)}, not {list(wanted[name])}")

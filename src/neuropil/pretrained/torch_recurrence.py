@@ -28,9 +28,8 @@ MODULES: dict[type[Cell], type[TorchRecurrence]] = {RNN: nn.RNN, LSTM: nn.LSTM, 
 def from_torch(module: TorchRecurrence) -> Recurrence:
     """Our recurrence with the weights of theirs."""
     name = require_published(module)
-    ours = Recurrence(
-        CELLS[name], module.input_size, module.hidden_size, module.num_layers, module.bidirectional, module.dropout
-    )
+    sizes = module.input_size, module.hidden_size, module.num_layers
+    ours = Recurrence(CELLS[name], *sizes, module.bidirectional, module.dropout)
     ours.to(next(module.parameters()))
     for cell, suffix in zip(ours.cells, _suffixes(module), strict=True):
         _read(cell, module, suffix)
@@ -41,17 +40,10 @@ def from_torch(module: TorchRecurrence) -> Recurrence:
 def to_torch(recurrence: Recurrence) -> TorchRecurrence:
     """`nn.RNN`, `nn.LSTM` or `nn.GRU` (batch first) with our weights; a GRU is converted, where it can be."""
     cells, kind = recurrence.cells, require_counterpart(recurrence)
-    layers = len(recurrence.forwards)
-    theirs = kind(
-        cells[0].input_size,
-        cells[0].hidden_size,
-        layers,
-        batch_first=True,
-        dropout=recurrence.dropout.p
-        if layers > 1
-        else 0.0,  # which stands between layers, and of one layer is asked in vain
-        bidirectional=recurrence.bidirectional,
-    ).to(next(recurrence.parameters()))
+    sizes, both = (cells[0].input_size, cells[0].hidden_size, len(recurrence.forwards)), recurrence.bidirectional
+    # It stands between layers, and of one layer is asked in vain.
+    dropout = recurrence.dropout.p if len(recurrence.forwards) > 1 else 0.0
+    theirs = kind(*sizes, batch_first=True, dropout=dropout, bidirectional=both).to(next(recurrence.parameters()))
     for cell, suffix in zip(cells, _suffixes(theirs), strict=True):
         _write(cell, theirs, suffix)
     return theirs.train(recurrence.training)
@@ -78,9 +70,8 @@ def _read(cell: Cell, module: nn.RNNBase, suffix: str) -> None:
 def _write(cell: Cell, module: nn.RNNBase, suffix: str) -> None:
     cell = convert(cell, "keep", "after") if isinstance(cell, GRU) else cell
     mine = cell.state_dict()
-    parameters: dict[str, Tensor] = {
-        name: getattr(module, f"{name}{suffix}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    }
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    parameters: dict[str, Tensor] = {name: getattr(module, f"{name}{suffix}") for name in names}
     parameters["weight_ih"].copy_(mine["input_weight"])
     parameters["weight_hh"].copy_(mine["state_weight"])
     parameters["bias_ih"].copy_(mine["bias"])

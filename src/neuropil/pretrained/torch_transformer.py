@@ -74,19 +74,10 @@ def to_torch(model: Transformer) -> nn.Transformer:
         rule = "nn.Transformer has the same number of heads in every layer"
         raise InputError(rule, got="a model whose heads were removed")
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "enable_nested_tensor is True"
-        )  # which it sets itself, and then cannot use with pre-norm
-        theirs = nn.Transformer(
-            config.width,
-            config.heads,
-            config.layers,
-            config.layers,
-            config.feed_forward_size,
-            config.dropout,
-            batch_first=True,
-            norm_first=config.norm == "pre",
-        )
+        # which it sets itself, and then cannot use with pre-norm
+        warnings.filterwarnings("ignore", "enable_nested_tensor is True")
+        sizes = config.width, config.heads, config.layers, config.layers, config.feed_forward_size
+        theirs = nn.Transformer(*sizes, config.dropout, batch_first=True, norm_first=config.norm == "pre")
     if config.norm == "post" and not config.final_norm:
         theirs.encoder.norm = theirs.decoder.norm = None
     mine = model.state_dict()

@@ -14,20 +14,11 @@ from neuropil.pretrained import names
 from neuropil.pretrained.folders import Stored
 from neuropil.pretrained.names import HuggingFaceFamily, Place
 
-NAMES = names.STACK_NAMES | {
-    "patch": "patch_size",
-    "dropout": "hidden_dropout_prob",
-    "attention_dropout": "attention_probs_dropout_prob",
-}
+DROPOUTS = {"dropout": "hidden_dropout_prob", "attention_dropout": "attention_probs_dropout_prob"}
+NAMES = names.STACK_NAMES | {"patch": "patch_size"} | DROPOUTS
 """Of settings, ours and theirs."""
-BLOCK = (
-    tuple(f"attention.attention.{part}" for part in ("query", "key", "value")),
-    "attention.output.dense",
-    "layernorm_before",
-    "intermediate.dense",
-    "output.dense",
-    "layernorm_after",
-)
+ATTENTION = (tuple(f"attention.attention.{part}" for part in ("query", "key", "value")), "attention.output.dense")
+BLOCK = (*ATTENTION, "layernorm_before", "intermediate.dense", "output.dense", "layernorm_after")
 
 
 def config(settings: Mapping[str, Any], tensors: Mapping[str, Stored], kind: type[nn.Module]) -> ViTConfig:
@@ -63,12 +54,6 @@ def places(model: ViT) -> dict[str, Place]:
     return found | names.linear_places(pairs | {"norm": "vit.layernorm", "output": "classifier"})
 
 
-FAMILY = HuggingFaceFamily(
-    "vit",
-    "vit.",
-    config,
-    settings_of,
-    places,
-    known=("classifier.", "standardize.", "vit.pooler.", "vit.embeddings.mask_token"),
-    new=("classifier.", "standardize."),
-)
+NEW = ("classifier.", "standardize.")
+KNOWN = (*NEW, "vit.pooler.", "vit.embeddings.mask_token")
+FAMILY = HuggingFaceFamily("vit", "vit.", config, settings_of, places, known=KNOWN, new=NEW)

@@ -88,9 +88,8 @@ def _train(
     models, histories, scores = [], [], []
     for repeat in range(options.repeats):
         own = seed + 1000 * repeat
-        learner = Classification(
-            study.new_mlp(splits.train, own, hidden_sizes=options.hidden_sizes, activation=name, dropout=0.0)
-        )
+        model = study.new_mlp(splits.train, own, hidden_sizes=options.hidden_sizes, activation=name, dropout=0.0)
+        learner = Classification(model)
         batches = study.shuffled(splits.train, config.batch_size, own, augment)
         histories.append(study.train_trial(folder, f"{name} {repeat}", learner, batches, validation, config, seed=own))
         scores.append(study.score(learner, splits.test))

@@ -25,7 +25,7 @@ from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.data.splits import Splits
 from neuropil.inspection.pictures.training import learning_curves
-from neuropil.inspection.report.page import Html, Picture, Section, Table, percent
+from neuropil.inspection.report.page import Html, Section, Table, percent
 from neuropil.tasks import study
 from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.experiment import Result
@@ -78,12 +78,8 @@ def build(options: AutodiffOptions, seed: int) -> Study:
             trials = study.compare(NETWORKS, train, display, lambda trial: f"test accuracy {percent(trial.accuracy)}")
         first, *others = [Result(name, {"accuracy": trial.accuracy}) for name, trial in trials.items()]
         linear, frequent = baselines(splits)
-        sections = [
-            *_expression_sections(options),
-            _network_section(splits.train, seed),
-            _large_section(splits.train, options.pixels, seed, folder),
-            _training_section(options, trials),
-        ]
+        sections = [*_expression_sections(options), _network_section(splits.train, seed)]
+        sections += [_large_section(splits.train, options.pixels, seed, folder), _training_section(options, trials)]
         return Findings([first, linear, *others, frequent], sections)
 
     return Study("autodiff", compute, {"source": splits.train.source})
@@ -192,19 +188,14 @@ def _training_section(options: AutodiffOptions, trials: Mapping[str, GraphTrial]
         f"Four networks, {options.epochs} epochs over the digits with Adam at {options.learning_rate:g}. Every "
         "gradient is computed by this engine and every number by NumPy."
     )
-    rows = [
-        [
-            name,
-            sum(var.val.size for var in trial.network.parameters().values()),
-            trial.history[-1]["train_loss"],
-            percent(trial.accuracy, 2),
-        ]
-        for name, trial in trials.items()
-    ]
+    rows = []
+    for name, trial in trials.items():
+        count = sum(var.val.size for var in trial.network.parameters().values())
+        rows.append([name, count, trial.history[-1]["train_loss"], percent(trial.accuracy, 2)])
     curves = learning_curves({name: trial.history for name, trial in trials.items()}, "accuracy")
-    figure = Picture.of(curves, "validation accuracy of the four networks against the epoch")
+    alt = "validation accuracy of the four networks against the epoch"
     table = Table(["network", "parameters", "last training loss", "test accuracy"], rows)
-    return Section.of("What it can train", words, figure, table)
+    return Section.illustrated("What it can train", words, curves, alt, table)
 
 
 # --- drawings in the page ---------------------------------------------------------------------------------------------

@@ -150,10 +150,8 @@ def _memory_section(memory: IntegratorMemory, small: IntegratorMemory) -> Sectio
         "there is a value at which the memory comes to rest."
     )
     both = {f"{each.neurons:,} neurons": each for each in (memory, small)}
-    shown = {
-        name: {f"set to {value:.1f}".replace("-", "−"): each.values[:, k] for k, value in enumerate(HELD)}
-        for name, each in both.items()
-    }
+    labels = [f"set to {value:.1f}".replace("-", "−") for value in HELD]
+    shown = {name: dict(zip(labels, each.values.T, strict=True)) for name, each in both.items()}
     figure, alt = pictures.over_time(memory.times, shown, columns=2), "values that two memories hold over time"
     drifts = pictures.drift(HELD, {name: each.drifts for name, each in both.items()}, allowed=1.0)
     after = Picture.of(drifts, alt="drift of both memories against the value that they hold")
@@ -236,16 +234,12 @@ def _equations_section(equations: Equations, solution: Solution, own: Float[Arra
     blocks: list[Block] = [Text(words)]
     if len(equations.texts) > 1:
         other = min(2, len(equations.texts) - 1)
-        panels = {
-            "in spikes": {"network": pictures.Path(own[:, 0], own[:, other])},
-            "by a solver": {"solver": pictures.Path(solution.values[:, 0], solution.values[:, other])},
-        }
+        ours, solved = (pictures.Path(values[:, 0], values[:, other]) for values in (own, solution.values))
+        panels = {"in spikes": {"network": ours}, "by a solver": {"solver": solved}}
         figure = pictures.paths(panels, xlabel="x", ylabel=equations.variables[other])
         blocks.append(Picture.of(figure, alt="the path of the network and the path of the solver"))
-    shown = {
-        name: {"in spikes": own[:, k], "by a solver": solution.values[:, k]}
-        for k, name in enumerate(equations.variables)
-    }
+    both = zip(equations.variables, own.T, solution.values.T, strict=True)
+    shown = {name: {"in spikes": ours, "by a solver": solved} for name, ours, solved in both}
     figure = pictures.over_time(solution.times, shown)
     blocks.append(Picture.of(figure, alt="every variable over time, of the network and of the solver"))
     return Section("Equations", [*blocks, Table(header, rows)])
@@ -274,13 +268,10 @@ def _limits_section(options: DynamicsOptions, seed: int) -> Section:
     slow_activity = {ratio: _two_clocks(options, ratio * options.tau, options.tau, seed) for ratio in (*RATIOS, 0.0)}
     times = slow_current[0.0][0]
     limits = {"τ_m ≪ τ_s": slow_current, "τ_s ≪ τ_m": slow_activity}
-    panels = {
-        name: {f"ratio {ratio:g}": runs[ratio][1] for ratio in (1.0, 0.1, 0.01)} | {"the limit": runs[0.0][1]}
-        for name, runs in limits.items()
-    }
-    rows = [
-        [f"{ratio:g}", *(f"{rms(runs[ratio][1] - runs[0.0][1]):.4f}" for runs in limits.values())] for ratio in RATIOS
-    ]
+    drawn = {"ratio 1": 1.0, "ratio 0.1": 0.1, "ratio 0.01": 0.01, "the limit": 0.0}
+    panels = {name: {label: runs[ratio][1] for label, ratio in drawn.items()} for name, runs in limits.items()}
+    apart = {ratio: [rms(runs[ratio][1] - runs[0.0][1]) for runs in limits.values()] for ratio in RATIOS}
+    rows = [[f"{ratio:g}", *(f"{difference:.4f}" for difference in row)] for ratio, row in apart.items()]
     caption = "Root mean square of the difference of x from the limit."
     figure = pictures.over_time(times, panels, ylabel="x")
     table = Table(["shorter / longer", "τ_m is the shorter", "τ_s is the shorter"], rows, caption)
@@ -341,10 +332,8 @@ def _learning_section(options: DynamicsOptions, seed: int) -> Section:
     simulation = network.simulate(duration, options.dt, seed=seed)
     wanted = np.sin(2 * math.pi * simulation.times / WAVE) ** 2
     x = np.linspace(-1, 1, 200)
-    decoded = {
-        "learned": (a.rates(x) @ simulation.decoders[learned])[:, 0],
-        "solved": (a.rates(x) @ a.decoders(lambda v: v**2))[:, 0],
-    }
+    decoders = {"learned": simulation.decoders[learned], "solved": a.decoders(lambda v: v**2)}
+    decoded = {name: (a.rates(x) @ matrix)[:, 0] for name, matrix in decoders.items()}
     errors = {name: rms(values - x**2) for name, values in decoded.items()}
     words = (
         f"The connection between two populations of {neurons} neurons begins with decoders of zero. A third population "
@@ -353,10 +342,8 @@ def _learning_section(options: DynamicsOptions, seed: int) -> Section:
         f"{duration / 1000:g} s the learned decoders are off by {errors['learned']:.3f} (root mean square over x from "
         f"−1 to 1), and those that are solved by least squares by {errors['solved']:.3f}."
     )
-    lines = {
-        "wanted and said": {"wanted": wanted, "said": simulation[said][:, 0]},
-        "the error population": {"error": simulation[error][:, 0]},
-    }
+    lines = {"wanted and said": {"wanted": wanted, "said": simulation[said][:, 0]}}
+    lines["the error population"] = {"error": simulation[error][:, 0]}
     figure, alt = pictures.over_time(simulation.times, lines), "what is wanted, what is said, and the error, over time"
     curves = pictures.decoded_curves(x, x**2, decoded, ylabel="x²")
     after = Picture.of(curves, alt="the square, decoded by learned and by solved decoders")

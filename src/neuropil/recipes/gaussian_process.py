@@ -123,14 +123,11 @@ def build(options: GaussianProcessOptions, seed: int) -> Study:
 
     def compute(folder: Path, display: Display) -> Findings:
         with study.alone():
-            models = _fit(options, config, samples, seed, folder, display)
+            models = _fit(options, GaussianProcess(config), samples, seed, folder, display)
             results = _results(models, samples)
-            sections = [
-                _curves_section(models, samples, results[0].metrics["coverage_share"]),
-                _weights_section(models, samples),
-                _process_section(models.process, samples, seed),
-                _limit_section(models.process, samples),
-            ]
+            coverage = results[0].metrics["coverage_share"]
+            sections = [_curves_section(models, samples, coverage), _weights_section(models, samples)]
+            sections += [_process_section(models.process, samples, seed), _limit_section(models.process, samples)]
             return Findings(results, sections)
 
     return Study("gaussian process", compute, {"source": samples.source})
@@ -138,7 +135,7 @@ def build(options: GaussianProcessOptions, seed: int) -> Study:
 
 def _fit(
     options: GaussianProcessOptions,
-    config: GaussianProcessConfig,
+    process: GaussianProcess,
     samples: Samples,
     seed: int,
     folder: Path,
@@ -149,14 +146,13 @@ def _fit(
     fitted = build_kernel(name, gp.fit_length(x, y, name, period=period), period=period)
     display.update(0.1, f"smoothing: length {fitted.length:.4g} by leave-one-out")
     few = torch.randperm(len(x), generator=seeded(seed, "likelihood"))[:MOST_FOR_LIKELIHOOD].sort().values
-    process = GaussianProcess(config).fit(x[few], y[few]).learn().fit(x, y)
+    process.fit(x[few], y[few]).learn().fit(x, y)
     display.update(0.5, f"Gaussian process: length {process.length:.4g}, noise {math.sqrt(process.noise):.4g}")
     # Waves must reach the next point, or it could not be told from those further off.
     length = max(gp.fit_length(x, y, "gaussian"), gp.reach_of(x, "gaussian") / len(x))
     attention = LearnedAttention(x, y, length, waves=options.waves)
-    training = TrainingConfig(
-        updates=options.updates, learning_rate=3e-3, weight_decay=WEIGHT_DECAY, keep="last", device="cpu"
-    )
+    steps = {"updates": options.updates, "learning_rate": 3e-3, "weight_decay": WEIGHT_DECAY}
+    training = TrainingConfig(**steps, keep="last", device="cpu")
     study.train_trial(folder, "attention", LeaveOneOut(attention), RowBatches(len(x), seed), None, training, seed=seed)
     display.update(1.0, f"attention: {options.updates} updates of its projections")
     return Regressors(fixed, fitted, attention, process)
@@ -270,10 +266,9 @@ def _results(models: Regressors, samples: Samples) -> list[Result]:
     metrics = {name: errors(_evaluate(predict, x), y) for name, predict in models.means(samples).items()}
     mean, variance = models.process.predict(x)
     deviation = (variance + models.process.noise).sqrt()
-    own = metrics[PROCESS] | {
-        "coverage_share": ((mean - y).abs() <= BAND * deviation).double().mean().item(),
-        "log_likelihood": torch.distributions.Normal(mean, deviation).log_prob(y).mean().item(),
-    }
+    covered = ((mean - y).abs() <= BAND * deviation).double().mean().item()
+    likelihood = torch.distributions.Normal(mean, deviation).log_prob(y).mean().item()
+    own = metrics[PROCESS] | {"coverage_share": covered, "log_likelihood": likelihood}
     return [
         Result(PROCESS, own),
         Result("smoothing, length fitted", metrics["length fitted"]),

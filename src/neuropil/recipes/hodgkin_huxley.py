@@ -325,10 +325,8 @@ def _rate_section(rates: Rates, fires_at: float) -> Section:
         "slowly. "
     )
     if highest + 1 < len(CURVE):
-        words += (
-            f"Above {CURVE[highest]:g} µA/cm² h has no time to open again, and the voltage no longer rises through "
-        )
-        words += f"{fires_at:g} mV."
+        words += f"Above {CURVE[highest]:g} µA/cm² h has no time to open again, and the voltage no longer rises "
+        words += f"through {fires_at:g} mV."
     rows = [[f"{CURVE[i]:g}", f"{rates[i]:.1f}"] for i in range(0, len(CURVE), 20)]
     caption = f"Counted from {CURVE_SETTLED:g} to {CURVE_DURATION:g} ms, by the intervals between spikes."
     table = Table(["current (µA/cm²)", "rate (Hz)"], rows, caption)
@@ -357,12 +355,8 @@ def _step_section(axon: Axon, rates: Rates) -> tuple[list[Result], Section]:
     fine = min(options.dt, largest["rk4"]) / FINE
     truth = axon.run(current, STEP_TEST, dt=fine, method="rk4")
     dts = [options.dt * factor for factor in STEP_FACTORS]
-    scores = {
-        (method, dt): _scores(axon.run(current, STEP_TEST, dt=dt, method=method), truth)
-        for method in STEPS
-        for dt in dts
-        if dt <= largest[method]
-    }
+    stable = [(method, dt) for method in STEPS for dt in dts if dt <= largest[method]]
+    scores = {(m, dt): _scores(axon.run(current, STEP_TEST, dt=dt, method=m), truth) for m, dt in stable}
     own_first = sorted(STEPS, key=lambda method: method != options.method)
     named = {(method, options.dt): f"{METHOD_NAMES[method]}, steps of {options.dt:g} ms" for method in own_first}
     results = [Result(name, scores[key]) for key, name in named.items() if key in scores]
@@ -376,15 +370,10 @@ def _step_section(axon: Axon, rates: Rates) -> tuple[list[Result], Section]:
         f"steps must not exceed {largest['rk4']:g} ms, or it could become unstable; the others' not "
         f"{largest['staggered']:g} ms, or gates would open within one."
     )
-    unstable = {"ms_of_spike_time_error": math.nan}
-    errors = {
-        METHOD_NAMES[method]: [scores.get((method, dt), unstable)["ms_of_spike_time_error"] for dt in dts]
-        for method in STEPS
-    }
-    rows = [
-        [f"{dt:g}", *("–" if math.isnan(error) else f"{error:.2g}" for error in row)]
-        for dt, *row in zip(dts, *errors.values(), strict=True)
-    ]
+    found = {key: score["ms_of_spike_time_error"] for key, score in scores.items()}
+    errors = {METHOD_NAMES[method]: [found.get((method, dt), math.nan) for dt in dts] for method in STEPS}
+    written = [["–" if math.isnan(error) else f"{error:.2g}" for error in row] for row in errors.values()]
+    rows = [[f"{dt:g}", *row] for dt, *row in zip(dts, *written, strict=True)]
     table = Table(["time step (ms)", *errors], rows, "The largest error of a spike time, in ms.")
     if not len(truth.times):
         return results, Section("Integration error", [Text(words), table])

@@ -100,9 +100,8 @@ def _compute(options: LIFOptions, drive: Traces | None, folder: Path, display: D
     curve = options.rheobase * CURVE_TOP * torch.arange(1, CURVE_POINTS + 1, dtype=torch.double) / CURVE_POINTS
     modes: list[SpikeTimes] = [options.spike_times, OTHER_MODE[options.spike_times]]
     step = min(max(options.dt, options.long / MOST_STEPS), *(LIF(options.neuron, mode).largest_dt() for mode in modes))
-    counted: Counted = {
-        mode: LIF(options.neuron, mode).simulate(curve, duration=options.long, dt=step) for mode in modes
-    }
+    cells = {mode: LIF(options.neuron, mode) for mode in modes}
+    counted: Counted = {mode: lif.simulate(curve, duration=options.long, dt=step) for mode, lif in cells.items()}
     display.update(0.6, "tuning curve")
     names, changing = _changing(options, drive, times, num_steps)
     watch = torch.arange(changing.shape[1])
@@ -168,10 +167,9 @@ def _tuning_section(options: LIFOptions, inputs: Inputs, curve: Rates, counted: 
     )
     own = LIF(neuron, options.spike_times).simulate(inputs, duration=options.long, dt=step)
     columns = inputs.tolist(), rate(inputs, neuron).tolist(), own.rates().tolist(), own.counts().tolist()
-    rows = [
-        [_written(value, neuron.unit), f"{expected:.3f}", f"{found:.3f}", str(count)]
-        for value, expected, found, count in zip(*columns, strict=True)
-    ]
+    rows = []
+    for value, expected, found, count in zip(*columns, strict=True):
+        rows.append([_written(value, neuron.unit), f"{expected:.3f}", f"{found:.3f}", str(count)])
     dense = curve[-1] * torch.linspace(0, 1, 601, dtype=torch.double)
     rates = {MODE_NAMES[mode]: recording.rates() for mode, recording in counted.items()}
     figure = pictures.tuning_curve(curve, rates, formula, (dense, rate(dense, neuron)), unit=neuron.unit)

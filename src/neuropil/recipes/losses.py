@@ -43,6 +43,7 @@ from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
 from neuropil.training.progress import Display
 
+Logits: TypeAlias = Float[Tensor, "batch class"]
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 Penalty: TypeAlias = Callable[[Iterable[Tensor]], Tensor]
 
@@ -52,9 +53,7 @@ STRENGTHS = (0.3, 1.0, 3.0)
 
 class LossesOptions(Config):
     data: DataConfig = DataConfig()
-    hidden_sizes: tuple[int, ...] = option(
-        (64,), "units of each hidden layer of the network; none for a linear model", low=1
-    )
+    hidden_sizes: tuple[int, ...] = option((64,), "units of each hidden layer; none for a linear model", low=1)
     epochs: int = option(40, "epochs with each loss and penalty", low=1)
     learning_rate: float = option(1e-2, "peak learning rate of Adam, the same for all", low=0)
     l1: float = option(1e-3, "λ of the L1 penalty; a third and three times as much are tried too", low=0)
@@ -101,15 +100,16 @@ class LossTrial:
         """The share of weights within `NEAR_ZERO` of zero."""
         return (self.weights.abs() < NEAR_ZERO).double().mean().item()
 
+    def metrics(self, *, penalised: bool) -> dict[str, float]:
+        return {"accuracy": self.accuracy} | ({"near_zero_share": self.near_zero} if penalised else {})
 
-def squared_error(logits: Float[Tensor, "batch class"], target: Int[Tensor, " batch"]) -> Float[Tensor, " batch"]:
+
+def squared_error(logits: Logits, target: Int[Tensor, " batch"]) -> Float[Tensor, " batch"]:
     """½ ‖logistic(z) − t‖², with t = 1 for the class and 0 for the others."""
     return losses.squared_error(torch.sigmoid(logits), _one_hot(logits, target))
 
 
-def bernoulli_cross_entropy(
-    logits: Float[Tensor, "batch class"], target: Int[Tensor, " batch"]
-) -> Float[Tensor, " batch"]:
+def bernoulli_cross_entropy(logits: Logits, target: Int[Tensor, " batch"]) -> Float[Tensor, " batch"]:
     """One-vs-rest: a Bernoulli variable for each class."""
     return losses.bernoulli_cross_entropy(logits, _one_hot(logits, target))
 
@@ -132,32 +132,22 @@ def build(options: LossesOptions, seed: int) -> Study:
 
     def compute(folder: Path, display: Display) -> Findings:
         def train(name: str, objective: PenalisedLoss) -> LossTrial:
-            learner = Penalised(
-                study.new_mlp(splits.train, seed, hidden_sizes=options.hidden_sizes, dropout=0.0), objective
-            )
+            model = study.new_mlp(splits.train, seed, hidden_sizes=options.hidden_sizes, dropout=0.0)
+            learner = Penalised(model, objective)
             batches = study.shuffled(splits.train, config.batch_size, seed)
             validation = study.in_order(splits.validation)
             history = study.train_trial(folder, name, learner, batches, validation, config, seed=seed)
-            weights = torch.cat([weight.detach().flatten() for weight in matrices(learner.model)])
-            return LossTrial(learner.model, history, study.score(learner, splits.test)["accuracy"], weights)
+            weights = torch.cat([weight.detach().flatten() for weight in matrices(model)])
+            return LossTrial(model, history, study.score(learner, splits.test)["accuracy"], weights)
 
         objectives = {name: PenalisedLoss(loss) for name, loss in LOSSES.items()} | _penalties(options)
         trials = study.compare(objectives, train, display, lambda trial: f"test accuracy {percent(trial.accuracy)}")
-        own, *others = [
-            Result(
-                name, {"accuracy": trial.accuracy} | ({} if name in LOSSES else {"near_zero_share": trial.near_zero})
-            )
-            for name, trial in trials.items()
-        ]
+        own, *others = [Result(name, trial.metrics(penalised=name not in LOSSES)) for name, trial in trials.items()]
         linear, frequent = baselines(splits)
         middle = _penalties(options, strengths=(1.0,))
         shown = {"no penalty": trials[PLAIN]} | {name.removeprefix("with "): trials[name] for name in middle}
-        sections = [
-            _gradient_section(),
-            _practice_section({name: trials[name].history for name in LOSSES}),
-            _overflow_section(),
-            _penalties_section(trials, shown, splits.train.schema),
-        ]
+        sections = [_gradient_section(), _practice_section({name: trials[name].history for name in LOSSES})]
+        sections += [_overflow_section(), _penalties_section(trials, shown, splits.train.schema)]
         return Findings([own, linear, *others, frequent], sections)
 
     return Study("losses", compute, {"source": splits.train.source})
@@ -166,10 +156,8 @@ def build(options: LossesOptions, seed: int) -> Study:
 def _penalties(options: LossesOptions, strengths: Sequence[float] = STRENGTHS) -> dict[str, PenalisedLoss]:
     kinds = (("L1", losses.l1_penalty, options.l1), ("Frobenius", losses.frobenius_penalty, options.frobenius))
     tried = [(kind, penalty, factor * strength) for kind, penalty, strength in kinds for factor in strengths]
-    return {
-        f"with {kind} penalty, λ = {strength:g}": PenalisedLoss(categorical_cross_entropy, penalty, strength)
-        for kind, penalty, strength in tried
-    }
+    named = {f"with {kind} penalty, λ = {strength:g}": (penalty, strength) for kind, penalty, strength in tried}
+    return {name: PenalisedLoss(categorical_cross_entropy, *penalty) for name, penalty in named.items()}
 
 
 # --- losses against the logit ----------------------------------------------------------------------------------------
@@ -198,8 +186,8 @@ def _gradient_section() -> Section:
         "learns. The categorical curve has nine other classes with logits of 0, so that z = 0 is still a mistake."
     )
     header = ["gradient by z at", *(minus(f"z = {place:g}") for place in places.tolist())]
-    picture = Picture.of(figure, "three losses and their gradients against the logit, for target 1")
-    return Section.of("The gradient of each loss by the logit", words, picture, Table(header, rows))
+    alt, table = "three losses and their gradients against the logit, for target 1", Table(header, rows)
+    return Section.illustrated("The gradient of each loss by the logit", words, figure, alt, table)
 
 
 def _gradient(loss: Callable[[Tensor], Tensor], z: Float[Tensor, " point"]) -> Float[Tensor, " point"]:
@@ -216,9 +204,8 @@ def _practice_section(histories: Mapping[str, Sequence[Row]]) -> Section:
         "probabilities, the squared error is flat; Adam, which divides a gradient by its usual size, makes up for much "
         f"of it. Validation accuracy passed 90 % with {reached}."
     )
-    figure = learning_curves(histories, "accuracy")
-    picture = Picture.of(figure, "validation accuracy with each loss against the epoch")
-    return Section.of("What that does in practice", words, picture)
+    figure, alt = learning_curves(histories, "accuracy"), "validation accuracy with each loss against the epoch"
+    return Section.illustrated("What that does in practice", words, figure, alt)
 
 
 def _first_epoch(rows: Sequence[Row], accuracy: float) -> float | None:

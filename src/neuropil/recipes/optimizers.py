@@ -230,16 +230,10 @@ def _path_section(surface: Surface, options: OptimizersOptions, best: Mapping[st
         "moves as fast as the steep one. AdamW is Adam with weight decay. The lowest excess loss here is that of "
         f"{min(best, key=lambda name: best[name].final)}."
     )
-    rows = [
-        [
-            name,
-            f"{d.rate:g}",
-            f"{d.final:.2g}",
-            str(d.convergence() or "–"),
-            *(f"{weight:.3f}" for weight in d.path[-1]),
-        ]
-        for name, d in best.items()
-    ]
+    rows = []
+    for name, d in best.items():
+        weights = [f"{weight:.3f}" for weight in d.path[-1]]
+        rows.append([name, f"{d.rate:g}", f"{d.final:.2g}", str(d.convergence() or "–"), *weights])
     rows.append(["exact minimum", "–", "0", "–", *(f"{weight:.3f}" for weight in surface.minimum)])
     header = ["optimiser", "learning rate", "excess loss", "converged", "first weight", "second weight"]
     caption = (

@@ -54,9 +54,7 @@ SHOWN = 8
 class OverfittingOptions(Config):
     data: DataConfig = DataConfig(validation=0.3)
     examples: int = option(150, "training examples; `more data` takes the whole training part", low=2)
-    wrong_labels: float | None = option(
-        None, "share of training and validation labels made wrong; 0.1 for the digits, 0 for your own", low=0, high=0.9
-    )
+    wrong_labels: float | None = option(None, "label noise; default 0.1 for digits, 0 for your own", low=0, high=0.9)
     hidden_sizes: tuple[int, ...] = option((256, 256), "units of each hidden layer", low=1)
     updates: int = option(800, "updates of each network", low=1)
     batch_size: int = option(32, "examples in a batch", low=1)
@@ -88,8 +86,7 @@ class NoisyExamples:
 
 @dataclass(frozen=True)
 class RegularizedTrial:
-    """A trained network: its loss on its training examples and on the validation part, and its scores on the test
-    part."""
+    """A trained network: its training and validation loss, and its scores on the test part."""
 
     history: list[Row]
     train_loss: float
@@ -145,8 +142,7 @@ class BothParts:
 
 
 class MeasuredOnBoth:
-    """A learner whose metrics come twice: under their names for the validation part, as `train_…` for the training
-    part."""
+    """A learner whose metrics come twice: those of the validation part, and as `train_…` of the training part."""
 
     def __init__(self, learner: Classification | Regression):
         self.learner, self.model = learner, learner.model
@@ -289,15 +285,11 @@ def _both_curves(history: Sequence[Row]) -> list[Row]:
 
 def _table_section(trials: Mapping[str, RegularizedTrial]) -> Section:
     has_classes = "accuracy" in trials[BASELINE].test
-    rows = [
-        [
-            name,
-            *(f"{loss:.3f}" for loss in (trial.train_loss, trial.validation_loss, trial.gap)),
-            percent(trial.test["accuracy"], 2) if has_classes else f"{trial.test['squared_error']:.4g}",
-            *([] if trial.memorised is None else [percent(trial.memorised, 0)]),
-        ]
-        for name, trial in trials.items()
-    ]
+    rows = []
+    for name, trial in trials.items():
+        losses = [f"{loss:.3f}" for loss in (trial.train_loss, trial.validation_loss, trial.gap)]
+        score = percent(trial.test["accuracy"], 2) if has_classes else f"{trial.test['squared_error']:.4g}"
+        rows.append([name, *losses, score, *([] if trial.memorised is None else [percent(trial.memorised, 0)])])
     test = "test accuracy" if has_classes else "test squared error"
     memorised = [] if trials[BASELINE].memorised is None else ["wrong labels memorised"]
     gaps = {name: trial.gap for name, trial in trials.items()}
@@ -318,19 +310,13 @@ def _memorised_section(trials: Mapping[str, RegularizedTrial], few: NoisyExample
     before, after = (_predictions(trials[name].model, shown).tolist() for name in (BASELINE, ALL))
     rows = [[classes[int(t)], classes[a], classes[b]] for t, a, b in zip(shown.targets, before, after, strict=True)]
     agreed = [sum(row[0] == row[column] for row in rows) for column in (1, 2)]
-    words = (
-        f"{len(rows)} training examples with a wrong label. The baseline predicts that label for {agreed[0]} of them, "
-        f"the regularised network for {agreed[1]}."
-    )
+    words = f"{len(rows)} training examples with a wrong label. The baseline predicts that label for {agreed[0]} of "
+    words += f"them, the regularised network for {agreed[1]}."
     block: Block = Table(["label", "baseline", "regularised"], rows)
     if shown.schema.kind == "image":
-        notes = [f"baseline {baseline}, regularised {regularised}" for _, baseline, regularised in rows]
-        block = Gallery(
-            [
-                Thumbnail(pixels(shown.inputs[place]), f"label {row[0]}", note)
-                for place, (row, note) in enumerate(zip(rows, notes, strict=True))
-            ]
-        )
+        captions = [(f"label {label}", f"baseline {a}, regularised {b}") for label, a, b in rows]
+        pairs = zip(shown.inputs, captions, strict=True)
+        block = Gallery([Thumbnail(pixels(image), *caption) for image, caption in pairs])
     return Section.of("Memorised labels", words, block)
 
 

@@ -98,13 +98,9 @@ def _compute(
     display.update(0.9, "spikes")
     write_arrays(folder / SPIKES, times=decoded.spike_times, neurons=decoded.neurons)
     write_arrays(folder / TRACES, **dict(zip(decoded._fields[:5], decoded[:5], strict=True)))
-    sections = [
-        _curves_section(population),
-        _decoding_section(options, population, function, seed),
-        _scaling_section(scaling),
-        _spikes_section(options, population, decoded, seed),
-        _vector_section(options, seed),
-    ]
+    sections = [_curves_section(population), _decoding_section(options, population, function, seed)]
+    sections += [_scaling_section(scaling), _spikes_section(options, population, decoded, seed)]
+    sections.append(_vector_section(options, seed))
     return Findings(_results(options, population, decoded, seed), sections)
 
 

@@ -9,6 +9,7 @@ of the image.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 from einops import rearrange
@@ -58,10 +59,12 @@ class PositionsOptions(Config):
     learning_rate: float = option(2e-3, "peak learning rate of each network", low=0)
 
 
+Patches: TypeAlias = Float[Tensor, "batch patch pixel"]
+
+
 @dataclass(frozen=True)
 class PositionTrial:
-    """A trained network, its scores on the test part, and its logits for the same images whole and with shuffled
-    patches."""
+    """A trained network, its test scores, and its logits for the same images whole and with shuffled patches."""
 
     model: PatchAttention
     history: list[Row]
@@ -92,12 +95,8 @@ def build(options: PositionsOptions, seed: int) -> Study:
         results = [Result(name, trial.test) for name, trial in trials.items()]
         for name, trial in trials.items():
             results.append(Result(f"{name}, patches shuffled", {"accuracy": trial.shuffled_accuracy}))
-        sections = [
-            _encodings_section(options),
-            _learning_section(trials),
-            _shuffling_section(trials, splits.test, seed),
-            _places_section(trials),
-        ]
+        sections = [_encodings_section(options), _learning_section(trials)]
+        sections += [_shuffling_section(trials, splits.test, seed), _places_section(trials)]
         return Findings([*results, *baselines(splits)], sections)
 
     return Study("positions", compute, {"source": splits.train.source})
@@ -106,9 +105,8 @@ def build(options: PositionsOptions, seed: int) -> Study:
 def _train(
     name: str, kind: PositionName, options: PositionsOptions, splits: Splits, seed: int, folder: Path
 ) -> PositionTrial:
-    config = PatchAttentionConfig(
-        patch=options.patch, width=options.width, key_width=options.width, layers=options.layers, positions=kind
-    )
+    sizes = {"patch": options.patch, "width": options.width, "key_width": options.width, "layers": options.layers}
+    config = PatchAttentionConfig(**sizes, positions=kind)
     training = TrainingConfig(updates=options.updates, learning_rate=options.learning_rate, clip=1.0, keep="last")
     model = new_patch_attention(config, splits.train, seed)
     learner = Classification(model)
@@ -126,9 +124,7 @@ def _train(
     return PositionTrial(model, history, study.score(learner, splits.test), torch.cat(whole), logits, accuracy)
 
 
-def shuffle_patches(
-    patches: Float[Tensor, "batch patch pixel"], seed: int, number: int
-) -> Float[Tensor, "batch patch pixel"]:
+def shuffle_patches(patches: Patches, seed: int, number: int) -> Patches:
     """Those of every image in an order of their own; batch `number` is shuffled in the same way each time."""
     order = torch.rand(patches.shape[:2], generator=seeded(seed, "patches", number)).argsort(-1)
     return patches.gather(1, order[..., None].expand_as(patches))
@@ -153,12 +149,9 @@ def _encodings_section(options: PositionsOptions) -> Section:
     )
     by_distance = {f"d = {width}": similarity_by_distance(FARTHEST, width) for width in widths}
     alt = "inner products of the encodings of all pairs of positions, and by distance"
-    return Section.of(
-        "Sinusoidal positions",
-        words,
-        Picture.of(position_encodings(encodings), "sinusoidal encodings, a row for each position"),
-        Picture.of(position_similarity(far, by_distance), alt, products),
-    )
+    similarity = Picture.of(position_similarity(far, by_distance), alt, products)
+    figure, alt = position_encodings(encodings), "sinusoidal encodings, a row for each position"
+    return Section.illustrated("Sinusoidal positions", words, figure, alt, similarity)
 
 
 def similarity_by_distance(farthest: int, width: int) -> Float[Tensor, " distance"]:
@@ -174,8 +167,8 @@ def _learning_section(trials: Mapping[str, PositionTrial]) -> Section:
         f"there are, and not where. Test accuracy: {reached}."
     )
     figure = learning_curves({name: trial.history for name, trial in trials.items()}, "accuracy")
-    picture = Picture.of(figure, "validation accuracy with each kind of positions")
-    return Section.of("Learning with and without", words, picture)
+    alt = "validation accuracy with each kind of positions"
+    return Section.illustrated("Learning with and without", words, figure, alt)
 
 
 def _shuffling_section(trials: Mapping[str, PositionTrial], test: Examples, seed: int) -> Section:
@@ -184,16 +177,10 @@ def _shuffling_section(trials: Mapping[str, PositionTrial], test: Examples, seed
         "equivariant to permutations and the mean over the patches invariant: logits differ by rounding alone. Below, "
         "the predictions of the networks with learned and without positions."
     )
-    rows = [
-        [
-            NAMES[name],
-            percent(trial.test["accuracy"], 2),
-            percent(trial.shuffled_accuracy, 2),
-            percent(trial.changed),
-            f"{trial.largest_change:.2g}",
-        ]
-        for name, trial in trials.items()
-    ]
+    rows = []
+    for name, trial in trials.items():
+        accuracies = percent(trial.test["accuracy"], 2), percent(trial.shuffled_accuracy, 2)
+        rows.append([NAMES[name], *accuracies, percent(trial.changed), f"{trial.largest_change:.2g}"])
     header = ["positions", "test accuracy", "on shuffled patches", "predictions changed", "largest change of a logit"]
     gallery = Gallery(_shuffled_pairs(trials, test, seed))
     return Section.of("Shuffled patches", words, Table(header, rows), gallery)
@@ -214,7 +201,7 @@ def _shuffled_pairs(trials: Mapping[str, PositionTrial], test: Examples, seed: i
     return found
 
 
-def image_of(model: PatchAttention, patches: Float[Tensor, "batch patch pixel"]) -> Tensor:
+def image_of(model: PatchAttention, patches: Patches) -> Tensor:
     """Patches laid out as an image again, in bytes; with its padding, where the patches do not divide it."""
     sizes = {"row": model.config.grid[0], "a": model.config.patch_side, "b": model.config.patch_side}
     z = rearrange(patches, "batch (row column) (channel a b) -> batch channel (row a) (column b)", **sizes)

@@ -8,9 +8,10 @@ and clipping limits its norm.
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float, Int64
@@ -83,6 +84,10 @@ class ClippingTrial:
     diverged: str | None
 
 
+Profiles: TypeAlias = Mapping[str, TimeProfile]
+Trials: TypeAlias = Mapping[str, ClippingTrial]
+
+
 def build(options: RecurrenceOptions, seed: int) -> Study:
     corpus = prepare_text(options.data)
     text = read(corpus.train, corpus.test, options.steps, seed)
@@ -96,13 +101,8 @@ def build(options: RecurrenceOptions, seed: int) -> Study:
             profiles = profile_cells(text, options, seed)
             clips = {PLAIN: None, CLIPPED: options.clip}
             trials = study.compare(clips, train, display, lambda trial: f"loss {trial.loss:.3f}")
-            sections = [
-                by_hand_section(differences, options),
-                distance_section(profiles, options),
-                clipping_section(trials, options),
-                parameter_section(options),
-                execution_section(options),
-            ]
+            sections = [by_hand_section(differences, options), distance_section(profiles, options)]
+            sections += [clipping_section(trials, options), parameter_section(options), execution_section(options)]
         return Findings(results(differences, profiles, trials), sections)
 
     return Study("recurrence", compute, {"source": corpus.source, "notes": list(corpus.notes)})
@@ -117,9 +117,7 @@ def read(train: str, test: str, steps: int, seed: int) -> EmbeddedText:
     return EmbeddedText(tokens, test_tokens, len(tokenizer), embedding[batch["input"]], batch["target"])
 
 
-def results(
-    differences: Sequence["Difference"], profiles: Mapping[str, TimeProfile], trials: Mapping[str, ClippingTrial]
-) -> list[Result]:
+def results(differences: Sequence["Difference"], profiles: Profiles, trials: Trials) -> list[Result]:
     """An open gate, an RNN whose gradient vanishes, then all others."""
     ordered = study.leading(profiles, "LSTM, open gates", f"RNN, w = {FACTORS[0]:g}")
     found = [Result(name, {"gradient_kept": kept(profile)}) for name, profile in ordered.items()]
@@ -176,13 +174,10 @@ def by_hand_section(differences: Sequence[Difference], options: RecurrenceOption
 
 def profile_cells(text: EmbeddedText, options: RecurrenceOptions, seed: int) -> dict[str, TimeProfile]:
     """The gradient of the last state by each step before it."""
-    networks: dict[str, Cell] = {f"RNN, w = {w:g}": rotating(w, options.hidden_size, seed) for w in FACTORS}
-    networks |= {
-        f"{TITLES[name]}, open gates": opened(name, options.hidden_size, seed) for name in ("lstm", "gru", "mingru")
-    }
-    networks |= {
-        f"{TITLES[name]}, default initialisation": new_cell(name, options.hidden_size, seed) for name in TITLES
-    }
+    size = options.hidden_size
+    networks: dict[str, Cell] = {f"RNN, w = {w:g}": rotating(w, size, seed) for w in FACTORS}
+    networks |= {f"{TITLES[name]}, open gates": opened(name, size, seed) for name in ("lstm", "gru", "mingru")}
+    networks |= {f"{TITLES[name]}, default initialisation": new_cell(name, size, seed) for name in TITLES}
     return {name: profile_time(network, text.x) for name, network in networks.items()}
 
 
@@ -201,8 +196,7 @@ def rotating(w: float, units: int, seed: int) -> Cell:
 
 @torch.no_grad()
 def opened(name: CellName, units: int, seed: int) -> Cell:
-    """A cell that keeps nearly all of its state: the bias of its gate is 5, or −5 where an open gate takes the new
-    state."""
+    """A cell that keeps nearly all of its state: its gate has a bias of 5, or −5 where it lets the new state in."""
     cell = new_cell(name, units, seed)
     for weight in cell.parameters():
         weight.mul_(QUIET)
@@ -212,7 +206,7 @@ def opened(name: CellName, units: int, seed: int) -> Cell:
     return cell
 
 
-def distance_section(profiles: Mapping[str, TimeProfile], options: RecurrenceOptions) -> Section:
+def distance_section(profiles: Profiles, options: RecurrenceOptions) -> Section:
     n = options.steps - 1
     exponent = str(n).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
     powers = ", ".join(f"{w:g}{exponent} = {power_of_ten(float(f'{w**n:.1g}'))}" for w in (FACTORS[0], FACTORS[-1]))
@@ -235,15 +229,8 @@ def train_stretched(
     name: str, clip: float | None, text: EmbeddedText, options: RecurrenceOptions, seed: int, folder: Path
 ) -> ClippingTrial:
     """An RNN with large recurrent weights, on the text, by SGD."""
-    n = text.vocabulary
-    config = RecurrentNetworkConfig(
-        cell="rnn",
-        hidden_size=options.hidden_size,
-        embedding_size=EMBEDDING,
-        vocabulary_size=n,
-        output_size=n,
-        shape="aligned",
-    )
+    config = RecurrentNetworkConfig(cell="rnn", hidden_size=options.hidden_size, embedding_size=EMBEDDING)
+    config = replace(config, vocabulary_size=text.vocabulary, output_size=text.vocabulary, shape="aligned")
     model = initialised(lambda: RecurrentNetwork(config), seed)
     with torch.no_grad():
         model.get_parameter("reader.forwards.0.state_weight").mul_(options.stretch)
@@ -263,7 +250,7 @@ def gradient_norm(model: RecurrentNetwork, batch: Mapping[str, Tensor]) -> float
     return float(torch.stack([part.norm() for part in torch.autograd.grad(loss, list(model.parameters()))]).norm())
 
 
-def clipping_section(trials: Mapping[str, ClippingTrial], options: RecurrenceOptions) -> Section:
+def clipping_section(trials: Trials, options: RecurrenceOptions) -> Section:
     plain, clipped = trials[PLAIN], trials[CLIPPED]
     stopped = f"was stopped, as its loss was {plain.diverged}, with" if plain.diverged else "ends at"
     words = (

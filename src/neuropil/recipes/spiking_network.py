@@ -8,6 +8,7 @@ of the same rates.
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -40,6 +41,9 @@ class SpikingNetworkOptions(Config):
     dt: float = option(0.1, "time step (ms)")
 
 
+Weights: TypeAlias = Mapping[int, np.ndarray]
+
+
 def build(options: SpikingNetworkOptions, seed: int) -> Study:
     source = "the embedded network" if options.network is None else options.network.name
     network = load_network(options.network or EMBEDDED)
@@ -62,11 +66,10 @@ def _compute(
     recording = statistics.record(simulator, options.settle, options.duration, show)
     _write(folder, recording)
     trains = {group.name: statistics.trains_of(recording, group.name) for group in network.groups}
-    found = {
-        label: statistics.firing(each)
-        for name, train in trains.items()
-        for label, each in ((name, train), (f"{name}, Poisson", statistics.poisson_twin(train, seed)))
-    }
+    found = {}
+    for name, train in trains.items():
+        found[name] = statistics.firing(train)
+        found[f"{name}, Poisson"] = statistics.firing(statistics.poisson_twin(train, seed))
     membranes = [_membrane_section(network, recording)] if recording.voltages else []
     sections = [_raster_section(network, recording), *membranes, _statistics_section(trains, found)]
     sections += [_plasticity_section(network, initial, recording)] if initial else []
@@ -129,20 +132,14 @@ def _statistics_section(trains: Mapping[str, SpikeTrains], found: Mapping[str, M
         "all fire together; independent neurons come to about one over the root of their number."
     )
     figure = network_pictures.firing_statistics(spread, dict.fromkeys(list(spread)[1:], 1.0))
-    rows = [
-        [label, *(f"{values[key]:.3g}" if key in values else "–" for key in STATISTICS)]
-        for label, values in found.items()
-    ]
+    written = {name: {key: f"{value:.3g}" for key, value in values.items()} for name, values in found.items()}
+    rows = [[name, *(values.get(key, "–") for key in STATISTICS)] for name, values in written.items()]
     table = Table(["group", *STATISTICS.values()], rows)
     return Section.illustrated("Firing statistics", words, figure, "histograms of rates, CVs and Fano factors", table)
 
 
-def _plasticity_section(
-    network: SpikingNetwork, initial: Mapping[int, np.ndarray], recording: SpikingNetworkRecording
-) -> Section:
-    words = (
-        "Synapses have grown where their spikes came before those of their targets, and shrunk where they came after."
-    )
+def _plasticity_section(network: SpikingNetwork, initial: Weights, recording: SpikingNetworkRecording) -> Section:
+    words = "Synapses have grown where their spikes came before those of their targets, and shrunk where after them."
     final = {place: synapses.weights for place, synapses in recording.synapses.items()}
     weights = {network.connections[place].name: (before, final[place]) for place, before in initial.items()}
     means = {name: (float(before.mean()), float(after.mean())) for name, (before, after) in weights.items()}
@@ -160,16 +157,11 @@ def _network_section(network: SpikingNetwork, simulator: SpikingSimulator) -> Se
     groups = [[group.name, f"{group.size:,}", kind] for group, kind in zip(network.groups, kinds, strict=True)]
     tables = [Table(["group", "neurons", "kind"], groups)]
     if network.connections:
-        rows = [
-            [
-                f"{each.source} → {each.target}",
-                f"{len(simulator.synapses(place).targets):,}",
-                f"{each.weight:g}" if isinstance(each.weight, int | float) else "given",
-                f"{each.delay:g} ms",
-                "delta" if each.tau is None else f"{each.tau:g} ms",
-            ]
-            for place, each in enumerate(network.connections)
-        ]
+        rows = []
+        for place, each in enumerate(network.connections):
+            weight = f"{each.weight:g}" if isinstance(each.weight, int | float) else "given"
+            synapses, tau = len(simulator.synapses(place).targets), "delta" if each.tau is None else f"{each.tau:g} ms"
+            rows.append([f"{each.source} → {each.target}", f"{synapses:,}", weight, f"{each.delay:g} ms", tau])
         tables.append(Table(["connection", "synapses", "weight", "delay", "time constant"], rows))
     return Section("The network", tables)
 

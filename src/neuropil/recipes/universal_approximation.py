@@ -14,6 +14,7 @@ code.
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -34,6 +35,9 @@ from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.loop import TrainingConfig
 from neuropil.training.progress import Display
+
+Errors: TypeAlias = Mapping[int, tuple[float, float]]
+"""By the number of units."""
 
 UNITS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 EPSILONS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
@@ -69,12 +73,8 @@ def build(options: UniversalApproximationOptions, seed: int) -> Study:
             f"{options.net.hidden_size} logistic units, trained": _trained_error(net, function, options, seed, folder),
             f"polynomial of {options.net.hidden_size} coefficients": polynomial_error(net, function),
         }
-        sections = [
-            _construction_section(net, function, errors),
-            _error_section(errors),
-            _epsilon_section(options.net, function),
-            _comparison_section(largest),
-        ]
+        sections = [_construction_section(net, function, errors), _error_section(errors)]
+        sections += [_epsilon_section(options.net, function), _comparison_section(largest)]
         return Findings([Result(name, {"largest_error": value}) for name, value in largest.items()], sections)
 
     return Study("universal approximation", compute)
@@ -103,8 +103,7 @@ def _trained_error(
 
 
 def polynomial_error(net: UniversalApproximator, function: Expression) -> float:
-    """Least squares with as many coefficients as the net has units, in Chebyshev's basis, which stays well
-    conditioned."""
+    """Least squares with a coefficient for each unit of the net, in Chebyshev's basis, which is well conditioned."""
     nodes = np.cos(np.pi * (np.arange(4 * net.config.hidden_size) + 0.5) / (4 * net.config.hidden_size))
     middle, half = (net.config.low + net.config.high) / 2, (net.config.high - net.config.low) / 2
     values = theorem.finite_values(function, torch.from_numpy(middle + half * nodes)).numpy()
@@ -117,9 +116,7 @@ def polynomial_error(net: UniversalApproximator, function: Expression) -> float:
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
-def _construction_section(
-    net: UniversalApproximator, function: Expression, errors: Mapping[int, tuple[float, float]]
-) -> Section:
+def _construction_section(net: UniversalApproximator, function: Expression, errors: Errors) -> Section:
     x = torch.linspace(net.config.low, net.config.high, DRAWN_POINTS, dtype=torch.float64)
     heights = function(net.centers())
     with torch.no_grad():
@@ -138,7 +135,7 @@ def _construction_section(
     return Section.of("The construction", words, picture)
 
 
-def _error_section(errors: Mapping[int, tuple[float, float]]) -> Section:
+def _error_section(errors: Errors) -> Section:
     slope = _slope({units: error for units, (error, _) in errors.items()})
     falls = minus(f"From 16 units on the error falls with a slope of {slope or 0:.2f} on logarithmic axes")
     if slope is None:
@@ -164,8 +161,7 @@ def _comparison_section(largest: Mapping[str, float]) -> Section:
 
 
 def _slope(errors: Mapping[int, float]) -> float | None:
-    """Of log error against log units, over the sizes at which the pieces are small; None where there is no error to
-    speak of."""
+    """Of log error against log units, over sizes at which the pieces are small; None where there is hardly an error."""
     points = [(math.log(units), math.log(error)) for units, error in errors.items() if units >= 16 and error > 1e-9]
     x, y = np.array(points).reshape(-1, 2).T
     return float(np.polyfit(x, y, 1)[0]) if len(points) >= 2 else None
@@ -182,9 +178,8 @@ def _epsilon_section(config: UniversalApproximatorConfig, function: Expression) 
         except InputError:
             rows.append([f"{share * span:.3g}", percent(share, 0), "more than can be tried", "–"])
             break
-        rows.append(
-            [f"{share * span:.3g}", percent(share, 0), f"{net.config.hidden_size:,}", f"{net.error(function):.3g}"]
-        )
+        reached = f"{net.config.hidden_size:,}", f"{net.error(function):.3g}"
+        rows.append([f"{share * span:.3g}", percent(share, 0), *reached])
     words = "For any ε there is a number of units. Here they are doubled until the bound of the proof is below ε."
     header = ["ε", "of the function's range", "units that guarantee it", "largest error"]
     return Section.of("Any ε", words, Table(header, rows))

@@ -111,12 +111,8 @@ def build(options: VanishingGradientsOptions, seed: int) -> Study:
             Result(name, {"accuracy": t.accuracy, "train_accuracy": t.train_accuracy, "gradient_kept": t.kept})
             for name, t in study.leading(trials, "logistic, batch norm", "logistic").items()
         ]
-        sections = [
-            _depth_section(options, trials),
-            _diagnosis_section(trials),
-            _training_section(options, trials),
-            _time_section(options, splits.train, seed),
-        ]
+        sections = [_depth_section(options, trials), _diagnosis_section(trials)]
+        sections += [_training_section(options, trials), _time_section(options, splits.train, seed)]
         return Findings([*results, baselines(splits)[0]], sections)
 
     return Study("vanishing gradients", compute, {"source": splits.train.source})
@@ -188,12 +184,9 @@ def _training_section(options: VanishingGradientsOptions, trials: Mapping[str, D
         for name, trial in trials.items()
     ]
     curves = learning_curves({name: trial.history for name, trial in trials.items() if trial.history}, "accuracy")
-    return Section.of(
-        "What it does to learning",
-        words,
-        Picture.of(curves, "validation accuracy of each network against the epoch"),
-        Table(["network", "gradient kept", "train accuracy", "test accuracy", "training"], rows),
-    )
+    alt = "validation accuracy of each network against the epoch"
+    table = Table(["network", "gradient kept", "train accuracy", "test accuracy", "training"], rows)
+    return Section.illustrated("What it does to learning", words, curves, alt, table)
 
 
 # --- time ------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Int32, Int64, UInt8
@@ -15,6 +16,9 @@ from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.protocols import END, START, Batch
 from neuropil.randomness import seeded
+
+Captions: TypeAlias = Int32[Tensor, "caption time"]
+Lengths: TypeAlias = Int64[Tensor, " caption"]
 
 
 @dataclass(frozen=True)
@@ -65,9 +69,9 @@ class Matches:
     """An example for each caption."""
 
     pictures: UInt8[Tensor, "picture channel height width"]
-    captions: Int32[Tensor, "caption time"]
+    captions: Captions
     """Between start and end, and filled up with the end."""
-    lengths: Int64[Tensor, " caption"]
+    lengths: Lengths
     picture_of: Int64[Tensor, " caption"]
     group: Int64[Tensor, " caption"]
     """The same for captions that are right for the same pictures."""
@@ -89,15 +93,12 @@ def encode_matches(data: CaptionedPictures, tokenizer: PublishedTokenizer, conte
     return Matches(data.pictures, captions, lengths, data.picture_of, group, shortened)
 
 
-def padded_captions(
-    texts: list[str], tokenizer: PublishedTokenizer, context: int
-) -> tuple[Int32[Tensor, "caption time"], Int64[Tensor, " caption"]]:
+def padded_captions(texts: list[str], tokenizer: PublishedTokenizer, context: int) -> tuple[Captions, Lengths]:
     """Tokens between start and end, padded with the end, and their lengths without it; long captions are cut."""
     encoded = tokenizer.encode(texts, special=True, longest=context)
     lengths = torch.tensor([len(ids) for ids in encoded], dtype=torch.int64)
-    tokens = torch.full(
-        (len(encoded), int(lengths.max()) if len(encoded) else 0), tokenizer.end or 0, dtype=torch.int32
-    )
+    longest = max(lengths.tolist(), default=0)
+    tokens = torch.full((len(encoded), longest), tokenizer.end or 0, dtype=torch.int32)
     for row, ids in zip(tokens, encoded, strict=True):
         row[: len(ids)] = torch.tensor(ids)
     return tokens, lengths

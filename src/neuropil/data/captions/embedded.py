@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Int64, UInt8
@@ -24,6 +24,9 @@ from neuropil.data.examples.embedded import load_digits
 from neuropil.data.splits import PARTS, Splits, choose
 from neuropil.errors import InputError
 from neuropil.randomness import mix, seeded
+
+Digits: TypeAlias = Int64[Tensor, " digit"]
+Places: TypeAlias = Int64[Tensor, " place"]
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 RELATIONS = ("left of", "above")
@@ -80,9 +83,8 @@ def make_scenes(
     total = f"{sum(counts.values()):,} scenes of hand-written digits, {SIDE}×{SIDE} (scikit-learn)"
     parts = {}
     for part, count in counts.items():
-        plans = make_plans(
-            combinations[part], count, mix(seed, part, "plans"), singles=SINGLES if part == "train" else 0.0
-        )
+        singles = SINGLES if part == "train" else 0.0
+        plans = make_plans(combinations[part], count, mix(seed, part, "plans"), singles=singles)
         pictures = compose(plans, digits[part], mix(seed, part, "pictures"), raster)
         groups = [GROUPS[len(plan.classes) - 1] for plan in plans]
         parts[part] = CaptionedPictures(pictures, [[plan.caption] for plan in plans], groups, total)
@@ -110,7 +112,7 @@ def hand_written() -> Examples:
     return load_digits()
 
 
-def divide_digits(seed: int) -> dict[str, Int64[Tensor, " digit"]]:
+def divide_digits(seed: int) -> dict[str, Digits]:
     """The numbers of the hand-written digits of each part, every class in its right proportion."""
     targets = hand_written().targets
     left = torch.arange(len(targets))
@@ -138,9 +140,7 @@ def make_plans(combinations: Sequence[Combination], count: int, seed: int, *, si
     return plans
 
 
-def compose(
-    plans: Sequence[Plan], digits: Int64[Tensor, " digit"], seed: int, raster: int = 1
-) -> UInt8[Tensor, "scene 1 side side"]:
+def compose(plans: Sequence[Plan], digits: Digits, seed: int, raster: int = 1) -> UInt8[Tensor, "scene 1 side side"]:
     """Draw the plans with some of the hand-written digits, anywhere where the caption holds; no two of them touch."""
     examples = hand_written().take(digits)
     canvas = torch.zeros(len(plans), SIDE, SIDE, dtype=torch.uint8)
@@ -152,16 +152,14 @@ def compose(
     return canvas.unsqueeze(1)
 
 
-def _hands(targets: Int64[Tensor, " digit"], classes: Int64[Tensor, " place"], seed: int) -> Int64[Tensor, " place"]:
+def _hands(targets: Digits, classes: Places, seed: int) -> Places:
     """For each class that is asked for, one of the digits that are of it."""
     by_class, sizes = targets.argsort(stable=True), targets.bincount(minlength=len(WORDS))
     pick = torch.randint(2**31, (len(classes),), generator=seeded(seed, "hands")) % sizes[classes]
     return by_class[(sizes.cumsum(0) - sizes)[classes] + pick]
 
 
-def _places(
-    plans: Sequence[Plan], seed: int, raster: int
-) -> tuple[Int64[Tensor, " place"], Int64[Tensor, " place"], Int64[Tensor, "place 2"]]:
+def _places(plans: Sequence[Plan], seed: int, raster: int) -> tuple[Places, Places, Int64[Tensor, "place 2"]]:
     """Scene, class and upper left corner (row, column) of every digit.
 
     A pair stands along one axis, in the order of its names; across, its digits are about in line. A third stands on one
@@ -182,9 +180,8 @@ def _places(
     before = torch.tensor([plan.side in ("above", "on the left") for plan in plans], dtype=torch.bool)
     across = torch.where(before[:, None], last - across, across)
     in_a_row = torch.tensor([plan.relation != "above" for plan in plans], dtype=torch.bool)
-    corners = torch.stack(
-        [torch.where(in_a_row[:, None], across, along), torch.where(in_a_row[:, None], along, across)], dim=-1
-    )
+    in_a_row = in_a_row[:, None]
+    corners = torch.stack([torch.where(in_a_row, across, along), torch.where(in_a_row, along, across)], dim=-1)
     valid_mask = torch.arange(3) < sizes[:, None]
     classes = torch.tensor([number for plan in plans for number in plan.classes], dtype=torch.int64)
     return valid_mask.nonzero()[:, 0], classes, raster * corners[valid_mask]

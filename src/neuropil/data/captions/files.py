@@ -25,31 +25,20 @@ ELSEWHERE = "paths are relative to the table, or to the folder given by --pictur
 
 
 class CaptionDataConfig(CappedSplitConfig):
-    data: Path | None = option(
-        None,
-        "your own captions: a CSV or TSV with a picture's file and a caption in each row; without it, scenes of digits",
-    )
+    data: Path | None = option(None, "CSV or TSV of picture files and captions; without it, scenes of digits")
     scenes: int = option(23_000, "scenes of digits to make where no data is given", low=20)
-    raster: int = option(
-        1,
-        f"digits of these scenes stand at multiples of so many pixels, at most {MOST_RASTER}",
-        low=1,
-        high=MOST_RASTER,
-    )
+    raster: int = option(1, "digits of these scenes stand at multiples of so many pixels", low=1, high=MOST_RASTER)
     picture_column: str | None = option(None, "the column that names the pictures")
     caption_column: str | None = option(None, "the column that says what is on them")
-    pictures: Path | None = option(
-        None, "the folder that the names of the pictures are relative to; without it, that of the table"
-    )
+    pictures: Path | None = option(None, "folder that names of pictures are relative to; default that of the table")
 
 
 def prepare_captions(config: CaptionDataConfig, seed: int) -> Splits[CaptionedPictures]:
     """The same for the same seed; each part is in the order of the data."""
     if config.data is None:
         return _embedded(config, seed)
-    pictures, notes = read_captions(
-        config.data, picture_column=config.picture_column, caption_column=config.caption_column, folder=config.pictures
-    )
+    picture, caption, folder = config.picture_column, config.caption_column, config.pictures
+    pictures, notes = read_captions(config.data, picture_column=picture, caption_column=caption, folder=folder)
     keys = [picture.numpy().tobytes() for picture in pictures.pictures]
     if len(set(keys)) < 2:
         rule = f"{config.data.name} must name at least 2 pictures, one to learn from and one to score"
@@ -74,11 +63,8 @@ def read_captions(
     folder: Path | None = None,
     shape: tuple[int, ...] | None = None,
 ) -> tuple[CaptionedPictures, Sequence[str]]:
-    """Each picture once, in the order of the table, with all that is said of it; all are brought to `shape`, or to one
-    that suits them.
-
-    The second part are notes for the report.
-    """
+    """Each picture once, in the order of the table, with all of its captions; and notes for the report. Pictures are
+    brought to `shape`, or to one that suits them."""
     table = _table(path)
     chosen = choose_columns(table.header, (picture_column, caption_column), (PICTURES, CAPTIONS), path.name)
     columns = [table.header[column] for column in chosen if column is not None]

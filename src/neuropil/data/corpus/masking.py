@@ -10,24 +10,27 @@ and the model must tell what stood there. Special tokens and padding are never c
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
-from jaxtyping import Bool, Int64, Integer
+from jaxtyping import Bool, Int64
 from torch import Tensor
 from torch.nn import functional as F
 
 from neuropil.data.batches import Device
-from neuropil.data.corpus.windows import TextWindows
+from neuropil.data.corpus.windows import TextWindows, Tokens
 from neuropil.protocols import Batch
 from neuropil.randomness import seeded
+
+Rows: TypeAlias = Int64[Tensor, "batch time"]
+Chosen: TypeAlias = Bool[Tensor, "batch time"]
 
 MASKED, REPLACED = 0.8, 0.1
 
 
 class Masked(NamedTuple):
-    tokens: Int64[Tensor, "batch time"]
-    chosen: Bool[Tensor, "batch time"]
+    tokens: Rows
+    chosen: Chosen
     """Where something must be found again, be it hidden or not."""
 
 
@@ -39,13 +42,7 @@ class Alphabet(NamedTuple):
     size: int
 
 
-def hide(
-    tokens: Int64[Tensor, "batch time"],
-    ordinary: Bool[Tensor, "batch time"],
-    alphabet: Alphabet,
-    generator: torch.Generator,
-    share: float = 0.15,
-) -> Masked:
+def hide(tokens: Rows, ordinary: Chosen, alphabet: Alphabet, generator: torch.Generator, share: float = 0.15) -> Masked:
     """`ordinary` is true where a token may be chosen; a row without any such place stays as it is."""
     counts = ordinary.sum(1, keepdim=True)
     wanted = torch.where(counts > 0, (share * counts).round().clamp(min=1), 0)
@@ -64,7 +61,7 @@ class MaskedWindows:
 
     def __init__(
         self,
-        tokens: Integer[Tensor, " token"],
+        tokens: Tokens,
         size: int,
         context: int,
         *,

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from neuropil.data.batches import Device
-from neuropil.data.corpus.windows import require_two
+from neuropil.data.corpus.windows import Tokens, require_two
 from neuropil.protocols import PADDING, Batch
 from neuropil.randomness import seeded
 
@@ -27,15 +27,7 @@ class TextStreams:
     row is filled up with padding.
     """
 
-    def __init__(
-        self,
-        tokens: Integer[Tensor, " token"],
-        streams: int,
-        steps: int,
-        *,
-        seed: int | None = None,
-        device: Device = "cpu",
-    ):
+    def __init__(self, tokens: Tokens, streams: int, steps: int, *, seed: int | None = None, device: Device = "cpu"):
         require_two(tokens)
         self.tokens, self.seed, self.device = tokens, seed, torch.device(device)
         self.steps = min(steps, len(tokens) - 1)

@@ -7,6 +7,7 @@ scoring     |read and scored    |
 """
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Int64, Integer
@@ -17,6 +18,8 @@ from neuropil.errors import InputError
 from neuropil.protocols import Batch
 from neuropil.randomness import seeded
 
+Tokens: TypeAlias = Integer[Tensor, " token"]
+
 
 class TextWindows:
     """Passes over one sequence of tokens as ``{"input": …, "target": …}``, the target being the next token.
@@ -24,9 +27,7 @@ class TextWindows:
     The sequence may be mapped from a file: of it only the windows of one batch are read at a time.
     """
 
-    def __init__(
-        self, tokens: Integer[Tensor, " token"], size: int, context: int, *, seed: int, device: Device = "cpu"
-    ):
+    def __init__(self, tokens: Tokens, size: int, context: int, *, seed: int, device: Device = "cpu"):
         require_two(tokens)
         self.tokens, self.size, self.seed, self.device = tokens, size, seed, torch.device(device)
         self.context = min(context, len(tokens) - 1)
@@ -53,7 +54,7 @@ class SlidingWindows:
     Windows overlap by half, and of each only the tokens are scored that the one before it has not reached.
     """
 
-    def __init__(self, tokens: Integer[Tensor, " token"], size: int, context: int, *, device: Device = "cpu"):
+    def __init__(self, tokens: Tokens, size: int, context: int, *, device: Device = "cpu"):
         require_two(tokens)
         self.tokens, self.size, self.device = tokens, size, torch.device(device)
         self.context = min(context, len(tokens) - 1)
@@ -75,12 +76,10 @@ class SlidingWindows:
             yield {name: values.to(self.device) for name, values in batch.items()}
 
 
-def windows(
-    tokens: Integer[Tensor, " token"], begins: Int64[Tensor, " window"], length: int
-) -> Int64[Tensor, "window length"]:
+def windows(tokens: Tokens, begins: Int64[Tensor, " window"], length: int) -> Int64[Tensor, "window length"]:
     return torch.stack([tokens[begin : begin + length].long() for begin in begins.tolist()])
 
 
-def require_two(tokens: Integer[Tensor, " token"]) -> None:
+def require_two(tokens: Tokens) -> None:
     if len(tokens) < 2:
         raise InputError("a text to read must have two tokens or more", got=f"{len(tokens)}", fix="give more text")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from jaxtyping import Float32, UInt8
 from torch import Tensor
 
 from neuropil.config import option
+from neuropil.data.examples import dataset
 from neuropil.data.examples.dataset import (
     Column,
     Examples,
@@ -18,11 +19,7 @@ from neuropil.data.examples.dataset import (
     LabelledInputs,
     LabelledParts,
     Schema,
-    Task,
-    decide_task,
     describe_inputs,
-    encode_classes,
-    encode_numbers,
 )
 from neuropil.data.examples.embedded import load_digits
 from neuropil.data.examples.tables import read_labelled_rows, read_rows, read_table
@@ -36,15 +33,13 @@ from neuropil.errors import InputError
 from neuropil.randomness import seeded
 
 Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
-
+Values: TypeAlias = UInt8[Tensor, "example channel height width"] | Float32[Tensor, "example feature"]
 
 UNLESS = "unless the data has its own"
 
 
 class DataConfig(SplitConfig):
-    data: Path | None = option(
-        None, "your own data: IDX, a folder of images per class, NPZ, CSV or TSV; without it, the embedded digits"
-    )
+    data: Path | None = option(None, "IDX, a folder of images per class, NPZ, CSV or TSV; without it, embedded digits")
     target: str | None = option(None, "the column of a CSV or TSV to predict")
     task: Literal["auto", "classification", "regression"] = option(
         "auto", "predict classes or numbers; auto decides by the labels"
@@ -77,9 +72,7 @@ def read_labelled(path: Path, schema: Schema) -> Examples:
     return _as_examples(part, schema, path.name, _source(schema, len(part.inputs), path.name))
 
 
-def read_inputs(
-    paths: Sequence[Path], schema: Schema
-) -> tuple[UInt8[Tensor, "example channel height width"] | Float32[Tensor, "example feature"], list[str]]:
+def read_inputs(paths: Sequence[Path], schema: Schema) -> tuple[Values, list[str]]:
     """Inputs for a trained model and a name for each, from images or folders of them (resized), IDX, NPZ, or tables.
 
     Names tell where an input stands: "cat.png", "digits.npz[0]" as in Python, "rows.csv row 2" as in a spreadsheet.
@@ -180,12 +173,12 @@ def _read_unlabelled(path: Path, kind: Format, schema: Schema) -> Inputs:
     return inputs
 
 
-def _learn_schema(reading: LabelledParts, wanted: Literal["auto"] | Task, name: str) -> Schema:
+def _learn_schema(reading: LabelledParts, wanted: Literal["auto"] | dataset.Task, name: str) -> Schema:
     if "train" not in reading.parts:
         raise InputError(f"{name} must have a part to train on", got=f"only {' and '.join(reading.parts)}")
     inputs, labels = reading.parts["train"].inputs, reading.parts["train"].labels
     kind = "table" if len(inputs.shape) == 1 else "image"
-    classes = labels.occurring() if decide_task(labels, kind, wanted) == "classification" else ()
+    classes = labels.occurring() if dataset.decide_task(labels, kind, wanted) == "classification" else ()
     if len(classes) == 1:
         raise InputError(f"{name} must have at least 2 classes", got=f"only {classes[0]!r}")
     return Schema(kind=kind, shape=inputs.shape, classes=classes, columns=reading.columns, target=reading.target)
@@ -193,10 +186,10 @@ def _learn_schema(reading: LabelledParts, wanted: Literal["auto"] | Task, name: 
 
 def _as_examples(part: LabelledInputs, schema: Schema, where: str, source: str) -> Examples:
     _require_shape(part.inputs, schema, where)
-    task = decide_task(part.labels, schema.kind, schema.task)
+    task = dataset.decide_task(part.labels, schema.kind, schema.task)
     if task == "regression":
-        return Examples(part.inputs.values, encode_numbers(part.labels), schema, source)
-    targets = encode_classes(part.labels, schema.classes, part.inputs.name)
+        return Examples(part.inputs.values, dataset.encode_numbers(part.labels), schema, source)
+    targets = dataset.encode_classes(part.labels, schema.classes, part.inputs.name)
     return Examples(part.inputs.values, targets, schema, source)
 
 

@@ -44,14 +44,9 @@ class Films:
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "Films":
         where = self._where(index)
-        return replace(
-            self,
-            frames=self.frames[where],
-            lengths=self.lengths[index],
-            positions=self.positions[where],
-            hidden=self.hidden[where],
-            names=[self.names[number] for number in index.tolist()],
-        )
+        of_frames = {name: getattr(self, name)[where] for name in ("frames", "positions", "hidden")}
+        names = [self.names[number] for number in index.tolist()]
+        return replace(self, lengths=self.lengths[index], names=names, **of_frames)
 
     def pieces(self, longest: int) -> "Films":
         """The same frames in films of at most so many: a film that is longer goes on in the next. A piece with no known

@@ -8,6 +8,7 @@ it meets. No two parts of the data share a hand-written digit.
 """
 
 import math
+from typing import TypeAlias
 
 import torch
 from einops import rearrange, repeat
@@ -20,6 +21,9 @@ from neuropil.data.progress import tracked
 from neuropil.data.splits import PARTS, Splits
 from neuropil.errors import InputError
 from neuropil.randomness import mix, seeded
+
+Ink: TypeAlias = UInt8[Tensor, "digit 8 8"]
+Canvas: TypeAlias = Float[Tensor, "frame high wide"]
 
 SIDE, DIGIT, SCRAP = 28, 8, 4
 """Pixels a side: of a frame, of a digit, and of a scrap of one."""
@@ -42,11 +46,9 @@ def make_films(num_train: int = 2_000, num_validation: int = 100, num_test: int 
     counts = dict(zip(PARTS, (num_train, num_validation, num_test), strict=True))
     total = f"{sum(counts.values()):,} films of {NUM_FRAMES} frames of {SIDE}×{SIDE} with a moving digit (scikit-learn)"
     parts = {part: film(digits[part], count, mix(seed, part, "films"), total) for part, count in counts.items()}
-    notes = (
-        "No hand-written digit occurs in more than one of training, validation and test.",
-        f"Each film hides its digit twice, for {HIDDEN[0]} to {HIDDEN[1]} frames in a row.",
-    )
-    return Splits(**parts, notes=notes)
+    hidden = f"Each film hides its digit twice, for {HIDDEN[0]} to {HIDDEN[1]} frames in a row."
+    apart = "No hand-written digit occurs in more than one of training, validation and test."
+    return Splits(**parts, notes=(apart, hidden))
 
 
 def film(digits: Int64[Tensor, " digit"], count: int, seed: int, source: str) -> Films:
@@ -63,15 +65,9 @@ def film(digits: Int64[Tensor, " digit"], count: int, seed: int, source: str) ->
         drawn = draw(moving, places, seen, ink, mix(seed, "frames", start))
         frames[here] = rearrange(drawn, "(film time) height width -> film time 1 height width", time=NUM_FRAMES)
     middle = corners.flip(-1) + (DIGIT - 1) / 2  # (row, column) of the corner to (x, y) of the middle
-    return Films(
-        frames.flatten(0, 1),
-        torch.full((count,), NUM_FRAMES),
-        middle.flatten(0, 1).float(),
-        hidden.flatten(),
-        [f"film {number}" for number in range(1, count + 1)],
-        (SIDE, SIDE),
-        source,
-    )
+    frames, positions, lengths = frames.flatten(0, 1), middle.flatten(0, 1).float(), torch.full((count,), NUM_FRAMES)
+    names = [f"film {number}" for number in range(1, count + 1)]
+    return Films(frames, lengths, positions, hidden.flatten(), names, (SIDE, SIDE), source)
 
 
 def paths(count: int, seed: int) -> Float[Tensor, "film time 2"]:
@@ -107,7 +103,7 @@ def draw(
     digit: UInt8[Tensor, "frame 8 8"],
     corners: Float[Tensor, "frame 2"],
     seen: Bool[Tensor, " frame"],
-    ink: UInt8[Tensor, "digit 8 8"],
+    ink: Ink,
     seed: int,
 ) -> UInt8[Tensor, "frame side side"]:
     """Frames with noise, scraps, and the digit at a corner between pixels, where it is seen."""
@@ -124,9 +120,7 @@ def draw(
     return canvas[:, :SIDE, :SIDE].round().clamp(0, 255).to(torch.uint8)
 
 
-def _lay_scraps(
-    canvas: Float[Tensor, "frame high wide"], ink: UInt8[Tensor, "digit 8 8"], generator: torch.Generator
-) -> None:
+def _lay_scraps(canvas: Canvas, ink: Ink, generator: torch.Generator) -> None:
     for _ in range(NUM_SCRAPS):
         whose = torch.randint(len(ink), (len(canvas),), generator=generator)
         row, column = torch.randint(DIGIT - SCRAP + 1, (2, len(canvas)), generator=generator)
@@ -135,9 +129,7 @@ def _lay_scraps(
         _lay(canvas, scrap.float(), torch.randint(SIDE - SCRAP + 1, (len(canvas), 2), generator=generator))
 
 
-def _lay(
-    canvas: Float[Tensor, "frame high wide"], patch: Float[Tensor, "frame a b"], corners: Int64[Tensor, "frame 2"]
-) -> None:
+def _lay(canvas: Canvas, patch: Float[Tensor, "frame a b"], corners: Int64[Tensor, "frame 2"]) -> None:
     """Add a patch to each frame, its upper left pixel at (row, column)."""
     frame = torch.arange(len(canvas))[:, None, None]
     rows = (corners[:, :1] + torch.arange(patch.shape[1]))[:, :, None]

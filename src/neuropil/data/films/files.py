@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -34,20 +35,18 @@ from neuropil.data.progress import tracked
 from neuropil.data.splits import CAPPED, CappedSplitConfig, Splits, scoring_share, split
 from neuropil.errors import InputError, did_you_mean, listed
 
+Folders: TypeAlias = Mapping[str, Sequence[Path]]
+"""The frames of each film."""
+
 COLUMNS = ("sequence", "frame", "x", "y")
 EXIST = "films must be files or folders that exist"
 YES, NO = frozenset(("1", "true", "yes")), frozenset(("", "0", "false", "no"))
 
 
 class FilmDataConfig(CappedSplitConfig):
-    data: Path | None = option(
-        None,
-        "your own films: a folder of folders of frames with a table of positions, or NPZ; without it, moving digits",
-    )
+    data: Path | None = option(None, "folders of frames and a table of positions, or NPZ; without it, moving digits")
     films: int = option(2_500, "films of moving digits to make where no data is given", low=20)
-    positions: Path | None = option(
-        None, "the table with the columns sequence, frame, x and y; without it, the one beside the films"
-    )
+    positions: Path | None = option(None, "table of sequence, frame, x and y; without it, the one beside the films")
     test: float = scoring_share(0.15, f"share held out for the final score, {CAPPED}")
 
 
@@ -91,20 +90,15 @@ def read_films(path: Path, *, positions: Path | None = None, shape: tuple[int, .
 
 
 def read_frames(paths: Sequence[Path], shape: tuple[int, ...], size: tuple[int, int]) -> tuple[Films, list[str]]:
-    """Films without positions, for a trained model, and a name for each frame: folders of frames, folders of such
-    folders, NPZ, or single pictures, which are one film."""
+    """Films without positions, for a trained model, and a name for each frame. Single pictures are one film."""
     if not paths:
         raise InputError("a prediction needs at least one file", got="none")
     for path in paths:
         require_path(path, EXIST)
     if all(is_npz(path) for path in paths):
         films = [_array_films(path, shape) for path in paths]
-        names = [
-            f"{path.name}[{film}] frame {frame}"
-            for path, each in zip(paths, films, strict=True)
-            for film, length in enumerate(each.lengths.tolist())
-            for frame in range(length)
-        ]
+        named = [(name, length) for each in films for name, length in zip(each.names, each.lengths, strict=True)]
+        names = [f"{name} frame {frame}" for name, length in named for frame in range(length)]
     else:
         loose = [path for path in paths if path.is_file()]
         folders = {path.as_posix(): files for inner in paths if inner.is_dir() for path, files in _below(inner).items()}
@@ -152,7 +146,7 @@ def find_table(root: Path) -> Path:
     return tables[0]
 
 
-def read_folders(folders: Mapping[str, Sequence[Path]], shape: tuple[int, ...] | None, name: str) -> Films:
+def read_folders(folders: Folders, shape: tuple[int, ...] | None, name: str) -> Films:
     """Films whose positions nobody knows yet."""
     files = [file for each in folders.values() for file in each]
     size = one_size(files)
@@ -195,9 +189,7 @@ def join(films: Sequence[Films]) -> Films:
 # --- positions in a table ---------------------------------------------------------------------------------------------
 
 
-def read_positions(
-    table: DelimitedFile, folders: Mapping[str, Sequence[Path]]
-) -> tuple[Float32[Tensor, "frame 2"], Bool[Tensor, " frame"]]:
+def read_positions(table: DelimitedFile, folders: Folders) -> tuple[Float32[Tensor, "frame 2"], Bool[Tensor, " frame"]]:
     """Positions, NaN where nobody knows them, and where the object is hidden."""
     table.require_columns(COLUMNS)
     total = sum(map(len, folders.values()))
@@ -217,7 +209,7 @@ def read_positions(
     return positions, hidden
 
 
-def _places(folders: Mapping[str, Sequence[Path]]) -> dict[str, dict[str, int]]:
+def _places(folders: Folders) -> dict[str, dict[str, int]]:
     """For each film, the numbers of its frames among all, by file name, with and without its suffix, and by number."""
     places: dict[str, dict[str, int]] = {}
     first = 0

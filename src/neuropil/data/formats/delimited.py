@@ -153,9 +153,8 @@ def read_records(table: DelimitedFile, what: str) -> list[Record]:
 def require_two_columns(table: DelimitedFile, names: Sequence[str], what: str, fix: str | None = None) -> None:
     if len(names) == 1:
         between = " with a tab between them" if table.tabbed else ""
-        raise InputError(
-            f"{table.path.name} must have two columns{between}{what}", got="one", fix=table.fix_of_ends() or fix
-        )
+        rule = f"{table.path.name} must have two columns{between}{what}"
+        raise InputError(rule, got="one", fix=table.fix_of_ends() or fix)
 
 
 def _delimiter_of(line: str) -> str:

@@ -55,9 +55,8 @@ def read_traces(path: Path) -> Traces:
         for name, cells in block.items():
             columns[name] += read_numbers(cells).tolist()
     values = torch.tensor([columns[name] for name in names], dtype=torch.double).T
-    times = next(
-        (torch.tensor(columns[name], dtype=torch.double) for name in file.header if name.lower() == TIME), None
-    )
+    timed = [torch.tensor(columns[name], dtype=torch.double) for name in file.header if name.lower() == TIME]
+    times = timed[0] if timed else None
     if times is not None:
         _require_order(path, times)
     return Traces(names, values, times)

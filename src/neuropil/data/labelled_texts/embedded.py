@@ -41,10 +41,8 @@ def read_docstrings() -> Mapping[str, Sequence[str]]:
     """At most `MOST` sentences of each library; those that two libraries have in common are left out."""
     found = {library: _distinct(library) for library in tracked(list(LIBRARIES), "Reading the docstrings of libraries")}
     times = Counter(key for sentences in found.values() for key in sentences)
-    return {
-        library: spread([text for key, text in sentences.items() if times[key] == 1])
-        for library, sentences in found.items()
-    }
+    once = {name: [text for key, text in each.items() if times[key] == 1] for name, each in found.items()}
+    return {library: spread(texts) for library, texts in once.items()}
 
 
 def spread(texts: Sequence[str]) -> list[str]:

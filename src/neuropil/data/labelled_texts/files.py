@@ -24,16 +24,10 @@ from neuropil.data.labelled_texts.embedded import read_docstrings
 from neuropil.data.splits import SplitConfig, Splits, split, text_key
 from neuropil.errors import InputError, listed
 
-TEXTS = ColumnRole(
-    "texts",
-    "--text-column",
-    "text texts review reviews sentence content body message comment document tweet question utterance",
-)
-LABELS = ColumnRole(
-    "labels",
-    "--label-column",
-    "label labels class category sentiment target topic polarity intent emotion rating stars y",
-)
+TEXT_NAMES = "text texts review reviews sentence content body message comment document tweet question utterance"
+LABEL_NAMES = "label labels class category sentiment target topic polarity intent emotion rating stars y"
+TEXTS = ColumnRole("texts", "--text-column", TEXT_NAMES)
+LABELS = ColumnRole("labels", "--label-column", LABEL_NAMES)
 LONG = 20_000
 """Letters of a text that are worth a note."""
 FEW = 5
@@ -48,13 +42,9 @@ class TextColumns(NamedTuple):
 
 
 class LabelledTextConfig(SplitConfig):
-    data: Path | None = option(
-        None, "your own texts with labels: a TSV or CSV; without it, sentences of the libraries' documentation"
-    )
+    data: Path | None = option(None, "TSV or CSV of texts with labels; default sentences of libraries' documentation")
     text_column: str | None = option(None, "the column of the TSV or CSV that holds the texts, where it is not clear")
-    label_column: str | None = option(
-        None, "the column of the TSV or CSV that holds the classes, where it is not clear"
-    )
+    label_column: str | None = option(None, "the column of the TSV or CSV that holds the labels, where it is not clear")
 
     @property
     def columns(self) -> TextColumns:

@@ -91,19 +91,16 @@ def make_dates(
     num_train: int = 30_000, num_validation: int = 1_000, num_test: int = 2_000, seed: int = 0
 ) -> Splits[Pairs]:
     """Dates of 1900–2099, as many in each language; no two parts share a date."""
-    parts = draw_dates(num_train, num_validation, num_test, seed)
     source = f"{num_train + num_validation + num_test:,} dates in {len(LANGUAGES)} languages (Babel)"
-    train, validation, test = (
-        Pairs([d.text for d in part], [d.day.isoformat() for d in part], [d.language for d in part], source)
-        for part in parts
-    )
-    return Splits(train, validation, test, notes=(APART,))
+
+    def as_pairs(part: list[DrawnDate]) -> Pairs:
+        return Pairs([d.text for d in part], [d.day.isoformat() for d in part], [d.language for d in part], source)
+
+    return draw_dates(num_train, num_validation, num_test, seed).map(as_pairs)
 
 
-def draw_dates(
-    num_train: int, num_validation: int, num_test: int, seed: int
-) -> tuple[list[DrawnDate], list[DrawnDate], list[DrawnDate]]:
-    """Dates for training, validation and test as in `make_dates`, with the way in which each is written."""
+def draw_dates(num_train: int, num_validation: int, num_test: int, seed: int) -> Splits[list[DrawnDate]]:
+    """Dates as in `make_dates`, with the way in which each is written."""
     if num_validation + num_test >= NUM_DAYS:
         rule = f"there are {NUM_DAYS:,} dates to hold out from"
         raise InputError(rule, got=f"{num_validation + num_test:,} to hold out")
@@ -111,8 +108,7 @@ def draw_dates(
     test, validation, rest = days.split([num_test, num_validation, NUM_DAYS - num_test - num_validation])
     train = rest[torch.arange(num_train) % len(rest)]
     parts = zip(PARTS, (train, validation, test), strict=True)
-    train, validation, test = (_drawn(part, mix(seed, name)) for name, part in parts)
-    return train, validation, test
+    return Splits(*(_drawn(part, mix(seed, name)) for name, part in parts), notes=(APART,))
 
 
 def _drawn(days: Int64[Tensor, " pair"], seed: int) -> list[DrawnDate]:

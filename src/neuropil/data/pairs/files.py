@@ -41,9 +41,7 @@ Names: TypeAlias = tuple[str | None, str | None]
 
 
 class PairDataConfig(CappedSplitConfig):
-    data: tuple[Path, ...] = option(
-        (), "your own pairs: a TSV, CSV or JSONL, or two files with a line each; without it, dates in many languages"
-    )
+    data: tuple[Path, ...] = option((), "TSV, CSV or JSONL of pairs, or two files with a line each; default dates")
     source_column: str | None = option(None, "the column of a TSV, CSV or JSONL to translate from")
     target_column: str | None = option(None, "the column of a TSV, CSV or JSONL to translate to")
     reverse: bool = option(False, "translate from the second column or file to the first")
@@ -53,9 +51,8 @@ def prepare_pairs(config: PairDataConfig, seed: int) -> Splits[Pairs]:
     """The same for the same seed; each part is in the order of the data."""
     if not config.data:
         return _embedded(config, seed)
-    pairs, notes = read_pairs(
-        config.data, source_column=config.source_column, target_column=config.target_column, reverse=config.reverse
-    )
+    source, target = config.source_column, config.target_column
+    pairs, notes = read_pairs(config.data, source_column=source, target_column=target, reverse=config.reverse)
     keys = [*map(text_key, pairs.sources)]
     counts = Counter(keys)
     if len(counts) < 2:
@@ -212,6 +209,5 @@ def _languages() -> frozenset[str]:
 
     named = Locale("en").languages
     codes = {str(code).lower().replace("_", "-") for code in named}
-    return frozenset(
-        {code for code in codes if len(code.split("-")[0]) == 2} | {str(name).lower() for name in named.values()}
-    )
+    short = {code for code in codes if len(code.split("-")[0]) == 2}
+    return frozenset(short | {str(name).lower() for name in named.values()})

@@ -87,9 +87,8 @@ def gap_notes(table: SeriesTable, longest: int) -> list[str]:
     missing, total = sum(int((each > 0).sum()) for each in lengths), sum(map(len, lengths))
     if not missing:
         return []
-    runs = np.concatenate(
-        [each[(each > 0) & (np.roll(each, 1) == 0)] for each in lengths]
-    )  # the first step of each gap
+    # the first step of each gap
+    runs = np.concatenate([each[(each > 0) & (np.roll(each, 1) == 0)] for each in lengths])
     step = table.step
     where = f"in {len(runs):,} {plural('gap', len(runs))} of up to {step.of(int(runs.max()))}"
     filled = f"gaps of up to {step.of(longest)} are filled by interpolation to be read, and are never learned or scored"

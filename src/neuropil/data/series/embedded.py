@@ -27,9 +27,8 @@ def load_sunspots() -> SeriesTable:
     values = table["SUNACTIVITY"].to_numpy(np.float64)
     first = np.datetime64(f"{int(table['YEAR'].iloc[0])}-01-01", "s")
     step = TimeStep(unit="month", count=12)
-    return SeriesTable(
-        (_alone(values),), step, first, "sunspots", source=f"the sunspots of {len(values)} years (statsmodels)"
-    )
+    source = f"the sunspots of {len(values)} years (statsmodels)"
+    return SeriesTable((_alone(values),), step, first, "sunspots", source=source)
 
 
 def load_co2() -> SeriesTable:

@@ -3,7 +3,7 @@
 They are embedded, or the user's own, from a table of text with a row for each date and one or many series in it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,29 +42,17 @@ class SeriesColumns(Config):
 
 
 class SeriesDataConfig(SplitConfig):
-    data: Path | None = option(
-        None, "your own series: a CSV or TSV with a row for each date; without it, an embedded data set"
-    )
+    data: Path | None = option(None, "CSV or TSV with a row for each date; without it, an embedded data set")
     dataset: DatasetName = option("sunspots", "the embedded data set to use where there is no data of your own")
     target: str | None = option(None, "the column to forecast; not needed if only one column holds numbers")
-    date: str | None = option(
-        None, "the column of dates; without it, it is recognised, and where there is none, a row is a step"
-    )
+    date: str | None = option(None, "column of dates; default found, and where there is none, a row is a step")
     series: str | None = option(None, "the column whose texts tell several series apart")
-    known: tuple[str, ...] = option(
-        (), "columns that are known in advance, also for the steps to forecast, such as a price or a holiday"
-    )
-    horizon: int | None = option(
-        None, "steps to forecast; without it, a season, or 12 steps where there is none", low=1
-    )
-    season: int | None = option(
-        None, "steps after which the series repeats itself; without it, found from the dates or the data", low=1
-    )
+    known: tuple[str, ...] = option((), "columns that are known in advance, such as a price or a holiday")
+    horizon: int | None = option(None, "steps to forecast; without it, a season, or 12 where there is none", low=1)
+    season: int | None = option(None, "steps of a season; without it, found from the dates or the data", low=1)
     window: int | None = option(None, "steps of history that a forecast is made from; without it, three seasons", low=2)
     longest_gap: int = option(6, "longest gap, in steps, that is filled by interpolation to be read", low=0)
-    validation: float = validation_share(
-        0.15, "share of the time before the test part by which weights are chosen and bands calibrated"
-    )
+    validation: float = validation_share(0.15, "share of the time before the test part to choose and calibrate by")
     test: float = scoring_share(0.2, "share of the time, the last, that forecasts are scored on", high=0.8)
 
     def validate(self) -> None:
@@ -112,9 +100,8 @@ def prepare_series(config: SeriesDataConfig) -> SeriesSplits:
         if not len(windows):
             rule = f"series must have {table.step.of(window + horizon)} without a long gap to {name}"
             raise InputError(rule, got="none", fix="give a shorter --window or --horizon, or a larger --longest-gap")
-    return SeriesSplits(
-        train, validation, test, season=season, train_end=train_end, test_begin=test_begin, columns=columns
-    )
+    parts = train, validation, test
+    return SeriesSplits(*parts, season=season, train_end=train_end, test_begin=test_begin, columns=columns)
 
 
 def cuts(length: int, horizon: int | None, validation: float, test: float) -> tuple[int, int]:
@@ -184,10 +171,10 @@ def read_series(path: Path, columns: SeriesColumns, step: TimeStep | None = None
     for name, part in parts.items():
         numbers = np.arange(len(part.values))
         if first is not None and part.dates is not None:
-            numbers = _numbers(part.dates, first, step, columns, path)
+            numbers = _numbers(part.dates, first, step, f"column {columns.date!r} of {path.name}")
         repeated += len(numbers) - len(np.unique(numbers))
         placed += _place(name, numbers, part, path.name)
-    notes += _order_notes(parts, columns, repeated, len(rows.values), path.name)
+    notes += _order_notes(parts.values(), columns.series is not None, repeated, len(rows.values), path.name)
     if not placed:
         raise InputError(f"column {columns.target!r} of {path.name} must hold numbers", got="only empty cells")
     source = _source(placed, step, columns, path.name)
@@ -266,20 +253,18 @@ def _step_of(parts: Mapping[str, SeriesRows], columns: SeriesColumns, file: str)
     repeated = 1 - sum(map(len, each)) / sum(len(part.values) for part in parts.values())
     if repeated > MOST_REPEATED and columns.series is None:
         rule = f"column {columns.date!r} of {file} must hold each date once for each series"
-        got = "most of them several times"
-        raise InputError(rule, got=got, fix="name the column that tells the series apart with --series")
+        fix = "name the column that tells the series apart with --series"
+        raise InputError(rule, got="most of them several times", fix=fix)
     return find_step(each, f"column {columns.date!r} of {file}")
 
 
-def _numbers(
-    dates: Dates, first: np.datetime64, step: TimeStep, columns: SeriesColumns, path: Path
-) -> Int64[np.ndarray, " row"]:
+def _numbers(dates: Dates, first: np.datetime64, step: TimeStep, column: str) -> Int64[np.ndarray, " row"]:
     numbers = step.numbers(dates, first)
     back = step.dates(numbers, first)
     if (back != dates).any() and not (step.unit == "month" and (back.astype("M8[M]") == dates.astype("M8[M]")).all()):
         stray = dates[int((back != dates).argmax())]
         text = str(stray).replace("T", " ").removesuffix(" 00:00:00")
-        rule = f"the dates in column {columns.date!r} of {path.name} must be steps of one {step} apart"
+        rule = f"the dates in {column} must be steps of one {step} apart"
         raise InputError(f"{rule}, from the first of all series on", got=f"{text}, which is between two of them")
     return numbers
 
@@ -300,14 +285,12 @@ def _place(name: str, numbers: Int64[np.ndarray, " row"], part: SeriesRows, file
     return [Series(name, start + begin, values[begin:end], known)]
 
 
-def _order_notes(
-    parts: Mapping[str, SeriesRows], columns: SeriesColumns, repeated: int, rows: int, file: str
-) -> list[str]:
+def _order_notes(parts: Iterable[SeriesRows], named: bool, repeated: int, rows: int, file: str) -> list[str]:
     notes = []
-    if any(part.dates is not None and bool((np.diff(part.dates) < np.timedelta64(0)).any()) for part in parts.values()):
+    if any(part.dates is not None and bool((np.diff(part.dates) < np.timedelta64(0)).any()) for part in parts):
         notes.append(f"The rows of {file} are not in the order of their dates, and are put into it.")
     if repeated:
-        hint = "" if columns.series else " (if they are different series, name their column with --series)"
+        hint = "" if named else " (if they are different series, name their column with --series)"
         verb = "repeats" if repeated == 1 else "repeat"
         notes.append(f"{repeated:,} of {rows:,} rows {verb} a date; the mean of the same date is taken{hint}.")
     return notes

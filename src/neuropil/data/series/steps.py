@@ -45,11 +45,9 @@ class TimeStep(Config):
     def of(self, number: int) -> str:
         """So many steps, for a sentence: "3 months", "2 steps of 15 minutes"."""
         name = str(self)
-        return (
-            counted(number, name, always=True)
-            if name[0].isalpha()
-            else f"{counted(number, 'step', always=True)} of {name}"
-        )
+        if name[0].isalpha():
+            return counted(number, name, always=True)
+        return f"{counted(number, 'step', always=True)} of {name}"
 
     @property
     def season(self) -> int | None:

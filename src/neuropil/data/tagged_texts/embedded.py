@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from neuropil.data.pairs.embedded import APART, LANGUAGES, DrawnDate, draw_dates
+from neuropil.data.pairs.embedded import LANGUAGES, DrawnDate, draw_dates
 from neuropil.data.splits import Splits
 from neuropil.data.tagged_texts.dataset import TaggedTexts
 
@@ -23,8 +23,7 @@ OTHER = "other"
 
 def make_date_fields(num_train: int, num_validation: int, num_test: int, seed: int = 0) -> Splits[TaggedTexts]:
     source = f"{num_train + num_validation + num_test:,} dates in {len(LANGUAGES)} languages (Babel)"
-    train, validation, test = (_tagged(part, source) for part in draw_dates(num_train, num_validation, num_test, seed))
-    return Splits(train, validation, test, notes=(APART,))
+    return draw_dates(num_train, num_validation, num_test, seed).map(lambda part: _tagged(part, source))
 
 
 def tag_letters(drawn: DrawnDate) -> list[tuple[str, str]]:
@@ -40,11 +39,6 @@ def _tag_piece(piece: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _tagged(part: Sequence[DrawnDate], source: str) -> TaggedTexts:
-    letters = [tag_letters(drawn) for drawn in part]
-    return TaggedTexts(
-        tokens=[[letter for letter, _ in text] for text in letters],
-        tags=[[tag for _, tag in text] for text in letters],
-        groups=[drawn.language for drawn in part],
-        kind="characters",
-        source=source,
-    )
+    texts = [tag_letters(drawn) for drawn in part]
+    tokens, tags = ([[pair[side] for pair in text] for text in texts] for side in (0, 1))
+    return TaggedTexts(tokens, tags, [drawn.language for drawn in part], "characters", source)

@@ -42,10 +42,7 @@ class TagColumns(NamedTuple):
 
 
 class TaggedTextConfig(SplitConfig):
-    data: Path | None = option(
-        None,
-        "your own tags: a token and its tag a line, or texts and tags in a TSV or CSV; without it, the fields of dates",
-    )
+    data: Path | None = option(None, "a token and its tag a line, or a TSV or CSV of texts and tags; default dates")
     text_column: str | None = option(None, "the column of a TSV or CSV that holds the texts, where it is not clear")
     tags_column: str | None = option(None, "the column of a TSV or CSV that holds their tags, where it is not clear")
 
@@ -100,14 +97,8 @@ def read_tagged_texts(path: Path, columns: TagColumns) -> tuple[TaggedTexts, lis
         seen.add(key)
     notes += [copies.note(len(texts), "texts", "row" if rows else "line")] if copies.count else []
     num_tags = len({tag for text in texts for tag in text.tags})
-    found = TaggedTexts(
-        tokens=[text.tokens for text in texts],
-        tags=[text.tags for text in texts],
-        groups=(),
-        kind="words",
-        source=f"{len(texts):,} texts with {num_tags} tags ({path.name})",
-    )
-    return found, notes
+    source = f"{len(texts):,} texts with {num_tags} tags ({path.name})"
+    return TaggedTexts([text.tokens for text in texts], [text.tags for text in texts], (), "words", source), notes
 
 
 def has_one_text_a_line(path: Path) -> bool:

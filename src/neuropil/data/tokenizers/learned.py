@@ -14,26 +14,21 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from neuropil.data.progress import tracked
+from neuropil.data.tokenizers import published
 from neuropil.data.tokenizers.byte_level import byte_labels, byte_of_letter, bytes_of
 from neuropil.data.tokenizers.encoding import encode_all, own_threads
-from neuropil.data.tokenizers.published import (
-    CONTINUED,
-    FAMILIES,
-    WORD_END,
-    PublishedTokenizer,
-    finish_word_pieces,
-    split_for_clip,
-)
+from neuropil.data.tokenizers.published import CONTINUED, FAMILIES, WORD_END, PublishedTokenizer
 from neuropil.errors import RunError
 from neuropil.files import write_text
 from neuropil.protocols import END, PADDING, START, UNKNOWN
 
+AnyTrainer: TypeAlias = trainers.BpeTrainer | trainers.WordPieceTrainer
 Kind = Literal["bpe", "characters", "words"]
 
 SPECIAL = ("<pad>", "<start>", "<end>", "\N{REPLACEMENT CHARACTER}")
@@ -63,9 +58,8 @@ class Tokenizer:
         else:
             split, decoder = pre_tokenizers.Whitespace(), None
             counts = Counter(word for text in seen for word, _ in split.pre_tokenize_str(text))
-        tokenizer = tokenizers.Tokenizer(
-            models.WordLevel(_most_frequent(counts, vocabulary), unk_token=SPECIAL[UNKNOWN])
-        )
+        model = models.WordLevel(_most_frequent(counts, vocabulary), unk_token=SPECIAL[UNKNOWN])
+        tokenizer = tokenizers.Tokenizer(model)
         tokenizer.pre_tokenizer, tokenizer.decoder = split, decoder
         tokenizer.add_special_tokens(list(SPECIAL))
         return cls(kind, tokenizer)
@@ -131,17 +125,15 @@ def learn_word_pieces(texts: Sequence[str], vocabulary: int) -> PublishedTokeniz
     # The library numbers letters inside words in an order that differs from run to run: here they are numbered first.
     words = (word for text in texts for word, _ in split.pre_tokenize_str(normalizer.normalize_str(text)))
     inside = {letter for word in words for letter in word[1:]}
+    first = [*special.values(), *(f"{CONTINUED}{letter}" for letter in sorted(inside))]
     trainer = trainers.WordPieceTrainer(
-        vocab_size=vocabulary,
-        special_tokens=[*special.values(), *(f"{CONTINUED}{letter}" for letter in sorted(inside))],
-        continuing_subword_prefix=CONTINUED,
-        show_progress=False,
+        vocab_size=vocabulary, special_tokens=first, continuing_subword_prefix=CONTINUED
     )
     _learn(learner, texts, trainer)
     tokenizer = tokenizers.Tokenizer(models.WordPiece(learner.get_vocab(), unk_token=special["unk_token"]))
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, split
     tokenizer.add_special_tokens(list(special.values()))
-    finish_word_pieces(tokenizer, special["cls_token"], special["sep_token"])
+    published.finish_word_pieces(tokenizer, special["cls_token"], special["sep_token"])
     return PublishedTokenizer(tokenizer, "bert", special)
 
 
@@ -166,12 +158,11 @@ def _clip_merges(captions: Sequence[str], most: int) -> list[tuple[str, str]]:
     """Pairs of pieces, the most frequent first."""
     learner = tokenizers.Tokenizer(models.BPE(end_of_word_suffix=WORD_END))
     learner.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
-    learner.pre_tokenizer = split_for_clip()
+    learner.pre_tokenizer = published.split_for_clip()
     alphabet = sorted(byte_of_letter())
     # The trainer counts only those letters that it meets at the end of a word.
-    trainer = trainers.BpeTrainer(
-        vocab_size=2 * len(alphabet) + most, initial_alphabet=alphabet, end_of_word_suffix=WORD_END, show_progress=False
-    )
+    size = 2 * len(alphabet) + most
+    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, end_of_word_suffix=WORD_END)
     _learn(learner, captions, trainer)
     merges = [(first, second) for first, second in json.loads(learner.to_str())["model"]["merges"]]
     return merges[:most]
@@ -181,12 +172,8 @@ def _merge_bytes(texts: Sequence[str], vocabulary: int, special: Sequence[str]) 
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=list(special),
-        initial_alphabet=sorted(byte_of_letter()),
-        show_progress=False,
-    )
+    known, alphabet = list(special), sorted(byte_of_letter())
+    trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=known, initial_alphabet=alphabet)
     _learn(tokenizer, texts, trainer)
     return tokenizer
 
@@ -196,6 +183,7 @@ def _most_frequent(counts: Counter[str], vocabulary: int) -> dict[str, int]:
     return {token: number for number, token in enumerate([*SPECIAL, *ranked[: max(vocabulary - len(SPECIAL), 0)]])}
 
 
-def _learn(tokenizer: tokenizers.Tokenizer, texts: Sequence[str], trainer: trainers.Trainer) -> None:
+def _learn(tokenizer: tokenizers.Tokenizer, texts: Sequence[str], trainer: AnyTrainer) -> None:
+    trainer.show_progress = False
     with own_threads():
         tokenizer.train_from_iterator(tracked(texts, LEARNING), trainer)

@@ -135,9 +135,8 @@ def require_fits(tokenizer: AnyTokenizer, vocabulary: int, folder: str | Path) -
 
 def require_files(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else None
-    if names is None or not any(
-        needed <= names for needed in ({TOKENIZER_FILE}, {"vocab.json", "merges.txt"}, {"vocab.txt"})
-    ):
+    enough = ({TOKENIZER_FILE}, {"vocab.json", "merges.txt"}, {"vocab.txt"})
+    if names is None or not any(needed <= names for needed in enough):
         rule = f"{folder} must hold a tokenizer: tokenizer.json, or vocab.json with merges.txt, or vocab.txt"
         got = "no such folder" if names is None else "none of them"
         raise InputError(rule, got=got, fix="take these files from where the model comes from")
@@ -205,9 +204,8 @@ def _read_merges(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.To
             tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=config.get("add_prefix_space", False))
         else:
             unknown = _content(special["unk_token"])
-            tokenizer = tokenizers.Tokenizer(
-                models.BPE(vocabulary, merges, end_of_word_suffix=WORD_END, unk_token=unknown)
-            )
+            model = models.BPE(vocabulary, merges, end_of_word_suffix=WORD_END, unk_token=unknown)
+            tokenizer = tokenizers.Tokenizer(model)
     except Exception as cause:  # the library raises nothing more special than this
         rule = f"{folder} must hold a vocab.json and a merges.txt that belong together"
         got = "damaged files, or those of different tokenizers"
@@ -215,23 +213,19 @@ def _read_merges(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.To
     tokenizer.decoder = decoders.ByteLevel()
     _require_tokens(folder / "vocab.json", vocabulary, special["eos_token"])
     if family == "clip":
-        _finish_clip(tokenizer, folder / "vocab.json", vocabulary, special)
+        _require_tokens(folder / "vocab.json", vocabulary, special["bos_token"])
+        _finish_clip(tokenizer, vocabulary, special)
     _add_special(tokenizer, special)
     return tokenizer, family
 
 
-def _finish_clip(
-    tokenizer: tokenizers.Tokenizer, path: Path, vocabulary: Mapping[str, int], special: Mapping[str, Any]
-) -> None:
-    _require_tokens(path, vocabulary, special["bos_token"])
+def _finish_clip(tokenizer: tokenizers.Tokenizer, vocabulary: Mapping[str, int], special: Mapping[str, Any]) -> None:
     first, last = (_content(special[role]) or "" for role in ("bos_token", "eos_token"))
-    tokenizer.normalizer = normalizers.Sequence(
-        [normalizers.NFC(), normalizers.Replace(tokenizers.Regex(r"\s+"), " "), normalizers.Lowercase()]
-    )
+    one_space = normalizers.Replace(tokenizers.Regex(r"\s+"), " ")
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), one_space, normalizers.Lowercase()])
     tokenizer.pre_tokenizer = split_for_clip(rf"<\|startoftext\|>|<\|endoftext\|>|{CLIP_WORDS}")
-    tokenizer.post_processor = processors.RobertaProcessing(
-        (last, vocabulary[last]), (first, vocabulary[first]), trim_offsets=False, add_prefix_space=False
-    )
+    around = (last, vocabulary[last]), (first, vocabulary[first])
+    tokenizer.post_processor = processors.RobertaProcessing(*around, trim_offsets=False, add_prefix_space=False)
 
 
 def split_for_clip(words: str = CLIP_WORDS) -> pre_tokenizers.PreTokenizer:
@@ -241,9 +235,8 @@ def split_for_clip(words: str = CLIP_WORDS) -> pre_tokenizers.PreTokenizer:
 
 def _add_special(tokenizer: tokenizers.Tokenizer, special: Mapping[str, Any]) -> None:
     contents = dict.fromkeys(content for role in ROLES if (content := _content(special.get(role))) is not None)
-    tokenizer.add_special_tokens(
-        [tokenizers.AddedToken(content, special=True, normalized=False) for content in contents]
-    )
+    tokens = [tokenizers.AddedToken(content, special=True, normalized=False) for content in contents]
+    tokenizer.add_special_tokens(tokens)
 
 
 def _surrounding(tokenizer: tokenizers.Tokenizer) -> tuple[list[int], list[int]]:

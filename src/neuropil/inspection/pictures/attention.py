@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures import style
-from neuropil.inspection.pictures.images import LIGHT, draw_image
+from neuropil.inspection.pictures.images import LIGHT, Grid, Images, draw_image
 from neuropil.inspection.pictures.style import GRID, INK, MUTED, PALETTE, WIDTH, Array, Axes, Figure, numbers, short
 
 MOST_NUMBERED = 36
@@ -15,10 +15,7 @@ MOST_NUMBERED = 36
 
 @style.house_style
 def patch_attention(
-    images: Shaped[Array, "image height width"] | Shaped[Array, "image height width 3"],
-    layers: Mapping[str, Float[Array, "image patch patch"]],
-    grid: tuple[int, int],
-    titles: Sequence[str],
+    images: Images, layers: Mapping[str, Float[Array, "image patch patch"]], grid: Grid, titles: Sequence[str]
 ) -> Figure:
     """Under each image, cut into numbered patches, its attention matrix in every layer: row i is of patch i."""
     if len(images) != len(titles):

@@ -55,9 +55,8 @@ def error_by_step(errors: Mapping[str, Float[Array, " step"]], *, ylabel: str = 
         axes.plot(np.arange(1, len(height) + 1), height, label=name, **style.line(index), **marker)
     axes.set(xlabel=f"{step}s ahead", ylabel=ylabel)
     if min(float(numbers(values).min()) for values in errors.values()) > 0:
-        style.make_logarithmic(
-            axes
-        )  # the worst is many times worse than the best, between which the reader wants to tell
+        # the worst is many times worse than the best, between which the reader wants to tell
+        style.make_logarithmic(axes)
     style.show_whole_numbers(axes)
     figure.legend(loc="outside upper right", ncols=2 if max(map(len, errors)) > 20 else min(4, len(errors)))
     return figure

@@ -1,12 +1,15 @@
 """Curves of functions: activations, losses and their gradients, softmax temperatures, universal approximation."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float
 
 from neuropil.inspection.pictures import style
 from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, WIDTH, Array, Axes, Figure, minus, numbers
+
+Points: TypeAlias = Float[Array, " point"]
 
 
 @style.house_style
@@ -62,11 +65,7 @@ def softmax_bars(units: Sequence[str], outputs: Mapping[str, Float[Array, " unit
 
 @style.house_style
 def approximation(
-    x: Float[Array, " point"],
-    target: Float[Array, " point"],
-    approximated: Float[Array, " point"],
-    pieces: Sequence[Float[Array, " point"]],
-    errors_by_units: Mapping[int, float],
+    x: Points, target: Points, approximated: Points, pieces: Sequence[Points], errors_by_units: Mapping[int, float]
 ) -> Figure:
     """A function and its approximation by sigmoids, some of the pieces, and the error against the number of units."""
     figure = style.new_figure(WIDTH, 3.9)

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -12,6 +13,16 @@ from torch.nn import functional as F
 from neuropil.errors import InputError
 from neuropil.inspection.pictures import style
 from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, WIDTH, Array, Axes, Figure, minus, numbers, short
+
+Image: TypeAlias = Shaped[Array, "_ _"] | Shaped[Array, "_ _ 3"]
+Images: TypeAlias = Shaped[Array, "image height width"] | Shaped[Array, "image height width 3"]
+Pixels: TypeAlias = Float[np.ndarray, "height width 3"]
+Maps: TypeAlias = Float[Array, "_ _ _"]
+"""A map [row column] for each word or head."""
+Similarity: TypeAlias = Float[Array, "picture caption"]
+Grid: TypeAlias = tuple[int, int]
+"""Rows and columns."""
+PatchWeights: TypeAlias = Float[np.ndarray, "row column"]
 
 LIGHT = (0.94, 0.55, 0.12)
 """What attention lights a patch with: seen on black ink and on white."""
@@ -24,12 +35,7 @@ TEXT_WIDTH, LETTERS = 2.1, 34
 
 
 @style.house_style
-def image_grid(
-    images: Shaped[Array, "image height width"] | Shaped[Array, "image height width 3"],
-    captions: Sequence[str],
-    *,
-    columns: int = 8,
-) -> Figure:
+def image_grid(images: Images, captions: Sequence[str], *, columns: int = 8) -> Figure:
     """Images in rows, each under its caption; grey ones share no scale, each uses its own from darkest to lightest."""
     if len(images) != len(captions):
         got = f"{len(images)} images and {len(captions)} captions"
@@ -50,11 +56,7 @@ def image_grid(
 
 
 @style.house_style
-def patch_overlays(
-    image: Shaped[Array, "height width"] | Shaped[Array, "height width 3"],
-    weights: Float[Array, "patch patch"],
-    grid: tuple[int, int],
-) -> Figure:
+def patch_overlays(image: Image, weights: Float[Array, "patch patch"], grid: Grid) -> Figure:
     """The image once for each query patch, which is framed: the larger the weight of a patch, the more it is lit."""
     pixels = numbers(image)
     rows, columns = grid
@@ -69,12 +71,7 @@ def patch_overlays(
 
 @style.house_style
 def received_attention(
-    images: Shaped[Array, "image height width"] | Shaped[Array, "image height width 3"],
-    received: Float[Array, "image patch"],
-    grid: tuple[int, int],
-    titles: Sequence[str],
-    *,
-    columns: int = 5,
+    images: Images, received: Float[Array, "image patch"], grid: Grid, titles: Sequence[str], *, columns: int = 5
 ) -> Figure:
     """Images whose patches are lit by how much attention they receive; all share one scale."""
     rows, columns = style.rows_of(len(titles), columns)
@@ -89,20 +86,14 @@ def received_attention(
 
 
 @style.house_style
-def caption_overlays(
-    images: Sequence[Shaped[Array, "_ _"] | Shaped[Array, "_ _ 3"]],
-    weights: Sequence[Float[Array, "_ _ _"]],
-    words: Sequence[Sequence[str]],
-) -> Figure:
+def caption_overlays(images: Sequence[Image], weights: Sequence[Maps], words: Sequence[Sequence[str]]) -> Figure:
     """Each image, and beside it the same image once for each word of its caption, lit by that word's attention.
 
-    Images are [height width] or [height width 3], weights [word row column]; sizes and words may differ.
+    Weights are [word row column]; sizes and words may differ.
     """
     if not images or not len(images) == len(weights) == len(words):
-        raise InputError(
-            "a picture of attention over images needs weights and words for each image",
-            got=f"{len(images)} images, {len(weights)} weights and {len(words)} captions",
-        )
+        got = f"{len(images)} images, {len(weights)} weights and {len(words)} captions"
+        raise InputError("a picture of attention over images needs weights and words for each image", got=got)
     rows = [
         (image if begin == 0 else None, maps[begin : begin + MOST_WORDS], caption[begin : begin + MOST_WORDS], image)
         for image, maps, caption in zip(map(numbers, images), map(numbers, weights), words, strict=True)
@@ -124,21 +115,15 @@ def caption_overlays(
 
 @style.house_style
 def rollout_overlays(
-    images: Sequence[Shaped[Array, "_ _"] | Shaped[Array, "_ _ 3"]],
-    weights: Sequence[Float[Array, "_ _"]] | Float[Array, "_ _ _"],
-    titles: Sequence[str],
-    *,
-    columns: int = 5,
+    images: Sequence[Image], weights: Sequence[Float[Array, "_ _"]] | Maps, titles: Sequence[str], *, columns: int = 5
 ) -> Figure:
     """Pairs of each image and the same lit by its weights, under its title; sizes and grids may differ between images.
 
     Roll-out spreads a share over all places alike; light begins where there is more than the least.
     """
     if not len(images) or not len(images) == len(weights) == len(titles):
-        raise InputError(
-            "a picture of roll-outs needs weights and a title for each image",
-            got=f"{len(images)} images, {len(weights)} weights and {len(titles)} titles",
-        )
+        got = f"{len(images)} images, {len(weights)} weights and {len(titles)} titles"
+        raise InputError("a picture of roll-outs needs weights and a title for each image", got=got)
     rows, columns = style.rows_of(len(images), columns)
     colours = [rgb(thinned(numbers(image))) for image in images]
     tallest = max(image.shape[0] / (2 * image.shape[1]) for image in colours)
@@ -153,9 +138,7 @@ def rollout_overlays(
 
 
 @style.house_style
-def head_overlays(
-    image: Shaped[Array, "_ _"] | Shaped[Array, "_ _ 3"], layers: Mapping[str, Float[Array, "_ _ _"]]
-) -> Figure:
+def head_overlays(image: Image, layers: Mapping[str, Maps]) -> Figure:
     """One image, a row for each layer: as it is, then lit by the weights of each head, which are [head row column]."""
     style.require_some(layers, "a picture of heads needs at least one layer")
     pixels = rgb(thinned(numbers(image)))
@@ -177,9 +160,7 @@ def head_overlays(
     return figure
 
 
-def side_by_side(
-    panels: Sequence[Float[np.ndarray, "height width 3"] | None], count: int, size: tuple[int, int]
-) -> Float[np.ndarray, "height all 4"]:
+def side_by_side(panels: Sequence[Pixels | None], count: int, size: Grid) -> Float[np.ndarray, "height all 4"]:
     """Room for `count` panels in a row, clear where there is none."""
     height, width = size
     step = width + gap(width)
@@ -200,15 +181,13 @@ def _middle(place: int, width: int) -> float:
     return place * (width + gap(width)) + width / 2 - 0.5
 
 
-def rgb(image: np.ndarray) -> Float[np.ndarray, "height width 3"]:
+def rgb(image: np.ndarray) -> Pixels:
     """Grey or coloured bytes as colours from 0 to 1."""
     colours = image if image.ndim == 3 else np.repeat(image[..., None], 3, axis=-1)
     return colours / 255.0
 
 
-def overlay(
-    pixels: Float[np.ndarray, "height width 3"], weights: Float[np.ndarray, "row column"]
-) -> Float[np.ndarray, "height width 3"]:
+def overlay(pixels: Pixels, weights: PatchWeights) -> Pixels:
     """The image, covered with light by its weights, which are interpolated between the places of the grid."""
     grid = torch.from_numpy(weights)[None, None].float()
     spread = F.interpolate(grid, pixels.shape[:2], mode="bilinear", align_corners=False)[0, 0].numpy()
@@ -236,9 +215,7 @@ def _image_panels(rows: int, columns: int, width: float, height: float) -> tuple
     return figure, panels
 
 
-def _light_patches(
-    image: np.ndarray, weights: Float[np.ndarray, "row column"], brightest: float | None = None
-) -> Float[np.ndarray, "height width 3"]:
+def _light_patches(image: np.ndarray, weights: PatchWeights, brightest: float | None = None) -> Pixels:
     """An image whose patches are covered with light, that of the largest weight with most."""
     height, width = image.shape[:2]
     side = -(-height // weights.shape[0])
@@ -249,7 +226,7 @@ def _light_patches(
     return (1 - cover) * (0.75 * (grey - float(grey.min())) / (span or 1.0)) + cover * np.array(LIGHT)
 
 
-def _frame(axes: Axes, shape: tuple[int, ...], grid: tuple[int, int], place: tuple[int, int]) -> None:
+def _frame(axes: Axes, shape: tuple[int, ...], grid: Grid, place: tuple[int, int]) -> None:
     from matplotlib.patches import Rectangle
 
     side = -(-shape[0] // grid[0])
@@ -262,18 +239,12 @@ def _frame(axes: Axes, shape: tuple[int, ...], grid: tuple[int, int], place: tup
 
 
 @style.house_style
-def similarity_matrix(
-    similarity: Float[Array, "picture caption"],
-    images: Sequence[Shaped[Array, "_ _"] | Shaped[Array, "_ _ 3"]],
-    captions: Sequence[str],
-) -> Figure:
+def similarity_matrix(similarity: Similarity, images: Sequence[Image], captions: Sequence[str]) -> Figure:
     """A column under each image, a row beside each caption, darker where they are more similar; pairs are framed."""
     values = numbers(similarity).T  # a caption a row
     if not values.size or values.shape != (len(captions), len(images)):
-        raise InputError(
-            "a picture of similarities needs a number for each image with each caption",
-            got=f"{values.shape[1]}×{values.shape[0]} numbers, {len(images)} images and {len(captions)} captions",
-        )
+        got = f"{values.shape[1]}×{values.shape[0]} numbers, {len(images)} images and {len(captions)} captions"
+        raise InputError("a picture of similarities needs a number for each image with each caption", got=got)
     cell = (WIDTH - TEXT_WIDTH) / max(len(images), 6)
     figure = style.new_figure(TEXT_WIDTH + cell * len(images), cell * (len(captions) + 1) + 0.1)
     figure.set_layout_engine("none")

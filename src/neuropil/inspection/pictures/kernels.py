@@ -1,13 +1,18 @@
 """Kernel smoothing and Gaussian processes: curves, the weights behind them, functions sampled from a process."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from neuropil.inspection.pictures import style
 from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, WIDTH, Array, Axes, Figure, minus, numbers, short
+
+Places: TypeAlias = Float[Array, " place"]
+Samples: TypeAlias = Float[Array, "sample place"]
+Queries: TypeAlias = Float[Array, " query"]
+Keys: TypeAlias = Float[Array, " key"]
 
 MOST_MARKERS = 130
 """Of the points in one panel: more would hide each other, and make a drawing of megabytes."""
@@ -23,19 +28,13 @@ class Points(NamedTuple):
 class Curve(NamedTuple):
     """`deviation` is the standard deviation around the mean, where there is one."""
 
-    mean: Float[Array, " place"]
-    deviation: Float[Array, " place"] | None = None
+    mean: Places
+    deviation: Places | None = None
 
 
 @style.house_style
 def smoothers(
-    x: Float[Array, " place"],
-    curves: Mapping[str, Curve],
-    known: Points,
-    held_out: Points,
-    *,
-    xlabel: str = "x",
-    ylabel: str = "y",
+    x: Places, curves: Mapping[str, Curve], known: Points, held_out: Points, *, xlabel: str = "x", ylabel: str = "y"
 ) -> Figure:
     """Curves through the same points, a panel each under its name; a deviation is drawn as the band that holds 95 %."""
     style.require_some(curves, "a picture of smoothers needs at least one curve")
@@ -57,9 +56,7 @@ def smoothers(
 
 
 @style.house_style
-def weight_matrices(
-    weights: Mapping[str, Float[Array, "query key"]], x_query: Float[Array, " query"], x_key: Float[Array, " key"]
-) -> Figure:
+def weight_matrices(weights: Mapping[str, Float[Array, "query key"]], x_query: Queries, x_key: Keys) -> Figure:
     """The weight of each key (column) for each query (row), blue; where there are negative ones they are red.
 
     Each matrix has a scale of its own. Queries and keys should be in the order of x, which the axes are labelled with.
@@ -85,7 +82,7 @@ def weight_matrices(
 
 
 @style.house_style
-def weight_profiles(x: Float[Array, " key"], weights: Mapping[str, Float[Array, " key"]], at: float) -> Figure:
+def weight_profiles(x: Keys, weights: Mapping[str, Keys], at: float) -> Figure:
     """The weights of one query at x = `at` over the points near enough to have one; negative ones are red."""
     style.require_some(weights, "a picture of weights needs at least one query's")
     shown = _near(numbers(x), [numbers(values) for values in weights.values()], at)
@@ -106,15 +103,9 @@ def weight_profiles(x: Float[Array, " key"], weights: Mapping[str, Float[Array, 
 
 @style.house_style
 def process_samples(
-    x: Float[Array, " place"],
-    processes: Mapping[str, tuple[Curve, Float[Array, "sample place"]]],
-    known: Points,
-    *,
-    xlabel: str = "x",
-    ylabel: str = "y",
+    x: Places, processes: Mapping[str, tuple[Curve, Samples]], known: Points, *, xlabel: str = "x", ylabel: str = "y"
 ) -> Figure:
-    """Functions sampled from each process, over its mean and band of 95 %; all but the first, the prior, with the
-    points."""
+    """Functions sampled from each process, over its mean and band of 95 %; points in all but the first, the prior."""
     style.require_some(processes, "a picture of samples needs at least one process")
     figure = style.new_figure(WIDTH, 2.75)
     panels = figure.subplots(1, len(processes), sharex=True, sharey=True, squeeze=False)
@@ -161,8 +152,7 @@ def _name_places(axes: Axes, x_query: np.ndarray, x_key: np.ndarray) -> None:
 
 
 def _near(x: np.ndarray, weights: list[np.ndarray], at: float) -> Bool[np.ndarray, " key"]:
-    """The points in the smallest interval around `at` with every weight above a hundredth of the largest of its
-    kind."""
+    """The points in the smallest interval around `at` with every weight above 1 % of the largest of its kind."""
     matters = np.any([np.abs(values) >= 0.01 * np.abs(values).max() for values in weights], axis=0)
     distance = np.abs(x - at)
     near = distance <= distance[matters].max()

@@ -1,6 +1,7 @@
 """Position encodings, and how similar two positions are."""
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 from einops import rearrange
@@ -9,11 +10,12 @@ from jaxtyping import Float
 from neuropil.inspection.pictures import style
 from neuropil.inspection.pictures.style import AXIS, PALETTE, WIDTH, Array, Figure, numbers
 
+Encodings: TypeAlias = Float[Array, "position width"]
 SIGNED = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1}
 
 
 @style.house_style
-def position_encodings(encodings: Float[Array, "position width"]) -> Figure:
+def position_encodings(encodings: Encodings) -> Figure:
     """A row for each position, sines apart from cosines: side by side they would be stripes."""
     values = numbers(encodings)
     num_positions = len(values)
@@ -31,9 +33,7 @@ def position_encodings(encodings: Float[Array, "position width"]) -> Figure:
 
 
 @style.house_style
-def position_similarity(
-    encodings: Float[Array, "position width"], by_distance: Mapping[str, Float[Array, " distance"]]
-) -> Figure:
+def position_similarity(encodings: Encodings, by_distance: Mapping[str, Float[Array, " distance"]]) -> Figure:
     """Inner products of all pairs of positions, relative to that of a position with itself, and by distance."""
     values = numbers(encodings)
     similarity = values @ values.T / (np.square(values).sum(-1).mean() or 1.0)

@@ -1,25 +1,25 @@
 """Predictive coding: energy, weight changes beside those of back-propagation, generated and completed images."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures import style
-from neuropil.inspection.pictures.images import gap, rgb, side_by_side, thinned
-from neuropil.inspection.pictures.style import Array, house_style, line, new_figure, numbers
+from neuropil.inspection.pictures.images import Image, gap, rgb, side_by_side, thinned
+from neuropil.inspection.pictures.style import Array, Figure, house_style, line, new_figure, numbers
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+Pictures: TypeAlias = Sequence[Array]
 Energies: TypeAlias = Mapping[str, Float[Array, " step"]]
+Cosines: TypeAlias = Mapping[str, Float[Array, "_ _"]]
+"""[step layer], of each network."""
 VEIL = (190, 214, 240)
 
 
 @house_style
-def settling(energies: Energies, parts: Energies, *, title: str) -> "Figure":
+def settling(energies: Energies, parts: Energies, *, title: str) -> Figure:
     """How the energy falls in each use of a network, as a share of the first; and its parts in one use, stacked."""
     if not energies or not parts:
         got = f"{len(energies)} energies and {len(parts)} parts"
@@ -42,11 +42,9 @@ def settling(energies: Energies, parts: Energies, *, title: str) -> "Figure":
 
 
 @house_style
-def cosines_over_settling(
-    steps: Sequence[int], cosines: Mapping[str, Float[Array, "_ _"]], *, columns: int = 3
-) -> "Figure":
-    """A panel for each network, a line for each layer, light at the input and dark at the target. Cosines are [step
-    layer]; there is no number, and no line, where a layer does not change yet."""
+def cosines_over_settling(steps: Sequence[int], cosines: Cosines, *, columns: int = 3) -> Figure:
+    """A panel for each network, a line for each layer, light at the input and dark at the target.
+    There is no number, and no line, where a layer does not change yet."""
     if not cosines or any(len(each) != len(steps) for each in cosines.values()):
         got = f"{[len(each) for each in cosines.values()]} rows"
         raise InputError("a picture of cosines needs a row for each step", got=got)
@@ -69,9 +67,7 @@ def cosines_over_settling(
 
 
 @house_style
-def generated(
-    images: Sequence[Sequence[Shaped[Array, "_ _"] | Shaped[Array, "_ _ 3"]]], classes: Sequence[str]
-) -> "Figure":
+def generated(images: Sequence[Sequence[Image]], classes: Sequence[str]) -> Figure:
     """A column for each class, one generated picture under the other."""
     if not images or any(len(row) != len(classes) for row in images):
         got = f"{[len(row) for row in images]} images"
@@ -80,16 +76,14 @@ def generated(
 
 
 @house_style
-def completed(
-    covered: Sequence[Array], settled: Sequence[Array], whole: Sequence[Array], hidden: Shaped[Array, "_ _"]
-) -> "Figure":
+def completed(covered: Pictures, settled: Pictures, whole: Pictures, hidden: Shaped[Array, "_ _"]) -> Figure:
     """Three rows: pictures with a part (`hidden`) covered, completed by the network, and as they were."""
     veiled = [_veil(numbers(image), numbers(hidden)) for image in covered]
     labels = ["covered", "completed", "as it was"]
     return _table_of_images([veiled, settled, whole], titles=[""] * len(covered), labels=labels)
 
 
-def _table_of_images(rows: Sequence[Sequence[Array]], titles: Sequence[str], labels: Sequence[str]) -> "Figure":
+def _table_of_images(rows: Sequence[Sequence[Array]], titles: Sequence[str], labels: Sequence[str]) -> Figure:
     shaded = [[rgb(thinned(numbers(image))) for image in row] for row in rows]
     height, width = shaded[0][0].shape[:2]
     beside = 0.8 if any(labels) else 0.0

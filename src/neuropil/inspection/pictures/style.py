@@ -106,8 +106,7 @@ def line(index: int) -> dict[str, Any]:
 
 
 def label_outer(panels: np.ndarray, count: int, *, xlabel: str = "", ylabel: str = "") -> None:
-    """Small multiples: labels at the left and below the lowest panel of each column; panels beyond `count` are
-    hidden."""
+    """Label small multiples at the left and below the lowest of each column; panels beyond `count` are hidden."""
     columns = panels.shape[1]
     for index, axes in enumerate(panels.flat):
         axes.set_visible(index < count)

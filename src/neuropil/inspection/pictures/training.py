@@ -84,10 +84,8 @@ def regularization_curves(histories: Mapping[str, History]) -> Figure:
     """Training and validation loss with each regularisation; the first history is the baseline without any."""
     for name, history in histories.items():
         if not all(len(_curve(history, kind, "loss").steps) for kind in ("train", "validation")):
-            raise InputError(
-                "a picture of regularisation needs a training and a validation loss for each",
-                got=f"a history of {name!r} without one",
-            )
+            rule = "a picture of regularisation needs a training and a validation loss for each"
+            raise InputError(rule, got=f"a history of {name!r} without one")
     rows, columns = style.rows_of(len(histories), 3)
     figure = style.new_figure(WIDTH, 2.15 * rows + 0.5)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)

@@ -53,11 +53,9 @@ class AttentionMap:
         owner = f"the attention map {self.name!r}"
         weights = self.weights.detach() if isinstance(self.weights, Tensor) else self.weights
         if weights.ndim != 3 or 0 in weights.shape:
-            raise InputError(
-                f"{owner} needs weights of shape head × query × key, with at least one of each",
-                got=f"the shape {_shape(weights)}",
-                fix="choose one example of a batch, as in weights[0]" if weights.ndim == 4 else None,
-            )
+            rule = f"{owner} needs weights of shape head × query × key, with at least one of each"
+            fix = "choose one example of a batch, as in weights[0]" if weights.ndim == 4 else None
+            raise InputError(rule, got=f"the shape {_shape(weights)}", fix=fix)
         for kind, labels, count in (("query", self.queries, weights.shape[1]), ("key", self.keys, weights.shape[2])):
             if len(labels) != count:
                 got = f"{len(labels)} labels for weights of shape {_shape(weights)}"
@@ -66,11 +64,9 @@ class AttentionMap:
         # A NaN is neither within nor beyond the bounds, so that the question must be whether all lies within.
         if not (low >= -_ROUNDING and high <= 1 + _ROUNDING):
             finite = np.isfinite([low, high]).all()
-            raise InputError(
-                f"{owner} needs weights between 0 and 1",
-                got=f"values from {low:g} to {high:g}" if finite else "values that are not finite",
-                fix="pass what the softmax gives, not the scores" if finite else None,
-            )
+            got = f"values from {low:g} to {high:g}" if finite else "values that are not finite"
+            fix = "pass what the softmax gives, not the scores" if finite else None
+            raise InputError(f"{owner} needs weights between 0 and 1", got=got, fix=fix)
 
 
 @dataclass(frozen=True)
@@ -142,23 +138,16 @@ def _weight(weight: float) -> str:
 
 
 def _data(maps: Sequence[AttentionMap]) -> str:
-    """Texts and thumbnails as JSON, then each head by itself; browsers run scripts of neither type, under any
-    policy."""
+    """Texts and thumbnails as JSON, then each head by itself; browsers never run scripts of these types."""
     texts: dict[tuple[str, ...], int] = {}
     for text in itertools.chain.from_iterable((tuple(attention.queries), tuple(attention.keys)) for attention in maps):
         texts.setdefault(text, len(texts))
     layers, heads = [], []
     for attention in maps:
         weights = _numbers(attention.weights)
-        layers.append(
-            {
-                "name": attention.name,
-                "heads": len(weights),
-                "queries": texts[tuple(attention.queries)],
-                "keys": texts[tuple(attention.keys)],
-                "thumbnails": _packed(_thumbnails(weights)),
-            }
-        )
+        sides = {"queries": texts[tuple(attention.queries)], "keys": texts[tuple(attention.keys)]}
+        thumbnails = {"thumbnails": _packed(_thumbnails(weights))}
+        layers.append({"name": attention.name, "heads": len(weights), **sides, **thumbnails})
         heads += [_packed(head) for head in quantised(weights)]
     labels = [{"tokens": [*map(shown, text)], "joined": _joined(text)} for text in texts]
     described = {"texts": labels, "layers": layers}

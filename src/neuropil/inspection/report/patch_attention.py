@@ -1,5 +1,4 @@
-"""Sections on self-attention over patches: the weights of each layer over the pictures, and how widely they are
-spread."""
+"""Sections on self-attention over patches: the weights of each layer over the pictures, and their entropy."""
 
 import math
 
@@ -16,13 +15,7 @@ from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.models.attention import PatchAttention
 
-SHOWN = 4
-
-
-MOST_CLASSES = 20
-
-
-MOST_EXAMPLES = 512
+SHOWN, MOST_CLASSES, MOST_EXAMPLES = 4, 20, 512
 
 
 def weights_of(model: PatchAttention, examples: Examples) -> dict[str, Float[Tensor, "example patch patch"]]:
@@ -52,17 +45,9 @@ def weights_section(model: PatchAttention, test: Examples) -> Section:
         "a patch is lit, the more is taken from it. Weights show where information may flow from; they do not say by "
         "themselves why an answer was given."
     )
-    return Section(
-        "What looks where",
-        [
-            Text(words),
-            Picture.of(
-                patch_attention(images, weights, grid, titles), alt="pictures in patches and their matrices of weights"
-            ),
-            Text(again),
-            Picture.of(patch_overlays(images[0], matrices[0], grid), alt=f"where each patch of a {titles[0]} looks"),
-        ],
-    )
+    figure, alt = patch_attention(images, weights, grid, titles), "pictures in patches and their matrices of weights"
+    overlays = Picture.of(patch_overlays(images[0], matrices[0], grid), alt=f"where each patch of a {titles[0]} looks")
+    return Section.illustrated("What looks where", words, figure, alt, Text(again), overlays)
 
 
 def entropy_section(model: PatchAttention, test: Examples) -> Section:
@@ -90,14 +75,8 @@ def entropy_section(model: PatchAttention, test: Examples) -> Section:
         "looks at one; 2 to its power is how many patches that amounts to."
     )
     header = ["", "entropy in bits", "patches that amounts to", "largest weight", "weight on itself"]
-    return Section(
-        "What is looked at",
-        [
-            Text(words),
-            Picture.of(figure, alt="what is looked at in the pictures of each class"),
-            Table(header, rows, caption),
-        ],
-    )
+    alt = "what is looked at in the pictures of each class"
+    return Section.illustrated("What is looked at", words, figure, alt, Table(header, rows, caption))
 
 
 def _spread(weights: Float[Tensor, "example patch patch"]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -21,6 +22,8 @@ from neuropil.models.predictive_coding.network import (
     States,
 )
 from neuropil.randomness import initialised, seeded
+
+Rows: TypeAlias = Float[Tensor, "batch _"]
 
 EXAMPLES = 128
 MOST_CLASSES, MOST_FEATURES = 20, 30
@@ -151,9 +154,7 @@ def cosines(model: PredictiveCoding, few: Examples) -> Float[Tensor, "step layer
     return torch.stack(found)
 
 
-def backpropagated(
-    model: PredictiveCoding, x: Float[Tensor, "batch input"], target: Float[Tensor, "batch output"]
-) -> list[Tensor]:
+def backpropagated(model: PredictiveCoding, x: Rows, target: Rows) -> list[Tensor]:
     """The gradient of the mean squared error of the upward sweep by each connection's weights."""
     weights = [c.weight for c in model.connections]
     with torch.enable_grad():
@@ -202,9 +203,7 @@ def completion_section(model: PredictiveCoding, few: Examples) -> Section:
     shown = slice(COMPLETED)
     whole = as_pixels(inputs[shown].float())
     figure = completed(whole, as_pixels(settled[shown]), whole, ~known[0].numpy())
-    words = (
-        "The lower half of test pictures is masked. The upper half is clamped, and the rest settles with all layers."
-    )
+    words = "The lower half of test pictures is masked. The upper half is clamped; the rest settles with all layers."
     if few.schema.classes:
         covered = model.decode(model.encode(inputs) * known.flatten().to(device))
         before, after = (int((model(each).argmax(-1).cpu() == few.targets).sum()) for each in (covered, settled))
@@ -212,9 +211,7 @@ def completion_section(model: PredictiveCoding, few: Examples) -> Section:
     return Section.illustrated("What it completes", words, figure, "covered pictures, completed, and as they were")
 
 
-def as_pixels(
-    images: Float[Tensor, "image channel height width"],
-) -> list[UInt8[np.ndarray, "_ _"] | UInt8[np.ndarray, "_ _ 3"]]:
+def as_pixels(images: Float[Tensor, "image channel height width"]) -> list[UInt8[np.ndarray, "_ _ *colour"]]:
     pixels = images.cpu().clamp(0, 255).round().byte()
     shown = rearrange(pixels, "image channel height width -> image height width channel").numpy()
     return list(shown[..., 0] if shown.shape[-1] == 1 else shown)

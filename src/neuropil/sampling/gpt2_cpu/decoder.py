@@ -36,6 +36,7 @@ from neuropil.parts.threads import team_of
 
 Precision = Literal["float32", "bfloat16", "int8"]
 ROWS_AT_ONCE = 4096
+BY_HEAD = "time (part head width) -> part head time width"
 ONE_TEXT, SEVERAL = "FastDecoder writes one text at a time", "several are written by the model itself"
 
 
@@ -166,12 +167,9 @@ class FastDecoder:
         x = self.tokens.widened(tokens) + self.positions[start : state.length]
         for layer, cached in zip(self.layers, state.caches, strict=True):
             keys, values = (torch.from_numpy(array)[:, : state.length] for array in cached)
-            query, keys[:, start:], values[:, start:] = rearrange(
-                layer.projection.times(layer.attention_norm(x), self._wide),
-                "time (part head width) -> part head time width",
-                part=3,
-                width=keys.shape[2],
-            )
+            projected = layer.projection.times(layer.attention_norm(x), self._wide)
+            parts = rearrange(projected, BY_HEAD, part=3, width=keys.shape[2])
+            query, keys[:, start:], values[:, start:] = parts
             mixed = rearrange(attend(query, keys, values, causal=True), "head time width -> time (head width)")
             x = x + layer.output.times(mixed, self._wide)
             hidden = HIDDEN[self.config.activation](layer.inner.times(layer.feed_forward_norm(x), self._wide))
@@ -187,9 +185,8 @@ class FastDecoder:
         sizes = (3 * config.width, config.width, config.feed_forward_size, config.vocabulary_size)
         room = Room(*(np.empty(size, np.float32) for size in sizes))
         activation = kernel.ACTIVATIONS[config.activation]
-        team_of(threads).run(
-            kernel.step, x, self._listed, state.listed, self.norm, self.output, room, state.length, activation
-        )
+        weights = self._listed, state.listed, self.norm, self.output
+        team_of(threads).run(kernel.step, x, *weights, room, state.length, activation)
         state.length += 1
         return torch.from_numpy(room.logits)[None]
 
@@ -201,9 +198,8 @@ class FastDecoder:
         self.tokens = widened(self.tokens)
         self.output = self.tokens if self.config.tied else widened(self.output)
         names = ("projection", "output", "inner", "outer")
-        self.layers = [
-            layer._replace(**{name: widened(getattr(layer, name)) for name in names}) for layer in self.layers
-        ]
+        wide = [{name: widened(getattr(layer, name)) for name in names} for layer in self.layers]
+        self.layers = [layer._replace(**matrices) for layer, matrices in zip(self.layers, wide, strict=True)]
 
     def _require(self, tokens: Tensor, state: FastDecoderState, present: Tensor | None) -> None:
         if len(tokens) != 1:

@@ -78,10 +78,7 @@ def beam_search(
     device: torch.device | str = "cpu",
 ) -> list[list[Hypothesis]]:
     """For each row up to `width` outputs, the best first. A row stops when it has `width` finished ones, or at its
-    limit.
-
-    All rows begin with the same token, or each with its prompt.
-    """
+    limit. All rows begin with the same token, or each with its prompt."""
     rows = [_Row(limit, width, length_penalty) for limit in limits]
     open_rows = [row for row in rows if row.limit > 0]
     keep = torch.tensor([index for index, row in enumerate(rows) if row.limit > 0], device=device, dtype=torch.int64)

@@ -78,12 +78,10 @@ class GeneratedToken(NamedTuple):
 
 
 class Generation(Iterator[GeneratedToken]):
-    """`state` has a row for each prompt. `samples` of each prompt are written at once: row r belongs to prompt r //
-    samples.
+    """`state` has a row for each prompt. `samples` of each are written at once: row r belongs to prompt r // samples.
 
     `end` is the token that ends a text, `never` are tokens that are not drawn, and `context` is how many tokens the
-    model can read: the token after a full context is the last. Without a length, an end or a context, writing does not
-    end.
+    model can read: the token after a full context is the last. Without a length, end or context, writing has no end.
     """
 
     def __init__(
@@ -126,9 +124,8 @@ class Generation(Iterator[GeneratedToken]):
         logits = self._read_prompts(rows) if rows else None
         while logits is not None:
             generators = [self.generators[row] for row in rows]
-            tokens = sample_tokens(
-                logits, self.sampling, generators, seen=self._seen(rows, logits.shape[1]), never=self.never
-            ).tolist()
+            seen = self._seen(rows, logits.shape[1])
+            tokens = sample_tokens(logits, self.sampling, generators, seen=seen, never=self.never).tolist()
             for row, token in zip(rows, tokens, strict=True):
                 if self.ended[row] is None:
                     yield self._note(row, token)

@@ -2,18 +2,18 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures import style
-from neuropil.inspection.pictures.style import Array, house_style, line, new_figure, numbers
+from neuropil.inspection.pictures.images import Image
+from neuropil.inspection.pictures.style import Array, Axes, Figure, house_style, line, new_figure, numbers
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+Traces: TypeAlias = Mapping[str, Float[Array, "time _"]]
+"""Of the neurons of each layer."""
 
 MOST_ROWS = 256
 """Neurons of a layer that are drawn: more would be thinner than a pixel."""
@@ -22,12 +22,8 @@ MOST_CLASSES = 40
 
 @house_style
 def spikes_through_layers(
-    layers: Mapping[str, Float[Array, "time unit"]],
-    logits: Float[Array, "time class"],
-    classes: Sequence[str],
-    dt: float,
-    image: Shaped[np.ndarray, "height width"] | Shaped[np.ndarray, "height width 3"] | None = None,
-) -> "Figure":
+    layers: Traces, logits: Float[Array, "time class"], classes: Sequence[str], dt: float, image: Image | None = None
+) -> Figure:
     """The spikes (1, else 0) of one input in every layer, a neuron in each row, above the logits so far."""
     _require_names("a picture of what is read needs", numbers(logits).shape[1], classes)
     figure = new_figure(style.WIDTH, 1.35 * len(layers) + 1.9)
@@ -48,9 +44,7 @@ def spikes_through_layers(
 
 
 @house_style
-def voltage_traces(
-    voltages: Mapping[str, Float[Array, "time neuron"]], names: Sequence[str], threshold: float, dt: float
-) -> "Figure":
+def voltage_traces(voltages: Traces, names: Sequence[str], threshold: float, dt: float) -> Figure:
     """Voltages of some neurons of each layer, by their names, with a dot where one was above threshold and fired."""
     figure = new_figure(style.WIDTH, 1.5 * len(voltages) + 0.75)
     panels = figure.subplots(len(voltages), 1, squeeze=False, sharex=True)[:, 0]
@@ -70,7 +64,7 @@ def voltage_traces(
 
 
 @house_style
-def rates_by_class(rates: Mapping[str, Float[Array, "class unit"]], classes: Sequence[str]) -> "Figure":
+def rates_by_class(rates: Mapping[str, Float[Array, "class unit"]], classes: Sequence[str]) -> Figure:
     """The mean rate of each layer for each class; below, those of its neurons, sorted by their preferred class."""
     for values in rates.values():
         _require_names("rates by class need", len(values), classes)
@@ -103,12 +97,11 @@ def rates_by_class(rates: Mapping[str, Float[Array, "class unit"]], classes: Seq
 
 
 @house_style
-def accuracy_by_time(accuracy: Float[Array, " time"], dt: float) -> "Figure":
+def accuracy_by_time(accuracy: Float[Array, " time"], dt: float) -> Figure:
     """Share of right answers if reading ended after each step."""
     values = 100 * numbers(accuracy)
     times = dt * np.arange(1, len(values) + 1)
-    figure = new_figure(style.WIDTH, 2.6)
-    axes = figure.add_subplot()
+    figure, axes = style.one_panel(2.6)
     axes.plot(times, values, marker="o", markersize=3.4, **line(0))
     label, end = f"{values[-1]:.1f} %", (times[-1], values[-1])
     axes.annotate(label, end, xytext=(0, -14), textcoords="offset points", ha="right", color=style.INK)
@@ -119,7 +112,7 @@ def accuracy_by_time(accuracy: Float[Array, " time"], dt: float) -> "Figure":
 # --- pieces of the above ----------------------------------------------------------------------------------------------
 
 
-def _draw_spikes(axes: "Axes", spikes: Float[np.ndarray, "time unit"], dt: float) -> None:
+def _draw_spikes(axes: Axes, spikes: Float[np.ndarray, "time unit"], dt: float) -> None:
     """Sorted by the first spike, so that the wave can be seen; neurons that stay silent are counted, not drawn."""
     fires = spikes.sum(0) > 0
     busy = spikes[:, fires]
@@ -136,7 +129,7 @@ def _draw_spikes(axes: "Axes", spikes: Float[np.ndarray, "time unit"], dt: float
     axes.set_title(note, fontsize=8, fontweight="normal", color=style.MUTED, loc="right", pad=2)
 
 
-def _count_neurons(axes: "Axes") -> None:
+def _count_neurons(axes: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
@@ -148,7 +141,7 @@ def _sorted_by_class(rates: Float[np.ndarray, "class unit"]) -> Float[np.ndarray
     return busiest[:, np.lexsort((-busiest.max(0), busiest.argmax(0)))]
 
 
-def _draw_readings(axes: "Axes", logits: Float[np.ndarray, "time class"], classes: Sequence[str], dt: float) -> None:
+def _draw_readings(axes: Axes, logits: Float[np.ndarray, "time class"], classes: Sequence[str], dt: float) -> None:
     """The likeliest classes in colour and by name, the others grey."""
     times = dt * np.arange(1, len(logits) + 1)
     best: list[int] = logits[-1].argsort()[::-1].tolist()

@@ -2,18 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Shaped
 
-from neuropil.errors import InputError
 from neuropil.inspection.pictures import style
-from neuropil.inspection.pictures.style import Array, house_style, new_figure, numbers
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from neuropil.inspection.pictures.style import Array, Axes, Figure, house_style, new_figure, numbers
 
 
 @dataclass(frozen=True)
@@ -28,10 +22,9 @@ class RegimeActivity:
 
 
 @house_style
-def regimes(activities: Mapping[str, RegimeActivity]) -> "Figure":
+def regimes(activities: Mapping[str, RegimeActivity]) -> Figure:
     """For each regime the spikes of some neurons over the population rate, as in figure 8 of Brunel (2000)."""
-    if not activities:
-        raise InputError("a picture of regimes needs at least one", got="none")
+    style.require_some(activities, "a picture of regimes needs at least one")
     columns = min(2, len(activities))
     rows = -(-len(activities) // columns)
     figure = new_figure(style.WIDTH, 2.5 * rows)
@@ -50,7 +43,7 @@ def regimes(activities: Mapping[str, RegimeActivity]) -> "Figure":
     return figure
 
 
-def _draw_activity(ticks: "Axes", rate: "Axes", activity: RegimeActivity) -> None:
+def _draw_activity(ticks: Axes, rate: Axes, activity: RegimeActivity) -> None:
     values = numbers(activity.rate)
     edges = activity.start + activity.bin * np.arange(len(values) + 1)
     times, neurons = numbers(activity.times), numbers(activity.neurons)
@@ -66,10 +59,9 @@ def _draw_activity(ticks: "Axes", rate: "Axes", activity: RegimeActivity) -> Non
 
 
 @house_style
-def firing_statistics(statistics: Mapping[str, Mapping[str, Array]], chance: Mapping[str, float]) -> "Figure":
+def firing_statistics(statistics: Mapping[str, Mapping[str, Array]], chance: Mapping[str, float]) -> Figure:
     """A panel for each statistic: its distribution over the neurons of each group; `chance` marks Poisson neurons."""
-    if not statistics:
-        raise InputError("a picture of firing needs at least one statistic", got="none")
+    style.require_some(statistics, "a picture of firing needs at least one statistic")
     figure = new_figure(style.WIDTH, 2.5)
     panels = figure.subplots(1, len(statistics), squeeze=False)[0]
     for axes, (name, groups) in zip(panels, statistics.items(), strict=True):
@@ -95,10 +87,9 @@ def _finite(values: Shaped[Array, " neuron"]) -> np.ndarray:
 
 
 @house_style
-def learned_weights(weights: Mapping[str, tuple[Array, Array]]) -> "Figure":
+def learned_weights(weights: Mapping[str, tuple[Array, Array]]) -> Figure:
     """For each plastic connection how its weights were spread before and after."""
-    if not weights:
-        raise InputError("a picture of learned weights needs a plastic connection", got="none")
+    style.require_some(weights, "a picture of learned weights needs a plastic connection")
     figure = new_figure(style.WIDTH, 2.4 * len(weights) + 0.2)
     panels = figure.subplots(len(weights), 1, squeeze=False)[:, 0]
     for axes, (name, (before, after)) in zip(panels, weights.items(), strict=True):

@@ -1,20 +1,17 @@
 """Hodgkin–Huxley neurons: action potentials and their phases, gates, thresholds, refractoriness (ms, mV, µA/cm²)."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Shaped
 
-from neuropil.errors import InputError
 from neuropil.inspection.pictures import style
-from neuropil.inspection.pictures.style import Array, house_style, line, new_figure, numbers
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from neuropil.inspection.pictures.style import Array, Axes, Figure, house_style, line, new_figure, numbers
 
 Steps: TypeAlias = Shaped[Array, " step"]
+Points: TypeAlias = Shaped[Array, " point"]
+Voltages: TypeAlias = Shaped[Array, "step neuron"]
 Traces: TypeAlias = Mapping[str, Steps]
 Phases: TypeAlias = Sequence[tuple[str, float, float]]
 
@@ -25,11 +22,10 @@ CURRENT_LABEL = "current (µA/cm²)"
 @house_style
 def action_potential(
     times: Steps, voltage: Steps, phases: Phases, gates: Traces, currents: Traces, levels: Mapping[str, float]
-) -> "Figure":
+) -> Figure:
     """The voltage with its phases (name, begin, end), one below the other with the gates and with the currents through
     the membrane; `levels` are voltages to compare with."""
-    if not phases:
-        raise InputError("a picture of an action potential needs its phases", got="none")
+    style.require_some(phases, "a picture of an action potential needs its phases")
     t = numbers(times)
     figure = new_figure(style.WIDTH, 6.0)
     above, middle, below = figure.subplots(3, 1, sharex=True, height_ratios=(1.9, 1, 1.1))
@@ -52,19 +48,19 @@ def action_potential(
     return figure
 
 
-def _write_phases(axes: "Axes", phases: Phases) -> None:
+def _write_phases(axes: Axes, phases: Phases) -> None:
     """A number in every phase, however narrow, and the names beside the curve."""
     for number, (name, begin, end) in enumerate(phases, 1):
         _note(axes, str(number), ((begin + end) / 2, 1), (0, 3), xycoords=("data", "axes fraction"), ha="center")
         _note(axes, f"{number}  {name}", (0.6, 0.9 - 0.085 * number), xycoords="axes fraction", va="top")
 
 
-def _note(axes: "Axes", text: str, at: tuple[float, float], offset: tuple[float, float] = (0, 0), **how: Any) -> None:
+def _note(axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float] = (0, 0), **how: Any) -> None:
     axes.annotate(text, at, xytext=offset, textcoords="offset points", fontsize=8, **how)
 
 
 @house_style
-def gate_curves(v: Steps, steady: Traces, constants: Traces, *, rest: float) -> "Figure":
+def gate_curves(v: Steps, steady: Traces, constants: Traces, *, rest: float) -> Figure:
     """Where each gate goes at a voltage that is held, and how long it takes."""
     figure = new_figure(style.WIDTH, 2.9)
     left, right = figure.subplots(1, 2)
@@ -83,14 +79,14 @@ def gate_curves(v: Steps, steady: Traces, constants: Traces, *, rest: float) -> 
 @house_style
 def all_or_none(
     times: Steps,
-    voltages: Shaped[Array, "step pulse"],
+    voltages: Voltages,
     amplitudes: Sequence[float],
-    widths: Shaped[Array, " width"],
-    thresholds: Shaped[Array, " width"],
+    widths: Points,
+    thresholds: Points,
     *,
     rheobase: float,
     chronaxie: float,
-) -> "Figure":
+) -> Figure:
     """Answers to pulses a little below and above the threshold, and the threshold for pulses of every width."""
     t, v = numbers(times), numbers(voltages)
     figure = new_figure(style.WIDTH, 3.0)
@@ -113,14 +109,8 @@ def all_or_none(
 
 @house_style
 def refractoriness(
-    times: Steps,
-    voltages: Shaped[Array, "step delay"],
-    shown: Sequence[float],
-    delays: Shaped[Array, " delay2"],
-    ratios: Shaped[Array, " delay2"],
-    *,
-    first_pulse: float,
-) -> "Figure":
+    times: Steps, voltages: Voltages, shown: Sequence[float], delays: Points, ratios: Points, *, first_pulse: float
+) -> Figure:
     """Two equal pulses, the second after each of the `shown` delays; and how strong the second must be, as a multiple
     of the threshold at rest, for delays of every length (no number: no strength that was tried is enough)."""
     t, v = numbers(times), numbers(voltages)
@@ -140,7 +130,7 @@ def refractoriness(
     return figure
 
 
-def _draw_recovery(axes: "Axes", delays: np.ndarray, ratios: np.ndarray) -> None:
+def _draw_recovery(axes: Axes, delays: np.ndarray, ratios: np.ndarray) -> None:
     possible = np.isfinite(ratios)
     if not possible.all():
         last = delays[~possible].max()
@@ -154,11 +144,10 @@ def _draw_recovery(axes: "Axes", delays: np.ndarray, ratios: np.ndarray) -> None
 
 
 @house_style
-def firing_rates(currents: Shaped[Array, " point"], rates: Shaped[Array, " point"]) -> "Figure":
+def firing_rates(currents: Points, rates: Points) -> Figure:
     """The rate (Hz) over the constant current, with a gap where a neuron goes from silence to firing."""
     x, y = numbers(currents), numbers(rates).astype(float)
-    figure = new_figure(style.WIDTH, 2.9)
-    axes = figure.subplots()
+    figure, axes = style.one_panel(2.9)
     leaps = np.flatnonzero((y[1:] > 0) != (y[:-1] > 0)) + 1
     axes.plot(np.insert(x, leaps, x[leaps]), np.insert(y, leaps, np.nan), color=style.PALETTE[0])
     for leap in leaps:
@@ -168,12 +157,9 @@ def firing_rates(currents: Shaped[Array, " point"], rates: Shaped[Array, " point
 
 
 @house_style
-def voltages_and_currents(
-    times: Steps, voltages: Shaped[Array, "step neuron"], currents: Shaped[Array, "step neuron"], names: Sequence[str]
-) -> "Figure":
+def voltages_and_currents(times: Steps, voltages: Voltages, currents: Voltages, names: Sequence[str]) -> Figure:
     """The voltage of each neuron over time, and in the same panel the current into it, against the right axis."""
-    if not names:
-        raise InputError("a picture of voltages needs at least one neuron", got="none")
+    style.require_some(names, "a picture of voltages needs at least one neuron")
     t, v, i = numbers(times), numbers(voltages), numbers(currents)
     figure = new_figure(style.WIDTH, 1.15 * len(names) + 0.7)
     panels = figure.subplots(len(names), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
@@ -204,10 +190,9 @@ def _pieces(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @house_style
-def step_errors(dts: Sequence[float], errors: Mapping[str, Sequence[float]]) -> "Figure":
+def step_errors(dts: Sequence[float], errors: Mapping[str, Sequence[float]]) -> Figure:
     """How far spikes are from where they should be, for steps of every length; the slope is the order of a method."""
-    figure = new_figure(style.WIDTH, 3.0)
-    axes = figure.subplots()
+    figure, axes = style.one_panel(3.0)
     for index, (name, values) in enumerate(errors.items()):
         positive = np.where(numbers(values) > 0, numbers(values), np.nan)
         axes.plot(numbers(dts), positive, marker="o", markersize=4, label=name, **line(index))

@@ -1,18 +1,14 @@
 """Populations: tuning curves, decoded functions and their errors, spikes, values over time, and paths."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures import style
-from neuropil.inspection.pictures.style import Array, house_style, line, new_figure, numbers
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from neuropil.inspection.pictures.style import Array, Axes, Figure, house_style, line, new_figure, numbers
 
 MOST_CURVES = 60
 MOST_POINTS, MOST_POINTS_OF_A_LINE = 7000, 1200
@@ -21,6 +17,9 @@ MOST_SPIKES = 4000
 
 
 Steps: TypeAlias = Float[Array, " step"]
+Values: TypeAlias = Mapping[str, Steps]
+Errors: TypeAlias = Float[Array, " size"]
+Drifts: TypeAlias = Float[Array, " start"]
 Points: TypeAlias = Float[Array, " point"]
 Curves: TypeAlias = Mapping[str, Points]
 
@@ -33,13 +32,12 @@ class Path(NamedTuple):
 
 
 @house_style
-def tuning_curves(x: Points, rates: Float[Array, "point neuron"], *, rising: Sequence[bool] | np.ndarray) -> "Figure":
+def tuning_curves(x: Points, rates: Float[Array, "point neuron"], *, rising: Sequence[bool] | np.ndarray) -> Figure:
     """How fast each neuron fires at each value: those whose encoder points up in blue, the others in orange."""
     values, rising = numbers(rates), np.asarray(rising)
     if values.shape[1] == 0:
         raise InputError("a picture of tuning curves needs at least one neuron", got="none")
-    figure = new_figure(style.WIDTH, 2.9)
-    axes = figure.add_subplot()
+    figure, axes = style.one_panel(2.9)
     shown = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], MOST_CURVES)).round().astype(int))
     for neuron in shown:
         colour = style.PALETTE[0 if rising[neuron] else 1]
@@ -55,10 +53,9 @@ def tuning_curves(x: Points, rates: Float[Array, "point neuron"], *, rising: Seq
 @house_style
 def decoded_curves(
     x: Points, wanted: Points, decoded: Curves, *, noisy: Curves | None = None, ylabel: str = "f(x)"
-) -> "Figure":
+) -> Figure:
     """A function and its decoded values, as lines or, where noisy, as dots; below, the errors on their own scale."""
-    if not decoded:
-        raise InputError("a picture of what is decoded needs at least one curve", got="none")
+    style.require_some(decoded, "a picture of what is decoded needs at least one curve")
     figure = new_figure(style.WIDTH, 4.0)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.6, 1])
     for index, (name, values) in enumerate((noisy or {}).items(), start=len(decoded)):
@@ -79,9 +76,7 @@ def decoded_curves(
 
 
 @house_style
-def error_by_neurons(
-    sizes: Sequence[int], noisy: Mapping[str, Float[Array, " size"]], exact: Float[Array, " size"]
-) -> "Figure":
+def error_by_neurons(sizes: Sequence[int], noisy: Mapping[str, Errors], exact: Errors) -> Figure:
     """Errors against the number of neurons, both axes logarithmic, as points: of noisy rates for several noises, and of
     exact rates. The lines fall as theory says, 1/√N and 1/N, through the middle of the points."""
     if len(sizes) < 2 or not noisy:
@@ -103,7 +98,7 @@ def error_by_neurons(
     return figure
 
 
-def _draw_law(axes: "Axes", sizes: Sequence[int], errors: np.ndarray, slope: float, colour: str, name: str) -> None:
+def _draw_law(axes: Axes, sizes: Sequence[int], errors: np.ndarray, slope: float, colour: str, name: str) -> None:
     neurons = np.asarray(sizes, dtype=float)
     height = np.exp(np.mean(np.log(errors) - slope * np.log(neurons)))
     axes.plot(neurons, height * neurons**slope, color=colour, linewidth=0.9, alpha=0.7)
@@ -113,15 +108,14 @@ def _draw_law(axes: "Axes", sizes: Sequence[int], errors: np.ndarray, slope: flo
 @house_style
 def spikes_and_value(
     times: Steps,
-    values: Mapping[str, Steps],
+    values: Values,
     spike_times: Float[Array, " spike"],
     neurons: Int[Array, " spike"],
     *,
     num_neurons: int,
-) -> "Figure":
+) -> Figure:
     """A row of ticks for each neuron, in the order given, and under it what they say together."""
-    if not values:
-        raise InputError("a picture of spikes and value needs at least one value", got="none")
+    style.require_some(values, "a picture of spikes and value needs at least one value")
     figure = new_figure(style.WIDTH, 4.2)
     raster, axes = figure.subplots(2, 1, sharex=True, height_ratios=[1.3, 1])
     marks: dict[str, Any] = {"color": style.INK, "markersize": 2.6, "markeredgewidth": 0.5, "rasterized": True}
@@ -136,9 +130,7 @@ def spikes_and_value(
 
 
 @house_style
-def over_time(
-    times: Steps, panels: Mapping[str, Mapping[str, Steps]], *, columns: int = 1, ylabel: str = "value"
-) -> "Figure":
+def over_time(times: Steps, panels: Mapping[str, Values], *, columns: int = 1, ylabel: str = "value") -> Figure:
     """Values against time, a panel for each group of them; names that several panels share have one colour."""
     if not panels or not all(panels.values()):
         raise InputError("a picture over time needs at least one value in each panel", got="none")
@@ -162,7 +154,7 @@ def over_time(
 
 
 @house_style
-def paths(panels: Mapping[str, Mapping[str, Path]], *, xlabel: str = "x", ylabel: str = "y") -> "Figure":
+def paths(panels: Mapping[str, Mapping[str, Path]], *, xlabel: str = "x", ylabel: str = "y") -> Figure:
     """Two coordinates against each other; all panels have one scale, and the names of the first."""
     if not panels or not all(panels.values()):
         raise InputError("a picture of paths needs at least one path in each panel", got="none")
@@ -183,14 +175,10 @@ def paths(panels: Mapping[str, Mapping[str, Path]], *, xlabel: str = "x", ylabel
 
 
 @house_style
-def drift(
-    starts: Float[Array, " start"], drifts: Mapping[str, Float[Array, " start"]], *, allowed: float | None = None
-) -> "Figure":
+def drift(starts: Drifts, drifts: Mapping[str, Drifts], *, allowed: float | None = None) -> Figure:
     """How fast values that should stay move, in percent of the radius per second, against where they are held."""
-    if not drifts:
-        raise InputError("a picture of drift needs at least one memory", got="none")
-    figure = new_figure(style.WIDTH, 2.6)
-    axes = figure.add_subplot()
+    style.require_some(drifts, "a picture of drift needs at least one memory")
+    figure, axes = style.one_panel(2.6)
     axes.axhline(0, color=style.MUTED, linewidth=0.8)
     if allowed is not None:
         axes.axhspan(-allowed, allowed, color=style.MUTED, alpha=0.12, linewidth=0, label=f"within {allowed:g} %")

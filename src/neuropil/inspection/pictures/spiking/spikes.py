@@ -1,23 +1,21 @@
 """Spikes and what makes them: rasters, membranes, tuning curves and synapses, with their units."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from neuropil.errors import InputError
 from neuropil.inspection.pictures import style
-from neuropil.inspection.pictures.style import Array, house_style, line, new_figure, numbers
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from neuropil.inspection.pictures.style import Array, Axes, Figure, house_style, line, new_figure, numbers
 
 Points: TypeAlias = Shaped[Array, " point"]
 Steps: TypeAlias = Shaped[Array, " step"]
-Spikes: TypeAlias = tuple[Array, Array]
-"""Times (ms) and neurons."""
+Curves: TypeAlias = Mapping[str, Points]
+Rates: TypeAlias = Mapping[str, Steps]
+Formula: TypeAlias = tuple[Array, Array]
+SpikeTrains: TypeAlias = Mapping[str, tuple[Array, Array]]
+"""Times (ms) and neurons of each group."""
 
 MOST_LINES = 20_000
 """Spikes that are drawn as lines; more become pixels, or the page would be too heavy."""
@@ -30,17 +28,11 @@ SPIKE_HEIGHT = 0.6
 
 @house_style
 def raster(
-    spikes: Mapping[str, Spikes],
-    sizes: Mapping[str, int],
-    *,
-    duration: float,
-    start: float = 0.0,
-    ylabel: str = "neuron",
-) -> "Figure":
-    """Every spike as a tick, groups of neurons one above the other, and below how often a neuron of each group fires;
-    `spikes` are the times (ms) and neurons of each group, shown from `start` to `duration` ms."""
-    if not spikes:
-        raise InputError("a raster needs at least one group of neurons", got="none")
+    spikes: SpikeTrains, sizes: Mapping[str, int], *, duration: float, start: float = 0.0, ylabel: str = "neuron"
+) -> Figure:
+    """Every spike as a tick, groups of neurons one above the other, and below how often a neuron of each group fires,
+    from `start` to `duration` ms."""
+    style.require_some(spikes, "a raster needs at least one group of neurons")
     figure = new_figure(style.WIDTH, 4.2)
     ticks, rates = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     edges = np.linspace(start, duration, BINS + 1)
@@ -64,7 +56,7 @@ def raster(
     return figure
 
 
-def _draw_ticks(axes: "Axes", times: np.ndarray, heights: np.ndarray, colour: str, total: int) -> None:
+def _draw_ticks(axes: Axes, times: np.ndarray, heights: np.ndarray, colour: str, total: int) -> None:
     reach = 0.42 if total <= 100 else 0.8  # among many neurons a tick as high as its row would not be seen
     # one line with gaps, which is lighter than a line for every spike
     x, gap = np.repeat(times.astype(float), 3), np.full(len(times), np.nan)
@@ -75,7 +67,7 @@ def _draw_ticks(axes: "Axes", times: np.ndarray, heights: np.ndarray, colour: st
 
 @house_style
 def membranes(
-    times: Shaped[Array, " step"],
+    times: Steps,
     voltages: Float[Array, "step neuron"],
     spikes: Sequence[Array],
     names: Sequence[str],
@@ -83,10 +75,9 @@ def membranes(
     threshold: float,
     reset: float,
     unit: str = "",
-) -> "Figure":
+) -> Figure:
     """The voltage of each neuron over time (ms) in its own panel, with the threshold and marks at its `spikes`."""
-    if not names:
-        raise InputError("a picture of membranes needs at least one neuron", got="none")
+    style.require_some(names, "a picture of membranes needs at least one neuron")
     t, v = numbers(times), numbers(voltages)
     figure = new_figure(style.WIDTH, 0.95 * len(names) + 0.75)
     panels = figure.subplots(len(names), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
@@ -102,16 +93,14 @@ def membranes(
     return figure
 
 
-def _draw_membrane(axes: "Axes", t: Array, v: Array, spikes: Array, threshold: float, top: float) -> None:
+def _draw_membrane(axes: Axes, t: Array, v: Array, spikes: Array, threshold: float, top: float) -> None:
     axes.axhline(threshold, color=style.MUTED, linewidth=0.9, linestyle=(0, (4, 2)))
     axes.plot(t, v, color=style.PALETTE[0], linewidth=1.2)
     axes.vlines(spikes, threshold, top, color=style.PALETTE[1], linewidth=1.2)
 
 
 @house_style
-def tuning_curve(
-    v_in: Points, counted: Mapping[str, Points], expected: Points, formula: tuple[Array, Array], *, unit: str = ""
-) -> "Figure":
+def tuning_curve(v_in: Points, counted: Curves, expected: Points, formula: Formula, *, unit: str = "") -> Figure:
     """Rates (Hz) that were counted for each input, on the line of the formula; below, by how many per cent they differ
     from those `expected` there. `formula` are inputs and rates, as densely as the line is to be drawn."""
     x, right = numbers(v_in), numbers(expected)
@@ -120,12 +109,8 @@ def tuning_curve(
     above.plot(*(numbers(part) for part in formula), color=style.INK, linewidth=1.4, label="formula")
     fires = right > 0
     for index, (name, rates) in enumerate(counted.items()):
-        marks = {
-            "color": style.PALETTE[index % len(style.PALETTE)],
-            "marker": "o+xs"[index % 4],
-            "linestyle": "",
-            "markersize": 4,
-        }
+        colour = style.PALETTE[index % len(style.PALETTE)]
+        marks = {"color": colour, "marker": "o+xs"[index % 4], "linestyle": "", "markersize": 4}
         above.plot(x, numbers(rates), label=name, **marks)
         error = 100 * np.abs(numbers(rates)[fires] / right[fires] - 1)
         below.plot(x[fires], np.maximum(error, LEAST_ERROR), label=name, **marks)
@@ -138,12 +123,9 @@ def tuning_curve(
 
 
 @house_style
-def rate_curves(
-    v_in: Points, curves: Mapping[str, Points], ceilings: Sequence[float | None], *, unit: str = ""
-) -> "Figure":
+def rate_curves(v_in: Points, curves: Curves, ceilings: Sequence[float | None], *, unit: str = "") -> Figure:
     """Rates (Hz) over the input, each with the ceiling that it never reaches, where there is one."""
-    figure = new_figure(style.WIDTH, 2.9)
-    axes = figure.subplots()
+    figure, axes = style.one_panel(2.9)
     for index, ((name, rates), ceiling) in enumerate(zip(curves.items(), ceilings, strict=True)):
         axes.plot(numbers(v_in), numbers(rates), label=name, **line(index))
         if ceiling is not None:
@@ -155,9 +137,7 @@ def rate_curves(
 
 
 @house_style
-def synaptic_filters(
-    t: Points, filters: Mapping[str, Points], times: Steps, filtered: Mapping[str, Steps], spikes: Array
-) -> "Figure":
+def synaptic_filters(t: Points, filters: Curves, times: Steps, filtered: Rates, spikes: Array) -> Figure:
     """Above the filters h(t) (1/ms), of unit area; below what they make of one spike train. Times are in ms."""
     figure = new_figure(style.WIDTH, 4.6)
     above, below = figure.subplots(2, 1)
@@ -181,19 +161,18 @@ def driven(
     v_in: Steps,
     voltage: Steps,
     spikes: Array,
-    rates: Mapping[str, Steps],
+    rates: Rates,
     *,
     threshold: float,
     reset: float,
     unit: str = "",
-) -> "Figure":
+) -> Figure:
     """One neuron with an input that changes: the input, the voltage with its spikes, and rates (Hz) to compare."""
     t = numbers(times)
     figure = new_figure(style.WIDTH, 4.4)
     above, middle, below = figure.subplots(3, 1, sharex=True)
-    above.plot(
-        t, numbers(v_in), color=style.INK, linewidth=1.4, drawstyle="steps-pre"
-    )  # times are the ends of the steps
+    # times are the ends of the steps
+    above.plot(t, numbers(v_in), color=style.INK, linewidth=1.4, drawstyle="steps-pre")
     above.set_ylabel(f"v_in ({unit})" if unit else "v_in")
     top = threshold + SPIKE_HEIGHT * (threshold - reset)
     _draw_membrane(middle, t, numbers(voltage), numbers(spikes), threshold, top)
