@@ -194,12 +194,11 @@ def op(rule: Rule) -> Callable[..., Var]:
 def as_vars(args: tuple[Any, ...]) -> tuple[Var, ...]:
     """Numbers and arrays become constants; a plain number takes the precision of the Var that it meets."""
     dtype = next((arg.dtype for arg in args if isinstance(arg, Var)), None)
-    return tuple(
-        arg
-        if isinstance(arg, Var)
-        else Var(np.asarray(arg, dtype if isinstance(arg, int | float) else None), constant=True)
-        for arg in args
-    )
+
+    def constant(arg: Any) -> Var:
+        return Var(np.asarray(arg, dtype if isinstance(arg, int | float) else None), constant=True)
+
+    return tuple(arg if isinstance(arg, Var) else constant(arg) for arg in args)
 
 
 def undo_broadcasting(gradient: Array, shape: tuple[int, ...]) -> Array:

@@ -125,10 +125,8 @@ def _expression_sections(options: AutodiffOptions) -> list[Section]:
         "are done."
     )
     quotients = _quotients(options, {"x": x, "w": w, "b": b})
-    return [
-        Section.of("One expression", words, _row(_drawing(whole.draw(layout="layered"))), quotients),
-        Section.of("Backward, step by step", stepping, _row(*frames)),
-    ]
+    first = Section.of("One expression", words, _row(_drawing(whole.draw(layout="layered"))), quotients)
+    return [first, Section.of("Backward, step by step", stepping, _row(*frames))]
 
 
 def _quotients(options: AutodiffOptions, leaves: Mapping[str, Var]) -> Table:
@@ -184,10 +182,8 @@ def _large_section(train: Examples, length: int, seed: int, folder: Path) -> Sec
 
 
 def _training_section(options: AutodiffOptions, trials: Mapping[str, GraphTrial]) -> Section:
-    words = (
-        f"Four networks, {options.epochs} epochs over the digits with Adam at {options.learning_rate:g}. Every "
-        "gradient is computed by this engine and every number by NumPy."
-    )
+    words = f"Four networks, {options.epochs} epochs over the digits with Adam at {options.learning_rate:g}. Every "
+    words += "gradient is computed by this engine and every number by NumPy."
     rows = []
     for name, trial in trials.items():
         count = sum(var.val.size for var in trial.network.parameters().values())

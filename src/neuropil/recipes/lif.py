@@ -100,8 +100,8 @@ def _compute(options: LIFOptions, drive: Traces | None, folder: Path, display: D
     curve = options.rheobase * CURVE_TOP * torch.arange(1, CURVE_POINTS + 1, dtype=torch.double) / CURVE_POINTS
     modes: list[SpikeTimes] = [options.spike_times, OTHER_MODE[options.spike_times]]
     step = min(max(options.dt, options.long / MOST_STEPS), *(LIF(options.neuron, mode).largest_dt() for mode in modes))
-    cells = {mode: LIF(options.neuron, mode) for mode in modes}
-    counted: Counted = {mode: lif.simulate(curve, duration=options.long, dt=step) for mode, lif in cells.items()}
+    long = options.long
+    counted: Counted = {mode: LIF(options.neuron, mode).simulate(curve, duration=long, dt=step) for mode in modes}
     display.update(0.6, "tuning curve")
     names, changing = _changing(options, drive, times, num_steps)
     watch = torch.arange(changing.shape[1])
@@ -183,8 +183,8 @@ def _raster_section(options: LIFOptions, curve: Rates) -> Section:
     recording = LIF(options.neuron, options.spike_times).simulate(curve, duration=duration, dt=options.dt)
     words = (
         f"The same sweep as a raster: {CURVE_POINTS} neurons that start together, each with more input than the one "
-        f"below it, every spike a tick. The lowest {int((curve <= options.rheobase).sum())} never fire."
     )
+    words += f"below it, every spike a tick. The lowest {int((curve <= options.rheobase).sum())} never fire."
     spikes = {"all": (recording.times, recording.neurons)}
     figure = pictures.raster(spikes, {"all": CURVE_POINTS}, duration=duration, ylabel="neuron, by its input")
     return Section.illustrated("Raster", words, figure, "spikes of neurons with growing inputs over time")

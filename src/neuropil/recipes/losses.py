@@ -263,10 +263,9 @@ def _penalties_section(trials: Mapping[str, LossTrial], shown: Mapping[str, Loss
         for name, t in trials.items()
     ]
     histograms = weight_histograms({name: trial.weights for name, trial in shown.items()})
-    blocks: list[Block] = [
-        Picture.of(histograms, "histogram of the weights without a penalty, with L1 and with Frobenius"),
-        Table(["trained with", "test accuracy", f"|w| < {NEAR_ZERO:g}", "Σ |w|", "‖W‖"], rows),
-    ]
+    alt = "histogram of the weights without a penalty, with L1 and with Frobenius"
+    table = Table(["trained with", "test accuracy", f"|w| < {NEAR_ZERO:g}", "Σ |w|", "‖W‖"], rows)
+    blocks: list[Block] = [Picture.of(histograms, alt), table]
     if schema.kind == "image":
         for name, trial in shown.items():
             grid = weight_grid(_strongest_units(trial.model, schema))

@@ -245,10 +245,8 @@ def _path_section(surface: Surface, options: OptimizersOptions, best: Mapping[st
 
 
 def _rates_section(tried: Mapping[str, Sequence[Descent]]) -> Section:
-    words = (
-        "Every optimiser had the same grid of learning rates; the best of each is drawn above. A dash marks a loss "
-        "that grew a hundredfold."
-    )
+    words = "Every optimiser had the same grid of learning rates; the best of each is drawn above. A dash: the loss "
+    words += "grew a hundredfold."
     rows = []
     for name, descents in tried.items():
         rows.append([name, *("–" if d.final > 100 * d.losses[0] else f"{d.final:.2g}" for d in descents)])

@@ -162,10 +162,8 @@ def similarity_by_distance(farthest: int, width: int) -> Float[Tensor, " distanc
 
 def _learning_section(trials: Mapping[str, PositionTrial]) -> Section:
     reached = ", ".join(f"{percent(trial.test['accuracy'])} with {name}" for name, trial in trials.items())
-    words = (
-        "The same network on the same images in the same order. Without positions it sees a bag of patches: which "
-        f"there are, and not where. Test accuracy: {reached}."
-    )
+    words = "The same network on the same images in the same order. Without positions it sees a bag of patches: which "
+    words += f"there are, and not where. Test accuracy: {reached}."
     figure = learning_curves({name: trial.history for name, trial in trials.items()}, "accuracy")
     alt = "validation accuracy with each kind of positions"
     return Section.illustrated("Learning with and without", words, figure, alt)

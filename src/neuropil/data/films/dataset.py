@@ -49,8 +49,7 @@ class Films:
         return replace(self, lengths=self.lengths[index], names=names, **of_frames)
 
     def pieces(self, longest: int) -> "Films":
-        """The same frames in films of at most so many: a film that is longer goes on in the next. A piece with no known
-        position is left out, since it teaches nothing."""
+        """The same frames in shorter films; a piece without a known position teaches nothing, and is left out."""
         pairs = [(name, int(length)) for name, length in zip(self.names, self.lengths, strict=True)]
         cut = [(name, min(longest, length - start)) for name, length in pairs for start in range(0, length, longest)]
         lengths = torch.tensor([length for _, length in cut], dtype=torch.int64)

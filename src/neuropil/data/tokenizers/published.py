@@ -185,11 +185,10 @@ def _read_word_pieces(path: Path, config: Mapping[str, Any]) -> tokenizers.Token
 def finish_word_pieces(tokenizer: tokenizers.Tokenizer, first: str, last: str) -> None:
     """As BERT has it: pieces are joined to words, and texts stand between the first token and the last."""
     tokenizer.decoder = decoders.WordPiece(prefix=CONTINUED)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{first}:0 $A:0 {last}:0",
-        pair=f"{first}:0 $A:0 {last}:0 $B:1 {last}:1",
-        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (first, last)],
-    )
+    single = f"{first}:0 $A:0 {last}:0"
+    special = [(token, tokenizer.token_to_id(token)) for token in (first, last)]
+    pair = f"{single} $B:1 {last}:1"
+    tokenizer.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=special)
 
 
 def _read_merges(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.Tokenizer, FamilyName]:

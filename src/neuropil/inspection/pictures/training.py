@@ -52,10 +52,8 @@ def metric_names(history: History) -> list[str]:
 @style.house_style
 def learning_curves(histories: Mapping[str, History], metric: str) -> Figure:
     """One validation metric of several networks against the epoch; each history is the rows of a metrics.jsonl."""
-    curves = {
-        name: np.array([(row["epoch"], row[metric]) for row in rows if row["kind"] == "validation"], dtype=float)
-        for name, rows in histories.items()
-    }
+    scored = {name: [row for row in rows if row["kind"] == "validation"] for name, rows in histories.items()}
+    curves = {n: np.array([(row["epoch"], row[metric]) for row in rows], dtype=float) for n, rows in scored.items()}
     if not curves or not all(map(len, curves.values())):
         lacking = ", ".join(name for name, curve in curves.items() if not len(curve)) or "no history"
         raise InputError("learning curves need at least one validation of each network", got=f"none for {lacking}")

@@ -51,10 +51,8 @@ def watch(readable: Readable, text: str) -> list[CellActivity]:
 
 
 def gate_sections(activity: CellActivity, tied: Sequence[Tie], studied: int) -> list[Section]:
-    return [
-        Section(activity.name, [gate_picture(activity, tied)]),
-        Section(f"{activity.name}: what units are tied to", tie_blocks(activity, tied, studied)),
-    ]
+    ties_section = Section(f"{activity.name}: what units are tied to", tie_blocks(activity, tied, studied))
+    return [Section(activity.name, [gate_picture(activity, tied)]), ties_section]
 
 
 def gate_picture(activity: CellActivity, tied: Sequence[Tie]) -> Picture:
@@ -78,10 +76,8 @@ def tie_blocks(activity: CellActivity, tied: Sequence[Tie], studied: int) -> lis
         values = activity.gates[tie.gate][:, tie.unit]
         limit = 1.0 if tie.gate != "c" else max(1.0, float(values.abs().max()))
         low = 0.0 if tie.gate in GATES_BETWEEN_0_AND_1 else -limit
-        blocks += [
-            Text(f"Unit {tie.unit}, `{tie.gate}`, tied to “{tie.property}”:"),
-            Html(coloured_text(activity.tokens, values, low=low, high=limit)),
-        ]
+        blocks.append(Text(f"Unit {tie.unit}, `{tie.gate}`, tied to “{tie.property}”:"))
+        blocks.append(Html(coloured_text(activity.tokens, values, low=low, high=limit)))
     return blocks
 
 

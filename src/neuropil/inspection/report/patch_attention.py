@@ -66,14 +66,10 @@ def entropy_section(model: PatchAttention, test: Examples) -> Section:
         [some.schema.classes[int(target)] for target in classes],
     )
     rows = [[name, *_spread(each)] for name, each in weights.items()]
-    words = (
-        f"How much each patch is looked at in {last}: the average over all patches that look and over the test "
-        "pictures of a class, laid over the mean of those pictures."
-    )
-    caption = (
-        f"Entropy is {math.log2(num_patches):.2f} bits where a patch looks at all {num_patches} alike, and 0 where it "
-        "looks at one; 2 to its power is how many patches that amounts to."
-    )
+    words = f"How much each patch is looked at in {last}: the average over all patches that look and over the test "
+    words += "pictures of a class, laid over the mean of those pictures."
+    caption = f"Entropy is {math.log2(num_patches):.2f} bits where a patch looks at all {num_patches} alike, and 0 "
+    caption += "where it looks at one; 2 to its power is how many patches that amounts to."
     header = ["", "entropy in bits", "patches that amounts to", "largest weight", "weight on itself"]
     alt = "what is looked at in the pictures of each class"
     return Section.illustrated("What is looked at", words, figure, alt, Table(header, rows, caption))

@@ -30,8 +30,7 @@ SPIKE_HEIGHT = 0.6
 def raster(
     spikes: SpikeTrains, sizes: Mapping[str, int], *, duration: float, start: float = 0.0, ylabel: str = "neuron"
 ) -> Figure:
-    """Every spike as a tick, groups of neurons one above the other, and below how often a neuron of each group fires,
-    from `start` to `duration` ms."""
+    """Every spike from `start` to `duration` ms as a tick, groups one above the other, and below their mean rates."""
     style.require_some(spikes, "a raster needs at least one group of neurons")
     figure = new_figure(style.WIDTH, 4.2)
     ticks, rates = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
