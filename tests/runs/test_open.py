@@ -90,7 +90,8 @@ def test_a_published_bert_fills_embeds_and_classifies(
 
 def test_other_architectures_are_named(masked: Path, gpt2: Path, tmp_path: Path):
     assert refusal(opening.open_able, masked, Generates) == (
-        f"this needs a model that generates text, but got a MaskedBERT in {masked}: train rnn, lstm, gru, mingru or gpt2."
+        f"this needs a model that generates text, but got a MaskedBERT in {masked}: train rnn, lstm, gru, mingru or "
+        "gpt2."
     )
     assert refusal(opening.open_able, gpt2, Embeds) == (
         f"this needs a model that embeds texts, but got a GPT2 in {gpt2}: train bert or bert_classifier."

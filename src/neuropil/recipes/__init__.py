@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class System:
-    """One row: the recipe is `neuropil.recipes.<name>`; `verb` is the command that starts it. Listing imports no recipe;
+    """One row: the recipe is `neuropil.recipes.<name>`; `verb` is the command that starts it. Listing imports none;
     the README, the site and the contract tests follow from these rows."""
 
     name: str
