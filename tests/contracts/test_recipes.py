@@ -187,9 +187,11 @@ def test_every_metric_of_a_run_is_declared(run: Run):
 def test_a_run_is_shown_with_what_its_model_can_do(run: Run, capsys: pytest.CaptureFixture[str]):
     main(["show", str(run.folder)])
     shown = capsys.readouterr().out
-    assert bool(run.capabilities) == (run.recipe.predictor is not None)
+    predictor = run.recipe.predictor
+    assert bool(run.capabilities) == (predictor is not None)
     for capability in run.capabilities:
-        assert issubclass(run.recipe.predictor, capability.protocol)
+        assert predictor is not None
+        assert issubclass(predictor, capability.protocol)
         assert capability.command.format(run=run.folder) in shown
     for name in run.metrics:
         assert METRICS[name].title in shown
