@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guide" / "add-a-system.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r'^```python title="(.*?)"\n(.*?)^```$', PAGE, flags=re.MULTILINE | re.DOTALL)
+BLOCKS = re.findall(r'^```(?:python|text) title="(.*?/.*?)"\n(.*?)^```$', PAGE, flags=re.MULTILINE | re.DOTALL)
 FILES = {title.removeprefix("src/"): text for title, text in BLOCKS if not title.startswith("in ")}
 ROWS = [(title.removeprefix("in src/"), text) for title, text in BLOCKS if title.startswith("in ")]
 ENDS = {"neuropil/recipes/__init__.py": "\n)\n\nNETWORK_SYSTEM", "neuropil/metrics.py": "\n)\nMETRICS ="}
