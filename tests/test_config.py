@@ -115,15 +115,15 @@ class Tower(Config):
 
 class Towers(Config):
     size: int = option(3, "size")
-    vision: Tower = nested(Tower())
-    text: Tower = nested(Tower(width=8))
+    vision: Tower = nested(Tower(), "vision tower")
+    text: Tower = nested(Tower(width=8), "text tower")
 
 
-def test_options_of_nested_configurations_carry_the_name_of_their_field():
-    assert [(each.name, each.default) for each in Towers().options()] == [
-        ("size", 3),
-        ("vision_width", 4),
-        ("text_width", 8),
+def test_options_of_nested_configurations_carry_the_name_of_their_field_and_owner():
+    assert [(each.name, each.default, each.help) for each in Towers().options()] == [
+        ("size", 3, "size"),
+        ("vision_width", 4, "vision tower: width"),
+        ("text_width", 8, "text tower: width"),
     ]
     changed = Towers().override(text_width=16, size=1)
     assert changed == Towers(size=1, text=Tower(width=16))

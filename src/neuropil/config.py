@@ -33,9 +33,10 @@ def from_data(default: Any, help: str) -> Any:
     return dataclasses.field(default=default, metadata={"help": help, "from_data": True})
 
 
-def nested(default: "Config") -> Any:
-    """A configuration whose options carry the field's name, as `--text-width` does: for one of several like it."""
-    return dataclasses.field(default=default, metadata={"prefixed": True})
+def nested(default: "Config", help: str) -> Any:
+    """A configuration whose options carry the field's name, as `--text-width` does: for one of several like it, which
+    `help` names."""
+    return dataclasses.field(default=default, metadata={"prefixed": True, "help": help})
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,11 @@ class Config:
         for field, kind in self._typed_fields():
             value = getattr(self, field.name)
             if isinstance(value, Config):
-                found += [dataclasses.replace(each, name=_prefix(field) + each.name) for each in value.options()]
+                owner = f"{field.metadata['help']}: " if _prefix(field) else ""
+                found += [
+                    dataclasses.replace(each, name=_prefix(field) + each.name, help=owner + each.help)
+                    for each in value.options()
+                ]
             elif not field.metadata.get("from_data"):
                 found.append(Option(field.name, kind, value, field.metadata.get("help", "")))
         return found

@@ -49,8 +49,8 @@ class TextTowerConfig(StackConfig):
 
 class CLIPConfig(Config):
     embedding_size: int = option(512, "size of the embeddings of pictures and captions", low=1)
-    vision: VisionTowerConfig = nested(VisionTowerConfig())
-    text: TextTowerConfig = nested(TextTowerConfig())
+    vision: VisionTowerConfig = nested(VisionTowerConfig(), "vision tower")
+    text: TextTowerConfig = nested(TextTowerConfig(), "text tower")
 
     @property
     def kept_heads(self) -> tuple[int, ...]:
