@@ -58,7 +58,9 @@ class SourcesCache(FunctionCache):
         stamp = hashlib.sha256(self._impl.locator.get_source_stamp())
         for _, digest in sorted(imported_sources(function.__module__, packages).items()):
             stamp.update(digest)
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp.digest())
+        # A name of its own: what other sources left may hold classes that are no more, and is not even opened.
+        name = f"{self._impl.filename_base}-{stamp.hexdigest()[:16]}"
+        self._cache_file = IndexDataCacheFile(self._cache_path, name, stamp.digest())
 
 
 def imported_sources(module: str, packages: frozenset[str]) -> dict[str, bytes]:
