@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from neuropil.cli.arguments import Arguments
-from neuropil.cli.printing import print_outcome, print_table
+from neuropil.cli.output import print_outcome, print_table
 from neuropil.config import option
 from neuropil.errors import InputError
 

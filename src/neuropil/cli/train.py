@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from neuropil.cli.arguments import Arguments, parse
-from neuropil.cli.printing import print_outcome, print_table
+from neuropil.cli.output import print_outcome, print_table
 from neuropil.config import Config, describe_type, option
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from neuropil.cli.arguments import Arguments
-from neuropil.cli.printing import print_table
+from neuropil.cli.output import print_table
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 
