@@ -136,3 +136,12 @@ def test_a_wrong_word_gets_one_sentence_and_exit_code_two(
     monkeypatch.chdir(tmp_path)
     assert said(capsys, *words.split(), code=2) == f"neuropil: {sentence}"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_to_show_that_is_not_there_is_missed_as_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as exit:
+        main(["show", f"{tmp_path}/typo"])
+    assert exit.value.code == 2
+    assert capsys.readouterr().err.startswith(
+        f"neuropil: a run is a folder with a config.json, but got '{tmp_path}/typo': "
+    )

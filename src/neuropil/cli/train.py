@@ -23,7 +23,7 @@ class ShowArguments(Arguments):
 
 
 def show(arguments: ShowArguments) -> None:
-    if (Path(arguments.name) / "config.json").exists():
+    if "/" in arguments.name or (Path(arguments.name) / "config.json").exists():  # no system's name has a slash
         _show_run(Path(arguments.name))
         return
     from neuropil import recipes
