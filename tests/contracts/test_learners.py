@@ -16,7 +16,7 @@ import neuropil
 from neuropil.errors import InputError
 from neuropil.models.bert import BERTConfig, MaskedBERT
 from neuropil.models.captioner import Captioner, CaptionerConfig
-from neuropil.models.clip import CLIP, CLIPConfig, Matching, TextTowerConfig, VisionTowerConfig
+from neuropil.models.clip import CLIP, CLIPConfig, ContrastiveMatching, TextTowerConfig, VisionTowerConfig
 from neuropil.models.forecaster import Forecaster, ForecasterConfig, QuantileRegression
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.mlp import MLP, MLPConfig
@@ -85,7 +85,7 @@ def matching() -> tuple[Learner, Batch]:
     text = TextTowerConfig(width=8, heads=2, layers=1, context=6, vocabulary_size=VOCABULARY, end=3)
     model = CLIP(CLIPConfig(embedding_size=8, vision=vision, text=text))
     caption = torch.cat([tokens(4, 5), torch.full((4, 1), 3)], 1)
-    return Matching(model), {"picture": torch.rand(4, 1, 8, 8), "caption": caption, "group": torch.arange(4)}
+    return ContrastiveMatching(model), {"picture": torch.rand(4, 1, 8, 8), "caption": caption, "group": torch.arange(4)}
 
 
 def forecasting() -> tuple[Learner, Batch]:

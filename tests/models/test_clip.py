@@ -11,7 +11,15 @@ from transformers import CLIPModel
 from transformers.models.clip.modeling_clip import image_text_contrastive_loss
 
 from neuropil.errors import InputError
-from neuropil.models.clip import CLIP, SHARPEST, SIZES, CLIPConfig, Matching, TextTowerConfig, VisionTowerConfig
+from neuropil.models.clip import (
+    CLIP,
+    SHARPEST,
+    SIZES,
+    CLIPConfig,
+    ContrastiveMatching,
+    TextTowerConfig,
+    VisionTowerConfig,
+)
 from neuropil.parts.parameters import count_parameters
 
 END = 29
@@ -52,7 +60,9 @@ def test_the_loss_is_hugging_faces_where_all_captions_differ(count: int):
     batch = batch_of(list(range(count)))
     with torch.no_grad():
         z = model(batch["picture"], batch["caption"])
-        torch.testing.assert_close(Matching(model).loss(batch), image_text_contrastive_loss(z.T), atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(
+            ContrastiveMatching(model).loss(batch), image_text_contrastive_loss(z.T), atol=1e-6, rtol=1e-5
+        )
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
@@ -62,7 +72,10 @@ def test_equal_captions_are_no_wrong_answers(groups: list[int]):
     groups."""
     model, batch = small(), batch_of(groups)
     with torch.no_grad():
-        z, losses = model(batch["picture"], batch["caption"]).double(), Matching(model).metrics(batch)["loss"]
+        z, losses = (
+            model(batch["picture"], batch["caption"]).double(),
+            ContrastiveMatching(model).metrics(batch)["loss"],
+        )
     for i, loss in enumerate(losses):
         others = [j for j in range(len(groups)) if groups[j] != groups[i]]
         by_picture = math.log(sum(math.exp(z[i, j] - z[i, i]) for j in [i, *others]))
@@ -72,8 +85,8 @@ def test_equal_captions_are_no_wrong_answers(groups: list[int]):
 
 def test_a_batch_of_one_group_has_nothing_to_learn():
     model, batch = small(), batch_of([5, 5, 5])
-    assert float(Matching(model).loss(batch).detach()) == 0
-    metrics = Matching(model).metrics(batch)
+    assert float(ContrastiveMatching(model).loss(batch).detach()) == 0
+    metrics = ContrastiveMatching(model).metrics(batch)
     assert metrics["caption_accuracy"].tolist() == metrics["picture_accuracy"].tolist() == [1, 1, 1]
 
 
@@ -82,14 +95,14 @@ def test_what_is_picked_is_right_if_it_is_of_the_same_group():
     model, batch = small(), batch_of(groups)
     with torch.no_grad():
         z = model(batch["picture"], batch["caption"])
-    metrics = Matching(model).metrics(batch)
+    metrics = ContrastiveMatching(model).metrics(batch)
     assert metrics["caption_accuracy"].tolist() == [groups[int(z[i].argmax())] == groups[i] for i in range(6)]
     assert metrics["picture_accuracy"].tolist() == [groups[int(z[:, j].argmax())] == groups[j] for j in range(6)]
 
 
 def test_learning_brings_what_belongs_together_together():
     model, batch = small(), batch_of([0, 1, 2, 3])
-    learner = Matching(model)
+    learner = ContrastiveMatching(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(60):
         optimizer.zero_grad()

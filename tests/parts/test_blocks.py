@@ -12,7 +12,7 @@ from transformers.activations import ACT2FN
 
 from neuropil.errors import InputError
 from neuropil.parts.blocks import HIDDEN, HiddenName, StackConfig, TransformerBlock, initialise, quick_gelu, stack
-from neuropil.parts.multi_head import KeysValues, MultiHeadAttention
+from neuropil.parts.multi_head import KeyValueCache, MultiHeadAttention
 from neuropil.parts.parameters import count_parameters
 from neuropil.pretrained.names import THEIR_ACTIVATIONS
 
@@ -74,7 +74,7 @@ def test_a_block_is_pytorchs_encoder_layer(
 def test_a_block_with_a_cache_goes_on_where_it_stopped(norm: Literal["pre", "post"]):
     torch.manual_seed(0)
     block, x = TransformerBlock(12, 3, 20, norm=norm), torch.randn(2, 7, 12)
-    whole, cache = block(x, causal=True), KeysValues()
+    whole, cache = block(x, causal=True), KeyValueCache()
     pieces = [block(piece, causal=True, cache=cache) for piece in x.split([3, 1, 2, 1], 1)]
     assert torch.allclose(torch.cat(pieces, 1), whole, atol=1e-5)
 

@@ -24,7 +24,7 @@ from neuropil.parts.attention import (
     padding_mask,
 )
 from neuropil.parts.kernels import Laplacian
-from neuropil.parts.multi_head import KeysValues, MultiHeadAttention
+from neuropil.parts.multi_head import KeyValueCache, MultiHeadAttention
 from neuropil.parts.parameters import count_parameters
 
 DOUBLE = torch.float64
@@ -168,7 +168,7 @@ def cuts(time: int) -> st.SearchStrategy[list[int]]:
 @given(pieces=st.integers(1, 70).flatmap(cuts), seed=st.integers(0, 2**16), padded=st.booleans())
 def test_a_sequence_in_pieces_gives_what_the_whole_gives(pieces: list[int], seed: int, padded: bool):
     torch.manual_seed(seed)
-    layer, x, cache = made(), torch.randn(2, sum(pieces), WIDTH, dtype=DOUBLE), KeysValues()
+    layer, x, cache = made(), torch.randn(2, sum(pieces), WIDTH, dtype=DOUBLE), KeyValueCache()
     mask = padding_mask(torch.tensor([1, sum(pieces)]), sum(pieces)) if padded else None
     parts, done = [], 0
     for piece in x.split(pieces, dim=1):
@@ -181,7 +181,7 @@ def test_a_sequence_in_pieces_gives_what_the_whole_gives(pieces: list[int], seed
 @settings(deadline=None, max_examples=20)
 @given(before=st.integers(1, 40), rows=st.lists(st.integers(0, 2), min_size=1, max_size=5))
 def test_a_reordered_cache_goes_on_with_those_rows(before: int, rows: list[int]):
-    layer, x, cache = made(), torch.randn(3, before, WIDTH, dtype=DOUBLE), KeysValues()
+    layer, x, cache = made(), torch.randn(3, before, WIDTH, dtype=DOUBLE), KeyValueCache()
     index = torch.tensor(rows)
     cache.reorder(index)  # of nothing: nothing happens
     layer(x, causal=True, cache=cache)
@@ -228,7 +228,7 @@ def test_without_any_head_only_the_bias_of_the_output_remains():
     x = torch.randn(2, 5, WIDTH, dtype=DOUBLE)
     assert torch.equal(layer(x, x[:, :3]), layer.output.bias.expand(2, 5, WIDTH))
     layer(x).sum().backward()
-    cache = KeysValues()
+    cache = KeyValueCache()
     assert layer(x, causal=True, cache=cache).shape == x.shape
 
 

@@ -144,9 +144,9 @@ def begin(model: CLIP) -> None:
     nn.init.normal_(model.text_projection.weight, std=config.text.width**-0.5)
 
 
-class Matching(Objective[CLIP]):
-    """A batch is ``{"picture": …, "caption": …, "group": …}``. Pictures whose captions say the same have the same group
-    number, and each of their captions is right for all of them."""
+class ContrastiveMatching(Objective[CLIP]):
+    """The symmetric contrastive loss (InfoNCE). A batch is ``{"picture": …, "caption": …, "group": …}``. Pictures whose
+    captions say the same have the same group number, and each of their captions is right for all of them."""
 
     phase = "matching"
 

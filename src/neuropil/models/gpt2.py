@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from neuropil.config import from_data, option
 from neuropil.parts.blocks import HiddenName, StackConfig, initialise, stack
-from neuropil.parts.multi_head import KeysValues
+from neuropil.parts.multi_head import KeyValueCache
 from neuropil.parts.positions import require_context
 from neuropil.parts.pretrained_model import PretrainedModel
 
@@ -81,7 +81,7 @@ class GPT2(PretrainedModel):
 
     def begin(self, room: int | None = None) -> "GPT2DecoderState":
         """Before the first token; `room` is how many there will be, where that is known."""
-        return GPT2DecoderState([KeysValues(room or self.config.context) for _ in self.blocks])
+        return GPT2DecoderState([KeyValueCache(room or self.config.context) for _ in self.blocks])
 
     def step(
         self,
@@ -108,7 +108,7 @@ class GPT2(PretrainedModel):
 class GPT2DecoderState:
     """What has been read so far, row by row."""
 
-    caches: list[KeysValues]
+    caches: list[KeyValueCache]
     length: int = 0
     """Of the rows, with what fills them up."""
     present: Bool[Tensor, "batch time"] | None = None

@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from neuropil.config import from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.blocks import BlockConfig, FeedForward, NormName, Residual, TransformerBlock, block_row
-from neuropil.parts.multi_head import KeysValues, MultiHeadAttention
+from neuropil.parts.multi_head import KeyValueCache, MultiHeadAttention
 from neuropil.parts.parameters import Model, ParameterRow, TypedModuleList
 from neuropil.parts.positions import PositionName, Positions
 from neuropil.protocols import PADDING
@@ -131,7 +131,9 @@ class Transformer(Model):
         present = is_token(source)
         memory = self.encode(self.embed(source, self.source), present)
         return TransformerDecoderState(
-            present, [block.cross.project_keys(memory) for block in self.decoder], [KeysValues() for _ in self.decoder]
+            present,
+            [block.cross.project_keys(memory) for block in self.decoder],
+            [KeyValueCache() for _ in self.decoder],
         )
 
     def step(
@@ -161,7 +163,7 @@ class DecoderBlock(nn.Module):
         self,
         y: Float[Tensor, "batch new width"],
         memory: tuple[Tensor, Tensor],
-        cache: KeysValues,
+        cache: KeyValueCache,
         memory_mask: Bool[Tensor, "..."],
     ) -> Float[Tensor, "batch new width"]:
         """The same for new tokens only: what came before is in `cache`, the memory's keys and values are known."""
@@ -180,7 +182,7 @@ class TransformerDecoderState:
 
     present: Bool[Tensor, "batch 1 1 source"]
     memory: list[tuple[Tensor, Tensor]]
-    caches: list[KeysValues] = field(default_factory=list)
+    caches: list[KeyValueCache] = field(default_factory=list)
     length: int = 0
 
     def reorder(self, index: Int64[Tensor, " row"]) -> None:

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.activations import Activation
-from neuropil.parts.multi_head import KeysValues, MultiHeadAttention
+from neuropil.parts.multi_head import KeyValueCache, MultiHeadAttention
 from neuropil.parts.parameters import ParameterRow, TypedModuleList
 
 HiddenName = Literal["relu", "gelu", "gelu_tanh", "quick_gelu"]
@@ -99,7 +99,7 @@ class TransformerBlock(nn.Module):
         *,
         mask: Bool[Tensor, "..."] | None = None,
         causal: bool = False,
-        cache: KeysValues | None = None,
+        cache: KeyValueCache | None = None,
     ) -> Stream:
         x = self.attention_sum(x, self.attention(self.attention_sum.enter(x), mask=mask, causal=causal, cache=cache))
         return self.feed_forward_sum(x, self.feed_forward(self.feed_forward_sum.enter(x)))

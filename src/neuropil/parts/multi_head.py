@@ -26,9 +26,9 @@ Keys: TypeAlias = Float[Tensor, "batch head key head_width"]
 Mask: TypeAlias = Bool[Tensor, "..."]
 
 
-class KeysValues:
-    """Keys and values of the tokens so far, so that a decoder computes those of each new token only. There is `room`
-    for so many from the first on, and twice as much when it is used up."""
+class KeyValueCache:
+    """The KV cache: keys and values of the tokens so far, so that a decoder computes those of each new token only.
+    There is `room` for so many from the first on, and twice as much when it is used up."""
 
     def __init__(self, room: int = 32) -> None:
         self.length, self.room = 0, room
@@ -107,7 +107,7 @@ class MultiHeadAttention(nn.Module):
         *,
         mask: Mask | None = None,
         causal: bool = False,
-        cache: KeysValues | None = None,
+        cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "batch query width"]:
         """Self-attention without keys; without values, the keys are mixed. A cache adds what it holds to the keys."""
         q, k, v = self.project(query, key, value)

@@ -14,7 +14,7 @@ from neuropil.data.captions.batches import MatchingBatches, encode_matches
 from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.splits import PartName, Splits
 from neuropil.inspection.report.page import Section
-from neuropil.models.clip import Matching
+from neuropil.models.clip import ContrastiveMatching
 from neuropil.protocols import Learner
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.retrieval import report
@@ -55,7 +55,7 @@ class RetrievalExperiment(TrainableExperiment[list[Float[Tensor, "picture captio
         self.matches = {part: encode_matches(each, self.tokenizer, context) for part, each in parts.items()}
         train = self.matches["train"]
         cut = too_long_note(train.shortened, len(train), "caption", context, ", and are truncated")
-        learner = Matching(retriever.model)
+        learner = ContrastiveMatching(retriever.model)
         super().__init__(learner, self.matches, training, seed, name, splits.train.source, [*splits.notes, *cut])
 
     def own_facts(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from neuropil.data.progress import tracked
 from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Block, Gallery, Report, Section, Text, Thumbnail, write_report
-from neuropil.models.clip import CLIP, Matching
+from neuropil.models.clip import CLIP, ContrastiveMatching
 from neuropil.tasks.captioning.predictor import CaptionColumns
 from neuropil.tasks.predictor import Predictions, device_of, only_path
 from neuropil.tasks.retrieval.scores import POOL
@@ -64,7 +64,7 @@ class Retriever:
         data, _ = read_captions(path, shape=self.model.config.vision.shape, **self.columns)
         matches = encode_matches(data, self.tokenizer, self.model.config.text.context)
         batches = MatchingBatches(matches, POOL, seed=0, shuffle=False, device=device_of(self.model))
-        return evaluate(Matching(self.model), batches)
+        return evaluate(ContrastiveMatching(self.model), batches)
 
     def search(self, paths: Sequence[Path]) -> "ImageSearch":
         return ImageSearch(self, paths)
