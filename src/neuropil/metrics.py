@@ -1,5 +1,6 @@
 """Every metric that a run writes: what it is called, whether more or less of it is better, and how it is written."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -27,7 +28,10 @@ class Metric:
             return f"{100 * value:.2f} %"
         return f"{value:.1f}" if self.format == "points" else f"{value:.4g}"
 
-    def improves(self, value: float, best: float) -> bool:
+    def improves(self, value: float, best: float | None) -> bool:
+        """On the best so far, or as the first; what is not a number never does."""
+        if best is None:
+            return not math.isnan(value)
         return value > best if self.better == "higher" else self.better == "lower" and value < best
 
 

@@ -117,6 +117,21 @@ def test_accumulated_batches_make_the_update_of_one_large_batch(tmp_path: Path):
         torch.testing.assert_close(weights_of(grouped)[name], weight, rtol=1e-5, atol=1e-6)
 
 
+def test_each_example_of_an_update_counts_once_when_the_last_batch_is_smaller(tmp_path: Path):
+    config = TrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, schedule="constant", warmup=0, keep="last")
+    whole, (row, *_) = train(tmp_path / "a", config, DigitLearner(dropout=0), train=DigitBatches(0, 52, size=52))
+    unequal = DigitBatches(0, 52, size=50)
+    parts, (same, *_) = train(tmp_path / "b", config.override(accumulate=2), DigitLearner(dropout=0), train=unequal)
+    assert same["loss"] == pytest.approx(row["loss"], rel=1e-6)
+    for name, weight in weights_of(whole).items():
+        torch.testing.assert_close(weights_of(parts)[name], weight, rtol=1e-5, atol=1e-6)
+
+
+def test_a_clip_of_zero_is_refused():
+    with pytest.raises(InputError, match=r"clip must be above 0, but got 0\.0\.$"):
+        TrainingConfig(clip=0.0)
+
+
 def test_a_clipped_update_is_no_longer_than_the_limit(tmp_path: Path):
     learner = DigitLearner()
     before = weights_of(learner)
@@ -189,6 +204,59 @@ def test_a_loss_that_is_no_number_stops_with_a_diagnosis_and_keeps_the_last_good
     tensors, facts = read_tensors(tmp_path / "checkpoint.safetensors")
     assert all(torch.isfinite(tensor).all() for tensor in tensors.values())
     assert facts["state"]["step"] >= 1
+
+
+class BreaksAt(DigitLearner):
+    """Its loss stays finite, and the gradient of one update is not a number."""
+
+    def __init__(self, update: int):
+        super().__init__()
+        self.updates_left = update
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        self.updates_left -= 1
+        loss = super().loss(batch)
+        return loss + (0 * loss).sqrt() if self.updates_left == 0 else loss
+
+
+@pytest.mark.parametrize(("keep", "validation"), [("last", VALIDATION), ("best", None), ("best", VALIDATION)])
+def test_a_last_update_that_is_not_finite_does_not_finish_the_run(keep: Any, validation: Any, tmp_path: Path):
+    config = TrainingConfig(epochs=2, keep=keep, checkpoint_seconds=0)
+    with pytest.raises(DivergedError, match="got nan at step 22, where 4 of 4 weights are not finite any more"):
+        train(tmp_path, config, BreaksAt(22), validation=validation)
+    tensors, facts = read_tensors(tmp_path / "checkpoint.safetensors")
+    assert all(torch.isfinite(tensor).all() for tensor in tensors.values())
+    assert facts["state"]["step"] == 21
+    assert not facts["state"]["finished"]
+
+
+class Undefined(DigitLearner):
+    """Its first validations are not numbers."""
+
+    def __init__(self, batches: int):
+        super().__init__()
+        self.undefined = batches
+
+    def metrics(self, batch: Batch) -> dict[str, torch.Tensor]:
+        self.undefined -= 1
+        metrics = super().metrics(batch)
+        return {**metrics, "loss": metrics["loss"] * torch.nan} if self.undefined >= 0 else metrics
+
+
+def test_a_validation_that_is_no_number_is_never_the_best(tmp_path: Path):
+    learner, rows = train(tmp_path, TrainingConfig(epochs=3), Undefined(len(VALIDATION)))
+    losses = [row["loss"] for row in rows if row["kind"] == "validation"]
+    assert losses[0] != losses[0]
+    assert evaluate(learner, VALIDATION)["loss"] == min(losses[1:])
+
+
+def test_a_run_whose_validations_are_all_no_numbers_says_so(tmp_path: Path):
+    with pytest.raises(DivergedError) as error:
+        train(tmp_path, TrainingConfig(epochs=2), Undefined(2 * len(VALIDATION)))
+    assert str(error.value) == (
+        "the validation metric 'loss' must be a number, but got nan in every validation: "
+        "monitor another metric or lower the learning rate."
+    )
 
 
 def test_the_diagnosis_names_the_first_layer_that_is_not_finite(tmp_path: Path):

@@ -1,4 +1,7 @@
-"""Exponential moving average of the weights: θ̄ ← d θ̄ + (1 − d) θ. Often better than any point of the path."""
+"""Exponential moving average of the weights: θ̄ ← d θ̄ + (1 − d) θ. Often better than any point of the path.
+
+The statistics of batch normalisation are averaged with them: those of the last weights would not be the average's.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +14,14 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 class WeightAverage:
     def __init__(self, model: nn.Module, decay: float):
         self.decay = decay
-        self.weights = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-        self.average = {name: parameter.detach().clone() for name, parameter in self.weights.items()}
+        self.weights: dict[str, Tensor] = {
+            name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad
+        }
+        saved = model.state_dict()
+        self.weights |= {
+            name: saved[name] for name, buffer in model.named_buffers() if name in saved and buffer.is_floating_point()
+        }
+        self.average = {name: weight.clone() for name, weight in self.weights.items()}
 
     @torch.no_grad()
     def update(self, step: int) -> None:
@@ -31,9 +40,9 @@ class WeightAverage:
 
     @torch.no_grad()
     def _swap(self) -> None:
-        for name, parameter in self.weights.items():
-            own = parameter.detach().clone()
-            parameter.copy_(self.average[name])
+        for name, weight in self.weights.items():
+            own = weight.clone()
+            weight.copy_(self.average[name])
             self.average[name] = own
 
     def load(self, state: dict[str, Tensor]) -> None:

@@ -23,7 +23,7 @@ from torch.nn import Module
 from torch.nn.utils import clip_grad_norm_
 
 from neuropil.config import Config, option
-from neuropil.errors import InputError, nearest
+from neuropil.errors import DivergedError, InputError, nearest
 from neuropil.metrics import PHASE_LOSS, find_metric
 from neuropil.protocols import Batch, Batches, Learner, OptimizerName, Phase, StatefulLearner, Uncompilable
 from neuropil.randomness import mix
@@ -58,7 +58,7 @@ class TrainingConfig(Config):
     )
     schedule: ScheduleName = option("cosine", "learning-rate schedule after the warm-up")
     warmup: float = option(0.05, "fraction of the run with linear learning-rate warm-up", low=0, high=1)
-    clip: float | None = option(None, "gradient clipping: maximum norm", low=0)
+    clip: float | None = option(None, "gradient clipping: maximum norm", above=0)
     accumulate: int = option(1, "gradient accumulation: batches per update", low=1)
     precision: Literal["float32", "bfloat16"] = option("float32", "precision of the forward pass (autocast)")
     compile: bool = option(False, "compile the model with torch.compile")
@@ -231,12 +231,14 @@ class _Loop:
         for parameters in optimizer.param_groups:
             parameters["lr"] = rate
         # The gradients of the update before are kept until the loss is known to be finite: they explain one that is not
+        self.latest = phase, group[-1], rate
+        sizes = [len(next(iter(batch.values()))) for batch in group]
         for index, batch in enumerate(group):
             with self._precision():
-                loss = phase.loss(batch) / len(group)
+                loss = phase.loss(batch) * (sizes[index] / sum(sizes))  # each example counts once, in whichever batch
             value += loss.item()
             if not math.isfinite(value):
-                self._stop_diverged(phase, batch, value, rate)
+                raise self._diverged(phase, batch, value, rate)
             if index == 0:
                 optimizer.zero_grad()
             loss.backward()
@@ -249,12 +251,19 @@ class _Loop:
 
     def _finish(self) -> None:
         """A run that ends inside an epoch is validated once more, so that its last weights are evaluated too."""
+        if not finite(self.model):  # by the last update, which no loss after it has shown
+            phase, batch, rate = self.latest
+            with torch.no_grad():
+                raise self._diverged(phase, batch, phase.loss(batch).item(), rate)
         if self.state.batch:
             self._log_training()
             self._validate()
         if self.config.keep == "last" or self.validation is None:
             with self._averaged():
                 save_model(self.weights_path, self.model)
+        elif self.state.best is None:
+            rule, fix = f"the validation metric {self.config.monitor!r} must be a number", "monitor another metric"
+            raise DivergedError(rule, got="nan in every validation", fix=f"{fix} or lower the learning rate")
         self.state.finished = True
         self._save_checkpoint()
 
@@ -277,7 +286,7 @@ class _Loop:
             require_monitor(self.config, metrics)
             self.history.add(self._row("validation") | metrics)
             value = metrics[self.config.monitor]
-            if self.state.best is None or find_metric(self.config.monitor).improves(value, self.state.best):
+            if find_metric(self.config.monitor).improves(value, self.state.best):
                 self.state.best, self.state.validations_since_best = value, 0
                 if self.config.keep == "best":
                     save_model(self.weights_path, self.model)
@@ -328,11 +337,11 @@ class _Loop:
         checkpoint.save(self.checkpoint_path, vars(self.state), *self.trained, learner_state)
         self.saved_at = time.monotonic()
 
-    def _stop_diverged(self, phase: Phase, batch: Batch, value: float, rate: float) -> None:
+    def _diverged(self, phase: Phase, batch: Batch, value: float, rate: float) -> DivergedError:
         saved = self.checkpoint_path.exists()
         kept = f"the last good checkpoint is in {self.folder}" if saved else "no checkpoint had been written yet"
         where = {"phase": phase.name, "value": value, "step": self.state.step, "learning_rate": rate}
-        raise diverged(self.model, partial(phase.loss, batch), kept=kept, **where)
+        return diverged(self.model, partial(phase.loss, batch), kept=kept, **where)
 
     # --- how it is set up ---------------------------------------------------------------------------------------------
 
