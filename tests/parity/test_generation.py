@@ -1,4 +1,4 @@
-"""Greedy writing beside Hugging Face's `generate`, with prompts of different lengths in one batch."""
+"""Greedy decoding and beam search beside Hugging Face's `generate`, with prompts of different lengths in one batch."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from neuropil.models.gpt2 import GPT2
+from neuropil.sampling.text.beam_search import beam_continuations
 from neuropil.sampling.text.filters import SamplingConfig
 from neuropil.sampling.text.generation import Generation
 
@@ -80,3 +81,46 @@ def test_rows_end_at_the_same_end_tokens_with_a_repetition_penalty_too(models: t
         )
         drawn = Generation(ours.step, ours.begin(), [prompt], length=40, sampling=sampling, end=end)
         assert [token for _, token, _ in drawn] == tokens[0, len(prompt) :].tolist()
+
+
+@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize("penalty", [1.0, 1.3])
+@pytest.mark.parametrize("length", [6, 25])
+def test_beams_are_the_same_with_and_without_a_repetition_penalty(
+    models: tuple[GPT2, Any], width: int, penalty: float, length: int
+):
+    """By the sums of log-probabilities, since the two divide them by different lengths; with tokens that may not be
+    written and an end that texts meet. What is finished counts as what is not."""
+    ours, theirs = models
+    end = generated(theirs, 60, eos_token_id=NEVER)[0][3]
+    forbidden = [7, 8, 9]
+    for prompt in PROMPTS:
+        found = theirs.generate(
+            torch.tensor([prompt]),
+            do_sample=False,
+            num_beams=width,
+            num_return_sequences=width,
+            max_new_tokens=length,
+            length_penalty=0.0,
+            early_stopping=False,
+            repetition_penalty=penalty,
+            suppress_tokens=forbidden,
+            pad_token_id=0,
+            eos_token_id=end,
+            return_dict_in_generate=True,
+            output_scores=True,
+        )
+        (own,) = beam_continuations(
+            ours.step,
+            ours.begin(),
+            [prompt],
+            width=width,
+            length=length,
+            end=end,
+            never=forbidden,
+            repetition_penalty=penalty,
+            length_penalty=0.0,
+        )
+        rows = [row[len(prompt) :].tolist() for row in found.sequences]
+        assert [one.tokens for one in own] == [row[: row.index(end)] if end in row else row for row in rows]
+        assert [one.log_probability for one in own] == pytest.approx(found.sequences_scores.tolist(), abs=1e-3)

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from neuropil.errors import InputError
 from neuropil.sampling.text.beam_search import Hypothesis, beam_search, greedy_search, length_factor
 from neuropil.sampling.text.generation import DecoderState
 
@@ -141,6 +143,16 @@ def test_a_beam_finds_what_greed_misses():
     (found,) = run_beam(Trap(), [0], [2], width=2)
     assert (found[0].tokens, found[0].finished) == ([1], True)
     assert math.exp(found[0].log_probability) == pytest.approx(0.36, abs=1e-6)
+
+
+def test_logits_that_are_not_numbers_are_refused():
+    class Broken(RandomModel):
+        def logits(self, source: int, prefix: Prefix) -> Tensor:
+            return torch.full((TOKENS,), torch.nan)
+
+    for search in (run_greedy, partial(run_beam, width=2)):
+        with pytest.raises(InputError, match="logits that are all masked, or NaN"):
+            search(Broken(), [0], [3])
 
 
 # --- for a beam of any width ------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from neuropil.errors import InputError
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.sampling.text.beam_search import Hypothesis, beam_continuations
 from neuropil.sampling.text.filters import SamplingConfig
-from neuropil.sampling.text.generation import Ending, Generation
+from neuropil.sampling.text.generation import DecoderState, Ending, Generation, Step
 
 TOKENS, CONTEXT = 11, 40
 GREEDY = SamplingConfig(temperature=0)
@@ -234,6 +234,40 @@ def test_a_beam_of_one_is_greedy_and_a_wide_one_is_no_less_probable(text: list[i
     (wide,) = search([text], width=TOKENS**2, length=2)
     assert wide[0].log_probability >= search([text], width=1, length=2)[0][0].log_probability - 1e-5
     assert len(wide) == TOKENS**2
+
+
+def constant(logits: Tensor) -> Step:
+    """A model that says the same after any text."""
+
+    def step(tokens: Tensor, state: DecoderState) -> Tensor:
+        return logits.expand(len(tokens), -1)
+
+    return step
+
+
+@pytest.mark.parametrize("width", [2, 3])
+def test_a_beam_prefers_a_long_text_to_a_short_finished_one_that_is_less_probable(width: int):
+    log_probabilities = torch.tensor([0.05, 0.9, 0.05]).log()  # the end, A, B at every step
+    step = constant(log_probabilities)
+    ((best, *_),) = beam_continuations(step, MODEL.begin(), [[1]], width=width, length=10, end=0)
+    assert best.tokens == [1] * 10
+
+
+def test_a_beam_writes_no_forbidden_tokens_and_repeats_less_with_a_penalty():
+    (found,) = search([[1]], width=3, length=20, never=(0, 4, 7))
+    assert not {token for one in found for token in one.tokens} & {0, 4, 7}
+    plain, penalised = (
+        search([[1]], width=3, length=20, repetition_penalty=penalty)[0][0].tokens for penalty in (1.0, 5.0)
+    )
+    assert len(set(penalised)) > len(set(plain))
+
+
+def test_a_beam_refuses_logits_that_are_not_numbers():
+    step = constant(torch.full((3,), torch.nan))
+    with pytest.raises(
+        InputError, match="some token must be possible next, but got logits that are all masked, or NaN"
+    ):
+        beam_continuations(step, MODEL.begin(), [[1]], width=2, length=3)
 
 
 def test_a_beam_ends_with_the_context():

@@ -8,12 +8,18 @@ The sum falls with every token, so without the denominator (α = 0) short output
 beam of one is greedy.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 
+from neuropil.sampling.text.filters import Logits, SamplingConfig, filter_logits, require_choice
 from neuropil.sampling.text.generation import DecoderState, Prompts, Step, limit_of, require_room
+
+Restriction: TypeAlias = Callable[[Logits, Sequence[tuple[int, list[int]]]], Logits]
+"""Changes the log-probabilities of the next tokens, given the input's number and the tokens so far of each prefix."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,9 @@ def greedy_search(
         state.reorder(torch.tensor(rows, device=device, dtype=torch.int64))
     newest = torch.full((len(rows), 1), start, device=device)
     while rows:
-        best = step(newest, state).float().log_softmax(-1).max(-1)
+        log_probabilities = step(newest, state).float().log_softmax(-1)
+        require_choice(log_probabilities)
+        best = log_probabilities.max(-1)
         totals[rows] += best.values
         going: list[int] = []
         for place, (row, token) in enumerate(zip(rows, best.indices.tolist(), strict=True)):
@@ -75,17 +83,27 @@ def beam_search(
     start: int | Prompts,
     end: int | None,
     length_penalty: float = 0.6,
+    open_ended: bool = False,
+    restrict: Restriction | None = None,
     device: torch.device | str = "cpu",
 ) -> list[list[Hypothesis]]:
-    """For each row up to `width` outputs, the best first. A row stops when it has `width` finished ones, or at its
-    limit. All rows begin with the same token, or each with its prompt."""
-    rows = [_Row(limit, width, length_penalty) for limit in limits]
+    """For each row up to `width` outputs, the best first. All rows begin with the same token, or each with its prompt.
+
+    A row stops when it has `width` finished outputs, or at its limit, where what is unfinished comes last. Where texts
+    are `open_ended`, an unfinished one counts as any other, and a row goes on while one may still become the best.
+    """
+    rows = [_Row(number, limit, width, length_penalty, open_ended) for number, limit in enumerate(limits)]
     open_rows = [row for row in rows if row.limit > 0]
     keep = torch.tensor([index for index, row in enumerate(rows) if row.limit > 0], device=device, dtype=torch.int64)
     state.reorder(keep)
     newest = (start if isinstance(start, Prompts) else Prompts.start(start, len(rows), device)).select(keep)
     while open_rows:
         log_probabilities = newest.read(step, state).float().log_softmax(-1)
+        if restrict is not None:
+            log_probabilities = restrict(
+                log_probabilities, [(row.number, prefix.tokens) for row in open_rows for prefix in row.open]
+            )
+        require_choice(log_probabilities)
         # One more than the width: the end may be among them, and makes room.
         best = log_probabilities.topk(min(width + 1, log_probabilities.shape[-1]), dim=-1)
         values, indices = best.values.tolist(), best.indices.tolist()
@@ -98,6 +116,7 @@ def beam_search(
                 (prefix.total + value, first + place, prefix, token)
                 for place, prefix in enumerate(row.open)
                 for value, token in zip(values[first + place], indices[first + place], strict=True)
+                if value > -math.inf
             ]
             first += count
             for parent, token in row.advance(candidates, end):
@@ -117,13 +136,25 @@ def beam_continuations(
     width: int,
     length: int,
     end: int | None = None,
+    never: Sequence[int] = (),
+    repetition_penalty: float = 1.0,
     context: int | None = None,
     length_penalty: float = 0.6,
     device: torch.device | str = "cpu",
 ) -> list[list[Hypothesis]]:
-    """Beam search: for each prompt up to `width` continuations, the best first."""
+    """Beam search: for each prompt up to `width` continuations, the best first. As in Hugging Face's `generate`, the
+    repetition penalty and the tokens that may `never` come next act on log-probabilities."""
     require_room(prompts, context)
     limits = [limit_of(prompt, length, context).tokens for prompt in prompts]
+    rules = SamplingConfig(temperature=0.0, repetition_penalty=repetition_penalty)
+
+    def restrict(log_probabilities: Logits, prefixes: Sequence[tuple[int, list[int]]]) -> Logits:
+        seen = torch.zeros_like(log_probabilities, dtype=torch.bool)
+        if repetition_penalty != 1:
+            for row, (number, tokens) in zip(seen, prefixes, strict=True):
+                row[[*prompts[number], *tokens]] = True
+        return filter_logits(log_probabilities, rules, seen=seen, never=never)
+
     return beam_search(
         step,
         state,
@@ -132,6 +163,8 @@ def beam_continuations(
         start=Prompts.padded(prompts, device),
         end=end,
         length_penalty=length_penalty,
+        open_ended=True,
+        restrict=restrict,
         device=device,
     )
 
@@ -145,8 +178,9 @@ class _Prefix:
 class _Row:
     """The beam of one input: prefixes that are open, and outputs that are finished."""
 
-    def __init__(self, limit: int, width: int, length_penalty: float):
-        self.limit, self.width, self.length_penalty = limit, width, length_penalty
+    def __init__(self, number: int, limit: int, width: int, length_penalty: float, open_ended: bool):
+        self.number, self.limit, self.width = number, limit, width
+        self.length_penalty, self.open_ended = length_penalty, open_ended
         self.open = [_Prefix([], 0.0)] if limit > 0 else []
         self.finished: list[Hypothesis] = []
 
@@ -166,10 +200,20 @@ class _Row:
         if following and len(following[0].tokens) >= self.limit:
             self.finished += [Hypothesis(prefix.tokens, prefix.total, finished=False) for prefix in following]
             self.open = []
-        elif len(self.finished) >= self.width:
+        elif len(self.finished) >= self.width and not (self.open_ended and self._may_improve()):
             self.open = []
         return chosen if self.open else []
 
     def ranked(self) -> list[Hypothesis]:
-        order = sorted(self.finished, key=lambda written: (not written.finished, -written.score(self.length_penalty)))
+        order = sorted(
+            self.finished, key=lambda written: (not (written.finished or self.open_ended), -self._score(written))
+        )
         return order[: self.width] or [Hypothesis([], 0.0, finished=False)]
+
+    def _may_improve(self) -> bool:
+        """Whether the best open prefix, as long as it is now, has a better score than the worst that would be kept."""
+        best = max(self._score(Hypothesis(prefix.tokens, prefix.total, finished=False)) for prefix in self.open)
+        return best > sorted(map(self._score, self.finished), reverse=True)[self.width - 1]
+
+    def _score(self, written: Hypothesis) -> float:
+        return written.score(self.length_penalty)

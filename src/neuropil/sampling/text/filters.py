@@ -65,7 +65,7 @@ def filter_logits(
     if seen is not None and sampling.repetition_penalty != 1:
         z = penalise(z, seen, sampling.repetition_penalty)
     if never:
-        z = z.index_fill(-1, torch.tensor(never), -torch.inf)
+        z = z.index_fill(-1, torch.tensor(never, device=z.device), -torch.inf)
     if sampling.greedy:
         return z
     if sampling.temperature != 1:

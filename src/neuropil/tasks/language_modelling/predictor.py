@@ -153,13 +153,22 @@ class LanguageModel(ABC, Generic[M]):
         )
         return streamed(writing, self.tokenizer.decode, tokens, stop)
 
-    def beam_search(self, prompt: str, *, beam: int, length: int) -> list[Piece]:
+    def beam_search(self, prompt: str, *, beam: int, length: int, repetition_penalty: float = 1.0) -> list[Piece]:
         """The likeliest continuations that a beam of this width finds, the best first."""
         tokens = self.tokens_of(prompt).tolist()
         step, state = self.begin(beam, self._room([tokens], length), "float32")
         with torch.no_grad():
             found = beam_continuations(
-                step, state, [tokens], width=beam, length=length, end=self.end, context=self.context, device=self.device
+                step,
+                state,
+                [tokens],
+                width=beam,
+                length=length,
+                end=self.end,
+                never=self.never,
+                repetition_penalty=repetition_penalty,
+                context=self.context,
+                device=self.device,
             )
         ending = limit_of(tokens, length, self.context).ending
         before = self.tokenizer.decode(tokens)
@@ -193,7 +202,8 @@ class LanguageModel(ABC, Generic[M]):
         if config.beam == 1:
             options = {name: getattr(config, name) for name in ("length", "stop", "samples", "seed", "precision")}
             return self.generate_batch([prompt], sampling=config.sampling, **options)
-        best = self.beam_search(prompt, beam=config.beam, length=config.length)[0]
+        penalty = config.sampling.repetition_penalty
+        best = self.beam_search(prompt, beam=config.beam, length=config.length, repetition_penalty=penalty)[0]
         stopping = Stopping(config.stop)
         text = stopping.add(best.text) + stopping.finish()
         return [Piece(0, text, "stopped" if stopping.stopped else best.ended)]
