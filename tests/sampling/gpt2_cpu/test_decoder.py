@@ -1,6 +1,7 @@
 """Decoding by a kernel that reads every weight once, beside the model itself."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,17 @@ def test_the_number_of_threads_changes_no_bit(precision: Precision):
     finally:
         torch.set_num_threads(before)
     assert torch.equal(*results)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_threads_that_share_a_decoder_get_the_answers_of_one(precision: Precision):
+    decoder = FastDecoder(gpt2(width=240, feed_forward=400), precision)
+    prompts = [texts(gpt2(), length) for length in range(20, 28)]
+    alone = [decoder.step(prompt, decoder.begin()) for prompt in prompts]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda prompt: decoder.step(prompt, decoder.begin()), prompts * 5))
+    for answer, expected in zip(together, alone * 5, strict=True):
+        torch.testing.assert_close(answer, expected)
 
 
 def test_float32_weights_are_the_models_own_memory_and_the_others_need_no_model():

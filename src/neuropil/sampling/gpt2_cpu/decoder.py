@@ -104,6 +104,8 @@ class FastDecoderState:
     caches: Sequence[tuple[np.ndarray, np.ndarray]]
     listed: Any
     """The same for the kernel, where there is one."""
+    wide: Tensor
+    """Room to widen a rounded matrix in: each text its own, since threads may write several at once."""
     length: int = 0
 
     def reorder(self, index: Int64[Tensor, " row"]) -> None:
@@ -128,7 +130,7 @@ class FastDecoder:
         self.norm = packed_norm(model.norm)
         self.output = self.tokens if model.config.tied else packed(model.output, precision)
         sizes = [matrix.weights.size for layer in self.layers for matrix in layer.matrices]
-        self._wide = torch.empty(0 if precision == "float32" else max(sizes))
+        self._widest = 0 if precision == "float32" else max(sizes)
         self._kernel: ModuleType | None = None
         errors: tuple[type[Exception], ...] = (ImportError, OSError, RuntimeError)  # no Numba, or no LLVM for it
         try:
@@ -144,7 +146,7 @@ class FastDecoder:
         width = self.config.width // self.config.heads
         shapes = [(len(layer.projection.bias) // (3 * width), self.config.context, width) for layer in self.layers]
         caches = [(np.empty(shape, np.float32), np.empty(shape, np.float32)) for shape in shapes]
-        return FastDecoderState(caches, self._kernel and self._kernel.listed(caches))
+        return FastDecoderState(caches, self._kernel and self._kernel.listed(caches), torch.empty(self._widest))
 
     @torch.no_grad()
     def step(
@@ -156,7 +158,7 @@ class FastDecoder:
         """Logits of what follows these tokens; afterwards `state` has seen them too."""
         self._require(tokens, state, present)
         if self._kernel is None:
-            return self.output.times(self.norm(self._read(tokens[0], state)[-1:]), self._wide)
+            return self.output.times(self.norm(self._read(tokens[0], state)[-1:]), state.wide)
         if tokens.shape[1] > 1:
             self._read(tokens[0, :-1], state)
         return self._read_one(self._kernel, int(tokens[0, -1]), state, torch.get_num_threads())
@@ -167,13 +169,13 @@ class FastDecoder:
         x = self.tokens.widened(tokens) + self.positions[start : state.length]
         for layer, cached in zip(self.layers, state.caches, strict=True):
             keys, values = (torch.from_numpy(array)[:, : state.length] for array in cached)
-            projected = layer.projection.times(layer.attention_norm(x), self._wide)
+            projected = layer.projection.times(layer.attention_norm(x), state.wide)
             parts = rearrange(projected, BY_HEAD, part=3, width=keys.shape[2])
             query, keys[:, start:], values[:, start:] = parts
             mixed = rearrange(attend(query, keys, values, causal=True), "head time width -> time (head width)")
-            x = x + layer.output.times(mixed, self._wide)
-            hidden = HIDDEN[self.config.activation](layer.inner.times(layer.feed_forward_norm(x), self._wide))
-            x = x + layer.outer.times(hidden, self._wide)
+            x = x + layer.output.times(mixed, state.wide)
+            hidden = HIDDEN[self.config.activation](layer.inner.times(layer.feed_forward_norm(x), state.wide))
+            x = x + layer.outer.times(hidden, state.wide)
         return x
 
     def _read_one(
