@@ -205,6 +205,25 @@ def test_a_spike_comes_above_the_threshold_and_not_on_it():
     assert grid_step(0.7, 2, 9.0, neuron) == (0.0, 1, False)
 
 
+@pytest.mark.parametrize("v_in", [-1.0, 0.5, 1.0, 1.2, 9.0])
+def test_a_voltage_that_begins_above_the_threshold_is_a_spike_at_once(v_in: float):
+    recording = LIF(LIFConfig(), "exact").simulate(doubles(v_in), duration=1, dt=0.5, first=doubles(5.0))
+    assert recording.times.tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("v", "v_in", "left"),
+    [
+        (0.2809940471052814, 2.3541445780064882, 8.517989971831252),
+        (0.32667007660237624, 2.3657141403327224, 8.016072605258799),
+    ],
+)
+def test_a_crossing_that_rounding_puts_behind_the_step_is_at_its_end(v: float, v_in: float, left: float):
+    neuron = constants(LIFConfig(), dt=10.0)
+    assert neuron.tau_m * math.log1p((1 - v) / (v_in - 1)) > left
+    assert until_spike(v, 0.0, v_in, left, neuron) == (0.0, 2.0, left, True)
+
+
 def test_the_rate_has_finite_gradients_everywhere():
     v_in = torch.linspace(-2, 5, 29, dtype=torch.double, requires_grad=True)
     rate(v_in, LIFConfig()).sum().backward()
@@ -264,6 +283,16 @@ def test_a_neuron_that_cannot_be_is_refused(wrong: dict, sentence: str):
             "exact",
             {"v_in": torch.tensor([math.inf])},
             "inputs must be finite numbers, but got some that are not: see where they come from.",
+        ),
+        (
+            "exact",
+            {"v_in": torch.ones(300_000), "first": torch.tensor([0.5])},
+            "first must have a finite voltage for each of the 300,000 neurons, but got 1.",
+        ),
+        (
+            "grid",
+            {"first": torch.tensor([math.nan])},
+            "first must have a finite voltage for each of the 1 neurons, but got some that are not finite.",
         ),
     ],
 )

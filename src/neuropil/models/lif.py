@@ -116,11 +116,13 @@ def until_spike(v, wait, v_in, left, neuron):
         return v, wait - left, left, False
     free, target = left - wait, neuron.rest + v_in
     after = leak(v, target, neuron.decay if free == neuron.dt else math.exp(-free / neuron.tau_m))
-    if after <= neuron.threshold:
+    if after <= neuron.threshold and v <= neuron.threshold:
         return after, 0.0, left, False
-    # t* = τ_m ln((v_∞ − v)/(v_∞ − θ))
-    crossing = neuron.tau_m * math.log1p((neuron.threshold - v) / (target - neuron.threshold))
-    return neuron.reset, neuron.tau_ref, wait + min(max(crossing, 0.0), free), True
+    crossing = 0.0  # a voltage that begins above the threshold
+    if v < neuron.threshold:
+        # t* = τ_m ln((v_∞ − v)/(v_∞ − θ))
+        crossing = neuron.tau_m * math.log1p((neuron.threshold - v) / (target - neuron.threshold))
+    return neuron.reset, neuron.tau_ref, wait + min(crossing, free), True
 
 
 # --- many neurons over time -------------------------------------------------------------------------------------------
@@ -166,7 +168,7 @@ class LIF:
         *,
         duration: float,
         dt: float = 0.1,
-        first: Float[Tensor, " neuron"] | None = None,
+        first: Float[Tensor, " voltage"] | None = None,
         watch: Int[Tensor, " watched"] | None = None,
     ) -> LIFRecording:
         """Run for `duration` ms in steps of `dt` ms. The input of each neuron is constant, or given for every step.
@@ -175,6 +177,9 @@ class LIF:
         inputs = torch.atleast_2d(v_in.detach().to("cpu", torch.double))
         self._require_inputs(inputs, v_in, num_steps, duration)
         self._require_neurons(watch, inputs.shape[1])
+        if first is not None and (len(first) != inputs.shape[1] or not torch.isfinite(first).all()):
+            rule = f"first must have a finite voltage for each of the {inputs.shape[1]:,} neurons"
+            raise InputError(rule, got=f"{len(first):,}" if torch.isfinite(first).all() else "some that are not finite")
         watched = torch.empty(0, dtype=torch.long) if watch is None else watch.to("cpu", torch.long)
         start = torch.full_like(inputs[0], self.config.rest) if first is None else first.to("cpu", torch.double)
         row_of, traces = np.full(inputs.shape[1], -1), np.empty((len(watched), num_steps))
