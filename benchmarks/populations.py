@@ -39,7 +39,7 @@ def main(words: Sequence[str] = ()) -> None:
     arguments = parse(Arguments(), list(words), command="populations", about="Populations beside Nengo.")
     began = time.perf_counter()
     model, ensembles, probe = theirs(arguments.neurons)
-    reference = nengo.PopulationSimulator(model, progress_bar=False)
+    reference = nengo.Simulator(model, progress_bar=False)
     built = time.perf_counter()
     simulator, seen = ours(reference, *ensembles)
     print(f"building: Nengo {built - began:.2f} s, neuropil {time.perf_counter() - built:.2f} s")
@@ -66,12 +66,12 @@ def main(words: Sequence[str] = ()) -> None:
 
 def theirs(neurons: int) -> tuple[Any, tuple[Any, Any], Any]:
     """The model, its populations, and the probe that looks at the second."""
-    with nengo.PopulationNetwork(seed=0) as model:
+    with nengo.Network(seed=0) as model:
         wave = nengo.Node(lambda t: math.sin(OMEGA * t))
         a, b = nengo.Ensemble(neurons, 1), nengo.Ensemble(neurons, 1)
-        nengo.PopulationConnection(wave, a)
-        nengo.PopulationConnection(a, b, function=lambda x: x**2, transform=1 - FEEDBACK, synapse=SQUARE_TAU / 1000)
-        nengo.PopulationConnection(b, b, transform=FEEDBACK, synapse=LOOP_TAU / 1000)
+        nengo.Connection(wave, a)
+        nengo.Connection(a, b, function=lambda x: x**2, transform=1 - FEEDBACK, synapse=SQUARE_TAU / 1000)
+        nengo.Connection(b, b, transform=FEEDBACK, synapse=LOOP_TAU / 1000)
         probe = nengo.Probe(b, synapse=PROBE_TAU / 1000)
     return model, (a, b), probe
 

@@ -58,7 +58,7 @@ def test_recorded_weights_are_the_similarity_of_queries_and_keys():
 def test_the_report_shows_what_looks_where_and_how_widely(tmp_path: Path):
     experiment, sections = trained(tmp_path, DataConfig(), epochs=1)
     titles = [section.title for section in sections]
-    assert titles == ["Training", "Errors", "What looks where", "What is looked at", "Parameters", "Data"]
+    assert titles == ["Training", "Errors", "Attention weights", "Attention received", "Parameters", "Data"]
     looking, spread = sections[2:4]
     assert len([block for block in looking.blocks if isinstance(block, Picture)]) == 2
     (table,) = [block for block in spread.blocks if isinstance(block, Table)]

@@ -157,7 +157,7 @@ def test_the_report_shows_mistakes_and_how_an_answer_comes(run: Run):
     for words in (
         "Errors",
         "Token by token",
-        "Telling words",
+        "Most informative words",
         "accuracy against the length of a text",
     ):
         assert words in page

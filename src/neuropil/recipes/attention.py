@@ -1,7 +1,7 @@
-"""Self-attention over patches that learns to tell pictures apart: the embedded digits, or the user's own.
+"""Self-attention over patches that classifies pictures: the embedded digits, or the user's own.
 
-The report shows what the weights do: the m × m matrix of each layer under the picture that it was made from, where
-every patch of one picture looks, what is looked at most in each class, and how widely the weights are spread."""
+The report shows the attention weights: the m × m matrix of each layer below its picture, the weights of every query
+patch of one picture, the patches that receive most attention in each class, and the entropy of the weights."""
 
 import dataclasses
 

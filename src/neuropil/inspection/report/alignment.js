@@ -13,8 +13,8 @@
       <div class="overview" role="listbox" aria-label="layers and heads"></div>
       <div class="reading">
         <p class="chosen"></p>
-        <span class="kind">keys: what is looked at</span><p class="text" role="listbox" aria-label="keys"></p>
-        <span class="kind">queries: what looks</span><p class="text" role="listbox" aria-label="queries"></p>
+        <span class="kind">keys: attended to</span><p class="text" role="listbox" aria-label="keys"></p>
+        <span class="kind">queries: attending</span><p class="text" role="listbox" aria-label="queries"></p>
       </div>
       <p class="status" aria-live="polite"></p>
       <div class="matrix"><canvas tabindex="0" role="img"></canvas></div>

@@ -45,9 +45,9 @@ class AttentionMap:
     weights: Float[Tensor, "..."] | Float[np.ndarray, "..."]
     """head × query × key, each in [0, 1]"""
     queries: Sequence[str]
-    """what looks: one label per row"""
+    """one label per row"""
     keys: Sequence[str]
-    """what is looked at: one label per column"""
+    """one label per column"""
 
     def __post_init__(self) -> None:
         owner = f"the attention map {self.name!r}"

@@ -36,18 +36,19 @@ def weights_section(model: PatchAttention, test: Examples) -> Section:
     last, matrices = list(weights.items())[-1]
     words = (
         f"Each picture is cut into {math.prod(grid)} patches of {model.config.patch_side} × {model.config.patch_side} "
-        "pixels. Below it are its matrices of weights, sim(Q, K), the darker the larger: row i shows how much patch "
-        "i takes from every other, and each row sums to one. A column that is dark all the way down is a patch that "
-        "all others look at."
+        "pixels. Below it are its matrices of attention weights, sim(Q, K), the darker the larger: row i has the "
+        "weights of query patch i over all key patches, and sums to one. A column that is dark all the way down is a "
+        "patch that all others attend to."
     )
     again = (
-        f"The same weights of {last} laid over the first picture, once for every patch, which is framed: the brighter "
-        "a patch is lit, the more is taken from it. Weights show where information may flow from; they do not say by "
-        "themselves why an answer was given."
+        f"The attention weights of {last} overlaid on the first picture, once for every query patch, which is framed: "
+        "the brighter a patch, the larger its weight. Weights show where information may flow from; they do not by "
+        "themselves explain a prediction."
     )
-    figure, alt = patch_attention(images, weights, grid, titles), "pictures in patches and their matrices of weights"
-    overlays = Picture.of(patch_overlays(images[0], matrices[0], grid), alt=f"where each patch of a {titles[0]} looks")
-    return Section.illustrated("What looks where", words, figure, alt, Text(again), overlays)
+    figure, alt = patch_attention(images, weights, grid, titles), "pictures in patches and their attention matrices"
+    overlays = patch_overlays(images[0], matrices[0], grid)
+    overlay = Picture.of(overlays, alt=f"attention weights of each query patch of a {titles[0]}")
+    return Section.illustrated("Attention weights", words, figure, alt, Text(again), overlay)
 
 
 def entropy_section(model: PatchAttention, test: Examples) -> Section:
@@ -66,13 +67,15 @@ def entropy_section(model: PatchAttention, test: Examples) -> Section:
         [some.schema.classes[int(target)] for target in classes],
     )
     rows = [[name, *_spread(each)] for name, each in weights.items()]
-    words = f"How much each patch is looked at in {last}: the average over all patches that look and over the test "
-    words += "pictures of a class, laid over the mean of those pictures."
-    caption = f"Entropy is {math.log2(num_patches):.2f} bits where a patch looks at all {num_patches} alike, and 0 "
-    caption += "where it looks at one; 2 to its power is how many patches that amounts to."
-    header = ["", "entropy in bits", "patches that amounts to", "largest weight", "weight on itself"]
-    alt = "what is looked at in the pictures of each class"
-    return Section.illustrated("What is looked at", words, figure, alt, Table(header, rows, caption))
+    words = f"The attention that each patch receives in {last}: its mean weight over all query patches and the test "
+    words += "pictures of a class, overlaid on the mean of those pictures."
+    caption = (
+        f"Means over queries and pictures. The entropy is {math.log2(num_patches):.2f} bits for equal weights on all "
+        f"{num_patches} patches, and 0 for all weight on one; 2 to its power is the effective number of patches."
+    )
+    header = ["", "entropy in bits", "effective patches", "largest weight", "weight on itself"]
+    alt = "attention received by each patch, for each class"
+    return Section.illustrated("Attention received", words, figure, alt, Table(header, rows, caption))
 
 
 def _spread(weights: Float[Tensor, "example patch patch"]) -> list[str]:

@@ -28,10 +28,10 @@ from neuropil.training.loop import TrainingConfig
 class CaptionBatchesConfig(Config):
     vocabulary_size: int = option(8_000, "maximum vocabulary size (byte-level BPE)", low=514)
     short_first: tuple[float, ...] = option(
-        (0.1, 0.5), "curriculum: the first passes see such shares of the captions, the shortest", low=0.001, high=1
+        (0.1, 0.5), "curriculum: share of the captions, the shortest, in each of the first epochs", low=0.001, high=1
     )
     alike: int = option(
-        1, "hard negatives: one of so many batches holds captions with the same words; 1 for none", low=1
+        1, "hard negatives: regroup so many batches, captions with the same words together; 1: none", low=1
     )
 
 

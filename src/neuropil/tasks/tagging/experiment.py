@@ -22,13 +22,13 @@ from neuropil.training.loop import TrainingConfig
 
 
 class TagTokensConfig(Config):
-    vocabulary_size: int = option(20_000, "maximum vocabulary size; a rarer token is known by its shape", low=1)
+    vocabulary_size: int = option(20_000, "maximum vocabulary size; other tokens are encoded by word shape", low=1)
     max_tokens: int = option(256, "a longer text is read in pieces of so many tokens", low=1)
 
 
 class TaggingObjective(Config):
     label_smoothing: float = option(0.0, "label smoothing of the training loss", low=0, high=0.9)
-    word_dropout: float = option(0.1, "probability that a training token is known by its shape alone", low=0, high=0.9)
+    word_dropout: float = option(0.1, "probability of replacing a training token by its word shape", low=0, high=0.9)
 
 
 class TaggingExperiment(TrainableExperiment[list[list[str]]]):

@@ -17,14 +17,15 @@ from neuropil.tasks import report
 from neuropil.tasks.report import confusion_blocks, spread, surest
 from neuropil.tasks.text_classification.predictor import TextClassifier, TextEncoder
 
-WORST, FOLLOWED, TELLING = 6, 4, 12
+WORST, FOLLOWED, INFORMATIVE = 6, 4, 12
 STEP = 0.5
 """Of a probability, that has the full colour."""
 FOLLOWED_TOKENS = (6, 40)
 """Texts of so many are followed token by token, where there are any."""
 SHOWN_CHARACTERS = 400
+INFORMATIVE_WORDS = "Most informative words"
 OFTEN = 5
-"""A token must occur so often in training to tell anything."""
+"""Least number of occurrences in training of an informative token."""
 
 
 def errors_section(
@@ -85,22 +86,25 @@ def reading_section(test: LabelledTexts, lengths: Int64[Tensor, " text"], classi
 
 
 def words_section(counts: Int64[Tensor, " token"], classifier: TextClassifier) -> Section:
-    """For each class the tokens that, as a whole text, are taken for it with most certainty."""
+    """For each class the tokens that, as a whole text, have the highest probability of it."""
     tokenizer, often = classifier.encoder.tokenizer, (counts >= OFTEN).nonzero().flatten().tolist()
     labels = tokenizer.tokens(often)
-    telling = torch.tensor(
+    candidates = torch.tensor(
         [n for n, label in zip(often, labels, strict=True) if n > UNKNOWN and any(map(str.isalnum, label))]
     )
-    if not len(telling):
-        return Section("Telling words", [Text("No token is frequent enough to tell anything.")])
-    scores = classifier.probabilities_of_tokens(telling)
+    if not len(candidates):
+        return Section(INFORMATIVE_WORDS, [Text(f"No word occurs {OFTEN} times or more in training.")])
+    scores = classifier.probabilities_of_tokens(candidates)
     rows = []
     for number, name in enumerate(classifier.classes):
-        best = scores[:, number].argsort(descending=True)[:TELLING]
-        names = ", ".join(label.strip() for label in tokenizer.tokens(telling[best].tolist()))
+        best = scores[:, number].argsort(descending=True)[:INFORMATIVE]
+        names = ", ".join(label.strip() for label in tokenizer.tokens(candidates[best].tolist()))
         rows.append([name, names, f"{100 * float(scores[best[0], number]):.0f} %"])
-    words = f"Texts of a single token that occurs at least {OFTEN} times in training: the most probable of each class."
-    return Section("Telling words", [Text(words), Table(["class", "tokens", "probability of the first"], rows)])
+    words = (
+        "For each class, the tokens with the highest probability of it when classified alone, among those that occur "
+        f"at least {OFTEN} times in training."
+    )
+    return Section(INFORMATIVE_WORDS, [Text(words), Table(["class", "tokens", "probability of the first"], rows)])
 
 
 def data_section(parts: Mapping[str, LabelledTexts], encoder: TextEncoder, notes: Sequence[str]) -> Section:
