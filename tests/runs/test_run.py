@@ -63,6 +63,14 @@ def test_results_stand_beside_their_baselines_and_evaluate_repeats_them(run: Run
     assert run.evaluate() == run.metrics
 
 
+def test_a_model_that_was_changed_is_evaluated_as_it_is(run: Run, tmp_path: Path):
+    changed = neuropil.load(copy(run, tmp_path / "copy"))
+    with torch.no_grad():
+        for weight in changed.model.parameters():
+            weight.zero_()
+    assert changed.evaluate()["accuracy"] < 0.2
+
+
 def test_resuming_a_finished_run_changes_nothing(run: Run):
     before = {path: path.read_bytes() for path in run.folder.iterdir()}
     resume(run.folder, show_progress=False)

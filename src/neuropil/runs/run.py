@@ -47,7 +47,7 @@ from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.training.history import Row, read_history
 from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig, prepare_precision
-from neuropil.training.weights import load_model
+from neuropil.training.weights import load_model, load_state, unique_state
 
 FORMAT = 2
 C = TypeVar("C")
@@ -174,7 +174,7 @@ class Run:
             if not isinstance(experiment, TrainableExperiment):
                 experiment.train(self.folder, show_progress=False)
                 return dict(experiment.evaluate()[0].metrics)
-            load_model(self.weights, experiment.model)
+            load_state(experiment.model, unique_state(self.model), self.weights)  # with what the user changed in it
             experiment.model.eval()
             return dict(experiment.own_result().metrics)
         paths = [Path(path) for path in ([data] if isinstance(data, str | Path) else data)]

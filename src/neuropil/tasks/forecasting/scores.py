@@ -133,7 +133,7 @@ def conformal_quantile(values: Float[Tensor, " value"], share: float) -> Float[T
 def sliding_factors(
     rolled: Rolled, origins: Int64[Tensor, " asked"], length: int, otherwise: Sequence[float] = UNSTRETCHED
 ) -> Float[Tensor, "asked band"]:
-    """For each origin asked for, the factors from the outcomes that were known valid_mask, of forecasts not much older
+    """For each origin asked for, the factors from the outcomes that were known by then, of forecasts not much older
     than `length` steps."""
     needed, found = ratios(rolled), {}
     for origin in origins.unique().tolist():
