@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from neuropil.errors import InputError
 from neuropil.training.precision import prepare_bfloat16
+from typechecking import calls
 
 # Tests run in several processes on few cores.
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
@@ -69,6 +70,7 @@ def processor_seconds() -> float:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     item.stash[started] = processor_seconds()
+    calls.clear()
     return (yield)
 
 

@@ -8,7 +8,7 @@ from neuropil.parts.compilation import compiled
 
 
 def printed(program: str) -> str:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=True).stdout
 
 
 def test_a_function_is_compiled_and_its_python_stays():

@@ -166,10 +166,7 @@ def test_captions_that_lose_their_end_are_counted():
 def test_pictures_of_another_shape_are_refused(run: Run):
     with pytest.raises(InputError) as error:
         run.predict(np.zeros((3, 8, 8), dtype=np.uint8))
-    assert (
-        str(error.value)
-        == "pictures must be bytes of the shape (picture, 1, 24, 24), but got (3, 8, 8) of torch.uint8."
-    )
+    assert str(error.value) == "inputs must have the shape (example, 1, 24, 24), but got 3×8×8 values of type uint8."
 
 
 # --- search -----------------------------------------------------------------------------------------------------------

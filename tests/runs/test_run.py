@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import neuropil
 from neuropil.errors import InputError, RunError
@@ -46,10 +48,38 @@ def test_one_image_without_axes_for_example_and_channel_will_do(run: Run):
     assert torch.equal(run.predict(image).scores, run.predict(image[None, None]).scores)
 
 
+@pytest.mark.parametrize(
+    "as_held",
+    [
+        lambda images: images / 255,
+        lambda images: (images / 255).astype(np.float32),
+        lambda images: images.astype(float),
+        lambda images: images.astype(np.int64)[:, None],
+        lambda images: images[..., None],
+        lambda images: torch.from_numpy(images / 255),
+        lambda images: [Image.fromarray(image) for image in images],
+        lambda images: images.tolist(),
+    ],
+    ids=["fractions", "float32", "floats", "int64", "channels last", "tensor", "PIL", "lists"],
+)
+def test_pictures_are_predicted_alike_however_they_are_held(run: Run, as_held: Callable[[np.ndarray], Any]):
+    images = digits()[0][:20]
+    assert torch.equal(run.predict(as_held(images)).scores, run.predict(images).scores)
+    assert torch.equal(run.predict(as_held(images[:1])[0]).scores, run.predict(images[:1]).scores)
+
+
+def test_pictures_that_were_standardised_are_refused(run: Run):
+    images = digits()[0][:20] / 255
+    with pytest.raises(InputError) as error:
+        run.predict((images - images.mean()) / images.std())
+    assert str(error.value).startswith("inputs must be images with values 0 to 255, or 0 to 1, but got -")
+    assert str(error.value).endswith(": undo their standardisation, which is part of the model.")
+
+
 def test_inputs_of_another_shape_are_refused(run: Run):
     with pytest.raises(InputError) as error:
         run.predict(np.zeros((5, 9, 9), np.uint8))
-    assert str(error.value) == "inputs must have the shape (example, 1, 8, 8), but got (5, 9, 9)."
+    assert str(error.value) == "inputs must have the shape (example, 1, 8, 8), but got 5×9×9 values of type uint8."
 
 
 def test_the_model_is_an_ordinary_module_in_evaluation_mode(run: Run):

@@ -239,8 +239,11 @@ def _own(options: GaussianProcessOptions, seed: int) -> Samples:
         got, fix = splits.train.source, "give a file with two columns"
         got = f"{len(schema.columns)} beside it" if len(schema.columns) > 1 else got
         raise InputError("this study needs one column of numbers beside the target", got=got, fix=fix)
-    parts = splits.train, splits.test
-    x, y, x_test, y_test = (values.double() for part in parts for values in (part.inputs, part.targets[:, 0]))
+    offsets = (schema.offsets or (0.0,))[0], schema.target_offset
+    columns = ((part.inputs, part.targets[:, 0]) for part in (splits.train, splits.test))
+    x, y, x_test, y_test = (
+        values.double() + offset for pair in columns for values, offset in zip(pair, offsets, strict=True)
+    )
     source = splits.train.source
     if len(x) > MOST_POINTS:
         some = torch.randperm(len(x), generator=seeded(seed, "points"))[:MOST_POINTS].sort().values

@@ -40,6 +40,34 @@ def write_diabetes(path: Path) -> Path:
     return path
 
 
+def write_years(path: Path, first: int) -> Path:
+    """A second after another, in random order, and numbers to predict that are as large."""
+    seconds = np.random.default_rng(0).permutation(400)
+    rows = [f"{first + second},{first + np.sin(second / 9):.5f}" for second in seconds]
+    path.write_text("\n".join(["time,y", *rows]))
+    return path
+
+
+def test_large_numbers_keep_the_digits_that_tell_them_apart(tmp_path: Path):
+    plain, far = (
+        parts_of(write_years(tmp_path / f"{first}.csv", first), target="y", task="regression")
+        for first in (0, 1_600_000_000)
+    )
+    schema = far.train.schema
+    assert (plain.train.schema.offsets, plain.train.schema.target_offset) == ((), 0.0)
+    assert schema.target_offset == 1_600_000_000
+    for near, distant in zip(plain.parts.values(), far.parts.values(), strict=True):
+        torch.testing.assert_close(distant.inputs + (schema.offsets[0] - 1_600_000_000), near.inputs)
+        torch.testing.assert_close(distant.targets, near.targets, atol=2e-5, rtol=0)  # written with five decimals
+    path = tmp_path / "1600000000.csv"
+    assert torch.equal(read_inputs([path], schema)[0][:3], torch.tensor(_first_times(path), dtype=torch.double))
+    assert len(read_labelled(path, schema).inputs.unique()) == 400
+
+
+def _first_times(path: Path) -> list[list[float]]:
+    return [[float(row.split(",")[0])] for row in path.read_text().splitlines()[1:4]]
+
+
 def test_the_embedded_digits_are_split_by_class_and_by_seed():
     first, again, other = (prepare(DataConfig(), seed) for seed in (0, 0, 1))
     assert sizes(first) == (1294, 144, 359)

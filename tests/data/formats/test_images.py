@@ -11,7 +11,7 @@ from neuropil.data.formats.images import images_below, read_image_folder, read_i
 
 
 def pixels_of(path: Path, channels: int, height: int, width: int) -> np.ndarray:
-    return read_picture(path, channels, height, width).numpy().transpose(1, 2, 0)
+    return read_picture(path, (channels, height, width)).numpy().transpose(1, 2, 0)
 
 
 def test_a_folder_of_grey_pictures_is_read_pixel_for_pixel(tmp_path: Path):
@@ -180,8 +180,33 @@ def test_a_class_without_pictures_is_refused(tmp_path: Path):
     )
 
 
+@pytest.mark.parametrize(
+    ("highest", "kind", "name"),
+    [
+        (1, np.float32, "a.tiff"),
+        (255, np.float32, "a.tiff"),
+        (65_535, np.float32, "a.tiff"),
+        (255, np.int32, "a.tiff"),
+        (65_535, np.int32, "a.tiff"),
+        (65_535, np.uint16, "a.png"),
+    ],
+)
+def test_grey_values_of_more_than_eight_bits_keep_their_levels(tmp_path: Path, highest: float, kind: type, name: str):
+    levels = (np.arange(64) * 4).reshape(8, 8)
+    Image.fromarray((levels / 255 * highest).astype(kind)).save(tmp_path / name)
+    np.testing.assert_allclose(pixels_of(tmp_path / name, 1, 8, 8)[:, :, 0], levels, atol=1)
+
+
+@pytest.mark.parametrize("bad", [-1.0, 70_000.0, np.nan])
+def test_grey_values_outside_of_every_usual_range_are_refused(tmp_path: Path, bad: float):
+    Image.fromarray(np.array([[0, bad]], np.float32)).save(tmp_path / "a.tiff")
+    assert refusal(read_images, [tmp_path / "a.tiff"], (1, 1, 2)).startswith(
+        "a.tiff must have grey values 0 to 1, 0 to 255 or 0 to 65535, but got "
+    )
+
+
 def test_a_model_of_strange_channels_does_not_read_pictures(tmp_path: Path):
     write_images(tmp_path, {"a": [noise(4, 4)]})
     assert refusal(read_images, [tmp_path / "a" / "0.png"], (2, 4, 4)) == (
-        "a model of 2 channels must get its images as NPZ arrays, but got 0.png."
+        "a model of 2 channels must get its images as arrays, but got 0.png."
     )

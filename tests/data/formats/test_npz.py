@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from data.written_files import noise, refusal
-from neuropil.data.formats.npz import describe_array, read_array_inputs, read_arrays
+from neuropil.data.formats.arrays import describe_array
+from neuropil.data.formats.npz import read_array_inputs, read_arrays
 
 
 def write(path: Path, **arrays: np.ndarray) -> Path:
@@ -174,7 +175,8 @@ def test_images_of_other_channels_are_refused(tmp_path: Path):
 
 def test_images_outside_of_bytes_are_refused(tmp_path: Path):
     assert refusal(read_array_inputs, write(tmp_path / "a.npz", x=np.array([[[-1.0, 1.0]]]))) == (
-        "x of a.npz must be images with values 0 to 255, or 0 to 1, but got -1 to 1."
+        "x of a.npz must be images with values 0 to 255, or 0 to 1, but got -1 to 1: undo their standardisation, "
+        "which is part of the model."
     )
 
 
@@ -183,12 +185,12 @@ def test_a_number_that_is_not_finite_is_named_with_its_place(tmp_path: Path, bad
     features = np.ones((3, 4))
     features[2, 1] = bad
     assert refusal(read_array_inputs, write(tmp_path / "a.npz", x=features)) == (
-        f"x[2, 1] of a.npz must be a finite number, but got {bad}: fill it in or remove its row."
+        f"x of a.npz must be finite numbers, but got {bad} at [2, 1]: fill it in or remove its row."
     )
     path = write(tmp_path / "a.npz", x=np.ones((3, 4)), y=np.array([0, bad, 1]))
     assert (
         refusal(read_arrays, path)
-        == f"y[1] of a.npz must be a finite number, but got {bad}: fill it in or remove its row."
+        == f"y of a.npz must be finite numbers, but got {bad} at [1]: fill it in or remove its row."
     )
 
 

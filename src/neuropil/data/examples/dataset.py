@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Int64, Shaped, UInt8
+from jaxtyping import Float, Float64, Int64, Shaped, UInt8
 from torch import Tensor
 
 from neuropil.config import Config
@@ -20,6 +20,8 @@ from neuropil.errors import InputError, did_you_mean, listed
 from neuropil.protocols import Batch
 
 Task = Literal["classification", "regression"]
+FAR = 1_000
+"""Standard deviations from zero to the mean: beyond, float32 would lose more than the fourth digit of a feature."""
 MOST_NUMBER_CLASSES = 20
 """A column of a table with more different numbers than this is a quantity, not a class."""
 
@@ -42,6 +44,10 @@ class Schema(Config):
     """Names in the order of the model's outputs; none for regression."""
     columns: tuple[Column, ...] = ()
     target: str = ""
+    offsets: tuple[float, ...] = ()
+    """Subtracted from each feature before it becomes float32, which has too few digits for years in seconds."""
+    target_offset: float = 0.0
+    """The same for the numbers to predict."""
 
     @property
     def task(self) -> Task:
@@ -54,8 +60,8 @@ class Schema(Config):
 
 @dataclass(frozen=True)
 class Examples:
-    inputs: UInt8[Tensor, "example channel height width"] | Float32[Tensor, "example feature"]
-    targets: Int64[Tensor, " example"] | Float32[Tensor, "example 1"]
+    inputs: UInt8[Tensor, "example channel height width"] | Float[Tensor, "example feature"]
+    targets: Int64[Tensor, " example"] | Float[Tensor, "example 1"]
     schema: Schema
     source: str
     """Where they come from, as a phrase for the report: "1,797 hand-written digits of 8×8 (scikit-learn)"."""
@@ -101,7 +107,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Inputs:
-    values: UInt8[Tensor, "example channel height width"] | Float32[Tensor, "example feature"]
+    values: UInt8[Tensor, "example channel height width"] | Float64[Tensor, "example feature"]
     name: Callable[[int], str]
     """Where the example with this number comes from: "cat.png", "rows.csv row 3"."""
 
@@ -164,8 +170,33 @@ def encode_classes(labels: Labels, classes: tuple[str, ...], name: Callable[[int
     return torch.from_numpy(targets)
 
 
-def encode_numbers(labels: Labels) -> Float32[Tensor, "example 1"]:
-    return torch.from_numpy(labels.values.astype(np.float32)[:, None])
+def encode_numbers(labels: Labels) -> Float64[Tensor, "example 1"]:
+    return torch.from_numpy(labels.values.astype(np.float64)[:, None])
+
+
+def with_offsets(schema: Schema, train: Examples) -> Schema:
+    """The schema, with the means of those features and targets of which float32 would lose digits that matter."""
+    offsets = _offsets(train.inputs) if schema.kind == "table" else ()
+    target = 0.0 if schema.classes else _offsets(train.targets)[0]
+    return replace(schema, offsets=offsets if any(offsets) else (), target_offset=target)
+
+
+def _offsets(values: Float64[Tensor, "example feature"]) -> tuple[float, ...]:
+    mean, spread = values.mean(0), values.std(0, correction=0)
+    return tuple(torch.where((spread > 0) & (mean.abs() > FAR * spread), mean.round(), 0.0).tolist())
+
+
+def narrowed(inputs: Tensor, schema: Schema) -> Tensor:
+    """Inputs as the model gets them: bytes of pictures, or float32 without the offsets."""
+    if schema.kind == "image":
+        return inputs
+    offsets = torch.tensor(schema.offsets or [0.0], dtype=torch.double)
+    return (inputs.double() - offsets).float()
+
+
+def narrowed_examples(examples: Examples, schema: Schema) -> Examples:
+    targets = examples.targets if schema.classes else (examples.targets - schema.target_offset).float()
+    return replace(examples, inputs=narrowed(examples.inputs, schema), targets=targets, schema=schema)
 
 
 def number_name(number: float) -> str:

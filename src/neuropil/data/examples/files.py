@@ -5,9 +5,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 import torch
-from jaxtyping import Float32, UInt8
+from jaxtyping import Float64, UInt8
 from torch import Tensor
 
 from neuropil.config import option
@@ -23,9 +22,17 @@ from neuropil.data.examples.dataset import (
 )
 from neuropil.data.examples.embedded import load_digits
 from neuropil.data.examples.tables import read_labelled_rows, read_rows, read_table
+from neuropil.data.formats.arrays import as_array, describe_array, feature_rows, pictures_of_shape
 from neuropil.data.formats.delimited import DelimitedFile, is_delimited
 from neuropil.data.formats.idx import is_idx, is_idx_name, read_idx, read_idx_inputs
-from neuropil.data.formats.images import images_below, is_image, read_image_folder, read_images
+from neuropil.data.formats.images import (
+    fit_picture,
+    images_below,
+    is_image,
+    is_picture,
+    read_image_folder,
+    read_images,
+)
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
 from neuropil.data.formats.paths import require_path
 from neuropil.data.splits import PartName, SplitConfig, Splits, hold_out, scoring_share, validation_share
@@ -33,7 +40,7 @@ from neuropil.errors import InputError
 from neuropil.randomness import seeded
 
 Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
-Values: TypeAlias = UInt8[Tensor, "example channel height width"] | Float32[Tensor, "example feature"]
+Values: TypeAlias = UInt8[Tensor, "example channel height width"] | Float64[Tensor, "example feature"]
 
 UNLESS = "unless the data has its own"
 
@@ -56,7 +63,8 @@ def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
         train, test = hold_out(train, train.strata, config.test, seeded(seed, "test"))
     if validation is None:
         train, validation = hold_out(train, train.strata, config.validation, seeded(seed, "validation"))
-    return Splits(train, validation, test)
+    schema = dataset.with_offsets(train.schema, train)
+    return Splits(train, validation, test).map(lambda part: dataset.narrowed_examples(part, schema))
 
 
 def read_labelled(path: Path, schema: Schema) -> Examples:
@@ -69,7 +77,8 @@ def read_labelled(path: Path, schema: Schema) -> Examples:
         part = read_labelled_rows(DelimitedFile(path), schema.columns, answer)
     else:
         part = _read_parts(path, kind, schema.shape).held_out
-    return _as_examples(part, schema, path.name, _source(schema, len(part.inputs), path.name))
+    examples = _as_examples(part, schema, path.name, _source(schema, len(part.inputs), path.name))
+    return dataset.narrowed_examples(examples, schema)
 
 
 def read_inputs(paths: Sequence[Path], schema: Schema) -> tuple[Values, list[str]]:
@@ -93,17 +102,23 @@ def read_inputs(paths: Sequence[Path], schema: Schema) -> tuple[Values, list[str
 
 
 def pictures_of(inputs: Any, shape: tuple[int, ...]) -> UInt8[Tensor, "picture channel height width"]:
-    """Pictures for a trained model: files, or bytes in a tensor or array, to which axes that are missing are added."""
-    if isinstance(inputs, str | Path):
-        inputs = [inputs]
-    if isinstance(inputs, list | tuple) and all(isinstance(item, str | Path) for item in inputs):
-        inputs, _ = read_pictures([Path(path) for path in inputs], shape)
-    tensor = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.ascontiguousarray(inputs))
-    for whole in (tuple(tensor.shape), (1, *tensor.shape), (1, 1, *tensor.shape), (len(tensor), 1, *tensor.shape[1:])):
-        if whole[1:] == shape and tensor.dtype == torch.uint8:
-            return tensor.reshape(whole)
-    expected, got = ", ".join(["picture", *map(str, shape)]), f"{tuple(tensor.shape)} of {tensor.dtype}"
-    raise InputError(f"pictures must be bytes of the shape ({expected})", got=got)
+    """Pictures for a trained model: files, images of PIL, or numbers in a tensor or array, one or several."""
+    several = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    if several and all(isinstance(item, str | Path) for item in several):
+        return read_pictures([Path(path) for path in several], shape)[0]
+    if several and all(map(is_picture, several)):
+        return torch.stack([fit_picture(image, shape, "inputs") for image in several])
+    return torch.from_numpy(pictures_of_shape(as_array(inputs), shape, "inputs"))
+
+
+def inputs_of(inputs: Any, schema: Schema) -> Tensor:
+    """What a trained model gets, from numbers in a tensor or array, or from pictures; one example or several."""
+    if schema.kind == "image":
+        return pictures_of(inputs, schema.shape)
+    array = as_array(inputs)
+    if array.shape not in (schema.shape, (*array.shape[:1], *schema.shape)):
+        raise InputError(f"inputs must have the shape (example, {schema.shape[0]})", got=describe_array(array))
+    return dataset.narrowed(torch.from_numpy(feature_rows(array.reshape(-1, *schema.shape), "inputs")), schema)
 
 
 def read_pictures(paths: Sequence[Path], shape: tuple[int, ...]) -> tuple[Tensor, list[str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Int64
+from jaxtyping import Float64, Int64
 
 from neuropil.data.examples.dataset import MOST_NUMBER_CLASSES, Column, Inputs, LabelledInputs, LabelledParts, Labels
 from neuropil.data.formats.columns import (
@@ -124,11 +124,11 @@ def encode(table: DelimitedFile, columns: Sequence[Column], blocks: Iterable[Blo
     return Inputs(torch.from_numpy(np.concatenate(features)), lambda index: f"{table.path.name} row {rows[index]}")
 
 
-def encode_column(cells: Cells, column: Column) -> Float32[np.ndarray, "row feature"]:
+def encode_column(cells: Cells, column: Column) -> Float64[np.ndarray, "row feature"]:
     if column.kind == "number":
-        return read_numbers(cells).astype(np.float32)[:, None]
+        return read_numbers(cells)[:, None]
     positions = read_positions(cells, {value: position for position, value in enumerate(column.values)})
-    return (positions[:, None] == np.arange(len(column.values))).astype(np.float32)
+    return (positions[:, None] == np.arange(len(column.values))).astype(np.float64)
 
 
 def read_positions(cells: Cells, known: Mapping[str, int]) -> Int64[np.ndarray, " row"]:

@@ -26,10 +26,11 @@ from neuropil.config import option
 from neuropil.data.examples.dataset import describe_inputs
 from neuropil.data.films.dataset import Films
 from neuropil.data.films.embedded import make_films
+from neuropil.data.formats.arrays import CHANNELS, as_bytes, describe_array, require_finite
 from neuropil.data.formats.columns import Cells, read_numbers
 from neuropil.data.formats.delimited import Block, DelimitedFile, is_delimited
 from neuropil.data.formats.images import common_shape, contents, is_image, open_image, read_images, visible_folders
-from neuropil.data.formats.npz import CHANNELS, as_bytes, describe_array, is_npz, open_npz, require_finite
+from neuropil.data.formats.npz import is_npz, open_npz
 from neuropil.data.formats.paths import require_file, require_path
 from neuropil.data.progress import tracked
 from neuropil.data.splits import CAPPED, CappedSplitConfig, Splits, scoring_share, split
@@ -288,9 +289,9 @@ def _array_films(path: Path, shape: tuple[int, ...] | None) -> Films:
     if array.dtype.kind not in "biuf" or array.ndim not in (4, 5) or array.size == 0 or channels not in CHANNELS:
         axes = "the axes film, time, height and width, and channels last if there are any"
         raise InputError(f"frames of {path.name} must be pictures with {axes}", got=describe_array(array))
-    require_finite(array, "frames", path)
+    require_finite(array, f"frames of {path.name}")
     count, time = array.shape[:2]
-    pixels = as_bytes(array if array.ndim == 5 else array[..., None], "frames", path)
+    pixels = as_bytes(array if array.ndim == 5 else array[..., None], f"frames of {path.name}")
     pixels = rearrange(pixels, "film time height width channel -> (film time) channel height width")
     frames = torch.from_numpy(np.ascontiguousarray(pixels))
     if shape is not None and tuple(frames.shape[1:]) != shape:

@@ -1,5 +1,6 @@
 """Pictures from files, and folders that hold one folder of pictures per class."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from einops import rearrange
-from jaxtyping import UInt8
+from jaxtyping import Num, UInt8
 from torch import Tensor
 
 from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts, Labels
@@ -104,38 +105,58 @@ def common_shape(paths: Sequence[Path]) -> tuple[tuple[int, int, int], str]:
 
 def read_images(paths: Sequence[Path], shape: tuple[int, ...], root: Path | None = None) -> Inputs:
     """Pictures brought to one shape, named by their path below `root`, or by their file name if there is none."""
-    channels, height, width = shape
-    images = torch.empty(len(paths), channels, height, width, dtype=torch.uint8)
+    images = torch.empty(len(paths), *shape, dtype=torch.uint8)
     for index, path in enumerate(tracked(paths, "Reading images")):
-        images[index] = read_picture(path, channels, height, width)
+        images[index] = read_picture(path, shape)
     return Inputs(images, lambda index: paths[index].relative_to(root or paths[index].parent).as_posix())
 
 
-def read_picture(path: Path, channels: int, height: int, width: int) -> UInt8[Tensor, "channel height width"]:
-    if channels not in MODES:
-        raise InputError(f"a model of {channels} channels must get its images as NPZ arrays", got=f"{path.name}")
-    from PIL import Image, ImageOps
-
+def read_picture(path: Path, shape: tuple[int, ...]) -> UInt8[Tensor, "channel height width"]:
     with open_image(path) as image:
         # A JPEG can be decoded at a half, a quarter or an eighth of its size, which is many times as fast.
-        image.draft(image.mode, (2 * max(height, width), 2 * max(height, width)))
-        upright = convert(ImageOps.exif_transpose(image), MODES[channels])
-        if upright.size != (width, height):
-            upright = upright.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=3)
-        pixels = np.array(upright).reshape(height, width, channels)
+        image.draft(image.mode, (2 * max(shape[1:]), 2 * max(shape[1:])))
+        return fit_picture(image, shape, path.name)
+
+
+def fit_picture(image: "Image", shape: tuple[int, ...], name: str) -> UInt8[Tensor, "channel height width"]:
+    """Upright, in grey or colour, and of the size."""
+    from PIL import Image, ImageOps
+
+    channels, height, width = shape
+    if channels not in MODES:
+        raise InputError(f"a model of {channels} channels must get its images as arrays", got=name)
+    upright = convert(ImageOps.exif_transpose(image), MODES[channels], name)
+    if upright.size != (width, height):
+        upright = upright.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=3)
+    pixels = np.array(upright).reshape(height, width, channels)
     return torch.from_numpy(rearrange(pixels, "height width channel -> channel height width").copy())
 
 
-def convert(image: "Image", mode: str) -> "Image":
+def is_picture(thing: object) -> bool:
+    """Whether it is an image of PIL, which is not imported for that."""
+    return "PIL.Image" in sys.modules and isinstance(thing, sys.modules["PIL.Image"].Image)
+
+
+def convert(image: "Image", mode: str, name: str) -> "Image":
     """To 8 bits in grey or colour. Transparent pictures are laid on white, as a viewer shows them."""
     from PIL import Image
 
-    if image.mode.startswith("I"):  # 16 bits; PIL itself would cut all values above 255 instead of scaling them
-        image = Image.fromarray((np.asarray(image) / 257).round().clip(0, 255).astype(np.uint8))
+    if image.mode[0] in "IF":  # PIL itself would cut all values above 255 instead of scaling them
+        image = Image.fromarray(_eight_bits(np.asarray(image), image.mode, name))
     if image.has_transparency_data and mode != "RGBA":
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
     return image if image.mode == mode else image.convert(mode)
+
+
+def _eight_bits(values: Num[np.ndarray, "height width"], mode: str, name: str) -> UInt8[np.ndarray, "height width"]:
+    """Grey values of 16 bits, whole numbers of 32 or fractions, by the smallest usual range that holds them all."""
+    low, high = float(values.min()), float(values.max())
+    if not (low >= 0 and high <= 65_535):  # NaN is neither
+        rule = f"{name} must have grey values 0 to 1, 0 to 255 or 0 to 65535"
+        raise InputError(rule, got=f"{low:g} to {high:g}", fix="scale them")
+    most = 65_535 if mode.startswith("I;16") or high > 255 else 1 if mode == "F" and high <= 1 else 255
+    return (values * (255 / most)).round().astype(np.uint8)
 
 
 @contextmanager
@@ -146,6 +167,8 @@ def open_image(path: Path) -> Iterator["Image"]:
     try:
         with Image.open(path) as image:
             yield image
+    except InputError:
+        raise
     except Exception as cause:
         rule = "each image must be readable"
         raise InputError(rule, got=f"{path}, which is damaged or no image", fix="mend or remove it") from cause

@@ -1,8 +1,4 @@
-"""NPZ, NumPy's bundle of named arrays: x and y, images and labels, or x_train … y_test as Keras writes them.
-
-Images are bytes with the axes (image, row, column), with channels last or second; features have the axes (example,
-feature).
-"""
+"""NPZ, NumPy's bundle of named arrays: x and y, images and labels, or x_train … y_test as Keras writes them."""
 
 import re
 import zipfile
@@ -14,28 +10,20 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from einops import rearrange
-from jaxtyping import Shaped, UInt8
 from numpy.lib.npyio import NpzFile
 
 from neuropil.data.examples.dataset import Column, Inputs, LabelledInputs, LabelledParts, Labels
+from neuropil.data.formats.arrays import Array, describe_array, feature_rows, picture_bytes, require_finite
 from neuropil.data.splits import PART_OF_WORD, PartName, last_part, part_of
 from neuropil.errors import InputError, listed
 
-Array = Shaped[np.ndarray, "..."]
 Role: TypeAlias = str
 """input or label."""
 ROLE_OF_WORD: Mapping[str, Role] = {
     **dict.fromkeys(("x", "image", "images", "input", "inputs", "data", "features"), "input"),
     **dict.fromkeys(("y", "label", "labels", "target", "targets"), "label"),
 }
-CHANNELS = (1, 3, 4)
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, TypeError, RuntimeError, MemoryError)
-
-
-def describe_array(array: Array) -> str:
-    size = f"{'×'.join(map(str, array.shape))} values" if array.ndim else "a single value"
-    return f"{size} of type {array.dtype.name}"
 
 
 def is_npz(path: Path) -> bool:
@@ -112,38 +100,9 @@ def read_part(path: Path, bundle: NpzFile, keys: Mapping[tuple[PartName, Role], 
 
 
 def as_inputs(array: Array, key: str, path: Path) -> Inputs:
-    if array.dtype.kind not in "biuf" or not 1 <= array.ndim <= 4 or array.size == 0:
-        raise InputError(f"{key} of {path.name} must be images or rows of features", got=describe_array(array))
-    require_finite(array, key, path)
-    if array.ndim <= 2:
-        values = array.reshape(len(array), -1).astype(np.float32)
-    else:
-        values = np.ascontiguousarray(channels_first(as_bytes(array, key, path), key, path))
+    what = f"{key} of {path.name}"
+    values = feature_rows(array, what) if array.ndim <= 2 else picture_bytes(array, what)
     return Inputs(torch.from_numpy(values), lambda index: f"{path.name}[{index}]")
-
-
-def channels_first(
-    array: Shaped[np.ndarray, "image ..."], key: str, path: Path
-) -> UInt8[np.ndarray, "image channel height width"]:
-    if array.ndim == 3:
-        return rearrange(array, "image height width -> image 1 height width")
-    if array.shape[-1] in CHANNELS:
-        return rearrange(array, "image height width channel -> image channel height width")
-    if array.shape[1] in CHANNELS:
-        return array
-    rule = f"{key} of {path.name} must be images of 1, 3 or 4 channels, last or second of its axes"
-    raise InputError(rule, got=describe_array(array))
-
-
-def as_bytes(array: Array, key: str, path: Path) -> UInt8[np.ndarray, "..."]:
-    if array.dtype == np.uint8:
-        return array
-    low, high = float(array.min()), float(array.max())
-    if low < 0 or high > 255:
-        rule = f"{key} of {path.name} must be images with values 0 to 255, or 0 to 1"
-        raise InputError(rule, got=f"{low:g} to {high:g}")
-    fractions = array.dtype.kind in "bf" and high <= 1
-    return np.round(array * 255.0 if fractions else array).astype(np.uint8)
 
 
 def as_labels(array: Array, key: str, path: Path) -> Labels:
@@ -156,14 +115,5 @@ def as_labels(array: Array, key: str, path: Path) -> Labels:
     if array.dtype.kind in "US":
         names, positions = np.unique(array.astype(str), return_inverse=True)
         return Labels(positions, tuple(names.tolist()))
-    require_finite(array, key, path)
+    require_finite(array, f"{key} of {path.name}")
     return Labels(array.astype(np.float64))
-
-
-def require_finite(array: Array, key: str, path: Path) -> None:
-    if array.dtype.kind == "f":
-        good = np.abs(array) <= np.finfo(np.float32).max
-        if not good.all():
-            index = tuple(map(int, np.unravel_index(np.argmin(good), array.shape)))
-            rule = f"{key}{list(index)} of {path.name} must be a finite number"
-            raise InputError(rule, got=f"{array[index]}", fix="fill it in or remove its row")

@@ -3,6 +3,8 @@
 import io
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,12 +16,35 @@ def figure_svg(figure: "matplotlib.figure.Figure") -> str:
     import matplotlib
 
     drawn = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "neuropil"}), warnings.catch_warnings():
+    with (
+        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "neuropil"}),
+        warnings.catch_warnings(),
+        _laid_out_once(figure),
+    ):
         # The browser draws the letters, with fonts for every script; matplotlib only measures them with its own.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
     return _tidy(drawn.getvalue())
+
+
+@contextmanager
+def _laid_out_once(figure: "matplotlib.figure.Figure") -> Iterator[None]:
+    """Saving draws everything twice, the first time for the layout alone: here that does the layout and no more."""
+    layout, draw = figure.get_layout_engine(), figure.draw
+    if layout is None:
+        yield
+        return
+
+    def first(renderer: object) -> None:
+        figure.draw = draw
+        layout.execute(figure)
+
+    figure.draw = first
+    try:
+        yield
+    finally:
+        figure.draw = draw
 
 
 def with_own_ids(svg: str, prefix: str) -> str:

@@ -94,7 +94,7 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         return RepeatedBatches(self.batches("train"), self.repeats) if self.repeats > 1 else self.batches("train")
 
     def predict_test(self, learner: Learner) -> Float[Tensor, "example output"]:
-        return ExamplePredictor(learner.model, self.schema).predict(self.splits.test.inputs).scores
+        return ExamplePredictor(learner.model, self.schema).predict_examples(self.splits.test.inputs).scores
 
     def score(self, learner: Learner, predictions: Float[Tensor, "example output"]) -> dict[str, float]:
         return evaluate(scorer_for(learner.model, self.schema), self.batches("test"))

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from neuropil.data.examples.batches import ExampleBatches
-from neuropil.data.examples.dataset import Examples, Schema
-from neuropil.data.examples.files import read_inputs, read_labelled
-from neuropil.errors import InputError
+from neuropil.data.examples.dataset import Examples, Schema, narrowed
+from neuropil.data.examples.files import inputs_of, read_inputs, read_labelled
 from neuropil.tasks.classification.scores import scorer_for
 from neuropil.tasks.predictor import Predictions, as_paths, device_of, only_path
 from neuropil.training.evaluation import evaluate
@@ -32,11 +30,18 @@ class ExamplePredictor:
     def predict(self, inputs: Any) -> Predictions:
         """`inputs` is a tensor or array of examples (or of one), or a path or paths of files."""
         paths = as_paths(inputs)
-        examples = self._as_examples(inputs if paths is None else self.read(paths)[0])
+        return self.predict_examples(
+            inputs_of(inputs, self.schema) if paths is None else narrowed(self.read(paths)[0], self.schema)
+        )
+
+    def predict_examples(self, examples: Tensor) -> Predictions:
+        """For inputs as `Examples` have them."""
         device = device_of(self.model)
         with torch.no_grad():
             outputs = torch.cat([self.model(part.to(device)).cpu() for part in examples.split(EVALUATION_BATCH)])
-        return Predictions(outputs.softmax(-1) if self.schema.classes else outputs, self.schema.classes)
+        if self.schema.classes:
+            return Predictions(outputs.softmax(-1), self.schema.classes)
+        return Predictions(self.schema.target_offset + outputs.double(), ())
 
     def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]:
         return read_inputs(paths, self.schema)
@@ -44,15 +49,6 @@ class ExamplePredictor:
     def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
         examples = read_labelled(only_path(paths, "labelled data is"), self.schema)
         return evaluate(scorer_for(self.model, self.schema), in_order(examples, device_of(self.model)))
-
-    def _as_examples(self, inputs: Any) -> Tensor:
-        tensor = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.ascontiguousarray(inputs))
-        alone, several = (1, *tensor.shape), tuple(tensor.shape)
-        for whole in (alone, several, (1, *alone), (len(tensor), 1, *tensor.shape[1:])):
-            if whole[1:] == self.schema.shape:
-                return tensor.reshape(whole)
-        expected = ", ".join(["example", *map(str, self.schema.shape)])
-        raise InputError(f"inputs must have the shape ({expected})", got=f"{tuple(tensor.shape)}")
 
 
 def in_order(examples: Examples, device: torch.device | str = "cpu") -> ExampleBatches:

@@ -24,7 +24,8 @@ MOST_FEATURES = 40
 def mistakes_section(test: Examples, scores: Float[Tensor, "example output"]) -> Section:
     classes = test.schema.classes
     if not classes:
-        figure = predicted_against_actual(scores[:, 0].numpy(), test.targets[:, 0].numpy())
+        actual = test.schema.target_offset + test.targets[:, 0].double()
+        figure = predicted_against_actual(scores[:, 0].numpy(), actual.numpy())
         alt = "predicted against actual values of the test part, and the residuals"
         return Section("Errors", [Picture.of(figure, alt=alt)])
     blocks = confusion_blocks(mistakes.confusion_counts(scores.argmax(-1), test.targets, len(classes)), classes)
@@ -69,7 +70,7 @@ def data_section(parts: Mapping[str, Examples], augment: Augment | None) -> Sect
 
 def label_of(examples: Examples, index: int) -> str:
     target, classes = examples.targets[index], examples.schema.classes
-    return classes[int(target)] if classes else f"{float(target):g}"
+    return classes[int(target)] if classes else f"{examples.schema.target_offset + float(target):g}"
 
 
 def _feature_names(schema: Schema) -> list[str]:
