@@ -76,6 +76,7 @@ def test_names_are_short_and_different_and_no_numbers():
     assert not is_header(["text", "x" * 41], {"text"}.__contains__)
     assert not is_header(["text", ""], {"text"}.__contains__)
     assert not is_header(["1", "2.5"], str.isascii)
+    assert is_header(["", "text", "label", "x" * 41], {"text", "label"}.__contains__)
 
 
 def test_numbers_are_finite_and_gaps_are_gaps():

@@ -316,3 +316,17 @@ def test_texts_that_read_alike_are_always_in_the_same_part(tmp_path: Path):
 def test_columns_may_be_given_by_number(tmp_path: Path):
     path = write_text(tmp_path / "a.tsv", *(f"{n}\t{label}\t{text}" for n, (text, label) in enumerate(ROWS)))
     assert found(path, TextColumns("3", "2")) == ROWS
+
+
+def test_the_index_that_pandas_writes_does_not_hide_the_names(tmp_path: Path):
+    rows = [",text,label", *(f"{index},film {index},{'good' if index % 2 else 'bad'}" for index in range(20))]
+    splits = prepare_labelled_texts(LabelledTextConfig(data=write_text(tmp_path / "a.csv", *rows)), 0)
+    assert splits.train.classes == ("bad", "good")
+
+
+def test_a_name_that_two_columns_have_is_refused(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "text,label,label", *(f"film {index},good,bad" for index in range(20)))
+    assert refusal(prepare_labelled_texts, LabelledTextConfig(data=path), 0) == (
+        "a.csv must name each of its columns once, but got 'label' twice: "
+        "rename one, or add --label-column with a number."
+    )

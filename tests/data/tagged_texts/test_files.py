@@ -266,3 +266,9 @@ def test_texts_that_read_alike_are_always_in_the_same_part(tmp_path: Path):
     parts = [{int(text[-1]) for text in part.tokens} for part in (splits.train, splits.validation, splits.test)]
     assert not (parts[0] & parts[1] | parts[1] & parts[2] | parts[0] & parts[2])
     assert [*map(len, parts)] == [22, 6, 12]
+
+
+def test_the_index_that_pandas_writes_does_not_hide_the_names(tmp_path: Path):
+    rows = [",text,tags", *(f"{index},a b {index},A B C" for index in range(20))]
+    splits = prepare_tagged_texts(TaggedTextConfig(data=write_text(tmp_path / "a.csv", *rows)), 0)
+    assert sum(len(part) for part in splits.parts.values()) == 20

@@ -63,7 +63,10 @@ def choose_columns(
     for place, role in enumerate(roles):
         if chosen[place] is None and guess:
             left = {name.lower(): at for at, name in reversed([*enumerate(names)]) if at not in chosen}
-            chosen[place] = next((left[word] for word in role.words if word in left), None)
+            found = chosen[place] = next((left[word] for word in role.words if word in left), None)
+            if found is not None and [name.lower() for name in names].count(names[found].lower()) > 1:
+                fix = f"rename one, or add {role.option} with a number"
+                raise InputError(f"{file} must name each of its columns once", got=f"{names[found]!r} twice", fix=fix)
     if len(names) == len(roles) and chosen.count(None) == 1:
         chosen[chosen.index(None)] = next(at for at in range(len(names)) if at not in chosen)
     return chosen
@@ -77,10 +80,15 @@ def unclear_columns(names: Sequence[str], roles: Sequence[ColumnRole], file: str
 
 
 def is_header(cells: Sequence[str], usual: Callable[[str], bool], *, every: bool = False) -> bool:
-    """Whether a first row names columns: short, all different, not all numbers; and one or each of them is `usual`."""
+    """Whether a first row names columns: short, all different, not all numbers; and one or each of them is `usual`. Two
+    that are usual do whatever the others are: pandas writes no name for its index."""
     names = [cell.strip().lower() for cell in cells]
+    if all(map(is_number, names)):
+        return False
+    if not every and len(set(filter(usual, names))) > 1:
+        return True
     short = all(0 < len(name) <= LONGEST_NAME for name in names)
-    if not short or len(set(names)) < len(names) or all(map(is_number, names)):
+    if not short or len(set(names)) < len(names):
         return False
     return (all if every else any)(map(usual, names))
 

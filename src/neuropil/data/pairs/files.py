@@ -120,13 +120,13 @@ def find_pairs(paths: Sequence[Path], wanted: Names) -> FoundPairs:
 
 
 def find_table(path: Path, wanted: Names) -> FoundPairs:
-    """The first row names the columns if the user asks for one by name, or if each cell is a usual name of a column."""
+    """The first row names the columns if the user asks for one by name, or if cells are usual names: of two, both."""
     table = DelimitedFile(path, texts=True)
     names, rule = table.header, f"{path.name} must hold pairs of texts"
     if not any(names):
         raise InputError(rule, got="an empty first row" if path.stat().st_size else "an empty file")
     require_two_columns(table, names, "", fix="parallel texts are given as two files")
-    named = any(name in wanted for name in names) or is_header(names, _is_usual, every=True)
+    named = any(name in wanted for name in names) or is_header(names, _is_usual, every=len(names) == 2)
     source, target = _choose(names, wanted, path.name, guess=named)
     records = islice(table.records(), int(named), None)
     rows = ((row, cells[source], cells[target]) if len(cells) > 1 else (row, "", "") for row, cells in records)

@@ -168,6 +168,6 @@ def _thumbnail(file: Path, score: float) -> Thumbnail:
     from PIL import ImageOps
 
     with open_image(file) as image:
-        upright = convert(ImageOps.exif_transpose(image), "L" if image.mode in GREY_MODES else "RGB", path.name)
+        upright = convert(ImageOps.exif_transpose(image), "L" if image.mode in GREY_MODES else "RGB", file.name)
         upright.thumbnail((SHOWN_SIDE, SHOWN_SIDE))
         return Thumbnail(np.array(upright), file.name, f"{score:.3f}")
