@@ -10,7 +10,6 @@ from neuropil.data.splits import (
     apportion,
     assign_parts,
     choose,
-    hold_out,
     last_part,
     part_of,
     text_key,
@@ -32,6 +31,13 @@ def numbers(examples: Examples) -> list[int]:
     return examples.inputs.flatten().int().tolist()
 
 
+def hold_out(examples: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
+    """What is kept and what is scored, where no example is a copy of another."""
+    part = assign_parts(numbers(examples), 0.0, share, seed, strata=examples.strata)
+    kept, held = (examples.take((part == number).nonzero().flatten()) for number in (TRAIN, TEST))
+    return kept, held
+
+
 labels = st.lists(st.integers(0, 4), min_size=2, max_size=200)
 shares = st.floats(0.0, 0.9)
 
@@ -39,7 +45,7 @@ shares = st.floats(0.0, 0.9)
 @settings(deadline=None)
 @given(labels, shares, st.integers(0, 1000))
 def test_the_two_parts_are_disjoint_and_cover_everything_in_order(labels: list[int], share: float, seed: int):
-    kept, held = hold_out(numbered(labels), numbered(labels).strata, share, seeded(seed))
+    kept, held = hold_out(numbered(labels), share, seed)
     assert sorted(numbers(kept) + numbers(held)) == list(range(len(labels)))
     assert numbers(kept) == sorted(numbers(kept))
     assert numbers(held) == sorted(numbers(held))
@@ -48,7 +54,7 @@ def test_the_two_parts_are_disjoint_and_cover_everything_in_order(labels: list[i
 @settings(deadline=None)
 @given(labels, shares, st.integers(0, 1000))
 def test_each_class_gives_its_share_within_one_and_keeps_one(labels: list[int], share: float, seed: int):
-    kept, held = hold_out(numbered(labels), numbered(labels).strata, share, seeded(seed))
+    kept, held = hold_out(numbered(labels), share, seed)
     for label in set(labels):
         assert abs(held.targets.eq(label).sum().item() - share * labels.count(label)) <= 1
         assert kept.targets.eq(label).any()
@@ -63,20 +69,20 @@ def test_the_total_is_the_share_of_all(sizes: list[int], share: float):
 
 def test_targets_stay_with_their_inputs():
     examples = numbered([0, 1, 2] * 20)
-    for part in hold_out(examples, examples.strata, 0.3, seeded(0)):
+    for part in hold_out(examples, 0.3, 0):
         assert part.targets.tolist() == [number % 3 for number in numbers(part)]
 
 
 def test_a_regression_is_split_at_random_by_the_seed():
     examples = numbered(None, count=100)
-    held = [numbers(hold_out(examples, examples.strata, 0.2, seeded(seed))[1]) for seed in (1, 1, 2)]
+    held = [numbers(hold_out(examples, 0.2, seed)[1]) for seed in (1, 1, 2)]
     assert len(held[0]) == 20
     assert held[0] == held[1] != held[2]
 
 
 def test_a_tiny_share_still_holds_one_out_and_no_share_none():
-    assert len(hold_out(numbered([0, 0, 1, 1]), numbered([0, 0, 1, 1]).strata, 0.01, seeded(0))[1]) == 1
-    assert len(hold_out(numbered([0, 0, 1, 1]), numbered([0, 0, 1, 1]).strata, 0.0, seeded(0))[1]) == 0
+    assert len(hold_out(numbered([0, 0, 1, 1]), 0.01, 0)[1]) == 1
+    assert len(hold_out(numbered([0, 0, 1, 1]), 0.0, 0)[1]) == 0
 
 
 @settings(deadline=None, max_examples=100)

@@ -123,9 +123,7 @@ def split(
     notes: Sequence[str] = (),
 ) -> Splits[D]:
     """The same for the same seed; each part is in the order of the data. Examples with one key are in one part."""
-    most = None
-    if isinstance(config, CappedSplitConfig):
-        most, weights = MOST_HELD_OUT, weights or [1] * len(keys)
+    most = MOST_HELD_OUT if isinstance(config, CappedSplitConfig) else None
     part = assign_parts(keys, config.validation, config.test, seed, strata=strata, weights=weights, most=most)
     train, validation, test = (dataset.take((part == number).nonzero().flatten()) for number in range(len(PARTS)))
     return Splits(train, validation, test, notes)
@@ -143,18 +141,17 @@ def assign_parts(
 ) -> Int64[Tensor, " example"]:
     """TRAIN, VALIDATION or TEST for each example, in proportion within each stratum, and the same for the same key.
 
-    Examples with one key count once, in the stratum of the first, or as much as their `weights` together. `test` is a
-    share of all, `validation` one of what is left; with `most`, both are shares of all, and at most so many are held
-    out for each.
+    Examples with one key are in the stratum of the first. `weights` are what examples count, one each without them.
+    `test` is a share of all, `validation` one of what is left; with `most`, both are shares of all, and at most so many
+    are held out for each.
     """
     numbers: dict[Hashable, int] = {}
     number_of = torch.tensor([numbers.setdefault(key, len(numbers)) for key in keys], dtype=torch.int64)
     stratum_of = torch.zeros(len(numbers), dtype=torch.int64)
     if strata is not None:
         stratum_of[number_of.flip(0)] = strata.flip(0)  # the first copy is written last
-    sizes = torch.ones_like(stratum_of)
-    if weights is not None:
-        sizes = torch.zeros_like(stratum_of).scatter_add_(0, number_of, torch.tensor(weights, dtype=torch.int64))
+    counts = torch.ones_like(number_of) if weights is None else torch.tensor(weights, dtype=torch.int64)
+    sizes = torch.zeros_like(stratum_of).scatter_add_(0, number_of, counts)
     total = int(sizes.sum())
     part = torch.full_like(stratum_of, TRAIN)
     for name, label, share in ((TEST, "test", test), (VALIDATION, "validation", validation)):
@@ -167,12 +164,6 @@ def assign_parts(
 
 def num_held_out(total: int, share: float, most: int) -> int:
     return min(max(round(share * total), int(share > 0)), most)
-
-
-def hold_out(dataset: D, strata: Int64[Tensor, " example"], share: float, generator: torch.Generator) -> tuple[D, D]:
-    """(kept, held out): disjoint, together everything, each in the order of the data."""
-    held = choose(strata, share, generator)
-    return dataset.take((~held).nonzero().flatten()), dataset.take(held.nonzero().flatten())
 
 
 def choose(strata: Groups, share: float, generator: torch.Generator, sizes: Groups | None = None) -> Chosen:

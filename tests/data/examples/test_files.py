@@ -68,6 +68,21 @@ def _first_times(path: Path) -> list[list[float]]:
     return [[float(row.split(",")[0])] for row in path.read_text().splitlines()[1:4]]
 
 
+def test_copies_of_rows_and_of_pictures_are_in_one_part(tmp_path: Path):
+    pictures, labels = noise(50, 4, 4), np.arange(50) % 5
+    arrays = write_npz(tmp_path / "a.npz", x=np.concatenate([pictures, pictures]), y=np.concatenate([labels, labels]))
+    rows = [f"{index},{index % 7},{index % 2}" for index in range(60)]
+    for splits in (
+        parts_of(arrays),
+        parts_of(write_text(tmp_path / "a.csv", "a,b,c", *rows, *rows), target="c"),
+    ):
+        train, validation, test = (rows_of(part) for part in splits.parts.values())
+        assert not train & test
+        assert not train & validation
+        assert not validation & test
+        assert abs(sizes(splits)[2] - 0.2 * sum(sizes(splits))) <= 2
+
+
 def test_the_embedded_digits_are_split_by_class_and_by_seed():
     first, again, other = (prepare(DataConfig(), seed) for seed in (0, 0, 1))
     assert sizes(first) == (1294, 144, 359)
@@ -137,7 +152,7 @@ def test_a_table_of_classes(tmp_path: Path):
     assert splits.train.source == "20 rows of 3 features in 2 classes (a.csv)"
     assert splits.train.schema.classes == ("no", "yes")
     assert splits.train.targets.dtype == torch.int64
-    assert splits.test.targets.bincount().tolist() == [2, 2]
+    assert splits.test.targets.bincount().tolist() == [5, 5]  # of each class one of two rows, with its copies
 
 
 def test_a_table_of_quantities(tmp_path: Path):

@@ -265,7 +265,7 @@ def test_texts_that_read_alike_are_always_in_the_same_part(tmp_path: Path):
     splits = prepare_tagged_texts(TaggedTextConfig(data=path, validation=0.2, test=0.3), 0)
     parts = [{int(text[-1]) for text in part.tokens} for part in (splits.train, splits.validation, splits.test)]
     assert not (parts[0] & parts[1] | parts[1] & parts[2] | parts[0] & parts[2])
-    assert [*map(len, parts)] == [22, 6, 12]
+    assert [*map(len, parts)] == [23, 5, 12]
 
 
 def test_the_index_that_pandas_writes_does_not_hide_the_names(tmp_path: Path):

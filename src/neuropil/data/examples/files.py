@@ -35,9 +35,8 @@ from neuropil.data.formats.images import (
 )
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
 from neuropil.data.formats.paths import require_path
-from neuropil.data.splits import PartName, SplitConfig, Splits, hold_out, scoring_share, validation_share
+from neuropil.data.splits import PARTS, PartName, SplitConfig, Splits, assign_parts, scoring_share, validation_share
 from neuropil.errors import InputError
-from neuropil.randomness import seeded
 
 Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
 Values: TypeAlias = UInt8[Tensor, "example channel height width"] | Float64[Tensor, "example feature"]
@@ -56,15 +55,17 @@ class DataConfig(SplitConfig):
 
 
 def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
-    """Three disjoint parts, the same for the same seed. Parts that the data brings along are kept as they are."""
+    """Three disjoint parts, the same for the same seed. Parts that the data brings along are kept as they are; where
+    there are none, copies of an example are in one part."""
     parts = _embedded(config) if config.data is None else _own(config.data, config)
-    train, validation, test = parts["train"], parts.get("validation"), parts.get("test")
-    if test is None:
-        train, test = hold_out(train, train.strata, config.test, seeded(seed, "test"))
-    if validation is None:
-        train, validation = hold_out(train, train.strata, config.validation, seeded(seed, "validation"))
-    schema = dataset.with_offsets(train.schema, train)
-    return Splits(train, validation, test).map(lambda part: dataset.narrowed_examples(part, schema))
+    learned = parts["train"]
+    keys = [row.tobytes() for row in learned.inputs.numpy()]
+    validation, test = (0.0 if name in parts else getattr(config, name) for name in ("validation", "test"))
+    part_of = assign_parts(keys, validation, test, seed, strata=learned.strata)
+    drawn = {name: learned.take((part_of == number).nonzero().flatten()) for number, name in enumerate(PARTS)}
+    splits = Splits(**drawn | {name: part for name, part in parts.items() if name != "train"})
+    schema = dataset.with_offsets(splits.train.schema, splits.train)
+    return splits.map(lambda part: dataset.narrowed_examples(part, schema))
 
 
 def read_labelled(path: Path, schema: Schema) -> Examples:
