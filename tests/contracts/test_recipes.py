@@ -165,7 +165,7 @@ def test_options_have_one_name_each_and_say_what_they_do(name: str):
     options = recipes.recipe(name).options.options()
     names = [option.name for option in options]
     assert len(set(names)) == len(names)
-    assert not {"out", "seed", "show_progress"} & set(names), (
+    assert not {"out", "seed", "show_progress", "report"} & set(names), (
         "neuropil.train and simulate have arguments of these names"
     )
     assert all(len(option.help) > 5 for option in options)

@@ -35,7 +35,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("name", "kind"), [("gpt2", "AutoModelForCausalLM"), ("bert", "AutoModelForMaskedLM")])
 def test_a_run_opens_there_with_the_same_tokens_and_logits(name: str, kind: str, book: Path, tmp_path: Path):
-    run = neuropil.train(name, data=book, out=tmp_path / "run", show_progress=False, **SMALL)
+    run = neuropil.train(name, data=book, out=tmp_path / "run", report=False, show_progress=False, **SMALL)
     theirs = getattr(transformers, kind).from_pretrained(run.folder).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(run.folder)
     for text in TEXTS:

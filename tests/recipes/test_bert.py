@@ -29,7 +29,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("bert")
     (folder / "animals.txt").write_text(TEXT)
     options = SMALL | {"vocabulary_size": 100, "updates": 150, "learning_rate": 5e-3, "layers": 1}
-    return neuropil.train("bert", data=folder / "animals.txt", out=folder / "run", show_progress=False, **options)
+    return neuropil.train(
+        "bert", data=folder / "animals.txt", out=folder / "run", report=False, show_progress=False, **options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,9 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def classifier(run: Run, labelled: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     out = tmp_path_factory.mktemp("classifier") / "run"
     options: dict[str, Any] = {"max_tokens": 20, "epochs": 12, "learning_rate": 3e-3, "batch_size": 8}
-    return neuropil.train("bert_classifier", data=labelled, start=run.folder, out=out, show_progress=False, **options)
+    return neuropil.train(
+        "bert_classifier", data=labelled, start=run.folder, out=out, report=False, show_progress=False, **options
+    )
 
 
 def filler_of(run: Run) -> TextFiller:
@@ -181,6 +185,7 @@ def test_texts_of_other_classifiers_are_classified(labelled: Path, tmp_path: Pat
         embedding_size=8,
         epochs=2,
         out=tmp_path / "run",
+        report=False,
         show_progress=False,
     )
     assert said(capsys, "classify", str(tmp_path / "run"), "gold").startswith("gold\t")

@@ -47,14 +47,20 @@ def write_captions(folder: Path, count: int = 40) -> Path:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("captioner")
-    return neuropil.train("captioner", out=folder / "run", scenes=300, show_progress=False, **SMALL)
+    return neuropil.train("captioner", out=folder / "run", scenes=300, report=False, show_progress=False, **SMALL)
 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("own")
     return neuropil.train(
-        "captioner", data=write_captions(folder), out=folder / "run", show_progress=False, depth=1, **SMALL
+        "captioner",
+        data=write_captions(folder),
+        out=folder / "run",
+        report=False,
+        show_progress=False,
+        depth=1,
+        **SMALL,
     )
 
 

@@ -54,14 +54,16 @@ def write_captions(folder: Path, count: int = 40) -> Path:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return neuropil.train(
-        "clip", out=tmp_path_factory.mktemp("clip") / "run", scenes=1_100, show_progress=False, **SMALL
+        "clip", out=tmp_path_factory.mktemp("clip") / "run", scenes=1_100, report=False, show_progress=False, **SMALL
     )
 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("own")
-    return neuropil.train("clip", data=write_captions(folder), out=folder / "run", show_progress=False, **SMALL)
+    return neuropil.train(
+        "clip", data=write_captions(folder), out=folder / "run", report=False, show_progress=False, **SMALL
+    )
 
 
 def matcher(run: Run) -> Retriever:
@@ -280,7 +282,7 @@ def test_what_cannot_be_searched_is_refused(run: Run, pictures: Path, tmp_path: 
 
 
 def test_a_run_that_does_not_compare_is_refused(tmp_path: Path):
-    other = neuropil.train("mlp", out=tmp_path / "run", hidden_sizes=(4,), epochs=1, show_progress=False)
+    other = neuropil.train("mlp", out=tmp_path / "run", hidden_sizes=(4,), epochs=1, report=False, show_progress=False)
     with pytest.raises(RunError) as error:
         open_able(other.folder, Searches)
     rule = "this needs a model that searches images by text"

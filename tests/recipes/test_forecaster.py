@@ -162,6 +162,7 @@ def test_many_series_share_one_net(tmp_path: Path):
         series="shop",
         horizon=3,
         out=tmp_path / "run",
+        report=False,
         show_progress=False,
         **SMALL,
     )
@@ -174,7 +175,9 @@ def test_many_series_share_one_net(tmp_path: Path):
 def test_values_alone_are_enough_where_no_dates_are_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     data = tmp_path / "plain.csv"
     data.write_text("\n".join(["value", *map(str, sales(120))]))
-    run = neuropil.train("forecaster", data=data, horizon=4, out=tmp_path / "run", show_progress=False, **SMALL)
+    run = neuropil.train(
+        "forecaster", data=data, horizon=4, out=tmp_path / "run", report=False, show_progress=False, **SMALL
+    )
     assert "No column of plain.csv holds dates, so each row is a step." in run.settings["facts"]["notes"]
     values = sales(120)
     assert run.predict(values).dates == [["121", "122", "123", "124"]]
@@ -205,7 +208,14 @@ def test_a_share_that_no_band_holds_is_refused(run: Run, tmp_path: Path):
 @pytest.mark.parametrize("cell", [pytest.param("rnn", marks=pytest.mark.slow), "lstm", "mingru"])
 def test_every_cell_trains_and_comes_back(tmp_path: Path, cell: str):
     run = neuropil.train(
-        "forecaster", cell=cell, out=tmp_path / "run", show_progress=False, hidden_size=4, members=1, epochs=1
+        "forecaster",
+        cell=cell,
+        out=tmp_path / "run",
+        report=False,
+        show_progress=False,
+        hidden_size=4,
+        members=1,
+        epochs=1,
     )
     again = neuropil.load(run.folder)
     assert again.evaluate() == pytest.approx(run.metrics)

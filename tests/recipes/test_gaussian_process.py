@@ -149,7 +149,11 @@ def test_a_large_table_is_cut_and_says_so(tmp_path: Path):
             "this study needs at least 5 points to learn from, but got 2: hold fewer out.",
         ),
         ("a,b\n" + "1,2\n1,5\n" * 9, {"target": "b"}, "'a' must differ between rows, but got 1 in all of them."),
-        ("a,b\n" + "1,2\n2,2\n" * 9, {"target": "b"}, "'b' must differ between rows, but got 2 in all of them."),
+        (
+            "a,b\n" + "".join(f"{a},2\n" for a in range(18)),
+            {"target": "b"},
+            "'b' must differ between rows, but got 2 in all of them.",
+        ),
         ("a,b\n1,2\n", {}, "the table data.csv needs a target, the column to predict: choose from a, b."),
         (
             None,

@@ -33,7 +33,9 @@ SMALL: dict[str, Any] = {
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("gpt2")
     (folder / "book.txt.gz").write_bytes(gzip.compress(TEXT.encode()))
-    return neuropil.train("gpt2", data=folder / "book.txt.gz", out=folder / "run", show_progress=False, **SMALL)
+    return neuropil.train(
+        "gpt2", data=folder / "book.txt.gz", out=folder / "run", report=False, show_progress=False, **SMALL
+    )
 
 
 def model_of(run: Run) -> GPT2LanguageModel:
@@ -168,7 +170,12 @@ def test_a_folder_of_texts_is_read(tmp_path: Path):
     (tmp_path / "texts" / "b.txt").write_text(TEXT[:2000])
     (tmp_path / "texts" / "inner" / "a.txt.gz").write_bytes(gzip.compress(TEXT[2000:4000].encode()))
     run = neuropil.train(
-        "gpt2", data=tmp_path / "texts", out=tmp_path / "run", show_progress=False, **SMALL | {"updates": 2}
+        "gpt2",
+        data=tmp_path / "texts",
+        out=tmp_path / "run",
+        report=False,
+        show_progress=False,
+        **SMALL | {"updates": 2},
     )
     assert run.settings["facts"]["source"] == "4,002 characters (texts)"
 

@@ -24,7 +24,7 @@ SMALL: dict[str, Any] = {"hidden_sizes": (32, 16), "steps": 15, "epochs": 2}
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return neuropil.train(
-        "spiking_classifier", out=tmp_path_factory.mktemp("spiking") / "run", show_progress=False, **SMALL
+        "spiking_classifier", out=tmp_path_factory.mktemp("spiking") / "run", report=False, show_progress=False, **SMALL
     )
 
 

@@ -36,7 +36,9 @@ def write_tags(path: Path, count: int = 160) -> Path:
 
 def train_small(folder: Path, **options: object) -> Run:
     data = write_tags(folder / "tags.tsv")
-    return neuropil.train("tagger", data=data, out=folder / "run", show_progress=False, **{**SMALL, **options})
+    return neuropil.train(
+        "tagger", data=data, out=folder / "run", report=False, show_progress=False, **{**SMALL, **options}
+    )
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def test_the_folder_classifies_in_another_process_as_the_run_itself(run: Run):
 
 @pytest.mark.parametrize("pooling", ["last", "mean", "max"])
 def test_an_answer_does_not_depend_on_the_other_texts(tmp_path: Path, pooling: str):
-    run = train_small(tmp_path, pooling=pooling, epochs=1)
+    run = train_small(tmp_path, pooling=pooling, epochs=1, report=False)
     together = run.predict(TEXTS).scores
     torch.testing.assert_close(together, torch.cat([run.predict(text).scores for text in TEXTS]), atol=1e-5, rtol=1e-4)
 
@@ -67,7 +67,7 @@ def test_an_answer_does_not_depend_on_the_other_texts(tmp_path: Path, pooling: s
     "cell", [pytest.param("rnn", marks=pytest.mark.slow), "lstm", pytest.param("gru", marks=pytest.mark.slow), "mingru"]
 )
 def test_every_cell_learns(tmp_path: Path, cell: str):
-    run = train_small(tmp_path, cell=cell, epochs=8, word_dropout=0.0, dropout=0.2)
+    run = train_small(tmp_path, cell=cell, epochs=8, word_dropout=0.0, dropout=0.2, report=False)
     assert run.metrics["accuracy"] > 0.75
 
 
@@ -147,7 +147,7 @@ def test_long_texts_are_cut_where_the_user_says_and_counted(tmp_path: Path):
 
 @pytest.mark.parametrize("tokens", ["bpe", "characters"])
 def test_texts_may_be_cut_into_other_tokens(tmp_path: Path, tokens: str):
-    run = train_small(tmp_path, tokens=tokens, vocabulary_size=300, epochs=1, lowercase=False)
+    run = train_small(tmp_path, tokens=tokens, vocabulary_size=300, epochs=1, lowercase=False, report=False)
     assert (run.folder / "tokenizer.json").exists()
     assert len(neuropil.load(run.folder).predict(TEXTS)) == 4
 

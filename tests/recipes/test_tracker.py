@@ -44,14 +44,16 @@ def some_films(count: int = 8) -> Films:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("tracker")
-    return neuropil.train("tracker", out=folder / "run", films=40, show_progress=False, **SMALL)
+    return neuropil.train("tracker", out=folder / "run", films=40, report=False, show_progress=False, **SMALL)
 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
     folder = tmp_path_factory.mktemp("own")
     data = write_folders(folder / "films", some_films())
-    return neuropil.train("tracker", data=data, out=folder / "run", show_progress=False, window=10, **SMALL), data
+    return neuropil.train(
+        "tracker", data=data, out=folder / "run", report=False, show_progress=False, window=10, **SMALL
+    ), data
 
 
 def test_the_folder_tracks_in_another_process_as_the_run_itself(run: Run):

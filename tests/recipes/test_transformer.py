@@ -108,7 +108,7 @@ def test_the_report_shows_where_it_looks(run: Run):
 
 
 def test_a_run_without_a_translator_says_so(tmp_path: Path):
-    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
+    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", report=False, show_progress=False)
     with pytest.raises(RunError) as error:
         run.translate("text")
     rule = "this needs a model that translates texts"

@@ -36,7 +36,7 @@ def write_folder(root: Path, height: int, width: int, count: int = 6) -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return neuropil.train("vit", out=tmp_path_factory.mktemp("vit") / "run", show_progress=False, **SMALL)
+    return neuropil.train("vit", out=tmp_path_factory.mktemp("vit") / "run", report=False, show_progress=False, **SMALL)
 
 
 def test_the_folder_opens_in_hugging_faces_library_with_equal_logits(run: Run):
@@ -91,7 +91,9 @@ def test_image_files_are_brought_to_a_size_that_patches_fill(
     tmp_path: Path, size: tuple[int, int], patch: int | None, shape: tuple[int, int]
 ):
     folder = write_folder(tmp_path / "pictures", *size)
-    run = neuropil.train("vit", data=folder, patch=patch, out=tmp_path / "run", show_progress=False, **SMALL)
+    run = neuropil.train(
+        "vit", data=folder, patch=patch, out=tmp_path / "run", report=False, show_progress=False, **SMALL
+    )
     model = run.model
     assert isinstance(model, ViT)
     assert model.config.shape == (3, *shape)

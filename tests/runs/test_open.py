@@ -135,7 +135,7 @@ def test_a_tokenizer_that_does_not_fit_is_refused(gpt2: Path, tmp_path: Path):
 
 
 def test_runs_of_other_kinds_are_named(tmp_path: Path):
-    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
+    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", report=False, show_progress=False)
     got = f"a run of mlp in {run.folder}"
     assert refusal(opening.open_able, run.folder, Generates) == (
         f"this needs a model that generates text, but got {got}: train rnn, lstm, gru, mingru or gpt2."

@@ -71,7 +71,7 @@ def test_every_model_that_attends_can_be_pruned_as_a_run(name: str, tmp_path: Pa
     if name in ("gpt2", "bert"):
         (tmp_path / "book.txt").write_text("The cat sat on the mat, and the dog sat on the log. " * 80)
         given = {"data": tmp_path / "book.txt"}
-    run = neuropil.train(name, out=tmp_path / "run", show_progress=False, **(SMALL[name] | given))
+    run = neuropil.train(name, out=tmp_path / "run", report=False, show_progress=False, **(SMALL[name] | given))
     pruned = prune(run, "50%", out=tmp_path / "pruned", show_progress=False)
     again = neuropil.load(pruned.folder)
     heads = sum(attention.heads for attention in heads_of(run.model).values())
@@ -103,7 +103,7 @@ def test_the_report_of_a_pruned_run_is_not_made_by_training_it_anew(run: Run, tm
 
 
 def test_a_model_without_heads_is_refused(tmp_path: Path):
-    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
+    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", report=False, show_progress=False)
     with pytest.raises(RunError) as error:
         prune(run, "50%")
     assert (

@@ -107,6 +107,13 @@ def test_resuming_a_finished_run_changes_nothing(run: Run):
     assert {path: path.read_bytes() for path in run.folder.iterdir()} == before
 
 
+def test_a_run_without_a_report_gets_one_later(tmp_path: Path):
+    run = neuropil.train("mlp", out=tmp_path / "run", **{**SMALL, "epochs": 1}, report=False)
+    assert run.metrics["accuracy"] > 0.1
+    assert not run.report.exists()
+    assert rewrite_report(run.folder, show_progress=False).report.exists()
+
+
 def test_a_report_can_be_written_again(run: Run, tmp_path: Path):
     folder = copy(run, tmp_path / "copy")
     (folder / "report.html").unlink()
@@ -118,7 +125,7 @@ def test_the_command_in_the_configuration_has_only_what_differs(run: Run):
 
 
 def test_runs_are_compared_by_their_scores_and_differing_options(run: Run, tmp_path: Path):
-    other = neuropil.train("mlp", out=tmp_path / "other", **{**SMALL, "epochs": 1}, seed=3)
+    other = neuropil.train("mlp", out=tmp_path / "other", **{**SMALL, "epochs": 1}, seed=3, report=False)
     header, rows = compare([run, other])
     table = {row[0]: row[1:] for row in rows}
     assert header == ["", "mlp", "other"]
@@ -229,7 +236,9 @@ def test_a_table_with_numbers_as_targets_is_learned_in_their_own_units(tmp_path:
     lines += [",".join(map(str, [*row, target])) for row, target in zip(features, progression, strict=True)]
     table = tmp_path / "diabetes.csv"
     table.write_text("\n".join(lines) + "\n")
-    run = neuropil.train("mlp", data=str(table), target="progression", out=tmp_path / "run", show_progress=False)
+    run = neuropil.train(
+        "mlp", data=str(table), target="progression", out=tmp_path / "run", report=False, show_progress=False
+    )
     mlp, _, mean = run.results
     assert mlp.metrics["absolute_error"] < 0.85 * mean.metrics["absolute_error"]
     values = run.predict(str(table)).values

@@ -32,4 +32,4 @@ def print_outcome(run: "Run") -> None:
         print(overview.margin(results))
     for note in run.settings["facts"].get("notes", []):
         print(note, file=sys.stderr)
-    print(f"Report: {run.report}")
+    print(f"Report: {run.report}" if run.report.exists() else f"Run: {run.folder}")

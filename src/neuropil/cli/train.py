@@ -63,6 +63,7 @@ class StartArguments(Arguments):
 
 class TrainArguments(StartArguments):
     explain: bool = option(False, "say how each recurrent cell is executed, and do not train")
+    report: bool = option(True, "write the report, which `neuropil report` can do later")
 
 
 def train(words: list[str]) -> None:
@@ -79,7 +80,8 @@ def train(words: list[str]) -> None:
     if arguments.explain:
         print_table(*gradients.execution_table(system.name, arguments.seed, chosen))
         return
-    print_outcome(run.train(system.name, out=arguments.out, seed=arguments.seed, **chosen))
+    started = {"out": arguments.out, "seed": arguments.seed, "report": arguments.report}
+    print_outcome(run.train(system.name, **started, **chosen))
 
 
 def simulate(words: list[str]) -> None:

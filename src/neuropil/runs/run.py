@@ -210,12 +210,19 @@ def _has(recipe: Recipe, capability: type) -> bool:
 
 
 def train(
-    name: str, *, out: str | Path | None = None, seed: int = 0, show_progress: bool = True, **options: Any
+    name: str,
+    *,
+    out: str | Path | None = None,
+    seed: int = 0,
+    show_progress: bool = True,
+    report: bool = True,
+    **options: Any,
 ) -> Run:
-    """Train a system by its name in `neuropil list`; `options` are those that `neuropil show NAME` lists."""
+    """Train a system by its name in `neuropil list`; `options` are those that `neuropil show NAME` lists. Without its
+    `report` a run is quicker where many are compared; `neuropil report` writes one later."""
     if options.get("minutes") is not None and options.get("epochs") is not None:
         raise InputError("a run ends after epochs or after minutes", got="both", fix="give one of them")
-    return _start("train", name, out, seed, show_progress, options)
+    return _start("train", name, out, seed, show_progress, options, report=report)
 
 
 def simulate(
@@ -232,7 +239,14 @@ def simulate(
 
 
 def _start(
-    verb: Verb, name: str, out: str | Path | None, seed: int, show_progress: bool, options: dict[str, Any]
+    verb: Verb,
+    name: str,
+    out: str | Path | None,
+    seed: int,
+    show_progress: bool,
+    options: dict[str, Any],
+    *,
+    report: bool = True,
 ) -> Run:
     name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
     defaults = recipe.defaults(own_data=bool(options.get("data")))
@@ -254,7 +268,7 @@ def _start(
     }
     for file, content in _files(experiment, settings).items():
         write_text(folder / file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    return _complete(Run(folder, settings), experiment, show_progress)
+    return _complete(Run(folder, settings), experiment, show_progress, report=report)
 
 
 def resume(folder: str | Path, *, show_progress: bool = True) -> Run:
@@ -314,7 +328,7 @@ def _prepare(options: Config) -> None:
         prepare_precision(training)
 
 
-def _complete(run: Run, experiment: Experiment, show_progress: bool) -> Run:
+def _complete(run: Run, experiment: Experiment, show_progress: bool, *, report: bool = True) -> Run:
     """Train what is left, evaluate, report. Each part may be repeated, so a run that was killed anywhere is completed
     from here."""
     try:
@@ -324,7 +338,8 @@ def _complete(run: Run, experiment: Experiment, show_progress: bool) -> Run:
         step = max((row["step"] for row in history), default=0)
         rows = history + [{"kind": "result", "name": result.name, "step": step, **result.metrics} for result in results]
         write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-        write_report(run.report, overview(run.name, run.settings, results, experiment.sections(history)))
+        if report:
+            write_report(run.report, overview(run.name, run.settings, results, experiment.sections(history)))
     except Interrupted:
         raise
     except KeyboardInterrupt:  # outside the training loop, which saves first

@@ -56,13 +56,17 @@ def bert() -> Pair:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("inside")
     (folder / "book.txt").write_text(TEXT)
-    return neuropil.train("gpt2", data=folder / "book.txt", out=folder / "run", show_progress=False, **TINY)
+    return neuropil.train(
+        "gpt2", data=folder / "book.txt", out=folder / "run", report=False, show_progress=False, **TINY
+    )
 
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run that reads no texts."""
-    return neuropil.train("mlp", epochs=1, out=tmp_path_factory.mktemp("mlp") / "run", show_progress=False)
+    return neuropil.train(
+        "mlp", epochs=1, out=tmp_path_factory.mktemp("mlp") / "run", report=False, show_progress=False
+    )
 
 
 def test_gpt2_looks_back_only_and_bert_both_ways():

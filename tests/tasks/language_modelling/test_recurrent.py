@@ -32,7 +32,9 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return neuropil.train("lstm", data=book, out=tmp_path_factory.mktemp("lstm") / "run", show_progress=False, **SMALL)
+    return neuropil.train(
+        "lstm", data=book, out=tmp_path_factory.mktemp("lstm") / "run", report=False, show_progress=False, **SMALL
+    )
 
 
 def model_of(run: Run) -> RecurrentLanguageModel:
@@ -93,6 +95,7 @@ def test_half_a_character_waits_for_the_rest(tmp_path: Path):
         tokens="bpe",
         vocabulary_size=270,
         out=tmp_path / "run",
+        report=False,
         show_progress=False,
         **SMALL | {"updates": 2},
     )
@@ -105,7 +108,9 @@ def test_half_a_character_waits_for_the_rest(tmp_path: Path):
 
 
 def test_words_have_a_perplexity_and_no_bits(book: Path, tmp_path: Path):
-    run = neuropil.train("rnn", data=book, tokens="words", out=tmp_path / "run", show_progress=False, **SMALL)
+    run = neuropil.train(
+        "rnn", data=book, tokens="words", out=tmp_path / "run", report=False, show_progress=False, **SMALL
+    )
     assert not {"bits_per_character", "bits_per_byte"} & set(run.metrics)
     assert run.metrics["perplexity"] > 1
     assert "".join(model_of(run).generate("1 is", length=3)).count(" ") == 3
@@ -129,7 +134,13 @@ def test_a_short_run_of_a_long_text_is_a_part_of_ten_passes(book: Path):
 
 def test_the_state_can_be_left_behind(book: Path, tmp_path: Path):
     run = neuropil.train(
-        "rnn", data=book, carry_state=False, out=tmp_path / "run", show_progress=False, **SMALL | {"updates": 2}
+        "rnn",
+        data=book,
+        carry_state=False,
+        out=tmp_path / "run",
+        report=False,
+        show_progress=False,
+        **SMALL | {"updates": 2},
     )
     assert "--no-carry-state" in run.settings["command"]
 
@@ -181,7 +192,7 @@ def test_explain_says_how_cells_run_and_trains_nothing(
 
 
 def test_runs_of_other_kinds_are_refused_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", show_progress=False)
+    run = neuropil.train("mlp", hidden_sizes=(4,), epochs=1, out=tmp_path / "run", report=False, show_progress=False)
     assert said(capsys, "generate", str(run.folder), "a", code=2) == (
         f"neuropil: this needs a model that generates text, but got a run of mlp in {run.folder}: "
         "train rnn, lstm, gru, mingru or gpt2."
