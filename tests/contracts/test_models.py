@@ -81,7 +81,8 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
 }
 
 
-TOO_LARGE = {("Seq2Seq", "luong"), ("Transformer", "base"), ("Transformer", "big")}
+TOO_LARGE = {("Seq2Seq", "luong"), ("Seq2Seq", "base")}
+TOO_LARGE |= {("Transformer", size) for size in ("medium", "base", "big")}
 TOO_LARGE |= {("GPT2", size) for size in ("small", "medium", "large", "xl")} | {("BERT", "base"), ("BERT", "large")}
 TOO_LARGE |= {("ViT", "base_16"), ("ViT", "large_16"), ("CLIP", "base_32"), ("CLIP", "large_14")}
 UNUSED = {

@@ -42,7 +42,7 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
 
 def test_a_run_killed_at_a_random_moment_resumes_to_the_same_bits(tmp_path: Path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    unbroken = neuropil("train", "mlp", *OPTIONS, "--out", str(whole))
+    unbroken = neuropil("train", "mlp", *OPTIONS, "--no-report", "--out", str(whole))
     killed = neuropil("train", "mlp", *OPTIONS, "--out", str(cut))
     wait_for(cut / "checkpoint.safetensors", killed)
     time.sleep(random.uniform(0, 1.5))  # noqa: S311 (any moment will do, and a new one each time)
