@@ -26,6 +26,20 @@ def test_numbers_stay_and_texts_become_one_feature_per_value(tmp_path: Path):
     assert part.inputs.name(0) == "people.csv row 2"
 
 
+def test_a_number_with_an_underscore_is_a_name(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "room,target", *["1_1,0", "11,1"] * 5)
+    (column,) = read_table(path, "target").columns
+    assert column.values == ("11", "1_1")
+
+
+def test_quoted_numbers_with_commas_are_refused(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "size,target", *['"1,5",0', '"2,5",1'] * 5)
+    assert refusal(read_table, path, "target") == (
+        "column 'size' of a.csv must hold numbers with a decimal point and no other marks, but got '1,5': "
+        "write 1234.5, or divide the cells by semicolons."
+    )
+
+
 def test_categories_are_encoded_as_scikit_learn_encodes_them(tmp_path: Path):
     generator = np.random.default_rng(0)
     cells = generator.choice(["Käse", "1", "x y", "NA", "ß"], (3000, 2))

@@ -115,18 +115,36 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path):
     )
 
 
+def test_a_long_text_is_read(tmp_path: Path):
+    long = "word " * 40_000
+    (block,) = DelimitedFile(write_text(tmp_path / "a.csv", "a,b", f'"{long}",2')).blocks()
+    assert block["a"].texts == (long,)
+
+
+def test_the_delimiter_is_the_one_that_divides_all_rows_alike(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "kind (a|b|c|d),size", "a,1", "b,2")
+    assert DelimitedFile(path).header == ["kind (a|b|c|d)", "size"]
+
+
+def test_decimal_commas_are_points_where_commas_do_not_divide_cells(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "size;name", "1,5;a,b", "-1.234,25;1,x", "3;c")
+    (block,) = DelimitedFile(path).blocks()
+    assert block["size"].texts == ["1.5", "-1234.25", "3"]
+    assert block["name"].texts == ["a,b", "1,x", "c"]
+
+
 def test_a_quote_that_never_ends_is_refused(tmp_path: Path):
-    path = write_text(tmp_path / "a.csv", "a,b", '"1,2', *["3,4"] * 50_000)
+    path = write_text(tmp_path / "a.csv", "a,b", '"1,2', *["3,4"] * 5_000_000)
     assert refusal(lambda: list(DelimitedFile(path).blocks())) == (
         "a.csv must be a table of text, "
-        "but got a field larger than field limit (131072): is there a quote that never ends?"
+        "but got a field larger than field limit (16777216): is there a quote that never ends?"
     )
 
 
 def test_a_name_of_a_column_that_never_ends_is_refused(tmp_path: Path):
-    assert refusal(DelimitedFile, write_text(tmp_path / "a.csv", "a" * 200_000)) == (
+    assert refusal(DelimitedFile, write_text(tmp_path / "a.csv", "a" * 17_000_000)) == (
         "a.csv must be a table of text, "
-        "but got a field larger than field limit (131072): is there a quote that never ends?"
+        "but got a field larger than field limit (16777216): is there a quote that never ends?"
     )
 
 

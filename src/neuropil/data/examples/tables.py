@@ -4,6 +4,7 @@ A table is read twice: `survey` finds out what each column is, `encode` turns it
 its columns along, and then only the second is done.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from neuropil.data.formats.delimited import Block, DelimitedFile
 from neuropil.errors import InputError, did_you_mean, listed
 
 MOST_CATEGORIES, MOST_CLASSES = 100, 1_000
+NUMBER_WITH_COMMAS = re.compile(r"\s*[+-]?\d+(,\d+)+(\.\d+)?\s*$")
 
 
 def read_table(path: Path, target: str | None) -> LabelledParts:
@@ -80,6 +82,9 @@ class SurveyedColumn:
     def conclude(self, file: str) -> Column:
         if self.first_text is None:
             return Column(name=self.name, kind="number")
+        if commas := sorted(text for text in self.texts if NUMBER_WITH_COMMAS.match(text)):
+            rule = f"column {self.name!r} of {file} must hold numbers with a decimal point and no other marks"
+            raise InputError(rule, got=repr(commas[0]), fix="write 1234.5, or divide the cells by semicolons")
         if sum(map(is_number, self.texts)) > MOST_NUMBER_CLASSES:
             rule = f"column {self.name!r} of {file} must hold numbers only, as it does elsewhere"
             raise InputError(rule, got=self.first_text, fix="correct the cell")

@@ -100,7 +100,7 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 def is_number(text: str) -> bool:
     try:
-        float(text)
+        _floats([text])
     except ValueError:
         return False
     return True
@@ -109,7 +109,7 @@ def is_number(text: str) -> bool:
 def are_numbers(texts: Sequence[str]) -> bool:
     """Whether all are numbers, or stand for missing ones."""
     try:
-        np.fromiter(map(float, texts), np.float64, len(texts))
+        _floats(texts)
     except ValueError:
         return all(is_number(text) or is_missing(text) for text in set(texts))
     return True
@@ -122,7 +122,7 @@ def is_missing(text: str, words: frozenset[str] = MISSING_NUMBERS) -> bool:
 def read_numbers(cells: Cells, *, gaps: bool = False) -> Float64[np.ndarray, " row"]:
     """All finite, also as float32; with `gaps`, NaN where a cell says that there is no value."""
     try:
-        numbers = np.fromiter(map(float, cells.texts), np.float64, len(cells.texts))
+        numbers = _floats(cells.texts)
     except ValueError:
         numbers = np.array([float(text) if is_number(text) else np.nan for text in cells.texts])
     good = np.abs(numbers) <= np.finfo(np.float32).max
@@ -134,6 +134,12 @@ def read_numbers(cells: Cells, *, gaps: bool = False) -> Float64[np.ndarray, " r
         what = "a finite number" if finite else "a number, or nothing where there is no value"
         raise InputError(f"{cells.where(index)} must hold {what}", got=repr(cells.texts[index]))
     return numbers
+
+
+def _floats(texts: Sequence[str]) -> Float64[np.ndarray, " row"]:
+    if "_" in "".join(texts):  # Python reads 1_1 as 11; in a table it is a name
+        raise ValueError
+    return np.fromiter(map(float, texts), np.float64, len(texts))
 
 
 def require_value(cells: Cells, index: int, missing: frozenset[str], what: str = "hold a value") -> None:

@@ -20,6 +20,10 @@ from neuropil.errors import InputError, listed
 
 SUFFIXES = frozenset((".csv", ".tsv", ".tab", ".txt"))
 DELIMITERS = ",;\t|"
+LINES_LOOKED_AT = 20
+LONGEST_CELL = 1 << 24
+"""Letters: more of them have a quote that never ends."""
+DECIMAL_COMMA = re.compile(r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+\s*$")
 ROWS_PER_BLOCK, LINES_PER_BLOCK = 1_000, 50
 """Few enough for the processor's cache, and where rows are only passed on, not to wake the garbage collector."""
 
@@ -46,7 +50,7 @@ class DelimitedFile:
         self.tabbed = texts and suffix_of(path) != ".csv"
         if not self.tabbed:
             with self._text() as text:
-                self.delimiter = _delimiter_of(text.readline())
+                self.delimiter = _delimiter_of(list(islice(text, LINES_LOOKED_AT)))
         self.header = [name.strip() for name in next(self.records(), (1, []))[1]]
         if not texts:
             self._require_names()
@@ -77,9 +81,15 @@ class DelimitedFile:
             if block:
                 empty = False
                 columns = zip(self.header, zip(*block, strict=True), strict=True)
-                yield {name: Cells(self.path.name, name, rows, texts) for name, texts in columns}
+                yield {name: Cells(self.path.name, name, rows, self._numbers(texts)) for name, texts in columns}
         if empty:
             raise InputError(f"{self.path.name} must have rows", got="only a header")
+
+    def _numbers(self, texts: Sequence[str]) -> Sequence[str]:
+        """Where commas do not divide cells, one within a number stands before its decimals: 1.234,5 is 1234.5."""
+        if self.texts or self.delimiter == "," or "," not in "".join(texts):
+            return texts
+        return [text.replace(".", "").replace(",", ".") if DECIMAL_COMMA.match(text) else text for text in texts]
 
     def _blocks(self) -> Iterator[tuple[int, list[list[str]]]]:
         """Some rows at a time, and the number of the first of them."""
@@ -97,6 +107,7 @@ class DelimitedFile:
 
     def _quoted(self) -> Iterator[list[list[str]]]:
         with self._text() as text:
+            csv.field_size_limit(LONGEST_CELL)
             rows = csv.reader(text, delimiter=self.delimiter, skipinitialspace=not self.texts)
             sizes = chain([1], repeat(LINES_PER_BLOCK if self.texts else ROWS_PER_BLOCK))  # the header comes alone
             yield from blocks_of(text.buffer, self.path, lambda: list(islice(rows, next(sizes))))
@@ -157,6 +168,11 @@ def require_two_columns(table: DelimitedFile, names: Sequence[str], what: str, f
         raise InputError(rule, got="one", fix=table.fix_of_ends() or fix)
 
 
-def _delimiter_of(line: str) -> str:
-    """The one that makes most cells of it."""
-    return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter), [])))
+def _delimiter_of(lines: Sequence[str]) -> str:
+    """The one that makes most cells of the first row, and as many of the next ones."""
+
+    def cells(delimiter: str) -> tuple[bool, int]:
+        first, *others = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row] or [0]
+        return first > 1 and set(others[:-1]) <= {first}, first  # the last may end in the middle of a cell
+
+    return max(DELIMITERS, key=cells)
