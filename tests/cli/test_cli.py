@@ -161,8 +161,8 @@ def test_a_report_of_a_stopped_run_is_refused_and_nothing_trained(capsys: pytest
     before = {path: path.read_bytes() for path in stopped.iterdir()}
     step = json.loads((stopped / "metrics.jsonl").read_text().splitlines()[-1])["step"]
     assert said(capsys, "report", str(stopped), code=2) == (
-        "neuropil: a report is written anew of a finished run, but got one that is not finished: it has trained 3 of 6 "
-        f"epochs, to step {step}: finish it with `neuropil resume '{stopped}'`."
+        "neuropil: a report is rewritten only for a run that is finished, but got one that is not (it has trained 3 of "
+        f"6 epochs, to step {step}): finish it with `neuropil resume '{stopped}'`."
     )
     assert {path: path.read_bytes() for path in stopped.iterdir()} == before
 

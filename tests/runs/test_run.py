@@ -237,6 +237,17 @@ def test_damaged_weights_are_refused(run: Run, tmp_path: Path):
         _ = neuropil.load(folder).model
 
 
+def test_a_finished_run_without_weights_is_started_anew(run: Run, tmp_path: Path):
+    folder = copy(run, tmp_path / "copy")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(RunError) as error:
+        _ = neuropil.load(folder).model
+    assert str(error.value) == (
+        f"{folder} must hold model.safetensors, but got a run without it: "
+        "restore it, or start anew with `neuropil train mlp --hidden-sizes 48 --epochs 15`."
+    )
+
+
 def test_a_folder_that_is_no_run_is_refused_and_the_newest_run_offered(run: Run):
     with pytest.raises(RunError) as error:
         neuropil.load(run.folder.parent / "mpl")

@@ -10,7 +10,7 @@ from neuropil.cli.output import print_table
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 
-MODEL = "a run folder, a Hugging Face folder, or a name on its hub"
+MODEL = "a run folder, a Hugging Face folder, or owner/name on its hub"
 TEXTS = "texts, or files with a text on each line; without any, lines of standard input"
 
 

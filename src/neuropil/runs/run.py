@@ -143,10 +143,11 @@ class Run:
     def weights(self) -> Path:
         path = self.folder / "model.safetensors"
         if not path.exists():
+            anew = f"restore it, or start anew with `{self.settings['command']}`"
             raise RunError(
                 f"{self.folder} must hold model.safetensors",
                 got="a run without it",
-                fix=f"finish it with `{self.resume_command}`",
+                fix=anew if self.finished else f"finish it with `{self.resume_command}`",
             )
         return path
 
@@ -291,10 +292,8 @@ def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
     """Evaluate a finished run again and write its report anew."""
     run = load(folder)
     if not run.results:
-        got = f"one that is not finished: {run.progress}"
-        raise RunError(
-            "a report is written anew of a finished run", got=got, fix=f"finish it with `{run.resume_command}`"
-        )
+        got, fix = f"one that is not ({run.progress})", f"finish it with `{run.resume_command}`"
+        raise RunError("a report is rewritten only for a run that is finished", got=got, fix=fix)
     if "removed_heads" in run.settings:
         raise RunError(
             "the report of a pruned run is written by neuropil prune",
