@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neuropil.config import Config, describe_type, from_data, nested, option
+from neuropil.config import Config, describe_type, describe_value, from_data, nested, option
 from neuropil.errors import InputError
 
 
@@ -131,3 +131,11 @@ def test_options_of_nested_configurations_carry_the_name_of_their_field_and_owne
     with pytest.raises(InputError) as error:
         Towers().override(width=2)
     assert str(error.value).startswith("an option must be one of this recipe's, but got 'width'")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(None, "none"), (True, "yes"), (False, "no"), (1, "1"), ((256, 256), "256 256"), ((), "none"), (0.5, "0.5")],
+)
+def test_a_value_is_described_as_a_user_says_it(value: object, words: str):
+    assert describe_value(value) == words

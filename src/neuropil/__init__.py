@@ -4,6 +4,8 @@
     run.predict(images)
     neuropil.simulate("lif", duration=500)
     neuropil.load("runs/…").model
+    neuropil.resume("runs/…")
+    neuropil.compare(["runs/…", "runs/…"])
     neuropil.open("runs/… or a Hugging Face folder or name").generate("Once upon a time")
 
 Nothing heavy is imported until it is used.
@@ -16,15 +18,19 @@ from neuropil.parts.checkpoint_families import CheckpointFamily, register
 
 if TYPE_CHECKING:
     from neuropil import models as models
+    from neuropil.runs.comparison import compare as compare
     from neuropil.runs.open import open as open
     from neuropil.runs.run import Run as Run
     from neuropil.runs.run import load as load
+    from neuropil.runs.run import resume as resume
     from neuropil.runs.run import simulate as simulate
     from neuropil.runs.run import train as train
 
 __version__ = "0.1.0"
-__all__ = ["Run", "load", "models", "open", "simulate", "train"]
-_HOMES = {"Run": "runs.run", "load": "runs.run", "open": "runs.open", "simulate": "runs.run", "train": "runs.run"}
+__all__ = ["Run", "compare", "load", "models", "open", "resume", "simulate", "train"]
+_HOMES = {"compare": "runs.comparison", "open": "runs.open"} | dict.fromkeys(
+    ("Run", "load", "resume", "simulate", "train"), "runs.run"
+)
 
 
 def __getattr__(name: str) -> Any:

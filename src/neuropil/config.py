@@ -142,6 +142,15 @@ def describe_type(kind: Any) -> str:
     return "text" if kind is str else kind.__name__.lower()
 
 
+def describe_value(value: Any) -> str:
+    """A value as a user would say it: `none`, `yes`, `256 256`."""
+    if isinstance(value, tuple):
+        return " ".join(map(describe_value, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
 def _to_json(value: Any) -> Any:
     if isinstance(value, Config):
         return value.to_dict()

@@ -1,14 +1,18 @@
 """The command line as a user types it."""
 
+import io
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
-from command_line import said
-from neuropil.cli import main
+from command_line import printed_and_complained, said
+from neuropil.cli import main, use
 from neuropil.recipes import SYSTEMS
 from real_data import digits
 
@@ -27,6 +31,18 @@ def test_list_shows_every_system_without_loading_torch():
     )
     listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert [line.split("\t")[0] for line in listed.splitlines()[1:]] == [system.name for system in SYSTEMS]
+
+
+def test_list_on_a_terminal_stands_under_the_families(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = said(capsys, "list").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if line and line[0] != " "] == list(dict.fromkeys(each.family for each in SYSTEMS))
+    assert [line.split()[0] for line in lines if line[:2] == "  " and line[2] != " "] == [each.name for each in SYSTEMS]
+    assert "  lif                      leaky integrate-and-fire neuron" in lines
 
 
 def test_importing_neuropil_loads_nothing_heavy():
@@ -98,6 +114,93 @@ def test_evaluate_report_and_compare_read_a_run(capsys: pytest.CaptureFixture[st
     assert "training seconds" in said(capsys, "compare", str(run), str(run))
 
 
+def test_a_finished_run_is_not_resumed_and_it_is_said(capsys: pytest.CaptureFixture[str], run: Path):
+    printed, complained = printed_and_complained(capsys, "resume", str(run))
+    assert complained == f"{run} is finished: there is nothing to resume.\n"
+    assert printed.splitlines()[-1] == f"Report: {run / 'report.html'}"
+
+
+@pytest.fixture
+def stopped(run: Path, tmp_path: Path) -> Path:
+    """In the fourth of six epochs, in a folder with a space in its name."""
+    folder = Path(shutil.copytree(run, tmp_path / "my run"))
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    kept = [row for row in rows if row["kind"] != "result" and row["epoch"] <= 3.5]
+    (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in kept))
+    (folder / "report.html").unlink()
+    return folder
+
+
+def test_a_stopped_run_is_shown_with_how_far_it_is(capsys: pytest.CaptureFixture[str], stopped: Path):
+    step = json.loads((stopped / "metrics.jsonl").read_text().splitlines()[-1])["step"]
+    resume, predict, evaluate = said(capsys, "show", str(stopped)).splitlines()[-3:]
+    assert resume == (
+        f"resume\tit is not finished: it has trained 3 of 6 epochs, to step {step}\tneuropil resume '{stopped}'"
+    )
+    assert predict == f"predict\tit predicts from files like its training data\tneuropil predict '{stopped}' FILE"
+    assert evaluate == f"evaluate\tit is scored on labelled files\tneuropil evaluate '{stopped}' --data FILE"
+
+
+def test_a_run_without_weights_is_shown_as_it_is(capsys: pytest.CaptureFixture[str], stopped: Path):
+    (stopped / "model.safetensors").unlink()
+    (stopped / "metrics.jsonl").write_text("")
+    assert said(capsys, "show", str(stopped)).splitlines() == [
+        f"{stopped}: a run of mlp, seed 0",
+        "neuropil train mlp --hidden-sizes 48 --epochs 6",
+        "",
+        "can\t\tcommand",
+        f"resume\tit is not finished: it has no results yet\tneuropil resume '{stopped}'",
+    ]
+    assert said(capsys, "predict", str(stopped), "picture.png", code=2) == (
+        f"neuropil: {stopped} must hold model.safetensors, but got a run without it: "
+        f"finish it with `neuropil resume '{stopped}'`."
+    )
+
+
+def test_a_report_of_a_stopped_run_is_refused_and_nothing_trained(capsys: pytest.CaptureFixture[str], stopped: Path):
+    before = {path: path.read_bytes() for path in stopped.iterdir()}
+    step = json.loads((stopped / "metrics.jsonl").read_text().splitlines()[-1])["step"]
+    assert said(capsys, "report", str(stopped), code=2) == (
+        "neuropil: a report is rewritten only for a run that is finished, but got one that is not (it has trained 3 of "
+        f"6 epochs, to step {step}): finish it with `neuropil resume '{stopped}'`."
+    )
+    assert {path: path.read_bytes() for path in stopped.iterdir()} == before
+
+
+@pytest.mark.parametrize("command", ["show", "resume"])
+def test_a_damaged_history_gets_one_sentence(capsys: pytest.CaptureFixture[str], stopped: Path, command: str):
+    (stopped / "metrics.jsonl").write_text("damaged\n")
+    assert said(capsys, command, str(stopped), code=2) == (
+        f"neuropil: {stopped}/metrics.jsonl must hold the JSON that neuropil wrote on each line, but got line 1, which "
+        "is damaged: restore the file or remove the line."
+    )
+
+
+def test_ctrl_c_before_a_run_has_begun_says_that_it_stopped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("neuropil.cli.commands.run_command", interrupted)
+    assert said(capsys, "train", "mlp", code=130) == "neuropil: stopped"
+
+
+@pytest.mark.parametrize(("terminal", "words", "told"), [(True, (), True), (True, ("a",), False), (False, (), False)])
+def test_who_types_texts_is_told_how_to_end_them(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    terminal: bool,
+    words: tuple[str, ...],
+    told: bool,
+):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a\n"))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: terminal)
+    assert list(use._texts(words)) == [["a"]]
+    notice = "Texts are read from standard input, one on each line; Ctrl-D ends them.\n"
+    assert capsys.readouterr().err == (notice if told else "")
+
+
 def test_inspect_gradients_speaks_and_writes_a_page(capsys: pytest.CaptureFixture[str], run: Path):
     assert said(capsys, "inspect", str(run), "--gradients").splitlines()[-1] == str(run / "gradients.html")
 
@@ -126,7 +229,22 @@ def test_inspect_gradients_speaks_and_writes_a_page(capsys: pytest.CaptureFixtur
         ),
         ("list --all", "neuropil list takes no options, but got '--all': leave it out."),
         ("predict", "neuropil predict needs RUN and INPUTS, but got 'nothing': see neuropil predict --help."),
-        ("evaluate runs", "a run is a folder with a config.json, but got 'runs': make one with neuropil train cnn."),
+        ("evaluate runs", "a run is a folder with a config.json, but got 'runs': make one with neuropil train NAME."),
+        (
+            "embed MiniLM a",
+            "a model is a run, a Hugging Face folder, or owner/name on its hub, but got 'MiniLM', "
+            "which is no folder here.",
+        ),
+        (
+            "fill my/bert",
+            "neuropil fill needs texts with [MASK] in them, but got none: "
+            'neuropil fill my/bert "Paris is the [MASK] of France".',
+        ),
+        (
+            "search my/clip --images photos",
+            "neuropil search needs texts or pictures to search for, but got none: "
+            'neuropil search my/clip "a red bicycle" --images photos.',
+        ),
         ("compare one", "neuropil compare needs two or more runs, but got 1."),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import neuropil
 from neuropil.errors import InputError, NeuropilError, RunError
 from neuropil.models.bert import BERT, BERTClassifier, BERTConfig, MaskedBERT
 from neuropil.models.clip import CLIP
@@ -67,28 +68,51 @@ def test_a_file_is_no_folder(folder: Path):
     )
 
 
-@pytest.mark.parametrize("name", ["/nowhere/to/be/found", "./gpt2", "a/b/c", "~/gpt2"])
-def test_a_path_that_does_not_exist_is_not_looked_for_on_the_hub(name: str):
-    rule = "GPT2 is made from a folder, or from a name on the Hugging Face hub such as openai/name"
-    assert said(GPT2, name) == f"{rule}, but got {name!r}, which is no folder here."
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
+    """The names that the hub was asked for from an empty folder, each with the files that were wanted."""
+    names: list[tuple[str, list[str]]] = []
 
-
-def test_a_run_with_a_slip_in_its_name_is_no_name_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    asked: list[str] = []
-
-    def no_network(name: str, **_: Any) -> str:
-        asked.append(name)
+    def no_network(name: str, allow_patterns: list[str]) -> str:
+        names.append((name, allow_patterns))
         raise OSError("no network")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", no_network)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs").mkdir()
-    rule = "GPT2 is made from a folder, or from a name on the Hugging Face hub such as openai/name"
-    assert said(GPT2, "runs/typo") == f"{rule}, but got 'runs/typo', which is no folder here."
+    return names
+
+
+PATHS = [
+    *("/nowhere/to/be/found", "./gpt2", "../gpt2", "a/b/c", "~/gpt2", "gpt2"),
+    *("runs/typo", "runs/typo/", "runs\\typo", "data/my model", "here/typo", "models/model.safetensors"),
+]
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_path_that_does_not_exist_is_not_looked_for_on_the_hub(name: str, tmp_path: Path, asked: list[Any]):
+    (tmp_path / "here").mkdir()
+    rule = "GPT2 is made from a folder, or from owner/name on the Hugging Face hub"
+    assert said(GPT2, name) == f"{rule}, but got {name!r}, which is no folder here."
+    with pytest.raises(InputError) as error:
+        neuropil.open(name)
+    rule = "a model is a run, a Hugging Face folder, or owner/name on its hub"
+    assert str(error.value) == f"{rule}, but got {name!r}, which is no folder here."
     assert asked == []
-    failed = "which is no folder here and could not be downloaded (no network)"
-    assert said(GPT2, "owner/name") == f"{rule}, but got 'owner/name', {failed}."
-    assert asked == ["owner/name"]
+
+
+@pytest.mark.parametrize("name", ["owner/name", "Qwen/Qwen2.5-0.5B", "BAAI/bge-small-en-v1.5"])
+def test_owner_and_name_are_looked_for_on_the_hub(name: str, asked: list[Any]):
+    failed = f"{name!r}, which is no folder here and could not be downloaded (no network)"
+    rule = "GPT2 is made from a folder, or from owner/name on the Hugging Face hub"
+    assert said(GPT2, name) == f"{rule}, but got {failed}."
+    with pytest.raises(InputError) as error:
+        neuropil.open(name)
+    assert (
+        str(error.value)
+        == f"a model is made from a folder, or from owner/name on the Hugging Face hub, but got {failed}."
+    )
+    assert [asked_name for asked_name, _ in asked] == [name, name]
+    assert all("sentence_bert_config.json" in wanted for _, wanted in asked)
 
 
 def test_a_name_on_the_hub_cannot_be_had_without_a_network():
@@ -105,7 +129,7 @@ def test_a_name_on_the_hub_cannot_be_had_without_a_network():
     told = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     ).stdout
-    rule = "GPT2 is made from a folder, or from a name on the Hugging Face hub such as openai/name"
+    rule = "GPT2 is made from a folder, or from owner/name on the Hugging Face hub"
     assert told.startswith(f"{rule}, but got 'nobody/nothing', which is no folder here and could not be downloaded (")
     assert told.count("\n") == 1
 

@@ -119,7 +119,8 @@ def test_folders_that_are_no_models_are_refused(tmp_path: Path):
         f"{str(tmp_path)!r}."
     )
     assert refusal(opening.open, tmp_path / "nowhere").startswith(
-        f"a run is a folder with a config.json, but got {str(tmp_path / 'nowhere')!r}: "
+        "a model is a run, a Hugging Face folder, or owner/name on its hub, but got "
+        f"{str(tmp_path / 'nowhere')!r}, which is no folder here"
     )
 
 
@@ -144,3 +145,15 @@ def test_runs_of_other_kinds_are_named(tmp_path: Path):
         f"this needs a model that embeds texts, but got {got}: train bert or bert_classifier."
     )
     assert [each.verb for each in run.capabilities] == ["predict", "evaluate"]
+
+
+def test_a_run_that_leaves_no_model_names_the_systems_that_can(tmp_path: Path):
+    run = neuropil.train("activations", epochs=1, repeats=1, out=tmp_path / "run", show_progress=False)
+    assert refusal(opening.open_able, run.folder, Classifies) == (
+        f"this needs a model that classifies texts, but got a run of activations in {run.folder}: "
+        "train text_classifier or bert_classifier."
+    )
+    assert run.capabilities == []
+    assert refusal(lambda: run.model) == (
+        f"{run.folder} must hold a model for this, but got a run of activations, which only makes a report."
+    )

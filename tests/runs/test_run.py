@@ -1,6 +1,7 @@
 """A run folder from Python: trained, loaded, used, resumed, and refused when it is not what it says."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +13,14 @@ import torch
 from PIL import Image
 
 import neuropil
+from neuropil.cli import main
 from neuropil.errors import InputError, RunError
-from neuropil.runs.comparison import compare
 from neuropil.runs.pages.gradients import write_gradients
-from neuropil.runs.run import Run, resume, rewrite_report
+from neuropil.runs.run import Run, rewrite_report
 from real_data import diabetes, digits
 
 SMALL: dict[str, Any] = {"epochs": 15, "hidden_sizes": (48,), "show_progress": False}
+STUDY: dict[str, Any] = {"epochs": 1, "repeats": 1, "hidden_sizes": (8,), "show_progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +105,7 @@ def test_a_model_that_was_changed_is_evaluated_as_it_is(run: Run, tmp_path: Path
 
 def test_resuming_a_finished_run_changes_nothing(run: Run):
     before = {path: path.read_bytes() for path in run.folder.iterdir()}
-    resume(run.folder, show_progress=False)
+    neuropil.resume(run.folder, show_progress=False)
     assert {path: path.read_bytes() for path in run.folder.iterdir()} == before
 
 
@@ -121,17 +123,48 @@ def test_a_report_can_be_written_again(run: Run, tmp_path: Path):
 
 
 def test_the_command_in_the_configuration_has_only_what_differs(run: Run):
-    assert run.settings["command"] == f"neuropil train mlp --hidden-sizes 48 --epochs 15 --out {run.folder}"
+    assert run.settings["command"] == "neuropil train mlp --hidden-sizes 48 --epochs 15"
+
+
+def test_the_command_repeats_the_run_in_a_new_folder(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    main(shlex.split(run.settings["command"])[1:])
+    (again,) = (tmp_path / "runs").iterdir()
+    assert neuropil.load(again).results == run.results
+
+
+def test_a_command_that_was_stored_with_its_folder_is_read_without_it(run: Run, tmp_path: Path):
+    folder = edit(copy(run, tmp_path / "copy"), command=f"{run.settings['command']} --out 'my runs/x'")
+    assert neuropil.load(folder).settings["command"] == run.settings["command"]
 
 
 def test_runs_are_compared_by_their_scores_and_differing_options(run: Run, tmp_path: Path):
     other = neuropil.train("mlp", out=tmp_path / "other", **{**SMALL, "epochs": 1}, seed=3, report=False)
-    header, rows = compare([run, other])
+    header, rows = neuropil.compare([run, other.folder])
     table = {row[0]: row[1:] for row in rows}
     assert header == ["", "mlp", "other"]
     assert table["seed"] == ["0", "3"]
     assert table["--epochs"] == ["15", "1"]
     assert "--hidden-sizes" not in table
+    assert all(float(seconds) > 0 for seconds in table["training seconds"])
+
+
+def test_the_options_of_compared_runs_are_written_as_a_user_writes_them(run: Run, tmp_path: Path):
+    options: dict[str, Any] = {"hidden_sizes": (8, 8), "patience": 3, "updates": 2, "schedule": "constant"}
+    other = neuropil.train("mlp", out=tmp_path / "other", show_progress=False, **options)
+    table = {row[0]: row[1:] for row in neuropil.compare([run, other])[1]}
+    assert table["--hidden-sizes"] == ["48", "8 8"]
+    assert table["--epochs"] == ["15", "none"]
+    assert table["--patience"] == ["none", "3"]
+
+
+def test_runs_of_different_systems_are_compared_by_the_options_that_both_have(run: Run, tmp_path: Path):
+    other = neuropil.train("activations", out=tmp_path / "activations", **STUDY)
+    names = {option.name for option in run.options.options()} & {option.name for option in other.options.options()}
+    table = {row[0]: row[1:] for row in neuropil.compare([run, other])[1]}
+    assert {name for name in table if name.startswith("--")} <= {f"--{name.replace('_', '-')}" for name in names}
+    assert table["training seconds"][1] == ""
+    assert "training seconds" not in {row[0] for row in neuropil.compare([other, other])[1]}
 
 
 def test_the_gradients_of_a_run_are_diagnosed_in_words(run: Run, tmp_path: Path):
@@ -156,11 +189,13 @@ def test_a_newer_run_is_refused(run: Run, tmp_path: Path):
 
 
 def test_an_older_run_is_refused_with_the_command_that_repeats_it(run: Run, tmp_path: Path):
-    folder = edit(copy(run, tmp_path / "copy"), format=1)
+    folder = edit(copy(run, tmp_path / "copy"), format=1, command=f"{run.settings['command']} --out {run.folder}")
     with pytest.raises(RunError) as error:
         neuropil.load(folder)
-    rule = f"{folder} must be a run of format 2, but got format 1: train again with"
-    assert str(error.value) == f"{rule}: {run.settings['command']}."
+    assert str(error.value) == (
+        f"{folder} must be a run of format 2, but got format 1: "
+        "train again with `neuropil train mlp --hidden-sizes 48 --epochs 15`."
+    )
 
 
 def test_a_damaged_configuration_is_refused(run: Run, tmp_path: Path):
@@ -169,12 +204,37 @@ def test_a_damaged_configuration_is_refused(run: Run, tmp_path: Path):
     with pytest.raises(RunError) as error:
         neuropil.load(folder)
     assert str(error.value) == (
-        f"{folder}/config.json must be the JSON that neuropil wrote, but got one without command, facts, options, "
-        "recipe, seed: train again or restore it."
+        f"{folder}/config.json must be the JSON that neuropil wrote, but got one without a valid command, facts, "
+        "options, recipe, seed: train again or restore it."
     )
     (folder / "config.json").write_text('{"neuropil": ')
     with pytest.raises(RunError, match=r"config\.json must be the JSON that neuropil wrote, but got a damaged file"):
         neuropil.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "got"),
+    [
+        (
+            {"recipe": "cnm"},
+            "a damaged file (a system must be one that `neuropil list` shows, but got 'cnm': did you mean 'cnn'?)",
+        ),
+        (
+            {"options": {"modle": {}}},
+            "a damaged file (MLPOptions must hold only its own fields, but got 'modle': did you mean 'model'?)",
+        ),
+        ({"options": []}, "one without a valid options"),
+        ({"seed": "0"}, "one without a valid seed"),
+        ({"command": "neuropil train '"}, "a damaged file (No closing quotation)"),
+    ],
+)
+def test_a_configuration_with_a_slip_is_refused(run: Run, tmp_path: Path, changes: dict[str, Any], got: str):
+    folder = edit(copy(run, tmp_path / "copy"), **changes)
+    with pytest.raises(RunError) as error:
+        neuropil.resume(folder)
+    assert str(error.value) == (
+        f"{folder}/config.json must be the JSON that neuropil wrote, but got {got}: train again or restore it."
+    )
 
 
 def test_damaged_weights_are_refused(run: Run, tmp_path: Path):
@@ -182,6 +242,17 @@ def test_damaged_weights_are_refused(run: Run, tmp_path: Path):
     (folder / "model.safetensors").write_bytes(b"not weights")
     with pytest.raises(RunError, match=r"model\.safetensors must be a whole safetensors file"):
         _ = neuropil.load(folder).model
+
+
+def test_a_finished_run_without_weights_is_started_anew(run: Run, tmp_path: Path):
+    folder = copy(run, tmp_path / "copy")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(RunError) as error:
+        _ = neuropil.load(folder).model
+    assert str(error.value) == (
+        f"{folder} must hold model.safetensors, but got a run without it: "
+        "restore it, or start anew with `neuropil train mlp --hidden-sizes 48 --epochs 15`."
+    )
 
 
 def test_a_folder_that_is_no_run_is_refused_and_the_newest_run_offered(run: Run):
@@ -192,14 +263,17 @@ def test_a_folder_that_is_no_run_is_refused_and_the_newest_run_offered(run: Run)
     )
 
 
-def test_a_run_is_not_continued_on_other_data(run: Run, tmp_path: Path):
+def test_a_run_is_not_used_with_other_data(run: Run, tmp_path: Path):
     folder = copy(run, tmp_path / "copy")
     facts = json.loads((folder / "config.json").read_text())["neuropil"]["facts"]
     edit(folder, facts={**facts, "fingerprint": "0" * 16})
-    with pytest.raises(
-        RunError, match="must be continued with the data that it was started with, but got data that has changed since"
-    ):
-        rewrite_report(folder, show_progress=False)
+    for use in (rewrite_report, lambda folder: neuropil.load(folder).evaluate()):
+        with pytest.raises(RunError) as error:
+            use(folder)
+        assert str(error.value) == (
+            f"{folder} needs the data that it was started with, but got data that has changed since: "
+            "restore the data, or start anew with `neuropil train mlp --hidden-sizes 48 --epochs 15`."
+        )
 
 
 def test_an_output_folder_that_is_in_use_is_refused(run: Run):

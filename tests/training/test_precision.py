@@ -20,6 +20,12 @@ if os.environ.get("ONEDNN_MAX_CPU_ISA") not in {limits}:
     os.kill(os.getpid(), signal.SIGILL)
 print(0.25)
 """
+ONCE = """
+import os, signal, time
+if os.path.exists(os.environ["TRIED"]):
+    raise RuntimeError("tried under a second limit")
+open(os.environ["TRIED"], "w").close()
+"""
 NOTICE = (
     "neuropil: this processor fails at instructions that it announces; ONEDNN_MAX_CPU_ISA=AVX2 is set, "
     "so that bfloat16 does without them.\n"
@@ -51,20 +57,33 @@ def test_one_that_fails_at_what_it_announces_gets_the_highest_limit_under_which_
     assert probe(FAILS_UNLESS.format(limits=limits)) == Bfloat16(limits[0], 0.25)
 
 
-def test_one_that_fails_under_every_limit_is_refused_with_how_it_ended(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(precision, "probe", lambda: probe(FAILS_UNLESS.format(limits=())))
+@pytest.mark.parametrize(
+    ("program", "end"),
+    [
+        (FAILS_UNLESS.format(limits=()), "ended by SIGILL"),
+        ("raise RuntimeError('no such kernel')", "failed (RuntimeError: no such kernel)"),
+        (ONCE + "os.kill(os.getpid(), signal.SIGKILL)", "ended by SIGKILL"),
+        (ONCE + "time.sleep(60)", "took more than 2 s"),
+    ],
+)
+def test_one_that_fails_is_refused_with_how_it_ended_and_tried_again(
+    program: str, end: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(precision, "probe", lambda: probe(program))
+    monkeypatch.setattr(precision, "SECONDS", 2)
+    monkeypatch.setenv("TRIED", str(tmp_path / "tried"))
     with pytest.raises(InputError) as error:
         prepared()
     assert str(error.value) == (
-        "bfloat16 needs a processor that multiplies in it, but got one on which a trial ended by SIGILL: "
-        "use precision float32."
+        f"bfloat16 needs a processor that multiplies in it, but got one on which a trial {end}: use precision float32."
     )
-    assert probe("raise RuntimeError('no such kernel')").failure == "failed (RuntimeError: no such kernel)"
+    assert not cache.exists()
+    monkeypatch.setattr(precision, "probe", lambda: Bfloat16(ratio=0.25))
+    assert prepared() == Bfloat16(ratio=0.25)
 
 
 def test_this_processor_is_tried_and_what_was_found_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch):
     found = remember(probe())
-    assert found.failure is None
     assert found.ratio > 0
     assert len(list(cache.iterdir())) == 1
     assert remembered() == found
@@ -79,7 +98,13 @@ def test_what_is_known_is_not_tried_again(monkeypatch: pytest.MonkeyPatch):
     assert prepared() == Bfloat16(ratio=0.25)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"limit": null, "speed": 1}'])
+DAMAGED = [
+    *("", "{", "[]", '{"limit": null, "speed": 1}', '{"limit": null, "ratio": 0.5, "failure": null}'),
+    *('{"ratio": null}', '{"ratio": "fast"}', '{"limit": 7}', '{"limit": "JUNK", "ratio": 1.0}', '{"limit": []}'),
+]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_memory_is_as_none(content: str, cache: Path):
     remember(Bfloat16(ratio=0.5))
     assert remembered() == Bfloat16(ratio=0.5)

@@ -1,5 +1,6 @@
 """The command line: `neuropil COMMAND …`. Words become a recipe, a recipe becomes a run; no logic lives here."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -17,10 +18,8 @@ def main(words: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt as interrupt:
         folder = getattr(interrupt, "folder", None)
-        print(
-            f"\nneuropil: {interrupt or 'stopped'}" + (f"; go on with: neuropil resume {folder}" if folder else ""),
-            file=sys.stderr,
-        )
+        way_on = f"; go on with: neuropil resume {shlex.quote(str(folder))}" if folder else ""
+        print(f"\nneuropil: {str(interrupt) or 'stopped'}{way_on}", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         sys.stderr.close()

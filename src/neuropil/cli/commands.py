@@ -154,5 +154,5 @@ def _print_help() -> None:
     width = max(len(command.usage) for command in COMMANDS.values())
     for command in COMMANDS.values():
         print(f"  {command.usage:<{width}}  {command.summary}")
-    print("\nMODEL is a run folder, a Hugging Face folder, or a name on its hub.")
+    print("\nMODEL is a run folder, a Hugging Face folder, or owner/name on its hub.")
     print("neuropil COMMAND --help explains a command; neuropil train NAME --help lists all options of a system.")

@@ -59,8 +59,6 @@ class CompareArguments(Arguments):
 
 
 def compare(arguments: CompareArguments) -> None:
-    from neuropil.runs import comparison, run
+    from neuropil.runs.comparison import compare
 
-    if len(arguments.runs) < 2:
-        raise InputError("neuropil compare needs two or more runs", got=f"{len(arguments.runs)}")
-    print_table(*comparison.compare([run.load(folder) for folder in arguments.runs]))
+    print_table(*compare(arguments.runs))

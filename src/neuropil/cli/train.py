@@ -1,11 +1,16 @@
 """Commands that list systems, start runs and finish them."""
 
+import shlex
+import shutil
+import sys
+import textwrap
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from neuropil.cli.arguments import Arguments, parse
 from neuropil.cli.output import print_outcome, print_table
-from neuropil.config import Config, describe_type, option
+from neuropil.config import Config, describe_type, describe_value, option
 
 
 class ListArguments(Arguments):
@@ -15,7 +20,15 @@ class ListArguments(Arguments):
 def list_systems(arguments: ListArguments) -> None:
     from neuropil.recipes import SYSTEMS
 
-    print_table(["system", "family", "what it is"], [[each.name, each.family, each.summary] for each in SYSTEMS])
+    if not sys.stdout.isatty():
+        print_table(["system", "family", "what it is"], [[each.name, each.family, each.summary] for each in SYSTEMS])
+        return
+    indent = 4 + max(len(each.name) for each in SYSTEMS)
+    wrapped = textwrap.TextWrapper(shutil.get_terminal_size().columns, subsequent_indent=" " * indent)
+    for family, systems in groupby(SYSTEMS, lambda each: each.family):
+        print(f"\n{family}")
+        for each in systems:
+            print(wrapped.fill(f"  {each.name}".ljust(indent) + each.summary))
 
 
 class ShowArguments(Arguments):
@@ -33,7 +46,7 @@ def show(arguments: ShowArguments) -> None:
     print(f"{system.name} ({system.family}): {system.summary}\n\n{recipe.equations}\n")
     print(f"Options of neuropil {recipe.verb} {system.name}:")
     rows = [
-        [f"--{each.name.replace('_', '-')}", describe_type(each.type), _default(each.default), each.help]
+        [f"--{each.name.replace('_', '-')}", describe_type(each.type), describe_value(each.default), each.help]
         for each in recipe.options.options()
     ]
     print_table(["option", "type", "default", "meaning"], rows)
@@ -47,12 +60,12 @@ def _show_run(folder: Path) -> None:
     print(f"{folder}: a run of {opened.name}, seed {opened.seed}\n{opened.settings['command']}\n")
     for name, value in opened.metrics.items():
         print(f"{name.replace('_', ' ')}: {find_metric(name).text(value)}")
-    rows = [[each.verb, f"it {each.does}", each.command.format(run=folder)] for each in opened.capabilities]
-    print_table(["can", "", "command"], rows or [["report", "it leaves no model", f"neuropil report {folder}"]])
-
-
-def _default(value: object) -> str:
-    return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
+    quoted, rows = shlex.quote(str(folder)), []
+    if not opened.finished:
+        rows.append(["resume", f"it is not finished: {opened.progress}", opened.resume_command])
+    if (folder / "model.safetensors").exists():
+        rows += [[each.verb, f"it {each.does}", each.command.format(run=quoted)] for each in opened.capabilities]
+    print_table(["can", "", "command"], rows or [["report", "it leaves no model", f"neuropil report {quoted}"]])
 
 
 class StartArguments(Arguments):
@@ -118,6 +131,8 @@ class RunArguments(Arguments):
 def resume(arguments: RunArguments) -> None:
     from neuropil.runs import run
 
+    if run.load(arguments.run).finished:
+        print(f"{arguments.run} is finished: there is nothing to resume.", file=sys.stderr)
     print_outcome(run.resume(arguments.run))
 
 

@@ -1,5 +1,6 @@
 """Commands that use a trained model: one for each capability."""
 
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from neuropil.cli.output import print_table
 from neuropil.config import Config, option
 from neuropil.errors import InputError
 
-MODEL = "a run folder, a Hugging Face folder, or a name on its hub"
+MODEL = "a run folder, a Hugging Face folder, or owner/name on its hub"
 TEXTS = "texts, or files with a text on each line; without any, lines of standard input"
 
 
@@ -24,7 +25,7 @@ def predict(arguments: PredictArguments) -> None:
 
     predictor = run.load(arguments.run).able(Predicts)
     if not arguments.inputs:
-        fix = f"neuropil predict {arguments.run} picture.png"
+        fix = f"neuropil predict {shlex.quote(str(arguments.run))} picture.png"
         raise InputError("neuropil predict needs files to look at", got="none", fix=fix)
     inputs, names = predictor.read(arguments.inputs)
     for name, cells in zip(names, predictor.predict(inputs).lines(), strict=True):
@@ -69,6 +70,8 @@ def translate(arguments: TranslateArguments) -> None:
 def _texts(words: tuple[str, ...]) -> Iterator[list[str]]:
     from neuropil.tasks.texts import texts_of
 
+    if not words and sys.stdin.isatty():
+        print("Texts are read from standard input, one on each line; Ctrl-D ends them.", file=sys.stderr)
     return texts_of(words, sys.stdin)
 
 
@@ -100,6 +103,9 @@ class FillArguments(Arguments):
 
 
 def fill(arguments: FillArguments) -> None:
+    if not arguments.texts:
+        fix = f'neuropil fill {shlex.quote(arguments.run)} "Paris is the [MASK] of France"'
+        raise InputError("neuropil fill needs texts with [MASK] in them", got="none", fix=fix)
     from neuropil.runs.open import open_able
     from neuropil.tasks.predictor import Fills
 
@@ -156,6 +162,9 @@ class SearchArguments(Arguments):
 
 
 def search(arguments: SearchArguments) -> None:
+    if not arguments.queries:
+        fix = f'neuropil search {shlex.quote(arguments.run)} "a red bicycle" --images photos'
+        raise InputError("neuropil search needs texts or pictures to search for", got="none", fix=fix)
     from neuropil.runs.open import open_able
     from neuropil.tasks.predictor import Searches
 

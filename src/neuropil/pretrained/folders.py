@@ -7,6 +7,7 @@ decoder that wants rows) are free again before the next is looked at, and no ten
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +18,19 @@ from torch import Tensor
 
 from neuropil.errors import InputError, RunError
 
-WEIGHTS, INDEX, SETTINGS, PROCESSOR = (
+WEIGHTS, INDEX, SETTINGS, PROCESSOR, SENTENCES = (
     "model.safetensors",
     "model.safetensors.index.json",
     "config.json",
     "preprocessor_config.json",
+    "sentence_bert_config.json",
 )
+"""The last is that of sentence-transformers, and says how many tokens of a text are read."""
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
-WANTED = (SETTINGS, "*.safetensors", INDEX, "tokenizer*", "vocab.*", "merges.txt", "special_tokens_map.json", PROCESSOR)
+WANTED = (
+    *(SETTINGS, "*.safetensors", INDEX, PROCESSOR, SENTENCES),
+    *("tokenizer*", "vocab.*", "merges.txt", "special_tokens_map.json"),
+)
 
 
 @dataclass(frozen=True)
@@ -107,8 +113,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _downloaded(name: str, kind: str) -> Path:
-    rule = f"{kind} is made from a folder, or from a name on the Hugging Face hub such as openai/name"
-    if not _is_hub_name(name):
+    rule = f"{kind} is made from a folder, or from owner/name on the Hugging Face hub"
+    if not is_hub_name(name):
         raise InputError(rule, got=f"{name!r}, which is no folder here")
     try:
         from huggingface_hub import snapshot_download
@@ -124,12 +130,12 @@ def _downloaded(name: str, kind: str) -> Path:
         raise InputError(rule, got=got) from error
 
 
-def _is_hub_name(name: str) -> bool:
-    """`owner/model` or `model`. Where `owner` is a folder here, it is a path with a slip in it: nothing is fetched."""
-    owner, slash, model = name.partition("/")
-    if not name or name.startswith((".", "/", "~")) or "/" in model:
-        return False
-    return not (slash and Path(owner).is_dir())
+def is_hub_name(name: str) -> bool:
+    """`owner/name`. Below `runs` or a folder that is here, or ending like a file (not like a version), it is a path
+    with a slip in it: nothing is fetched."""
+    owner = name.partition("/")[0]
+    path = owner == "runs" or Path(owner).is_dir() or Path(name).suffix[1:].isalpha()
+    return not path and re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", name) is not None
 
 
 def _stored(path: Path) -> list[Stored]:

@@ -10,7 +10,7 @@ from neuropil.errors import InputError
 from neuropil.models.bert import BERT, BERTClassifier, MaskedBERT
 from neuropil.models.clip import CLIP
 from neuropil.models.gpt2 import GPT2
-from neuropil.pretrained.folders import SETTINGS, located, read_json
+from neuropil.pretrained.folders import SENTENCES, SETTINGS, is_hub_name, located, read_json
 from neuropil.runs import run
 from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
 from neuropil.tasks.masked_language_modelling.predictor import TextEmbedder, TextFiller
@@ -18,8 +18,6 @@ from neuropil.tasks.retrieval.predictor import Retriever
 from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, WordPieceConfig, WordPieceEncoder
 
 C = TypeVar("C")
-SENTENCES = "sentence_bert_config.json"
-"""Where sentence-transformers says how many tokens of a text are read."""
 START_OF_TEXT = "<|endoftext|>"
 """What GPT-2 was trained to read before a text, for it stood between any two."""
 
@@ -49,11 +47,11 @@ def _open_published(folder: Path, settings: Mapping[str, Any]) -> Any:
 
 
 def find_model(source: str | Path) -> tuple[Path, Mapping[str, Any]]:
-    """The folder, and what its `config.json` says. A name is looked for on the hub only if it cannot be a missing
-    folder."""
+    """The folder, and what its `config.json` says."""
     path = Path(source)
-    if not path.exists() and (path.parent.is_dir() or str(source).count("/") != 1):
-        run.load(path)  # refuses it, and names the runs that there are
+    if not path.exists() and not is_hub_name(str(source)):
+        rule = "a model is a run, a Hugging Face folder, or owner/name on its hub"
+        raise InputError(rule, got=f"{str(source)!r}, which is no folder here", fix=run.newest_run(path))
     folder = located(source, "a model")
     if not (folder / SETTINGS).exists():
         rule = f"a model is a run, or a folder with a {SETTINGS} as Hugging Face writes it"

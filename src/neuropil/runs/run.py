@@ -41,7 +41,6 @@ from neuropil.tasks.predictor import (
     Predicts,
     Searches,
     Translates,
-    capabilities_of,
 )
 from neuropil.tasks.recipe import Recipe, Verb
 from neuropil.training.history import Row, read_history
@@ -50,6 +49,8 @@ from neuropil.training.loop import TrainingConfig, prepare_precision
 from neuropil.training.weights import load_model, load_state, unique_state
 
 FORMAT = 2
+SETTINGS = {"command": str, "facts": dict, "options": dict, "recipe": str, "seed": int}
+"""What every `config.json` holds of ours, and of which type."""
 C = TypeVar("C")
 
 
@@ -87,6 +88,24 @@ class Run:
         return [Result(row["name"], {key: value for key, value in row.items() if key not in facts}) for row in rows]
 
     @property
+    def finished(self) -> bool:
+        return bool(self.results) and self.report.exists()
+
+    @property
+    def progress(self) -> str:
+        """How far a run is that is not finished."""
+        rows = [row for row in self.history if "epoch" in row]
+        if not rows:
+            return "it has no results yet"
+        epochs = getattr(getattr(self.options, "training", None), "epochs", None)
+        whole = f" of {epochs}" if epochs else ""
+        return f"it has trained {rows[-1]['epoch']:.4g}{whole} epochs, to step {rows[-1]['step']}"
+
+    @property
+    def resume_command(self) -> str:
+        return f"neuropil resume {shlex.quote(str(self.folder))}"
+
+    @property
     def metrics(self) -> dict[str, float]:
         """This model's own final scores."""
         return dict(self.results[0].metrics) if self.results else {}
@@ -113,20 +132,22 @@ class Run:
     @property
     def capabilities(self) -> list[Capability]:
         """What this run's model can do; none where it only makes a report."""
-        return [] if self.recipe.predictor is None else capabilities_of(self.predictor)
+        return [each for each in CAPABILITIES if _has(self.recipe, each.protocol)]
 
     def able(self, capability: type[C]) -> C:
         """The predictor, if it has this capability."""
-        return able(self.predictor, capability, f"a run of {self.name} in {self.folder}")
+        predictor = self.predictor if _has(self.recipe, capability) else None
+        return able(predictor, capability, f"a run of {self.name} in {self.folder}")
 
     @property
     def weights(self) -> Path:
         path = self.folder / "model.safetensors"
         if not path.exists():
+            anew = f"restore it, or start anew with `{self.settings['command']}`"
             raise RunError(
                 f"{self.folder} must hold model.safetensors",
                 got="a run without it",
-                fix=f"finish it with neuropil resume {self.folder}",
+                fix=anew if self.finished else f"finish it with `{self.resume_command}`",
             )
         return path
 
@@ -188,9 +209,9 @@ class Run:
                 remove_heads(experiment.model, removed)
         if experiment.facts() != self.settings["facts"]:
             raise RunError(
-                f"{self.folder} must be continued with the data that it was started with",
+                f"{self.folder} needs the data that it was started with",
                 got="data that has changed since",
-                fix=f"restore the data or start anew with: {self.settings['command']}",
+                fix=f"restore the data, or start anew with `{self.settings['command']}`",
             )
         return experiment
 
@@ -262,7 +283,7 @@ def _start(
         "seed": seed,
         "options": chosen.to_dict(),
         "facts": experiment.facts(),
-        "command": _command(verb, name, out, seed, defaults, chosen),
+        "command": _command(verb, name, seed, defaults, chosen),
         "environment": environment(),
         "created": datetime.now().astimezone().isoformat(timespec="seconds"),
     }
@@ -275,15 +296,18 @@ def resume(folder: str | Path, *, show_progress: bool = True) -> Run:
     """Go on with a run that was stopped or killed; the weights come out as if it had not been. A finished run stays as
     it is."""
     run = load(folder)
-    if run.results and run.report.exists():
+    if run.finished:
         return run
     _prepare(run.options)
     return _complete(run, run.experiment(), show_progress)
 
 
 def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
-    """Evaluate a run again and write its report anew, training first what is not yet trained."""
+    """Evaluate a finished run again and write its report anew."""
     run = load(folder)
+    if not run.results:
+        got, fix = f"one that is not ({run.progress})", f"finish it with `{run.resume_command}`"
+        raise RunError("a report is rewritten only for a run that is finished", got=got, fix=fix)
     if "removed_heads" in run.settings:
         raise RunError(
             "the report of a pruned run is written by neuropil prune",
@@ -299,26 +323,40 @@ def load(folder: str | Path) -> Run:
     folder = Path(folder)
     path = folder / "config.json"
     if not path.exists():
-        raise RunError("a run is a folder with a config.json", got=f"{str(folder)!r}", fix=_nearby_runs(folder))
+        raise RunError(
+            "a run is a folder with a config.json",
+            got=f"{str(folder)!r}",
+            fix=newest_run(folder) or "make one with neuropil train NAME",
+        )
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))["neuropil"]
         written = int(settings["format"])
-        missing = {"recipe", "seed", "options", "facts", "command"} - set(settings)
-    except (ValueError, KeyError, TypeError) as error:
+        missing = [name for name, kind in SETTINGS.items() if not isinstance(settings.get(name), kind)]
+        command = shlex.split(settings.get("command", "neuropil train"))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(
             f"{path} must be the JSON that neuropil wrote",
             got=f"a damaged file ({error})",
             fix="train again or restore it",
         ) from error
     if missing and written == FORMAT:
-        got = f"one without {', '.join(sorted(missing))}"
+        got = f"one without a valid {', '.join(missing)}"
         raise RunError(f"{path} must be the JSON that neuropil wrote", got=got, fix="train again or restore it")
+    if command[-2:-1] == ["--out"]:  # which was kept once, and would name the folder that is there
+        command = command[:-2]
     if written != FORMAT:
-        fix = (
-            "upgrade neuropil" if written > FORMAT else f"train again with: {settings.get('command', 'neuropil train')}"
-        )
+        fix = "upgrade neuropil" if written > FORMAT else f"train again with `{shlex.join(command)}`"
         raise RunError(f"{folder} must be a run of format {FORMAT}", got=f"format {written}", fix=fix)
-    return Run(folder, settings)
+    run = Run(folder, settings | {"command": shlex.join(command)})
+    try:
+        _ = run.options
+    except (InputError, TypeError, AttributeError) as error:
+        raise RunError(
+            f"{path} must be the JSON that neuropil wrote",
+            got=f"a damaged file ({str(error).rstrip('.')})",
+            fix="train again or restore it",
+        ) from error
+    return run
 
 
 def _prepare(options: Config) -> None:
@@ -377,14 +415,11 @@ def new_folder(usual: Path, out: str | Path | None) -> Path:
     return folder
 
 
-def _nearby_runs(folder: Path) -> str:
+def newest_run(folder: Path) -> str | None:
+    """The way out where a run is not there: the newest beside it."""
     parent = folder.parent if folder.parent.is_dir() else Path("runs")
     runs = sorted(path.parent for path in parent.glob("*/config.json"))
-    return (
-        f"the newest here is {max(runs, key=lambda run: run.stat().st_mtime)}"
-        if runs
-        else "make one with neuropil train cnn"
-    )
+    return f"the newest here is {max(runs, key=lambda run: run.stat().st_mtime)}" if runs else None
 
 
 def _with_whole_paths(options: Config) -> Config:
@@ -398,14 +433,13 @@ def _with_whole_paths(options: Config) -> Config:
     return options.override(**whole)
 
 
-def _command(verb: Verb, name: str, out: str | Path | None, seed: int, defaults: Config, chosen: Config) -> str:
-    """The command that repeats the run: only what differs from the defaults."""
+def _command(verb: Verb, name: str, seed: int, defaults: Config, chosen: Config) -> str:
+    """The command that repeats the run, in a new folder: only what differs from the defaults."""
     words = ["neuropil", verb, name]
     for default, option in zip(defaults.options(), chosen.options(), strict=True):
         if option.default != default.default:
             words += _flag(option.name, option.default)
     words += _flag("seed", seed) if seed else []
-    words += _flag("out", out) if out is not None else []
     return shlex.join(words)
 
 

@@ -188,10 +188,6 @@ CAPABILITIES = (
 )
 
 
-def capabilities_of(predictor: object) -> list[Capability]:
-    return [each for each in CAPABILITIES if isinstance(predictor, each.protocol)]
-
-
 # --- what predictors share -------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from neuropil.errors import InputError
+from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
 
 Row = dict[str, Any]
@@ -17,8 +17,19 @@ def read_history(path: Path) -> list[Row]:
     """The rows of a `metrics.jsonl`. That of a live or killed run may end in half a line, which is no row yet."""
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]
+    lines = path.read_bytes().splitlines(keepends=True)
+    return [_row(path, number, line) for number, line in enumerate(lines, 1) if line.endswith(b"\n")]
+
+
+def _row(path: Path, number: int, line: bytes) -> Row:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict) or not {"kind", "step"} <= row.keys():
+        got, fix = f"line {number}, which is damaged", "restore the file or remove the line"
+        raise RunError(f"{path} must hold the JSON that neuropil wrote on each line", got=got, fix=fix)
+    return row
 
 
 class History:

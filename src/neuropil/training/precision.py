@@ -1,8 +1,8 @@
 """Products in bfloat16 on any processor.
 
 Some virtual machines announce instructions (AMX) that end the process when they are used, and some processors only
-emulate bfloat16. Neither can be asked for, only tried: a child process multiplies, once per machine, and what it met is
-kept in the user's cache folder.
+emulate bfloat16. Neither can be asked for, only tried: a child process multiplies, once per machine, and how it
+succeeded is kept in the user's cache folder. A trial that failed may do better on a day with more time and memory.
 
 oneDNN, which multiplies for PyTorch, reads its limit of the instruction set (`ONEDNN_MAX_CPU_ISA`) at its first use,
 which nearly any operation is, in float32 too. So `prepare_bfloat16` comes before anything is computed.
@@ -66,23 +66,16 @@ print(reduced / single)
 @dataclass(frozen=True)
 class Bfloat16:
     """What a processor does with bfloat16: under which limit of the instruction set it multiplies (None: no limit), and
-    how many times as long as in float32 a product takes. Where none succeeds, `failure` says how the child ended."""
+    how many times as long as in float32 a product takes."""
 
     limit: str | None = None
     ratio: float = 1.0
-    failure: str | None = None
 
 
 @functools.cache
 def prepare_bfloat16() -> Bfloat16:
     """Make products in bfloat16 safe in this process: call it before anything is computed. One notice, on stderr."""
     found = remembered() or remember(probe())
-    if found.failure is not None:
-        raise InputError(
-            "bfloat16 needs a processor that multiplies in it",
-            got=f"one on which a trial {found.failure}",
-            fix="use precision float32",
-        )
     if found.limit is not None:
         lower_limit(found.limit)
         remember(replace(found, limit=None))  # for processes started from here, which get the variable too
@@ -99,8 +92,9 @@ def prepare_bfloat16() -> Bfloat16:
 
 
 def probe(program: str = PROGRAM) -> Bfloat16:
-    """Run `program`, which multiplies and prints the ratio, in children with ever lower limits until one lives."""
-    failure = "did not run"
+    """Run `program`, which multiplies and prints the ratio, in children with ever lower limits while they meet
+    instructions that the processor does not have."""
+    failure = ""
     for limit in LIMITS:
         environment = os.environ | ({VARIABLE: limit} if limit else {})
         try:
@@ -109,11 +103,17 @@ def probe(program: str = PROGRAM) -> Bfloat16:
             )
         except subprocess.TimeoutExpired:
             failure = f"took more than {SECONDS} s"
-            continue
+            break
         if child.returncode == 0:
             return Bfloat16(limit, float(child.stdout))
         failure = _end(child.returncode, child.stderr)
-    return Bfloat16(failure=failure)
+        if child.returncode != -signal.SIGILL:
+            break
+    raise InputError(
+        "bfloat16 needs a processor that multiplies in it",
+        got=f"one on which a trial {failure}",
+        fix="use precision float32",
+    )
 
 
 def lower_limit(limit: str) -> None:
@@ -138,9 +138,13 @@ def lower_limit(limit: str) -> None:
 
 def remembered() -> Bfloat16 | None:
     try:
-        return Bfloat16(**json.loads(_path().read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, RuntimeError):  # not there, damaged, of another version, no home
+        found = json.loads(_path().read_text(encoding="utf-8"))
+    except (OSError, ValueError, RuntimeError):  # not there, damaged, no home
         return None
+    match found:
+        case {"limit": limit, "ratio": float(ratio), **other} if limit in LIMITS and not other:
+            return Bfloat16(limit, ratio)
+    return None  # damaged, of another version
 
 
 def remember(found: Bfloat16) -> Bfloat16:
