@@ -16,7 +16,7 @@ from neuropil.protocols import Batch, Batches, Phase
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import read_history
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import TrainingConfig, fit, pick_device
+from neuropil.training.loop import TrainingConfig, fit, pick_device, require_validation
 from neuropil.training.optimizers import OPTIMIZERS
 from neuropil.training.weights import read_tensors
 from training.learners import DigitBatches, DigitLearner, digits, same_weights, weights_of
@@ -174,6 +174,24 @@ def test_early_stopping_waits_for_its_patience(tmp_path: Path):
         tmp_path, TrainingConfig(epochs=50, monitor="error", patience=3), Worsening(), validation=validation
     )
     assert [row["error"] for row in rows if row["kind"] == "validation"] == [1, 0, 1, 2, 3]
+
+
+def test_early_stopping_leaves_the_best_weights_whatever_is_kept_otherwise(tmp_path: Path):
+    wild = {"epochs": 30, "optimizer": "sgd", "learning_rate": 3.0, "schedule": "constant", "monitor": "accuracy"}
+    learner, rows = train(tmp_path, TrainingConfig(**wild, keep="last", patience=2))
+    accuracies = [row["accuracy"] for row in rows if row["kind"] == "validation"]
+    assert evaluate(learner, VALIDATION)["accuracy"] == max(accuracies) > accuracies[-1]
+
+
+def test_early_stopping_without_validation_is_refused():
+    with pytest.raises(InputError) as caught:
+        require_validation(TrainingConfig(patience=2), [])
+    assert str(caught.value) == (
+        "early stopping (--patience) needs a validation part, but got one without examples: "
+        "give --validation 0.1, or leave --patience out."
+    )
+    require_validation(TrainingConfig(), [])
+    require_validation(TrainingConfig(patience=2), [1])
 
 
 def test_minutes_end_a_run_inside_an_epoch_and_validate_it(tmp_path: Path):
