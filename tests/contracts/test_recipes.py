@@ -12,6 +12,7 @@ import pytest
 import neuropil
 from neuropil import recipes
 from neuropil.cli import main
+from neuropil.errors import InputError
 from neuropil.metrics import METRICS
 from neuropil.runs.run import FORMAT, Run, rewrite_report
 from neuropil.tasks.experiment import Result
@@ -182,6 +183,12 @@ def test_a_run_ends_with_results_of_its_own_and_of_what_it_is_compared_with(run:
 def test_every_metric_of_a_run_is_declared(run: Run):
     written = {name for row in run.history for name in row} - {"kind", "name", "step", "epoch", "seconds"}
     assert written <= set(METRICS)
+
+
+def test_no_input_at_all_is_refused_in_one_sentence(run: Run):
+    if any(capability.verb == "predict" for capability in run.capabilities):
+        with pytest.raises(InputError):
+            run.predict(None)
 
 
 def test_a_run_is_shown_with_what_its_model_can_do(run: Run, capsys: pytest.CaptureFixture[str]):
