@@ -201,7 +201,7 @@ def test_a_run_is_shown_with_what_its_model_can_do(run: Run, capsys: pytest.Capt
         assert issubclass(predictor, capability.protocol)
         assert capability.command.format(run=run.folder) in shown
     for name in run.metrics:
-        assert METRICS[name].title in shown
+        assert f"{name.replace('_', ' ')}: {METRICS[name].text(run.metrics[name])}" in shown
 
 
 def test_the_folder_says_how_it_was_made(run: Run):

@@ -61,7 +61,7 @@ def filler_of(run: Run) -> TextFiller:
 
 def test_it_finds_more_than_the_most_frequent_token(run: Run):
     own, unigram = run.results
-    assert unigram.name == "token frequency"
+    assert unigram.name == "unigram"
     assert own.metrics["accuracy"] > unigram.metrics["accuracy"] + 0.2
     assert own.metrics["loss"] < unigram.metrics["loss"]
     assert run.evaluate(run.folder.parent / "animals.txt")["accuracy"] > 0.4

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from neuropil.errors import DivergedError, InputError
+from neuropil.metrics import find_metric
 from neuropil.protocols import Batch, Batches, Phase
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import read_history
@@ -288,7 +289,7 @@ def test_the_diagnosis_names_the_first_layer_that_is_not_finite(tmp_path: Path):
     assert str(error.value) == (
         "the loss of phase 'classify' must stay finite, but got nan at step 0, where 0 is the first layer whose "
         "output is not finite; no update was made before: lower the learning rate (0.5 at that step) or clip "
-        "gradients with clip=1; no checkpoint had been written yet."
+        "gradients (--clip 1); no checkpoint had been written yet."
     )
 
 
@@ -344,6 +345,17 @@ def test_the_loss_of_a_phase_is_the_mean_over_the_updates_that_played_it(tmp_pat
 
     _, (row, *_) = train(tmp_path, TrainingConfig(epochs=1), Known(every=4))
     assert row["upper_loss"] == (5 + 10) / 2  # the fifth and the tenth of all losses
+
+
+def test_phases_with_learning_rates_of_their_own_log_them(tmp_path: Path):
+    config = TrainingConfig(epochs=1, learning_rate=0.1, schedule="constant", warmup=0)
+    _, (row, *_) = train(tmp_path / "two", config, TwoPhases(learning_rate=0.02))
+    assert (row["lower_learning_rate"], row["upper_learning_rate"]) == (0.1, 0.02)
+    assert "learning_rate" not in row
+    assert find_metric("upper_learning_rate").better is None
+    _, (row, *_) = train(tmp_path / "one", config, TwoPhases())
+    assert row["learning_rate"] == 0.1
+    assert "lower_learning_rate" not in row
 
 
 def test_a_phase_has_its_own_optimizer_and_learning_rate(tmp_path: Path):

@@ -24,7 +24,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from neuropil.config import Config, option
 from neuropil.errors import DivergedError, InputError, nearest
-from neuropil.metrics import PHASE_LOSS, find_metric
+from neuropil.metrics import PHASE_LOSS, PHASE_RATE, find_metric
 from neuropil.protocols import Batch, Batches, Learner, OptimizerName, Phase, StatefulLearner, Uncompilable
 from neuropil.randomness import mix
 from neuropil.training import checkpoint
@@ -284,9 +284,14 @@ class _Loop:
 
     def _log_training(self) -> None:
         if losses := self._mean_losses():
-            rate = self.config.learning_rate * self._rate_share()
-            self.history.add(self._row("train") | losses | {"learning_rate": rate})
+            self.history.add(self._row("train") | losses | self._rates())
             self.state.loss_sums, self.state.loss_counts = {}, {}
+
+    def _rates(self) -> dict[str, float]:
+        share, peaks = self._rate_share(), {phase.name: self._peak_rate(phase) for phase in self.phases}
+        if len(set(peaks.values())) == 1:
+            return {"learning_rate": next(iter(peaks.values())) * share}
+        return {f"{name}{PHASE_RATE}": peak * share for name, peak in peaks.items()}
 
     def _mean_losses(self) -> dict[str, float]:
         return {name: total / self.state.loss_counts[name] for name, total in self.state.loss_sums.items()}

@@ -12,8 +12,8 @@ import neuropil
 from command_line import said
 from neuropil.data.tokenizers.learned import learn_merges, learn_word_pieces
 from neuropil.errors import InputError
-from neuropil.inspection.report.attention import Tokenized, self_attention, tokens_of
 from neuropil.inspection.report.alignment import shown
+from neuropil.inspection.report.attention import Tokenized, self_attention, tokens_of
 from neuropil.models.bert import BERTConfig, MaskedBERT
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.parts.multi_head import remove_heads
