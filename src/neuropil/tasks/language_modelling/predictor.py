@@ -97,7 +97,7 @@ class LanguageModel(ABC, Generic[M]):
     def losses(self, text: str) -> dict[str, float]:
         """The mean loss and accuracy over the tokens of a text."""
 
-    def predict(self, inputs: str | Sequence[str]) -> Surprises:
+    def predict(self, inputs: Any) -> Surprises:
         return Surprises([self.surprise(text) for text in as_texts(inputs)])
 
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:

@@ -159,7 +159,7 @@ class TextFiller:
     def embed(self, texts: Sequence[str]) -> Float[Tensor, "text width"]:
         return embed(self.model.bert, self.tokenizer, texts)
 
-    def predict(self, inputs: str | Sequence[str]) -> Fillings:
+    def predict(self, inputs: Any) -> Fillings:
         return Fillings([self.fill(text) for text in as_texts(inputs)])
 
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:

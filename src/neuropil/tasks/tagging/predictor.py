@@ -55,7 +55,7 @@ class Tagger:
         columns = TagColumns(*facts["columns"])
         return cls(model, TagVocabulary.load(folder), tuple(facts["tags"]), facts["max_tokens"], columns)
 
-    def predict(self, inputs: str | Sequence[str] | Sequence[Sequence[str]]) -> TaggedAnswers:
+    def predict(self, inputs: Any) -> TaggedAnswers:
         """Of a text, of several, or of texts that are already cut into tokens."""
         texts = inputs if isinstance(inputs, list | tuple) else as_texts(inputs)
         return self.tag([self.vocabulary.split(text) if isinstance(text, str) else as_texts(text) for text in texts])

@@ -148,7 +148,7 @@ class TextClassifier:
     def logits(self, tokens: Int64[Tensor, "text time"]) -> Float[Tensor, "text class"]:
         return self.model(tokens)
 
-    def predict(self, inputs: str | Sequence[str]) -> Predictions:
+    def predict(self, inputs: Any) -> Predictions:
         """Of a text, or of several."""
         return self.classify(as_texts(inputs))
 

@@ -85,7 +85,7 @@ class Translator:
     def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
         return cls(model, PairVocabulary.load(folder), facts["longest"], facts["columns"])
 
-    def predict(self, inputs: str | Sequence[str]) -> Texts:
+    def predict(self, inputs: Any) -> Texts:
         return self.translate(as_texts(inputs))
 
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
