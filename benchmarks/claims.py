@@ -265,7 +265,7 @@ def vit_mnist(path: Path) -> list[str]:
 
 
 def clip() -> list[str]:
-    metrics = {"caption_accuracy": percent, "picture_accuracy": percent}
+    metrics = {"text_recall_at_1": percent, "image_recall_at_1": percent}
     return table(
         ["model", "caption of a scene", "scene of a caption", "seconds of training"],
         results("clip", metrics, CAPTION_SEEDS),

@@ -85,11 +85,11 @@ def test_a_configuration_cannot_be_changed():
         (lambda: Inner(rule="adm"), "Inner.rule must be sgd | adam, but got 'adm'."),  # type: ignore[arg-type]
         (
             lambda: Outer().override(widht=3),
-            "an option must be one of this recipe's, but got 'widht': did you mean 'width'?",
+            "an option must be one that `neuropil show` lists, but got 'widht': did you mean 'width'?",
         ),
         (
             lambda: Outer().override(classes=3),
-            "an option must be one of this recipe's, but got 'classes': did you mean 'layers'?",
+            "an option must be one that `neuropil show` lists, but got 'classes': did you mean 'layers'?",
         ),
         (
             lambda: Inner.from_dict({"wdth": 1}),
@@ -130,7 +130,7 @@ def test_options_of_nested_configurations_carry_the_name_of_their_field_and_owne
     assert Towers.from_dict(changed.to_dict()) == changed
     with pytest.raises(InputError) as error:
         Towers().override(width=2)
-    assert str(error.value).startswith("an option must be one of this recipe's, but got 'width'")
+    assert str(error.value).startswith("an option must be one that `neuropil show` lists, but got 'width'")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from neuropil.errors import InputError
-from neuropil.metrics import METRICS, Metric, find_metric
+from neuropil.metrics import METRICS, TITLES, Metric, find_metric
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,23 @@ def test_a_value_is_written_as_its_metric_is(name: str, text: str):
 
 def test_every_metric_is_declared_once_under_its_own_name():
     assert all(name == metric.name for name, metric in METRICS.items())
-    assert METRICS["exact_accuracy"].title == "exact accuracy"
+    assert set(TITLES) <= set(METRICS)
     assert Metric("anything").better is None
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("exact_accuracy", "exact accuracy"),
+        ("mase", "MASE"),
+        ("chrf", "chrF"),
+        ("mean_rate_hz", "mean rate (Hz)"),
+        ("text_recall_at_1", "text recall@1"),
+        ("generator_loss", "generator loss"),
+    ],
+)
+def test_a_metric_is_titled_as_the_field_writes_it_with_its_unit(name: str, title: str):
+    assert find_metric(name).title == title
 
 
 def test_an_undeclared_metric_is_refused_with_those_that_are_declared():

@@ -91,7 +91,8 @@ class Config:
         known = {option.name: option.type for option in self.options()}
         for name in values:
             if name not in known:
-                raise InputError("an option must be one of this recipe's", got=f"{name!r}", fix=nearest(name, known))
+                rule = "an option must be one that `neuropil show` lists"
+                raise InputError(rule, got=f"{name!r}", fix=nearest(name, known))
         return self._override({name: _from_json(value, known[name]) for name, value in values.items()})
 
     def _override(self, values: Mapping[str, Any]) -> Self:

@@ -20,7 +20,7 @@ class Metric:
 
     @property
     def title(self) -> str:
-        return self.name.replace("_", " ")
+        return TITLES.get(self.name, self.name.replace("_", " "))
 
     def text(self, value: float) -> str:
         """Fractions as per cent, scores out of 100 with one decimal, everything else with four digits."""
@@ -37,6 +37,8 @@ class Metric:
 
 PHASE_LOSS = "_loss"
 """Where a learner has several phases, the loss of each is written as `<phase>_loss`."""
+PHASE_RATE = "_learning_rate"
+"""Where they have different learning rates, each is written as `<phase>_learning_rate`."""
 
 TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     ("lower", "number", ("loss", "train_loss", "excess_loss", "pinball_loss", "gap", "energy", "steps_to_converge")),
@@ -46,7 +48,7 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     ("lower", "number", ("perplexity", "bits_per_character", "bits_per_byte")),
     ("higher", "number", ("log_likelihood",)),
     ("higher", "percent", ("accuracy", "train_accuracy", "token_accuracy", "exact_accuracy", "f1")),
-    ("higher", "percent", ("caption_accuracy", "picture_accuracy")),
+    ("higher", "percent", ("text_recall_at_1", "image_recall_at_1")),
     ("higher", "points", ("bleu", "chrf")),
     (None, "percent", ("coverage", "coverage_share", "near_zero_share")),
     (None, "number", ("learning_rate", "gradient_kept", "largest_difference")),
@@ -55,6 +57,27 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     (None, "number", ("drift_percent_per_s", "largest_drift_percent_per_s", "frequency_hz", "amplitude")),
     (None, "number", tuple(f"deviation_{variable}" for variable in "xyzuvw")),
 )
+TITLES = {
+    "mase": "MASE",
+    "f1": "F1",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "text_recall_at_1": "text recall@1",
+    "image_recall_at_1": "image recall@1",
+    "rate_hz": "rate (Hz)",
+    "mean_rate_hz": "mean rate (Hz)",
+    "oscillation_hz": "oscillation (Hz)",
+    "frequency_hz": "frequency (Hz)",
+    "ms_of_spike_time_error": "spike time error (ms)",
+    "drift_percent_per_s": "drift (% per s)",
+    "largest_drift_percent_per_s": "largest drift (% per s)",
+    "cv": "CV",
+    "fano_factor": "Fano factor",
+    "rmse_of_exact_rates": "RMSE of exact rates",
+    "rmse_of_noisy_rates": "RMSE of noisy rates",
+    "rmse_of_spikes": "RMSE of spikes",
+}
+"""How the field writes them, and their units; the others are written as they are called."""
 METRICS = {name: Metric(name, better, form) for better, form, names in TABLE for name in names}
 
 
@@ -63,5 +86,7 @@ def find_metric(name: str) -> Metric:
         return METRICS[name]
     if name.endswith(PHASE_LOSS):
         return Metric(name, "lower")
+    if name.endswith(PHASE_RATE):
+        return Metric(name)
     fix = f"declare it there, or use one of {', '.join(METRICS)}"
     raise InputError("a metric must be declared in neuropil.metrics", got=f"{name!r}", fix=fix)

@@ -17,7 +17,7 @@ def test_a_simulation_prints_its_rates_beside_the_formula_and_the_report(
         capsys, "simulate", "lif", "--duration", "50", "--inputs", "0.5", "2", "--out", str(tmp_path / "run")
     ).splitlines()
     assert [line.split("\t")[0] for line in lines[:4]] == ["", "exact spike times", "the formula", "spikes on the grid"]
-    assert lines[4].startswith("exact spike times: mean rate hz 92.17, 0 % away from the formula")
+    assert lines[4].startswith("exact spike times: mean rate (Hz) 92.17, equal to the formula")
     assert lines[-1] == f"Report: {tmp_path / 'run' / 'report.html'}"
     assert {path.name for path in (tmp_path / "run").iterdir()} == {
         "config.json",

@@ -12,6 +12,7 @@ import pytest
 import neuropil
 from neuropil import recipes
 from neuropil.cli import main
+from neuropil.errors import InputError
 from neuropil.metrics import METRICS
 from neuropil.runs.run import FORMAT, Run, rewrite_report
 from neuropil.tasks.experiment import Result
@@ -184,6 +185,12 @@ def test_every_metric_of_a_run_is_declared(run: Run):
     assert written <= set(METRICS)
 
 
+def test_no_input_at_all_is_refused_in_one_sentence(run: Run):
+    if any(capability.verb == "predict" for capability in run.capabilities):
+        with pytest.raises(InputError):
+            run.predict(None)
+
+
 def test_a_run_is_shown_with_what_its_model_can_do(run: Run, capsys: pytest.CaptureFixture[str]):
     main(["show", str(run.folder)])
     shown = capsys.readouterr().out
@@ -194,7 +201,7 @@ def test_a_run_is_shown_with_what_its_model_can_do(run: Run, capsys: pytest.Capt
         assert issubclass(predictor, capability.protocol)
         assert capability.command.format(run=run.folder) in shown
     for name in run.metrics:
-        assert METRICS[name].title in shown
+        assert f"{METRICS[name].title}: {METRICS[name].text(run.metrics[name])}" in shown
 
 
 def test_the_folder_says_how_it_was_made(run: Run):

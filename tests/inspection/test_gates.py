@@ -95,7 +95,7 @@ def test_the_gates_of_an_lstm_are_pytorchs():
     torch.testing.assert_close(gates["forget"][:, 0], c_more - c_after, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(gates["output"][:, 0], h_after / c_after.tanh(), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(
-        (gates["update"] * gates["candidate"])[:, 0], c_after - (c_more - c_after) * c, atol=1e-5, rtol=1e-5
+        (gates["input"] * gates["candidate"])[:, 0], c_after - (c_more - c_after) * c, atol=1e-5, rtol=1e-5
     )
     torch.testing.assert_close(gates["c"][:, 0], c_after)
 
@@ -105,7 +105,7 @@ def test_a_sequence_without_steps_has_gates_without_steps():
     with record_gates(recurrence) as tape:
         recurrence(torch.randn(2, 0, 3))
     assert {name: tuple(values.shape) for name, values in tape["forwards.0"].items()} == dict.fromkeys(
-        ["update", "forget", "candidate", "output", "h", "c"], (2, 0, 4)
+        ["input", "forget", "candidate", "output", "h", "c"], (2, 0, 4)
     )
 
 

@@ -87,7 +87,7 @@ def test_a_batch_of_one_group_has_nothing_to_learn():
     model, batch = small(), batch_of([5, 5, 5])
     assert float(ContrastiveMatching(model).loss(batch).detach()) == 0
     metrics = ContrastiveMatching(model).metrics(batch)
-    assert metrics["caption_accuracy"].tolist() == metrics["picture_accuracy"].tolist() == [1, 1, 1]
+    assert metrics["text_recall_at_1"].tolist() == metrics["image_recall_at_1"].tolist() == [1, 1, 1]
 
 
 def test_what_is_picked_is_right_if_it_is_of_the_same_group():
@@ -96,8 +96,8 @@ def test_what_is_picked_is_right_if_it_is_of_the_same_group():
     with torch.no_grad():
         z = model(batch["picture"], batch["caption"])
     metrics = ContrastiveMatching(model).metrics(batch)
-    assert metrics["caption_accuracy"].tolist() == [groups[int(z[i].argmax())] == groups[i] for i in range(6)]
-    assert metrics["picture_accuracy"].tolist() == [groups[int(z[:, j].argmax())] == groups[j] for j in range(6)]
+    assert metrics["text_recall_at_1"].tolist() == [groups[int(z[i].argmax())] == groups[i] for i in range(6)]
+    assert metrics["image_recall_at_1"].tolist() == [groups[int(z[:, j].argmax())] == groups[j] for j in range(6)]
 
 
 def test_learning_brings_what_belongs_together_together():
@@ -108,7 +108,7 @@ def test_learning_brings_what_belongs_together_together():
         optimizer.zero_grad()
         learner.loss(batch).backward()
         optimizer.step()
-    assert learner.metrics(batch)["caption_accuracy"].mean() == 1
+    assert learner.metrics(batch)["text_recall_at_1"].mean() == 1
     assert float(learner.loss(batch).detach()) < 0.1
 
 

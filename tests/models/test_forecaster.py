@@ -177,6 +177,18 @@ def test_the_loss_is_the_mean_over_what_is_there_in_units_of_each_series():
     assert one == pytest.approx(each[0][batch["valid_mask"][0]].mean().item(), rel=1e-5)
 
 
+def test_mase_is_the_error_of_the_median_in_units_of_each_series():
+    model = perturbed(ForecasterConfig(hidden_size=4, lags=3, steps=4, features=0, members=1))
+    batch = windows_of(wave(40), 12, 4)
+    batch["scale"] = torch.linspace(0.5, 2, len(batch["scale"]))
+    batch["valid_mask"][0, 1:] = False
+    median = model(batch["history"], batch["known"])[..., MEDIAN]
+    errors = (batch["target"] - median).abs() / batch["scale"].unsqueeze(1)
+    mase = QuantileRegression(model).metrics(batch)["mase"]
+    torch.testing.assert_close(mase[1:], errors[1:].mean(1))
+    torch.testing.assert_close(mase[0], errors[0, 0])
+
+
 def test_nets_are_trained_by_their_own_loss_and_measured_by_their_mean():
     batch, model = (
         windows_of(wave(40), 12, 4),

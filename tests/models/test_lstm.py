@@ -28,7 +28,7 @@ def test_gates_and_step_are_the_formulas():
     i, f, g, o = logistic(i), logistic(f), torch.tanh(g), logistic(o)
     gates = cell.gates(cell.drive(x), state.h)
     torch.testing.assert_close(tuple(gates), (i, f, g, o))
-    assert gates._fields == ("update", "forget", "candidate", "output")
+    assert gates._fields == ("input", "forget", "candidate", "output")
     after = cell.step(x, state)
     torch.testing.assert_close(after.c, f * state.c + i * g)
     torch.testing.assert_close(after.h, o * torch.tanh(f * state.c + i * g))

@@ -11,9 +11,11 @@ import neuropil
 from command_line import said
 from neuropil.errors import InputError
 from neuropil.models.bert import BERT, MaskedBERT, mean_of
+from neuropil.recipes.bert_classifier import BERTClassifierOptions, build, fitting_tokens
 from neuropil.runs import open as opening
 from neuropil.runs.run import Run
 from neuropil.tasks.masked_language_modelling.predictor import TextFiller, alike, written
+from neuropil.tasks.text_classification.predictor import WordPieceConfig
 
 TEXT = "\n".join(
     f"the {word} {word} {word} and {word} {word} are {word} {word} " * 8 for word in ("cat", "dog", "fish", "bird") * 30
@@ -63,7 +65,7 @@ def filler_of(run: Run) -> TextFiller:
 
 def test_it_finds_more_than_the_most_frequent_token(run: Run):
     own, unigram = run.results
-    assert unigram.name == "token frequency"
+    assert unigram.name == "unigram"
     assert own.metrics["accuracy"] > unigram.metrics["accuracy"] + 0.2
     assert own.metrics["loss"] < unigram.metrics["loss"]
     assert run.evaluate(run.folder.parent / "animals.txt")["accuracy"] > 0.4
@@ -194,10 +196,23 @@ def test_texts_of_other_classifiers_are_classified(labelled: Path, tmp_path: Pat
 def test_a_model_to_start_from_keeps_its_sizes(run: Run, labelled: Path, tmp_path: Path):
     cases: list[tuple[dict[str, Any], str]] = [
         ({"width": 64}, "a model to start from has sizes of its own, but got --width too: leave it out."),
-        ({}, "max_tokens must fit into the model's context of 32 tokens, but got 256."),
+        ({"max_tokens": 33}, "--max-tokens must fit into the model's context of 32 tokens, but got 33."),
     ]
     for options, sentence in cases:
         with pytest.raises(InputError) as error:
             neuropil.train("bert_classifier", data=labelled, start=run.folder, out=tmp_path / "new", **options)
         assert str(error.value) == sentence
     assert not (tmp_path / "new").exists()
+
+
+def test_the_default_number_of_tokens_gives_way_to_a_shorter_context():
+    assert fitting_tokens(WordPieceConfig(), 128).max_tokens == 128
+    assert fitting_tokens(WordPieceConfig(), 512).max_tokens == 256
+    with pytest.raises(InputError) as caught:
+        fitting_tokens(WordPieceConfig(max_tokens=200), 128)
+    assert str(caught.value) == "--max-tokens must fit into the model's context of 128 tokens, but got 200."
+
+
+def test_a_model_with_a_short_context_is_started_from_without_further_options(run: Run, labelled: Path):
+    options = BERTClassifierOptions().override(data=labelled, start=run.folder)
+    assert build(options, seed=0).facts()["tokens"]["max_tokens"] == SMALL["context"]

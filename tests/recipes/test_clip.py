@@ -98,18 +98,18 @@ def test_beside_it_stand_the_words_of_the_nearest_picture_and_a_guess(run: Run):
     assert [result.name for result in run.results] == [
         "clip",
         "words in common with the caption of the nearest training picture",
-        "a guess",
+        "chance",
     ]
-    assert set(run.metrics) == {"loss", "caption_accuracy", "picture_accuracy"}
-    guess = run.results[-1].metrics["caption_accuracy"]
+    assert set(run.metrics) == {"loss", "text_recall_at_1", "image_recall_at_1"}
+    guess = run.results[-1].metrics["text_recall_at_1"]
     assert 0.01 <= guess < 0.03  # one in a hundred, and a little more since some captions are equal
 
 
 def test_what_is_picked_among_similarities():
     right = torch.tensor([[True, False, True], [False, True, False], [True, False, True]])
     found = picked(torch.tensor([[0.1, 0.2, 0.9], [0.8, 0.3, 0.1], [0.7, 0.4, 0.2]]), right)
-    assert found["caption_accuracy"].tolist() == [1, 0, 1]
-    assert found["picture_accuracy"].tolist() == [0, 0, 1]
+    assert found["text_recall_at_1"].tolist() == [1, 0, 1]
+    assert found["image_recall_at_1"].tolist() == [0, 0, 1]
 
 
 def test_likeness_of_texts_is_what_they_share():
@@ -145,7 +145,7 @@ def test_own_captions_are_learned_scored_and_described(own: Run, tmp_path: Path)
     assert own.settings["facts"]["notes"] == [
         "In captions.csv, 'image' names the pictures and 'caption' says what is on them."
     ]
-    assert set(own.evaluate(write_captions(tmp_path, 20))) == {"loss", "caption_accuracy", "picture_accuracy"}
+    assert set(own.evaluate(write_captions(tmp_path, 20))) == {"loss", "text_recall_at_1", "image_recall_at_1"}
     assert matcher(own).model.config.vision.patch == 3  # eight a side
 
 
@@ -293,6 +293,6 @@ def test_a_run_that_does_not_compare_is_refused(tmp_path: Path):
 def test_it_finds_scenes_that_it_has_not_seen(tmp_path: Path):
     run = neuropil.train("clip", out=tmp_path / "run", show_progress=False)
     own, nearest, guess = (result.metrics for result in run.results)
-    assert own["caption_accuracy"] >= 0.95
-    assert own["picture_accuracy"] >= 0.95
-    assert own["picture_accuracy"] > max(nearest["picture_accuracy"], guess["picture_accuracy"])
+    assert own["text_recall_at_1"] >= 0.95
+    assert own["image_recall_at_1"] >= 0.95
+    assert own["image_recall_at_1"] > max(nearest["image_recall_at_1"], guess["image_recall_at_1"])

@@ -191,6 +191,11 @@ def test_the_dates_of_make_demo_are_unseen():
 # --- scores -----------------------------------------------------------------------------------------------------------
 
 
+def test_texts_of_three_words_that_are_all_right_have_the_full_bleu():
+    texts = ["ein rotes Quadrat", "ein blauer Kreis"]
+    assert score_translations(texts, texts)["bleu"] == pytest.approx(100)
+
+
 def test_scores_are_sacrebleus():
     ours, theirs = ["the cat sat on the mat", "a dog"], ["the cat sat on a mat", "a dog ran away"]
     scores = score_translations(ours, theirs)

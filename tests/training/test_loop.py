@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from neuropil.errors import DivergedError, InputError
+from neuropil.metrics import find_metric
 from neuropil.protocols import Batch, Batches, Phase
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import read_history
 from neuropil.training.interruption import Interrupted
-from neuropil.training.loop import TrainingConfig, fit, pick_device
+from neuropil.training.loop import TrainingConfig, fit, pick_device, require_validation
 from neuropil.training.optimizers import OPTIMIZERS
 from neuropil.training.weights import read_tensors
 from training.learners import DigitBatches, DigitLearner, digits, same_weights, weights_of
@@ -176,6 +177,24 @@ def test_early_stopping_waits_for_its_patience(tmp_path: Path):
     assert [row["error"] for row in rows if row["kind"] == "validation"] == [1, 0, 1, 2, 3]
 
 
+def test_early_stopping_leaves_the_best_weights_whatever_is_kept_otherwise(tmp_path: Path):
+    wild = {"epochs": 30, "optimizer": "sgd", "learning_rate": 3.0, "schedule": "constant", "monitor": "accuracy"}
+    learner, rows = train(tmp_path, TrainingConfig(**wild, keep="last", patience=2))
+    accuracies = [row["accuracy"] for row in rows if row["kind"] == "validation"]
+    assert evaluate(learner, VALIDATION)["accuracy"] == max(accuracies) > accuracies[-1]
+
+
+def test_early_stopping_without_validation_is_refused():
+    with pytest.raises(InputError) as caught:
+        require_validation(TrainingConfig(patience=2), [])
+    assert str(caught.value) == (
+        "early stopping (--patience) needs a validation part, but got one without examples: "
+        "give --validation 0.1, or leave --patience out."
+    )
+    require_validation(TrainingConfig(), [])
+    require_validation(TrainingConfig(patience=2), [1])
+
+
 def test_minutes_end_a_run_inside_an_epoch_and_validate_it(tmp_path: Path):
     _, rows = train(
         tmp_path, TrainingConfig(minutes=0.01, schedule="cosine"), train=DigitBatches(0, 1700, size=1, seed=0)
@@ -270,7 +289,7 @@ def test_the_diagnosis_names_the_first_layer_that_is_not_finite(tmp_path: Path):
     assert str(error.value) == (
         "the loss of phase 'classify' must stay finite, but got nan at step 0, where 0 is the first layer whose "
         "output is not finite; no update was made before: lower the learning rate (0.5 at that step) or clip "
-        "gradients with clip=1; no checkpoint had been written yet."
+        "gradients (--clip 1); no checkpoint had been written yet."
     )
 
 
@@ -326,6 +345,17 @@ def test_the_loss_of_a_phase_is_the_mean_over_the_updates_that_played_it(tmp_pat
 
     _, (row, *_) = train(tmp_path, TrainingConfig(epochs=1), Known(every=4))
     assert row["upper_loss"] == (5 + 10) / 2  # the fifth and the tenth of all losses
+
+
+def test_phases_with_learning_rates_of_their_own_log_them(tmp_path: Path):
+    config = TrainingConfig(epochs=1, learning_rate=0.1, schedule="constant", warmup=0)
+    _, (row, *_) = train(tmp_path / "two", config, TwoPhases(learning_rate=0.02))
+    assert (row["lower_learning_rate"], row["upper_learning_rate"]) == (0.1, 0.02)
+    assert "learning_rate" not in row
+    assert find_metric("upper_learning_rate").better is None
+    _, (row, *_) = train(tmp_path / "one", config, TwoPhases())
+    assert row["learning_rate"] == 0.1
+    assert "lower_learning_rate" not in row
 
 
 def test_a_phase_has_its_own_optimizer_and_learning_rate(tmp_path: Path):

@@ -59,7 +59,7 @@ def _show_run(folder: Path) -> None:
     opened = run.load(folder)
     print(f"{folder}: a run of {opened.name}, seed {opened.seed}\n{opened.settings['command']}\n")
     for name, value in opened.metrics.items():
-        print(f"{name.replace('_', ' ')}: {find_metric(name).text(value)}")
+        print(f"{find_metric(name).title}: {find_metric(name).text(value)}")
     quoted, rows = shlex.quote(str(folder)), []
     if not opened.finished:
         rows.append(["resume", f"it is not finished: {opened.progress}", opened.resume_command])

@@ -23,10 +23,10 @@ from neuropil.parts.recurrence import Cell, Lengths, State, backwards, valid_mas
 
 Trace: TypeAlias = Float[Tensor, "batch time unit"]
 GateTape = dict[str, dict[str, Trace]]
-"""By the name of the cell: `forget`, `update`, `output`, `reset` and `candidate`, as it has them, and its state, `h`
-and `c`. Steps stand in the order of the sequence in both directions; past a row's length there are zeros."""
+"""By the name of the cell: `input`, `forget`, `output`, `update`, `reset` and `candidate`, as it has them, and its
+state, `h` and `c`. Steps stand in the order of the sequence in both directions; past a row's length there are zeros."""
 
-GATES_BETWEEN_0_AND_1 = ("forget", "update", "output", "reset")
+GATES_BETWEEN_0_AND_1 = ("input", "forget", "output", "update", "reset")
 
 
 class Passage(NamedTuple):

@@ -158,8 +158,8 @@ class ContrastiveMatching(Objective[CLIP]):
         losses, z = self._losses(batch)
         right = batch["group"][:, None] == batch["group"]
         picked = {
-            "caption_accuracy": right.gather(1, z.argmax(1)[:, None]),
-            "picture_accuracy": right.gather(0, z.argmax(0)[None]),
+            "text_recall_at_1": right.gather(1, z.argmax(1)[:, None]),
+            "image_recall_at_1": right.gather(0, z.argmax(0)[None]),
         }
         return {"loss": losses} | {name: values.flatten().float() for name, values in picked.items()}
 

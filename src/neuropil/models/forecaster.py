@@ -199,7 +199,9 @@ class QuantileRegression(Objective[Forecaster]):
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         valid, q = batch["valid_mask"], self.model(batch["history"], batch["known"])
-        return {"loss": (self._losses(batch, q) * valid).sum(1) / valid.sum(1)}
+        errors = (batch["target"] - q[..., MEDIAN]).abs() / batch["scale"].unsqueeze(1)
+        of_steps = {"loss": self._losses(batch, q), "mase": errors}
+        return {name: (values * valid).sum(1) / valid.sum(1) for name, values in of_steps.items()}
 
     def _losses(self, batch: Batch, q: Float[Tensor, "*any horizon level"]) -> Float[Tensor, "*any horizon"]:
         return pinball(batch["target"].expand(q.shape[:-1]), q).mean(-1) / batch["scale"].unsqueeze(1)

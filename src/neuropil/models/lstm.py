@@ -2,7 +2,7 @@
 it holds until a gate lets it go.
 
     f = σ(W_f h + U_f x + b_f)          forget: how much of the cell stays
-    i = σ(W_i h + U_i x + b_i)          update: how much of the candidate comes in
+    i = σ(W_i h + U_i x + b_i)          input: how much of the candidate comes in
     g = tanh(W_g h + U_g x + b_g)       candidate
     o = σ(W_o h + U_o x + b_o)          output: how much of the cell is shown
     c' = f ⊙ c + i ⊙ g
@@ -40,7 +40,7 @@ class LSTMState(NamedTuple):
 
 
 class LSTMGates(NamedTuple):
-    update: Float[Tensor, "*any unit"]
+    input: Float[Tensor, "*any unit"]
     forget: Float[Tensor, "*any unit"]
     candidate: Float[Tensor, "*any unit"]
     output: Float[Tensor, "*any unit"]

@@ -42,14 +42,19 @@ class BERTClassifierOptions(Config):
 def build(options: BERTClassifierOptions, seed: int) -> TextClassificationExperiment:
     splits = prepare_labelled_texts(options.data, seed)
     model, tokenizer = initial_model(options, splits.train.texts, len(splits.train.classes), seed)
-    if options.tokens.max_tokens > model.config.context:
-        rule = f"max_tokens must fit into the model's context of {model.config.context} tokens"
-        raise InputError(rule, got=f"{options.tokens.max_tokens}")
-    encoder = WordPieceEncoder(tokenizer, options.tokens)
+    encoder = WordPieceEncoder(tokenizer, fitting_tokens(options.tokens, model.config.context))
     classifier = MaskedTextClassifier(model, encoder, splits.train.classes, options.data.columns)
     objective = TextObjective(label_smoothing=options.objective.label_smoothing, word_dropout=0.0)
     naming = {"seed": seed, "name": "bert_classifier"}
     return TextClassificationExperiment(classifier, splits, options.training, objective=objective, **naming)
+
+
+def fitting_tokens(tokens: WordPieceConfig, context: int) -> WordPieceConfig:
+    """The default limit gives way to a shorter context; one that was given must fit."""
+    if context < tokens.max_tokens != WordPieceConfig().max_tokens:
+        rule = f"--max-tokens must fit into the model's context of {context} tokens"
+        raise InputError(rule, got=f"{tokens.max_tokens}")
+    return dataclasses.replace(tokens, max_tokens=min(tokens.max_tokens, context))
 
 
 def initial_model(

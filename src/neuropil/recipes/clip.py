@@ -2,7 +2,7 @@
 captions.
 
 What is scored is whether the right one is found among a hundred unseen pairs, from the picture and from the caption.
-Beside it stand a search for the words that were said of the nearest training picture, and a guess. The run's folder
+Beside it stand a search for the words that were said of the nearest training picture, and chance. The run's folder
 opens in Hugging Face's library."""
 
 import dataclasses

@@ -1,13 +1,14 @@
 """The frame that every report shares: the scores on top, the recipe's own sections, and how to repeat the run."""
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neuropil import recipes
 from neuropil.inspection.report.page import Code, Number, Numbers, Report, Section, Table, Text
-from neuropil.metrics import find_metric
-from neuropil.tasks.experiment import Result
+from neuropil.metrics import Metric, find_metric
+from neuropil.tasks.experiment import Result, headline
 
 
 def overview(name: str, settings: Mapping[str, Any], results: Sequence[Result], sections: Sequence[Section]) -> Report:
@@ -35,23 +36,32 @@ def result_rows(results: Sequence[Result]) -> list[list[str]]:
 
 
 def margin(results: Sequence[Result]) -> str:
-    """One sentence: by how much the run's own score is better or worse than its strongest baseline's."""
-    shared = [name for name in metric_names(results) if all(name in result.metrics for result in results)]
-    if len(results) < 2 or not shared:
-        return ""
-    metric, own, baseline = find_metric(shared[0]), results[0], results[1]
+    """One sentence: by how much the run's own score is better or worse than its strongest baseline's, which stands
+    second."""
+    own, metric = results[0], headline(results)
+    if metric is None:
+        found = (f"{find_metric(name).title} {find_metric(name).text(value)}" for name, value in own.metrics.items())
+        return f"{own.name}: {', '.join(found)}."
+    baseline = next(result for result in results[1:] if metric.name in result.metrics)
     mine, other = own.metrics[metric.name], baseline.metrics[metric.name]
-    where = "above" if mine >= other else "BELOW"
-    if metric.better is None and other:  # a rate is neither good nor bad, but near what theory says or not
-        words = f"{100 * abs(mine / other - 1):.2g} % away from"
+    away = mine / other - 1 if other else math.inf
+    if _tied(metric, mine, other):
+        words = "equal to"
     elif metric.better == "higher":
-        share = metric.format == "percent"
-        words = f"{100 * abs(mine - other):.2f} points {where}" if share else f"{abs(mine - other):.1f} points {where}"
-    elif other:
-        words = f"{100 * abs(mine / other - 1):.1f} % {'below' if mine <= other else 'ABOVE'}"
+        points = f"{100 * abs(mine - other):.2f}" if metric.format == "percent" else f"{abs(mine - other):.1f}"
+        words = f"{points} points {'above' if mine > other else 'BELOW'}"
+    elif not abs(away) < 1:
+        words = "against"
+    elif metric.better is None:  # a rate is neither good nor bad, but near what theory says or not
+        words = f"{100 * abs(away):.2g} % away from"
     else:
-        words = f"{mine:.4g} against 0, as"
+        words = f"{100 * abs(away):.1f} % {'below' if away < 0 else 'ABOVE'}"
     return f"{own.name}: {metric.title} {metric.text(mine)}, {words} {baseline.name} ({metric.text(other)})."
+
+
+def _tied(metric: Metric, value: float, other: float) -> bool:
+    """Whether both are written alike."""
+    return metric.text(value) == metric.text(other)
 
 
 def _result_sections(results: Sequence[Result]) -> list[Section]:
@@ -61,16 +71,16 @@ def _result_sections(results: Sequence[Result]) -> list[Section]:
     cards = [
         _card(results, result, name) for result, name in itertools.product(results[:2], names) if name in result.metrics
     ]
-    table = Table(["", *(name.replace("_", " ") for name in names)], result_rows(results))
-    words = [Text(margin(results))] if margin(results) else []
-    return [Section("Result", [Numbers(cards[:4]), *words, table])]
+    table = Table(["", *(find_metric(name).title for name in names)], result_rows(results))
+    return [Section("Result", [Numbers(cards[:4]), Text(margin(results)), table])]
 
 
 def _card(results: Sequence[Result], result: Result, name: str) -> Number:
-    """Green where the run beats its baseline; a metric that should neither rise nor fall has no colour."""
+    """Green where the run beats its baseline; a tie, and a metric that should neither rise nor fall, have no colour."""
     metric, value, beaten = find_metric(name), result.metrics[name], None
     if result is results[0] and len(results) > 1 and name in results[1].metrics and metric.better:
-        beaten = metric.improves(value, results[1].metrics[name])
+        other = results[1].metrics[name]
+        beaten = None if _tied(metric, value, other) else metric.improves(value, other)
     return Number(f"{result.name}: {metric.title}", metric.text(value), good=beaten)
 
 

@@ -203,7 +203,11 @@ def _cost_section(
     )
     return Section(
         "What it costs",
-        [Numbers(numbers), Text(words), Table(["", *(n.replace("_", " ") for n in metric_names(results))], rows)],
+        [
+            Numbers(numbers),
+            Text(words),
+            Table(["", *(find_metric(name).title for name in metric_names(results))], rows),
+        ],
     )
 
 

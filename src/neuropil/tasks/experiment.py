@@ -18,12 +18,20 @@ from torch import Tensor
 from neuropil.config import Config
 from neuropil.data.splits import PartName
 from neuropil.inspection.report.page import Section
+from neuropil.metrics import Metric, find_metric
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import Batch, Batches, Learner
 from neuropil.tasks.report import learning_section, model_section
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
-from neuropil.training.loop import TrainingConfig, fit, pick_device, require_compilable, require_monitor
+from neuropil.training.loop import (
+    TrainingConfig,
+    fit,
+    pick_device,
+    require_compilable,
+    require_monitor,
+    require_validation,
+)
 
 P = TypeVar("P")
 
@@ -34,6 +42,14 @@ class Result:
 
     name: str
     metrics: Mapping[str, float]
+
+
+def headline(results: Sequence[Result]) -> Metric | None:
+    """By what a run is compared: the metric of its own that most of the other results have too."""
+    own, *others = results
+    shared = {name: sum(name in other.metrics for other in others) for name in own.metrics}
+    name = max(shared, key=lambda name: shared[name], default="")
+    return find_metric(name) if shared.get(name) else None
 
 
 @runtime_checkable
@@ -98,7 +114,8 @@ class TrainableExperiment(ABC, Generic[P]):
         self.model = learner.model.to(self.device)
         if ablation is not None:
             ablation.learner.model.to(self.device)
-        # Both before a run folder is made.
+        # All before a run folder is made.
+        require_validation(training, parts["validation"])
         require_compilable(training, self.model)
         require_monitor(training, evaluate(self.learner, _FirstExample(self.batches("test"))))
 
@@ -116,8 +133,7 @@ class TrainableExperiment(ABC, Generic[P]):
     def score(self, learner: Learner, predictions: P) -> dict[str, float]: ...
 
     @abstractmethod
-    def baselines(self) -> Sequence[Result]:
-        """The strongest first."""
+    def baselines(self) -> Sequence[Result]: ...
 
     @abstractmethod
     def own_sections(self) -> Sequence[Section]:
@@ -170,7 +186,8 @@ class TrainableExperiment(ABC, Generic[P]):
         self.calibrate(folder)
         if self.ablation is not None:
             passes = math.ceil(max(row["epoch"] for row in rows if row["kind"] == "train"))
-            training = dataclasses.replace(self.training, epochs=passes, minutes=None, patience=None)
+            keep = "best" if self.training.keeps_best else "last"
+            training = dataclasses.replace(self.training, epochs=passes, minutes=None, patience=None, keep=keep)
             other, batches = self.ablation, self.batches("train")
             self._fit(other.learner, batches, training, folder / "ablation", other.name, show_progress)
 
@@ -183,11 +200,18 @@ class TrainableExperiment(ABC, Generic[P]):
         return Result(self.name, self.score(self.learner, self.predict_test(self.learner)))
 
     def evaluate(self) -> list[Result]:
-        return [
-            Result(self.name, self.score(self.learner, self.predictions)),
-            *self.ablation_results(),
-            *self.baselines(),
-        ]
+        """Of the trained model, then of the ablation and the baselines, the strongest first."""
+        own = Result(self.name, self.score(self.learner, self.predictions))
+        others = [*self.ablation_results(), *self.baselines()]
+        metric = headline([own, *others])
+        if metric is None:
+            return [own, *others]
+
+        def weakness(other: Result) -> float:
+            value = other.metrics.get(metric.name, math.nan)
+            return math.inf if math.isnan(value) else -value if metric.better == "higher" else value
+
+        return [own, *sorted(others, key=weakness)]
 
     def ablation_results(self) -> list[Result]:
         if self.ablation is None:

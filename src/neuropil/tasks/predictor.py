@@ -37,6 +37,8 @@ class Predictions:
     @property
     def labels(self) -> list[str]:
         """The most probable class of each input."""
+        if not self.classes:
+            raise InputError("labels are read of predicted classes", got="predicted numbers", fix="read values")
         return [self.classes[index] for index in self.scores.argmax(-1).tolist()]
 
     @property
@@ -199,6 +201,15 @@ def only_path(paths: Sequence[Path], what: str) -> Path:
     if len(paths) != 1:
         raise InputError(f"{what} one file or folder", got=f"{len(paths)}")
     return paths[0]
+
+
+def as_texts(inputs: Any) -> list[str]:
+    """Of one text or of several."""
+    texts = list(inputs) if isinstance(inputs, Iterable) and not isinstance(inputs, str) else [inputs]
+    for text in texts:
+        if not isinstance(text, str):
+            raise InputError("texts must be a string or a list of strings", got=f"{text!r}")
+    return texts
 
 
 def as_paths(inputs: Any) -> list[Path] | None:

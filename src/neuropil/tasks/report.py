@@ -12,6 +12,7 @@ from neuropil.inspection.pictures.predictions import confusion_matrix
 from neuropil.inspection.pictures.training import learning_curve
 from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.inspection.summary import parameter_table
+from neuropil.metrics import Metric, find_metric
 from neuropil.parts.parameters import ParameterRow, count_parameters
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
@@ -26,11 +27,24 @@ def learning_section(history: Sequence[Row], training: TrainingConfig) -> Sectio
     curve = Picture.of(learning_curve(history), alt="loss and metrics against training steps")
     seconds = max((row["seconds"] for row in history), default=0.0)
     words = f"Training took {seconds:,.1f} seconds."
-    if any(row["kind"] == "validation" for row in history):
-        best = f"with the best validation {training.monitor.replace('_', ' ')}"
-        kept = "of the last step" if training.keep == "last" else best
+    validations = [row for row in history if row["kind"] == "validation"]
+    if validations:
+        metric = find_metric(training.monitor)
+        if training.patience is not None and _since_best(validations, metric) >= training.patience:
+            words += f" It stopped early, at epoch {validations[-1]['epoch']:g}: {training.patience} validations in a "
+            words += f"row did not improve the {metric.title}."
+        kept = f"with the best validation {metric.title}" if training.keeps_best else "of the last step"
         words += f" The weights {kept} are kept; the ring marks the lowest validation loss."
     return Section("Training", [Text(words), curve])
+
+
+def _since_best(validations: Sequence[Row], metric: Metric) -> int:
+    best, since = None, 0
+    for row in validations:
+        since += 1
+        if metric.improves(row[metric.name], best):
+            best, since = row[metric.name], 0
+    return since
 
 
 def model_section(rows: Sequence[ParameterRow], model: nn.Module) -> Section:

@@ -2,27 +2,35 @@
 cut."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from neuropil.data.batches import EncodedTexts, LengthBatches
+from neuropil.data.formats.columns import short_names
+from neuropil.data.formats.delimited import DelimitedFile
 from neuropil.data.formats.lines import read_lines
-from neuropil.errors import InputError
+from neuropil.data.formats.paths import require_file, suffix_of
+from neuropil.data.labelled_texts.files import TEXTS
+from neuropil.errors import InputError, listed
 
 LINES_AT_ONCE = 256
 EVALUATION_BATCH = 256
 INITIAL_SCALE = 0.1
 SUFFIXES = (".txt", ".gz", ".tsv", ".csv", ".jsonl", ".md")
+TABLES = (".tsv", ".csv")
 
 
 def texts_of(words: Sequence[str], standard_input: Iterable[str]) -> Iterator[list[str]]:
     """Texts in the portions in which they are to be answered: lines of standard input one by one, files many lines at a
     time."""
     for word in words:
-        yield from _portions(read_lines(Path(word))) if _is_file(word) else [[require_utf8(word)]]
+        if _is_file(word):
+            yield from _portions(text for _, text in _texts_in(Path(word)))
+        else:
+            yield [require_utf8(word)]
     if words:
         return
     try:
@@ -37,9 +45,13 @@ def read_texts(paths: Sequence[Path]) -> tuple[list[str], list[str]]:
     """Texts of files, a line each, and their names; what is no file is a text itself."""
     texts, names = list[str](), list[str]()
     for path in paths:
-        found = list(chain.from_iterable(texts_of([str(path)], [])))
-        texts += found
-        names += [f"{path.name} line {number}" for number in range(1, len(found) + 1)] if path.is_file() else found
+        if _is_file(str(path)):
+            found = list(_texts_in(path))
+            texts += [text for _, text in found]
+            names += [f"{path.name} line {number}" for number, _ in found]
+        else:
+            texts.append(require_utf8(str(path)))
+            names.append(texts[-1])
     return texts, names
 
 
@@ -67,6 +79,27 @@ def too_long_note(count: int, total: int, what: str, limit: int, consequence: st
     """A sentence, if any was too long."""
     have = f"{what} has" if count == 1 else f"{what}s have"
     return [f"{count:,} of {total:,} training {have} more than {limit:,} tokens{consequence}."] if count else []
+
+
+def _texts_in(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts of a file with their lines: each line is one, or in a table of several columns the cell of the column
+    of texts."""
+    if suffix_of(path) not in TABLES:
+        yield from enumerate(read_lines(path), start=1)
+        return
+    table = DelimitedFile(require_file(path), texts=True)
+    names = [name.lower() for name in table.header]
+    if len(names) < 2:
+        yield from enumerate(read_lines(path), start=1)
+        return
+    column = next((names.index(name) for name in TEXTS.words if name in names), None)
+    if column is None:
+        raise InputError(
+            f"the first row of {path.name} must name its column of texts, such as {TEXTS.words[0]}",
+            got=f"{len(names)} columns: {listed(short_names(table.header))}",
+            fix="add a row of names; or call it .txt, if each line is a text",
+        )
+    yield from ((number, cells[column]) for number, cells in table.records() if number > 1 and any(cells))
 
 
 def _portions(lines: Iterator[str]) -> Iterator[list[str]]:

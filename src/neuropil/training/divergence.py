@@ -28,7 +28,7 @@ def diverged(
     return DivergedError(
         f"the loss of phase {phase!r} must stay finite",
         got=f"{value} at step {step}, where {'; '.join(clue for clue in clues if clue)}",
-        fix=f"lower the learning rate ({learning_rate:g} at that step) or clip gradients with clip=1; {kept}",
+        fix=f"lower the learning rate ({learning_rate:g} at that step) or clip gradients (--clip 1); {kept}",
     )
 
 

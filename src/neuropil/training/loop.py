@@ -10,7 +10,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +24,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from neuropil.config import Config, option
 from neuropil.errors import DivergedError, InputError, nearest
-from neuropil.metrics import PHASE_LOSS, find_metric
+from neuropil.metrics import PHASE_LOSS, PHASE_RATE, find_metric
 from neuropil.protocols import Batch, Batches, Learner, OptimizerName, Phase, StatefulLearner, Uncompilable
 from neuropil.randomness import mix
 from neuropil.training import checkpoint
@@ -65,10 +65,17 @@ class TrainingConfig(Config):
     average: float = option(0.0, "exponential moving average of the weights: decay; 0 for none", low=0, high=0.99999)
     monitor: str = option("loss", "validation metric that picks the best weights")
     keep: Literal["best", "last"] = option("best", "weights that the finished run holds")
-    patience: int | None = option(None, "early stopping: validations without a better monitored metric", low=1)
+    patience: int | None = option(
+        None, "early stopping: validations without a better monitored metric; the best weights are kept", low=1
+    )
     checkpoint_seconds: float = option(20.0, "seconds between checkpoints", low=0)
     device: str = option("auto", "device: auto, cpu, cuda, cuda:1, mps")
     tensorboard: bool = option(False, "write TensorBoard events into the run folder")
+
+    @property
+    def keeps_best(self) -> bool:
+        """Early stopping waits for weights that get no better, and so leaves the best."""
+        return self.keep == "best" or self.patience is not None
 
 
 @dataclass
@@ -137,6 +144,12 @@ def require_monitor(config: TrainingConfig, metrics: Iterable[str]) -> None:
         raise InputError("monitor must name a validation metric", got=f"{config.monitor!r}", fix=fix)
     if find_metric(config.monitor).better is None:
         raise InputError("monitor must name a metric of which more or less is better", got=f"{config.monitor!r}")
+
+
+def require_validation(config: TrainingConfig, validation: Sized) -> None:
+    if config.patience is not None and not len(validation):
+        fix = "give --validation 0.1, or leave --patience out"
+        raise InputError("early stopping (--patience) needs a validation part", got="one without examples", fix=fix)
 
 
 def require_compilable(config: TrainingConfig, model: Module) -> None:
@@ -258,7 +271,7 @@ class _Loop:
         if self.state.batch:
             self._log_training()
             self._validate()
-        if self.config.keep == "last" or self.validation is None:
+        if not self.config.keeps_best or self.validation is None:
             with self._averaged():
                 save_model(self.weights_path, self.model)
         elif self.state.best is None:
@@ -271,9 +284,14 @@ class _Loop:
 
     def _log_training(self) -> None:
         if losses := self._mean_losses():
-            rate = self.config.learning_rate * self._rate_share()
-            self.history.add(self._row("train") | losses | {"learning_rate": rate})
+            self.history.add(self._row("train") | losses | self._rates())
             self.state.loss_sums, self.state.loss_counts = {}, {}
+
+    def _rates(self) -> dict[str, float]:
+        share, peaks = self._rate_share(), {phase.name: self._peak_rate(phase) for phase in self.phases}
+        if len(set(peaks.values())) == 1:
+            return {"learning_rate": next(iter(peaks.values())) * share}
+        return {f"{name}{PHASE_RATE}": peak * share for name, peak in peaks.items()}
 
     def _mean_losses(self) -> dict[str, float]:
         return {name: total / self.state.loss_counts[name] for name, total in self.state.loss_sums.items()}
@@ -288,7 +306,7 @@ class _Loop:
             value = metrics[self.config.monitor]
             if find_metric(self.config.monitor).improves(value, self.state.best):
                 self.state.best, self.state.validations_since_best = value, 0
-                if self.config.keep == "best":
+                if self.config.keeps_best:
                     save_model(self.weights_path, self.model)
             else:
                 self.state.validations_since_best += 1

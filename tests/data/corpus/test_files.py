@@ -47,7 +47,7 @@ def test_gzip_and_several_files_are_read_one_after_the_other(tmp_path: Path):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"short", f"a text to learn from must have at least {LEAST} characters, but got 5."),
+        (b"short", f"a.txt must have at least {LEAST} characters to learn from, but got 5."),
         (b"\xff" * 300, "a.txt must be text in UTF-8, but got other bytes in line 1: save it as UTF-8."),
     ],
 )

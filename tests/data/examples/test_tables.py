@@ -73,6 +73,15 @@ def test_a_table_without_a_target_is_refused_with_its_columns(tmp_path: Path):
     )
 
 
+@pytest.mark.parametrize("line", ["It was the best of times", ""])
+def test_plain_text_is_no_table(line: str, tmp_path: Path):
+    path = write_text(tmp_path / "book.txt", line, "it was the worst of times, it was the age of wisdom")
+    assert refusal(read_table, path, None) == (
+        "book.txt must be a table, with a delimiter between its cells, but got plain text: "
+        "train an lstm or a gpt2 on plain text."
+    )
+
+
 def test_a_target_that_is_no_column_is_refused_with_the_nearest(tmp_path: Path):
     path = write_text(tmp_path / "people.csv", *PEOPLE)
     assert refusal(read_table, path, "anser") == (

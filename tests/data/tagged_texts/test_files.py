@@ -237,7 +237,7 @@ def test_parts_follow_the_seed(tmp_path: Path):
         (
             ["a b\tX Y", "a b\tX Y"],
             "a.tsv must hold at least 2 different texts, one to learn from and one to score, "
-            "but got 1: part texts by empty lines.",
+            "but got 1: separate texts by empty lines.",
         ),
     ],
 )

@@ -317,9 +317,10 @@ def test_the_measured_loss_is_the_settled_energy_and_looking_changes_nothing():
     before = learner.state_dict()
     with torch.no_grad():
         metrics = learner.metrics(batch)
-        assert set(metrics) == {"loss", "accuracy"}
+        assert set(metrics) == {"loss", "energy", "accuracy"}
         assert all(torch.equal(value, before[name]) for name, value in learner.state_dict().items())
         torch.testing.assert_close(metrics["loss"].mean(), learner.loss(batch))
+        assert torch.equal(metrics["energy"], metrics["loss"])
 
 
 # --- digits -----------------------------------------------------------------------------------------------------------

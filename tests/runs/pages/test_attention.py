@@ -12,10 +12,12 @@ import neuropil
 from command_line import said
 from neuropil.data.tokenizers.learned import learn_merges, learn_word_pieces
 from neuropil.errors import InputError
+from neuropil.inspection.report.alignment import shown
 from neuropil.inspection.report.attention import Tokenized, self_attention, tokens_of
 from neuropil.models.bert import BERTConfig, MaskedBERT
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.parts.multi_head import remove_heads
+from neuropil.runs.pages.attention import write_neighbours
 from neuropil.runs.run import Run
 
 TEXT = "The cat sat on the mat, and the dog sat on the log. " * 30
@@ -120,6 +122,23 @@ def test_pages_are_written_beside_the_report(run: Run, capsys: pytest.CaptureFix
         assert "<html" in (run.folder / f"{name}.html").read_text()
 
 
+def test_gpt2_has_a_word_as_it_stands_after_a_space(run: Run):
+    assert len(run.predictor.tokenizer.encode([" the"])[0]) == 1
+    for typed in ("the", " the"):
+        _, sentences = write_neighbours(run, typed)
+        assert [sentence.partition(":")[0] for sentence in sentences] == [shown(" the")]
+
+
+@pytest.mark.parametrize("name", ["lstm", "text_classifier"])
+def test_recurrent_networks_have_neighbours_too(name: str, tmp_path: Path):
+    path = tmp_path / "texts.tsv"
+    path.write_text("text\tlabel\n" + "a good film\tyes\na bad film\tno\nno film at all\tno\nit is good\tyes\n" * 10)
+    options = {"hidden_size": 4, "embedding_size": 4, "tokens": "words", "epochs": 1}
+    other = neuropil.train(name, data=path, out=tmp_path / "run", show_progress=False, **options)
+    _, sentences = write_neighbours(other, "film" if name == "lstm" else "Film")
+    assert [sentence.partition(":")[0] for sentence in sentences] == ["film"]
+
+
 def test_a_text_may_be_a_file(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "words.txt").write_text("the cat")
     said(capsys, "inspect", str(run.folder), "--lens", str(tmp_path / "words.txt"))
@@ -141,7 +160,8 @@ def test_a_text_longer_than_the_context_is_refused(run: Run, capsys: pytest.Capt
         (["--lens", "a"], "must hold a GPT-2, but got a run of mlp: train a gpt2."),
         (
             ["--neighbours", "a"],
-            "must hold a model with an embedding of tokens, but got a run of mlp: train a gpt2 or a bert.",
+            "must hold a model with an embedding of tokens, but got a run of mlp: train a gpt2, a bert, an lstm or a "
+            "text_classifier.",
         ),
     ],
 )

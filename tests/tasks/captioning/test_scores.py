@@ -30,6 +30,11 @@ def test_pictures_may_have_different_numbers_of_captions():
     assert scores["exact_accuracy"] == 1
 
 
+def test_captions_of_three_words_that_are_all_right_have_the_full_bleu():
+    captions = ["a red square", "a blue circle"]
+    assert score_captions(captions, [[text] for text in captions])["bleu"] == pytest.approx(100)
+
+
 def test_single_words_have_no_bleu():
     assert set(score_captions(["seven"], [["seven"]])) == {"exact_accuracy"}
 

@@ -47,10 +47,19 @@ def test_bits_perplexity_and_loss_say_the_same(run: Run):
     assert own["perplexity"] == pytest.approx(math.exp(own["loss"]))
     assert own["bits_per_byte"] == own["bits_per_character"] == pytest.approx(own["loss"] / math.log(2))
     named = {result.name: result.metrics for result in run.results}
-    assert own["loss"] < named["how often each token occurs"]["loss"]
+    assert own["loss"] < named["unigram"]["loss"]
     assert set(named) >= {"5-gram", "3-gram", "gzip"}
     losses = [result.metrics["loss"] for result in run.results[1:]]
     assert losses == sorted(losses)
+
+
+def test_a_metric_that_grows_with_the_loss_is_monitored_by_it(book: Path):
+    lstm = recipe("lstm")
+    experiment = lstm.build(lstm.defaults(own_data=True).override(data=book, monitor="perplexity"), 0)
+    assert experiment.training.monitor == "loss"  # type: ignore[attr-defined]
+    assert experiment.facts()["notes"][-1] == (
+        "The perplexity grows with the loss, so that the loss is monitored in its place."
+    )
 
 
 def test_the_score_is_the_mean_surprise_of_the_test_part(run: Run):
@@ -151,7 +160,7 @@ def test_gates_are_shown_for_a_short_text_with_what_they_are_tied_to(run: Run, c
     assert [sentence.split(":")[0] for sentence in sentences] == ["reader.forwards.0"]
     page = Path(path).read_text()
     assert page.count("<svg") == 1
-    for name in ("forget gate", "update gate", "output gate", "candidate", "cell state c", "inside quotes"):
+    for name in ("forget gate", "input gate", "output gate", "candidate", "cell state c", "inside quotes"):
         assert name in page
 
 

@@ -32,7 +32,8 @@ def prepare_text(config: TextDataConfig) -> Corpus:
         text, note = python_documentation()
         source, notes = f"{len(text):,} characters of Python's own documentation", (note,)
     if len(text) < LEAST:
-        raise InputError(f"a text to learn from must have at least {LEAST} characters", got=f"{len(text)}")
+        where = listed([path.name for path in config.data], most=3)
+        raise InputError(f"{where} must have at least {LEAST} characters to learn from", got=f"{len(text)}")
     begin_test = _next_line(text, len(text) - round(config.test * len(text)))
     begin_validation = _next_line(text, begin_test - round(config.validation * len(text)))
     parts = text[:begin_validation], text[begin_validation:begin_test], text[begin_test:]

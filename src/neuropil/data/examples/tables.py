@@ -22,7 +22,9 @@ from neuropil.data.formats.columns import (
     read_numbers,
     require_value,
 )
-from neuropil.data.formats.delimited import Block, DelimitedFile
+from neuropil.data.formats.delimited import DELIMITERS, Block, DelimitedFile
+from neuropil.data.formats.lines import read_lines
+from neuropil.data.formats.paths import suffix_of
 from neuropil.errors import InputError, did_you_mean, listed
 
 MOST_CATEGORIES, MOST_CLASSES = 100, 1_000
@@ -31,6 +33,9 @@ NUMBER_WITH_COMMAS = re.compile(r"\s*[+-]?\d+(,\d+)+(\.\d+)?\s*$")
 
 def read_table(path: Path, target: str | None) -> LabelledParts:
     """Find out what the columns are; all but the target become inputs."""
+    if suffix_of(path) == ".txt" and not set(DELIMITERS) & set(next(read_lines(path), "")):
+        rule = f"{path.name} must be a table, with a delimiter between its cells"
+        raise InputError(rule, got="plain text", fix="train an lstm or a gpt2 on plain text")
     table = DelimitedFile(path)
     if target is None:
         rule = f"the table {path.name} needs a target, the column to predict"

@@ -14,15 +14,18 @@ from neuropil.errors import InputError
 
 Array = Shaped[np.ndarray, "..."]
 CHANNELS = (1, 3, 4)
+INPUTS = "inputs must be an array, a tensor, pictures or paths of files"
 
 
 def as_array(values: Any) -> Array:
     """A tensor of any device, a list of numbers, or what else NumPy takes for an array."""
     try:
-        return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+        array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     except (TypeError, ValueError) as cause:  # a list of lists of different lengths
-        rule = "inputs must be an array, a tensor, pictures or paths of files"
-        raise InputError(rule, got=f"a {type(values).__name__} that is no array ({cause})") from cause
+        raise InputError(INPUTS, got=f"a {type(values).__name__} that is no array ({cause})") from cause
+    if array.dtype.kind == "O":
+        raise InputError(INPUTS, got=f"a {type(values).__name__} without numbers" if values is not None else "None")
+    return array
 
 
 def describe_array(array: Array) -> str:

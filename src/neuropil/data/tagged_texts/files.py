@@ -63,7 +63,7 @@ def prepare_tagged_texts(config: TaggedTextConfig, seed: int) -> Splits[TaggedTe
     splits = split(texts, keys, config, seed, notes=notes)
     if not len(splits.train) or not len(splits.test):
         rule = f"{config.data.name} must hold at least 2 different texts, one to learn from and one to score"
-        raise InputError(rule, got=f"{len(set(keys))}", fix="part texts by empty lines")
+        raise InputError(rule, got=f"{len(set(keys))}", fix="separate texts by empty lines")
     return splits
 
 

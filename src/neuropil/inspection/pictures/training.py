@@ -11,7 +11,7 @@ from jaxtyping import Float, Num
 from neuropil.errors import InputError
 from neuropil.inspection.pictures import style
 from neuropil.inspection.pictures.style import GRID, INK, MUTED, TRAIN, VALIDATION, WIDTH, Array, Axes, Figure, numbers
-from neuropil.metrics import find_metric
+from neuropil.metrics import PHASE_RATE, find_metric
 
 History: TypeAlias = Sequence[Mapping[str, Any]]
 """Rows of metrics.jsonl: `step`, `kind` ("train" or "validation"), and numbers by name."""
@@ -43,7 +43,7 @@ def metric_names(history: History) -> list[str]:
     for kind in ("validation", "train"):
         rows = [row for row in history if row["kind"] == kind]
         found = [name for row in rows for name, value in row.items() if isinstance(value, int | float)]
-        names = dict.fromkeys(name for name in found if name not in _NOT_METRICS)
+        names = dict.fromkeys(name for name in found if name not in _NOT_METRICS and not name.endswith(PHASE_RATE))
         if names:
             return sorted(names, key=lambda name: name != "loss")
     raise InputError("a learning curve needs rows with a metric such as a loss", got=f"{len(history)} rows without one")
@@ -60,7 +60,7 @@ def learning_curves(histories: Mapping[str, History], metric: str) -> Figure:
     figure, axes = style.one_panel(3.2)
     for index, (name, curve) in enumerate(curves.items()):
         axes.plot(*curve.T, label=name, **style.line(index))
-    axes.set(xlabel="epoch", ylabel=f"validation {metric.replace('_', ' ')}")
+    axes.set(xlabel="epoch", ylabel=f"validation {find_metric(metric).title}")
     if find_metric(metric).format == "percent":
         style.show_percent(axes)
     elif style.spans_decades(np.concatenate([curve[:, 1] for curve in curves.values()])):
@@ -160,7 +160,7 @@ def _draw_metric(axes: Axes, history: History, name: str, best_step: int | None)
     _draw_train(axes, train)
     marker = {"marker": "o" if len(validation.steps) <= 40 else "", "markersize": 3.2}
     axes.plot(validation.steps, validation.values, color=VALIDATION, linewidth=1.8, label="validation", **marker)
-    title = name.replace("_", " ")
+    title = find_metric(name).title
     if best_step is not None and best_step in validation.steps:
         best = float(validation.values[validation.steps == best_step][0])
         title = f"{title}: {_written(name, best)} at step {best_step:,}"

@@ -22,6 +22,8 @@ COLUMNS = 10
 """Tokens side by side in one picture of layers."""
 MOST_PICTURES = 8
 ALTERNATIVES = 3
+EMBEDDINGS = ("tokens", "words", "embedding")
+"""What models call the embedding of their tokens."""
 
 
 @runtime_checkable
@@ -100,9 +102,9 @@ def lens_sentence(tokenizer: AnyTokenizer, lens: Lens) -> str:
 
 
 def embedding_of(model: nn.Module) -> Float[Tensor, "token width"] | None:
-    """The token embedding."""
+    """The token embedding, where there is one."""
     named = ((name, module) for name, module in model.named_modules() if isinstance(module, nn.Embedding))
-    return next((module.weight for name, module in named if name.endswith("tokens")), None)
+    return next((module.weight for name, module in named if name.rpartition(".")[2] in EMBEDDINGS), None)
 
 
 def tokens_of(trained: Tokenized, text: str) -> Int64[Tensor, " time"]:

@@ -356,7 +356,8 @@ class SettledEnergy(Objective[PredictiveCoding]):
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """The loss is the settled energy, as in training; the others are those of any classifier or regressor."""
         examples = {"input": batch["input"], "target": batch["target"]}
-        return {**self.scores.metrics(examples), "loss": self.model.energy(self.settled(examples))}
+        energy = self.model.energy(self.settled(examples))
+        return {**self.scores.metrics(examples), "loss": energy, "energy": energy}
 
     def state_dict(self) -> Mapping[str, Tensor]:
         states = {f"state.{layer}": state for layer, state in enumerate(self.kept)}

@@ -20,8 +20,10 @@ from neuropil.inspection.report.page import Report, Section, Table, Text, write_
 from neuropil.models.bert import BERT, BERTClassifier, MaskedBERT
 from neuropil.models.gpt2 import GPT2
 from neuropil.runs.run import Run
+from neuropil.tasks.text_classification.predictor import LearnedEncoder, TextClassifier
 
 READS_TEXTS = "train a gpt2 or a bert"
+HAS_EMBEDDING = "train a gpt2, a bert, an lstm or a text_classifier"
 NEIGHBOURS = 10
 
 
@@ -71,9 +73,9 @@ def write_neighbours(run: Run, text: str) -> tuple[Path, list[str]]:
     embedding = embedding_of(trained.model)
     if not isinstance(trained, Tokenized) or embedding is None:
         raise RunError(
-            f"{run.folder} must hold a model with an embedding of tokens", got=f"a run of {run.name}", fix=READS_TEXTS
+            f"{run.folder} must hold a model with an embedding of tokens", got=f"a run of {run.name}", fix=HAS_EMBEDDING
         )
-    tokens = list(dict.fromkeys(trained.tokenizer.encode([text])[0]))
+    tokens = list(dict.fromkeys(_looked_up(trained, text)))
     if not tokens:
         raise InputError("neighbours are looked for of one token or more", got=f"{text!r}")
     rows, sentences = [], []
@@ -99,6 +101,14 @@ def write_neighbours(run: Run, text: str) -> tuple[Path, list[str]]:
         Report(f"neuropil · neighbours in {run.folder.name}", "Which tokens the embedding takes for alike.", sections),
     )
     return path, sentences
+
+
+def _looked_up(trained: Tokenized, text: str) -> list[int]:
+    """GPT-2 has a token for a whole word after a space; without it, a piece of other words, or several."""
+    if isinstance(trained, TextClassifier) and isinstance(trained.encoder, LearnedEncoder):
+        text = trained.encoder.cased(text)
+    bare, spaced = trained.tokenizer.encode([text, f" {text}"])
+    return spaced if len(spaced) <= len(bare) else bare
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------

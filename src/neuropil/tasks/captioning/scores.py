@@ -11,7 +11,8 @@ from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.splits import Splits
 
 WORDS_FOR_BLEU = 2
-"""Words that captions have on average, at least: BLEU counts sequences of up to four."""
+"""Words that captions have on average, at least: BLEU counts sequences of up to four words, and where no caption has
+four, up to three (sacrebleu's effective order)."""
 LARGEST_MEMORY = 10_000
 """Training pictures that the nearest is looked for among, at most."""
 PICTURES_AT_ONCE = 256
@@ -33,7 +34,7 @@ def score_captions(captions: Sequence[str], references: Sequence[Sequence[str]])
         lists: Any = [
             [theirs[place] if place < len(theirs) else None for theirs in references] for place in range(most)
         ]
-        scores["bleu"] = BLEU().corpus_score(list(captions), lists).score
+        scores["bleu"] = BLEU(effective_order=True).corpus_score(list(captions), lists).score
     return scores
 
 

@@ -99,12 +99,8 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
     def score(self, learner: Learner, predictions: Float[Tensor, "example output"]) -> dict[str, float]:
         return evaluate(scorer_for(learner.model, self.schema), self.batches("test"))
 
-    def ablation_results(self) -> list[Result]:
-        return []  # with the baselines, after the one that it must beat
-
     def baselines(self) -> list[Result]:
-        first, *others = baselines(self.splits)
-        return [first, *super().ablation_results(), *others]
+        return baselines(self.splits)
 
     def own_sections(self) -> list[Section]:
         return [report.mistakes_section(self.splits.test, self.predictions), *self.inside()]

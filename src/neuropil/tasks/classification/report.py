@@ -1,7 +1,9 @@
 """What a report shows of a classifier or a regressor: where it errs, what is inside it, what it learned from."""
 
 from collections.abc import Mapping
+from itertools import chain, zip_longest
 
+import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -62,10 +64,20 @@ def inside_section(model: nn.Module, schema: Schema) -> Section:
 def data_section(parts: Mapping[str, Examples], augment: Augment | None) -> Section:
     train, shown = parts["train"], list[Block]()
     if train.schema.kind == "image":
-        some = range(min(SHOWN, len(train)))
-        shown.append(Gallery([Thumbnail(pixels(train.inputs[index]), label_of(train, index)) for index in some]))
+        some = [Thumbnail(pixels(train.inputs[index]), label_of(train, index)) for index in _of_all_classes(train)]
+        shown.append(Gallery(some))
     rows = [[name, len(part)] for name, part in parts.items()]
     return report.data_section(train.source, ["part", "examples"], rows, augment=augment, shown=shown)
+
+
+def _of_all_classes(examples: Examples) -> list[int]:
+    """A few examples: the first of each class, then the second, and so on; files often come one class after the
+    other."""
+    classes = range(max(1, len(examples.schema.classes)))
+    targets = examples.targets if examples.schema.classes else torch.zeros(len(examples))
+    firsts = [(targets == number).nonzero().flatten()[:SHOWN].tolist() for number in classes]
+    mixed = chain.from_iterable(zip_longest(*firsts))
+    return [index for index in mixed if index is not None][:SHOWN]
 
 
 def label_of(examples: Examples, index: int) -> str:

@@ -86,10 +86,10 @@ class SeriesForecaster:
         columns, step = SeriesColumns.from_dict(schema["columns"]), TimeStep.from_dict(schema["step"])
         return cls(model, **{**schema, "columns": columns, "step": step, "factors": tuple(factors)})
 
-    def predict(self, inputs: "SeriesTable | str | Path | Sequence[float] | np.ndarray") -> SeriesForecasts:
+    def predict(self, inputs: Any) -> SeriesForecasts:
         return self.forecast(inputs)
 
-    def forecast(self, inputs: "SeriesTable | str | Path | Sequence[float] | np.ndarray") -> SeriesForecasts:
+    def forecast(self, inputs: Any) -> SeriesForecasts:
         """What follows the end of each series: of a file, of a table that was read, or of plain values, the last of
         which is the latest."""
         table = self._table(inputs)

@@ -14,6 +14,7 @@ from neuropil.data.corpus.dataset import Corpus
 from neuropil.data.splits import PartName
 from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
 from neuropil.inspection.report.page import Section
+from neuropil.metrics import find_metric
 from neuropil.protocols import Batches, Learner
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.language_modelling import report
@@ -107,6 +108,11 @@ class LanguageModellingExperiment(CorpusExperiment[dict[str, float]]):
         """`inside` makes the report's sections on the model while it reads a text; for the `others` see
         `CorpusExperiment`."""
         self.language_model, self.inside = language_model, inside
+        monitor, tokenizer = training.monitor, language_model.tokenizer
+        if monitor != "loss" and monitor in scores({"loss": 0.0}, " ", tokenizer, tokens=1):
+            note = f"The {find_metric(monitor).title} grows with the loss, so that the loss is monitored in its place."
+            corpus = dataclasses.replace(corpus, notes=[*corpus.notes, note])
+            training = dataclasses.replace(training, monitor="loss")
         super().__init__(corpus, language_model.tokenizer, cut, training, **others)
 
     def predict_test(self, learner: Learner) -> dict[str, float]:

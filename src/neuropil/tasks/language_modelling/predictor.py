@@ -21,7 +21,7 @@ from neuropil.sampling.text.generation import DecoderState, Generation, Step, li
 from neuropil.sampling.text.streaming import Piece, Stopping, streamed
 from neuropil.tasks.language_modelling.generation import DEFAULT_LENGTH, GenerationConfig
 from neuropil.tasks.language_modelling.scores import scores
-from neuropil.tasks.predictor import device_of
+from neuropil.tasks.predictor import as_texts, device_of
 from neuropil.tasks.texts import require_utf8
 
 M = TypeVar("M", bound=nn.Module)
@@ -97,8 +97,8 @@ class LanguageModel(ABC, Generic[M]):
     def losses(self, text: str) -> dict[str, float]:
         """The mean loss and accuracy over the tokens of a text."""
 
-    def predict(self, inputs: str | Sequence[str]) -> Surprises:
-        return Surprises([self.surprise(text) for text in ([inputs] if isinstance(inputs, str) else inputs)])
+    def predict(self, inputs: Any) -> Surprises:
+        return Surprises([self.surprise(text) for text in as_texts(inputs)])
 
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
         """A text for each file."""

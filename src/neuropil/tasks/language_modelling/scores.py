@@ -91,10 +91,7 @@ def baselines(corpus: Corpus, tokens: Mapping[str, Tensor], tokenizer: AnyTokeni
     """The strongest first."""
     train, test = (tokens[part].numpy() for part in ("train", "test"))
     losses = n_gram_losses(train, test, len(tokenizer), max(ORDERS))
-    found = {
-        f"{order}-gram" if order > 1 else "how often each token occurs": float(losses[order - 1].mean())
-        for order in ORDERS
-    }
+    found = {f"{order}-gram" if order > 1 else "unigram": float(losses[order - 1].mean()) for order in ORDERS}
     if is_lossless(tokenizer):
         found |= {name: packed_nats(name, corpus.train, corpus.test) / len(test) for name in PACKERS}
     results = [Result(name, scores({"loss": loss}, corpus.test, tokenizer, len(test))) for name, loss in found.items()]

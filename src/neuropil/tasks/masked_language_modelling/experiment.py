@@ -57,7 +57,7 @@ class MaskedLanguageModellingExperiment(CorpusExperiment[dict[str, float]]):
         batches = self.batches("test").epoch(0)
         masked = torch.cat([batch["target"][batch["scored"]] for batch in batches]).cpu()
         loss, right = -(counts / counts.sum()).log()[masked], masked == counts.argmax()
-        return [Result("token frequency", {"loss": float(loss.mean()), "accuracy": float(right.double().mean())})]
+        return [Result("unigram", {"loss": float(loss.mean()), "accuracy": float(right.double().mean())})]
 
     def own_sections(self) -> list[Section]:
         attention = attention_section(self.filler, self.held_out_text(SHOWN_CHARACTERS))

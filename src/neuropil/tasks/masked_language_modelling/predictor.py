@@ -17,6 +17,7 @@ from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.models.bert import BERT, MaskedBERT, mean_of
 from neuropil.parts.objectives import MaskedToken
+from neuropil.tasks.predictor import as_texts
 from neuropil.training.evaluation import evaluate
 
 TOKENS_AT_ONCE = 2_048
@@ -158,8 +159,8 @@ class TextFiller:
     def embed(self, texts: Sequence[str]) -> Float[Tensor, "text width"]:
         return embed(self.model.bert, self.tokenizer, texts)
 
-    def predict(self, inputs: str | Sequence[str]) -> Fillings:
-        return Fillings([self.fill(text) for text in ([inputs] if isinstance(inputs, str) else inputs)])
+    def predict(self, inputs: Any) -> Fillings:
+        return Fillings([self.fill(text) for text in as_texts(inputs)])
 
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
         """A text for each line."""

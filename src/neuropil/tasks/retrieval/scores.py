@@ -28,10 +28,10 @@ def baselines(splits: Splits[CaptionedPictures], matches: Matches) -> list[Resul
             picked(likeness([said[int(matches.picture_of[index])] for index in chosen], _texts(test, chosen)), right)
         )
         share = right.float().mean(1)
-        guessed.append({"caption_accuracy": share, "picture_accuracy": share})
+        guessed.append({"text_recall_at_1": share, "image_recall_at_1": share})
     return [
         Result("words in common with the caption of the nearest training picture", _mean(nearest)),
-        Result("a guess", _mean(guessed)),
+        Result("chance", _mean(guessed)),
     ]
 
 
@@ -51,8 +51,8 @@ def picked(
     """Whether the caption that is most similar to each picture is right, and the picture that is most similar to each
     caption."""
     return {
-        "caption_accuracy": right.gather(1, similarity.argmax(1)[:, None]).flatten().float(),
-        "picture_accuracy": right.gather(0, similarity.argmax(0)[None]).flatten().float(),
+        "text_recall_at_1": right.gather(1, similarity.argmax(1)[:, None]).flatten().float(),
+        "image_recall_at_1": right.gather(0, similarity.argmax(0)[None]).flatten().float(),
     }
 
 

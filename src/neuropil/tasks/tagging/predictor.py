@@ -15,7 +15,7 @@ from neuropil.data.tokenizers.tags import TagVocabulary
 from neuropil.errors import InputError, did_you_mean, listed
 from neuropil.inspection.gates import Passage
 from neuropil.inspection.report.alignment import shown
-from neuropil.tasks.predictor import device_of, only_path
+from neuropil.tasks.predictor import as_texts, device_of, only_path
 from neuropil.tasks.tagging.scores import score_tags
 from neuropil.tasks.texts import in_order, read_texts
 
@@ -55,10 +55,10 @@ class Tagger:
         columns = TagColumns(*facts["columns"])
         return cls(model, TagVocabulary.load(folder), tuple(facts["tags"]), facts["max_tokens"], columns)
 
-    def predict(self, inputs: str | Sequence[str] | Sequence[Sequence[str]]) -> TaggedAnswers:
+    def predict(self, inputs: Any) -> TaggedAnswers:
         """Of a text, of several, or of texts that are already cut into tokens."""
-        texts = [inputs] if isinstance(inputs, str) else inputs
-        return self.tag([self.vocabulary.split(text) if isinstance(text, str) else list(text) for text in texts])
+        texts = inputs if isinstance(inputs, list | tuple) else as_texts(inputs)
+        return self.tag([self.vocabulary.split(text) if isinstance(text, str) else as_texts(text) for text in texts])
 
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
         return read_texts(paths)

@@ -21,7 +21,7 @@ from neuropil.models.bert import BERTClassifier
 from neuropil.parts.objectives import Classification
 from neuropil.protocols import PADDING
 from neuropil.tasks.masked_language_modelling.predictor import embed
-from neuropil.tasks.predictor import Predictions, device_of, only_path
+from neuropil.tasks.predictor import Predictions, as_texts, device_of, only_path
 from neuropil.tasks.texts import in_order, read_texts
 from neuropil.training.evaluation import evaluate
 
@@ -82,8 +82,11 @@ class LearnedEncoder:
     def kind(self) -> Kind:
         return self.config.tokens
 
+    def cased(self, text: str) -> str:
+        return _cased(text, self.config)
+
     def encode(self, texts: Sequence[str], targets: Int64[Tensor, " text"]) -> EncodedTexts:
-        cased = [_cased(text, self.config) for text in texts]
+        cased = [self.cased(text) for text in texts]
         return encode_texts(cased, targets, self.tokenizer, self.config.max_tokens, self.config.read_from)
 
     def save(self, folder: Path) -> None:
@@ -138,12 +141,16 @@ class TextClassifier:
         encoder = LearnedEncoder.load(folder, facts["tokens"])
         return cls(model, encoder, tuple(facts["classes"]), TextColumns(*facts["columns"]))
 
+    @property
+    def tokenizer(self) -> AnyTokenizer:
+        return self.encoder.tokenizer
+
     def logits(self, tokens: Int64[Tensor, "text time"]) -> Float[Tensor, "text class"]:
         return self.model(tokens)
 
-    def predict(self, inputs: str | Sequence[str]) -> Predictions:
+    def predict(self, inputs: Any) -> Predictions:
         """Of a text, or of several."""
-        return self.classify([inputs] if isinstance(inputs, str) else list(inputs))
+        return self.classify(as_texts(inputs))
 
     def classify(self, texts: Sequence[str]) -> Predictions:
         return Predictions(self.probabilities(self.encoder.encode(texts, torch.arange(len(texts)))), self.classes)

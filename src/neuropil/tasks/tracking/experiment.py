@@ -77,7 +77,7 @@ class TrackingExperiment(TrainableExperiment[Float[Tensor, "frame 2"]]):
             name = self.ablation.name
             found[name] = self.predict_test(self.ablation.learner)
             if bool(test.hidden.any()):
-                found[f"{name}, then straight on"] = extrapolated(found[name], test)
+                found[f"{name}, constant velocity"] = extrapolated(found[name], test)
         found["always the mean position"] = train.positions[train.known].mean(0).expand(len(test.frames), 2)
         return found
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from neuropil.data.films.dataset import Films
 from neuropil.data.films.files import read_films, read_frames, unlabelled
+from neuropil.data.formats.arrays import as_array
 from neuropil.data.progress import tracked
 from neuropil.errors import InputError
 from neuropil.models.tracker import Tracker
@@ -79,7 +80,7 @@ class FilmTracker:
         return torch.cat(found)
 
     def _as_films(self, inputs: Any) -> Films:
-        tensor = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.ascontiguousarray(inputs))
+        tensor = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.ascontiguousarray(as_array(inputs)))
         channels, height, width = self.model.config.shape
         if channels == 1 and tensor.shape[-2:] == (height, width) and tensor.shape[-3:-2] != (1,):
             tensor = tensor.unsqueeze(-3)

@@ -20,7 +20,7 @@ from neuropil.inspection.report.alignment import Alignment, AttentionMap, write_
 from neuropil.protocols import END, START
 from neuropil.sampling.text.beam_search import beam_search, greedy_search
 from neuropil.sampling.text.generation import DecoderState
-from neuropil.tasks.predictor import Texts, device_of
+from neuropil.tasks.predictor import Texts, as_texts, device_of
 from neuropil.tasks.translation.scores import score_translations
 
 TEXTS_AT_ONCE = 128
@@ -85,8 +85,8 @@ class Translator:
     def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
         return cls(model, PairVocabulary.load(folder), facts["longest"], facts["columns"])
 
-    def predict(self, inputs: str | Sequence[str]) -> Texts:
-        return self.translate([inputs] if isinstance(inputs, str) else inputs)
+    def predict(self, inputs: Any) -> Texts:
+        return self.translate(as_texts(inputs))
 
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
         lines = [(path, number, line) for path in paths for number, line in enumerate(read_lines(path), start=1)]

@@ -12,14 +12,15 @@ LARGEST_MEMORY = 50_000
 
 def score_translations(translations: Sequence[str], references: Sequence[str]) -> dict[str, float]:
     """`exact_accuracy` from 0 to 1, `chrf` and `bleu` from 0 to 100, over the whole corpus. BLEU counts sequences of up
-    to four words, so there is none where the references are single words, as dates are."""
+    to four words, or as many as the longest text has (effective order); there is none where the references are single
+    words, as dates are."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
     exact = sum(ours == theirs for ours, theirs in zip(translations, references, strict=True)) / len(references)
     scores = {"exact_accuracy": exact, "chrf": CHRF().corpus_score(list(translations), [list(references)]).score}
     if sum(len(reference.split()) for reference in references) > WORDS_FOR_BLEU * len(references):
-        scores["bleu"] = BLEU().corpus_score(list(translations), [list(references)]).score
+        scores["bleu"] = BLEU(effective_order=True).corpus_score(list(translations), [list(references)]).score
     return scores
 
 
