@@ -1,6 +1,7 @@
 """The forecaster as a user meets it: a table in, the steps that follow it out, and a folder that keeps both."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from neuropil.errors import InputError
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
 
-SMALL = {"hidden_size": 8, "members": 2, "epochs": 2, "batch_size": 64}
+SMALL: dict[str, Any] = {"hidden_size": 8, "members": 2, "epochs": 2, "batch_size": 64}
 
 
 def sales(count: int = 150, seed: int = 0, level: float = 100.0) -> np.ndarray:

@@ -62,8 +62,8 @@ def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
     keys = [row.tobytes() for row in learned.inputs.numpy()]
     validation, test = (0.0 if name in parts else getattr(config, name) for name in ("validation", "test"))
     part_of = assign_parts(keys, validation, test, seed, strata=learned.strata)
-    drawn = {name: learned.take((part_of == number).nonzero().flatten()) for number, name in enumerate(PARTS)}
-    splits = Splits(**drawn | {name: part for name, part in parts.items() if name != "train"})
+    train, *held = (learned.take((part_of == number).nonzero().flatten()) for number in range(len(PARTS)))
+    splits = Splits(train, parts.get("validation", held[0]), parts.get("test", held[1]))
     schema = dataset.with_offsets(splits.train.schema, splits.train)
     return splits.map(lambda part: dataset.narrowed_examples(part, schema))
 
