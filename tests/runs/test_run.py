@@ -112,6 +112,7 @@ def test_resuming_a_finished_run_changes_nothing(run: Run):
 def test_a_run_without_a_report_gets_one_later(tmp_path: Path):
     run = neuropil.train("mlp", out=tmp_path / "run", **{**SMALL, "epochs": 1}, report=False)
     assert run.metrics["accuracy"] > 0.1
+    assert run.finished
     assert not run.report.exists()
     assert rewrite_report(run.folder, show_progress=False).report.exists()
 

@@ -131,7 +131,8 @@ class RunArguments(Arguments):
 def resume(arguments: RunArguments) -> None:
     from neuropil.runs import run
 
-    if run.load(arguments.run).finished:
+    opened = run.load(arguments.run)
+    if opened.finished and opened.report.exists():
         print(f"{arguments.run} is finished: there is nothing to resume.", file=sys.stderr)
     print_outcome(run.resume(arguments.run))
 

@@ -89,7 +89,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        return bool(self.results) and self.report.exists()
+        return bool(self.results)
 
     @property
     def progress(self) -> str:
@@ -296,7 +296,7 @@ def resume(folder: str | Path, *, show_progress: bool = True) -> Run:
     """Go on with a run that was stopped or killed; the weights come out as if it had not been. A finished run stays as
     it is."""
     run = load(folder)
-    if run.finished:
+    if run.finished and run.report.exists():
         return run
     _prepare(run.options)
     return _complete(run, run.experiment(), show_progress)
@@ -305,7 +305,7 @@ def resume(folder: str | Path, *, show_progress: bool = True) -> Run:
 def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
     """Evaluate a finished run again and write its report anew."""
     run = load(folder)
-    if not run.results:
+    if not run.finished:
         got, fix = f"one that is not ({run.progress})", f"finish it with `{run.resume_command}`"
         raise RunError("a report is rewritten only for a run that is finished", got=got, fix=fix)
     if "removed_heads" in run.settings:
