@@ -32,7 +32,6 @@ class LanguageConfig(RecurrentLayersConfig):
     """One direction only: what comes next must not be seen. Each cell is a system of its own."""
 
     cell: CellName = from_data("lstm", "recurrent cell")
-    hidden_size: int = option(256, "hidden size", low=1)
 
     def of(self, size: int) -> RecurrentNetworkConfig:
         return RecurrentNetworkConfig(**self.to_dict(), shape="aligned", vocabulary_size=size, output_size=size)
@@ -59,9 +58,9 @@ class RecurrentOptions(Config):
     training: TrainingConfig = TrainingConfig(batch_size=32, updates=1_500, learning_rate=4e-3, clip=1.0)
 
 
-def recipe_for(cell: CellName, **model: Any) -> Recipe:
+def recipe_for(cell: CellName, hidden_size: int = 256, **model: Any) -> Recipe:
     """The recipe of one cell, with what it needs to be different."""
-    options = RecurrentOptions(model=LanguageConfig(cell=cell, **model))
+    options = RecurrentOptions(model=LanguageConfig(cell=cell, hidden_size=hidden_size, **model))
     return Recipe(options, build, RecurrentNetwork, RecurrentLanguageModel, about=f"models.{cell}")
 
 
