@@ -40,23 +40,6 @@ PHASE_LOSS = "_loss"
 PHASE_RATE = "_learning_rate"
 """Where they have different learning rates, each is written as `<phase>_learning_rate`."""
 
-TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
-    ("lower", "number", ("loss", "train_loss", "excess_loss", "pinball_loss", "gap", "energy", "steps_to_converge")),
-    ("lower", "number", ("error", "squared_error", "absolute_error", "root_mean_square_error", "mase")),
-    ("lower", "number", ("largest_error", "hidden_error", "visible_error")),
-    ("lower", "number", ("largest_rate_error", "ms_of_spike_time_error")),
-    ("lower", "number", ("perplexity", "bits_per_character", "bits_per_byte")),
-    ("higher", "number", ("log_likelihood",)),
-    ("higher", "percent", ("accuracy", "train_accuracy", "token_accuracy", "exact_accuracy", "f1")),
-    ("higher", "percent", ("text_recall_at_1", "image_recall_at_1")),
-    ("higher", "points", ("bleu", "chrf")),
-    (None, "percent", ("coverage", "coverage_share", "near_zero_share")),
-    (None, "number", ("learning_rate", "gradient_kept", "largest_difference")),
-    (None, "number", ("spikes", "rate_hz", "mean_rate_hz", "oscillation_hz", "cv", "fano_factor", "synchrony")),
-    (None, "number", ("rmse_of_exact_rates", "rmse_of_noisy_rates", "rmse_of_spikes")),
-    (None, "number", ("drift_percent_per_s", "largest_drift_percent_per_s", "frequency_hz", "amplitude")),
-    (None, "number", tuple(f"deviation_{variable}" for variable in "xyzuvw")),
-)
 TITLES = {
     "mase": "MASE",
     "f1": "F1",
@@ -78,6 +61,24 @@ TITLES = {
     "rmse_of_spikes": "RMSE of spikes",
 }
 """How the field writes them, and their units; the others are written as they are called."""
+
+TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
+    ("lower", "number", ("loss", "train_loss", "excess_loss", "pinball_loss", "gap", "energy", "steps_to_converge")),
+    ("lower", "number", ("error", "squared_error", "absolute_error", "root_mean_square_error", "mase")),
+    ("lower", "number", ("largest_error", "hidden_error", "visible_error")),
+    ("lower", "number", ("largest_rate_error", "ms_of_spike_time_error")),
+    ("lower", "number", ("perplexity", "bits_per_character", "bits_per_byte")),
+    ("higher", "number", ("log_likelihood",)),
+    ("higher", "percent", ("accuracy", "train_accuracy", "token_accuracy", "exact_accuracy", "f1")),
+    ("higher", "percent", ("text_recall_at_1", "image_recall_at_1")),
+    ("higher", "points", ("bleu", "chrf")),
+    (None, "percent", ("coverage", "coverage_share", "near_zero_share")),
+    (None, "number", ("learning_rate", "gradient_kept", "largest_difference")),
+    (None, "number", ("spikes", "rate_hz", "mean_rate_hz", "oscillation_hz", "cv", "fano_factor", "synchrony")),
+    (None, "number", ("rmse_of_exact_rates", "rmse_of_noisy_rates", "rmse_of_spikes")),
+    (None, "number", ("drift_percent_per_s", "largest_drift_percent_per_s", "frequency_hz", "amplitude")),
+    (None, "number", tuple(f"deviation_{variable}" for variable in "xyzuvw")),
+)
 METRICS = {name: Metric(name, better, form) for better, form, names in TABLE for name in names}
 
 

@@ -78,7 +78,8 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, li
         raise OSError("no network")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", no_network)
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "below").mkdir()  # so that no other test's runs are beside it
+    monkeypatch.chdir(tmp_path / "below")
     return names
 
 
@@ -89,8 +90,8 @@ PATHS = [
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_a_path_that_does_not_exist_is_not_looked_for_on_the_hub(name: str, tmp_path: Path, asked: list[Any]):
-    (tmp_path / "here").mkdir()
+def test_a_path_that_does_not_exist_is_not_looked_for_on_the_hub(name: str, asked: list[Any]):
+    Path("here").mkdir()
     rule = "GPT2 is made from a folder, or from owner/name on the Hugging Face hub"
     assert said(GPT2, name) == f"{rule}, but got {name!r}, which is no folder here."
     with pytest.raises(InputError) as error:

@@ -1,4 +1,4 @@
-"""exp x and B(x) = x / (eˣ − 1), of tensors and of numbers in compiled loops."""
+"""exp x and B(x) = x / (eˣ − 1), of tensors and of numbers in compiled loops, and the step of exponential Euler."""
 
 import math
 from typing import Any
@@ -56,3 +56,10 @@ def exp_of_number(x):
 @overload(bernoulli, jit_options=COMPILED)
 def bernoulli_of_number(x):
     return lambda x: 1 - x / 2 + x * x / 12 if abs(x) < NEAR_ZERO else x / (exp(x) - 1)
+
+
+@both
+def relax(x, gain, loss, dt):
+    """Solves dx/dt = gain − loss x for a time dt: x_∞ = gain / loss and τ = 1 / loss."""
+    target = gain / loss
+    return target + (x - target) * exp(-dt * loss)

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from neuropil.config import Config, option
 from neuropil.errors import InputError
-from neuropil.models.hodgkin_huxley.exponential import bernoulli, both, exp
+from neuropil.models.hodgkin_huxley.exponential import bernoulli, both, exp, relax
 from neuropil.parts.compilation import compiled
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.synapses import interval_rates
@@ -125,13 +125,6 @@ def derivative(state, current, membrane):
         alpha_m * (1 - state.m) - beta_m * state.m,
         alpha_h * (1 - state.h) - beta_h * state.h,
     )
-
-
-@both
-def relax(x, gain, loss, dt):
-    """Solves dx/dt = gain − loss x for a time dt: x_∞ = gain / loss and τ = 1 / loss."""
-    target = gain / loss
-    return target + (x - target) * exp(-dt * loss)
 
 
 @both
