@@ -80,6 +80,13 @@ def test_help_of_train_lists_every_option_with_its_default(capsys: pytest.Captur
     assert "(default: 256 256)" in shown
 
 
+def test_show_has_the_defaults_for_data_of_the_users_own_too(capsys: pytest.CaptureFixture[str]):
+    rows = [line.split("\t") for line in said(capsys, "show", "transformer").splitlines() if line.startswith("--")]
+    defaults = {name: default for name, _, default, _ in rows}
+    assert defaults["--width"] == "64; with --data 128"
+    assert defaults["--heads"] == "4"
+
+
 def test_show_gives_equations_and_options(capsys: pytest.CaptureFixture[str]):
     shown = said(capsys, "show", "mlp")
     assert "hˡ = φ(Wˡ hˡ⁻¹ + bˡ)" in shown

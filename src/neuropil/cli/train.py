@@ -10,7 +10,7 @@ from typing import Any
 
 from neuropil.cli.arguments import Arguments, parse
 from neuropil.cli.output import print_outcome, print_table
-from neuropil.config import Config, describe_type, describe_value, option
+from neuropil.config import Config, Option, describe_type, describe_value, option
 
 
 class ListArguments(Arguments):
@@ -45,11 +45,17 @@ def show(arguments: ShowArguments) -> None:
     recipe = recipes.recipe(system.name)
     print(f"{system.name} ({system.family}): {system.summary}\n\n{recipe.equations}\n")
     print(f"Options of neuropil {recipe.verb} {system.name}:")
+    embedded, own = (recipe.defaults(own_data=own_data).options() for own_data in (False, True))
     rows = [
-        [f"--{each.name.replace('_', '-')}", describe_type(each.type), describe_value(each.default), each.help]
-        for each in recipe.options.options()
+        [f"--{each.name.replace('_', '-')}", describe_type(each.type), _default(each, with_data), each.help]
+        for each, with_data in zip(embedded, own, strict=True)
     ]
     print_table(["option", "type", "default", "meaning"], rows)
+
+
+def _default(option: Option, with_data: Option) -> str:
+    default, own = describe_value(option.default), describe_value(with_data.default)
+    return default if default == own else f"{default}; with --data {own}"
 
 
 def _show_run(folder: Path) -> None:
