@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from neuropil.data.batches import EncodedTexts, LengthBatches
-from neuropil.data.formats.columns import short_names
+from neuropil.data.formats.columns import choose_columns, short_names
 from neuropil.data.formats.delimited import DelimitedFile
 from neuropil.data.formats.lines import read_lines
 from neuropil.data.formats.paths import require_file, suffix_of
@@ -88,15 +88,14 @@ def _texts_in(path: Path) -> Iterator[tuple[int, str]]:
         yield from enumerate(read_lines(path), start=1)
         return
     table = DelimitedFile(require_file(path), texts=True)
-    names = [name.lower() for name in table.header]
-    if len(names) < 2:
+    if len(table.header) < 2:
         yield from enumerate(read_lines(path), start=1)
         return
-    column = next((names.index(name) for name in TEXTS.words if name in names), None)
+    (column,) = choose_columns(table.header, [None], [TEXTS], path.name)
     if column is None:
         raise InputError(
             f"the first row of {path.name} must name its column of texts, such as {TEXTS.words[0]}",
-            got=f"{len(names)} columns: {listed(short_names(table.header))}",
+            got=f"{len(table.header)} columns: {listed(short_names(table.header))}",
             fix="add a row of names; or call it .txt, if each line is a text",
         )
     yield from ((number, cells[column]) for number, cells in table.records() if number > 1 and any(cells))

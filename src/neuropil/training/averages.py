@@ -14,13 +14,9 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 class WeightAverage:
     def __init__(self, model: nn.Module, decay: float):
         self.decay = decay
-        self.weights: dict[str, Tensor] = {
-            name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad
-        }
-        saved = model.state_dict()
-        self.weights |= {
-            name: saved[name] for name, buffer in model.named_buffers() if name in saved and buffer.is_floating_point()
-        }
+        moving = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+        moving |= {name for name, buffer in model.named_buffers() if buffer.is_floating_point()}
+        self.weights = {name: weight for name, weight in model.state_dict().items() if name in moving}
         self.average = {name: weight.clone() for name, weight in self.weights.items()}
 
     @torch.no_grad()

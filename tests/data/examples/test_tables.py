@@ -40,6 +40,12 @@ def test_quoted_numbers_with_commas_are_refused(tmp_path: Path):
     )
 
 
+def test_names_may_have_commas_between_digits(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "answers,target", *['"1,5",0', "none of them,1"] * 5)
+    (column,) = read_table(path, "target").columns
+    assert column.values == ("1,5", "none of them")
+
+
 def test_categories_are_encoded_as_scikit_learn_encodes_them(tmp_path: Path):
     generator = np.random.default_rng(0)
     cells = generator.choice(["Käse", "1", "x y", "NA", "ß"], (3000, 2))

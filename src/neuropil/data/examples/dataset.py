@@ -186,7 +186,7 @@ def _offsets(values: Float64[Tensor, "example feature"]) -> tuple[float, ...]:
     return tuple(torch.where((spread > 0) & (mean.abs() > FAR * spread), mean.round(), 0.0).tolist())
 
 
-def narrowed(inputs: Tensor, schema: Schema) -> Tensor:
+def centred(inputs: Tensor, schema: Schema) -> Tensor:
     """Inputs as the model gets them: bytes of pictures, or float32 without the offsets."""
     if schema.kind == "image":
         return inputs
@@ -194,9 +194,9 @@ def narrowed(inputs: Tensor, schema: Schema) -> Tensor:
     return (inputs.double() - offsets).float()
 
 
-def narrowed_examples(examples: Examples, schema: Schema) -> Examples:
+def centred_examples(examples: Examples, schema: Schema) -> Examples:
     targets = examples.targets if schema.classes else (examples.targets - schema.target_offset).float()
-    return replace(examples, inputs=narrowed(examples.inputs, schema), targets=targets, schema=schema)
+    return replace(examples, inputs=centred(examples.inputs, schema), targets=targets, schema=schema)
 
 
 def number_name(number: float) -> str:

@@ -65,7 +65,7 @@ def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
     train, *held = (learned.take((part_of == number).nonzero().flatten()) for number in range(len(PARTS)))
     splits = Splits(train, parts.get("validation", held[0]), parts.get("test", held[1]))
     schema = dataset.with_offsets(splits.train.schema, splits.train)
-    return splits.map(lambda part: dataset.narrowed_examples(part, schema))
+    return splits.map(lambda part: dataset.centred_examples(part, schema))
 
 
 def read_labelled(path: Path, schema: Schema) -> Examples:
@@ -79,7 +79,7 @@ def read_labelled(path: Path, schema: Schema) -> Examples:
     else:
         part = _read_parts(path, kind, schema.shape).held_out
     examples = _as_examples(part, schema, path.name, _source(schema, len(part.inputs), path.name))
-    return dataset.narrowed_examples(examples, schema)
+    return dataset.centred_examples(examples, schema)
 
 
 def read_inputs(paths: Sequence[Path], schema: Schema) -> tuple[Values, list[str]]:
@@ -119,7 +119,7 @@ def inputs_of(inputs: Any, schema: Schema) -> Tensor:
     array = as_array(inputs)
     if array.shape not in (schema.shape, (*array.shape[:1], *schema.shape)):
         raise InputError(f"inputs must have the shape (example, {schema.shape[0]})", got=describe_array(array))
-    return dataset.narrowed(torch.from_numpy(feature_rows(array.reshape(-1, *schema.shape), "inputs")), schema)
+    return dataset.centred(torch.from_numpy(feature_rows(array.reshape(-1, *schema.shape), "inputs")), schema)
 
 
 def read_pictures(paths: Sequence[Path], shape: tuple[int, ...]) -> tuple[Tensor, list[str]]:

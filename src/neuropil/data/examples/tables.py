@@ -87,7 +87,8 @@ class SurveyedColumn:
     def conclude(self, file: str) -> Column:
         if self.first_text is None:
             return Column(name=self.name, kind="number")
-        if commas := sorted(text for text in self.texts if NUMBER_WITH_COMMAS.match(text)):
+        commas = sorted(text for text in self.texts if NUMBER_WITH_COMMAS.match(text))
+        if commas and all(text in commas or is_number(text) or is_missing(text) for text in self.texts):
             rule = f"column {self.name!r} of {file} must hold numbers with a decimal point and no other marks"
             raise InputError(rule, got=repr(commas[0]), fix="write 1234.5, or divide the cells by semicolons")
         if sum(map(is_number, self.texts)) > MOST_NUMBER_CLASSES:

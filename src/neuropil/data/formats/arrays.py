@@ -55,19 +55,20 @@ def pictures_of_shape(
     array: Array, shape: tuple[int, ...], what: str
 ) -> UInt8[np.ndarray, "image channel height width"]:
     """For a model that knows the shape of one picture; a single one, and grey ones without channels, will do."""
+    require_numbers(array, what)
     channels, height, width = shape
-    for sizes in (shape, (height, width, channels), *([(height, width)] if channels == 1 else [])):
-        if array.shape in (sizes, (*array.shape[:1], *sizes)):
-            require_numbers(array, what)
-            pictures = array.reshape(-1, *sizes)
-            first = (
-                np.moveaxis(pictures, -1, 1)
-                if sizes == (height, width, channels) != shape
-                else pictures.reshape(-1, *shape)
-            )
-            return np.ascontiguousarray(as_bytes(first, what))
-    got = describe_array(array)
-    raise InputError(f"{what} must have the shape (example, {', '.join(map(str, shape))})", got=got)
+
+    def holds(sizes: tuple[int, ...]) -> bool:
+        return array.shape in (sizes, (*array.shape[:1], *sizes))
+
+    if holds(shape) or (channels == 1 and holds((height, width))):
+        pictures = array.reshape(-1, *shape)
+    elif holds((height, width, channels)):
+        pictures = np.moveaxis(array.reshape(-1, height, width, channels), -1, 1)
+    else:
+        rule = f"{what} must have the shape (example, {', '.join(map(str, shape))})"
+        raise InputError(rule, got=describe_array(array))
+    return np.ascontiguousarray(as_bytes(pictures, what))
 
 
 def require_numbers(array: Array, what: str) -> None:

@@ -23,6 +23,7 @@ DELIMITERS = ",;\t|"
 LINES_LOOKED_AT = 20
 LONGEST_CELL = 1 << 24
 """Letters: more of them have a quote that never ends."""
+csv.field_size_limit(LONGEST_CELL)  # of the whole process: the csv module has no other
 DECIMAL_COMMA = re.compile(r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+\s*$")
 ROWS_PER_BLOCK, LINES_PER_BLOCK = 1_000, 50
 """Few enough for the processor's cache, and where rows are only passed on, not to wake the garbage collector."""
@@ -107,7 +108,6 @@ class DelimitedFile:
 
     def _quoted(self) -> Iterator[list[list[str]]]:
         with self._text() as text:
-            csv.field_size_limit(LONGEST_CELL)
             rows = csv.reader(text, delimiter=self.delimiter, skipinitialspace=not self.texts)
             sizes = chain([1], repeat(LINES_PER_BLOCK if self.texts else ROWS_PER_BLOCK))  # the header comes alone
             yield from blocks_of(text.buffer, self.path, lambda: list(islice(rows, next(sizes))))

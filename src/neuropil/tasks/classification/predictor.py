@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from neuropil.data.examples.batches import ExampleBatches
-from neuropil.data.examples.dataset import Examples, Schema, narrowed
+from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import inputs_of, read_inputs, read_labelled
 from neuropil.tasks.classification.scores import scorer_for
 from neuropil.tasks.predictor import Predictions, as_paths, device_of, only_path
@@ -30,9 +30,7 @@ class ExamplePredictor:
     def predict(self, inputs: Any) -> Predictions:
         """`inputs` is a tensor or array of examples (or of one), or a path or paths of files."""
         paths = as_paths(inputs)
-        return self.predict_examples(
-            inputs_of(inputs, self.schema) if paths is None else narrowed(self.read(paths)[0], self.schema)
-        )
+        return self.predict_examples(inputs_of(inputs if paths is None else self.read(paths)[0], self.schema))
 
     def predict_examples(self, examples: Tensor) -> Predictions:
         """For inputs as `Examples` have them."""
