@@ -22,7 +22,7 @@ from neuropil.data.formats.columns import (
     read_numbers,
     require_value,
 )
-from neuropil.data.formats.delimited import DELIMITERS, Block, DelimitedFile, Table
+from neuropil.data.formats.delimited import DELIMITERS, Block, CellTable, DelimitedFile
 from neuropil.data.formats.lines import read_lines
 from neuropil.data.formats.paths import suffix_of
 from neuropil.errors import InputError, did_you_mean, listed
@@ -38,7 +38,7 @@ def read_table(path: Path, target: str | None) -> LabelledParts:
     return learn_table(DelimitedFile(path), target)
 
 
-def learn_table(table: Table, target: str | None) -> LabelledParts:
+def learn_table(table: CellTable, target: str | None) -> LabelledParts:
     """Find out what the columns are; all but the target become inputs."""
     if target is None:
         rule = f"the table {table.name} needs a target, the column to predict"
@@ -50,7 +50,7 @@ def learn_table(table: Table, target: str | None) -> LabelledParts:
     return LabelledParts({"train": read_labelled_rows(table, columns, answer)}, columns=columns, target=target)
 
 
-def read_labelled_rows(table: Table, columns: Sequence[Column], answer: Column) -> LabelledInputs:
+def read_labelled_rows(table: CellTable, columns: Sequence[Column], answer: Column) -> LabelledInputs:
     """Columns are found by name; those that are not asked for are passed over."""
     table.require_columns([answer.name])
     targets = TargetColumn(answer)
@@ -58,11 +58,11 @@ def read_labelled_rows(table: Table, columns: Sequence[Column], answer: Column) 
     return LabelledInputs(inputs, targets.labels())
 
 
-def read_rows(table: Table, columns: Sequence[Column]) -> Inputs:
+def read_rows(table: CellTable, columns: Sequence[Column]) -> Inputs:
     return encode(table, columns, table.blocks())
 
 
-def survey(table: Table, target: str) -> tuple[tuple[Column, ...], Column]:
+def survey(table: CellTable, target: str) -> tuple[tuple[Column, ...], Column]:
     """What each column is, and what the target is."""
     columns = {name: SurveyedColumn(name, MOST_CLASSES if name == target else MOST_CATEGORIES) for name in table.header}
     for block in table.blocks():
@@ -128,7 +128,7 @@ class TargetColumn:
         return Labels(np.concatenate(self.values), tuple(self.names) if self.column.kind == "category" else None)
 
 
-def encode(table: Table, columns: Sequence[Column], blocks: Iterable[Block]) -> Inputs:
+def encode(table: CellTable, columns: Sequence[Column], blocks: Iterable[Block]) -> Inputs:
     table.require_columns(column.name for column in columns)
     features: list[np.ndarray] = []
     rows: list[int] = []

@@ -39,7 +39,7 @@ def is_delimited(path: Path) -> bool:
     return suffix_of(path) in SUFFIXES
 
 
-class Table(ABC):
+class CellTable(ABC):
     """Rows in named columns, of a file or of memory."""
 
     name: str
@@ -59,7 +59,7 @@ class Table(ABC):
         """The rows that hold anything at all, some thousands at a time."""
 
 
-class DelimitedFile(Table):
+class DelimitedFile(CellTable):
     """A table with the names of its columns in the first row, the `header`.
 
     In a table of `texts` the first row may be a text already, and cells hold whatever was written: spaces at their

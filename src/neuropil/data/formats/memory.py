@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from neuropil.config import PythonValue
 from neuropil.data.formats.arrays import describe_array
 from neuropil.data.formats.columns import Cells, ColumnRole, choose_columns, unclear_columns
-from neuropil.data.formats.delimited import ROWS_PER_BLOCK, Block, Table
+from neuropil.data.formats.delimited import ROWS_PER_BLOCK, Block, CellTable
 from neuropil.data.formats.images import is_picture
 from neuropil.data.progress import counted
 from neuropil.errors import InputError, listed
@@ -264,11 +264,12 @@ def _values(column: Any, name: str) -> Values:
         column = column[:, 0]
     if isinstance(column, np.ndarray) and column.ndim != 1:
         raise InputError(f"column {name!r} must hold numbers, or a text in each row", got=describe_array(column))
-    if hasattr(column, "isna"):  # pandas has many ways to say that there is no value
-        none = column.isna()
+    if type(column).__module__.startswith("pandas"):  # which has many ways to say that there is no value
+        series: Any = column
+        none = series.isna()
         if kind and kind in "biuf" and not none.any():
-            return column.to_numpy(dtype=column.dtype.name.replace("boolean", "bool").lower())
-        column = [None if gone else value for gone, value in zip(none, column.tolist(), strict=True)]
+            return series.to_numpy(dtype=series.dtype.name.replace("boolean", "bool").lower())
+        column = [None if gone else value for gone, value in zip(none, series.tolist(), strict=True)]
     return _values_of_items([_plain(value) for value in column], name)
 
 
@@ -332,7 +333,7 @@ def _dates(data: Any) -> list[str] | None:
 # --- a table ----------------------------------------------------------------------------------------------------------
 
 
-class MemoryTable(Table):
+class MemoryTable(CellTable):
     """Columns as cells, which is what a file would hold of them. Rows are counted from 0."""
 
     def __init__(self, name: str, columns: Mapping[str, Values]):

@@ -12,7 +12,7 @@ from jaxtyping import Float64, Int64
 
 from neuropil.config import Config, option
 from neuropil.data.formats.columns import Cells, are_numbers, read_numbers
-from neuropil.data.formats.delimited import Block, DelimitedFile, Table, is_delimited
+from neuropil.data.formats.delimited import Block, CellTable, DelimitedFile, is_delimited
 from neuropil.data.formats.memory import INPUT, InMemory, MemoryTable, Values
 from neuropil.data.formats.paths import require_file
 from neuropil.data.series.dataset import Series, SeriesTable, gap_notes, mean_of_each
@@ -181,18 +181,18 @@ def read_series(
     notes += _order_notes(parts.values(), columns.series is not None, repeated, len(rows.values), table.name)
     if not placed:
         raise InputError(f"column {columns.target!r} of {table.name} must hold numbers", got="only empty cells")
-    source = _source(placed, step, columns, table.name)
-    return SeriesTable(tuple(placed), step, first, columns.target or "", columns.known, source, tuple(notes)), columns
+    phrase = _source(placed, step, columns, table.name)
+    return SeriesTable(tuple(placed), step, first, columns.target or "", columns.known, phrase, tuple(notes)), columns
 
 
-def _file_table(path: Path) -> Table:
+def _file_table(path: Path) -> CellTable:
     if not is_delimited(require_file(path, "series")):
         fix = "rename it if it is one of these"
         raise InputError("series are read from a CSV or TSV, plain or gzip", got=path.name, fix=fix)
     return DelimitedFile(path)
 
 
-def table_in(memory: InMemory, columns: SeriesColumns) -> tuple[Table, SeriesColumns]:
+def table_in(memory: InMemory, columns: SeriesColumns) -> tuple[CellTable, SeriesColumns]:
     """A table of named columns as it is, with the dates of its index; of an array [time] or [time series], or of
     several windows of values, one whose rows are steps."""
     (values, *others) = memory.columns.values()
@@ -236,7 +236,7 @@ class SeriesRows:
         return {name: self.take(own) for name, own in zip(numbers, rows, strict=True)}
 
 
-def _find_columns(table: Table, block: Block, columns: SeriesColumns, *, with_dates: bool) -> SeriesColumns:
+def _find_columns(table: CellTable, block: Block, columns: SeriesColumns, *, with_dates: bool) -> SeriesColumns:
     target, date, series = (name and table.column(name) for name in (columns.target, columns.date, columns.series))
     known = tuple(map(table.column, columns.known))
     named = [name for name in (target, series, *known) if name is not None]

@@ -64,12 +64,12 @@ class Tagger:
         return read_texts(paths)
 
     def evaluate(self, source: Source) -> dict[str, float]:
-        source = only_source(source, "tagged texts are")
-        texts, _ = read_tagged_texts(source, self.columns)
+        given = only_source(source, "tagged texts are")
+        texts, _ = read_tagged_texts(given, self.columns)
         for tag in chain.from_iterable(texts.tags):
             if tag not in self.tags:
                 fix = did_you_mean(tag, self.tags) or f"the tags are {listed(self.tags)}"
-                raise InputError("each tag must be one of the training data", got=f"{tag!r} in {source.name}", fix=fix)
+                raise InputError("each tag must be one of the training data", got=f"{tag!r} in {given.name}", fix=fix)
         return score_tags(self.tag(texts.tokens).tags, texts.tags)
 
     @torch.no_grad()
