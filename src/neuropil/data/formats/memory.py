@@ -24,8 +24,8 @@ from neuropil.data.formats.arrays import describe_array
 from neuropil.data.formats.columns import Cells, ColumnRole, choose_columns, unclear_columns
 from neuropil.data.formats.delimited import ROWS_PER_BLOCK, Block, CellTable
 from neuropil.data.formats.images import is_picture
-from neuropil.data.progress import counted
 from neuropil.errors import InputError, listed
+from neuropil.progress import counted
 
 Values: TypeAlias = np.ndarray | list[Any]
 """Numbers, of which the first axis is that of the rows; or a list of texts, arrays, pictures or lists of texts."""
