@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 import neuropil
 from neuropil import recipes
-from neuropil.config import Config
+from neuropil.config import Config, Option
 from neuropil.data.formats.memory import InMemory, are_paths, in_memory
 from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
@@ -237,7 +237,7 @@ class Run:
             return self.options
         rule = f"{self.folder} needs the {self.memory} that it was started with"
         if data is None:
-            fix = f"give it again, as in neuropil.resume({str(self.folder)!r}, data=…)"
+            fix = f"give it again from Python, as in neuropil.resume({str(self.folder)!r}, data=…)"
             raise RunError(rule, got="none", fix=fix)
         given = in_memory(data)
         if given != self.memory:
@@ -327,17 +327,19 @@ def _start(
 
 def _take(name: str, recipe: Recipe, data: Any) -> InMemory:
     """Data in memory, if the system takes it."""
-    if any(each.name == "data" and each.in_python for each in recipe.options.options()):
+    option = _data_option(recipe)
+    if option is not None and option.in_python:
         return in_memory(data)
-    reads = any(each.name == "data" for each in recipe.options.options())
-    rule = f"{name} reads its data from files" if reads else f"{name} takes no data"
+    rule = f"{name} takes no data" if option is None else f"{name} reads its data from files ({option.help})"
     takers = [
-        system.name
-        for system in recipes.SYSTEMS
-        if any(each.name == "data" and each.in_python for each in recipes.recipe(system.name).options.options())
+        each.name for each in recipes.SYSTEMS if (found := _data_option(recipes.recipe(each.name))) and found.in_python
     ]
-    fix = f"data in memory is for {', '.join(takers)}"
-    raise InputError(rule, got=f"a {type(data).__name__} in memory", fix=fix)
+    got, fix = f"a {type(data).__name__} in memory", f"data in memory is for {', '.join(takers)}"
+    raise InputError(rule, got=got, fix=fix)
+
+
+def _data_option(recipe: Recipe) -> Option | None:
+    return next((each for each in recipe.options.options() if each.name == "data"), None)
 
 
 def resume(folder: str | Path, *, data: Any = None, show_progress: bool = True) -> Run:

@@ -89,7 +89,7 @@ def array_inputs(memory: InMemory, key: str, shape: tuple[int, ...] | None = Non
     if isinstance(values, np.ndarray):
         return as_inputs(values, key, memory.name), ""
     if is_picture(values[0]):
-        shape, note = suitable_shape(values) if shape is None else (shape, "")
+        shape, note = suitable_shape(iter(values)) if shape is None else (shape, "")
         pictures = torch.stack([fit_picture(image, shape, memory.name) for image in values])
         return Inputs(pictures, lambda index: f"{memory.name}[{index}]"), note
     shapes = {np.shape(value): None for value in values}

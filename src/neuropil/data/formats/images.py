@@ -1,7 +1,7 @@
 """Pictures from files, and folders that hold one folder of pictures per class."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,7 +95,7 @@ def _opened(paths: Sequence[Path]) -> Iterator["Image"]:
             yield image
 
 
-def suitable_shape(images: Iterable["Image"]) -> tuple[tuple[int, int, int], str]:
+def suitable_shape(images: Iterator["Image"]) -> tuple[tuple[int, int, int], str]:
     """The same for pictures that are open."""
     sizes, grey = [], True
     for image in images:

@@ -12,6 +12,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -21,7 +22,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from neuropil.config import PythonValue
 from neuropil.data.formats.arrays import describe_array
-from neuropil.data.formats.columns import Cells, ColumnRole, choose_columns, unclear_columns
+from neuropil.data.formats.columns import Cells, ColumnRole, NumberTexts, choose_columns, unclear_columns
 from neuropil.data.formats.delimited import ROWS_PER_BLOCK, Block, CellTable
 from neuropil.data.formats.images import is_picture
 from neuropil.errors import InputError, listed
@@ -89,7 +90,7 @@ class InMemory(PythonValue):
 
     def texts(self, name: str) -> list[str]:
         """Those of a column; numbers as they would be written."""
-        return cell_texts(self.columns[name], name, self.name)
+        return [*cell_texts(self.columns[name], name, self.name)]
 
     def only_texts(self, role: ColumnRole) -> list[str]:
         """Those of the only column, or of the one with a usual name."""
@@ -130,12 +131,14 @@ def _type_of(values: Values) -> str:
 
 
 def are_paths(data: Any) -> bool:
-    """Whether this names files. A text has a line break, or is longer than a file's name may be; in a list of which
-    nothing exists, one with spaces and no suffix is a text too."""
+    """Whether this names files, or none. A text has a line break, or is longer than a file's name may be; in a list of
+    which nothing exists, one with spaces and no suffix is a text too."""
     if isinstance(data, str):
         return "\n" not in data and max(map(len, os.fsencode(data).split(b"/"))) <= LONGEST_FILE_NAME
+    if isinstance(data, Path) or (isinstance(data, tuple) and not data):
+        return True
     if not isinstance(data, list | tuple) or not data or not all(isinstance(item, str | Path) for item in data):
-        return isinstance(data, Path)
+        return False
     if not all(are_paths(item) for item in data):
         return False
     return any(Path(item).exists() for item in data) or all(
@@ -282,6 +285,8 @@ def _plain(value: Any) -> Any:
         return None if np.isnat(value) else str(value)
     if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
         value = value.item()
+    if isinstance(value, Decimal):
+        return float(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return None if isinstance(value, float) and np.isnan(value) else value
@@ -349,10 +354,9 @@ class MemoryTable(CellTable):
             }
 
 
-def cell_texts(values: Values, name: str, where: str) -> list[str]:
-    """Numbers to their last digit, and nothing where there is none."""
+def cell_texts(values: Values, name: str, where: str) -> Sequence[str]:
     if isinstance(values, np.ndarray) and values.ndim == 1:
-        return ["" if each != each else str(each) for each in values.tolist()]
+        return [*map(str, values.tolist())] if values.dtype == bool else NumberTexts(values)
     if isinstance(values, list) and isinstance(values[0], str):
         return values
     got = describe_array(values) if isinstance(values, np.ndarray) else _type_of(values)
