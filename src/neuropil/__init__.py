@@ -44,6 +44,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'neuropil' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 @register
 def _checkpoint_family(name: str) -> CheckpointFamily:
     from neuropil.pretrained import checkpoint_family

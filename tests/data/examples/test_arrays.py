@@ -57,7 +57,7 @@ def test_pictures_of_pil_are_brought_to_one_shape():
     pictures = [Image.fromarray(noise(8 + number % 2, 6, 3, seed=number)) for number in range(10)]
     found = prepared((pictures, ["a", "b"] * 5))
     assert found.train.schema.shape == (3, 8, 6)
-    assert found.train.source == "10 colour images of 8×6 in 2 classes (list in memory, resized from several sizes)"
+    assert found.train.source == "10 colour images of 8×6 in 2 classes (lists in memory, resized from several sizes)"
 
 
 @pytest.mark.parametrize(("target", "options"), [("kind", {}), ("a", {"task": "regression"})])
@@ -132,7 +132,7 @@ def test_pictures_in_memory_are_brought_to_the_shape_of_the_model():
             "row 7, column 'a' of DataFrame in memory must hold a finite number, but got 'inf'.",
         ),
         (
-            (np.where(SOME == SOME[4, 0], np.inf, SOME), np.arange(40) % 2),
+            (np.where(SOME[4, 0] == SOME, np.inf, SOME), np.arange(40) % 2),
             {},
             "x of arrays in memory must be finite numbers, but got inf at [4, 0]: fill it in or remove its row.",
         ),
