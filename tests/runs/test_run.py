@@ -441,7 +441,12 @@ def test_a_simulation_takes_no_data():
 @pytest.mark.parametrize(
     ("name", "data", "more", "options"),
     [
-        ("text_classifier", (["a good one", "a bad one"] * 20, [1, 0] * 20), ["a good one"], {"hidden_size": 4}),
+        (
+            "text_classifier",
+            ([f"{word} {n}" for n in range(20) for word in ("good", "bad")], [1, 0] * 20),
+            ["good 3"],
+            {"hidden_size": 4},
+        ),
         (
             "seq2seq",
             [(f"text {number}", f"{number}") for number in range(20)],
