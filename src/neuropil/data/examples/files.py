@@ -5,12 +5,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 from jaxtyping import Float64, UInt8
 from torch import Tensor
 
 from neuropil.config import option
 from neuropil.data.examples import dataset
+from neuropil.data.examples.arrays import array_column, array_inputs, read_memory
 from neuropil.data.examples.dataset import (
     Column,
     Examples,
@@ -33,6 +35,7 @@ from neuropil.data.formats.images import (
     read_image_folder,
     read_images,
 )
+from neuropil.data.formats.memory import InMemory, MemoryTable, in_memory
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
 from neuropil.data.formats.paths import require_path
 from neuropil.data.splits import PARTS, PartName, SplitConfig, Splits, assign_parts, scoring_share, validation_share
@@ -45,7 +48,9 @@ UNLESS = "unless the data has its own"
 
 
 class DataConfig(SplitConfig):
-    data: Path | None = option(None, "IDX, a folder of images per class, NPZ, CSV or TSV; without it, embedded digits")
+    data: Path | InMemory | None = option(
+        None, "IDX, a folder of images per class, NPZ, CSV or TSV; without it, embedded digits"
+    )
     target: str | None = option(None, "the column of a CSV or TSV to predict")
     task: Literal["auto", "classification", "regression"] = option(
         "auto", "predict classes or numbers; auto decides by the labels"
@@ -68,18 +73,32 @@ def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
     return splits.map(lambda part: dataset.centred_examples(part, schema))
 
 
-def read_labelled(path: Path, schema: Schema) -> Examples:
+def read_labelled(source: Path | InMemory, schema: Schema) -> Examples:
     """Examples to score a trained model on: the test part if there is one, otherwise all. Image files are resized."""
-    path = _existing(path)
+    if isinstance(source, InMemory):
+        part, name = _labelled_memory(source, schema), source.name
+        examples = _as_examples(part, schema, name, _source(schema, len(part.inputs), name))
+        return dataset.centred_examples(examples, schema)
+    path = _existing(source)
     kind = format_of(path)
     _require_kind(path, kind, schema)
     if kind == "table":
-        answer = Column(name=schema.target, kind="category" if schema.classes else "number")
-        part = read_labelled_rows(DelimitedFile(path), schema.columns, answer)
+        part = read_labelled_rows(DelimitedFile(path), schema.columns, _answer(schema))
     else:
         part = _read_parts(path, kind, schema.shape).held_out
     examples = _as_examples(part, schema, path.name, _source(schema, len(part.inputs), path.name))
     return dataset.centred_examples(examples, schema)
+
+
+def _answer(schema: Schema, name: str = "") -> Column:
+    return Column(name=name or schema.target, kind="category" if schema.classes else "number")
+
+
+def _labelled_memory(memory: InMemory, schema: Schema) -> LabelledInputs:
+    if array_column(memory) is None:
+        table = MemoryTable(memory.name, memory.columns)
+        return read_labelled_rows(table, schema.columns, _answer(schema, memory.answer))
+    return read_memory(memory, schema.target if schema.target in memory.columns else None, schema.shape).held_out
 
 
 def read_inputs(paths: Sequence[Path], schema: Schema) -> tuple[Values, list[str]]:
@@ -114,12 +133,23 @@ def pictures_of(inputs: Any, shape: tuple[int, ...]) -> UInt8[Tensor, "picture c
 
 def inputs_of(inputs: Any, schema: Schema) -> Tensor:
     """What a trained model gets, from numbers in a tensor or array, or from pictures; one example or several."""
+    if not isinstance(inputs, np.ndarray | Tensor | list | tuple | str | Path) and not is_picture(inputs):
+        return _inputs_of_memory(in_memory(inputs), schema)
     if schema.kind == "image":
         return pictures_of(inputs, schema.shape)
     array = as_array(inputs)
     if array.shape not in (schema.shape, (*array.shape[:1], *schema.shape)):
         raise InputError(f"inputs must have the shape (example, {schema.shape[0]})", got=describe_array(array))
     return dataset.centred(torch.from_numpy(feature_rows(array.reshape(-1, *schema.shape), "inputs")), schema)
+
+
+def _inputs_of_memory(memory: InMemory, schema: Schema) -> Tensor:
+    key = array_column(memory)
+    if key is None:
+        return dataset.centred(read_rows(MemoryTable(memory.name, memory.columns), schema.columns).values, schema)
+    inputs, _ = array_inputs(memory, key, schema.shape)
+    _require_shape(inputs, schema, memory.name)
+    return dataset.centred(inputs.values, schema)
 
 
 def read_pictures(paths: Sequence[Path], shape: tuple[int, ...]) -> tuple[Tensor, list[str]]:
@@ -154,18 +184,22 @@ def _no_target(target: str, data: str) -> InputError:
     return InputError("a target is a column of a CSV or TSV", got=f"{target!r} for {data}", fix="leave it out")
 
 
-def _own(path: Path, config: DataConfig) -> Mapping[PartName, Examples]:
-    path = _existing(path)
-    kind = format_of(path)
-    if config.target is not None and kind != "table":
-        raise _no_target(config.target, path.name)
-    reading = read_table(path, config.target) if kind == "table" else _read_parts(path, kind)
-    schema = _learn_schema(reading, config.task, path.name)
-    source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), path.name, reading.note)
-    where = f"the {{}} part of {path.name}".format
+def _own(data: Path | InMemory, config: DataConfig) -> Mapping[PartName, Examples]:
+    data = data if isinstance(data, InMemory) else _existing(data)
+    reading = read_memory(data, config.target) if isinstance(data, InMemory) else _read_file(data, config.target)
+    schema = _learn_schema(reading, config.task, data.name)
+    source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), data.name, reading.note)
+    where = f"the {{}} part of {data.name}".format
     parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}
-    _require_enough(parts["train"], path.name)
+    _require_enough(parts["train"], data.name)
     return parts
+
+
+def _read_file(path: Path, target: str | None) -> LabelledParts:
+    kind = format_of(path)
+    if target is not None and kind != "table":
+        raise _no_target(target, path.name)
+    return read_table(path, target) if kind == "table" else _read_parts(path, kind)
 
 
 def _read_parts(path: Path, kind: Format, shape: tuple[int, ...] | None = None) -> LabelledParts:

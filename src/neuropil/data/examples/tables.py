@@ -22,7 +22,7 @@ from neuropil.data.formats.columns import (
     read_numbers,
     require_value,
 )
-from neuropil.data.formats.delimited import DELIMITERS, Block, DelimitedFile
+from neuropil.data.formats.delimited import DELIMITERS, Block, CellTable, DelimitedFile
 from neuropil.data.formats.lines import read_lines
 from neuropil.data.formats.paths import suffix_of
 from neuropil.errors import InputError, did_you_mean, listed
@@ -32,22 +32,25 @@ NUMBER_WITH_COMMAS = re.compile(r"\s*[+-]?\d+(,\d+)+(\.\d+)?\s*$")
 
 
 def read_table(path: Path, target: str | None) -> LabelledParts:
-    """Find out what the columns are; all but the target become inputs."""
     if suffix_of(path) == ".txt" and not set(DELIMITERS) & set(next(read_lines(path), "")):
         rule = f"{path.name} must be a table, with a delimiter between its cells"
         raise InputError(rule, got="plain text", fix="train an lstm or a gpt2 on plain text")
-    table = DelimitedFile(path)
+    return learn_table(DelimitedFile(path), target)
+
+
+def learn_table(table: CellTable, target: str | None) -> LabelledParts:
+    """Find out what the columns are; all but the target become inputs."""
     if target is None:
-        rule = f"the table {path.name} needs a target, the column to predict"
+        rule = f"the table {table.name} needs a target, the column to predict"
         raise InputError(rule, fix=f"choose from {listed(table.header)}")
     target = table.column(target)
     if len(table.header) == 1:
-        raise InputError(f"{path.name} must have columns beside its target", got=f"only {target!r}")
+        raise InputError(f"{table.name} must have columns beside its target", got=f"only {target!r}")
     columns, answer = survey(table, target)
     return LabelledParts({"train": read_labelled_rows(table, columns, answer)}, columns=columns, target=target)
 
 
-def read_labelled_rows(table: DelimitedFile, columns: Sequence[Column], answer: Column) -> LabelledInputs:
+def read_labelled_rows(table: CellTable, columns: Sequence[Column], answer: Column) -> LabelledInputs:
     """Columns are found by name; those that are not asked for are passed over."""
     table.require_columns([answer.name])
     targets = TargetColumn(answer)
@@ -55,18 +58,18 @@ def read_labelled_rows(table: DelimitedFile, columns: Sequence[Column], answer: 
     return LabelledInputs(inputs, targets.labels())
 
 
-def read_rows(table: DelimitedFile, columns: Sequence[Column]) -> Inputs:
+def read_rows(table: CellTable, columns: Sequence[Column]) -> Inputs:
     return encode(table, columns, table.blocks())
 
 
-def survey(table: DelimitedFile, target: str) -> tuple[tuple[Column, ...], Column]:
+def survey(table: CellTable, target: str) -> tuple[tuple[Column, ...], Column]:
     """What each column is, and what the target is."""
     columns = {name: SurveyedColumn(name, MOST_CLASSES if name == target else MOST_CATEGORIES) for name in table.header}
     for block in table.blocks():
         for name, cells in block.items():
             columns[name].look(cells)
     answer = columns.pop(target)
-    return tuple(column.conclude(table.path.name) for column in columns.values()), answer.conclude(table.path.name)
+    return tuple(column.conclude(table.name) for column in columns.values()), answer.conclude(table.name)
 
 
 class SurveyedColumn:
@@ -125,14 +128,14 @@ class TargetColumn:
         return Labels(np.concatenate(self.values), tuple(self.names) if self.column.kind == "category" else None)
 
 
-def encode(table: DelimitedFile, columns: Sequence[Column], blocks: Iterable[Block]) -> Inputs:
+def encode(table: CellTable, columns: Sequence[Column], blocks: Iterable[Block]) -> Inputs:
     table.require_columns(column.name for column in columns)
     features: list[np.ndarray] = []
     rows: list[int] = []
     for block in blocks:
         features.append(np.concatenate([encode_column(block[column.name], column) for column in columns], axis=1))
         rows += block[table.header[0]].rows
-    return Inputs(torch.from_numpy(np.concatenate(features)), lambda index: f"{table.path.name} row {rows[index]}")
+    return Inputs(torch.from_numpy(np.concatenate(features)), lambda index: f"{table.name} row {rows[index]}")
 
 
 def encode_column(cells: Cells, column: Column) -> Float64[np.ndarray, "row feature"]:

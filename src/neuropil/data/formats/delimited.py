@@ -7,6 +7,7 @@ spreadsheet does: the first is row 1.
 import csv
 import io
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, repeat
@@ -38,7 +39,27 @@ def is_delimited(path: Path) -> bool:
     return suffix_of(path) in SUFFIXES
 
 
-class DelimitedFile:
+class CellTable(ABC):
+    """Rows in named columns, of a file or of memory."""
+
+    name: str
+    """What errors call it."""
+    header: list[str]
+
+    def column(self, wanted: str) -> str:
+        """The name of a column that is given by its name or number."""
+        return self.header[find_column(self.header, wanted, self.name)]
+
+    def require_columns(self, names: Iterable[str]) -> None:
+        for name in names:
+            find_column(self.header, name, self.name, by_number=False)
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Block]:
+        """The rows that hold anything at all, some thousands at a time."""
+
+
+class DelimitedFile(CellTable):
     """A table with the names of its columns in the first row, the `header`.
 
     In a table of `texts` the first row may be a text already, and cells hold whatever was written: spaces at their
@@ -47,7 +68,7 @@ class DelimitedFile:
     """
 
     def __init__(self, path: Path, *, texts: bool = False):
-        self.path, self.texts = path, texts
+        self.path, self.name, self.texts = path, path.name, texts
         self.tabbed = texts and suffix_of(path) != ".csv"
         if not self.tabbed:
             with self._text() as text:
@@ -56,21 +77,12 @@ class DelimitedFile:
         if not texts:
             self._require_names()
 
-    def column(self, wanted: str) -> str:
-        """The name of a column that is given by its name or number."""
-        return self.header[find_column(self.header, wanted, self.path.name)]
-
-    def require_columns(self, names: Iterable[str]) -> None:
-        for name in names:
-            find_column(self.header, name, self.path.name, by_number=False)
-
     def records(self) -> Iterator[Record]:
         """All rows from the first on, lazily. Empty rows come as they are; all others have equally many cells."""
         for number, block in self._blocks():
             yield from enumerate(block, number)
 
     def blocks(self) -> Iterator[Block]:
-        """The rows below the header that hold anything at all, some thousands at a time."""
         empty = True
         for number, block in self._blocks():
             if number == 1:

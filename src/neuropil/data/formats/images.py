@@ -86,13 +86,23 @@ def contents(folder: Path) -> list[str]:
 
 def common_shape(paths: Sequence[Path]) -> tuple[tuple[int, int, int], str]:
     """(channel, height, width) that suits all the pictures, and a note if some must change for it."""
-    sizes, grey = [], True
+    return suitable_shape(_opened(paths))
+
+
+def _opened(paths: Sequence[Path]) -> Iterator["Image"]:
     for path in tracked(paths, "Looking at images"):
         with open_image(path) as image:
-            width, height = image.size
-            sideways = "exif" in image.info and image.getexif().get(EXIF_ORIENTATION) in SIDEWAYS
-            sizes.append((width, height) if sideways else (height, width))
-            grey = grey and image.mode in GREY_MODES
+            yield image
+
+
+def suitable_shape(images: Iterator["Image"]) -> tuple[tuple[int, int, int], str]:
+    """The same for pictures that are open."""
+    sizes, grey = [], True
+    for image in images:
+        width, height = image.size
+        sideways = "exif" in image.info and image.getexif().get(EXIF_ORIENTATION) in SIDEWAYS
+        sizes.append((width, height) if sideways else (height, width))
+        grey = grey and image.mode in GREY_MODES
     channels = 1 if grey else 3
     height, width = (int(side) for side in np.median(sizes, axis=0))
     one_size = len(set(sizes)) == 1

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-import torch
 from numpy.lib.npyio import NpzFile
 
-from neuropil.data.examples.dataset import Column, Inputs, LabelledInputs, LabelledParts, Labels
-from neuropil.data.formats.arrays import Array, describe_array, feature_rows, picture_bytes, require_finite
+from neuropil.data.examples.arrays import as_inputs, labelled_inputs, labelled_parts
+from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts
 from neuropil.data.splits import PART_OF_WORD, PartName, last_part, part_of
 from neuropil.errors import InputError, listed
 
@@ -39,11 +38,7 @@ def read_arrays(path: Path) -> LabelledParts:
         names = "x and y, images and labels, inputs and targets, or x_train, y_train, x_test and y_test"
         got = listed(bundle.files) or "no arrays"
         raise InputError(f"{path.name} must hold {names}", got=got, fix="rename the arrays")
-    inputs = next(iter(parts.values())).inputs.values
-    if inputs.ndim > 2:
-        return LabelledParts(parts)
-    columns = tuple(Column(name=f"feature {i}", kind="number") for i in range(inputs.shape[1]))
-    return LabelledParts(parts, columns=columns, target=keys[next(iter(parts)), "label"])
+    return labelled_parts(parts, keys[next(iter(parts)), "label"])
 
 
 def read_array_inputs(path: Path) -> Inputs:
@@ -54,7 +49,7 @@ def read_array_inputs(path: Path) -> Inputs:
             rule = f"{path.name} must hold x, images or inputs"
             raise InputError(rule, got=listed(bundle.files) or "no arrays", fix="rename the array of inputs")
         key = keys[last_part(keys)] if keys else bundle.files[0]
-        return as_inputs(bundle[key], key, path)
+        return as_inputs(bundle[key], key, path.name)
 
 
 @contextmanager
@@ -92,28 +87,5 @@ def read_part(path: Path, bundle: NpzFile, keys: Mapping[tuple[PartName, Role], 
     key, label_key = keys[part, "input"], keys.get((part, "label"))
     if label_key is None:
         raise InputError(f"{path.name} must hold the labels of {key}", got=listed(bundle.files))
-    inputs, labels = as_inputs(bundle[key], key, path), as_labels(bundle[label_key], label_key, path)
-    if len(labels) != len(inputs):
-        rule = f"{key} and {label_key} of {path.name} must belong together"
-        raise InputError(rule, got=f"{len(inputs):,} examples and {len(labels):,} labels")
-    return LabelledInputs(inputs, labels)
-
-
-def as_inputs(array: Array, key: str, path: Path) -> Inputs:
-    what = f"{key} of {path.name}"
-    values = feature_rows(array, what) if array.ndim <= 2 else picture_bytes(array, what)
-    return Inputs(torch.from_numpy(values), lambda index: f"{path.name}[{index}]")
-
-
-def as_labels(array: Array, key: str, path: Path) -> Labels:
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1 or array.dtype.kind not in "biufUS":
-        fix = "for one-hot labels save y.argmax(axis=1)" if array.ndim == 2 else None
-        rule = f"{key} of {path.name} must hold one label for each example"
-        raise InputError(rule, got=describe_array(array), fix=fix)
-    if array.dtype.kind in "US":
-        names, positions = np.unique(array.astype(str), return_inverse=True)
-        return Labels(positions, tuple(names.tolist()))
-    require_finite(array, f"{key} of {path.name}")
-    return Labels(array.astype(np.float64))
+    inputs = as_inputs(bundle[key], key, path.name)
+    return labelled_inputs(inputs, bundle[label_key], (key, label_key), path.name)
