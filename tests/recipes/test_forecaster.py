@@ -64,7 +64,7 @@ def test_a_run_ends_beside_its_baselines_with_the_strongest_first(run: Run):
     assert {result.name.split("(")[0] for result in others} == {"AR", "seasonal naive", "persistence"}
     mases = [result.metrics["mase"] for result in others]
     assert mases == sorted(mases)
-    assert set(own.metrics) == set(others[0].metrics) == {"mase", "pinball_loss", "coverage"}
+    assert set(own.metrics) == set(others[0].metrics) == {"mase", "pinball_loss", "coverage_80"}
 
 
 def test_the_folder_forecasts_in_another_process_as_the_run_itself(run: Run, tmp_path: Path):
@@ -114,7 +114,7 @@ def test_the_command_prints_a_line_for_each_step(run: Run, tmp_path: Path, capsy
 def test_scores_of_a_file_are_those_of_all_its_origins(run: Run, tmp_path: Path):
     path = write_shop(tmp_path / "shop.csv", 60)
     scores = run.evaluate(path)
-    assert set(scores) == {"mase", "pinball_loss", "coverage"}
+    assert set(scores) == {"mase", "pinball_loss", "coverage_80"}
     assert 0 < scores["mase"] < 10
     assert run.evaluate() == pytest.approx(run.metrics)
 
@@ -244,4 +244,4 @@ def test_it_beats_seasonal_naive_and_the_autoregression_with_bands_that_hold(tmp
     scores = {result.name.split("(")[0] + result.name.partition(")")[2]: result.metrics for result in run.results}
     assert scores["forecaster"]["mase"] < 0.85 * scores["seasonal naive"]["mase"]
     assert scores["forecaster"]["mase"] < scores["AR"]["mase"]
-    assert 0.75 <= scores["forecaster"]["coverage"] <= 0.85
+    assert 0.75 <= scores["forecaster"]["coverage_80"] <= 0.85

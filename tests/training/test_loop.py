@@ -408,11 +408,11 @@ def test_the_best_weights_of_a_metric_that_should_fall_are_kept(metric: str, tmp
 def test_a_metric_without_a_better_direction_cannot_be_monitored(tmp_path: Path):
     class Covering(DigitLearner):
         def metrics(self, batch: Batch) -> dict[str, torch.Tensor]:
-            return {"coverage": super().metrics(batch)["accuracy"]}
+            return {"coverage_80": super().metrics(batch)["accuracy"]}
 
     with pytest.raises(InputError) as error:
-        train(tmp_path, TrainingConfig(epochs=1, monitor="coverage"), Covering())
-    assert str(error.value) == "monitor must name a metric of which more or less is better, but got 'coverage'."
+        train(tmp_path, TrainingConfig(epochs=1, monitor="coverage_80"), Covering())
+    assert str(error.value) == "monitor must name a metric of which more or less is better, but got 'coverage_80'."
 
 
 @pytest.mark.usefixtures("bfloat16")

@@ -243,7 +243,7 @@ def test_nothing_of_the_later_parts_is_in_the_scale_or_the_season_or_the_trainin
     table.loc[before.train_end :, "sales"] = 1000 * np.random.default_rng(1).normal(size=len(table) - before.train_end)
     table.to_csv(path, index=False)
     after = prepare_series(config)
-    assert torch.equal(before.panel.scales, after.panel.scales)
+    assert before.panel.units == after.panel.units
     assert (before.season, before.train_end) == (after.season, after.train_end)
     for name, values in before.train.batch().items():
         assert torch.equal(values, after.train.batch()[name]), name
@@ -254,8 +254,8 @@ def test_each_series_has_a_scale_of_its_own(tmp_path: Path):
     table = pd.read_csv(path)
     table.loc[table["shop"] == "b", "sales"] *= 100
     table.to_csv(path, index=False)
-    scales = prepare_series(SeriesDataConfig(data=path, target="sales", series="shop")).panel.scales
-    assert 50 < float(scales[1] / scales[0]) < 200
+    a, b = prepare_series(SeriesDataConfig(data=path, target="sales", series="shop")).panel.units
+    assert 50 < b.scale / a.scale < 200
 
 
 def test_what_was_decided_is_told(tmp_path: Path):
