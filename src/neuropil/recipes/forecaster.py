@@ -26,8 +26,7 @@ class ForecasterOptions(Config):
 def build(options: ForecasterOptions, seed: int) -> ForecastingExperiment:
     splits = prepare_series(options.data)
     panel = splits.panel
-    weighed_by = splits.validation if len(splits.validation) else splits.train
-    start = LinearStart.fit(weighed_by, splits.seasons, splits.train_end, splits.test_begin)
+    start = LinearStart.fit(panel, splits.seasons, splits.train_end, splits.test_begin)
     read = min(panel.window, max(SEASONS_IN_WINDOW * splits.season, SHORTEST_WINDOW))
     sizes = {"lags": panel.window, "context": read, "features": splits.table.num_features, "steps": panel.horizon}
     model = initialised(lambda: Forecaster(dataclasses.replace(options.model, **sizes)), seed)

@@ -1,5 +1,5 @@
-"""The linear forecast that a forecaster begins with: the mean of several, weighed by their errors on the validation
-part.
+"""The linear forecast that a forecaster begins with: the mean of several, weighed by their errors on the training and
+the validation part.
 
     Φ(B) Δ(B) y_t = b + ε_t        Δ(B) = (1 − B)^d (1 − B^m)^D,   d, D ∈ {0, 1},   B y_t = y_{t−1},   m: season
 
@@ -9,7 +9,10 @@ part.
 Multiplied out, each is a recursion ŷ_t = b + Σ_k a_k ŷ_{t−k}, and run on over the horizon it is a matrix A_i that the
 history is multiplied by. Differences forecast a series that wanders or grows, smoothing one that is short and noisy.
 
-    A = Σ_i w_i A_i,   w_i ∝ e_i⁻⁶            e_i: MASE on the validation part of A_i, fitted to the training part
+    A = Σ_i w_i A_i,   w_i ∝ (e_i v_i)⁻⁵      e_i, v_i: MASE of A_i on the training part, to which it is fitted, and on
+                                              the validation part
+
+A validation part alone is too short to tell them apart where a series is.
 """
 
 from collections.abc import Sequence
@@ -22,12 +25,12 @@ from jaxtyping import Bool, Float, Float64
 from scipy.signal import lfilter
 from torch import Tensor
 
-from neuropil.data.series.windows import Panel, SeriesWindows
+from neuropil.data.series.windows import Panel
 
 MOST_VALUES = 20_000
 """Of each series, the latest, that a recursion is fitted to."""
 MOST_ORIGINS = 500
-POWER = 6
+POWER = 5
 SMOOTHING = np.arange(0, 1, 0.1)
 """θ and Θ that are tried."""
 FEWEST_VALUES = 8
@@ -164,9 +167,9 @@ class LinearStart:
     """The weight of each recursion."""
 
     @classmethod
-    def fit(cls, validation: SeriesWindows, seasons: Sequence[int], train_end: int, test_begin: int) -> "LinearStart":
-        """`validation` are windows to weigh by."""
-        panel, windows = validation.panel, validation.thinned(MOST_ORIGINS).batch()
+    def fit(cls, panel: Panel, seasons: Sequence[int], train_end: int, test_begin: int) -> "LinearStart":
+        parts = [panel.windows(0, train_end), panel.windows(train_end, test_begin)]
+        weighed_by = [part.thinned(MOST_ORIGINS).batch() for part in parts if len(part)]
         early, late = (parts_before(panel, end) for end in (train_end, test_begin))
         errors: dict[str, float] = {}
         matrices: list[Float64[Tensor, "2 horizon coefficient"]] = []
@@ -175,10 +178,10 @@ class LinearStart:
             if first is None or second is None:
                 continue
             learned, later = (run_on(each, panel.window, panel.horizon) for each in (first, second))
-            error = mean_error(learned, windows)
+            error, again = (np.prod([mean_error(each, part) for part in weighed_by]) for each in (learned, later))
             if np.isfinite(error):
-                errors["persistence" if structure is None else str(structure)] = error
-                believed = mean_error(later, windows) <= WORSE * error
+                errors["persistence" if structure is None else str(structure)] = float(error)
+                believed = again <= WORSE * error
                 matrices.append(torch.stack([learned, later if believed else learned]))
         weights = torch.tensor(list(errors.values()), dtype=torch.double).clamp(min=1e-6) ** -POWER
         weights = weights / weights.sum()

@@ -73,14 +73,14 @@ def start_section(start: LinearStart, history: Sequence[Row], monitor: str) -> S
     parts = [f"{name} {100 * share:.0f} %" for name, share in start.shares.items() if share >= LEAST_SHARE]
     words = (
         "Training begins with a linear forecast, the mean of recursions that are weighed by their errors on the "
-        f"validation part: {', '.join(parts)}."
+        f"training and the validation part: {', '.join(parts)}."
     )
     found = [(row["step"], row[monitor]) for row in history if row["kind"] == "validation"]
     if found:
         metric, (_, before) = find_metric(monitor), found[0]
         step, after = (max if metric.better == "higher" else min)(found, key=lambda each: each[1])
         became = f"{metric.text(after)} after {step:,} updates" if step else "no update made it better: it is kept"
-        words += f" On that part its {metric.title} is {metric.text(before)}, and {became}."
+        words += f" On the validation part its {metric.title} is {metric.text(before)}, and {became}."
     refitted = "The kept model's linear forecast is then fitted anew, to the validation part too."
     return Section("Linear start", [Text(f"{words} {refitted}")])
 
