@@ -27,6 +27,7 @@ from neuropil.data.series.windows import SeriesWindows
 from neuropil.models.forecaster import MEDIAN
 from neuropil.tasks.forecasting.baselines import Autoregressions, seasonal_naive
 from neuropil.tasks.forecasting.experiment import ForecastingExperiment
+from neuropil.tasks.forecasting.predictor import SeriesForecaster
 
 MOST_ORIGINS = 120
 """Of the test part, evenly spaced: ETS and Theta read all of the series again for each."""
@@ -101,11 +102,10 @@ def compare(name: str, *, show_progress: bool = False, **options: Any) -> dict[s
         pd.DataFrame({"date": dates, "value": values}).to_csv(data := Path(folder) / "series.csv", index=False)
         options = {"data": data, "horizon": chosen.horizon, "out": Path(folder) / "run", "report": False, **options}
         run = neuropil.train("forecaster", show_progress=show_progress, **options)
-        experiment = cast(ForecastingExperiment, run.experiment())
-    splits = experiment.splits
+        splits, predictor = cast(ForecastingExperiment, run.experiment()).splits, cast(SeriesForecaster, run.predictor)
     windows, season = splits.test.thinned(MOST_ORIGINS), splits.season
     forecasts = {
-        "forecaster": experiment.forecaster.quantiles(windows)[..., MEDIAN],
+        "forecaster": predictor.quantiles(windows)[..., MEDIAN],
         "AR": Autoregressions.fit(splits.panel, season, splits.test_begin).forecast(windows),
         "seasonal naive": seasonal_naive(windows, season),
         "ETS": ets(windows, season, splits.test_begin),
