@@ -46,8 +46,10 @@ class Eight:
     horizon: int
 
 
-def column(data: Any, name: str) -> Values:
-    return data.load_pandas().data[name].to_numpy(np.float64)
+def column(data: Any, name: str | None = None) -> Values:
+    """The one of this name, or the first."""
+    table = data.load_pandas().data
+    return table[name or table.columns[0]].to_numpy(np.float64)
 
 
 def elnino_months() -> Values:
@@ -83,9 +85,7 @@ SERIES = {
     "load, made (hourly)": Eight(hourly_load, "2020-01-01", "h", 48),
     "sales, made (daily)": Eight(daily_sales, "2020-01-01", "D", 14),
     "co2 (weekly)": Eight(lambda: column(co2, "co2"), "1958-03-29", "7D", 13),
-    "elec_equip (monthly)": Eight(
-        lambda: elec_equip.load_pandas().data.iloc[:, 0].to_numpy(np.float64), "1995-01-01", "MS", 18
-    ),
+    "elec_equip (monthly)": Eight(lambda: column(elec_equip), "1995-01-01", "MS", 18),
     "elnino (monthly)": Eight(elnino_months, "1950-01-01", "MS", 18),
     "macrodata, unemp (quarterly)": Eight(lambda: column(macrodata, "unemp"), "1959-01-01", "QS", 8),
     "sunspots (yearly)": Eight(lambda: column(sunspots, "SUNACTIVITY"), "1700-01-01", "YS", 6),

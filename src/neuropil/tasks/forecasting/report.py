@@ -81,7 +81,7 @@ def start_section(start: LinearStart, history: Sequence[Row], monitor: str) -> S
         step, after = (max if metric.better == "higher" else min)(found, key=lambda each: each[1])
         became = f"{metric.text(after)} after {step:,} updates" if step else "no update made it better: it is kept"
         words += f" On the validation part its {metric.title} is {metric.text(before)}, and {became}."
-    refitted = "The kept model's linear forecast is then fitted anew, to the validation part too."
+    refitted = "Then the linear forecast is fitted anew, to the validation part too."
     return Section("Linear start", [Text(f"{words} {refitted}")])
 
 
