@@ -10,6 +10,7 @@ from torch import nn
 
 from neuropil.config import Config
 from neuropil.tasks.experiment import Experiment
+from neuropil.tasks.time_limit import Ladder
 from neuropil.tasks.predictor import Predictor
 
 Verb: TypeAlias = Literal["train", "simulate"]
@@ -19,13 +20,15 @@ Verb: TypeAlias = Literal["train", "simulate"]
 class Recipe:
     """`options` are the defaults, and `own_data` those for a user's data, where they differ. `build` makes the
     experiment from options and a seed. `model` and `predictor` are what a finished run is opened as, where it leaves a
-    model. `verb` is the command that starts it: what is simulated learns nothing."""
+    model. `ladder` has the sizes that a time limit chooses from, for a user's data. `verb` is the command that starts
+    it: what is simulated learns nothing."""
 
     options: Config
     build: Callable[[Any, int], Experiment]
     model: type[nn.Module] | None = None
     predictor: type[Any] | None = None  # a `Predictor`
     own_data: Config | None = None
+    ladder: Ladder = Ladder()
     about: str = ""
     verb: Verb = "train"
 
