@@ -12,7 +12,6 @@ from neuropil.cli import main
 from neuropil.recipes.gpt2 import GPT2Options
 from neuropil.tasks import time_limit
 from neuropil.tasks.time_limit import Candidate, Ladder, Size, fit_to_minutes
-from neuropil.training.loop import TIMED_VALIDATIONS
 
 LADDER = Ladder(
     sizes=(
@@ -73,8 +72,8 @@ def test_data_that_takes_long_to_prepare_is_prepared_for_one_size_only(monkeypat
 
 def test_the_choice_is_one_sentence(monkeypatch):
     assert fit(monkeypatch, {}).training.fitted == (
-        "Chosen for 1 minutes on this machine: width 64, batch size 8, dropout 0.0; at 0.02 seconds an update that makes "
-        "about 2,700 updates, 0.27 passes over the training data."
+        "Chosen for 1 minutes on this machine: width 64, batch size 8, dropout 0.0; at 0.02 seconds an update that "
+        "makes about 2,700 updates, 0.27 passes over the training data."
     )
 
 
@@ -91,5 +90,3 @@ def test_a_run_keeps_its_choice_and_its_time(tmp_path: Path, capsys: pytest.Capt
     assert training["fitted"] in run.report.read_text()
     assert "--batch-size" not in run.settings["command"]
     assert json.dumps(run.experiment().facts()) == json.dumps(run.settings["facts"])
-    validations = [row for row in run.history if row["kind"] == "validation"]
-    assert 3 < len(validations) <= TIMED_VALIDATIONS + 1

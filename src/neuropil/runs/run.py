@@ -282,7 +282,7 @@ def _start(
         ladder = recipe.ladder if options.get("data") else Ladder()
         chosen = fit_to_minutes(chosen, options, ladder, lambda options: recipe.build(options, seed), began=began)
         if show_progress and (sentence := training_of(chosen).fitted):
-            print(sentence, file=sys.stderr)
+            sys.stderr.write(f"{sentence}\n")
     experiment = recipe.build(chosen, seed)
     typed, chosen = map(_with_whole_paths, (typed, chosen))
     folder = new_folder(Path("runs") / f"{name}-{date.today().isoformat()}", out)

@@ -188,7 +188,9 @@ class TrainableExperiment(ABC, Generic[P]):
         if self.ablation is not None:
             passes = math.ceil(max(row["epoch"] for row in rows if row["kind"] == "train"))
             keep = "best" if self.training.keeps_best else "last"
-            training = dataclasses.replace(self.training, epochs=passes, minutes=None, seconds=None, patience=None, keep=keep)
+            training = dataclasses.replace(
+                self.training, epochs=passes, minutes=None, seconds=None, patience=None, keep=keep
+            )
             other, batches = self.ablation, self.batches("train")
             self._fit(other.learner, batches, training, folder / "ablation", other.name, show_progress)
 

@@ -1,7 +1,7 @@
 """What a recipe is: a system's model, task and default options, joined into a complete run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_type_hints
@@ -10,8 +10,8 @@ from torch import nn
 
 from neuropil.config import Config
 from neuropil.tasks.experiment import Experiment
-from neuropil.tasks.time_limit import Ladder
 from neuropil.tasks.predictor import Predictor
+from neuropil.tasks.time_limit import Ladder
 
 Verb: TypeAlias = Literal["train", "simulate"]
 
@@ -28,7 +28,7 @@ class Recipe:
     model: type[nn.Module] | None = None
     predictor: type[Any] | None = None  # a `Predictor`
     own_data: Config | None = None
-    ladder: Ladder = Ladder()
+    ladder: Ladder = field(default_factory=Ladder)
     about: str = ""
     verb: Verb = "train"
 

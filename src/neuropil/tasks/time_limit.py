@@ -76,28 +76,37 @@ def fit_to_minutes(
 ) -> C:
     """The options with a size from the ladder, and with what the minutes leave for training since `began`, by
     `time.monotonic`. What is `given` stays as it is."""
+    if "optimizer" in given:  # for which the learning rate of another is wrong
+        given = {*given, "learning_rate"}
     limit = 60 * cast(float, training_of(options).minutes)
     left = lambda: (1 - EVALUATION_SHARE) * limit - (time.monotonic() - began)  # noqa: E731
-    chosen = None
-    for size in ladder.sizes or [Size({})]:
-        if chosen is not None and left() - chosen.build_seconds < (1 - EVALUATION_SHARE - CHOOSING_SHARE) * limit:
-            break
+
+    def candidate(size: Size) -> Candidate[C]:
         sized = options.override(**{name: value for name, value in size.options.items() if name not in given})
-        candidate = measure(sized, build, MEASURING_SHARE * limit)
-        if chosen is not None and not candidate.fits(size, left()):
+        return measure(sized, build, MEASURING_SHARE * limit)
+
+    smallest, *larger = ladder.sizes or [Size({})]
+    chosen = candidate(smallest)
+    for size in larger:
+        if left() - chosen.build_seconds < (1 - EVALUATION_SHARE - CHOOSING_SHARE) * limit:
             break
-        chosen = candidate
-    assert chosen is not None
+        tried = candidate(size)
+        if not tried.fits(size, left()):
+            break
+        chosen = tried
     fitted, updates = chosen.options, chosen.updates(left())
     passes = updates / chosen.updates_per_pass
     if ladder.dropout and "dropout" not in given:
         fitted = fitted.override(dropout=max(entry for entry in ladder.dropout if entry[0] <= passes)[1])
-    names, sentence = [name for name in ladder.names if name not in given], ""
-    if names:
+    sentence = ""
+    if names := [name for name in ladder.names if name not in given]:
         values = {each.name: describe_value(each.default) for each in fitted.options()}
         which = ", ".join(f"{name.replace('_', ' ')} {values[name]}" for name in names)
-        speed = f"at {chosen.seconds_per_update:.2g} seconds an update that makes about {float(f'{updates:.2g}'):,.0f}"
-        sentence = f"Chosen for {limit / 60:g} minutes on this machine: {which}; {speed} updates, {passes:.2g} passes over the training data."
+        sentence = (
+            f"Chosen for {limit / 60:g} minutes on this machine: {which}; "
+            f"at {chosen.seconds_per_update:.2g} seconds an update that makes about {float(f'{updates:.2g}'):,.0f} "
+            f"updates, {passes:.2g} passes over the training data."
+        )
     # Where preparing took long, half of the time is for training all the same.
     seconds = max(left() - chosen.build_seconds, limit / 2)
     training = dataclasses.replace(training_of(fitted), seconds=seconds, fitted=sentence)

@@ -44,8 +44,8 @@ from neuropil.training.weights import load_model, save_model
 
 UPDATES_BETWEEN_ROWS = 50
 LEAST_EPOCHS = 10
-TIMED_VALIDATIONS = 20
-"""Of a run that has minutes in place of epochs, at most: they take no more than about a twentieth of its time."""
+MOST_VALIDATIONS, LEAST_VALIDATIONS = 20, 4
+"""Of a run with a time limit: as many as take a twentieth of it, within these bounds."""
 MEASURED_UPDATES = 10
 
 
@@ -102,7 +102,7 @@ class State:
     batch: int = 0
     elapsed: float = 0.0
     best: float | None = None
-    validation_at: float = 1 / TIMED_VALIDATIONS
+    validation_at: float = 1 / MOST_VALIDATIONS
     """The share of a time limit at which to validate next."""
     validations_since_best: int = 0
     loss_sums: dict[str, float] = field(default_factory=dict)
@@ -261,6 +261,7 @@ class _Loop:
             if epoch_over:
                 self.state.epoch, self.state.batch = self.state.epoch + 1, 0
             if epoch_over if self.time_limit is None else self._share_done() >= self.state.validation_at:
+                self._log_training()
                 self._validate()
             if stop.requested:
                 self._save_checkpoint()
@@ -353,7 +354,8 @@ class _Loop:
             else:
                 self.state.validations_since_best += 1
         ended = self._share_done()
-        self.state.validation_at = ended + max(1 / TIMED_VALIDATIONS, TIMED_VALIDATIONS * (ended - began))
+        pause = max(1 / MOST_VALIDATIONS, 20 * (ended - began))
+        self.state.validation_at = ended + min(1 / LEAST_VALIDATIONS, pause)
 
     def _row(self, kind: str) -> Row:
         epoch = round(self.state.epoch + self.state.batch / len(self.train), 4)
