@@ -367,7 +367,7 @@ class _Loop:
         latest = next((row for row in reversed(self.history.rows) if row["kind"] == "validation"), {})
         measured = {name: value for name, value in latest.items() if name not in self._row("validation")}
         parts += [f"val {name} {value:.4f}" for name, value in measured.items()]
-        parts.append(f"epoch {self.state.epoch + 1}" + ("" if self.config.minutes else f"/{self.epochs}"))
+        parts.append(f"epoch {self.state.epoch + 1}" + ("" if self.time_limit else f"/{self.epochs}"))
         return [*parts, f"{self.examples / (time.monotonic() - self.opened):,.0f} examples/s"]
 
     # --- where the run stands -----------------------------------------------------------------------------------------

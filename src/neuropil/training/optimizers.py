@@ -98,15 +98,13 @@ def _adam(
 
 def _muon(own: Optimizer, weights: list[Tensor], gradients: list[Tensor], rates: Mapping[str, float]) -> None:
     averages, _ = own.averages(weights, "momentum_buffer")
-    # v ← β v + (1−β) ∇, and what is made orthogonal is (1−β) ∇ + β v
-    torch._foreach_lerp_(averages, gradients, 1 - MUON_MOMENTUM)
-    wanted = torch._foreach_lerp(gradients, averages, MUON_MOMENTUM)
-    torch._foreach_mul_(weights, 1 - rates["lr"] * rates["weight_decay"])
-    for shape in {weight.shape for weight in weights}:  # matrices of one shape are multiplied at once
+    for shape in dict.fromkeys(weight.shape for weight in weights):  # matrices of one shape are multiplied at once
         alike = [index for index, weight in enumerate(weights) if weight.shape == shape]
-        moves = orthogonal(torch.stack([wanted[index] for index in alike])).unbind()
+        # v ← β v + (1−β) ∇, and what is made orthogonal is (1−β) ∇ + β v
+        wanted = [gradients[i].lerp(averages[i].lerp_(gradients[i], 1 - MUON_MOMENTUM), MUON_MOMENTUM) for i in alike]
         step = rates["lr"] * MUON_SCALE * math.sqrt(max(shape))
-        torch._foreach_sub_([weights[index] for index in alike], moves, alpha=step)
+        for index, move in zip(alike, orthogonal(torch.stack(wanted)), strict=True):
+            weights[index].mul_(1 - rates["lr"] * rates["weight_decay"]).sub_(move, alpha=step)
 
 
 def orthogonal(x: Float[Tensor, "matrix row column"]) -> Float[Tensor, "matrix row column"]:
@@ -138,7 +136,7 @@ def build_optimizer(
     learning_rate: float,
     weight_decay: float = 0.0,
     momentum: float = 0.9,
-    embeddings: Collection[Parameter] = (),
+    embeddings: Collection[Tensor] = (),
 ) -> Optimizer:
     """Weight decay is for matrices and kernels only: shrinking a bias or a normalisation's scale buys no simplicity.
     Muon is for matrices that multiply: `embeddings` are rows of their own."""
