@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import neuropil
+from neuropil import recipes
 from neuropil.cli import main
 from neuropil.recipes.gpt2 import GPT2Options
 from neuropil.tasks import time_limit
@@ -90,3 +91,14 @@ def test_a_run_keeps_its_choice_and_its_time(tmp_path: Path, capsys: pytest.Capt
     assert training["fitted"] in run.report.read_text()
     assert "--batch-size" not in run.settings["command"]
     assert json.dumps(run.experiment().facts()) == json.dumps(run.settings["facts"])
+
+
+@pytest.mark.parametrize("name", [system.name for system in recipes.SYSTEMS if system.verb == "train"])
+def test_every_size_of_a_recipe_is_one_of_its_options_and_needs_more_updates_than_the_one_before(name: str):
+    recipe = recipes.recipe(name)
+    for size in recipe.ladder.sizes:
+        recipe.defaults(own_data=True).override(**size.options)
+    updates = [size.updates for size in recipe.ladder.sizes]
+    assert updates == sorted(set(updates))
+    assert updates[:1] in ([], [0])
+    assert [passes for passes, _ in recipe.ladder.dropout][:1] in ([], [0])
