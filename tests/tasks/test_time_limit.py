@@ -22,7 +22,8 @@ LADDER = Ladder(
     ),
     dropout=((0, 0.0), (10, 0.1), (20, 0.2)),
 )
-TINY = {"width": 16, "layers": 1, "heads": 2, "context": 16, "vocabulary_size": 300, "checkpoint_seconds": 0.0}
+TINY = {"width": 16, "layers": 1, "heads": 2, "context": 16, "vocabulary_size": 300, "batch_size": 8}
+"""The batch size is the default for data of the user's, and typed all the same."""
 
 
 def fit(
@@ -85,11 +86,11 @@ def test_a_run_keeps_its_choice_and_its_time(tmp_path: Path, capsys: pytest.Capt
     main(["train", "gpt2", "--data", str(text), "--minutes", "0.1", "--out", str(tmp_path / "run"), *words])
     run = neuropil.load(tmp_path / "run")
     training = run.options.to_dict()["training"]
-    assert training["minutes"] == 0.1
+    assert (training["minutes"], training["batch_size"], training["optimizer"]) == (0.1, 8, "muon")
     assert 3.0 <= training["seconds"] < 5.4
     assert training["fitted"] in capsys.readouterr().err
     assert training["fitted"] in run.report.read_text()
-    assert "--batch-size" not in run.settings["command"]
+    assert "muon" not in run.settings["command"]
     assert json.dumps(run.experiment().facts()) == json.dumps(run.settings["facts"])
 
 
