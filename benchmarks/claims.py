@@ -33,6 +33,7 @@ from neuropil.config import Config, option
 from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.data.pairs.files import PairDataConfig, prepare_pairs
 from neuropil.files import write_text
+from neuropil.metrics import find_metric
 from neuropil.runs.environment import environment
 from neuropil.runs.run import Run
 from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, Precision
@@ -51,6 +52,7 @@ ATTENTIONS = ("bahdanau", "general", "none")
 DATE_SEEDS, NUM_DATES = range(1), 2_000
 FORECAST_SEEDS, CAPTION_SEEDS, TRACK_SEEDS = range(3), range(1), range(1)
 GPT2_MINUTES, VIT_MINUTES = (3, 20), 10.0
+TIME_LIMITS = (5, 20)
 VIT_PATCH = 7
 """Sixteen patches of MNIST's pictures in place of 49: three times as many passes in the same time."""
 ROUNDED_CHARACTERS = 12_000
@@ -146,6 +148,10 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "thread each."
         )
         figures["translation"] = (about, lambda: translation(pairs))
+        figures["translation-minutes"] = (
+            "Scores on the held-out pairs after `neuropil train transformer --data pairs --minutes N`.",
+            lambda: limited(["transformer"], "bleu", data=pairs),
+        )
     if (path := arguments.texts) is not None:
         about = (
             "Accuracy on the held-out fifth of 5,000 film reviews after `neuropil train text_classifier --data "
@@ -162,6 +168,10 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "thread each."
         )
         figures["gpt2-beside"] = (about, lambda: gpt2_beside(book))
+        figures["book-minutes"] = (
+            "Bits per byte of the held-out end of a text after `neuropil train NAME --data book --minutes N`.",
+            lambda: limited(["gpt2", "mingru"], "bits_per_byte", data=book),
+        )
     return figures
 
 
@@ -209,6 +219,21 @@ def gpt2() -> list[str]:
         )
     ]
     return table(["model", "bits per byte", "seconds of training"], rows)
+
+
+def limited(names: Sequence[str], metric: str, **options: Any) -> list[str]:
+    """Systems under each time limit, then what the last was compared with."""
+    rows = [
+        [f"{row[0]}, {minutes} minutes" if place == 0 else row[0], *row[1:]]
+        for minutes in TIME_LIMITS
+        for name in names
+        for place, row in enumerate(
+            results(name, {metric: decimals}, range(1), minutes=minutes, **options)[
+                : None if (minutes, name) == (TIME_LIMITS[-1], names[-1]) else 1
+            ]
+        )
+    ]
+    return table(["model", find_metric(metric).title, "seconds of training"], rows)
 
 
 def rounding() -> list[str]:
