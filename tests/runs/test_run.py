@@ -32,9 +32,10 @@ def copy(run: Run, folder: Path) -> Path:
     return Path(shutil.copytree(run.folder, folder))
 
 
-def test_a_run_is_a_folder_with_its_five_files(run: Run):
+def test_a_run_is_a_folder_with_its_six_files(run: Run):
     names = {path.name for path in run.folder.iterdir()}
-    assert names == {"config.json", "model.safetensors", "metrics.jsonl", "checkpoint.safetensors", "report.html"}
+    weights = {"model.safetensors", "checkpoint.safetensors", "training_examples.npy"}
+    assert names == {"config.json", "metrics.jsonl", "report.html"} | weights
 
 
 def test_a_loaded_run_predicts_what_the_trained_one_does(run: Run):
@@ -101,6 +102,22 @@ def test_a_model_that_was_changed_is_evaluated_as_it_is(run: Run, tmp_path: Path
         for weight in changed.model.parameters():
             weight.zero_()
     assert changed.evaluate()["accuracy"] < 0.2
+
+
+def test_examples_that_the_run_was_trained_on_are_said_to_be(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture):
+    """Of all digits seven tenths were: ten hundredths of the rest are for validation, two tenths for the score."""
+    images, targets = digits()
+    np.savez(tmp_path / "all.npz", x=images, y=targets)
+    learned = len(run.experiment().splits.train)  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.warns(UserWarning, match="training part") as said:
+        scores = run.evaluate(tmp_path / "all.npz")
+    sentence = f"{learned:,} of 1,797 examples were in the training part of this run."
+    assert [str(each.message) for each in said] == [sentence]
+    main(["evaluate", str(run.folder), "--data", str(tmp_path / "all.npz")])
+    assert capsys.readouterr().err.splitlines()[-1] == sentence
+    old = neuropil.load(copy(run, tmp_path / "old"))
+    (old.folder / "training_examples.npy").unlink()
+    assert old.evaluate(tmp_path / "all.npz") == scores
 
 
 def test_resuming_a_finished_run_changes_nothing(run: Run):

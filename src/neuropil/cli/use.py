@@ -41,7 +41,9 @@ def evaluate(arguments: EvaluateArguments) -> None:
     from neuropil.metrics import find_metric
     from neuropil.runs import run
 
-    metrics = run.load(arguments.run).evaluate(arguments.data or None)
+    metrics = run.load(arguments.run).evaluate(
+        arguments.data or None, notify=lambda words: print(words, file=sys.stderr)
+    )
     print_table(["metric", "value"], [[name, find_metric(name).text(value)] for name, value in metrics.items()])
 
 

@@ -9,7 +9,9 @@ resume("runs/cnn-2026-11-15")         goes on where a killed run stopped
 import itertools
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -21,9 +23,11 @@ from torch import Tensor, nn
 import neuropil
 from neuropil import recipes
 from neuropil.config import Config
-from neuropil.errors import InputError, RunError
-from neuropil.files import write_text
+from neuropil.data.copies import training_copies
+from neuropil.errors import InputError, NeuropilError, RunError
+from neuropil.files import remove_parts, write_text
 from neuropil.inspection.report.page import write_report
+from neuropil.memory import BYTES_TO_USE, BoundedModel, refused_memory
 from neuropil.parts.multi_head import remove_heads
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.runs.environment import environment
@@ -121,7 +125,14 @@ class Run:
     @cached_property
     def predictor(self) -> Any:
         """The trained model with what it needs to read raw inputs: a `Predictor` with the capabilities of its task."""
-        predictor = self.recipe.restore(self.settings["facts"], self.folder)
+        try:
+            with BoundedModel(bytes_each=BYTES_TO_USE):
+                predictor = self.recipe.restore(self.settings["facts"], self.folder)
+        except NeuropilError:
+            raise
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            rule, got = f"{self.folder} must hold what neuropil wrote of its model", f"something else ({error})"
+            raise RunError(rule, got=got, fix="train again or restore it") from error
         if predictor is None:
             got = f"a run of {self.name}, which only makes a report"
             raise RunError(f"{self.folder} must hold a model for this", got=got)
@@ -188,8 +199,11 @@ class Run:
             [Path(path) for path in ([images] if isinstance(images, str | Path) else images)]
         )
 
-    def evaluate(self, data: str | Path | Sequence[str | Path] | None = None) -> dict[str, float]:
-        """Scores on labelled files of the user's, or on the held-out part of the run's own data."""
+    def evaluate(
+        self, data: str | Path | Sequence[str | Path] | None = None, *, notify: Callable[[str], None] = warnings.warn
+    ) -> dict[str, float]:
+        """Scores on labelled files of the user's, or on the held-out part of the run's own data; `notify` gets what the
+        reader should know beside them, such as how many of the examples were trained on."""
         if data is None:
             experiment = self.experiment()
             if not isinstance(experiment, TrainableExperiment):
@@ -199,7 +213,11 @@ class Run:
             experiment.model.eval()
             return dict(experiment.own_result().metrics)
         paths = [Path(path) for path in ([data] if isinstance(data, str | Path) else data)]
-        return self.able(Evaluates).evaluate(paths)
+        evaluator = self.able(Evaluates)
+        examples = evaluator.read_labelled(paths)
+        if known := training_copies(self.folder, examples):
+            notify(known)
+        return evaluator.evaluate(examples)
 
     def experiment(self) -> Experiment:
         """The run again with its data, as it was before training; refused if the data is not what it was."""
@@ -273,7 +291,8 @@ def _start(
     defaults = recipe.defaults(own_data=bool(options.get("data")))
     chosen = defaults.override(**options)
     _prepare(chosen)
-    experiment = recipe.build(chosen, seed)
+    with refused_memory():
+        experiment = recipe.build(chosen, seed)
     chosen = _with_whole_paths(chosen)
     folder = new_folder(Path("runs") / f"{name}-{date.today().isoformat()}", out)
     settings = {
@@ -289,7 +308,12 @@ def _start(
     }
     for file, content in _files(experiment, settings).items():
         write_text(folder / file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    return _complete(Run(folder, settings), experiment, show_progress, report=report)
+    try:
+        return _complete(Run(folder, settings), experiment, show_progress, report=report)
+    except InputError:
+        if not any(folder.rglob("checkpoint.safetensors")):  # it was refused before anything was learned
+            shutil.rmtree(folder)
+        raise
 
 
 def resume(folder: str | Path, *, show_progress: bool = True) -> Run:
@@ -333,7 +357,7 @@ def load(folder: str | Path) -> Run:
         written = int(settings["format"])
         missing = [name for name, kind in SETTINGS.items() if not isinstance(settings.get(name), kind)]
         command = shlex.split(settings.get("command", "neuropil train"))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RunError(
             f"{path} must be the JSON that neuropil wrote",
             got=f"a damaged file ({error})",
@@ -369,9 +393,11 @@ def _prepare(options: Config) -> None:
 def _complete(run: Run, experiment: Experiment, show_progress: bool, *, report: bool = True) -> Run:
     """Train what is left, evaluate, report. Each part may be repeated, so a run that was killed anywhere is completed
     from here."""
+    remove_parts(run.folder)
     try:
-        experiment.train(run.folder, show_progress=show_progress)
-        results = experiment.evaluate()
+        with refused_memory():
+            experiment.train(run.folder, show_progress=show_progress)
+            results = experiment.evaluate()
         history = [row for row in run.history if row["kind"] != "result"]
         step = max((row["step"] for row in history), default=0)
         rows = history + [{"kind": "result", "name": result.name, "step": step, **result.metrics} for result in results]
@@ -402,6 +428,7 @@ def new_folder(usual: Path, out: str | Path | None) -> Path:
     name."""
     if out is not None:
         folder = Path(out)
+        remove_parts(folder)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(
                 "the output folder must be new or empty",

@@ -16,6 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 from torch import Tensor
 
 from neuropil.config import Config
+from neuropil.data.copies import Key, save_hashes
 from neuropil.data.splits import PartName
 from neuropil.inspection.report.page import Section
 from neuropil.metrics import Metric, find_metric
@@ -146,6 +147,10 @@ class TrainableExperiment(ABC, Generic[P]):
     def fingerprinted(self) -> Iterable[Tensor]:
         """The numbers by which the data is known again."""
 
+    @abstractmethod
+    def training_keys(self) -> Iterable[Key]:
+        """Of the examples to learn from: by them a run tells whether it is scored on one of them later."""
+
     def own_facts(self) -> dict[str, Any]:
         """What a predictor must know beside the model's configuration."""
         return {}
@@ -182,6 +187,7 @@ class TrainableExperiment(ABC, Generic[P]):
 
     def train(self, folder: Path, *, show_progress: bool) -> None:
         self.save(folder)
+        save_hashes(folder, self.training_keys())
         rows = self._fit(self.learner, self.training_batches, self.training, folder, self.name, show_progress)
         self.calibrate(folder)
         if self.ablation is not None:

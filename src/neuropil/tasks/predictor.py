@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
+from neuropil.data.copies import Keyed
 from neuropil.errors import InputError
 
 
@@ -95,8 +96,12 @@ class Predicts(Protocol):
 
 @runtime_checkable
 class Evaluates(Protocol):
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        """Scores on files with the right answers."""
+    def read_labelled(self, paths: Sequence[Path]) -> Keyed:
+        """Examples with the right answers, from a user's files."""
+        ...
+
+    def evaluate(self, examples: Any) -> dict[str, float]:
+        """Scores on what `read_labelled` found."""
         ...
 
 

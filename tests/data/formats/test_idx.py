@@ -111,7 +111,7 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path):
     path.write_bytes(content + b"more")
     assert refusal(read_images, path) == (
         "images-idx3-ubyte must be 176 bytes long for 10×4×4 values, as its header says, "
-        "but got 180: copy or download it again."
+        "but got more: copy or download it again."
     )
 
 

@@ -63,8 +63,10 @@ class FilmTracker:
     def read(self, paths: Sequence[Path]) -> tuple[Films, list[str]]:
         return read_frames(paths, self.model.config.shape, self.size)
 
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        films = read_films(only_path(paths, "labelled films are"), shape=self.model.config.shape)
+    def read_labelled(self, paths: Sequence[Path]) -> Films:
+        return read_films(only_path(paths, "labelled films are"), shape=self.model.config.shape)
+
+    def evaluate(self, films: Films) -> dict[str, float]:
         return score_tracks(self.track(films), films)
 
     def track(self, films: Films) -> Float[Tensor, "frame 2"]:
