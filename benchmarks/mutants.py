@@ -4,8 +4,8 @@
     python -m benchmarks.mutants --minutes 5 training/loop.py data/splits.py
 
 A mutant is killed if a test fails, or runs for far longer than it did. Each is run against the tests of its file
-(`training/loop.py` against `tests/training/test_loop*.py`), and if it survives, against those of the whole folder. The
-tests run in a child process that has PyTorch already, on a copy of the sources.
+(`training/loop.py` against `tests/training/test_loop*.py`), or of its folder where it has none of its own. The tests
+run in a child process that has PyTorch already, on a copy of the sources.
 """
 
 import ast
@@ -135,17 +135,7 @@ class Tests:
         return time.perf_counter() - begin
 
     def notice(self, mutant: Mutant) -> bool:
-        mirrored, folder = self.files(mutant.path)
-        return any(self._notice(mutant, files) for files in (mirrored, folder) if files)
-
-    def files(self, path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The tests of a file, and the others of its folder."""
-        folder = ROOT / "tests" / path.parent
-        own = sorted(map(str, folder.glob(f"test_{path.stem}*.py")))
-        around = sorted(str(each) for each in folder.glob("test_*.py") if str(each) not in own)
-        return tuple(own), tuple(around)
-
-    def _notice(self, mutant: Mutant, files: tuple[str, ...]) -> bool:
+        files = tests_of(mutant.path)
         limit = TIMES_LONGER * self.seconds(files) + SECONDS_LONGER
         file = self.sources / "neuropil" / mutant.path
         original, stamp = file.read_text(encoding="utf-8"), file.stat()
@@ -164,6 +154,12 @@ class Tests:
             os.setsid()
             run_tests(self.sources, files, write_bytecode=write_bytecode)
         return wait(child, limit) != 0
+
+
+def tests_of(path: Path) -> tuple[str, ...]:
+    folder = ROOT / "tests" / path.parent
+    own = folder.glob(f"test_{path.stem}*.py")
+    return tuple(sorted(map(str, own)) or sorted(map(str, folder.glob("test_*.py"))))
 
 
 def run_tests(sources: Path, files: tuple[str, ...], *, write_bytecode: bool) -> None:

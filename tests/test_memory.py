@@ -32,7 +32,7 @@ def test_what_does_not_fit_is_refused_with_an_estimate():
     with pytest.raises(InputError) as error:
         require_room("the table", 3.7e13)
     assert str(error.value) == (
-        "the table must fit into memory, but got about 37 TB, of 1.02 MB free: choose smaller sizes."
+        "the table must fit into memory, but got at least 37 TB, of 1.02 MB free: choose smaller sizes."
     )
 
 
@@ -55,7 +55,9 @@ def test_sizes_are_written_for_a_person():
 def test_a_model_that_could_not_be_trained_is_refused_before_it_is_allocated(build):
     with pytest.raises(InputError) as error:
         initialised(build, seed=0)
-    assert str(error.value).startswith("a model, its gradients and Adam's moments must fit into memory, but got about ")
+    assert str(error.value).startswith(
+        "a model, its gradients and Adam's moments must fit into memory, but got at least "
+    )
     assert str(error.value).endswith(", of 1.02 MB free: choose smaller sizes.")
 
 
@@ -63,6 +65,19 @@ def test_a_model_that_could_not_be_trained_is_refused_before_it_is_allocated(bui
 def test_a_model_that_fits_is_built():
     """60,600 numbers of 16 bytes."""
     assert len(initialised(lambda: nn.Sequential(*(nn.Linear(100, 100) for _ in range(6))), seed=0)) == 6
+
+
+def test_a_large_model_is_counted_first_and_built_as_if_it_were_small(monkeypatch: pytest.MonkeyPatch):
+    def build() -> nn.Module:
+        model = nn.Sequential(nn.Linear(30, 30), nn.LSTM(30, 30), nn.BatchNorm1d(30))
+        nn.init.orthogonal_(model[0].get_parameter("weight"))
+        return model
+
+    small = initialised(build, seed=3).state_dict()
+    monkeypatch.setattr(memory, "MOST_SMALL", 1_000)
+    large = initialised(build, seed=3).state_dict()
+    assert all(torch.equal(large[name], value) for name, value in small.items())
+    assert not any(value.is_meta for value in large.values())
 
 
 def test_a_model_of_endless_layers_is_refused(monkeypatch: pytest.MonkeyPatch):

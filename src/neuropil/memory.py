@@ -5,9 +5,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from neuropil.errors import InputError
@@ -16,8 +17,11 @@ FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch
 BYTES_TO_TRAIN = 16
 """For each number of a model: itself, its gradient, and the two moments of Adam, in float32."""
 BYTES_TO_USE = 4
-MOST_TENSORS = 100_000
+MOST_TENSORS = 5_000
 """Of one model: more would take minutes to make, however small they are."""
+MOST_SMALL = 30_000_000
+"""Numbers of a model that is made as soon as it is counted."""
+M = TypeVar("M", bound=nn.Module)
 MACHINE, CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
 WHAT = {BYTES_TO_TRAIN: "a model, its gradients and Adam's moments", BYTES_TO_USE: "a model"}
 FIX = "choose smaller sizes"
@@ -35,7 +39,7 @@ def available_memory() -> int:
 
 def require_room(what: str, needed: float) -> None:
     if needed > (free := available_memory()):
-        got = f"about {written(needed)}, of {written(free)} free"
+        got = f"at least {written(needed)}, of {written(free)} free"
         raise InputError(f"{what} must fit into memory", got=got, fix=FIX)
 
 
@@ -45,13 +49,17 @@ def written(size: float) -> str:
     return f"{size / 1000**power:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB')[power]}"
 
 
-class BoundedModel(TorchFunctionMode):
-    """While a model is built: its tensors are added up, and the one is refused with which it could not be trained."""
+class _LargeModel(Exception):  # noqa: N818 (no error: it is counted then)
+    pass
 
-    def __init__(self, bytes_each: int = BYTES_TO_TRAIN) -> None:
+
+class BoundedModel(TorchFunctionMode):
+    """While a model is built: its tensors are added up, and the one is refused that does not fit any more."""
+
+    def __init__(self, bytes_each: int = BYTES_TO_TRAIN, *, only_small: bool = False) -> None:
         """`bytes_each` for each number; none for one that stays in the pages of its file."""
         super().__init__()
-        self.bytes_each = bytes_each
+        self.bytes_each, self.only_small = bytes_each, only_small
         self.tensors, self.numbers, self.free = 0, 0, available_memory()
 
     def __torch_function__(
@@ -60,15 +68,33 @@ class BoundedModel(TorchFunctionMode):
         kwargs = kwargs or {}
         if func in FACTORIES:
             size = kwargs.get("size", args[0] if args and isinstance(args[0], list | tuple) else args)
-            self.tensors += 1
-            self.numbers += math.prod(size)
-            if self.bytes_each * self.numbers > self.free:
-                require_room(WHAT[self.bytes_each], self.bytes_each * self.numbers)
-            if self.tensors > MOST_TENSORS:
-                raise InputError(
-                    f"a model must have at most {MOST_TENSORS:,} tensors", got="more", fix="choose fewer layers"
-                )
+            self._add(math.prod(size))
+        in_place = func.__name__.endswith("_") and not func.__name__.endswith("__")
+        if in_place and args and isinstance(args[0], Tensor) and args[0].is_meta:
+            return args[0]  # nothing to fill: PyTorch would import hundreds of its modules to do it
         return func(*args, **kwargs)
+
+    def _add(self, numbers: int) -> None:
+        self.tensors += 1
+        self.numbers += numbers
+        if self.only_small and (self.numbers > MOST_SMALL or self.tensors > MOST_TENSORS // 10):
+            raise _LargeModel
+        if self.bytes_each * self.numbers > self.free:
+            require_room(WHAT[self.bytes_each], self.bytes_each * self.numbers)
+        if self.tensors > MOST_TENSORS:
+            rule = f"a model must have at most {MOST_TENSORS:,} tensors"
+            raise InputError(rule, got="more", fix="choose fewer layers")
+
+
+def bounded(build: Callable[[], M]) -> M:
+    """What `build` makes, if it can be trained here. One that is not small is built without numbers first."""
+    try:
+        with BoundedModel(only_small=True):
+            return build()
+    except _LargeModel:
+        with torch.device("meta"), BoundedModel():
+            build()
+        return build()
 
 
 @contextmanager

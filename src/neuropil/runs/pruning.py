@@ -198,9 +198,10 @@ def _cost_section(
         Number("numbers to keep", f"{100 * pruned_size / whole_size:.0f} %", note=f"{whole_size:,} → {pruned_size:,}"),
     ]
     rows = result_rows([*results, Result("masked, not removed", masked.metrics)])
+    same = metric.text(masked.metrics[metric.name]) == metric.text(after.metrics[metric.name])
     words = (
-        "The heads are gone, with their rows and columns of the weights; masking them gives the same answers and "
-        "saves nothing."
+        "The heads are gone, with their rows and columns of the weights; masking them saves nothing and gives "
+        f"{'the same' if same else 'ANOTHER'} {metric.title}."
     )
     return Section(
         "What it costs",

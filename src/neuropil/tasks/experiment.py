@@ -19,7 +19,7 @@ from neuropil.config import Config
 from neuropil.data.copies import Key, save_hashes
 from neuropil.data.splits import PartName
 from neuropil.inspection.report.page import Section
-from neuropil.metrics import Metric, find_metric
+from neuropil.metrics import HEADLINES, Metric, find_metric
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import Batch, Batches, Learner
 from neuropil.tasks.report import learning_section, model_section
@@ -46,10 +46,12 @@ class Result:
 
 
 def headline(results: Sequence[Result]) -> Metric | None:
-    """By what a run is compared: the metric of its own that most of the other results have too."""
+    """By what a run is compared: the metric that its field uses or, where it has none, the one that most of the other
+    results have too."""
     own, *others = results
     shared = {name: sum(name in other.metrics for other in others) for name in own.metrics}
-    name = max(shared, key=lambda name: shared[name], default="")
+    usual = next((name for name in HEADLINES if shared.get(name)), None)
+    name = usual or max(shared, key=lambda name: shared[name], default="")
     return find_metric(name) if shared.get(name) else None
 
 
