@@ -255,6 +255,59 @@ def test_a_configuration_with_a_slip_is_refused(run: Run, tmp_path: Path, change
     )
 
 
+def test_facts_that_are_missing_are_refused(run: Run, tmp_path: Path):
+    folder = edit(copy(run, tmp_path / "copy"), facts={})
+    with pytest.raises(RunError) as error:
+        _ = neuropil.load(folder).model
+    assert str(error.value) == (
+        f"{folder} must hold what neuropil wrote of its model, but got something else ('model'): "
+        "train again or restore it."
+    )
+
+
+def test_a_configuration_that_is_nested_without_end_is_refused(run: Run, tmp_path: Path):
+    folder = copy(run, tmp_path / "copy")
+    (folder / "config.json").write_text('{"neuropil":' + "[" * 200_000)
+    with pytest.raises(RunError, match=r"config\.json must be the JSON that neuropil wrote, but got a damaged file"):
+        neuropil.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("start", "name", "options"),
+    [
+        (neuropil.train, "mlp", {"hidden_sizes": (10**8,)}),
+        (neuropil.train, "cnn", {"width": 10**8}),
+        (neuropil.train, "activations", {"hidden_sizes": (10**8,)}),  # which is built when its folder is there
+        (neuropil.train, "tracker", {"films": 10**9}),
+        (neuropil.train, "captioner", {"scenes": 10**9}),
+        (neuropil.simulate, "balanced_network", {"neurons": 4_000_000}),
+    ],
+)
+def test_what_does_not_fit_into_memory_is_refused_with_an_estimate_and_leaves_nothing(
+    start: Any, name: str, options: dict[str, Any], tmp_path: Path
+):
+    with pytest.raises(InputError, match=r"must fit into memory, but got at least [0-9.]+ [GTPE]B, of ") as error:
+        start(name, out=tmp_path / "run", show_progress=False, **options)
+    assert str(error.value).endswith(" free: choose smaller sizes.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_network_of_a_file_that_does_not_fit_into_memory_is_refused(tmp_path: Path):
+    text = '[groups.a]\nsize = 4000000\n[[connections]]\nfrom = "a"\nto = "a"\nweight = 0.1\n'
+    (tmp_path / "network.toml").write_text(text)
+    with pytest.raises(InputError, match="the synapses of a network must fit into memory, but got at least 128 TB, of"):
+        neuropil.simulate(tmp_path / "network.toml", out=tmp_path / "run", show_progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_killed_save_left_is_gone_after_the_next_start(run: Run, tmp_path: Path):
+    folder = copy(run, tmp_path / "copy")
+    (folder / "report.html").unlink()
+    (folder / ".checkpoint.safetensors.abcd1234.part").write_bytes(b"half")
+    neuropil.resume(folder, show_progress=False)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in run.folder.iterdir()}
+
+
 def test_damaged_weights_are_refused(run: Run, tmp_path: Path):
     folder = copy(run, tmp_path / "copy")
     (folder / "model.safetensors").write_bytes(b"not weights")

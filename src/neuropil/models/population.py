@@ -23,7 +23,6 @@ import torch
 from jaxtyping import Float
 
 from neuropil.errors import InputError
-from neuropil.memory import require_room
 from neuropil.models.lif import LIFConfig, rate
 
 Array: TypeAlias = np.ndarray
@@ -83,7 +82,6 @@ class Population:
 
     def currents(self, x: Float[Array, "..."]) -> Float[Array, "point neuron"]:
         """J(x), for values of shape [point dimension], or [point] where there is one dimension."""
-        require_room("the tuning curves of a population", 2 * 8 * len(x) * self.neurons)
         # J_i(x) = α_i ⟨e_i, x⟩ / r + β_i
         return self._column(x) @ self.scaled_encoders + self.biases
 

@@ -125,7 +125,7 @@ def well_typed(folder: Path) -> Iterator[None]:
         raise
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         rule = f"{folder / SETTINGS} must hold the settings of a model"
-        raise RunError(rule, got=f"one of another type or size ({error})") from error
+        raise RunError(rule, got=f"one of another type or size ({str(error).partition(chr(10))[0]})") from error
 
 
 def _downloaded(name: str, kind: str) -> Path:
