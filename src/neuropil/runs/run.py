@@ -1,4 +1,5 @@
-"""A run is a folder: `config.json`, `model.safetensors`, `metrics.jsonl`, `checkpoint.safetensors` and `report.html`.
+"""A run is a folder: `config.json`, `model.safetensors`, `metrics.jsonl`, `checkpoint.safetensors`,
+`training_examples.npy` and `report.html`.
 
 run = train("cnn", epochs=5)          a new folder under runs/, trained, evaluated and reported
 run = simulate("lif", duration=500)   the same for what runs in time and learns nothing; without weights
