@@ -75,12 +75,15 @@ def test_the_folder_captions_in_another_process_as_the_run_itself(run: Run):
 
 
 def test_beside_it_stand_the_same_without_attention_and_two_that_learn_nothing(run: Run):
-    assert [result.name for result in run.results] == [
-        "captioner",
+    own, *others = run.results
+    assert own.name == "captioner"
+    assert {other.name for other in others} == {
         "the same without attention",
         "the caption of the nearest training picture",
         "the most common caption",
-    ]
+    }
+    scores = [other.metrics["bleu"] for other in others]
+    assert scores == sorted(scores, reverse=True)
     assert set(run.metrics) == {"exact_accuracy", "bleu", "token_accuracy"}
 
 
