@@ -554,3 +554,27 @@ print("torch._dynamo" in sys.modules)
         (tmp_path / name).mkdir()
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]
+
+
+class Watched(DigitLearner):
+    """Notes in which precision it is trained and evaluated."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = set[tuple[str, torch.dtype]]()
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        self.seen.add(("loss", self.model(batch["input"]).dtype))
+        return super().loss(batch)
+
+    def metrics(self, batch: Batch) -> dict[str, torch.Tensor]:
+        self.seen.add(("metrics", self.model(batch["input"]).dtype))
+        return super().metrics(batch)
+
+
+@pytest.mark.usefixtures("bfloat16")
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_validation_has_the_precision_of_training(precision: Any, tmp_path: Path):
+    learner, _ = train(tmp_path, TrainingConfig(epochs=1, precision=precision), Watched())
+    assert isinstance(learner, Watched)
+    assert learner.seen == {(what, getattr(torch, precision)) for what in ("loss", "metrics")}

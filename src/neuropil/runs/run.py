@@ -1,4 +1,5 @@
-"""A run is a folder: `config.json`, `model.safetensors`, `metrics.jsonl`, `checkpoint.safetensors` and `report.html`.
+"""A run is a folder: `config.json`, `model.safetensors`, `metrics.jsonl`, `checkpoint.safetensors`,
+`training_examples.npy` and `report.html`.
 
 run = train("cnn", epochs=5)          a new folder under runs/, trained, evaluated and reported
 run = simulate("lif", duration=500)   the same for what runs in time and learns nothing; without weights
@@ -9,9 +10,11 @@ resume("runs/cnn-2026-11-15")         goes on where a killed run stopped
 import itertools
 import json
 import shlex
+import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -23,10 +26,12 @@ from torch import Tensor, nn
 import neuropil
 from neuropil import recipes
 from neuropil.config import Config, Option
+from neuropil.data.copies import training_copies
 from neuropil.data.formats.memory import InMemory, are_paths, in_memory
-from neuropil.errors import InputError, RunError
-from neuropil.files import write_text
+from neuropil.errors import InputError, NeuropilError, RunError
+from neuropil.files import remove_parts, write_text
 from neuropil.inspection.report.page import write_report
+from neuropil.memory import BYTES_TO_USE, BoundedModel, refused_memory
 from neuropil.parts.multi_head import remove_heads
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.progress import stage
@@ -126,7 +131,14 @@ class Run:
     @cached_property
     def predictor(self) -> Any:
         """The trained model with what it needs to read raw inputs: a `Predictor` with the capabilities of its task."""
-        predictor = self.recipe.restore(self.settings["facts"], self.folder)
+        try:
+            with BoundedModel(bytes_each=BYTES_TO_USE):
+                predictor = self.recipe.restore(self.settings["facts"], self.folder)
+        except NeuropilError:
+            raise
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            rule, got = f"{self.folder} must hold what neuropil wrote of its model", f"something else ({error})"
+            raise RunError(rule, got=got, fix="train again or restore it") from error
         if predictor is None:
             got = f"a run of {self.name}, which only makes a report"
             raise RunError(f"{self.folder} must hold a model for this", got=got)
@@ -193,9 +205,10 @@ class Run:
             [Path(path) for path in ([images] if isinstance(images, str | Path) else images)]
         )
 
-    def evaluate(self, data: Any = None) -> dict[str, float]:
+    def evaluate(self, data: Any = None, *, notify: Callable[[str], None] = warnings.warn) -> dict[str, float]:
         """Scores on labelled data of the user's, in files or in memory, or on the held-out part of the run's own
-        data."""
+        data; `notify` gets what the reader should know beside them, such as how many of the examples were trained
+        on."""
         if data is None:
             if self.memory is not None:
                 fix = "give data with the right answers, as in run.evaluate((X, y)), or read run.metrics"
@@ -207,10 +220,12 @@ class Run:
             load_state(experiment.model, unique_state(self.model), self.weights)  # with what the user changed in it
             experiment.model.eval()
             return dict(experiment.own_result().metrics)
-        predictor = self.able(Evaluates)
-        if not are_paths(data):
-            return predictor.evaluate(in_memory(data))
-        return predictor.evaluate([Path(path) for path in ([data] if isinstance(data, str | Path) else data)])
+        evaluator = self.able(Evaluates)
+        paths = [data] if isinstance(data, str | Path) else data
+        examples = evaluator.read_labelled([Path(path) for path in paths] if are_paths(data) else in_memory(data))
+        if known := training_copies(self.folder, examples):
+            notify(known)
+        return evaluator.evaluate(examples)
 
     @property
     def memory(self) -> InMemory | None:
@@ -310,12 +325,13 @@ def _start(
     defaults = recipe.defaults(own_data=bool(options.get("data")))
     typed = chosen = defaults.override(**options)
     _prepare(chosen)
-    if options.get("minutes") is not None:
-        ladder = recipe.ladder if options.get("data") else Ladder()
-        chosen = fit_to_minutes(chosen, options, ladder, lambda options: recipe.build(options, seed), began=began)
-        if show_progress and (sentence := training_of(chosen).fitted):
-            sys.stderr.write(f"{sentence}\n")
-    experiment = recipe.build(chosen, seed)
+    with refused_memory():
+        if options.get("minutes") is not None:
+            ladder = recipe.ladder if options.get("data") else Ladder()
+            chosen = fit_to_minutes(chosen, options, ladder, lambda options: recipe.build(options, seed), began=began)
+            if show_progress and (sentence := training_of(chosen).fitted):
+                sys.stderr.write(f"{sentence}\n")
+        experiment = recipe.build(chosen, seed)
     typed, chosen = map(_with_whole_paths, (typed, chosen))
     folder = new_folder(Path("runs") / f"{name}-{date.today().isoformat()}", out)
     settings = {
@@ -331,7 +347,12 @@ def _start(
     }
     for file, content in _files(experiment, settings).items():
         write_text(folder / file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    return _complete(Run(folder, settings), experiment, show_progress, report=report)
+    try:
+        return _complete(Run(folder, settings), experiment, show_progress, report=report)
+    except InputError:
+        if not any(folder.rglob("checkpoint.safetensors")):  # it was refused before anything was learned
+            shutil.rmtree(folder)
+        raise
 
 
 def _take(name: str, recipe: Recipe, data: Any) -> InMemory:
@@ -393,7 +414,7 @@ def load(folder: str | Path) -> Run:
         missing = [name for name, kind in SETTINGS.items() if not isinstance(settings.get(name), kind)]
         command = settings.get("command", "neuropil train")
         words = shlex.split(command) if command.startswith("neuropil ") else []  # a call of Python has none
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RunError(
             f"{path} must be the JSON that neuropil wrote",
             got=f"a damaged file ({error})",
@@ -429,9 +450,11 @@ def _prepare(options: Config) -> None:
 def _complete(run: Run, experiment: Experiment, show_progress: bool, *, report: bool = True) -> Run:
     """Train what is left, evaluate, report. Each part may be repeated, so a run that was killed anywhere is completed
     from here."""
+    remove_parts(run.folder)
     try:
-        experiment.train(run.folder, show_progress=show_progress)
-        with stage(f"{run.name}: evaluation", show=show_progress):
+        with refused_memory():
+            experiment.train(run.folder, show_progress=show_progress)
+        with refused_memory(), stage(f"{run.name}: evaluation", show=show_progress):
             results = experiment.evaluate()
         history = [row for row in run.history if row["kind"] != "result"]
         step = max((row["step"] for row in history), default=0)
@@ -464,6 +487,7 @@ def new_folder(usual: Path, out: str | Path | None) -> Path:
     name."""
     if out is not None:
         folder = Path(out)
+        remove_parts(folder)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(
                 "the output folder must be new or empty",

@@ -7,7 +7,7 @@ all formats alike.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -60,6 +60,7 @@ class Schema(Config):
 
 @dataclass(frozen=True)
 class Examples:
+    unit: ClassVar = "examples"
     inputs: UInt8[Tensor, "example channel height width"] | Float[Tensor, "example feature"]
     targets: Int64[Tensor, " example"] | Float[Tensor, "example 1"]
     schema: Schema
@@ -68,6 +69,10 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    @property
+    def keys(self) -> list[bytes]:
+        return [row.tobytes() for row in self.inputs.numpy()]
 
     @property
     def strata(self) -> Int64[Tensor, " example"]:

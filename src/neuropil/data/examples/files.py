@@ -64,9 +64,8 @@ def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
     there are none, copies of an example are in one part."""
     parts = _embedded(config) if config.data is None else _own(config.data, config)
     learned = parts["train"]
-    keys = [row.tobytes() for row in learned.inputs.numpy()]
     validation, test = (0.0 if name in parts else getattr(config, name) for name in ("validation", "test"))
-    part_of = assign_parts(keys, validation, test, seed, strata=learned.strata)
+    part_of = assign_parts(learned.keys, validation, test, seed, strata=learned.strata)
     train, *held = (learned.take((part_of == number).nonzero().flatten()) for number in range(len(PARTS)))
     splits = Splits(train, parts.get("validation", held[0]), parts.get("test", held[1]))
     schema = dataset.with_offsets(splits.train.schema, splits.train)

@@ -80,6 +80,9 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
     def own_facts(self) -> dict[str, Any]:
         return {"schema": self.schema.to_dict()}
 
+    def training_keys(self) -> list[bytes]:
+        return self.splits.train.keys
+
     def fingerprinted(self) -> Iterable[Tensor]:
         return (tensor for part in self.examples.values() for tensor in (part.inputs, part.targets))
 

@@ -44,8 +44,10 @@ class ExamplePredictor:
     def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]:
         return read_inputs(paths, self.schema)
 
-    def evaluate(self, source: Source) -> dict[str, float]:
-        examples = read_labelled(only_source(source, "labelled data is"), self.schema)
+    def read_labelled(self, source: Source) -> Examples:
+        return read_labelled(only_source(source, "labelled data is"), self.schema)
+
+    def evaluate(self, examples: Examples) -> dict[str, float]:
         return evaluate(scorer_for(self.model, self.schema), in_order(examples, device_of(self.model)))
 
 
