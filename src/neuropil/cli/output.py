@@ -1,8 +1,12 @@
 """How answers are printed: tables on a terminal, tab-separated lines for other programs."""
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from neuropil.errors import DataWarning
 
 if TYPE_CHECKING:
     from neuropil.runs.run import Run
@@ -21,6 +25,23 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     Console(markup=False).print(table)
+
+
+@contextmanager
+def printed_warnings() -> Iterator[None]:
+    """What is said of data while it is read, as a sentence without the line of code that says it."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, DataWarning):
+                print(f"neuropil: {message}", file=sys.stderr)
+            else:
+                usual(message, category, *place)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", DataWarning)
+        yield
 
 
 def print_outcome(run: "Run") -> None:

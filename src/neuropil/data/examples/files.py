@@ -1,6 +1,7 @@
 """From a path to examples: the embedded digits, or the user's own files, told apart by what they are."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -36,7 +37,7 @@ from neuropil.data.formats.images import (
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
 from neuropil.data.formats.paths import require_path
 from neuropil.data.splits import PARTS, PartName, SplitConfig, Splits, assign_parts, scoring_share, validation_share
-from neuropil.errors import InputError
+from neuropil.errors import InputError, listed
 
 Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
 Values: TypeAlias = UInt8[Tensor, "example channel height width"] | Float64[Tensor, "example feature"]
@@ -47,6 +48,9 @@ UNLESS = "unless the data has its own"
 class DataConfig(SplitConfig):
     data: Path | None = option(None, "IDX, a folder of images per class, NPZ, CSV or TSV; without it, embedded digits")
     target: str | None = option(None, "the column of a CSV or TSV to predict")
+    ignore: tuple[str, ...] = option((), "columns of a CSV or TSV to leave out")
+    encoding: str | None = option(None, "text encoding of a CSV or TSV, where it is not recognised")
+    skip_unreadable: bool = option(False, "leave out images that cannot be read, and list them")
     task: Literal["auto", "classification", "regression"] = option(
         "auto", "predict classes or numbers; auto decides by the labels"
     )
@@ -57,15 +61,23 @@ class DataConfig(SplitConfig):
 def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
     """Three disjoint parts, the same for the same seed. Parts that the data brings along are kept as they are; where
     there are none, copies of an example are in one part."""
-    parts = _embedded(config) if config.data is None else _own(config.data, config)
+    parts, notes = _embedded(config) if config.data is None else _own(config.data, config)
+    return divide(parts, config, seed, notes)
+
+
+def divide(
+    parts: Mapping[PartName, Examples], config: DataConfig, seed: int, notes: Sequence[str] = ()
+) -> Splits[Examples]:
+    """What the parts lack is taken from the training part, from which alone means are learned."""
     learned = parts["train"]
     keys = [row.tobytes() for row in learned.inputs.numpy()]
     validation, test = (0.0 if name in parts else getattr(config, name) for name in ("validation", "test"))
     part_of = assign_parts(keys, validation, test, seed, strata=learned.strata)
     train, *held = (learned.take((part_of == number).nonzero().flatten()) for number in range(len(PARTS)))
     splits = Splits(train, parts.get("validation", held[0]), parts.get("test", held[1]))
-    schema = dataset.with_offsets(splits.train.schema, splits.train)
-    return splits.map(lambda part: dataset.centred_examples(part, schema))
+    schema = dataset.fit_schema(splits.train.schema, splits.train)
+    notes = [*notes, *dataset.precision_notes(splits.train, schema)]
+    return replace(splits, notes=notes).map(lambda part: dataset.centred_examples(part, schema))
 
 
 def read_labelled(path: Path, schema: Schema) -> Examples:
@@ -75,9 +87,9 @@ def read_labelled(path: Path, schema: Schema) -> Examples:
     _require_kind(path, kind, schema)
     if kind == "table":
         answer = Column(name=schema.target, kind="category" if schema.classes else "number")
-        part = read_labelled_rows(DelimitedFile(path), schema.columns, answer)
+        part = read_labelled_rows(_table(path, schema), schema.columns, answer)
     else:
-        part = _read_parts(path, kind, schema.shape).held_out
+        part = _read_parts(path, kind, schema.shape, schema.columns).held_out
     examples = _as_examples(part, schema, path.name, _source(schema, len(part.inputs), path.name))
     return dataset.centred_examples(examples, schema)
 
@@ -117,9 +129,13 @@ def inputs_of(inputs: Any, schema: Schema) -> Tensor:
     if schema.kind == "image":
         return pictures_of(inputs, schema.shape)
     array = as_array(inputs)
-    if array.shape not in (schema.shape, (*array.shape[:1], *schema.shape)):
-        raise InputError(f"inputs must have the shape (example, {schema.shape[0]})", got=describe_array(array))
-    return dataset.centred(torch.from_numpy(feature_rows(array.reshape(-1, *schema.shape), "inputs")), schema)
+    if array.ndim == 1 and len(array) in (len(schema.columns), schema.shape[0]):
+        array = array[None]
+    if array.ndim == 2:
+        values = dataset.with_indicators(torch.from_numpy(feature_rows(array, "inputs")), schema.columns)
+        if values.shape[1:] == schema.shape:
+            return dataset.centred(values, schema)
+    raise InputError(f"inputs must have the shape (example, {schema.shape[0]})", got=describe_array(array))
 
 
 def read_pictures(paths: Sequence[Path], shape: tuple[int, ...]) -> tuple[Tensor, list[str]]:
@@ -142,49 +158,74 @@ def format_of(path: Path) -> Format:
     raise InputError(rule, got=path.name, fix="rename it if it is one of these")
 
 
-def _embedded(config: DataConfig) -> Mapping[PartName, Examples]:
-    if config.target is not None:
-        raise _no_target(config.target, "the embedded digits")
+def _embedded(config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
+    _require_no_columns(config, "the embedded digits")
     if config.task == "regression":
         raise InputError("the embedded digits are classes", got="task 'regression'", fix="give data of your own")
-    return {"train": load_digits()}
+    return {"train": load_digits()}, ()
 
 
-def _no_target(target: str, data: str) -> InputError:
-    return InputError("a target is a column of a CSV or TSV", got=f"{target!r} for {data}", fix="leave it out")
+def _require_no_columns(config: DataConfig, data: str) -> None:
+    fix = "leave it out"
+    if config.target is not None:
+        raise InputError("a target is a column of a CSV or TSV", got=f"{config.target!r} for {data}", fix=fix)
+    if config.ignore:
+        raise InputError("--ignore names columns of a CSV or TSV", got=f"{listed(config.ignore)} for {data}", fix=fix)
+    if config.encoding is not None:
+        raise InputError("--encoding is that of a CSV or TSV", got=f"{config.encoding!r} for {data}", fix=fix)
 
 
-def _own(path: Path, config: DataConfig) -> Mapping[PartName, Examples]:
+def _own(path: Path, config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
     path = _existing(path)
     kind = format_of(path)
-    if config.target is not None and kind != "table":
-        raise _no_target(config.target, path.name)
-    reading = read_table(path, config.target) if kind == "table" else _read_parts(path, kind)
-    schema = _learn_schema(reading, config.task, path.name)
-    source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), path.name, reading.note)
-    where = f"the {{}} part of {path.name}".format
-    parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}
-    _require_enough(parts["train"], path.name)
-    return parts
+    if kind == "table":
+        reading = read_table(path, config.target, config.ignore, config.encoding)
+    else:
+        _require_no_columns(config, path.name)
+        reading = _read_parts(path, kind, skip_unreadable=config.skip_unreadable)
+    return learn_examples(reading, config, path.name)
 
 
-def _read_parts(path: Path, kind: Format, shape: tuple[int, ...] | None = None) -> LabelledParts:
+def learn_examples(
+    reading: LabelledParts, config: DataConfig, name: str
+) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
+    """Which classes there are is learned from the training part; `name` is that of the data."""
+    schema = replace(_learn_schema(reading, config.task, name), encoding=config.encoding or "")
+    source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), name, reading.note)
+    where = f"the {{}} part of {name}".format
+    parts = {part: _as_examples(each, schema, where(part), source) for part, each in reading.parts.items()}
+    _require_enough(parts["train"], name)
+    return parts, reading.notes
+
+
+def _read_parts(
+    path: Path,
+    kind: Format,
+    shape: tuple[int, ...] | None = None,
+    columns: Sequence[Column] | None = None,
+    *,
+    skip_unreadable: bool = False,
+) -> LabelledParts:
     if kind == "image":
         raise InputError("labelled images must come in one folder for each class", got=f"the single image {path.name}")
     if kind == "image folder":
-        return read_image_folder(path, shape)
-    return read_arrays(path) if kind == "NPZ" else read_idx(path)
+        return read_image_folder(path, shape, skip_unreadable=skip_unreadable)
+    return read_arrays(path, columns) if kind == "NPZ" else read_idx(path)
+
+
+def _table(path: Path, schema: Schema) -> DelimitedFile:
+    return DelimitedFile(path, encoding=schema.encoding or None)
 
 
 def _read_unlabelled(path: Path, kind: Format, schema: Schema) -> Inputs:
     if kind == "table":
-        return read_rows(DelimitedFile(path), schema.columns)
+        return read_rows(_table(path, schema), schema.columns)
     if kind == "image folder":
         files = images_below(path)
         if not files:
             raise InputError(f"the folder {path.name} must hold images", got="none")
         return read_images(files, schema.shape, path.parent)
-    inputs = read_array_inputs(path) if kind == "NPZ" else read_idx_inputs(path)
+    inputs = read_array_inputs(path, schema.columns) if kind == "NPZ" else read_idx_inputs(path)
     _require_shape(inputs, schema, path.name)
     return inputs
 

@@ -1,7 +1,8 @@
 """Columns of a table: which ones are meant, by name, by number or by guess, and the numbers that their cells hold."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float64
@@ -13,6 +14,8 @@ LONGEST_NAME = 40
 MISSING_NUMBERS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 EMPTY = frozenset(("",))
 MISSING_TEXTS = frozenset(("", "nan"))  # "NA" or "none" may well be a category
+UNNAMED = "column {}"
+"""What a column is called that has no name; pandas writes none for its index."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,28 @@ class Cells:
     def where(self, index: int) -> str:
         return f"row {self.rows[index]}, column {self.column!r} of {self.file}"
 
+    def take(self, chosen: Iterable[int]) -> "Cells":
+        chosen = list(chosen)
+        rows, texts = ([values[index] for index in chosen] for values in (self.rows, self.texts))
+        return replace(self, rows=rows, texts=texts)
+
+
+Block: TypeAlias = Mapping[str, Cells]
+"""Some rows, by the names of their columns."""
+
+
+@runtime_checkable
+class CellTable(Protocol):
+    """Rows under the names of their columns, from a file or from memory; what a cell holds is told by its text."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def header(self) -> Sequence[str]: ...
+
+    def blocks(self) -> Iterator[Block]: ...
+
 
 def find_column(names: Sequence[str], wanted: str, file: str, *, by_number: bool = True) -> int:
     """By its name, or by its number from 1 on."""
@@ -49,6 +74,15 @@ def find_column(names: Sequence[str], wanted: str, file: str, *, by_number: bool
         return int(wanted) - 1
     got = listed(short_names(names))
     raise InputError(f"{file} must have the column {wanted!r}", got=got, fix=did_you_mean(wanted, names))
+
+
+def require_columns(table: CellTable, names: Iterable[str]) -> None:
+    missing = [name for name in names if name not in table.header]
+    if len(missing) == 1:
+        find_column(table.header, missing[0], table.name, by_number=False)
+    if missing:
+        rule = f"{table.name} must have the columns {listed([repr(name) for name in missing])}"
+        raise InputError(rule, got=listed(short_names(table.header)))
 
 
 def choose_columns(
@@ -106,13 +140,14 @@ def is_number(text: str) -> bool:
     return True
 
 
-def are_numbers(texts: Sequence[str]) -> bool:
-    """Whether all are numbers, or stand for missing ones."""
+def numbers_in(texts: Sequence[str]) -> Float64[np.ndarray, " row"] | None:
+    """With NaN for what is missing; none where a text is neither a number nor stands for a missing one."""
     try:
-        _floats(texts)
+        return _floats(texts)
     except ValueError:
-        return all(is_number(text) or is_missing(text) for text in set(texts))
-    return True
+        if not all(is_number(text) or is_missing(text) for text in set(texts)):
+            return None
+    return np.array([np.nan if is_missing(text) else float(text) for text in texts])
 
 
 def is_missing(text: str, words: frozenset[str] = MISSING_NUMBERS) -> bool:

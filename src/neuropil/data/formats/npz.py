@@ -5,6 +5,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,7 +13,15 @@ import numpy as np
 import torch
 from numpy.lib.npyio import NpzFile
 
-from neuropil.data.examples.dataset import Column, Inputs, LabelledInputs, LabelledParts, Labels
+from neuropil.data.examples.dataset import (
+    Column,
+    Inputs,
+    LabelledInputs,
+    LabelledParts,
+    Labels,
+    missing_notes,
+    with_indicators,
+)
 from neuropil.data.formats.arrays import Array, describe_array, feature_rows, picture_bytes, require_finite
 from neuropil.data.splits import PART_OF_WORD, PartName, last_part, part_of
 from neuropil.errors import InputError, listed
@@ -23,6 +32,7 @@ ROLE_OF_WORD: Mapping[str, Role] = {
     **dict.fromkeys(("x", "image", "images", "input", "inputs", "data", "features"), "input"),
     **dict.fromkeys(("y", "label", "labels", "target", "targets"), "label"),
 }
+CLASS_NAMES = ("classes", "class_names", "target_names", "label_names")
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, TypeError, RuntimeError, MemoryError)
 
 
@@ -30,11 +40,12 @@ def is_npz(path: Path) -> bool:
     return path.suffix.lower() == ".npz"
 
 
-def read_arrays(path: Path) -> LabelledParts:
-    """The labelled parts that the bundle holds."""
+def read_arrays(path: Path, columns: Sequence[Column] | None = None) -> LabelledParts:
+    """The labelled parts that the bundle holds; `columns` are those of a trained model."""
     with open_npz(path) as bundle:
         keys = keys_by_role(path, bundle.files)
-        parts = {part: read_part(path, bundle, keys, part) for part, role in keys if role == "input"}
+        names = class_names(path, bundle)
+        parts = {part: read_part(path, bundle, keys, part, names) for part, role in keys if role == "input"}
     if not parts:
         names = "x and y, images and labels, inputs and targets, or x_train, y_train, x_test and y_test"
         got = listed(bundle.files) or "no arrays"
@@ -42,19 +53,27 @@ def read_arrays(path: Path) -> LabelledParts:
     inputs = next(iter(parts.values())).inputs.values
     if inputs.ndim > 2:
         return LabelledParts(parts)
-    columns = tuple(Column(name=f"feature {i}", kind="number") for i in range(inputs.shape[1]))
-    return LabelledParts(parts, columns=columns, target=keys[next(iter(parts)), "label"])
+    missing = torch.stack([part.inputs.values.isnan().sum(0) for part in parts.values()]).sum(0).tolist()
+    names = [f"feature {number}" for number in range(len(missing))]
+    if columns is None:
+        columns = [
+            Column(name=name, kind="number", missing=count > 0) for name, count in zip(names, missing, strict=True)
+        ]
+    parts = {part: replace(each, inputs=as_features(each.inputs, columns)) for part, each in parts.items()}
+    notes = missing_notes(dict(zip(names, missing, strict=True)))
+    return LabelledParts(parts, columns=tuple(columns), target=keys[next(iter(parts)), "label"], notes=notes)
 
 
-def read_array_inputs(path: Path) -> Inputs:
-    """Inputs alone: those of the test part if there are several, or the only array, whatever its name."""
+def read_array_inputs(path: Path, columns: Sequence[Column] = ()) -> Inputs:
+    """Inputs alone, for a model of these columns: those of the test part if there are several, or the only array,
+    whatever its name."""
     with open_npz(path) as bundle:
         keys = {part: key for (part, role), key in keys_by_role(path, bundle.files).items() if role == "input"}
         if not keys and len(bundle.files) != 1:
             rule = f"{path.name} must hold x, images or inputs"
             raise InputError(rule, got=listed(bundle.files) or "no arrays", fix="rename the array of inputs")
         key = keys[last_part(keys)] if keys else bundle.files[0]
-        return as_inputs(bundle[key], key, path)
+        return as_features(as_inputs(bundle[key], key, path), columns)
 
 
 @contextmanager
@@ -88,11 +107,28 @@ def keys_by_role(path: Path, keys: Sequence[str]) -> dict[tuple[PartName, Role],
     return found
 
 
-def read_part(path: Path, bundle: NpzFile, keys: Mapping[tuple[PartName, Role], str], part: PartName) -> LabelledInputs:
+def class_names(path: Path, bundle: NpzFile) -> tuple[str, ...] | None:
+    """In the order of the numbers that stand for them, if the bundle holds them."""
+    key = next((key for key in bundle.files if key.lower() in CLASS_NAMES), None)
+    if key is None:
+        return None
+    names = bundle[key]
+    if names.ndim != 1 or names.dtype.kind not in "US" or len(set(names.tolist())) < len(names):
+        raise InputError(f"{key} of {path.name} must hold a different name for each class", got=describe_array(names))
+    return tuple(names.astype(str).tolist())
+
+
+def read_part(
+    path: Path,
+    bundle: NpzFile,
+    keys: Mapping[tuple[PartName, Role], str],
+    part: PartName,
+    names: tuple[str, ...] | None = None,
+) -> LabelledInputs:
     key, label_key = keys[part, "input"], keys.get((part, "label"))
     if label_key is None:
         raise InputError(f"{path.name} must hold the labels of {key}", got=listed(bundle.files))
-    inputs, labels = as_inputs(bundle[key], key, path), as_labels(bundle[label_key], label_key, path)
+    inputs, labels = as_inputs(bundle[key], key, path), as_labels(bundle[label_key], label_key, path, names)
     if len(labels) != len(inputs):
         rule = f"{key} and {label_key} of {path.name} must belong together"
         raise InputError(rule, got=f"{len(inputs):,} examples and {len(labels):,} labels")
@@ -105,7 +141,11 @@ def as_inputs(array: Array, key: str, path: Path) -> Inputs:
     return Inputs(torch.from_numpy(values), lambda index: f"{path.name}[{index}]")
 
 
-def as_labels(array: Array, key: str, path: Path) -> Labels:
+def as_features(inputs: Inputs, columns: Sequence[Column]) -> Inputs:
+    return replace(inputs, values=with_indicators(inputs.values, columns)) if inputs.values.ndim == 2 else inputs
+
+
+def as_labels(array: Array, key: str, path: Path, class_names: tuple[str, ...] | None = None) -> Labels:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.dtype.kind not in "biufUS":
@@ -116,4 +156,10 @@ def as_labels(array: Array, key: str, path: Path) -> Labels:
         names, positions = np.unique(array.astype(str), return_inverse=True)
         return Labels(positions, tuple(names.tolist()))
     require_finite(array, f"{key} of {path.name}")
-    return Labels(array.astype(np.float64))
+    if class_names is None:
+        return Labels(array.astype(np.float64))
+    outside = ~np.isin(array, np.arange(len(class_names)))
+    if outside.any():
+        rule = f"{key} of {path.name} must number its {len(class_names)} class names from 0 to {len(class_names) - 1}"
+        raise InputError(rule, got=f"{array[outside][0]} at [{int(outside.argmax())}]")
+    return Labels(array.astype(np.int64), class_names)

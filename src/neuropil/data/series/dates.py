@@ -46,6 +46,16 @@ def read_dates(cells: Cells) -> tuple[Dates, str | None]:
     return found[0], f"{doubt}; write 2020-12-31 if the day comes first."
 
 
+def date_formats(texts: Sequence[str]) -> list[str]:
+    """The formats that fit all texts: none, one, or two that swap day and month."""
+    return _fitting([_normal(text) for text in texts])
+
+
+def parse_dates(texts: Sequence[str], form: str) -> Dates:
+    """Not a time (NaT) where a text does not fit the format."""
+    return _parse([_normal(text) for text in texts], form)
+
+
 def _fitting(texts: Sequence[str]) -> list[str]:
     """The formats that fit all texts: one, or two that swap day and month."""
     sample = list(dict.fromkeys(texts))[:200]

@@ -75,7 +75,7 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         objective = objective or ObjectiveConfig()
         learner = learner or scorer_for(model, self.schema, objective.label_smoothing, objective.l1)
         source, training = splits.train.source, options.training
-        super().__init__(learner, self.examples, training, seed, name, source, ablation=ablation)
+        super().__init__(learner, self.examples, training, seed, name, source, splits.notes, ablation=ablation)
 
     def own_facts(self) -> dict[str, Any]:
         return {"schema": self.schema.to_dict()}
@@ -106,7 +106,7 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         return [report.mistakes_section(self.splits.test, self.predictions), *self.inside()]
 
     def data_section(self) -> Section:
-        return report.data_section(self.examples, self.augment)
+        return report.data_section(self.examples, self.augment, self.notes)
 
 
 def require_pictures(name: str, splits: Splits) -> Schema:
