@@ -17,7 +17,7 @@ from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batches, Learner
 from neuropil.tasks.classification import report
 from neuropil.tasks.classification.predictor import ExamplePredictor, in_order
-from neuropil.tasks.classification.scores import baselines, scorer_for
+from neuropil.tasks.classification.scores import baselines, final_scores, scorer_for
 from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
 from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig
@@ -97,7 +97,8 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         return ExamplePredictor(learner.model, self.schema).predict_examples(self.splits.test.inputs).scores
 
     def score(self, learner: Learner, predictions: Float[Tensor, "example output"]) -> dict[str, float]:
-        return evaluate(scorer_for(learner.model, self.schema), self.batches("test"))
+        measured = evaluate(scorer_for(learner.model, self.schema), self.batches("test"))
+        return measured | final_scores(predictions, self.splits.test)
 
     def baselines(self) -> list[Result]:
         return baselines(self.splits)
