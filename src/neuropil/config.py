@@ -164,6 +164,8 @@ def _from_json(value: Any, kind: Any) -> Any:
     arguments = typing.get_args(kind)
     if isinstance(kind, type) and issubclass(kind, Config):
         return kind.from_dict(value)
+    if len(arguments) == 2 and type(None) in arguments:
+        return value if value is None else _from_json(value, next(part for part in arguments if part is not type(None)))
     if typing.get_origin(kind) is tuple and isinstance(value, list | tuple):
         return tuple(_from_json(item, arguments[0]) for item in value)
     if typing.get_origin(kind) is tuple and arguments[0] is Path and isinstance(value, str | Path):

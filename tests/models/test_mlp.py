@@ -73,6 +73,23 @@ def test_every_activation_learns_to_tell_apart_what_no_line_can(activation: Acti
     assert accuracy < 0.75 if activation == "identity" else accuracy > 0.9
 
 
+@pytest.mark.parametrize(
+    ("shape", "examples", "sizes", "dropout"),
+    [((10,), 1_999, (64,), 0.5), ((10,), 2_000, (256, 256), 0.2), ((1, 8, 8), 100, (256, 256), 0.2)],
+)
+def test_small_tables_have_a_small_network(shape: tuple[int, ...], examples: int, sizes: tuple, dropout: float):
+    config = MLPConfig(shape=shape).sized(examples)
+    assert (config.hidden_sizes, config.dropout) == (sizes, dropout)
+    given = MLPConfig(shape=shape, hidden_sizes=(), dropout=0.1)
+    assert given.sized(examples) == given
+
+
+def test_without_examples_the_sizes_are_the_usual_ones():
+    config = MLP(MLPConfig(shape=(4,))).config
+    assert (config.hidden_sizes, config.dropout) == ((256, 256), 0.2)
+    assert MLPConfig.from_dict(config.to_dict()) == config
+
+
 def test_no_hidden_layer_is_a_linear_model():
     model, x = MLP(MLPConfig(hidden_sizes=(), shape=(4,), outputs=2)), torch.randn(5, 4)
     torch.testing.assert_close(model(x), F.linear(x, model.output.weight, model.output.bias))

@@ -1,5 +1,5 @@
+import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +10,8 @@ from sklearn.preprocessing import OneHotEncoder
 from data.written_files import refusal, write_text
 from neuropil.data.examples.dataset import Column
 from neuropil.data.examples.tables import learn_table, read_labelled_rows, read_rows, read_table
-from neuropil.data.formats.columns import Block, Cells
-from neuropil.data.formats.delimited import DelimitedFile
+from neuropil.data.formats.columns import Cells
+from neuropil.data.formats.delimited import Block, CellTable, DelimitedFile
 from neuropil.errors import DataWarning
 
 PEOPLE = ("age,colour,height,answer", "31,red,1.5,yes", "4e1, blue ,1.75,no", "-7,red,2,yes")
@@ -270,13 +270,11 @@ def test_all_problems_of_a_new_file_are_in_one_message(tmp_path: Path):
     assert refusal(read_rows, fewer, columns) == "fewer.csv must have the columns 'a', 'b', but got c, d."
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(CellTable):
     """A table in memory."""
 
-    name: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    def __init__(self, name: str, header: list[str], rows: Sequence[Sequence[str]]):
+        self.name, self.header, self.rows = name, header, rows
 
     def blocks(self) -> Iterator[Block]:
         numbers = range(1, len(self.rows) + 1)
@@ -285,7 +283,7 @@ class Held:
 
 
 def test_a_table_in_memory_is_read_as_a_file_is(tmp_path: Path):
-    header, *rows = (line.split(",") for line in (*PEOPLE, ",blue,3,no"))
+    header, *rows = csv.reader((*PEOPLE, ",blue,3,no"))
     held = learn_table(Held("the table", header, rows), "answer")
     read = read_table(write_text(tmp_path / "people.csv", *PEOPLE, ",blue,3,no"), "answer")
     assert (held.columns, held.notes) == (read.columns, read.notes)

@@ -29,17 +29,13 @@ from neuropil.data.formats.columns import (
     MISSING_NUMBERS,
     MISSING_TEXTS,
     UNNAMED,
-    Block,
     Cells,
-    CellTable,
-    find_column,
     is_missing,
     is_number,
     numbers_in,
     read_numbers,
-    require_columns,
 )
-from neuropil.data.formats.delimited import DELIMITERS, DelimitedFile
+from neuropil.data.formats.delimited import DELIMITERS, Block, CellTable, DelimitedFile
 from neuropil.data.formats.lines import WINDOWS, Tally
 from neuropil.data.formats.paths import opened, suffix_of
 from neuropil.data.series.dates import date_formats, parse_dates
@@ -81,7 +77,7 @@ def learn_table(table: CellTable, target: str | None, ignore: Sequence[str] = ()
     if target is None:
         rule = f"the table {table.name} needs a target, the column to predict"
         raise InputError(rule, fix=f"choose from {listed(table.header)}")
-    target, *ignored = (table.header[find_column(table.header, name, table.name)] for name in (target, *ignore))
+    target, *ignored = map(table.column, (target, *ignore))
     if target in ignored:
         raise InputError("the target cannot be ignored", got=f"{target!r} for both")
     if len(table.header) == 1 + len(set(ignored)):
@@ -95,7 +91,7 @@ def learn_table(table: CellTable, target: str | None, ignore: Sequence[str] = ()
 
 def read_labelled_rows(table: CellTable, columns: Sequence[Column], answer: Column) -> LabelledInputs:
     """Columns are found by name; those that are not asked for are passed over."""
-    require_columns(table, [*(column.name for column in columns), answer.name])
+    table.require_columns([*(column.name for column in columns), answer.name])
     targets = TargetColumn(answer)
     inputs, notes = encode(table, columns, targets.collect(table.blocks()))
     warn_of([*notes, *targets.notes(len(inputs))])
@@ -103,7 +99,7 @@ def read_labelled_rows(table: CellTable, columns: Sequence[Column], answer: Colu
 
 
 def read_rows(table: CellTable, columns: Sequence[Column]) -> Inputs:
-    require_columns(table, [column.name for column in columns])
+    table.require_columns([column.name for column in columns])
     inputs, notes = encode(table, columns, table.blocks())
     warn_of(notes)
     return inputs

@@ -27,7 +27,7 @@ from neuropil.data.examples.dataset import describe_inputs
 from neuropil.data.films.dataset import Films
 from neuropil.data.films.embedded import make_films
 from neuropil.data.formats.arrays import CHANNELS, as_bytes, describe_array, require_finite
-from neuropil.data.formats.columns import Cells, read_numbers, require_columns
+from neuropil.data.formats.columns import Cells, read_numbers
 from neuropil.data.formats.delimited import Block, DelimitedFile, is_delimited
 from neuropil.data.formats.images import common_shape, contents, is_image, open_image, read_images, visible_folders
 from neuropil.data.formats.npz import is_npz, open_npz
@@ -192,7 +192,7 @@ def join(films: Sequence[Films]) -> Films:
 
 def read_positions(table: DelimitedFile, folders: Folders) -> tuple[Float32[Tensor, "frame 2"], Bool[Tensor, " frame"]]:
     """Positions, NaN where nobody knows them, and where the object is hidden."""
-    require_columns(table, COLUMNS)
+    table.require_columns(COLUMNS)
     total = sum(map(len, folders.values()))
     positions, hidden = torch.full((total, 2), torch.nan), torch.zeros(total, dtype=torch.bool)
     places, row_of = _places(folders), dict[int, int]()

@@ -1,8 +1,7 @@
 """Columns of a table: which ones are meant, by name, by number or by guess, and the numbers that their cells hold."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float64
@@ -49,23 +48,6 @@ class Cells:
         return replace(self, rows=rows, texts=texts)
 
 
-Block: TypeAlias = Mapping[str, Cells]
-"""Some rows, by the names of their columns."""
-
-
-@runtime_checkable
-class CellTable(Protocol):
-    """Rows under the names of their columns, from a file or from memory; what a cell holds is told by its text."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def header(self) -> Sequence[str]: ...
-
-    def blocks(self) -> Iterator[Block]: ...
-
-
 def find_column(names: Sequence[str], wanted: str, file: str, *, by_number: bool = True) -> int:
     """By its name, or by its number from 1 on."""
     if wanted in names:
@@ -74,15 +56,6 @@ def find_column(names: Sequence[str], wanted: str, file: str, *, by_number: bool
         return int(wanted) - 1
     got = listed(short_names(names))
     raise InputError(f"{file} must have the column {wanted!r}", got=got, fix=did_you_mean(wanted, names))
-
-
-def require_columns(table: CellTable, names: Iterable[str]) -> None:
-    missing = [name for name in names if name not in table.header]
-    if len(missing) == 1:
-        find_column(table.header, missing[0], table.name, by_number=False)
-    if missing:
-        rule = f"{table.name} must have the columns {listed([repr(name) for name in missing])}"
-        raise InputError(rule, got=listed(short_names(table.header)))
 
 
 def choose_columns(

@@ -7,14 +7,15 @@ spreadsheet does: the first is row 1.
 import csv
 import io
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TypeAlias
 
-from neuropil.data.formats.columns import UNNAMED, Block, Cells, find_column, is_number
+from neuropil.data.formats.columns import UNNAMED, Cells, find_column, is_number, short_names
 from neuropil.data.formats.lines import encoding_of, read_lines
 from neuropil.data.formats.paths import blocks_of, opened, suffix_of
 from neuropil.errors import InputError, listed
@@ -33,11 +34,39 @@ Record: TypeAlias = tuple[int, list[str]]
 """The number of a row and its cells."""
 
 
+Block: TypeAlias = Mapping[str, Cells]
+"""Some rows, by the names of their columns."""
+
+
 def is_delimited(path: Path) -> bool:
     return suffix_of(path) in SUFFIXES
 
 
-class DelimitedFile:
+class CellTable(ABC):
+    """Rows in named columns, of a file or of memory."""
+
+    name: str
+    """What errors call it."""
+    header: list[str]
+
+    def column(self, wanted: str) -> str:
+        """The name of a column that is given by its name or number."""
+        return self.header[find_column(self.header, wanted, self.name)]
+
+    def require_columns(self, names: Iterable[str]) -> None:
+        missing = [name for name in names if name not in self.header]
+        if len(missing) == 1:
+            find_column(self.header, missing[0], self.name, by_number=False)
+        if missing:
+            rule = f"{self.name} must have the columns {listed([repr(name) for name in missing])}"
+            raise InputError(rule, got=listed(short_names(self.header)))
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Block]:
+        """The rows that hold anything at all, some thousands at a time."""
+
+
+class DelimitedFile(CellTable):
     """A table with the names of its columns in the first row, the `header`.
 
     In a table of `texts` the first row may be a text already, and cells hold whatever was written: spaces at their
@@ -46,7 +75,7 @@ class DelimitedFile:
     """
 
     def __init__(self, path: Path, *, texts: bool = False, encoding: str | None = None):
-        self.path, self.texts = path, texts
+        self.path, self.name, self.texts = path, path.name, texts
         self.encoding = "utf-8-sig" if texts else encoding or encoding_of(path)
         self.tabbed = texts and suffix_of(path) != ".csv"
         if not self.tabbed:
@@ -57,21 +86,12 @@ class DelimitedFile:
             self._require_names()
             self.header = [name or UNNAMED.format(number) for number, name in enumerate(self.header, 1)]
 
-    @property
-    def name(self) -> str:
-        return self.path.name
-
-    def column(self, wanted: str) -> str:
-        """The name of a column that is given by its name or number."""
-        return self.header[find_column(self.header, wanted, self.path.name)]
-
     def records(self) -> Iterator[Record]:
         """All rows from the first on, lazily. Empty rows come as they are; all others have equally many cells."""
         for number, block in self._blocks():
             yield from enumerate(block, number)
 
     def blocks(self) -> Iterator[Block]:
-        """The rows below the header that hold anything at all, some thousands at a time."""
         empty = True
         for number, block in self._blocks():
             if number == 1:
