@@ -2,7 +2,8 @@
 
 jaxtyping's own decorator binds each call's arguments by name and checks them twice, to word an error well; that took
 half of the time of all tests. Here one call of beartype checks arguments and result, with axes that mean the same
-within the call: the first calls of a function in each test, and then one in ten, since loops repeat themselves.
+within the call: the first calls of a function in each test, and then one in ten, since loops repeat themselves. For
+the same reason a function inside another, which is made anew at each call, is watched the first times it is made.
 """
 
 import dataclasses
@@ -10,6 +11,7 @@ import functools
 import inspect
 from collections import Counter
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, Self, get_args
 
 import jaxtyping
@@ -18,10 +20,10 @@ from jaxtyping._storage import pop_shape_memo, push_shape_memo
 
 # A whole number is a number: `float` accepts `int`, as every type checker reads it.
 CONFIGURATION = BeartypeConf(is_pep484_tower=True)
-ALWAYS, THEN_EVERY = 50, 10
+ALWAYS, THEN_EVERY, MADE = 50, 10, 5
 thorough = jaxtyping.jaxtyped
-calls = Counter[Callable[..., Any]]()
-"""Of the functions with axes, in the test that is running."""
+calls = Counter[Callable[..., Any] | CodeType]()
+"""Of the functions with axes, in the test that is running; and how often functions inside others were made."""
 
 
 def checked(target: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,6 +47,10 @@ def jaxtyped(target: Any = None, *, typechecker: Callable[..., Any]) -> Any:
         return target
     if inspect.isfunction(target) and not target.__annotations__:
         return target  # there is nothing to check, and Numba compiles functions, not wrappers
+    if inspect.isfunction(target) and "<locals>" in target.__qualname__:
+        calls[target.__code__] += 1
+        if calls[target.__code__] > MADE:
+            return target
     if not inspect.isfunction(target) or _needs_care(target):
         return thorough(target, typechecker=typechecker)
     function = typechecker(target)

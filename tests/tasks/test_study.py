@@ -13,6 +13,7 @@ from torch import Tensor
 from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.parts.objectives import Classification
+from neuropil.progress import Display
 from neuropil.protocols import Batch, Phase
 from neuropil.tasks.study import (
     alone,
@@ -29,7 +30,6 @@ from neuropil.tasks.study import (
 )
 from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig
-from neuropil.training.progress import Display
 
 CONFIG = TrainingConfig(epochs=2, batch_size=256, keep="last")
 

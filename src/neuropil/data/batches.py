@@ -16,8 +16,8 @@ from jaxtyping import Int32, Int64
 from torch import Tensor
 
 from neuropil.data.augmentation import Augment
-from neuropil.data.progress import tracked
 from neuropil.data.tokenizers.encoding import Encoding
+from neuropil.progress import tracked
 from neuropil.protocols import PADDING, UNKNOWN, Batch
 from neuropil.randomness import seeded
 

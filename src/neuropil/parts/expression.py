@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -63,7 +64,7 @@ class Expression:
             for argument in arguments
         ]
         dtype = reduce(torch.promote_types, (tensor.dtype for tensor in tensors))
-        shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
+        shape = np.broadcast_shapes(*(tensor.shape for tensor in tensors))  # torch's own imports SymPy, for a second
         result = self._evaluate(dict(zip(self.variables, tensors, strict=True)))
         return result.to(tensors[0].device, dtype).broadcast_to(shape)
 

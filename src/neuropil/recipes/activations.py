@@ -29,13 +29,13 @@ from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Ta
 from neuropil.models.mlp import MLP
 from neuropil.parts.activations import ACTIVATIONS, Activation, ActivationName, argmax, derivative, softmax
 from neuropil.parts.objectives import Classification
+from neuropil.progress import Display
 from neuropil.tasks import study
 from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
-from neuropil.training.progress import Display
 
 FAR = 1e4
 TEMPERATURES = (4.0, 1.0, 0.25)

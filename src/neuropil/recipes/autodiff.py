@@ -26,13 +26,13 @@ from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.data.splits import Splits
 from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.page import Html, Section, Table, percent
+from neuropil.progress import Display
 from neuropil.tasks import study
 from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
-from neuropil.training.progress import Display
 
 NETWORKS: dict[str, Callable[..., Module]] = {
     "mlp": networks.ImageMLP,

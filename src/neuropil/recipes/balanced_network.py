@@ -18,10 +18,10 @@ from neuropil.inspection.report.page import Section, Table, Text
 from neuropil.inspection.spike_statistics import SpikeTrains
 from neuropil.models.balanced_network import SIZES, BalancedNetworkConfig, balanced_network, stationary_rate
 from neuropil.models.spiking.network import SpikingSimulator
+from neuropil.progress import Display
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import SPIKES, Findings, Study, write_arrays
-from neuropil.training.progress import Display
 
 Networks: TypeAlias = Mapping[str, BalancedNetworkConfig]
 

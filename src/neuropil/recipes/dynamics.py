@@ -24,11 +24,11 @@ from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.models.dynamics.equations import NAMES, Equations, Solution
 from neuropil.models.dynamics.network import PES, Input, PopulationNetwork
 from neuropil.models.population import Array, Population, rms
+from neuropil.progress import Display
 from neuropil.randomness import mix
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
-from neuropil.training.progress import Display
 
 LORENZ = ("10*(y - x)", "x*(28 - z) - y", "x*y - 8/3*z")
 ROOM = 1.15

@@ -35,6 +35,7 @@ from neuropil.models.gaussian_process import GaussianProcess, GaussianProcessCon
 from neuropil.parts.attention import Smoothing, attention_weights
 from neuropil.parts.kernels import Kernel, KernelName, build_kernel
 from neuropil.parts.losses import squared_error
+from neuropil.progress import Display
 from neuropil.protocols import Batch, Phase
 from neuropil.randomness import seeded
 from neuropil.tasks import study
@@ -42,7 +43,6 @@ from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.loop import TrainingConfig
-from neuropil.training.progress import Display
 
 MOST_POINTS = 1000
 """A process of n points costs n³."""

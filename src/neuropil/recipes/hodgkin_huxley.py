@@ -33,10 +33,10 @@ from neuropil.models.hodgkin_huxley.neuron import (
     HodgkinHuxleyRecording,
     Method,
 )
+from neuropil.progress import Display
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
-from neuropil.training.progress import Display
 
 Trace: TypeAlias = Float[Tensor, " step"]
 Rates: TypeAlias = Float[Tensor, " point"]

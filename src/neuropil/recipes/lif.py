@@ -24,10 +24,10 @@ from neuropil.inspection.pictures.spiking import spikes as pictures
 from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.models.lif import LIF, LIFConfig, LIFRecording, SpikeTimes, rate
 from neuropil.parts.synapses import Synapse
+from neuropil.progress import Display
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
-from neuropil.training.progress import Display
 
 Times: TypeAlias = Float[Tensor, " step"]
 Inputs: TypeAlias = Float[Tensor, " neuron"]

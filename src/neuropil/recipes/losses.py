@@ -34,6 +34,7 @@ from neuropil.models.mlp import MLP
 from neuropil.parts import losses
 from neuropil.parts.losses import categorical_cross_entropy
 from neuropil.parts.objectives import Classification, matrices
+from neuropil.progress import Display
 from neuropil.protocols import Batch, Phase
 from neuropil.tasks import study
 from neuropil.tasks.classification.scores import baselines
@@ -41,7 +42,6 @@ from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
-from neuropil.training.progress import Display
 
 Logits: TypeAlias = Float[Tensor, "batch class"]
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]

@@ -26,13 +26,13 @@ from torch.nn import Parameter
 from neuropil.config import Config, option
 from neuropil.inspection.pictures.training import optimizer_paths
 from neuropil.inspection.report.page import Picture, Section, Table
+from neuropil.progress import Display
 from neuropil.randomness import seeded
 from neuropil.tasks import study
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.optimizers import OptimizerName, build_optimizer
-from neuropil.training.progress import Display
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 NEAR = 0.01

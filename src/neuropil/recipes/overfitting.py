@@ -33,6 +33,7 @@ from neuropil.inspection.pictures.training import regularization_curves
 from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Thumbnail, percent
 from neuropil.parts.objectives import Classification, Regression
+from neuropil.progress import Display
 from neuropil.protocols import Batch, Phase
 from neuropil.randomness import seeded
 from neuropil.tasks import study
@@ -42,7 +43,6 @@ from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
-from neuropil.training.progress import Display
 
 WRONG_DIGITS = 0.1
 COMBINED = 1 / 3

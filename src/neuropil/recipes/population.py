@@ -25,11 +25,11 @@ from neuropil.models.dynamics.network import Input, PopulationNetwork
 from neuropil.models.lif import LIFConfig
 from neuropil.models.population import Array, DecodingError, Function, Population
 from neuropil.parts.expression import Expression
+from neuropil.progress import Display
 from neuropil.randomness import mix
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
-from neuropil.training.progress import Display
 
 SIZES = (10, 20, 40, 80, 160, 320, 640)
 NOISES = (0.05, 0.1, 0.2, 0.4)

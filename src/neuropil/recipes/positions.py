@@ -29,6 +29,7 @@ from neuropil.inspection.report.page import Gallery, Picture, Section, Table, Th
 from neuropil.models.attention import PatchAttention, PatchAttentionConfig
 from neuropil.parts.objectives import Classification
 from neuropil.parts.positions import PositionName, sinusoidal
+from neuropil.progress import Display
 from neuropil.randomness import seeded
 from neuropil.recipes.attention import new_patch_attention
 from neuropil.tasks import study
@@ -40,7 +41,6 @@ from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
-from neuropil.training.progress import Display
 
 LEARNED, NONE = "learned positions", "no positions"
 NAMES: dict[str, PositionName] = {LEARNED: "learned", NONE: "none", "sinusoidal positions": "sinusoidal"}

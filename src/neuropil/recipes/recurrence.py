@@ -33,6 +33,7 @@ from neuropil.models.rnn import RNN, RNNConfig, gradients_by_hand
 from neuropil.parts.objectives import NextToken
 from neuropil.parts.parameters import count_parameters
 from neuropil.parts.recurrence import WAYS, Cell, Way, choose
+from neuropil.progress import Display
 from neuropil.randomness import initialised, seeded
 from neuropil.tasks import study
 from neuropil.tasks.experiment import Result
@@ -40,7 +41,6 @@ from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import Row
-from neuropil.training.progress import Display
 
 BATCH, EMBEDDING, VALIDATIONS, TIMED_ROUNDS = 16, 64, 10, 5
 FACTORS = (0.8, 1.0, 1.25)

@@ -21,10 +21,10 @@ from neuropil.inspection.report.page import Block, Picture, Section, Table, Text
 from neuropil.inspection.spike_statistics import SpikeTrains
 from neuropil.models.spiking.description import SpikeSource, SpikingNetwork, load_network
 from neuropil.models.spiking.network import SpikingNetworkRecording, SpikingSimulator
+from neuropil.progress import Display
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import SPIKES, TRACES, Findings, Study, write_arrays
-from neuropil.training.progress import Display
 
 MOST_DRAWN = 400
 """Neurons of a group in the raster."""

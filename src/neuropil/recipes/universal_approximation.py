@@ -28,13 +28,13 @@ from neuropil.inspection.report.page import Picture, Section, Table, percent
 from neuropil.models import universal_approximation as theorem
 from neuropil.models.universal_approximation import UniversalApproximator, UniversalApproximatorConfig
 from neuropil.parts.expression import Expression
+from neuropil.progress import Display
 from neuropil.tasks import study
 from neuropil.tasks.classification.scores import scorer_for
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.loop import TrainingConfig
-from neuropil.training.progress import Display
 
 Errors: TypeAlias = Mapping[int, tuple[float, float]]
 """By the number of units."""

@@ -30,6 +30,7 @@ from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.page import Picture, Section, Table, percent
 from neuropil.models.mlp import MLP
 from neuropil.parts.objectives import Classification
+from neuropil.progress import Display
 from neuropil.randomness import seeded
 from neuropil.tasks import study
 from neuropil.tasks.classification.scores import baselines
@@ -37,7 +38,6 @@ from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
-from neuropil.training.progress import Display
 
 STEEPEST_LOGISTIC = 0.25
 PROFILE_BATCH = 256

@@ -23,12 +23,12 @@ from neuropil.inspection.report.page import Code, Number, Numbers, Picture, Repo
 from neuropil.metrics import find_metric
 from neuropil.parts.multi_head import heads_of, remove_heads
 from neuropil.parts.parameters import count_parameters
+from neuropil.progress import Display
 from neuropil.protocols import Batch, Learner
 from neuropil.runs.overview import metric_names, result_rows
 from neuropil.runs.run import Run, new_folder
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.training.evaluation import evaluate
-from neuropil.training.progress import Display
 from neuropil.training.weights import load_model, save_model
 
 Measure = Literal["gradient", "leave_one_out"]

@@ -26,6 +26,7 @@ from neuropil.files import write_text
 from neuropil.inspection.report.page import write_report
 from neuropil.parts.multi_head import remove_heads
 from neuropil.parts.pretrained_model import PretrainedModel
+from neuropil.progress import stage
 from neuropil.runs.environment import environment
 from neuropil.runs.overview import overview
 from neuropil.tasks.experiment import Experiment, Result, TrainableExperiment
@@ -371,13 +372,15 @@ def _complete(run: Run, experiment: Experiment, show_progress: bool, *, report: 
     from here."""
     try:
         experiment.train(run.folder, show_progress=show_progress)
-        results = experiment.evaluate()
+        with stage(f"{run.name}: evaluation", show=show_progress):
+            results = experiment.evaluate()
         history = [row for row in run.history if row["kind"] != "result"]
         step = max((row["step"] for row in history), default=0)
         rows = history + [{"kind": "result", "name": result.name, "step": step, **result.metrics} for result in results]
         write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
         if report:
-            write_report(run.report, overview(run.name, run.settings, results, experiment.sections(history)))
+            with stage(f"{run.name}: report", show=show_progress):
+                write_report(run.report, overview(run.name, run.settings, results, experiment.sections(history)))
     except Interrupted:
         raise
     except KeyboardInterrupt:  # outside the training loop, which saves first

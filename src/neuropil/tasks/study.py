@@ -21,6 +21,7 @@ from neuropil.files import replacing
 from neuropil.inspection.report.page import Section
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.parts.threads import one_thread
+from neuropil.progress import Display
 from neuropil.protocols import Batches, Learner
 from neuropil.randomness import initialised
 from neuropil.tasks.classification.predictor import EVALUATION_BATCH
@@ -30,7 +31,6 @@ from neuropil.training.history import Row
 from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig, fit
 from neuropil.training.optimizers import OptimizerName
-from neuropil.training.progress import Display
 
 Variant = TypeVar("Variant")
 Outcome = TypeVar("Outcome")

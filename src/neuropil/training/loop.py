@@ -25,6 +25,7 @@ from torch.nn.utils import clip_grad_norm_
 from neuropil.config import Config, option
 from neuropil.errors import DivergedError, InputError, nearest
 from neuropil.metrics import PHASE_LOSS, PHASE_RATE, find_metric
+from neuropil.progress import Display
 from neuropil.protocols import Batch, Batches, Learner, OptimizerName, Phase, StatefulLearner, Uncompilable
 from neuropil.randomness import mix
 from neuropil.training import checkpoint
@@ -35,7 +36,6 @@ from neuropil.training.history import History, Row
 from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.optimizers import Optimizer, build_optimizer
 from neuropil.training.precision import prepare_bfloat16
-from neuropil.training.progress import Display
 from neuropil.training.schedules import ScheduleName, rate_share
 from neuropil.training.weights import load_model, save_model
 
@@ -198,6 +198,7 @@ class _Loop:
     # --- the run ------------------------------------------------------------------------------------------------------
 
     def run(self, display: Display) -> None:
+        display.begin(self._share_done())
         with StopRequest() as stop:
             self.model.train()
             while not self._over():
@@ -214,7 +215,7 @@ class _Loop:
             self.state.batch += len(group)
             self.examples += sum(len(next(iter(batch.values()))) for batch in group)
             if display.due():
-                display.update(self._share_done(), self._figures())
+                display.update(self._share_done(), *self._figures())
             epoch_over = self.state.batch >= len(self.train)
             if epoch_over or self.state.step % UPDATES_BETWEEN_ROWS == 0:
                 self._log_training()
@@ -315,14 +316,14 @@ class _Loop:
         epoch = round(self.state.epoch + self.state.batch / len(self.train), 4)
         return {"kind": kind, "step": self.state.step, "epoch": epoch, "seconds": round(self._elapsed(), 3)}
 
-    def _figures(self) -> str:
-        parts = [f"epoch {self.state.epoch + 1}" + ("" if self.config.minutes else f"/{self.epochs}")]
-        parts += [f"{name} {value:.4f}" for name, value in self._mean_losses().items()]
+    def _figures(self) -> list[str]:
+        """The most important first."""
+        parts = [f"{name} {value:.4f}" for name, value in self._mean_losses().items()]
         latest = next((row for row in reversed(self.history.rows) if row["kind"] == "validation"), {})
         measured = {name: value for name, value in latest.items() if name not in self._row("validation")}
         parts += [f"val {name} {value:.4f}" for name, value in measured.items()]
-        parts.append(f"{self.examples / (time.monotonic() - self.opened):,.0f} examples/s")
-        return "  ".join(parts)
+        parts.append(f"epoch {self.state.epoch + 1}" + ("" if self.config.minutes else f"/{self.epochs}"))
+        return [*parts, f"{self.examples / (time.monotonic() - self.opened):,.0f} examples/s"]
 
     # --- where the run stands -----------------------------------------------------------------------------------------
 

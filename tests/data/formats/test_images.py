@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from data.written_files import noise, refusal, write_images
-from neuropil.data import progress
+from neuropil import progress
 from neuropil.data.formats.images import images_below, read_image_folder, read_images, read_picture
 from neuropil.errors import InputError
 
@@ -129,7 +129,7 @@ def test_a_long_reading_shows_progress_and_the_same_pictures(
     paths = images_below(tmp_path)
     quick = read_images(paths, (1, 4, 4)).values
     monkeypatch.setattr(progress, "PATIENCE", -1.0)
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
     slow = read_images(paths, (1, 4, 4)).values
     assert torch.equal(quick, slow)
     captured = capsys.readouterr()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.written_files import refusal, write_text
-from neuropil.data import progress
+from neuropil import progress
 from neuropil.data.formats import lines as text_lines
 from neuropil.data.formats.lines import Tally, read_lines
 

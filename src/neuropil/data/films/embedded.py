@@ -17,9 +17,9 @@ from torch import Tensor
 
 from neuropil.data.captions.embedded import divide_digits, hand_written
 from neuropil.data.films.dataset import Films
-from neuropil.data.progress import tracked
 from neuropil.data.splits import PARTS, Splits
 from neuropil.errors import InputError
+from neuropil.progress import tracked
 from neuropil.randomness import mix, seeded
 
 Ink: TypeAlias = UInt8[Tensor, "digit 8 8"]

@@ -32,9 +32,9 @@ from neuropil.data.formats.delimited import Block, DelimitedFile, is_delimited
 from neuropil.data.formats.images import common_shape, contents, is_image, open_image, read_images, visible_folders
 from neuropil.data.formats.npz import is_npz, open_npz
 from neuropil.data.formats.paths import require_file, require_path
-from neuropil.data.progress import tracked
 from neuropil.data.splits import CAPPED, CappedSplitConfig, Splits, scoring_share, split
 from neuropil.errors import InputError, did_you_mean, listed
+from neuropil.progress import tracked
 
 Folders: TypeAlias = Mapping[str, Sequence[Path]]
 """The frames of each film."""

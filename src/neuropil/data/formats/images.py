@@ -13,9 +13,9 @@ from jaxtyping import Num, UInt8
 from torch import Tensor
 
 from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts, Labels
-from neuropil.data.progress import tracked
 from neuropil.data.splits import PART_OF_WORD, PartName
 from neuropil.errors import InputError, listed
+from neuropil.progress import tracked
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from neuropil.data.progress import tracked
 from neuropil.errors import InputError, closest
+from neuropil.progress import tracked
 
 Block = TypeVar("Block")
 

@@ -12,8 +12,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from neuropil.data.progress import tracked
 from neuropil.errors import InputError
+from neuropil.progress import tracked
 
 PYTHON = "python"
 LIBRARIES: Mapping[str, str] = {

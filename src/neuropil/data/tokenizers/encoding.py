@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Int32
 from torch import Tensor
 
-from neuropil.data.progress import tracked
+from neuropil.progress import tracked
 
 TEXTS_PER_TASK = 1_000
 PIECE = 100_000

@@ -19,13 +19,13 @@ from typing import Literal, TypeAlias
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from neuropil.data.progress import tracked
 from neuropil.data.tokenizers import published
 from neuropil.data.tokenizers.byte_level import byte_labels, byte_of_letter, bytes_of
 from neuropil.data.tokenizers.encoding import encode_all, own_threads
 from neuropil.data.tokenizers.published import CONTINUED, FAMILIES, WORD_END, PublishedTokenizer
 from neuropil.errors import RunError
 from neuropil.files import write_text
+from neuropil.progress import tracked
 from neuropil.protocols import END, PADDING, START, UNKNOWN
 
 AnyTrainer: TypeAlias = trainers.BpeTrainer | trainers.WordPieceTrainer

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from neuropil.data.captions.files import read_captions
 from neuropil.data.examples.files import pictures_of, read_pictures
-from neuropil.data.progress import tracked
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.inspection.recording import record
 from neuropil.models.captioner import Captioner
+from neuropil.progress import tracked
 from neuropil.protocols import END, START
 from neuropil.sampling.text.beam_search import beam_search, greedy_search
 from neuropil.tasks.captioning.scores import score_captions

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from neuropil.data.progress import tracked
 from neuropil.data.series.windows import Panel, SeriesWindows
+from neuropil.progress import tracked
 
 SEASONS_OF_LAGS = 3
 MOST_VALUES = 20_000

@@ -15,11 +15,11 @@ from neuropil.data.captions.files import read_captions
 from neuropil.data.examples.files import pictures_of, read_pictures
 from neuropil.data.formats.images import GREY_MODES, convert, images_below, is_image, open_image
 from neuropil.data.formats.images import read_images as read_images
-from neuropil.data.progress import tracked
 from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Block, Gallery, Report, Section, Text, Thumbnail, write_report
 from neuropil.models.clip import CLIP, ContrastiveMatching
+from neuropil.progress import tracked
 from neuropil.tasks.captioning.predictor import CaptionColumns
 from neuropil.tasks.predictor import Predictions, device_of, only_path
 from neuropil.tasks.retrieval.scores import POOL
@@ -40,6 +40,9 @@ class Embeddings:
 
     def lines(self) -> list[list[str]]:
         return [[f"{value:.5f}" for value in row] for row in self.vectors.tolist()]
+
+    def records(self) -> list[dict[str, Any]]:
+        return [{"vector": row} for row in self.vectors.tolist()]
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from torch import Tensor
 from neuropil.data.films.dataset import Films
 from neuropil.data.films.files import read_films, read_frames, unlabelled
 from neuropil.data.formats.arrays import as_array
-from neuropil.data.progress import tracked
 from neuropil.errors import InputError
 from neuropil.models.tracker import Tracker
+from neuropil.progress import tracked
 from neuropil.tasks.predictor import as_paths, device_of, only_path
 from neuropil.tasks.tracking.scores import score_tracks
 
@@ -35,6 +35,9 @@ class TrackedFilms:
 
     def lines(self) -> list[list[str]]:
         return [[f"{x:.2f}", f"{y:.2f}"] for x, y in self.positions.tolist()]
+
+    def records(self) -> list[dict[str, Any]]:
+        return [{"x": x, "y": y} for x, y in self.positions.tolist()]
 
     @property
     def films(self) -> list[Float[Tensor, "time 2"]]:

@@ -1,0 +1,149 @@
+"""What a person sees while something is under way: a live bar on a terminal or in a notebook, plain lines elsewhere."""
+
+import html
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+
+Item = TypeVar("Item")
+CONSOLE = Console(stderr=True)
+SECONDS_BETWEEN_LINES = 5.0
+SECONDS_BETWEEN_UPDATES = 0.1
+SHORTEST_BAR = 10
+PATIENCE = 2.0
+"""Seconds after which `tracked` shows a display."""
+
+
+class Display:
+    """Use as a context, and `update` it."""
+
+    def __init__(self, title: str, *, show: bool = True):
+        self.title, self.show = title, show
+        self.bar: Progress | None = None
+        self.task = TaskID(0)
+        self.cell: Any = None  # the place for output in a notebook
+        self.last = time.monotonic()
+        self.begun = 0.0, self.last
+
+    def __enter__(self) -> Self:
+        if self.show and CONSOLE.is_terminal:
+            columns = SpinnerColumn(), TextColumn("[bold]{task.description}"), BarColumn(bar_width=None)
+            self.bar = Progress(
+                *columns, TextColumn("{task.fields[line]}"), console=CONSOLE, transient=True, expand=True
+            )
+            self.task = self.bar.add_task(self.title, total=None, line="")
+            self.bar.start()
+        elif self.show and CONSOLE.is_jupyter:
+            from IPython import display
+
+            self.cell = display.display(display.HTML(""), display_id=True)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+        elif self.cell is not None:
+            from IPython import display
+
+            self.cell.update(display.HTML(""))
+
+    @property
+    def live(self) -> bool:
+        """Whether what is shown can be replaced."""
+        return self.bar is not None or self.cell is not None
+
+    def begin(self, share: float) -> None:
+        """A run that is resumed had a part done before, in no time of this display's."""
+        self.begun = share, time.monotonic()
+
+    def due(self) -> bool:
+        """Whether it is time to show something new; ask before composing the figures."""
+        pause = SECONDS_BETWEEN_UPDATES if self.live else SECONDS_BETWEEN_LINES
+        return self.show and time.monotonic() - self.last >= pause
+
+    def update(self, share: float | None, *figures: str) -> None:
+        """`share` is how much is done, from 0 to 1, where that is known. `figures` are what else to show, the most
+        important first: what does not fit on the terminal is left out."""
+        self.last = time.monotonic()
+        known = [self._elapsed()] if share is None else [f"{100 * min(share, 1):.0f} %", self._left(share)]
+        if self.bar is not None:
+            room = CONSOLE.width - len(self.title) - SHORTEST_BAR - 6  # a spinner, and a space between columns
+            self.bar.update(
+                self.task,
+                completed=share,
+                total=None if share is None else 1.0,
+                line="  ".join(fitting(known, figures, room)),
+            )
+        elif self.cell is not None:
+            from IPython import display
+
+            bar = "<progress></progress>" if share is None else f"<progress value={share:.3f}></progress>"
+            words = html.escape("  ".join(fitting(known, figures, 120)))
+            self.cell.update(display.HTML(f"<b>{html.escape(self.title)}</b> {bar} {words}"))
+        elif self.show:
+            line = f"{self.title}: {'  '.join(fitting(known, figures, 1000))}"
+            CONSOLE.print(line, highlight=False, soft_wrap=True)
+
+    def _elapsed(self) -> str:
+        return duration(self.last - self.begun[1])
+
+    def _left(self, share: float) -> str:
+        done, seconds = share - self.begun[0], self.last - self.begun[1]
+        return f"{duration(seconds * max(0.0, 1 - share) / done)} left" if done > 0 else "? left"
+
+
+def fitting(known: Sequence[str], figures: Sequence[str], room: int) -> list[str]:
+    """What is always known, and between its first and last as many figures as there is room for."""
+    shown: list[str] = []
+    for figure in figures:
+        if len("  ".join([*known, *shown, figure])) > room:
+            break
+        shown.append(figure)
+    return [known[0], *shown, *known[1:]]
+
+
+def duration(seconds: float) -> str:
+    """As a clock shows it: 0:07, 12:30, 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+
+
+@contextmanager
+def stage(title: str, *, show: bool = True) -> Iterator[None]:
+    """Around work whose end is not known beforehand: it is shown how long it has been under way."""
+    over = threading.Event()
+
+    def watch(display: Display) -> None:
+        while not over.wait(1.0 if display.live else SECONDS_BETWEEN_LINES):
+            display.update(None)
+
+    with Display(title, show=show) as display:
+        watcher = threading.Thread(target=watch, args=(display,), daemon=True)
+        if show:
+            watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            if show:
+                watcher.join()
+
+
+def tracked(items: Sequence[Item], doing: str) -> Iterator[Item]:
+    """The items; if they take long, with a display that vanishes at the end."""
+    began = time.monotonic()
+    for done, item in enumerate(items):
+        if time.monotonic() - began > PATIENCE:
+            with Display(doing) as display:
+                display.begun = 0.0, began
+                for later in range(done, len(items)):
+                    if display.due():
+                        display.update(later / len(items))
+                    yield items[later]
+            return
+        yield item
