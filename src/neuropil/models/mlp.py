@@ -28,12 +28,10 @@ from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import Standardize
 
 RECTIFIERS = ("relu", "gelu", "softplus")
-
-
 FEW_ROWS = 2_000
 """A table of fewer is learned by heart by a network of the usual size."""
-USUAL, FOR_FEW_ROWS = ((256, 256), 0.2), ((64,), 0.5)
-"""Hidden sizes and dropout, where they are not given."""
+USUAL, FOR_FEW_ROWS = (256, 256), (64,)
+"""Hidden sizes, where they are not given."""
 
 
 class MLPConfig(Config):
@@ -44,23 +42,17 @@ class MLPConfig(Config):
         low=1,
     )
     activation: ActivationName = option("relu", "activation of the hidden units")
-    dropout: float | None = option(
-        None, "dropout probability; by default 0.2, and 0.5 for small tables", low=0, high=0.95
-    )
+    dropout: float = option(0.2, "dropout probability", low=0, high=0.95)
     batch_norm: bool = option(False, "batch normalisation")
     residual: bool = option(False, "residual connections between layers of the same size")
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
     outputs: int = from_data(10, "number of classes, or of target columns")
 
     def sized(self, num_examples: int | None = None) -> Self:
-        """With sizes and dropout for so many examples, or the usual ones, where they are not given."""
+        """With hidden sizes for so many examples, or the usual ones, where they are not given."""
         few = num_examples is not None and num_examples < FEW_ROWS and len(self.shape) == 1
-        sizes, dropout = FOR_FEW_ROWS if few else USUAL
-        return replace(
-            self,
-            hidden_sizes=sizes if self.hidden_sizes is None else self.hidden_sizes,
-            dropout=dropout if self.dropout is None else self.dropout,
-        )
+        default = FOR_FEW_ROWS if few else USUAL
+        return replace(self, hidden_sizes=default if self.hidden_sizes is None else self.hidden_sizes)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -77,7 +69,7 @@ class MLP(Model):
         self.hidden = nn.ModuleList(dense(n, m, config.activation) for n, m in pairwise(config.sizes))
         normalised = nn.BatchNorm1d if config.batch_norm else nn.Identity
         self.norms = nn.ModuleList(normalised(m) for m in config.sizes[1:])
-        self.dropout = nn.Dropout(config.dropout or 0.0)
+        self.dropout = nn.Dropout(config.dropout)
         self.output = dense(config.sizes[-1], config.outputs, "identity")
         self.target_scale = Standardize((config.outputs,))
 
