@@ -1,13 +1,14 @@
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neuropil.config import Config, describe_type, describe_value, from_data, nested, option
+from neuropil.config import Config, PythonValue, describe_type, describe_value, from_data, nested, option
 from neuropil.errors import InputError
 
 
@@ -139,3 +140,40 @@ def test_options_of_nested_configurations_carry_the_name_of_their_field_and_owne
 )
 def test_a_value_is_described_as_a_user_says_it(value: object, words: str):
     assert describe_value(value) == words
+
+
+class Numbers(PythonValue):
+    def __init__(self, *numbers: int):
+        self.numbers = numbers
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"sum": sum(self.numbers)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Numbers":
+        return cls(values["sum"])
+
+
+class Sourced(Config):
+    data: tuple[Path, ...] | Numbers = option((), "paths, or what Python holds")
+    other: Path | None = option(None, "a path")
+
+
+def test_what_only_python_can_give_is_unknown_to_the_command_line():
+    data, other = Sourced().options()
+    assert (describe_type(data.type), data.in_python) == ("path ...", True)
+    assert (describe_type(other.type), other.in_python) == ("path | none", False)
+    with pytest.raises(InputError, match=r"^Sourced.data must be path ..., but got 3\.$"):
+        Sourced().override(data=3)
+
+
+def test_what_only_python_can_give_is_saved_as_what_it_says_of_itself():
+    given = Sourced().override(data=Numbers(1, 2))
+    assert given.to_dict() == {"data": {"sum": 3}, "other": None}
+    again = Sourced.from_dict(given.to_dict()).data
+    assert isinstance(again, Numbers)
+    assert again.numbers == (3,)
+    assert Sourced.from_dict({"data": ["a", "b"]}).data == (Path("a"), Path("b"))
+    assert Sourced().override(data="a").data == (Path("a"),)
+    with pytest.raises(InputError, match=r"^Sourced.other must be path \| none, but got "):
+        Sourced().override(other=Numbers(1))

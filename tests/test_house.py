@@ -20,7 +20,7 @@ ROWS = (
     {"tasks"},
     {"recipes"},
     {"runs"},
-    {"cli", "lab", "server"},
+    {"cli", "sklearn", "lab", "server"},
 )
 ROW_OF = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -80,6 +80,7 @@ def test_no_two_classes_share_a_name():
     names = Counter(
         node.name
         for path in MODULES
+        if path.name != "sklearn.py"  # where they have the names that scikit-learn's users look for
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )

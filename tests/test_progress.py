@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from neuropil import progress
-from neuropil.progress import Display, duration, fitting, stage, tracked
+from neuropil.progress import Display, counted, duration, fitting, stage, tracked
 
 
 @pytest.fixture
@@ -104,9 +104,16 @@ def test_short_or_quiet_work_says_nothing(monkeypatch: pytest.MonkeyPatch, capsy
 def test_tracking_changes_nothing(monkeypatch: pytest.MonkeyPatch, patience: float):
     monkeypatch.setattr(progress, "PATIENCE", patience)
     assert list(tracked(range(10), "Counting")) == list(range(10))
+    assert list(counted(iter(range(10)), "Counting")) == list(range(10))
 
 
 def test_what_takes_long_says_how_far_it_is(clock: list[float], capsys: pytest.CaptureFixture[str]):
     for _ in tracked(range(4), "Counting"):
         clock[0] += 6
     assert capsys.readouterr().err == "Counting: 50 %  0:12 left\nCounting: 75 %  0:06 left\n"
+
+
+def test_of_what_has_no_known_end_the_count_is_shown(clock: list[float], capsys: pytest.CaptureFixture[str]):
+    for _ in counted(iter(range(4)), "Counting"):
+        clock[0] += 6
+    assert capsys.readouterr().err == "Counting: 0:12  3\nCounting: 0:18  4\n"

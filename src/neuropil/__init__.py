@@ -2,10 +2,12 @@
 
     run = neuropil.train("cnn", epochs=5)
     run.predict(images)
+    neuropil.train("mlp", data=(X, y))
     neuropil.simulate("lif", duration=500)
     neuropil.load("runs/…").model
     neuropil.resume("runs/…")
     neuropil.compare(["runs/…", "runs/…"])
+    neuropil.sklearn.Classifier("mlp").fit(X, y)
     neuropil.open("runs/… or a Hugging Face folder or name").generate("Once upon a time")
 
 Nothing heavy is imported until it is used.
@@ -18,6 +20,7 @@ from neuropil.parts.checkpoint_families import CheckpointFamily, register
 
 if TYPE_CHECKING:
     from neuropil import models as models
+    from neuropil import sklearn as sklearn
     from neuropil.runs.comparison import compare as compare
     from neuropil.runs.open import open as open
     from neuropil.runs.run import Run as Run
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from neuropil.runs.run import train as train
 
 __version__ = "0.1.0"
-__all__ = ["Run", "compare", "load", "models", "open", "resume", "simulate", "train"]
+__all__ = ["Run", "compare", "load", "models", "open", "resume", "simulate", "sklearn", "train"]
 _HOMES = {"compare": "runs.comparison", "open": "runs.open"} | dict.fromkeys(
     ("Run", "load", "resume", "simulate", "train"), "runs.run"
 )
@@ -36,9 +39,13 @@ _HOMES = {"compare": "runs.comparison", "open": "runs.open"} | dict.fromkeys(
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(f"neuropil.{_HOMES[name]}"), name)
-    if name == "models":
-        return import_module("neuropil.models")
+    if name in ("models", "sklearn"):
+        return import_module(f"neuropil.{name}")
     raise AttributeError(f"module 'neuropil' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 @register

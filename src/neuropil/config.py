@@ -10,8 +10,11 @@ names are flat for the user: bare, or with the field's name before them where it
 """
 
 import dataclasses
+import functools
+import operator
 import types
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,14 +42,28 @@ def nested(default: "Config", help: str) -> Any:
     return dataclasses.field(default=default, metadata={"prefixed": True, "help": help})
 
 
+class PythonValue(ABC):
+    """What only Python can give an option, such as an array: the command line does not know of it, and `config.json`
+    holds what it says of itself."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]: ...
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self: ...
+
+
 @dataclass(frozen=True)
 class Option:
-    """One line of `--help`: what a user may set, wherever in the nesting it lives."""
+    """One line of `--help`: what a user may set, wherever in the nesting it lives. Its type is that of a word on the
+    command line; `in_python` says whether it may be a `PythonValue` too."""
 
     name: str
     type: Any
     default: Any
     help: str
+    in_python: bool = False
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -76,7 +93,8 @@ class Config:
                     for each in value.options()
                 ]
             elif not field.metadata.get("from_data"):
-                found.append(Option(field.name, kind, value, field.metadata.get("help", "")))
+                help, spoken = field.metadata.get("help", ""), _spoken(kind)
+                found.append(Option(field.name, spoken, value, help, in_python=spoken != kind))
         return found
 
     def override(self, **values: Any) -> Self:
@@ -130,6 +148,17 @@ def _prefix(field: dataclasses.Field[Any]) -> str:
     return f"{field.name}_" if field.metadata.get("prefixed") else ""
 
 
+def _spoken(kind: Any) -> Any:
+    """The type without what only Python can give."""
+    parts = typing.get_args(kind)
+    left = [part for part in parts if not _is_python_value(part)]
+    return kind if len(left) == len(parts) else functools.reduce(operator.or_, left)
+
+
+def _is_python_value(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, PythonValue)
+
+
 def describe_type(kind: Any) -> str:
     """A type as a user would say it: `int`, `sgd | adam`, `int ...`."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
@@ -152,7 +181,7 @@ def describe_value(value: Any) -> str:
 
 
 def _to_json(value: Any) -> Any:
-    if isinstance(value, Config):
+    if isinstance(value, Config | PythonValue):
         return value.to_dict()
     if isinstance(value, tuple):
         return [_to_json(item) for item in value]
@@ -163,6 +192,12 @@ def _from_json(value: Any, kind: Any) -> Any:
     arguments = typing.get_args(kind)
     if isinstance(kind, type) and issubclass(kind, Config):
         return kind.from_dict(value)
+    if isinstance(value, dict) and any(map(_is_python_value, arguments)):
+        return next(filter(_is_python_value, arguments)).from_dict(value)
+    if isinstance(value, PythonValue):
+        return value
+    if _spoken(kind) != kind:
+        return _from_json(value, _spoken(kind))
     if len(arguments) == 2 and type(None) in arguments:
         return value if value is None else _from_json(value, next(part for part in arguments if part is not type(None)))
     if typing.get_origin(kind) is tuple and isinstance(value, list | tuple):
@@ -176,7 +211,7 @@ def _from_json(value: Any, kind: Any) -> Any:
 
 def _require_type(name: str, value: Any, kind: Any) -> None:
     if not _fits(value, kind):
-        raise InputError(f"{name} must be {describe_type(kind)}", got=f"{value!r}")
+        raise InputError(f"{name} must be {describe_type(_spoken(kind))}", got=f"{value!r}")
 
 
 def _fits(value: Any, kind: Any) -> bool:

@@ -3,7 +3,7 @@
 import html
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
@@ -147,3 +147,17 @@ def tracked(items: Sequence[Item], doing: str) -> Iterator[Item]:
                     yield items[later]
             return
         yield item
+
+
+def counted(items: Iterable[Item], doing: str) -> Iterator[Item]:
+    """The items, of which nobody knows how many there are; if they take long, with a display of their count."""
+    began, every = time.monotonic(), iter(items)
+    for done, item in enumerate(every, 1):
+        yield item
+        if time.monotonic() - began > PATIENCE:
+            with Display(doing) as display:
+                display.begun = 0.0, began
+                for number, later in enumerate(every, done + 1):
+                    if display.due():
+                        display.update(None, f"{number:,}")
+                    yield later

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -319,3 +320,153 @@ def test_a_table_with_numbers_as_targets_is_learned_in_their_own_units(tmp_path:
     values = run.predict(str(table)).values
     assert 0 < values.min() < values.max() < 400
     assert np.corrcoef(values, progression)[0, 1] > 0.6
+
+
+# --- data in memory ---------------------------------------------------------------------------------------------------
+
+QUICK: dict[str, Any] = {"epochs": 2, "hidden_sizes": (16,), "show_progress": False}
+
+
+def rows_of_digits() -> tuple[np.ndarray, np.ndarray]:
+    images, labels = (part[:200] for part in digits())
+    return images.reshape(200, 64) / 255, np.array([f"digit {label}" for label in labels])
+
+
+@pytest.fixture(scope="module")
+def remembered(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return neuropil.train("mlp", data=rows_of_digits(), out=tmp_path_factory.mktemp("runs") / "mlp", **QUICK)
+
+
+def unfinished(run: Run, folder: Path) -> Path:
+    folder = copy(run, folder)
+    (folder / "report.html").unlink()
+    rows = [row for row in run.history if row["kind"] != "result"]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_data_in_memory_is_learned_as_from_a_file(remembered: Run, tmp_path: Path):
+    x, y = rows_of_digits()
+    np.savez(tmp_path / "digits.npz", x=x, y=y)
+    file = neuropil.train("mlp", data=tmp_path / "digits.npz", out=tmp_path / "file", report=False, **QUICK)
+    assert file.results == remembered.results
+    assert file.weights.read_bytes() == remembered.weights.read_bytes()
+    assert file.settings["facts"]["schema"] == remembered.settings["facts"]["schema"]
+
+
+def test_the_configuration_records_what_was_in_memory(remembered: Run):
+    recorded = neuropil.load(remembered.folder).settings["options"]["data"]["data"]
+    assert {name: (each["shape"], each["type"]) for name, each in recorded["columns"].items()} == {
+        "x": ([200, 64], "float64"),
+        "y": ([200], "text"),
+    }
+    command = "neuropil.train('mlp', data=…, hidden_sizes=(16,), epochs=2)"
+    assert remembered.settings["command"] == f"{command}  # data: arrays in memory (x 200×64 float64, y 200 text)"
+    assert neuropil.load(remembered.folder).settings["command"] == remembered.settings["command"]
+    assert "(arrays in memory)" in remembered.report.read_text()
+
+
+def test_a_run_on_data_in_memory_goes_on_with_the_same_data(remembered: Run, tmp_path: Path):
+    folder, (x, y) = unfinished(remembered, tmp_path / "run"), rows_of_digits()
+    run = neuropil.resume(folder, data=(torch.from_numpy(x), list(y)), show_progress=False)
+    assert run.results == remembered.results
+    assert run.report.exists()
+
+
+def test_a_run_on_data_in_memory_needs_the_same_data(
+    remembered: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder, (x, y) = unfinished(remembered, tmp_path / "run"), rows_of_digits()
+    needs = f"{folder} needs the arrays in memory (x 200×64 float64, y 200 text) that it was started with, but got"
+    again = f"give it again from Python, as in neuropil.resume('{folder}', data=…)"
+    anew = f"give the same, or start anew with `{remembered.settings['command']}`"
+    for data, end in [
+        (None, f"none: {again}"),
+        ((x[::-1], y), f"other values of that shape: {anew}"),
+        ((x[:9], y[:9]), f"the arrays in memory (x 9×64 float64, y 9 text): {anew}"),
+    ]:
+        with pytest.raises(RunError) as caught:
+            neuropil.resume(folder, data=data)
+        assert str(caught.value) == f"{needs} {end}."
+    with pytest.raises(SystemExit) as exit:
+        main(["resume", str(folder)])
+    assert exit.value.code == 2
+    assert " ".join(capsys.readouterr().err.split()) == f"neuropil: {needs} none: {again}."
+
+
+def test_a_run_on_files_takes_no_data_to_go_on_with(run: Run, tmp_path: Path):
+    folder = unfinished(run, tmp_path / "run")
+    with pytest.raises(RunError) as caught:
+        neuropil.resume(folder, data=rows_of_digits())
+    sentence = f"{folder} reads its own data from files, but got data to resume with: leave it out."
+    assert str(caught.value) == sentence
+
+
+def test_a_run_is_evaluated_and_asked_on_data_in_memory(remembered: Run):
+    x, y = rows_of_digits()
+    scores = remembered.evaluate((x, y))
+    assert scores == remembered.evaluate([*zip(x, y, strict=True)])
+    assert remembered.predict(iter(x)).labels == remembered.predict(x).labels
+    right = np.mean(np.array(remembered.predict(x).labels) == y)
+    assert scores["accuracy"] == pytest.approx(right)
+    with pytest.raises(RunError) as caught:
+        remembered.evaluate()
+    assert str(caught.value) == (
+        f"{remembered.folder} does not hold its data, which was in memory, but got no data: "
+        "give data with the right answers, as in run.evaluate((X, y)), or read run.metrics."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("captioner", "captioner reads its data from files ("),
+        ("tracker", "tracker reads its data from files ("),
+        ("optimizers", "optimizers takes no data, but got a tuple in memory: "),
+    ],
+)
+def test_a_system_that_takes_no_data_in_memory_names_those_that_do(name: str, rule: str, tmp_path: Path):
+    with pytest.raises(InputError) as caught:
+        neuropil.train(name, data=rows_of_digits(), out=tmp_path / "run")
+    assert str(caught.value).startswith(rule)
+    assert ", but got a tuple in memory: data in memory is for activations, losses, " in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_simulation_takes_no_data():
+    with pytest.raises(InputError, match=r"^lif takes no data, but got a ndarray in memory: data in memory is for "):
+        neuropil.simulate("lif", data=np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "more", "options"),
+    [
+        (
+            "text_classifier",
+            ([f"{word} {n}" for n in range(20) for word in ("good", "bad")], [1, 0] * 20),
+            ["good 3"],
+            {"hidden_size": 4},
+        ),
+        (
+            "seq2seq",
+            [(f"text {number}", f"{number}") for number in range(20)],
+            pd.DataFrame({"text": ["text 3"]}),
+            {"hidden_size": 8, "embedding_size": 8},
+        ),
+        ("rnn", ["some text to learn from, and more of it"] * 20, ["some text"], {"hidden_size": 8}),
+        ("tagger", [(["a", "cat"], ["DET", "NOUN"]), (["the", "cat"], ["DET", "NOUN"])] * 9, ["a cat"], {}),
+        (
+            "forecaster",
+            pd.Series(np.arange(120) % 12 + 0.5, pd.date_range("2020", periods=120, freq="MS")),
+            pd.Series(np.arange(120) % 12 + 0.5, pd.date_range("2020", periods=120, freq="MS")),
+            {"horizon": 2},
+        ),
+    ],
+)
+def test_every_kind_of_data_is_learned_asked_and_evaluated_in_memory(
+    name: str, data: Any, more: Any, options: dict[str, Any], tmp_path: Path
+):
+    run = neuropil.train(name, data=data, updates=2, out=tmp_path / "run", report=False, show_progress=False, **options)
+    assert " in memory)" in run.settings["facts"]["source"]
+    assert len(run.predict(more)) == (2 if name == "forecaster" else 1)
+    assert all(np.isfinite(value) for value in neuropil.load(run.folder).evaluate(data).values())

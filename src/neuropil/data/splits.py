@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from neuropil.config import Config, option
+from neuropil.config import Config, PythonValue, option
 from neuropil.randomness import seeded
 
 PartName: TypeAlias = str
@@ -75,7 +75,7 @@ def scoring_share(default: float, help: str = "share held out for the final scor
 class SplitConfig(Config):
     """What every kind of data asks for; each has defaults of its own."""
 
-    data: Path | tuple[Path, ...] | None = option(None, "your own data; without it, the embedded data")
+    data: Path | tuple[Path, ...] | PythonValue | None = option(None, "your own data; without it, the embedded data")
     validation: float = validation_share(0.1)
     test: float = scoring_share(0.2)
 

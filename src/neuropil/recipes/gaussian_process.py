@@ -25,6 +25,7 @@ from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.formats.memory import InMemory
 from neuropil.errors import InputError
 from neuropil.inspection.pictures import kernels as pictures
 from neuropil.inspection.pictures.kernels import BAND, Curve, Points
@@ -61,7 +62,9 @@ PROCESS = "Gaussian process"
 
 
 class GaussianProcessOptions(Config):
-    data: Path | None = option(None, "a CSV or TSV with two columns of numbers; default a row of a photograph")
+    data: Path | InMemory | None = option(
+        None, "a CSV or TSV with two columns of numbers; default a row of a photograph"
+    )
     target: str | None = option(None, "the column of your data to predict; the other one is x")
     test: float = option(0.2, "share of your data held out for the final score", low=0.01, high=0.9)
     line: int = option(100, "which row of the embedded photograph is read", low=0, high=426)

@@ -4,6 +4,7 @@ The run's folder opens in Hugging Face's library as it is. The report shows by r
 drawn from."""
 
 import dataclasses
+from pathlib import Path
 
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
@@ -64,7 +65,7 @@ def cut_into_patches(splits: Splits, options: ViTOptions) -> tuple[Splits, int]:
     filled = filled_shape(shape, patch)
     if filled == shape:
         return splits, patch
-    if options.data.data is None or format_of(options.data.data) != "image folder":
+    if not isinstance(options.data.data, Path) or format_of(options.data.data) != "image folder":
         height, width = filled[1:]
         raise InputError(
             f"pictures must have sides that patches of {patch} pixels fill",

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 import neuropil
 from neuropil import recipes
-from neuropil.config import Config
+from neuropil.config import Config, Option
+from neuropil.data.formats.memory import InMemory, are_paths, in_memory
 from neuropil.errors import InputError, RunError
 from neuropil.files import write_text
 from neuropil.inspection.report.page import write_report
@@ -189,9 +190,13 @@ class Run:
             [Path(path) for path in ([images] if isinstance(images, str | Path) else images)]
         )
 
-    def evaluate(self, data: str | Path | Sequence[str | Path] | None = None) -> dict[str, float]:
-        """Scores on labelled files of the user's, or on the held-out part of the run's own data."""
+    def evaluate(self, data: Any = None) -> dict[str, float]:
+        """Scores on labelled data of the user's, in files or in memory, or on the held-out part of the run's own
+        data."""
         if data is None:
+            if self.memory is not None:
+                fix = "give data with the right answers, as in run.evaluate((X, y)), or read run.metrics"
+                raise RunError(f"{self.folder} does not hold its data, which was in memory", got="no data", fix=fix)
             experiment = self.experiment()
             if not isinstance(experiment, TrainableExperiment):
                 experiment.train(self.folder, show_progress=False)
@@ -199,12 +204,20 @@ class Run:
             load_state(experiment.model, unique_state(self.model), self.weights)  # with what the user changed in it
             experiment.model.eval()
             return dict(experiment.own_result().metrics)
-        paths = [Path(path) for path in ([data] if isinstance(data, str | Path) else data)]
-        return self.able(Evaluates).evaluate(paths)
+        predictor = self.able(Evaluates)
+        if not are_paths(data):
+            return predictor.evaluate(in_memory(data))
+        return predictor.evaluate([Path(path) for path in ([data] if isinstance(data, str | Path) else data)])
 
-    def experiment(self) -> Experiment:
-        """The run again with its data, as it was before training; refused if the data is not what it was."""
-        experiment = self.recipe.build(self.options, self.seed)
+    @property
+    def memory(self) -> InMemory | None:
+        """What is recorded of the data, where it was in memory."""
+        return next((each.default for each in self.options.options() if isinstance(each.default, InMemory)), None)
+
+    def experiment(self, data: Any = None) -> Experiment:
+        """The run again with its data, as it was before training; refused if the data is not what it was. `data` is
+        given again where it was in memory."""
+        experiment = self.recipe.build(self._with_memory(data), self.seed)
         for removed in self.settings.get("removed_heads", []):
             if isinstance(experiment, TrainableExperiment):
                 remove_heads(experiment.model, removed)
@@ -215,6 +228,22 @@ class Run:
                 fix=f"restore the data, or start anew with `{self.settings['command']}`",
             )
         return experiment
+
+    def _with_memory(self, data: Any) -> Config:
+        if self.memory is None:
+            if data is not None:
+                got = "data to resume with"
+                raise RunError(f"{self.folder} reads its own data from files", got=got, fix="leave it out")
+            return self.options
+        rule = f"{self.folder} needs the {self.memory} that it was started with"
+        if data is None:
+            fix = f"give it again from Python, as in neuropil.resume({str(self.folder)!r}, data=…)"
+            raise RunError(rule, got="none", fix=fix)
+        given = in_memory(data)
+        if given != self.memory:
+            got = "other values of that shape" if str(given) == str(self.memory) else f"the {given}"
+            raise RunError(rule, got=got, fix=f"give the same, or start anew with `{self.settings['command']}`")
+        return self.options.override(data=given)
 
 
 def able(predictor: object, capability: type[C], what: str) -> C:
@@ -240,8 +269,9 @@ def train(
     report: bool = True,
     **options: Any,
 ) -> Run:
-    """Train a system by its name in `neuropil list`; `options` are those that `neuropil show NAME` lists. Without its
-    `report` a run is quicker where many are compared; `neuropil report` writes one later."""
+    """Train a system by its name in `neuropil list`; `options` are those that `neuropil show NAME` lists. `data` is a
+    path, several, or in memory: a pair (X, y) of arrays or lists, a DataFrame, a Dataset … Without its `report` a run
+    is quicker where many are compared; `neuropil report` writes one later."""
     if options.get("minutes") is not None and options.get("epochs") is not None:
         raise InputError("a run ends after epochs or after minutes", got="both", fix="give one of them")
     return _start("train", name, out, seed, show_progress, options, report=report)
@@ -271,6 +301,8 @@ def _start(
     report: bool = True,
 ) -> Run:
     name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
+    if options.get("data") is not None and not are_paths(options["data"]):
+        options = options | {"data": _take(name, recipe, options["data"])}
     defaults = recipe.defaults(own_data=bool(options.get("data")))
     chosen = defaults.override(**options)
     _prepare(chosen)
@@ -293,14 +325,31 @@ def _start(
     return _complete(Run(folder, settings), experiment, show_progress, report=report)
 
 
-def resume(folder: str | Path, *, show_progress: bool = True) -> Run:
+def _take(name: str, recipe: Recipe, data: Any) -> InMemory:
+    """Data in memory, if the system takes it."""
+    option = _data_option(recipe)
+    if option is not None and option.in_python:
+        return in_memory(data)
+    rule = f"{name} takes no data" if option is None else f"{name} reads its data from files ({option.help})"
+    takers = [
+        each.name for each in recipes.SYSTEMS if (found := _data_option(recipes.recipe(each.name))) and found.in_python
+    ]
+    got, fix = f"a {type(data).__name__} in memory", f"data in memory is for {', '.join(takers)}"
+    raise InputError(rule, got=got, fix=fix)
+
+
+def _data_option(recipe: Recipe) -> Option | None:
+    return next((each for each in recipe.options.options() if each.name == "data"), None)
+
+
+def resume(folder: str | Path, *, data: Any = None, show_progress: bool = True) -> Run:
     """Go on with a run that was stopped or killed; the weights come out as if it had not been. A finished run stays as
-    it is."""
+    it is. A run that was started with `data` in memory needs the same again."""
     run = load(folder)
     if run.finished and run.report.exists():
         return run
     _prepare(run.options)
-    return _complete(run, run.experiment(), show_progress)
+    return _complete(run, run.experiment(data), show_progress)
 
 
 def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
@@ -333,7 +382,8 @@ def load(folder: str | Path) -> Run:
         settings = json.loads(path.read_text(encoding="utf-8"))["neuropil"]
         written = int(settings["format"])
         missing = [name for name, kind in SETTINGS.items() if not isinstance(settings.get(name), kind)]
-        command = shlex.split(settings.get("command", "neuropil train"))
+        command = settings.get("command", "neuropil train")
+        words = shlex.split(command) if command.startswith("neuropil ") else []  # a call of Python has none
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(
             f"{path} must be the JSON that neuropil wrote",
@@ -343,12 +393,12 @@ def load(folder: str | Path) -> Run:
     if missing and written == FORMAT:
         got = f"one without a valid {', '.join(missing)}"
         raise RunError(f"{path} must be the JSON that neuropil wrote", got=got, fix="train again or restore it")
-    if command[-2:-1] == ["--out"]:  # which was kept once, and would name the folder that is there
-        command = command[:-2]
+    if words[-2:-1] == ["--out"]:  # which was kept once, and would name the folder that is there
+        command = shlex.join(words[:-2])
     if written != FORMAT:
-        fix = "upgrade neuropil" if written > FORMAT else f"train again with `{shlex.join(command)}`"
+        fix = "upgrade neuropil" if written > FORMAT else f"train again with `{command}`"
         raise RunError(f"{folder} must be a run of format {FORMAT}", got=f"format {written}", fix=fix)
-    run = Run(folder, settings | {"command": shlex.join(command)})
+    run = Run(folder, settings | {"command": command})
     try:
         _ = run.options
     except (InputError, TypeError, AttributeError) as error:
@@ -437,12 +487,18 @@ def _with_whole_paths(options: Config) -> Config:
 
 
 def _command(verb: Verb, name: str, seed: int, defaults: Config, chosen: Config) -> str:
-    """The command that repeats the run, in a new folder: only what differs from the defaults."""
+    """The command that repeats the run, in a new folder: only what differs from the defaults. With data in memory it is
+    a call of Python."""
+    pairs = zip(defaults.options(), chosen.options(), strict=True)
+    changed = {option.name: option.default for default, option in pairs if option.default != default.default}
+    changed |= {"seed": seed} if seed else {}
+    if any(isinstance(value, InMemory) for value in changed.values()):
+        values = (f"{key}={'…' if isinstance(value, InMemory) else repr(value)}" for key, value in changed.items())
+        memory = next(value for value in changed.values() if isinstance(value, InMemory))
+        return f"neuropil.{verb}({', '.join([repr(name), *values])})  # data: {memory}"
     words = ["neuropil", verb, name]
-    for default, option in zip(defaults.options(), chosen.options(), strict=True):
-        if option.default != default.default:
-            words += _flag(option.name, option.default)
-    words += _flag("seed", seed) if seed else []
+    for key, value in changed.items():
+        words += _flag(key, value)
     return shlex.join(words)
 
 

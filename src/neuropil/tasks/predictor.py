@@ -6,12 +6,14 @@ capability, and knows no task."""
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
+from neuropil.data.formats.memory import InMemory, in_memory
+from neuropil.data.labelled_texts.files import TEXTS
 from neuropil.errors import InputError
 
 
@@ -109,10 +111,14 @@ class Predicts(Protocol):
         ...
 
 
+Source: TypeAlias = Sequence[Path] | InMemory
+"""Files of a user's, or what Python holds."""
+
+
 @runtime_checkable
 class Evaluates(Protocol):
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        """Scores on files with the right answers."""
+    def evaluate(self, source: Source) -> dict[str, float]:
+        """Scores on data with the right answers."""
         ...
 
 
@@ -213,15 +219,22 @@ def device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
-def only_path(paths: Sequence[Path], what: str) -> Path:
-    if len(paths) != 1:
-        raise InputError(f"{what} one file or folder", got=f"{len(paths)}")
-    return paths[0]
+def only_source(source: Source, what: str) -> Path | InMemory:
+    return source if isinstance(source, InMemory) else only_path(source, what)
+
+
+def only_path(source: Source, what: str) -> Path:
+    if isinstance(source, InMemory) or len(source) != 1:
+        got = str(source) if isinstance(source, InMemory) else f"{len(source)}"
+        raise InputError(f"{what} one file or folder", got=got)
+    return source[0]
 
 
 def as_texts(inputs: Any) -> list[str]:
-    """Of one text or of several."""
-    texts = list(inputs) if isinstance(inputs, Iterable) and not isinstance(inputs, str) else [inputs]
+    """Of one text or of several, in a list, an array, a Series, or the column of texts of a DataFrame."""
+    if isinstance(inputs, Iterable) and not isinstance(inputs, str | list | tuple):
+        inputs = in_memory(inputs).only_texts(TEXTS)
+    texts = [inputs] if isinstance(inputs, str) else list(inputs) if isinstance(inputs, Iterable) else [inputs]
     for text in texts:
         if not isinstance(text, str):
             raise InputError("texts must be a string or a list of strings", got=f"{text!r}")

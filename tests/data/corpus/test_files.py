@@ -4,10 +4,12 @@ import gzip
 from pathlib import Path
 from pydoc_data.topics import topics
 
+import pandas as pd
 import pytest
 
 from neuropil.data.corpus.embedded import python_documentation
 from neuropil.data.corpus.files import LEAST, TextDataConfig, prepare_text, read_text
+from neuropil.data.formats.memory import in_memory
 from neuropil.errors import InputError
 
 LINES = "".join(f"line {number}\n" for number in range(1_000))
@@ -84,3 +86,35 @@ def test_a_folder_is_all_its_files_in_the_order_of_their_names(tmp_path: Path):
         str(error.value)
         == f"a folder of texts must hold files, but got {(tmp_path / 'empty').as_posix()!r} without any."
     )
+
+
+def test_texts_in_memory_are_those_of_files(tmp_path: Path):
+    halves = LINES[:4_000], LINES[4_000:].removesuffix("\n")
+    files = tuple(written(tmp_path, f"{number}.txt", half.encode()) for number, half in enumerate(halves))
+    corpus = prepare_text(TextDataConfig(data=files))
+    for given in (list(halves), iter(halves), pd.Series(halves), {"text": list(halves), "id": [1, 2]}):
+        found = prepare_text(TextDataConfig(data=in_memory(given)))
+        assert found.parts == corpus.parts
+    assert prepare_text(TextDataConfig(data=in_memory(LINES))).source == f"{len(LINES):,} characters (text in memory)"
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("a\nshort one", "text in memory must have at least 200 characters to learn from, but got 11."),
+        (
+            [1, 2, 3],
+            "the list in memory must hold texts, in a column such as 'text' if there are several, "
+            "but got list in memory (x 3 int64).",
+        ),
+        (
+            {"a": ["b"], "c": ["d"]},
+            "the mapping in memory must hold texts, in a column such as 'text' if there are several, "
+            "but got mapping in memory (a 1 text, c 1 text).",
+        ),
+    ],
+)
+def test_what_is_no_text_to_learn_from_is_refused(given: object, sentence: str):
+    with pytest.raises(InputError) as caught:
+        prepare_text(TextDataConfig(data=in_memory(given)))
+    assert str(caught.value) == sentence

@@ -233,7 +233,7 @@ def test_a_number_that_is_not_finite_is_named_with_its_place(tmp_path: Path, bad
 def test_one_hot_labels_are_refused_with_the_way_out(tmp_path: Path):
     assert refusal(read_arrays, write(tmp_path / "a.npz", x=noise(3, 4, 4), y=np.eye(3))) == (
         "y of a.npz must hold one label for each example, "
-        "but got 3×3 values of type float64: for one-hot labels save y.argmax(axis=1)."
+        "but got 3×3 values of type float64: for one-hot labels give y.argmax(axis=1)."
     )
 
 

@@ -3,14 +3,17 @@ import csv
 import gzip
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.written_files import refusal, write_text
+from neuropil.data.formats.memory import in_memory
 from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.embedded import LIBRARIES
 from neuropil.data.labelled_texts.files import (
@@ -329,4 +332,45 @@ def test_a_name_that_two_columns_have_is_refused(tmp_path: Path):
     assert refusal(prepare_labelled_texts, LabelledTextConfig(data=path), 0) == (
         "a.csv must name each of its columns once, but got 'label' twice: "
         "rename one, or add --label-column with a number."
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ([text for text, _ in ROWS], np.array([label for _, label in ROWS])),
+        ROWS,
+        pd.DataFrame(ROWS, columns=["review", "label"]),
+        {"label": [label for _, label in ROWS], "id": [1, 2, 3, 4], "text": [text for text, _ in ROWS]},
+    ],
+)
+def test_texts_in_memory_are_those_of_a_file(tmp_path: Path, given: Any):
+    file, _ = read_labelled_texts(write_text(tmp_path / "a.tsv", *map("\t".join, ROWS)), NOTHING)
+    texts, notes = read_labelled_texts(in_memory(given), NOTHING)
+    assert texts.texts == file.texts
+    assert torch.equal(texts.targets, file.targets)
+    assert texts.classes == file.classes == ("neg", "pos")
+    assert notes == []
+
+
+def test_texts_in_memory_are_noted_as_those_of_a_file_and_columns_can_be_named():
+    frame = pd.DataFrame({"a": [GOOD, GOOD, "", BAD, BAD], "b": [1, 1, 0, 0, None], "c": ["x"] * 5})
+    texts, notes = read_labelled_texts(in_memory(frame), TextColumns("a", "b"))
+    assert texts.classes == ("0", "1")
+    assert texts.source == "3 texts in 2 classes (DataFrame in memory)"
+    assert notes == [
+        "1 of 5 texts is empty and is left out (first: row 2).",
+        "1 of 5 texts has no label and is left out (first: row 4).",
+        "1 of 5 texts is an exact copy of an earlier one (first: row 1).",
+    ]
+    assert refusal(read_labelled_texts, in_memory(frame), NOTHING) == (
+        "DataFrame in memory must have one column of texts and one of labels, such as text and label, "
+        "but got 3: a, b, c: name them with --text-column and --label-column."
+    )
+
+
+def test_numbers_are_no_texts():
+    assert refusal(read_labelled_texts, in_memory((np.zeros((3, 2)), [1, 2, 1])), NOTHING) == (
+        "column 'x' of the arrays in memory must hold a number or a text in each row, "
+        "but got 3×2 values of type float64."
     )

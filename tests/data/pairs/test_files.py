@@ -5,11 +5,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.written_files import refusal, write_text
+from neuropil.data.formats.memory import in_memory
 from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.pairs.files import Names, PairDataConfig, Row, find_objects, find_table, prepare_pairs, read_pairs
 from neuropil.data.splits import TEST, TRAIN, VALIDATION, Splits, assign_parts
@@ -445,3 +447,44 @@ def test_objects_that_do_not_fit_are_named(tmp_path: Path, lines: list[str], sen
 def test_an_empty_file_of_objects_is_refused(tmp_path: Path):
     (tmp_path / "a.jsonl").touch()
     assert refusal(pairs_of, tmp_path / "a.jsonl") == "a.jsonl must hold pairs of texts, but got an empty file."
+
+
+@pytest.mark.parametrize(
+    ("given", "notes"),
+    [
+        ([("cat", "Katze"), ("hats", "Hüte")], []),
+        ([["cat", "Katze"], ["hats", "Hüte"]], []),
+        ((["cat", "hats"], ["Katze", "Hüte"]), []),
+        (
+            [{"translation": {"en": "cat", "de": "Katze"}}, {"translation": {"en": "hats", "de": "Hüte"}}],
+            ["The columns of the list in memory have names: 'en' is translated to 'de'."],
+        ),
+        (
+            pd.DataFrame({"target": ["Katze", "Hüte"], "id": [1, 2], "source": ["cat", "hats"]}),
+            ["The columns of the DataFrame in memory have names: 'source' is translated to 'target'."],
+        ),
+    ],
+)
+def test_pairs_in_memory_are_those_of_a_file(given: Any, notes: list[str]):
+    pairs, found = read_pairs(in_memory(given))
+    assert (pairs.sources, pairs.targets, found) == (["cat", "hats"], ["Katze", "Hüte"], notes)
+    assert pairs.source == f"2 pairs of texts ({in_memory(given).name})"
+    back, _ = read_pairs(in_memory(given), reverse=True)
+    assert (back.sources, back.targets) == (pairs.targets, pairs.sources)
+
+
+def test_pairs_in_memory_keep_copies_together_and_tell_what_is_odd():
+    data = in_memory([("a", "b"), ("A", "c"), ("", "d"), ("e", "f")] * 2)
+    splits = prepare_pairs(PairDataConfig(data=data, test=0.5, validation=0.0), seed=0)
+    assert splits.notes == [
+        "2 of 8 pairs have an empty side and are left out (first: row 2).",
+        "3 of 8 pairs are exact copies of earlier ones (first: row 4).",
+        "6 of 6 pairs share their source with another; the same source is always in the same part.",
+    ]
+    assert not {*map(str.lower, splits.train.sources)} & {*map(str.lower, splits.test.sources)}
+
+
+def test_texts_without_another_side_are_no_pairs():
+    assert refusal(read_pairs, in_memory(["one text", "another"])) == (
+        "the list in memory must hold pairs of texts, but got list in memory (x 2 text)."
+    )

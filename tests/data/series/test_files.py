@@ -1,5 +1,6 @@
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.written_files import refusal, write_text
+from neuropil.data.formats.memory import in_memory
 from neuropil.data.series.files import SeriesColumns, SeriesDataConfig, cuts, prepare_series, read_series
 from neuropil.data.series.steps import TimeStep
 from neuropil.errors import InputError
@@ -292,3 +294,43 @@ def test_columns_of_embedded_data_cannot_be_named():
         str(error.value)
         == "columns are named in a CSV or TSV of your own, but got target for embedded data: leave it out."
     )
+
+
+SALES = [3.0, 1.5, float("nan"), 4.0]
+DATED = pd.Series(SALES, index=pd.date_range("2024-01-01", periods=4), name="sales")
+
+
+@pytest.mark.parametrize("given", [DATED, DATED.to_frame(), DATED.rename_axis("date").reset_index()])
+def test_dated_values_in_memory_are_those_of_a_file(tmp_path: Path, given: Any):
+    table, columns = read_series(write_days(tmp_path / "shop.csv", [*SALES]), SeriesColumns())
+    found, same = read_series(in_memory(given), SeriesColumns())
+    assert same == columns
+    assert found.first == table.first
+    assert found.step == table.step
+    np.testing.assert_array_equal(found.series[0].values, table.series[0].values)
+    again, _ = read_series(in_memory(given), columns, table.step)
+    np.testing.assert_array_equal(again.series[0].values, SALES)
+
+
+@pytest.mark.parametrize("given", [SALES, np.array(SALES), torch.tensor(SALES), iter(SALES)])
+def test_values_in_memory_are_steps_and_gaps_stay_gaps(given: Any):
+    table, columns = read_series(in_memory(given), SeriesColumns())
+    assert columns == SeriesColumns(target="value")
+    np.testing.assert_array_equal(table.series[0].values, SALES)
+    assert table.source.startswith("4 rows of value (")
+
+
+def test_an_array_has_a_series_in_each_column_and_an_iterable_of_windows_in_each_item():
+    several = np.arange(8.0).reshape(4, 2)
+    for held in (several, iter(several.T), [*several.T]):
+        table, columns = read_series(in_memory(held), SeriesColumns())
+        assert columns == SeriesColumns(target="value", series="series")
+        assert [series.name for series in table.series] == ["0", "1"]
+        np.testing.assert_array_equal([series.values for series in table.series], several.T)
+    uneven, _ = read_series(in_memory([np.ones(3), np.ones(5)]), SeriesColumns())
+    assert [len(series.values) for series in uneven.series] == [3, 5]
+
+
+def test_a_trained_model_reads_values_of_any_name():
+    table, _ = read_series(in_memory(DATED), SeriesColumns(target="turnover", date="day"))
+    assert (table.target, table.label(0)) == ("turnover", "2024-01-01")

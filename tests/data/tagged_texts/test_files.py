@@ -3,13 +3,17 @@ import csv
 import gzip
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import datasets
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.written_files import refusal, write_text
+from neuropil.data.formats.memory import in_memory
 from neuropil.data.tagged_texts.dataset import TaggedTexts
 from neuropil.data.tagged_texts.files import (
     NUM_DATES,
@@ -272,3 +276,29 @@ def test_the_index_that_pandas_writes_does_not_hide_the_names(tmp_path: Path):
     rows = [",text,tags", *(f"{index},a b {index},A B C" for index in range(20))]
     splits = prepare_tagged_texts(TaggedTextConfig(data=write_text(tmp_path / "a.csv", *rows)), 0)
     assert sum(len(part) for part in splits.parts.values()) == 20
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        CATS,
+        ([tokens for tokens, _ in CATS], [tags for _, tags in CATS]),
+        ([" ".join(tokens) for tokens, _ in CATS], [" ".join(tags) for _, tags in CATS]),
+        pd.DataFrame(CATS, columns=["tokens", "ner_tags"]),
+        datasets.Dataset.from_dict(
+            {"id": [1, 2], "tokens": [CATS[0][0], CATS[1][0]], "tags": [CATS[0][1], CATS[1][1]]}
+        ),
+    ],
+)
+def test_texts_in_memory_are_tagged_as_those_of_a_file(given: Any):
+    found, notes = read_tagged_texts(in_memory(given), NOTHING)
+    assert [*zip(found.tokens, found.tags, strict=True)] == CATS
+    assert found.source.startswith("2 texts with 4 tags (")
+    assert notes == []
+
+
+def test_texts_in_memory_must_have_as_many_tags_as_tokens():
+    assert refusal(read_tagged_texts, in_memory([(["a", "b"], ["A", "B"]), (["a"], ["A", "B"])]), NOTHING) == (
+        "each row of list in memory must have as many tags as tokens, with spaces between them, "
+        "but got 2 tags for 1 tokens in row 1."
+    )

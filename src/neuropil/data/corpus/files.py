@@ -7,17 +7,20 @@ from pathlib import Path
 from neuropil.config import option
 from neuropil.data.corpus.dataset import Corpus
 from neuropil.data.corpus.embedded import python_documentation
+from neuropil.data.formats.columns import ColumnRole
 from neuropil.data.formats.lines import read_lines
+from neuropil.data.formats.memory import InMemory
 from neuropil.data.splits import SplitConfig, scoring_share, validation_share
 from neuropil.errors import InputError, listed
 
 LEAST = 200
 """Characters from which on there is something to learn and something to hold out."""
 BETWEEN_FILES = "\n\n"
+CORPUS = ColumnRole("texts", "data", "text texts content document")
 
 
 class TextDataConfig(SplitConfig):
-    data: tuple[Path, ...] = option(
+    data: tuple[Path, ...] | InMemory = option(
         (), "your own texts in UTF-8, plain or gzip, or folders of them; without it, Python's own documentation"
     )
     validation: float = validation_share(0.05, "share before the test part, held out for early stopping")
@@ -27,13 +30,14 @@ class TextDataConfig(SplitConfig):
 def prepare_text(config: TextDataConfig) -> Corpus:
     if config.data:
         text, notes = read_text(config.data), ()
-        source = f"{len(text):,} characters ({listed([path.name for path in config.data], most=3)})"
+        source = f"{len(text):,} characters ({_names_of(config.data)})"
     else:
         text, note = python_documentation()
         source, notes = f"{len(text):,} characters of Python's own documentation", (note,)
     if len(text) < LEAST:
-        where = listed([path.name for path in config.data], most=3)
-        raise InputError(f"{where} must have at least {LEAST} characters to learn from", got=f"{len(text)}")
+        raise InputError(
+            f"{_names_of(config.data)} must have at least {LEAST} characters to learn from", got=f"{len(text)}"
+        )
     begin_test = _next_line(text, len(text) - round(config.test * len(text)))
     begin_validation = _next_line(text, begin_test - round(config.validation * len(text)))
     parts = text[:begin_validation], text[begin_validation:begin_test], text[begin_test:]
@@ -46,9 +50,16 @@ def _next_line(text: str, place: int) -> int:
     return end + 1 if end >= 0 else place
 
 
-def read_text(paths: Sequence[Path]) -> str:
-    """Of files, and of all files in folders, in the order of their names; hidden ones are left out."""
-    files = chain.from_iterable(_files_in(path) if path.is_dir() else [path] for path in paths)
+def _names_of(source: Sequence[Path] | InMemory) -> str:
+    return source.name if isinstance(source, InMemory) else listed([path.name for path in source], most=3)
+
+
+def read_text(source: Sequence[Path] | InMemory) -> str:
+    """Of texts in memory; of files, and of all files in folders, in the order of their names; hidden ones are left
+    out."""
+    if isinstance(source, InMemory):
+        return BETWEEN_FILES.join(source.only_texts(CORPUS)).replace("\r\n", "\n")
+    files = chain.from_iterable(_files_in(path) if path.is_dir() else [path] for path in source)
     return BETWEEN_FILES.join("\n".join(read_lines(path, progress=True)) for path in files)
 
 

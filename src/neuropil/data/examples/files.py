@@ -6,12 +6,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 from jaxtyping import Float64, UInt8
 from torch import Tensor
 
 from neuropil.config import option
 from neuropil.data.examples import dataset
+from neuropil.data.examples.arrays import array_column, array_inputs, read_memory
 from neuropil.data.examples.dataset import (
     Column,
     Examples,
@@ -34,6 +36,7 @@ from neuropil.data.formats.images import (
     read_image_folder,
     read_images,
 )
+from neuropil.data.formats.memory import InMemory, MemoryTable, in_memory
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
 from neuropil.data.formats.paths import require_path
 from neuropil.data.splits import PARTS, PartName, SplitConfig, Splits, assign_parts, scoring_share, validation_share
@@ -46,7 +49,9 @@ UNLESS = "unless the data has its own"
 
 
 class DataConfig(SplitConfig):
-    data: Path | None = option(None, "IDX, a folder of images per class, NPZ, CSV or TSV; without it, embedded digits")
+    data: Path | InMemory | None = option(
+        None, "IDX, a folder of images per class, NPZ, CSV or TSV; without it, embedded digits"
+    )
     target: str | None = option(None, "the column of a CSV or TSV to predict")
     ignore: tuple[str, ...] = option((), "columns of a CSV or TSV to leave out")
     encoding: str | None = option(None, "text encoding of a CSV or TSV, where it is not recognised")
@@ -80,18 +85,32 @@ def divide(
     return replace(splits, notes=notes).map(lambda part: dataset.centred_examples(part, schema))
 
 
-def read_labelled(path: Path, schema: Schema) -> Examples:
+def read_labelled(source: Path | InMemory, schema: Schema) -> Examples:
     """Examples to score a trained model on: the test part if there is one, otherwise all. Image files are resized."""
-    path = _existing(path)
+    if isinstance(source, InMemory):
+        part, name = _labelled_memory(source, schema), source.name
+        examples = _as_examples(part, schema, name, _source(schema, len(part.inputs), name))
+        return dataset.centred_examples(examples, schema)
+    path = _existing(source)
     kind = format_of(path)
     _require_kind(path, kind, schema)
     if kind == "table":
-        answer = Column(name=schema.target, kind="category" if schema.classes else "number")
-        part = read_labelled_rows(_table(path, schema), schema.columns, answer)
+        part = read_labelled_rows(_table(path, schema), schema.columns, _answer(schema))
     else:
         part = _read_parts(path, kind, schema.shape, schema.columns).held_out
     examples = _as_examples(part, schema, path.name, _source(schema, len(part.inputs), path.name))
     return dataset.centred_examples(examples, schema)
+
+
+def _answer(schema: Schema, name: str = "") -> Column:
+    return Column(name=name or schema.target, kind="category" if schema.classes else "number")
+
+
+def _labelled_memory(memory: InMemory, schema: Schema) -> LabelledInputs:
+    if array_column(memory) is None:
+        table = MemoryTable(memory.name, memory.columns)
+        return read_labelled_rows(table, schema.columns, _answer(schema, memory.answer))
+    return read_memory(memory, schema.target if schema.target in memory.columns else None, schema.shape).held_out
 
 
 def read_inputs(paths: Sequence[Path], schema: Schema) -> tuple[Values, list[str]]:
@@ -126,6 +145,8 @@ def pictures_of(inputs: Any, shape: tuple[int, ...]) -> UInt8[Tensor, "picture c
 
 def inputs_of(inputs: Any, schema: Schema) -> Tensor:
     """What a trained model gets, from numbers in a tensor or array, or from pictures; one example or several."""
+    if not isinstance(inputs, np.ndarray | Tensor | list | tuple | str | Path) and not is_picture(inputs):
+        return _inputs_of_memory(in_memory(inputs), schema)
     if schema.kind == "image":
         return pictures_of(inputs, schema.shape)
     array = as_array(inputs)
@@ -136,6 +157,15 @@ def inputs_of(inputs: Any, schema: Schema) -> Tensor:
         if values.shape[1:] == schema.shape:
             return dataset.centred(values, schema)
     raise InputError(f"inputs must have the shape (example, {schema.shape[0]})", got=describe_array(array))
+
+
+def _inputs_of_memory(memory: InMemory, schema: Schema) -> Tensor:
+    key = array_column(memory)
+    if key is None:
+        return dataset.centred(read_rows(MemoryTable(memory.name, memory.columns), schema.columns).values, schema)
+    inputs, _ = array_inputs(memory, key, schema.shape)
+    _require_shape(inputs, schema, memory.name)
+    return dataset.centred(inputs.values, schema)
 
 
 def read_pictures(paths: Sequence[Path], shape: tuple[int, ...]) -> tuple[Tensor, list[str]]:
@@ -175,27 +205,26 @@ def _require_no_columns(config: DataConfig, data: str) -> None:
         raise InputError("--encoding is that of a CSV or TSV", got=f"{config.encoding!r} for {data}", fix=fix)
 
 
-def _own(path: Path, config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
-    path = _existing(path)
+def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
+    data = data if isinstance(data, InMemory) else _existing(data)
+    if isinstance(data, InMemory):
+        reading = read_memory(data, config.target, ignore=config.ignore)
+    else:
+        reading = _read_file(data, config)
+    schema = replace(_learn_schema(reading, config.task, data.name), encoding=config.encoding or "")
+    source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), data.name, reading.note)
+    where = f"the {{}} part of {data.name}".format
+    parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}
+    _require_enough(parts["train"], data.name)
+    return parts, reading.notes
+
+
+def _read_file(path: Path, config: DataConfig) -> LabelledParts:
     kind = format_of(path)
     if kind == "table":
-        reading = read_table(path, config.target, config.ignore, config.encoding)
-    else:
-        _require_no_columns(config, path.name)
-        reading = _read_parts(path, kind, skip_unreadable=config.skip_unreadable)
-    return learn_examples(reading, config, path.name)
-
-
-def learn_examples(
-    reading: LabelledParts, config: DataConfig, name: str
-) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
-    """Which classes there are is learned from the training part; `name` is that of the data."""
-    schema = replace(_learn_schema(reading, config.task, name), encoding=config.encoding or "")
-    source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), name, reading.note)
-    where = f"the {{}} part of {name}".format
-    parts = {part: _as_examples(each, schema, where(part), source) for part, each in reading.parts.items()}
-    _require_enough(parts["train"], name)
-    return parts, reading.notes
+        return read_table(path, config.target, config.ignore, config.encoding)
+    _require_no_columns(config, path.name)
+    return _read_parts(path, kind, skip_unreadable=config.skip_unreadable)
 
 
 def _read_parts(

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import overload
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float, Float64, Int, UInt
 
 from neuropil.errors import InputError, did_you_mean, listed
 
@@ -46,6 +47,29 @@ class Cells:
         chosen = list(chosen)
         rows, texts = ([values[index] for index in chosen] for values in (self.rows, self.texts))
         return replace(self, rows=rows, texts=texts)
+
+
+@dataclass(frozen=True)
+class NumberTexts(Sequence[str]):
+    """Numbers in memory as the texts that a file would hold of them, to their last digit, and nothing where there is
+    none. They need not be read again."""
+
+    numbers: Float[np.ndarray, " row"] | Int[np.ndarray, " row"] | UInt[np.ndarray, " row"]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "NumberTexts": ...
+
+    def __getitem__(self, index: int | slice) -> "str | NumberTexts":
+        if isinstance(index, slice):
+            return NumberTexts(self.numbers[index])
+        number = self.numbers[index].item()
+        return "" if number != number else str(number)
 
 
 def find_column(names: Sequence[str], wanted: str, file: str, *, by_number: bool = True) -> int:
@@ -145,6 +169,8 @@ def read_numbers(cells: Cells, *, gaps: bool = False) -> Float64[np.ndarray, " r
 
 
 def _floats(texts: Sequence[str]) -> Float64[np.ndarray, " row"]:
+    if isinstance(texts, NumberTexts):
+        return texts.numbers.astype(np.float64)
     if "_" in "".join(texts):  # Python reads 1_1 as 11; in a table it is a name
         raise ValueError
     return np.fromiter(map(float, texts), np.float64, len(texts))

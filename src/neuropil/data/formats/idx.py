@@ -17,7 +17,7 @@ from jaxtyping import Shaped, UInt8
 from torch import Tensor
 
 from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts, Labels
-from neuropil.data.formats.npz import describe_array
+from neuropil.data.formats.arrays import describe_array
 from neuropil.data.formats.paths import opened
 from neuropil.data.splits import PartName, last_part, part_of
 from neuropil.errors import InputError

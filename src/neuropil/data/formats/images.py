@@ -1,7 +1,7 @@
 """Pictures from files, and folders that hold one folder of pictures per class."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,18 +99,38 @@ def contents(folder: Path) -> list[str]:
 def common_shape(paths: Sequence[Path], bad: dict[Path, InputError] | None = None) -> tuple[tuple[int, int, int], str]:
     """(channel, height, width) that suits all the pictures, and a note if some must change for it. Those that cannot be
     read are refused, all at once, or added to `bad` and left out."""
-    sizes, grey, unreadable = [], True, {} if bad is None else bad
+    unreadable: dict[Path, InputError] = {}
+    sizes = [*_sizes(paths, unreadable)]
+    if bad is None or not sizes:
+        require_readable(unreadable)
+    else:
+        bad.update(unreadable)
+    return _common_shape(sizes)
+
+
+def _sizes(paths: Sequence[Path], bad: dict[Path, InputError]) -> Iterator[tuple[int, int, bool]]:
     for path in tracked(paths, "Looking at images"):
         try:
             with open_image(path) as image:
-                width, height = image.size
-                sideways = "exif" in image.info and image.getexif().get(EXIF_ORIENTATION) in SIDEWAYS
-                sizes.append((width, height) if sideways else (height, width))
-                grey = grey and image.mode in GREY_MODES
+                yield _size(image)
         except InputError as error:
-            unreadable[path] = error
-    if bad is None or not sizes:
-        require_readable(unreadable)
+            bad[path] = error
+
+
+def _size(image: "Image") -> tuple[int, int, bool]:
+    """Height and width of the upright picture, and whether it is grey."""
+    width, height = image.size
+    sideways = "exif" in image.info and image.getexif().get(EXIF_ORIENTATION) in SIDEWAYS
+    return *((width, height) if sideways else (height, width)), image.mode in GREY_MODES
+
+
+def suitable_shape(images: Iterable["Image"]) -> tuple[tuple[int, int, int], str]:
+    """The same for pictures that are open."""
+    return _common_shape([_size(image) for image in images])
+
+
+def _common_shape(found: Sequence[tuple[int, int, bool]]) -> tuple[tuple[int, int, int], str]:
+    sizes, grey = [each[:2] for each in found], all(each[2] for each in found)
     channels = 1 if grey else 3
     height, width = (int(side) for side in np.median(sizes, axis=0))
     one_size = len(set(sizes)) == 1

@@ -5,24 +5,15 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-import torch
 from numpy.lib.npyio import NpzFile
 
-from neuropil.data.examples.dataset import (
-    Column,
-    Inputs,
-    LabelledInputs,
-    LabelledParts,
-    Labels,
-    missing_notes,
-    with_indicators,
-)
-from neuropil.data.formats.arrays import Array, describe_array, feature_rows, picture_bytes, require_finite
+from neuropil.data.examples.arrays import as_features, as_inputs, labelled_inputs, labelled_parts
+from neuropil.data.examples.dataset import Column, Inputs, LabelledInputs, LabelledParts
+from neuropil.data.formats.arrays import describe_array
 from neuropil.data.splits import PART_OF_WORD, PartName, last_part, part_of
 from neuropil.errors import InputError, listed
 
@@ -50,18 +41,7 @@ def read_arrays(path: Path, columns: Sequence[Column] | None = None) -> Labelled
         names = "x and y, images and labels, inputs and targets, or x_train, y_train, x_test and y_test"
         got = listed(bundle.files) or "no arrays"
         raise InputError(f"{path.name} must hold {names}", got=got, fix="rename the arrays")
-    inputs = next(iter(parts.values())).inputs.values
-    if inputs.ndim > 2:
-        return LabelledParts(parts)
-    missing = torch.stack([part.inputs.values.isnan().sum(0) for part in parts.values()]).sum(0).tolist()
-    names = [f"feature {number}" for number in range(len(missing))]
-    if columns is None:
-        columns = [
-            Column(name=name, kind="number", missing=count > 0) for name, count in zip(names, missing, strict=True)
-        ]
-    parts = {part: replace(each, inputs=as_features(each.inputs, columns)) for part, each in parts.items()}
-    notes = missing_notes(dict(zip(names, missing, strict=True)))
-    return LabelledParts(parts, columns=tuple(columns), target=keys[next(iter(parts)), "label"], notes=notes)
+    return labelled_parts(parts, keys[next(iter(parts)), "label"], columns=columns)
 
 
 def read_array_inputs(path: Path, columns: Sequence[Column] = ()) -> Inputs:
@@ -73,7 +53,7 @@ def read_array_inputs(path: Path, columns: Sequence[Column] = ()) -> Inputs:
             rule = f"{path.name} must hold x, images or inputs"
             raise InputError(rule, got=listed(bundle.files) or "no arrays", fix="rename the array of inputs")
         key = keys[last_part(keys)] if keys else bundle.files[0]
-        return as_features(as_inputs(bundle[key], key, path), columns)
+        return as_features(as_inputs(bundle[key], key, path.name), columns)
 
 
 @contextmanager
@@ -128,38 +108,5 @@ def read_part(
     key, label_key = keys[part, "input"], keys.get((part, "label"))
     if label_key is None:
         raise InputError(f"{path.name} must hold the labels of {key}", got=listed(bundle.files))
-    inputs, labels = as_inputs(bundle[key], key, path), as_labels(bundle[label_key], label_key, path, names)
-    if len(labels) != len(inputs):
-        rule = f"{key} and {label_key} of {path.name} must belong together"
-        raise InputError(rule, got=f"{len(inputs):,} examples and {len(labels):,} labels")
-    return LabelledInputs(inputs, labels)
-
-
-def as_inputs(array: Array, key: str, path: Path) -> Inputs:
-    what = f"{key} of {path.name}"
-    values = feature_rows(array, what) if array.ndim <= 2 else picture_bytes(array, what)
-    return Inputs(torch.from_numpy(values), lambda index: f"{path.name}[{index}]")
-
-
-def as_features(inputs: Inputs, columns: Sequence[Column]) -> Inputs:
-    return replace(inputs, values=with_indicators(inputs.values, columns)) if inputs.values.ndim == 2 else inputs
-
-
-def as_labels(array: Array, key: str, path: Path, class_names: tuple[str, ...] | None = None) -> Labels:
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1 or array.dtype.kind not in "biufUS":
-        fix = "for one-hot labels save y.argmax(axis=1)" if array.ndim == 2 else None
-        rule = f"{key} of {path.name} must hold one label for each example"
-        raise InputError(rule, got=describe_array(array), fix=fix)
-    if array.dtype.kind in "US":
-        names, positions = np.unique(array.astype(str), return_inverse=True)
-        return Labels(positions, tuple(names.tolist()))
-    require_finite(array, f"{key} of {path.name}")
-    if class_names is None:
-        return Labels(array.astype(np.float64))
-    outside = ~np.isin(array, np.arange(len(class_names)))
-    if outside.any():
-        rule = f"{key} of {path.name} must number its {len(class_names)} class names from 0 to {len(class_names) - 1}"
-        raise InputError(rule, got=f"{array[outside][0]} at [{int(outside.argmax())}]")
-    return Labels(array.astype(np.int64), class_names)
+    inputs = as_inputs(bundle[key], key, path.name)
+    return labelled_inputs(inputs, bundle[label_key], (key, label_key), path.name, names)

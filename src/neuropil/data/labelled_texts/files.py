@@ -18,6 +18,7 @@ from neuropil.data.examples.dataset import Labels, encode_classes
 from neuropil.data.formats.columns import ColumnRole, choose_columns, is_header, is_number, unclear_columns
 from neuropil.data.formats.delimited import DelimitedFile, Record, read_records, require_two_columns
 from neuropil.data.formats.lines import Tally, count_copies
+from neuropil.data.formats.memory import InMemory
 from neuropil.data.formats.paths import require_file
 from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.embedded import read_docstrings
@@ -42,7 +43,9 @@ class TextColumns(NamedTuple):
 
 
 class LabelledTextConfig(SplitConfig):
-    data: Path | None = option(None, "TSV or CSV of texts with labels; default sentences of libraries' documentation")
+    data: Path | InMemory | None = option(
+        None, "TSV or CSV of texts with labels; default sentences of libraries' documentation"
+    )
     text_column: str | None = option(None, "the column of the TSV or CSV that holds the texts, where it is not clear")
     label_column: str | None = option(None, "the column of the TSV or CSV that holds the labels, where it is not clear")
 
@@ -66,14 +69,17 @@ def prepare_labelled_texts(config: LabelledTextConfig, seed: int) -> Splits[Labe
 
 
 def read_labelled_texts(
-    path: Path, columns: TextColumns, classes: tuple[str, ...] | None = None
+    source: Path | InMemory, columns: TextColumns, classes: tuple[str, ...] | None = None
 ) -> tuple[LabelledTexts, list[str]]:
-    """All texts of a file that have a label, and notes on the others. `classes` are those of a trained model."""
-    file = read_labelled_file(path, columns, classes)
+    """All texts that have a label, and notes on the others. `classes` are those of a trained model."""
+    if isinstance(source, InMemory):
+        file = read_labelled_memory(source, columns, classes)
+    else:
+        file = read_labelled_file(source, columns, classes)
     known = file.labels.occurring() if classes is None else classes
-    targets = encode_classes(file.labels, known, lambda index: f"{path.name} row {file.rows[index]:,}")
-    source = f"{len(file.texts):,} texts in {len(known)} classes ({path.name})"
-    return LabelledTexts(file.texts, targets, known, source), file.notes
+    targets = encode_classes(file.labels, known, lambda index: f"{source.name} row {file.rows[index]:,}")
+    phrase = f"{len(file.texts):,} texts in {len(known)} classes ({source.name})"
+    return LabelledTexts(file.texts, targets, known, phrase), file.notes
 
 
 def _rare(texts: LabelledTexts) -> list[str]:
@@ -121,17 +127,29 @@ def read_labelled_file(path: Path, wanted: TextColumns, classes: Sequence[str] |
         label = _label_by_content(records, classes)
         text = 1 - label
     named = any(name in wanted for name in names) or _are_names(names, records, label, classes)
-    texts, labels, rows, notes = _collect([(row, cells[text], cells[label]) for row, cells in records[named:]])
-    if not texts:
-        raise InputError(f"{path.name} must hold texts with labels", got="none")
-    if classes is None and len(set(labels)) > max(2, len(labels) // 2):
-        rule = f"labels of {path.name} must repeat, for a class is learned from several texts"
-        got = f"{len(set(labels)):,} different ones for {len(labels):,} texts"
-        raise InputError(rule, got=got, fix="name the right column with --label-column")
+    found = _labelled([(row, cells[text], cells[label]) for row, cells in records[named:]], path.name, classes)
     if named and None in wanted:
         taken = f"The first row of {path.name} is taken for the names of its columns"
-        notes.insert(0, f"{taken}: {names[text]!r} tells {names[label]!r}.")
-    return LabelledFile(texts, as_labels(labels), rows, notes)
+        found.notes.insert(0, f"{taken}: {names[text]!r} tells {names[label]!r}.")
+    return found
+
+
+def read_labelled_memory(memory: InMemory, wanted: TextColumns, classes: Sequence[str] | None = None) -> LabelledFile:
+    """Rows are counted from 0."""
+    text, label = memory.two_columns(wanted, (TEXTS, LABELS))
+    rows = [*zip(range(memory.num_rows), memory.texts(text), memory.texts(label), strict=True)]
+    return _labelled(rows, memory.name, classes)
+
+
+def _labelled(rows: Sequence[tuple[int, str, str]], name: str, classes: Sequence[str] | None) -> LabelledFile:
+    texts, labels, places, notes = _collect(rows)
+    if not texts:
+        raise InputError(f"{name} must hold texts with labels", got="none")
+    if classes is None and len(set(labels)) > max(2, len(labels) // 2):
+        rule = f"labels of {name} must repeat, for a class is learned from several texts"
+        got = f"{len(set(labels)):,} different ones for {len(labels):,} texts"
+        raise InputError(rule, got=got, fix="name the right column with --label-column")
+    return LabelledFile(texts, as_labels(labels), places, notes)
 
 
 def as_labels(labels: Sequence[str]) -> Labels:

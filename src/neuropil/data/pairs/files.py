@@ -20,6 +20,7 @@ from neuropil.data.formats.columns import ColumnRole, choose_columns, is_header,
 from neuropil.data.formats.delimited import DelimitedFile, require_two_columns
 from neuropil.data.formats.jsonl import read_objects, text_in
 from neuropil.data.formats.lines import Tally, count_copies, read_lines
+from neuropil.data.formats.memory import InMemory
 from neuropil.data.formats.paths import require_file, suffix_of
 from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.pairs.embedded import make_dates
@@ -41,7 +42,9 @@ Names: TypeAlias = tuple[str | None, str | None]
 
 
 class PairDataConfig(CappedSplitConfig):
-    data: tuple[Path, ...] = option((), "TSV, CSV or JSONL of pairs, or two files with a line each; default dates")
+    data: tuple[Path, ...] | InMemory = option(
+        (), "TSV, CSV or JSONL of pairs, or two files with a line each; default dates"
+    )
     source_column: str | None = option(None, "the column of a TSV, CSV or JSONL to translate from")
     target_column: str | None = option(None, "the column of a TSV, CSV or JSONL to translate to")
     reverse: bool = option(False, "translate from the second column or file to the first")
@@ -87,20 +90,37 @@ class FoundPairs:
 
 
 def read_pairs(
-    paths: Sequence[Path], *, source_column: str | None = None, target_column: str | None = None, reverse: bool = False
+    source: Sequence[Path] | InMemory,
+    *,
+    source_column: str | None = None,
+    target_column: str | None = None,
+    reverse: bool = False,
 ) -> tuple[Pairs, Sequence[str]]:
-    """The pairs of one file or two parallel ones, in order; those with an empty side are left out, and notes say so."""
-    found = find_pairs(paths, (source_column, target_column))
+    """The pairs of memory, of one file or of two parallel ones, in order; those with an empty side are left out, and
+    notes say so."""
+    wanted = source_column, target_column
+    found = pairs_in(source, wanted) if isinstance(source, InMemory) else find_pairs(source, wanted)
     rows = ((number, target, source) for number, source, target in found.rows) if reverse else found.rows
     sources, targets, notes = _collect(rows, found.place)
     if found.named:
         first, second = reversed(found.names) if reverse else found.names
         notes.insert(0, f"{found.named}: {first!r} is translated to {second!r}.")
-    return Pairs(sources, targets, (), f"{len(sources):,} pairs of texts ({names_of(paths)})"), notes
+    return Pairs(sources, targets, (), f"{len(sources):,} pairs of texts ({names_of(source)})"), notes
 
 
-def names_of(paths: Sequence[Path]) -> str:
-    return " and ".join(path.name for path in paths)
+def names_of(source: Sequence[Path] | InMemory) -> str:
+    return source.name if isinstance(source, InMemory) else " and ".join(path.name for path in source)
+
+
+def pairs_in(memory: InMemory, wanted: Names) -> FoundPairs:
+    """Of two columns that say nothing, the first is the source; rows are counted from 0."""
+    names = [*memory.columns]
+    if len(names) < 2:
+        raise InputError(f"the {memory.name} must hold pairs of texts", got=str(memory))
+    source, target = (0, 1) if memory.answer and not any(wanted) else _choose(names, wanted, memory.name)
+    sides = memory.texts(names[source]), memory.texts(names[target])
+    how = "" if memory.answer or all(wanted) else f"The columns of the {memory.name} have names"
+    return FoundPairs(zip(range(memory.num_rows), *sides, strict=True), how, (names[source], names[target]), "row")
 
 
 def find_pairs(paths: Sequence[Path], wanted: Names) -> FoundPairs:

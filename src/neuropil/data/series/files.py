@@ -12,7 +12,8 @@ from jaxtyping import Float64, Int64
 
 from neuropil.config import Config, option
 from neuropil.data.formats.columns import Cells, numbers_in, read_numbers
-from neuropil.data.formats.delimited import Block, DelimitedFile, is_delimited
+from neuropil.data.formats.delimited import Block, CellTable, DelimitedFile, is_delimited
+from neuropil.data.formats.memory import INPUT, InMemory, MemoryTable, Values
 from neuropil.data.formats.paths import require_file
 from neuropil.data.series.dataset import Series, SeriesTable, gap_notes, mean_of_each
 from neuropil.data.series.dates import read_dates, recognise_dates
@@ -28,6 +29,8 @@ SHORTEST_WINDOW = 12
 LONGEST_WINDOW = 336
 MOST_ORIGINS = 2_000
 """More origins would make scores slower but not surer; those that are taken are evenly spaced."""
+VALUE, SERIES = "value", "series"
+"""Columns of an array."""
 MOST_REPEATED = 0.5
 """Share of the rows that may repeat a date; with more, the table has several series and does not say so."""
 
@@ -42,7 +45,7 @@ class SeriesColumns(Config):
 
 
 class SeriesDataConfig(SplitConfig):
-    data: Path | None = option(None, "CSV or TSV with a row for each date; without it, an embedded data set")
+    data: Path | InMemory | None = option(None, "CSV or TSV with a row for each date; without it, an embedded data set")
     dataset: DatasetName = option("sunspots", "the embedded data set to use where there is no data of your own")
     target: str | None = option(None, "the column to forecast; not needed if only one column holds numbers")
     date: str | None = option(None, "column of dates; default found, and where there is none, a row is a step")
@@ -146,39 +149,68 @@ def _season_notes(config: SeriesDataConfig, table: SeriesTable, season: int, win
     return [f"{each}; a season has {season:,} ({how}); {window:,} are read to forecast {horizon:,}."]
 
 
-def read_series(path: Path, columns: SeriesColumns, step: TimeStep | None = None) -> tuple[SeriesTable, SeriesColumns]:
-    """The series of a file and the columns that they came from, those that were not named found. Gaps stay gaps.
+def read_series(
+    source: Path | InMemory, columns: SeriesColumns, step: TimeStep | None = None
+) -> tuple[SeriesTable, SeriesColumns]:
+    """The series, and the columns that they came from, those that were not named found. Gaps stay gaps.
 
     With a `step`, dates must be that far apart; a series of rows is given the step of rows, whatever its table holds.
     """
-    if not is_delimited(require_file(path, "series")):
-        fix = "rename it if it is one of these"
-        raise InputError("series are read from a CSV or TSV, plain or gzip", got=path.name, fix=fix)
-    table = DelimitedFile(path)
+    table, columns = table_in(source, columns) if isinstance(source, InMemory) else (_file_table(source), columns)
     blocks = list(table.blocks())
     columns = _find_columns(table, blocks[0], columns, with_dates=step is None or step.unit != "row")
     if columns.date is None and step is not None and step.unit != "row":
-        raise InputError(f"{path.name} must have a column of dates, as the training data had", got=listed(table.header))
+        raise InputError(
+            f"{table.name} must have a column of dates, as the training data had", got=listed(table.header)
+        )
     rows = _read_rows(blocks, columns)
     notes = list(rows.notes)
     if columns.date is None and step is None:
-        notes.append(f"No column of {path.name} holds dates, so each row is a step.")
+        notes.append(f"No column of {table.name} holds dates, so each row is a step.")
     parts = rows.by_series()
-    step = step or _step_of(parts, columns, path.name)
+    step = step or _step_of(parts, columns, table.name)
     first = None if rows.dates is None else min(part.dates.min() for part in parts.values() if part.dates is not None)
     placed: list[Series] = []
     repeated = 0
     for name, part in parts.items():
         numbers = np.arange(len(part.values))
         if first is not None and part.dates is not None:
-            numbers = _numbers(part.dates, first, step, f"column {columns.date!r} of {path.name}")
+            numbers = _numbers(part.dates, first, step, f"column {columns.date!r} of {table.name}")
         repeated += len(numbers) - len(np.unique(numbers))
-        placed += _place(name, numbers, part, path.name)
-    notes += _order_notes(parts.values(), columns.series is not None, repeated, len(rows.values), path.name)
+        placed += _place(name, numbers, part, table.name)
+    notes += _order_notes(parts.values(), columns.series is not None, repeated, len(rows.values), table.name)
     if not placed:
-        raise InputError(f"column {columns.target!r} of {path.name} must hold numbers", got="only empty cells")
-    source = _source(placed, step, columns, path.name)
-    return SeriesTable(tuple(placed), step, first, columns.target or "", columns.known, source, tuple(notes)), columns
+        raise InputError(f"column {columns.target!r} of {table.name} must hold numbers", got="only empty cells")
+    phrase = _source(placed, step, columns, table.name)
+    return SeriesTable(tuple(placed), step, first, columns.target or "", columns.known, phrase, tuple(notes)), columns
+
+
+def _file_table(path: Path) -> CellTable:
+    if not is_delimited(require_file(path, "series")):
+        fix = "rename it if it is one of these"
+        raise InputError("series are read from a CSV or TSV, plain or gzip", got=path.name, fix=fix)
+    return DelimitedFile(path)
+
+
+def table_in(memory: InMemory, columns: SeriesColumns) -> tuple[CellTable, SeriesColumns]:
+    """A table of named columns as it is, with the dates of its index; of an array [time] or [time series], or of
+    several windows of values, one whose rows are steps."""
+    (values, *others) = memory.columns.values()
+    if not others and ((isinstance(values, np.ndarray) and values.ndim == 2) or _are_windows(values)):
+        each = [*values.T] if isinstance(values, np.ndarray) else values
+        names = [str(number) for number, window in enumerate(each) for _ in window]
+        return MemoryTable(memory.name, {VALUE: np.concatenate(each), SERIES: names}), replace(columns, series=SERIES)
+    named = dict(memory.columns)
+    if not others:  # whatever its name, it is what a trained model forecasts
+        named = {columns.target or (VALUE if INPUT in named else next(iter(named))): values}
+    date = columns.date or next(name for name in ("date", "index", "date of the index") if name not in named)
+    if memory.dates is not None and date not in named:
+        named, columns = {date: memory.dates, **named}, replace(columns, date=date)
+    return MemoryTable(memory.name, named), columns
+
+
+def _are_windows(values: Values) -> bool:
+    return isinstance(values, list) and all(isinstance(each, np.ndarray) and each.ndim == 1 for each in values)
 
 
 @dataclass(frozen=True)
@@ -204,7 +236,7 @@ class SeriesRows:
         return {name: self.take(own) for name, own in zip(numbers, rows, strict=True)}
 
 
-def _find_columns(table: DelimitedFile, block: Block, columns: SeriesColumns, *, with_dates: bool) -> SeriesColumns:
+def _find_columns(table: CellTable, block: Block, columns: SeriesColumns, *, with_dates: bool) -> SeriesColumns:
     target, date, series = (name and table.column(name) for name in (columns.target, columns.date, columns.series))
     known = tuple(map(table.column, columns.known))
     named = [name for name in (target, series, *known) if name is not None]
@@ -220,7 +252,7 @@ def _find_columns(table: DelimitedFile, block: Block, columns: SeriesColumns, *,
         if len(left) != 1:
             choices = listed(left) if left else "none of its columns holds numbers"
             fix = f"choose from {choices}" if left else choices
-            raise InputError(f"the table {table.path.name} needs a target, the column to forecast", fix=fix)
+            raise InputError(f"the table {table.name} needs a target, the column to forecast", fix=fix)
         target = left[0]
     return SeriesColumns(target=target, date=date, series=series, known=known)
 

@@ -17,6 +17,7 @@ from neuropil.config import option
 from neuropil.data.formats.columns import ColumnRole, choose_columns, is_header, unclear_columns
 from neuropil.data.formats.delimited import DelimitedFile, Record, read_records
 from neuropil.data.formats.lines import count_copies, read_lines
+from neuropil.data.formats.memory import InMemory
 from neuropil.data.formats.paths import require_file, suffix_of
 from neuropil.data.splits import SplitConfig, Splits, split, text_key
 from neuropil.data.tagged_texts.dataset import TaggedTexts
@@ -42,7 +43,9 @@ class TagColumns(NamedTuple):
 
 
 class TaggedTextConfig(SplitConfig):
-    data: Path | None = option(None, "a token and its tag a line, or a TSV or CSV of texts and tags; default dates")
+    data: Path | InMemory | None = option(
+        None, "a token and its tag a line, or a TSV or CSV of texts and tags; default dates"
+    )
     text_column: str | None = option(None, "the column of a TSV or CSV that holds the texts, where it is not clear")
     tags_column: str | None = option(None, "the column of a TSV or CSV that holds their tags, where it is not clear")
 
@@ -82,13 +85,16 @@ class ReadText(NamedTuple):
     tags: list[str]
 
 
-def read_tagged_texts(path: Path, columns: TagColumns) -> tuple[TaggedTexts, list[str]]:
-    """All texts of a file in their order, and notes on what is odd about them."""
+def read_tagged_texts(source: Path | InMemory, columns: TagColumns) -> tuple[TaggedTexts, list[str]]:
+    """All texts in their order, and notes on what is odd about them."""
     notes: list[str] = []
-    rows = any(columns) or has_one_text_a_line(path)
-    texts = list(_one_a_line(path, columns, notes) if rows else _one_token_a_line(path))
+    if isinstance(source, InMemory):
+        rows, texts = True, list(_of_memory(source, columns))
+    else:
+        rows = any(columns) or has_one_text_a_line(source)
+        texts = list(_one_a_line(source, columns, notes) if rows else _one_token_a_line(source))
     if not texts:
-        raise InputError(f"{path.name} must hold texts with tags", got="an empty file")
+        raise InputError(f"{source.name} must hold texts with tags", got="an empty file")
     copies, seen = count_copies(), set()
     for text in texts:
         key = (*text.tokens, *text.tags)
@@ -97,8 +103,8 @@ def read_tagged_texts(path: Path, columns: TagColumns) -> tuple[TaggedTexts, lis
         seen.add(key)
     notes += [copies.note(len(texts), "texts", "row" if rows else "line")] if copies.count else []
     num_tags = len({tag for text in texts for tag in text.tags})
-    source = f"{len(texts):,} texts with {num_tags} tags ({path.name})"
-    return TaggedTexts([text.tokens for text in texts], [text.tags for text in texts], (), "words", source), notes
+    phrase = f"{len(texts):,} texts with {num_tags} tags ({source.name})"
+    return TaggedTexts([text.tokens for text in texts], [text.tags for text in texts], (), "words", phrase), notes
 
 
 def has_one_text_a_line(path: Path) -> bool:
@@ -165,12 +171,28 @@ def _one_a_line(path: Path, wanted: TagColumns, notes: list[str]) -> Iterator[Re
         taken = f"The first row of {path.name} is taken for the names of its columns"
         notes.append(f"{taken}: {names[text]!r} is tagged with {names[tags]!r}.")
     for number, cells in records[named:]:
-        found = ReadText(number, cells[text].split(), cells[tags].split())
-        if len(found.tokens) != len(found.tags):
-            rule = f"each row of {path.name} must have as many tags as tokens, with spaces between them"
-            got = f"{len(found.tags)} tags for {len(found.tokens)} tokens in row {number:,}"
-            raise InputError(rule, got=got)
-        yield found
+        yield _require_equally_many(ReadText(number, cells[text].split(), cells[tags].split()), path.name)
+
+
+def _require_equally_many(text: ReadText, name: str) -> ReadText:
+    if len(text.tokens) != len(text.tags):
+        rule = f"each row of {name} must have as many tags as tokens, with spaces between them"
+        got = f"{len(text.tags)} tags for {len(text.tokens)} tokens in row {text.line:,}"
+        raise InputError(rule, got=got)
+    return text
+
+
+def _of_memory(memory: InMemory, wanted: TagColumns) -> Iterator[ReadText]:
+    """Lists of tokens and of tags, or texts that spaces divide; rows are counted from 0."""
+    sides = [_divided(memory, name) for name in memory.two_columns(wanted, (TOKENS, TAGS))]
+    for number, (tokens, tags) in enumerate(zip(*sides, strict=True)):
+        if tokens or tags:
+            yield _require_equally_many(ReadText(number, tokens, tags), memory.name)
+
+
+def _divided(memory: InMemory, name: str) -> list[list[str]]:
+    values = memory.columns[name]
+    return values if isinstance(values, list) and isinstance(values[0], list) else [*map(str.split, memory.texts(name))]
 
 
 def _with_fewer_words(records: Sequence[Record]) -> int:

@@ -19,7 +19,7 @@ from neuropil.progress import tracked
 from neuropil.protocols import END, START
 from neuropil.sampling.text.beam_search import beam_search, greedy_search
 from neuropil.tasks.captioning.scores import score_captions
-from neuropil.tasks.predictor import Texts, device_of, only_path
+from neuropil.tasks.predictor import Source, Texts, device_of, only_path
 
 PICTURES_AT_ONCE = 256
 TOKENIZER_FILE = "tokenizer.json"
@@ -53,8 +53,8 @@ class CaptionWriter:
     def read(self, paths: Sequence[Path]) -> tuple[Tensor, list[str]]:
         return read_pictures(paths, self.model.config.shape)
 
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        path = only_path(paths, "captions are read from")
+    def evaluate(self, source: Source) -> dict[str, float]:
+        path = only_path(source, "captions are read from")
         data, _ = read_captions(path, shape=self.model.config.shape, **self.columns)
         return score_captions(self.caption(data.pictures).texts, data.captions)
 

@@ -12,7 +12,7 @@ from neuropil.data.examples.batches import ExampleBatches
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import inputs_of, read_inputs, read_labelled
 from neuropil.tasks.classification.scores import final_scores, scorer_for
-from neuropil.tasks.predictor import Predictions, as_paths, device_of, only_path
+from neuropil.tasks.predictor import Predictions, Source, as_paths, device_of, only_source
 from neuropil.training.evaluation import evaluate
 
 EVALUATION_BATCH = 512
@@ -44,8 +44,8 @@ class ExamplePredictor:
     def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]:
         return read_inputs(paths, self.schema)
 
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        examples = read_labelled(only_path(paths, "labelled data is"), self.schema)
+    def evaluate(self, source: Source) -> dict[str, float]:
+        examples = read_labelled(only_source(source, "labelled data is"), self.schema)
         measured = evaluate(scorer_for(self.model, self.schema), in_order(examples, device_of(self.model)))
         return measured | final_scores(self.predict_examples(examples.inputs).scores, examples)
 

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from neuropil.data.formats.memory import in_memory
 from neuropil.data.series.dataset import Series, SeriesTable, step_names
 from neuropil.data.series.files import MOST_ORIGINS, SeriesColumns, read_series
 from neuropil.data.series.season import naive_scales
@@ -20,7 +21,7 @@ from neuropil.data.series.windows import Panel, SeriesWindows, WindowBatches
 from neuropil.errors import InputError
 from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN
 from neuropil.tasks.forecasting.scores import UNSTRETCHED, Rolled, band_of, sliding_factors, stretched
-from neuropil.tasks.predictor import device_of, only_path
+from neuropil.tasks.predictor import Source, device_of, only_path, only_source
 
 WINDOWS_AT_ONCE = 512
 CALIBRATION_FILE = "calibration.json"
@@ -110,10 +111,10 @@ class SeriesForecaster:
         table = self._table(only_path(paths, "a forecast continues the series of"))
         return table, step_names([series.name for series in table.series], self._dates(table))
 
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
+    def evaluate(self, source: Source) -> dict[str, float]:
         """Scores of forecasts from every origin of a file that has a window of history before it and a horizon
         after."""
-        panel = self._panel(self._table(only_path(paths, "series to score are those of")))
+        panel = self._panel(self._table(only_source(source, "series to score are those of")))
         windows = panel.windows(0, panel.table.end).thinned(MOST_ORIGINS)
         if not len(windows):
             needed = panel.table.step.of(self.window + self.horizon)
@@ -148,6 +149,8 @@ class SeriesForecaster:
             return inputs
         if isinstance(inputs, str | Path):
             return read_series(Path(inputs), self.columns, self.step)[0]
+        if not isinstance(inputs, np.ndarray | Tensor | list | tuple):
+            return read_series(in_memory(inputs), self.columns, self.step)[0]
         values = np.asarray(inputs, dtype=np.float64)
         if values.ndim != 1 or not len(values) or np.isnan(values[[0, -1]]).any():
             rule = "values to continue must be a row of numbers that begins and ends with one"

@@ -21,7 +21,7 @@ from neuropil.sampling.text.generation import DecoderState, Generation, Step, li
 from neuropil.sampling.text.streaming import Piece, Stopping, streamed
 from neuropil.tasks.language_modelling.generation import DEFAULT_LENGTH, GenerationConfig
 from neuropil.tasks.language_modelling.scores import scores
-from neuropil.tasks.predictor import as_texts, device_of
+from neuropil.tasks.predictor import Source, as_texts, device_of
 from neuropil.tasks.texts import require_utf8
 
 M = TypeVar("M", bound=nn.Module)
@@ -114,8 +114,8 @@ class LanguageModel(ABC, Generic[M]):
         """A text for each file."""
         return [read_text([path]) for path in paths], [path.name for path in paths]
 
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        text = read_text(paths)
+    def evaluate(self, source: Source) -> dict[str, float]:
+        text = read_text(source)
         return scores(self.losses(text), text, self.tokenizer)
 
     def generate(

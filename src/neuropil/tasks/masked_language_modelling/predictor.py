@@ -17,7 +17,7 @@ from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.models.bert import BERT, MaskedBERT, mean_of
 from neuropil.parts.objectives import MaskedToken
-from neuropil.tasks.predictor import as_texts
+from neuropil.tasks.predictor import Source, as_texts
 from neuropil.training.evaluation import evaluate
 
 TOKENS_AT_ONCE = 2_048
@@ -156,10 +156,10 @@ class TextFiller:
     def restore(cls, model: MaskedBERT, facts: Mapping[str, Any], folder: Path) -> Self:
         return cls(model, PublishedTokenizer.load(folder))
 
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
+    def evaluate(self, source: Source) -> dict[str, float]:
         """On 15 % of the tokens of the user's texts."""
         batches = MaskedBatches.of(self.tokenizer, self.model.config.context)
-        tokens = encode_text(self.tokenizer, read_text(paths))
+        tokens = encode_text(self.tokenizer, read_text(source))
         return evaluate(scorer_for(self.model), batches.evaluation_batches(tokens, self.model.bias.device))
 
     def embed(self, texts: Sequence[str]) -> Float[Tensor, "text width"]:

@@ -21,7 +21,7 @@ from neuropil.inspection.report.page import Block, Gallery, Report, Section, Tex
 from neuropil.models.clip import CLIP, ContrastiveMatching
 from neuropil.progress import tracked
 from neuropil.tasks.captioning.predictor import CaptionColumns
-from neuropil.tasks.predictor import Predictions, device_of, only_path
+from neuropil.tasks.predictor import Predictions, Source, device_of, only_path
 from neuropil.tasks.retrieval.scores import POOL
 from neuropil.training.evaluation import evaluate
 
@@ -62,8 +62,8 @@ class Retriever:
     def read(self, paths: Sequence[Path]) -> tuple[Tensor, list[str]]:
         return read_pictures(paths, self.model.config.vision.shape)
 
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        path = only_path(paths, "captions are read from")
+    def evaluate(self, source: Source) -> dict[str, float]:
+        path = only_path(source, "captions are read from")
         data, _ = read_captions(path, shape=self.model.config.vision.shape, **self.columns)
         matches = encode_matches(data, self.tokenizer, self.model.config.text.context)
         batches = MatchingBatches(matches, POOL, seed=0, shuffle=False, device=device_of(self.model))

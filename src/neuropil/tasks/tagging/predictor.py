@@ -15,7 +15,7 @@ from neuropil.data.tokenizers.tags import TagVocabulary
 from neuropil.errors import InputError, did_you_mean, listed
 from neuropil.inspection.gates import Passage
 from neuropil.inspection.report.alignment import shown
-from neuropil.tasks.predictor import as_texts, device_of, only_path
+from neuropil.tasks.predictor import Source, as_texts, device_of, only_source
 from neuropil.tasks.tagging.scores import score_tags
 from neuropil.tasks.texts import in_order, read_texts
 
@@ -66,13 +66,13 @@ class Tagger:
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
         return read_texts(paths)
 
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        path = only_path(paths, "tagged texts are")
-        texts, _ = read_tagged_texts(path, self.columns)
+    def evaluate(self, source: Source) -> dict[str, float]:
+        given = only_source(source, "tagged texts are")
+        texts, _ = read_tagged_texts(given, self.columns)
         for tag in chain.from_iterable(texts.tags):
             if tag not in self.tags:
                 fix = did_you_mean(tag, self.tags) or f"the tags are {listed(self.tags)}"
-                raise InputError("each tag must be one of the training data", got=f"{tag!r} in {path.name}", fix=fix)
+                raise InputError("each tag must be one of the training data", got=f"{tag!r} in {given.name}", fix=fix)
         return score_tags(self.tag(texts.tokens).tags, texts.tags)
 
     @torch.no_grad()

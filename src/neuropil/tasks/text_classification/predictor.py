@@ -21,7 +21,7 @@ from neuropil.models.bert import BERTClassifier
 from neuropil.parts.objectives import Classification
 from neuropil.protocols import PADDING
 from neuropil.tasks.masked_language_modelling.predictor import embed
-from neuropil.tasks.predictor import Predictions, as_texts, device_of, only_path
+from neuropil.tasks.predictor import Predictions, Source, as_texts, device_of, only_source
 from neuropil.tasks.texts import in_order, read_texts
 from neuropil.training.evaluation import evaluate
 
@@ -158,8 +158,8 @@ class TextClassifier:
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
         return read_texts(paths)
 
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        found, _ = read_labelled_texts(only_path(paths, "labelled texts are"), self.columns, self.classes)
+    def evaluate(self, source: Source) -> dict[str, float]:
+        found, _ = read_labelled_texts(only_source(source, "labelled texts are"), self.columns, self.classes)
         encoded = self.encoder.encode(found.texts, found.targets)
         return evaluate(Classification(self.model, answer=self.logits), in_order(encoded, device_of(self.model)))
 

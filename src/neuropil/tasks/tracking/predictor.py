@@ -17,7 +17,7 @@ from neuropil.data.formats.arrays import as_array
 from neuropil.errors import InputError
 from neuropil.models.tracker import Tracker
 from neuropil.progress import tracked
-from neuropil.tasks.predictor import as_paths, device_of, only_path
+from neuropil.tasks.predictor import Source, as_paths, device_of, only_path
 from neuropil.tasks.tracking.scores import score_tracks
 
 FRAMES_AT_ONCE = 2_048
@@ -66,8 +66,8 @@ class FilmTracker:
     def read(self, paths: Sequence[Path]) -> tuple[Films, list[str]]:
         return read_frames(paths, self.model.config.shape, self.size)
 
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        films = read_films(only_path(paths, "labelled films are"), shape=self.model.config.shape)
+    def evaluate(self, source: Source) -> dict[str, float]:
+        films = read_films(only_path(source, "labelled films are"), shape=self.model.config.shape)
         return score_tracks(self.track(films), films)
 
     def track(self, films: Films) -> Float[Tensor, "frame 2"]:

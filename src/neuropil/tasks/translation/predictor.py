@@ -20,7 +20,7 @@ from neuropil.inspection.report.alignment import Alignment, AttentionMap, write_
 from neuropil.protocols import END, START
 from neuropil.sampling.text.beam_search import beam_search, greedy_search
 from neuropil.sampling.text.generation import DecoderState
-from neuropil.tasks.predictor import Texts, as_texts, device_of
+from neuropil.tasks.predictor import Source, Texts, as_texts, device_of
 from neuropil.tasks.translation.scores import score_translations
 
 TEXTS_AT_ONCE = 128
@@ -92,8 +92,8 @@ class Translator:
         lines = [(path, number, line) for path in paths for number, line in enumerate(read_lines(path), start=1)]
         return [line for _, _, line in lines], [f"{path.name} line {number}" for path, number, _ in lines]
 
-    def evaluate(self, paths: Sequence[Path]) -> dict[str, float]:
-        pairs, _ = read_pairs(list(paths), **self.columns)
+    def evaluate(self, source: Source) -> dict[str, float]:
+        pairs, _ = read_pairs(source, **self.columns)
         return score_translations(self.translate(pairs.sources).texts, pairs.targets)
 
     def translate(self, texts: Sequence[str], *, beam_width: int = 1, length_penalty: float = 0.6) -> Texts:

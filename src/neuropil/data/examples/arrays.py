@@ -1,0 +1,128 @@
+"""Arrays and pictures as labelled inputs, whether a bundle of NumPy's held them or memory did."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from neuropil.data.examples.dataset import (
+    Column,
+    Inputs,
+    LabelledInputs,
+    LabelledParts,
+    Labels,
+    missing_notes,
+    with_indicators,
+)
+from neuropil.data.examples.tables import learn_table
+from neuropil.data.formats.arrays import Array, describe_array, feature_rows, picture_bytes, require_finite
+from neuropil.data.formats.columns import ColumnRole, choose_columns, find_column
+from neuropil.data.formats.images import fit_picture, is_picture, suitable_shape
+from neuropil.data.formats.memory import InMemory, MemoryTable
+from neuropil.data.splits import PartName
+from neuropil.errors import InputError
+
+LABELS = ColumnRole("labels", "target", "label labels class y target")
+
+
+def labelled_parts(
+    parts: Mapping[PartName, LabelledInputs], target: str, note: str = "", columns: Sequence[Column] | None = None
+) -> LabelledParts:
+    """Features of a row have no names but numbers; `columns` are those of a trained model."""
+    inputs = next(iter(parts.values())).inputs.values
+    if inputs.ndim > 2:
+        return LabelledParts(parts, note=note)
+    missing = torch.stack([part.inputs.values.isnan().sum(0) for part in parts.values()]).sum(0).tolist()
+    counts = {f"feature {number}": count for number, count in enumerate(missing)}
+    if columns is None:
+        columns = [Column(name=name, kind="number", missing=count > 0) for name, count in counts.items()]
+    parts = {part: replace(each, inputs=as_features(each.inputs, columns)) for part, each in parts.items()}
+    return LabelledParts(parts, columns=tuple(columns), target=target, notes=missing_notes(counts))
+
+
+def as_features(inputs: Inputs, columns: Sequence[Column]) -> Inputs:
+    return replace(inputs, values=with_indicators(inputs.values, columns)) if inputs.values.ndim == 2 else inputs
+
+
+def labelled_inputs(
+    inputs: Inputs, labels: Array, keys: tuple[str, str], name: str, class_names: tuple[str, ...] | None = None
+) -> LabelledInputs:
+    found = as_labels(labels, keys[1], name, class_names)
+    if len(found) != len(inputs):
+        rule = f"{keys[0]} and {keys[1]} of {name} must belong together"
+        raise InputError(rule, got=f"{len(inputs):,} examples and {len(found):,} labels")
+    return LabelledInputs(inputs, found)
+
+
+def as_inputs(array: Array, key: str, name: str) -> Inputs:
+    what = f"{key} of {name}"
+    values = feature_rows(array, what) if array.ndim <= 2 else picture_bytes(array, what)
+    return Inputs(torch.from_numpy(values), lambda index: f"{name}[{index}]")
+
+
+def as_labels(array: Array, key: str, name: str, class_names: tuple[str, ...] | None = None) -> Labels:
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or array.dtype.kind not in "biufUS":
+        fix = "for one-hot labels give y.argmax(axis=1)" if array.ndim == 2 else None
+        rule = f"{key} of {name} must hold one label for each example"
+        raise InputError(rule, got=describe_array(array), fix=fix)
+    if array.dtype.kind in "bUS":
+        names, positions = np.unique(array.astype(str), return_inverse=True)
+        return Labels(positions, tuple(names.tolist()))
+    require_finite(array, f"{key} of {name}")
+    if class_names is None:
+        return Labels(array.astype(np.float64))
+    outside = ~np.isin(array, np.arange(len(class_names)))
+    if outside.any():
+        rule = f"{key} of {name} must number its {len(class_names)} class names from 0 to {len(class_names) - 1}"
+        raise InputError(rule, got=f"{array[outside][0]} at [{int(outside.argmax())}]")
+    return Labels(array.astype(np.int64), class_names)
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def array_column(memory: InMemory) -> str | None:
+    """The first that holds more than a number or a text in each row, such as pictures; none in a table."""
+    for name, values in memory.columns.items():
+        simple = values.ndim == 1 if isinstance(values, np.ndarray) else isinstance(values[0], str)
+        if not simple:
+            return name
+    return None
+
+
+def read_memory(
+    memory: InMemory, target: str | None, shape: tuple[int, ...] | None = None, ignore: Sequence[str] = ()
+) -> LabelledParts:
+    """As a file is read; pictures get `shape`, or one that suits them."""
+    key, target = array_column(memory), target or memory.answer or None
+    if key is None:
+        return learn_table(MemoryTable(memory.name, memory.columns), target, ignore)
+    names = [*memory.columns]
+    place = (
+        find_column(names, target, memory.name) if target else choose_columns(names, [None], [LABELS], memory.name)[0]
+    )
+    if place is None or names[place] == key:
+        raise InputError(f"the {memory.name} must come with labels", got=str(memory), fix="give a pair (X, y)")
+    inputs, note = array_inputs(memory, key, shape)
+    labels = memory.columns[names[place]]
+    keys = key, names[place]
+    return labelled_parts({"train": labelled_inputs(inputs, np.asarray(labels), keys, memory.name)}, keys[1], note)
+
+
+def array_inputs(memory: InMemory, key: str, shape: tuple[int, ...] | None = None) -> tuple[Inputs, str]:
+    """And a note on what was done to them."""
+    values = memory.columns[key]
+    if isinstance(values, np.ndarray):
+        return as_inputs(values, key, memory.name), ""
+    if is_picture(values[0]):
+        shape, note = suitable_shape(iter(values)) if shape is None else (shape, "")
+        pictures = torch.stack([fit_picture(image, shape, memory.name) for image in values])
+        return Inputs(pictures, lambda index: f"{memory.name}[{index}]"), note
+    shapes = {np.shape(value): None for value in values}
+    if len(shapes) > 1:
+        got = " and ".join("×".join(map(str, each)) for each in [*shapes][:2])
+        raise InputError(f"{key} of the {memory.name} must have one shape in all rows", got=got)
+    return as_inputs(np.stack(values), key, memory.name), ""

@@ -1,0 +1,363 @@
+"""Data that Python holds: arrays, tables, lists and iterables, all brought to one form, columns of equal length.
+
+    (X, y)                      columns x and y, of which y is the answer; so are a list of pairs and a torch Dataset
+    a DataFrame, a mapping      a column for each name; of pandas, polars or Hugging Face's datasets
+    an array, a list of texts   one column, x
+
+Each kind of data takes its columns from here where it would otherwise read a file, and all that follows is the same.
+None of the libraries is imported: an object is known by the module of its type. An iterable is read to its end.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+from neuropil.config import PythonValue
+from neuropil.data.formats.arrays import describe_array
+from neuropil.data.formats.columns import Cells, ColumnRole, NumberTexts, choose_columns, unclear_columns
+from neuropil.data.formats.delimited import ROWS_PER_BLOCK, Block, CellTable
+from neuropil.data.formats.images import is_picture
+from neuropil.errors import InputError, listed
+from neuropil.progress import counted
+
+Values: TypeAlias = np.ndarray | list[Any]
+"""Numbers, of which the first axis is that of the rows; or a list of texts, arrays, pictures or lists of texts."""
+INPUT, ANSWER = "x", "y"
+MOST_ITEMS, MOST_BYTES = 1_000_000, 4 << 30
+"""Of an iterable: one with more has no end, or is no data to hold in memory."""
+LONGEST_FILE_NAME = 255
+KINDS = "a pair (X, y), an array, a DataFrame, a mapping of columns, a list, a Dataset or another iterable"
+
+
+class InMemory(PythonValue):
+    """`name` is what errors and the report call it. `answer` is the column that was given apart from the others, if one
+    was; `dates` are those of an index. One that is read from `config.json` has no columns, only what is `recorded` of
+    them, by which the same data is known again."""
+
+    def __init__(
+        self,
+        kind: str,
+        columns: Mapping[str, Values],
+        answer: str = "",
+        dates: list[str] | None = None,
+        recorded: Mapping[str, Any] | None = None,
+    ):
+        self.kind, self.name = kind, f"{kind} in memory"
+        self.columns, self.answer, self.dates = columns, answer, dates
+        every = columns if dates is None else {**columns, "index": dates}
+        self.recorded = recorded or {name: _record(values) for name, values in every.items() if len(values)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InMemory) and self.recorded == other.recorded
+
+    def __hash__(self) -> int:
+        return hash(str(self.recorded))
+
+    def __str__(self) -> str:
+        """arrays in memory (x 150×4 float64, y 150 text)"""
+        shapes = [f"{name} {'×'.join(map(str, each['shape']))} {each['type']}" for name, each in self.recorded.items()]
+        return f"{self.name} ({listed(shapes, most=4)})"
+
+    @property
+    def num_rows(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"in_memory": self.kind, "answer": self.answer, "columns": dict(self.recorded)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        return cls(values["in_memory"], {}, values["answer"], recorded=values["columns"])
+
+    def two_columns(self, wanted: Sequence[str | None], roles: tuple[ColumnRole, ColumnRole]) -> tuple[str, str]:
+        """The names of the columns for the two roles: as the user named them, a pair by its places, or by usual
+        names."""
+        names = [*self.columns]
+        if self.answer and len(names) == 2 and not any(wanted):
+            return names[0], names[1]
+        first, second = choose_columns(names, wanted, roles, self.name)
+        if first is None or second is None:
+            raise unclear_columns(names, roles, self.name)
+        return names[first], names[second]
+
+    def texts(self, name: str) -> list[str]:
+        """Those of a column; numbers as they would be written."""
+        return [*cell_texts(self.columns[name], name, self.name)]
+
+    def only_texts(self, role: ColumnRole) -> list[str]:
+        """Those of the only column, or of the one with a usual name."""
+        names = [*self.columns]
+        (place,) = [0] if len(names) == 1 else choose_columns(names, [None], [role], self.name)
+        if place is None or not isinstance(self.columns[names[place]], list):
+            rule = (
+                f"the {self.name} must hold {role.plural}, in a column such as {role.words[0]!r} if there are several"
+            )
+            raise InputError(rule, got=str(self))
+        return self.texts(names[place])
+
+
+def _record(values: Values) -> dict[str, Any]:
+    """The shape, the type and a fingerprint, which changes with any value."""
+    digest = hashlib.sha256()
+    for item in [values] if isinstance(values, np.ndarray) else values:
+        array = np.ascontiguousarray(item) if isinstance(item, np.ndarray) or is_picture(item) else None
+        content = repr(item).encode("utf-8", "backslashreplace") if array is None else array.view(np.uint8).data
+        digest.update(f"{'' if array is None else array.shape} {len(content)} ".encode())
+        digest.update(content)
+    shape = values.shape if isinstance(values, np.ndarray) else (len(values),)
+    return {"shape": [*shape], "type": _type_of(values), "fingerprint": digest.hexdigest()[:16]}
+
+
+def _type_of(values: Values) -> str:
+    if isinstance(values, np.ndarray):
+        return values.dtype.name
+    first = values[0]
+    if isinstance(first, str):
+        return "text"
+    return (
+        f"{first.dtype.name} arrays" if isinstance(first, np.ndarray) else "pictures" if is_picture(first) else "lists"
+    )
+
+
+# --- whatever a user gives --------------------------------------------------------------------------------------------
+
+
+def are_paths(data: Any) -> bool:
+    """Whether this names files, or none. A text has a line break, or is longer than a file's name may be; in a list of
+    which nothing exists, one with spaces and no suffix is a text too."""
+    if isinstance(data, str):
+        return "\n" not in data and max(map(len, os.fsencode(data).split(b"/"))) <= LONGEST_FILE_NAME
+    if isinstance(data, Path) or (isinstance(data, tuple) and not data):
+        return True
+    if not isinstance(data, list | tuple) or not data or not all(isinstance(item, str | Path) for item in data):
+        return False
+    if not all(are_paths(item) for item in data):
+        return False
+    return any(Path(item).exists() for item in data) or all(
+        isinstance(item, Path) or len(item.split()) == 1 or Path(item).suffix[1:].isalnum() for item in data
+    )
+
+
+def in_memory(data: Any) -> InMemory:
+    if isinstance(data, InMemory):
+        return data
+    found = _taken(data)
+    if not found.columns or not found.num_rows:
+        raise InputError("data in memory must hold something", got=f"an empty {type(data).__name__}")
+    first, *others = found.columns
+    for other in others:
+        if len(found.columns[other]) != found.num_rows:
+            got = f"{found.num_rows:,} and {len(found.columns[other]):,}"
+            raise InputError(f"{first} and {other} of the {found.name} must be equally long", got=got)
+    return found
+
+
+def _taken(data: Any) -> InMemory:
+    library, kind = type(data).__module__.split(".")[0], type(data).__name__
+    if isinstance(data, DataLoader):
+        return _taken(data.dataset)
+    if kind == "LazyFrame":
+        return _taken(data.collect())
+    if library == "datasets" and kind == "Dataset":
+        return InMemory("dataset", _columns_of_dataset(data))
+    if library in ("pandas", "polars") and kind == "DataFrame":
+        names = [*map(str, data.columns)]
+        if len({*names}) < len(names):
+            raise InputError("a DataFrame must name each of its columns once", got=listed(names))
+        columns = _named_columns((name, data[name]) for name in data.columns)
+        return InMemory("DataFrame", columns, dates=_dates(data))
+    if library in ("pandas", "polars") and hasattr(data, "dtype"):
+        name = str(getattr(data, "name", None) or INPUT)
+        return InMemory("Series", _named_columns([(name, data)]), dates=_dates(data))
+    if isinstance(data, Mapping):
+        if not all(hasattr(each, "__len__") and not isinstance(each, str | Mapping) for each in data.values()) or (
+            library == "datasets"
+        ):
+            fix = f"give one part, as in data[{next(iter(data))!r}]"
+            raise InputError("a mapping must hold columns", got=f"a {kind} of {listed([*map(str, data)])}", fix=fix)
+        return InMemory("mapping", _named_columns(data.items()))
+    if isinstance(data, tuple) and len(data) == 2:
+        return _with_answers(*data)
+    if isinstance(data, str):
+        return InMemory("text", {INPUT: [data]})
+    if isinstance(data, np.ndarray | Tensor):
+        return InMemory("array", {INPUT: _values(data, INPUT)})
+    if isinstance(data, Dataset) and not isinstance(data, IterableDataset):
+        items: Any = data
+        return _of_items((items[place] for place in range(len(items))), "dataset")
+    if isinstance(data, Iterable) and not isinstance(data, bytes):
+        return _of_items(data, "list" if isinstance(data, list | tuple) else "iterable")
+    raise InputError(f"data must be paths of files, or in memory {KINDS}", got=f"a value of type {kind}")
+
+
+def _with_answers(inputs: Any, answers: Any) -> InMemory:
+    """A pair: what is given, and what is to be answered."""
+    given, answer = in_memory(inputs), in_memory(answers)
+    if len(answer.columns) > 1:
+        raise InputError("answers must be one column", got=listed([*answer.columns]))
+    ((name, values),) = answer.columns.items()
+    if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    name = ANSWER if name in (INPUT, *given.columns) else name
+    kind = {"array": "arrays", "list": "lists"}.get(given.kind, given.kind)
+    return InMemory(kind, {**given.columns, name: values}, name, given.dates)
+
+
+def _of_items(items: Iterable[Any], kind: str) -> InMemory:
+    """Pairs are inputs with answers, mappings are rows; anything else is an input."""
+    found = _read(items, kind)
+    if found and all(_is_pair(item) for item in found):
+        inputs, answers = zip(*found, strict=True)
+        return InMemory(kind, {INPUT: _values(inputs, INPUT), ANSWER: _values(answers, ANSWER)}, ANSWER)
+    if found and all(isinstance(item, Mapping) for item in found):
+        return InMemory(kind, _named_columns([("", found)]))
+    return InMemory(kind, {INPUT: _values(found, INPUT)})
+
+
+def _is_pair(item: Any) -> bool:
+    """A list of two numbers is an input of two features."""
+    return isinstance(item, list | tuple) and len(item) == 2 and (isinstance(item, tuple) or not _are_numbers(item))
+
+
+def _read(items: Iterable[Any], kind: str) -> list[Any]:
+    if isinstance(items, list | tuple):
+        return [*items]
+    found, size = list[Any](), 0
+    for item in counted(items, f"Reading the {kind}"):
+        found.append(item)
+        size += sum(getattr(part, "nbytes", 0) for part in (item if isinstance(item, tuple) else (item,)))
+        if len(found) > MOST_ITEMS or size > MOST_BYTES:
+            rule = f"an iterable is read to its end, within {MOST_ITEMS:,} items and {MOST_BYTES >> 30} GiB"
+            raise InputError(rule, got="more", fix="give the beginning of it, as in itertools.islice(data, 10_000)")
+    return found
+
+
+# --- columns ----------------------------------------------------------------------------------------------------------
+
+
+def _named_columns(columns: Iterable[tuple[Any, Any]]) -> dict[str, Values]:
+    """Where a column holds mappings, as one of translations does, one for each of their keys."""
+    found: dict[str, Values] = {}
+    for name, column in columns:
+        values = [*column] if isinstance(column, list | tuple) else column
+        if isinstance(values, list) and values and all(isinstance(value, Mapping) for value in values):
+            keys = dict.fromkeys(key for value in values for key in value)
+            found |= _named_columns((key, [value.get(key) for value in values]) for key in keys)
+        else:
+            found[str(name)] = _values(values, str(name))
+    return found
+
+
+def _values(column: Any, name: str) -> Values:
+    if isinstance(column, Tensor):
+        column = column.detach().cpu()
+        column = (column.float() if column.is_floating_point() and column.element_size() < 4 else column).numpy()
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    if isinstance(column, np.ndarray) and kind in "biuf":
+        return column
+    if isinstance(column, np.ndarray) and column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        raise InputError(f"column {name!r} must hold numbers, or a text in each row", got=describe_array(column))
+    if type(column).__module__.startswith("pandas"):  # which has many ways to say that there is no value
+        series: Any = column
+        none = series.isna()
+        if kind and kind in "biuf" and not none.any():
+            return series.to_numpy(dtype=series.dtype.name.replace("boolean", "bool").lower())
+        column = [None if gone else value for gone, value in zip(none, series.tolist(), strict=True)]
+    return _values_of_items([_plain(value) for value in column], name)
+
+
+def _plain(value: Any) -> Any:
+    """A scalar of NumPy or torch as Python's own, a tensor or a list of numbers as an array, no value as None."""
+    value = value.detach().cpu().numpy() if isinstance(value, Tensor) else value
+    if isinstance(value, list | tuple) and value and _are_numbers(value):
+        return np.asarray(value)
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else str(value)
+    if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int | float | np.number) for value in values)
+
+
+def _values_of_items(values: list[Any], name: str) -> Values:
+    there = [value for value in values if value is not None]
+    types, whole = {*map(type, there)}, len(there) == len(values)
+    if whole and (types == {bool} or (bool not in types and types <= {int, float})):
+        return np.array(values)
+    if types and types <= {int, float}:
+        return np.array([np.nan if value is None else value for value in values])
+    if all(isinstance(value, str | int | float | date) for value in there):
+        return ["" if value is None else str(value) for value in values]
+    if whole and (all(isinstance(value, np.ndarray) for value in there) or all(map(is_picture, there))):
+        return values
+    if whole and all(
+        isinstance(value, list | tuple) and all(isinstance(each, str) for each in value) for value in there
+    ):
+        return [[*value] for value in values]
+    odd = next(value for value in values if not isinstance(value, str | int | float | date))
+    rule = f"column {name!r} must hold numbers, texts, pictures, arrays or lists of texts alone"
+    raise InputError(rule, got="a row without any" if odd is None else f"a {type(odd).__name__}")
+
+
+def _columns_of_dataset(data: Any) -> dict[str, Values]:
+    """Of Hugging Face's; where numbers stand for classes, the classes."""
+    plain, found = data.with_format(None), dict[str, Any]()
+    for name, feature in data.features.items():
+        found[name] = [*counted(plain[name], f"Reading {name}")]
+        classes = getattr(getattr(feature, "feature", feature), "names", None)
+        if classes:
+            word = {-1: None, None: None, **dict(enumerate(classes))}
+            found[name] = [[*map(word.get, each)] if isinstance(each, list) else word[each] for each in found[name]]
+    return _named_columns(found.items())
+
+
+def _dates(data: Any) -> list[str] | None:
+    """Of pandas, where they stand in the index."""
+    index = getattr(data, "index", None)
+    index = index.to_timestamp() if type(index).__name__ == "PeriodIndex" and index is not None else index
+    return [*map(str, index)] if type(index).__name__ == "DatetimeIndex" and index is not None else None
+
+
+# --- a table ----------------------------------------------------------------------------------------------------------
+
+
+class MemoryTable(CellTable):
+    """Columns as cells, which is what a file would hold of them. Rows are counted from 0."""
+
+    def __init__(self, name: str, columns: Mapping[str, Values]):
+        self.name, self.columns, self.header = name, columns, [*columns]
+
+    def blocks(self) -> Iterator[Block]:
+        length = len(next(iter(self.columns.values())))
+        for begin in range(0, length, ROWS_PER_BLOCK):
+            rows = range(begin, min(begin + ROWS_PER_BLOCK, length))
+            yield {
+                name: Cells(self.name, name, rows, cell_texts(values[begin : rows.stop], name, self.name))
+                for name, values in self.columns.items()
+            }
+
+
+def cell_texts(values: Values, name: str, where: str) -> Sequence[str]:
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        return [*map(str, values.tolist())] if values.dtype == bool else NumberTexts(values)
+    if isinstance(values, list) and isinstance(values[0], str):
+        return values
+    got = describe_array(values) if isinstance(values, np.ndarray) else _type_of(values)
+    raise InputError(f"column {name!r} of the {where} must hold a number or a text in each row", got=got)

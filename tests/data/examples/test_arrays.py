@@ -1,0 +1,161 @@
+"""Examples in memory are those that a file of the same content gives."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+from data.written_files import noise, refusal
+from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.data.examples.files import DataConfig, inputs_of, prepare, read_labelled
+from neuropil.data.formats.memory import in_memory
+from neuropil.data.splits import Splits
+from real_data import digits
+
+SOME = np.random.default_rng(0).normal(size=(40, 3)).round(3)
+FRAME = pd.DataFrame(SOME, columns=["a", "b", "c"]).assign(colour=["red", "blue"] * 20, kind=["x", "y", "y", "x"] * 10)
+
+
+def prepared(data: Any, **options: Any) -> Splits[Examples]:
+    return prepare(DataConfig(data=data if isinstance(data, Path) else in_memory(data), **options), seed=3)
+
+
+def same(first: Splits[Examples], second: Splits[Examples]) -> bool:
+    """But for the names of features and where they are from."""
+    pairs = zip(first.parts.values(), second.parts.values(), strict=True)
+    assert first.train.schema.classes == second.train.schema.classes
+    return all(torch.equal(a.inputs, b.inputs) and torch.equal(a.targets, b.targets) for a, b in pairs)
+
+
+@pytest.mark.parametrize(
+    "labels", [np.arange(40) % 3, np.array(["a", "b"] * 20), SOME[:, 0] * 2, np.arange(40) % 2 == 0]
+)
+def test_arrays_are_read_as_those_of_an_npz(tmp_path: Path, labels: np.ndarray):
+    np.savez(tmp_path / "a.npz", x=SOME, y=labels)
+    found = prepared((SOME, labels))
+    assert same(found, prepared(tmp_path / "a.npz"))
+    classes = f" in {len(np.unique(labels))} classes" if labels.dtype.kind != "f" else ""
+    assert found.train.source == f"40 rows of 3 features{classes} (arrays in memory)"
+
+
+def test_truth_values_are_classes_with_their_names():
+    assert prepared((SOME, SOME[:, 0] > 0)).train.schema.classes == ("False", "True")
+
+
+def test_pictures_are_read_as_those_of_an_npz(tmp_path: Path):
+    images, labels = (part[:60] for part in digits())
+    np.savez(tmp_path / "a.npz", x=images, y=labels)
+    for given in (images, torch.from_numpy(images)[:, None], images / 255):
+        assert same(prepared((given, labels)), prepared(tmp_path / "a.npz"))
+
+
+def test_pictures_of_pil_are_brought_to_one_shape():
+    pictures = [Image.fromarray(noise(8 + number % 2, 6, 3, seed=number)) for number in range(10)]
+    found = prepared((pictures, ["a", "b"] * 5))
+    assert found.train.schema.shape == (3, 8, 6)
+    assert found.train.source == "10 colour images of 8×6 in 2 classes (lists in memory, resized from several sizes)"
+
+
+@pytest.mark.parametrize(("target", "options"), [("kind", {}), ("a", {"task": "regression"})])
+def test_a_dataframe_is_read_as_the_file_that_it_is_written_to(tmp_path: Path, target: str, options: dict[str, Any]):
+    FRAME.to_csv(tmp_path / "a.csv", index=False)
+    found, file = prepared(FRAME, target=target, **options), prepared(tmp_path / "a.csv", target=target, **options)
+    assert same(found, file)
+    assert found.train.schema == file.train.schema
+
+
+def test_answers_may_come_apart_from_the_dataframe():
+    apart = prepared((FRAME.drop(columns="kind"), FRAME["kind"]))
+    assert same(apart, prepared(FRAME, target="kind"))
+    assert apart.train.schema.target == "kind"
+
+
+def test_large_numbers_keep_the_digits_that_matter():
+    inputs = prepared((SOME + 1e9, SOME[:, 0])).train
+    assert inputs.schema.offsets == (1e9, 1e9, 1e9)
+
+
+def test_copies_of_an_example_are_in_one_part():
+    twice = np.concatenate([SOME, SOME])
+    parts = prepared((twice, np.arange(80) % 2)).parts.values()
+    rows = [{row.tobytes() for row in part.inputs.numpy()} for part in parts]
+    assert all(len(set.intersection(rows[a], rows[b])) == 0 for a, b in ((0, 1), (0, 2), (1, 2)))
+
+
+SCHEMA = prepared(FRAME, target="kind").train.schema
+NUMBERS = prepared((SOME, np.arange(40) % 3)).train.schema
+
+
+def test_a_trained_model_reads_more_of_the_kind():
+    whole = read_labelled(in_memory(FRAME), SCHEMA)
+    apart = read_labelled(in_memory((FRAME.drop(columns="kind"), FRAME["kind"].to_numpy())), SCHEMA)
+    assert torch.equal(whole.inputs, apart.inputs)
+    assert torch.equal(whole.targets, apart.targets)
+    assert torch.equal(inputs_of(FRAME.drop(columns="kind")[::-1], SCHEMA), whole.inputs.flip(0))
+    pairs = [*zip(SOME, np.arange(40) % 3, strict=True)]
+    assert read_labelled(in_memory(pairs), NUMBERS).targets.tolist() == [0, 1, 2] * 13 + [0]
+    assert torch.equal(inputs_of(iter(SOME), NUMBERS), inputs_of(SOME, NUMBERS))
+
+
+def test_pictures_in_memory_are_brought_to_the_shape_of_the_model():
+    schema = Schema(kind="image", shape=(1, 8, 8), classes=("a", "b"))
+    pictures = [Image.fromarray(noise(16, 16)), Image.fromarray(noise(8, 8))]
+    assert inputs_of(iter(pictures), schema).shape == (2, 1, 8, 8)
+    assert len(read_labelled(in_memory((pictures, ["b", "a"])), schema)) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "sentence"),
+    [
+        (
+            SOME,
+            {},
+            "the array in memory must come with labels, but got array in memory (x 40×3 float64): give a pair (X, y).",
+        ),
+        (
+            FRAME,
+            {},
+            "the table DataFrame in memory needs a target, the column to predict: choose from a, b, c, colour, kind.",
+        ),
+        (
+            FRAME,
+            {"target": "kin"},
+            "DataFrame in memory must have the column 'kin', but got a, b, c, colour, kind: did you mean 'kind'?",
+        ),
+        (
+            FRAME.assign(a=np.where(FRAME.index == 7, np.inf, FRAME["a"])),
+            {"target": "kind"},
+            "row 7, column 'a' of DataFrame in memory must hold a finite number, but got 'inf'.",
+        ),
+        (
+            (np.where(SOME[4, 0] == SOME, np.inf, SOME), np.arange(40) % 2),
+            {},
+            "x of arrays in memory must be finite numbers, but got inf at [4, 0]: fill it in or remove its row.",
+        ),
+        (
+            (SOME, np.eye(4)[np.arange(40) % 4]),
+            {},
+            "y of arrays in memory must hold one label for each example, but got 40×4 values of type float64: "
+            "for one-hot labels give y.argmax(axis=1).",
+        ),
+        (
+            ([*SOME[:20], *SOME[20:, :2]], np.arange(40) % 2),
+            {},
+            "x of the lists in memory must have one shape in all rows, but got 3 and 2.",
+        ),
+        ((SOME, ["a"] * 40), {}, "arrays in memory must have at least 2 classes, but got only 'a'."),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(data: Any, options: dict[str, Any], sentence: str):
+    assert refusal(lambda: prepared(data, **options)) == sentence
+
+
+def test_labels_that_were_not_learned_are_refused_by_their_place():
+    sentence = refusal(read_labelled, in_memory((SOME[:2], [1, 7])), NUMBERS)
+    assert sentence == (
+        "each label must be a class of the training data, but got '7' (arrays in memory[1]): the classes are 0, 1, 2."
+    )
