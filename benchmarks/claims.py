@@ -24,6 +24,8 @@ from torch import Tensor
 
 import neuropil
 from benchmarks import small_tables
+from benchmarks.forecasting import HEADER as EIGHT_HEADER
+from benchmarks.forecasting import rows as eight_series
 from benchmarks.gpt2_learning import compare as compare_gpt2
 from benchmarks.sentence_embeddings import mini_lm
 from benchmarks.translation import HELD_OUT, compare
@@ -32,6 +34,7 @@ from neuropil.config import Config, option
 from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.data.pairs.files import PairDataConfig, prepare_pairs
 from neuropil.files import write_text
+from neuropil.metrics import find_metric
 from neuropil.runs.environment import environment
 from neuropil.runs.run import Run
 from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, Precision
@@ -50,6 +53,7 @@ ATTENTIONS = ("bahdanau", "general", "none")
 DATE_SEEDS, NUM_DATES = range(1), 2_000
 FORECAST_SEEDS, CAPTION_SEEDS, TRACK_SEEDS = range(3), range(1), range(1)
 GPT2_MINUTES, VIT_MINUTES = (3, 20), 10.0
+TIME_LIMITS = (5, 20)
 VIT_PATCH = 7
 """Sixteen patches of MNIST's pictures in place of 49: three times as many passes in the same time."""
 ROUNDED_CHARACTERS = 12_000
@@ -62,6 +66,10 @@ ROUNDING = (
 SMALL_TABLES = (
     "Four small tables of scikit-learn after `neuropil train mlp --data TABLE --target COLUMN`, beside scikit-learn's "
     "own models, which learn from the validation part too: means over ten splits, in each of which a fifth is held out."
+)
+EIGHT_SERIES = (
+    "MASE of `neuropil train forecaster` and of four methods of statsmodels on the test part of eight series, from the "
+    "same origins and over the horizons of the M4 competition; six come with statsmodels, two are made."
 )
 FORECASTS = (
     "Forecasts of eleven years of sunspots and of one year of carbon dioxide from every origin in the last part of "
@@ -109,6 +117,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         "dates": (f"{exact} transformer` reads exactly right, by language.", dates),
         "seq2seq": (f"{exact} seq2seq --attention NAME` reads exactly right, by the length of what is read.", seq2seq),
         "forecasts": (FORECASTS, forecasts),
+        "eight-series": (EIGHT_SERIES, lambda: table(EIGHT_HEADER, eight_series())),
         "language-models": (
             "Bits per character of held-out Python documentation after `neuropil train NAME`.",
             language_models,
@@ -145,6 +154,10 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "thread each."
         )
         figures["translation"] = (about, lambda: translation(pairs))
+        figures["translation-minutes"] = (
+            "Scores on the held-out pairs after `neuropil train transformer --data pairs --minutes N`.",
+            lambda: limited(["transformer"], "bleu", data=pairs),
+        )
     if (path := arguments.texts) is not None:
         about = (
             "Accuracy on the held-out fifth of 5,000 film reviews after `neuropil train text_classifier --data "
@@ -161,6 +174,10 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "thread each."
         )
         figures["gpt2-beside"] = (about, lambda: gpt2_beside(book))
+        figures["book-minutes"] = (
+            "Bits per byte of the held-out end of a text after `neuropil train NAME --data book --minutes N`.",
+            lambda: limited(["gpt2", "mingru"], "bits_per_byte", data=book),
+        )
     return figures
 
 
@@ -186,7 +203,7 @@ def seq2seq() -> list[str]:
 
 
 def forecasts() -> list[str]:
-    metrics = {"mase": decimals, "pinball_loss": decimals, "coverage": percent}
+    metrics = {"mase": decimals, "pinball_loss": decimals, "coverage_80": percent}
     rows = [
         [data, *row]
         for data in ("sunspots", "co2")
@@ -213,6 +230,21 @@ def gpt2() -> list[str]:
         )
     ]
     return table(["model", "bits per byte", "seconds of training"], rows)
+
+
+def limited(names: Sequence[str], metric: str, **options: Any) -> list[str]:
+    """Systems under each time limit, then what the last was compared with."""
+    rows = [
+        [f"{row[0]}, {minutes} minutes" if place == 0 else row[0], *row[1:]]
+        for minutes in TIME_LIMITS
+        for name in names
+        for place, row in enumerate(
+            results(name, {metric: decimals}, range(1), minutes=minutes, **options)[
+                : None if (minutes, name) == (TIME_LIMITS[-1], names[-1]) else 1
+            ]
+        )
+    ]
+    return table(["model", find_metric(metric).title, "seconds of training"], rows)
 
 
 def rounding() -> list[str]:

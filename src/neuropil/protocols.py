@@ -13,7 +13,7 @@ from torch.nn import Module, Parameter
 Batch: TypeAlias = Mapping[str, Tensor]
 """Named tensors that share their first axis, for instance ``{"input": images, "target": labels}``."""
 
-OptimizerName: TypeAlias = Literal["sgd", "momentum", "rmsprop", "adam", "adamw"]
+OptimizerName: TypeAlias = Literal["sgd", "momentum", "rmsprop", "adam", "adamw", "muon"]
 
 PADDING, START, END, UNKNOWN = range(4)
 """The special tokens with which every vocabulary begins."""
@@ -74,6 +74,14 @@ class Uncompilable(Protocol):
     def cannot_compile(self) -> str:
         """Why; empty where it can, after all."""
         ...
+
+
+@runtime_checkable
+class FittedLearner(Protocol):
+    """A learner whose model is fitted before it is trained: its first weights are validated too, and are kept if no
+    later ones are better."""
+
+    fitted_start: bool
 
 
 @runtime_checkable

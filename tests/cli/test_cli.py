@@ -324,7 +324,7 @@ def test_inspect_gradients_speaks_and_writes_a_page(capsys: pytest.CaptureFixtur
         ("train mlp --hidden-sizes 3 x", "--hidden-sizes must be int ..., but got 'x'."),
         (
             "train mlp --optimizer adm",
-            "--optimizer must be sgd | momentum | rmsprop | adam | adamw, but got 'adm': did you mean 'adam'?",
+            "--optimizer must be sgd | momentum | rmsprop | adam | adamw | muon, but got 'adm': did you mean 'adam'?",
         ),
         (
             "train mlp now",

@@ -324,6 +324,7 @@ def test_a_table_with_numbers_as_targets_is_learned_in_their_own_units(tmp_path:
 
 # --- data in memory ---------------------------------------------------------------------------------------------------
 
+MONTHS = pd.Series(np.random.default_rng(0).normal(size=120), pd.date_range("2020", periods=120, freq="MS"))
 QUICK: dict[str, Any] = {"epochs": 2, "hidden_sizes": (16,), "show_progress": False}
 
 
@@ -457,8 +458,8 @@ def test_a_simulation_takes_no_data():
         ("tagger", [(["a", "cat"], ["DET", "NOUN"]), (["the", "cat"], ["DET", "NOUN"])] * 9, ["a cat"], {}),
         (
             "forecaster",
-            pd.Series(np.arange(120) % 12 + 0.5, pd.date_range("2020", periods=120, freq="MS")),
-            pd.Series(np.arange(120) % 12 + 0.5, pd.date_range("2020", periods=120, freq="MS")),
+            MONTHS,
+            MONTHS,
             {"horizon": 2},
         ),
     ],

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import torch
 from neuropil.errors import DivergedError, InputError
 from neuropil.metrics import find_metric
 from neuropil.protocols import Batch, Batches, Phase
+from neuropil.training import loop
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import read_history
 from neuropil.training.interruption import Interrupted
@@ -202,6 +204,36 @@ def test_minutes_end_a_run_inside_an_epoch_and_validate_it(tmp_path: Path):
     assert 0.4 < rows[-1]["seconds"] < 10
     assert rows[-1]["kind"] == "validation"
     assert rows[-1]["epoch"] != int(rows[-1]["epoch"])
+
+
+@pytest.mark.parametrize(("validation_seconds", "least", "most"), [(0.0, 17, 21), (30.0, 4, 5)])
+def test_a_time_limit_is_validated_several_times_and_seldom_where_that_is_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, validation_seconds: float, least: int, most: int
+):
+    now = 0.0
+
+    def monotonic() -> float:
+        nonlocal now
+        now += 0.1
+        return now
+
+    def slow_evaluate(learner: DigitLearner, batches: Batches) -> dict[str, float]:
+        nonlocal now
+        now += validation_seconds
+        return evaluate(learner, batches)
+
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(loop, "evaluate", slow_evaluate)
+    _, rows = train(tmp_path, TrainingConfig(minutes=5.0, checkpoint_seconds=1e9))
+    steps = [row["step"] for row in rows if row["kind"] == "validation"]
+    assert least <= len(steps) <= most
+    assert len(set(steps)) == len(steps)
+    assert steps[-1] == rows[-1]["step"]
+
+
+def test_the_time_that_a_limit_leaves_for_training_is_what_ends_it(tmp_path: Path):
+    _, rows = train(tmp_path, TrainingConfig(minutes=60.0, seconds=0.2))
+    assert rows[-1]["seconds"] < 10
 
 
 def test_without_validation_the_last_weights_are_kept(tmp_path: Path):
@@ -405,14 +437,33 @@ def test_the_best_weights_of_a_metric_that_should_fall_are_kept(metric: str, tmp
     assert evaluate(best, VALIDATION)[metric] == min(values) < values[-1]
 
 
+class Unlearning(DigitLearner):
+    """As if its first weights were those of a fit, which training can only spoil."""
+
+    fitted_start = True
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        return -super().loss(batch)
+
+
+def test_the_first_weights_of_a_fitted_model_are_kept_if_none_are_better(tmp_path: Path):
+    learner = Unlearning()
+    before = {name: value.clone() for name, value in weights_of(learner).items()}
+    _, rows = train(tmp_path, TrainingConfig(epochs=2), learner)
+    steps = [row["step"] for row in rows if row["kind"] == "validation"]
+    assert steps[0] == 0 < steps[1]
+    assert same_weights(weights_of(learner), before)
+    assert all(row["step"] for row in train(tmp_path / "other", TrainingConfig(epochs=1))[1])
+
+
 def test_a_metric_without_a_better_direction_cannot_be_monitored(tmp_path: Path):
     class Covering(DigitLearner):
         def metrics(self, batch: Batch) -> dict[str, torch.Tensor]:
-            return {"coverage": super().metrics(batch)["accuracy"]}
+            return {"coverage_80": super().metrics(batch)["accuracy"]}
 
     with pytest.raises(InputError) as error:
-        train(tmp_path, TrainingConfig(epochs=1, monitor="coverage"), Covering())
-    assert str(error.value) == "monitor must name a metric of which more or less is better, but got 'coverage'."
+        train(tmp_path, TrainingConfig(epochs=1, monitor="coverage_80"), Covering())
+    assert str(error.value) == "monitor must name a metric of which more or less is better, but got 'coverage_80'."
 
 
 @pytest.mark.usefixtures("bfloat16")

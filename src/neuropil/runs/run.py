@@ -9,6 +9,8 @@ resume("runs/cnn-2026-11-15")         goes on where a killed run stopped
 import itertools
 import json
 import shlex
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from functools import cached_property
@@ -45,6 +47,7 @@ from neuropil.tasks.predictor import (
     Translates,
 )
 from neuropil.tasks.recipe import Recipe, Verb
+from neuropil.tasks.time_limit import Ladder, fit_to_minutes, training_of
 from neuropil.training.history import Row, read_history
 from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig, prepare_precision
@@ -300,14 +303,20 @@ def _start(
     *,
     report: bool = True,
 ) -> Run:
+    began = time.monotonic()
     name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
     if options.get("data") is not None and not are_paths(options["data"]):
         options = options | {"data": _take(name, recipe, options["data"])}
     defaults = recipe.defaults(own_data=bool(options.get("data")))
-    chosen = defaults.override(**options)
+    typed = chosen = defaults.override(**options)
     _prepare(chosen)
+    if options.get("minutes") is not None:
+        ladder = recipe.ladder if options.get("data") else Ladder()
+        chosen = fit_to_minutes(chosen, options, ladder, lambda options: recipe.build(options, seed), began=began)
+        if show_progress and (sentence := training_of(chosen).fitted):
+            sys.stderr.write(f"{sentence}\n")
     experiment = recipe.build(chosen, seed)
-    chosen = _with_whole_paths(chosen)
+    typed, chosen = map(_with_whole_paths, (typed, chosen))
     folder = new_folder(Path("runs") / f"{name}-{date.today().isoformat()}", out)
     settings = {
         "format": FORMAT,
@@ -316,7 +325,7 @@ def _start(
         "seed": seed,
         "options": chosen.to_dict(),
         "facts": experiment.facts(),
-        "command": _command(verb, name, seed, defaults, chosen),
+        "command": _command(verb, name, seed, defaults, typed),
         "environment": environment(),
         "created": datetime.now().astimezone().isoformat(timespec="seconds"),
     }
@@ -486,10 +495,10 @@ def _with_whole_paths(options: Config) -> Config:
     return options.override(**whole)
 
 
-def _command(verb: Verb, name: str, seed: int, defaults: Config, chosen: Config) -> str:
-    """The command that repeats the run, in a new folder: only what differs from the defaults. With data in memory it is
-    a call of Python."""
-    pairs = zip(defaults.options(), chosen.options(), strict=True)
+def _command(verb: Verb, name: str, seed: int, defaults: Config, typed: Config) -> str:
+    """The command that repeats the run, in a new folder: only what differs from the defaults. A time limit chooses
+    anew. With data in memory it is a call of Python."""
+    pairs = zip(defaults.options(), typed.options(), strict=True)
     changed = {option.name: option.default for default, option in pairs if option.default != default.default}
     changed |= {"seed": seed} if seed else {}
     if any(isinstance(value, InMemory) for value in changed.values()):

@@ -108,7 +108,8 @@ class TrainableExperiment(ABC, Generic[P]):
         """`source` says where the data is from, `notes` what is odd about it; `scorer` measures the test part, if not
         the learner."""
         self.learner, self.parts, self.training = learner, parts, training
-        self.seed, self.name, self.source, self.notes = seed, name, source, notes
+        self.seed, self.name, self.source = seed, name, source
+        self.notes = [*notes, training.fitted] if training.fitted else notes
         self.scorer, self.ablation = scorer or learner, ablation
         self.device = pick_device(training.device)
         self.model = learner.model.to(self.device)
@@ -187,7 +188,9 @@ class TrainableExperiment(ABC, Generic[P]):
         if self.ablation is not None:
             passes = math.ceil(max(row["epoch"] for row in rows if row["kind"] == "train"))
             keep = "best" if self.training.keeps_best else "last"
-            training = dataclasses.replace(self.training, epochs=passes, minutes=None, patience=None, keep=keep)
+            training = dataclasses.replace(
+                self.training, epochs=passes, minutes=None, seconds=None, patience=None, keep=keep
+            )
             other, batches = self.ablation, self.batches("train")
             self._fit(other.learner, batches, training, folder / "ablation", other.name, show_progress)
 
