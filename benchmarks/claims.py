@@ -23,6 +23,7 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 
 import neuropil
+from benchmarks import small_tables
 from benchmarks.forecasting import HEADER as EIGHT_HEADER
 from benchmarks.forecasting import rows as eight_series
 from benchmarks.gpt2_learning import compare as compare_gpt2
@@ -61,6 +62,10 @@ REVIEWED: dict[str, Any] = {"max_tokens": 128, "epochs": 2}
 ROUNDING = (
     f"What rounded weights cost: GPT-2 after `neuropil train gpt2 --minutes {GPT2_MINUTES[0]}`, on "
     f"{ROUNDED_CHARACTERS:,} characters that it has not seen."
+)
+SMALL_TABLES = (
+    "Four small tables of scikit-learn after `neuropil train mlp --data TABLE --target COLUMN`, beside scikit-learn's "
+    "own models, which learn from the validation part too: means over ten splits, in each of which a fifth is held out."
 )
 EIGHT_SERIES = (
     "MASE of `neuropil train forecaster` and of four methods of statsmodels on the test part of eight series, from the "
@@ -108,6 +113,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "Accuracy on the 20 % of the embedded digits that are held out, another split for each of five seeds.",
             digits,
         ),
+        "small-tables": (SMALL_TABLES, small_tables_beside),
         "dates": (f"{exact} transformer` reads exactly right, by language.", dates),
         "seq2seq": (f"{exact} seq2seq --attention NAME` reads exactly right, by the length of what is read.", seq2seq),
         "forecasts": (FORECASTS, forecasts),
@@ -173,6 +179,11 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             lambda: limited(["gpt2", "mingru"], "bits_per_byte", data=book),
         )
     return figures
+
+
+def small_tables_beside() -> list[str]:
+    header = ["table", "score", "neuropil mlp", "logistic or ridge regression", "gradient boosting"]
+    return table(header, [*small_tables.rows()])
 
 
 def seq2seq() -> list[str]:
