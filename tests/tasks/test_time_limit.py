@@ -33,12 +33,13 @@ def fit(
     seconds_per_update: float = 0.01,
     updates_per_pass: int = 10_000,
     build_seconds: float = 0.0,
+    evaluation_seconds: float = 0.0,
 ) -> GPT2Options:
     """Updates take as many times longer as a model is wider than 32."""
 
     def measure(options: GPT2Options, build: object, most_seconds: float) -> Candidate[GPT2Options]:
         speed = seconds_per_update * options.model.width / 32
-        return Candidate(options, build_seconds, speed, updates_per_pass)
+        return Candidate(options, build_seconds, speed, updates_per_pass, evaluation_seconds)
 
     monkeypatch.setattr(time_limit, "measure", measure)
     options = GPT2Options().override(minutes=1.0, **given)
@@ -67,9 +68,17 @@ def test_what_is_given_stays(monkeypatch):
 
 
 def test_data_that_takes_long_to_prepare_is_prepared_for_one_size_only(monkeypatch):
-    fitted = fit(monkeypatch, {}, seconds_per_update=0.0001, build_seconds=10.0)
-    assert fitted.model.width == 32
-    assert fitted.training.seconds == pytest.approx(0.9 * 60 - 10, abs=1)
+    assert fit(monkeypatch, {}, seconds_per_update=0.0001, build_seconds=10.0).model.width == 32
+
+
+@pytest.mark.parametrize(
+    ("build_seconds", "evaluation_seconds", "seconds"), [(1.0, 0.5, 53.0), (2.0, 5.0, 42.0), (10.0, 20.0, 30.0)]
+)
+def test_preparing_evaluation_and_report_are_in_the_time_and_training_has_half_of_it_at_least(
+    monkeypatch, build_seconds: float, evaluation_seconds: float, seconds: float
+):
+    fitted = fit(monkeypatch, {}, build_seconds=build_seconds, evaluation_seconds=evaluation_seconds)
+    assert fitted.training.seconds == pytest.approx(seconds, abs=1)
 
 
 def test_the_choice_is_one_sentence(monkeypatch):

@@ -17,12 +17,13 @@ from typing import Any, Generic, TypeVar, cast
 
 from neuropil.config import Config, describe_value
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
+from neuropil.training.evaluation import evaluation_seconds
 from neuropil.training.loop import TrainingConfig, seconds_per_update
 
 C = TypeVar("C", bound=Config)
 
 EVALUATION_SHARE = 0.1
-"""Of the time limit, for evaluation and report."""
+"""Of the time limit, for evaluation and report at least."""
 CHOOSING_SHARE = 0.15
 """Of the time limit: no further size is tried if its data would be prepared only after it."""
 MEASURING_SHARE = 0.01
@@ -62,6 +63,8 @@ class Candidate(Generic[C]):
     build_seconds: float
     seconds_per_update: float
     updates_per_pass: int
+    evaluation_seconds: float
+    """Of the validation part."""
 
     def updates(self, seconds: float) -> int:
         """In so much time, in which the experiment is built again."""
@@ -107,8 +110,10 @@ def fit_to_minutes(
             f"at {chosen.seconds_per_update:.2g} seconds an update that makes about {float(f'{updates:.2g}'):,.0f} "
             f"updates, {passes:.2g} passes over the training data."
         )
-    # Where preparing took long, half of the time is for training all the same.
-    seconds = max(left() - chosen.build_seconds, limit / 2)
+    # After training come the last validation and the test part; baselines and report take a few times as long as
+    # preparing did. Where all that is long, half of the time is for training all the same.
+    after = 2 * chosen.evaluation_seconds + 3 * chosen.build_seconds
+    seconds = max(left() - chosen.build_seconds - max(0.0, after - EVALUATION_SHARE * limit), limit / 2)
     training = dataclasses.replace(training_of(fitted), seconds=seconds, fitted=sentence)
     return dataclasses.replace(fitted, training=training)  # type: ignore[type-var]  # every Config is a dataclass
 
@@ -119,7 +124,8 @@ def measure(options: C, build: Callable[[C], Experiment], most_seconds: float) -
     build_seconds = time.monotonic() - began
     batches, training = experiment.training_batches, training_of(options)
     update = seconds_per_update(experiment.learner, batches, training, most_seconds=most_seconds)
-    return Candidate(options, build_seconds, update, math.ceil(len(batches) / training.accumulate))
+    evaluation = evaluation_seconds(experiment.learner, experiment.validation_batches)
+    return Candidate(options, build_seconds, update, math.ceil(len(batches) / training.accumulate), evaluation)
 
 
 def training_of(options: Config) -> TrainingConfig:

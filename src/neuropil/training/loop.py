@@ -43,7 +43,7 @@ from neuropil.randomness import mix
 from neuropil.training import checkpoint
 from neuropil.training.averages import WeightAverage
 from neuropil.training.divergence import diverged, finite
-from neuropil.training.evaluation import evaluate
+from neuropil.training.evaluation import evaluate, evaluation_seconds
 from neuropil.training.history import History, Row
 from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.optimizers import Optimizer, build_optimizer
@@ -53,8 +53,8 @@ from neuropil.training.weights import load_model, save_model
 
 UPDATES_BETWEEN_ROWS = 50
 LEAST_EPOCHS = 10
-MOST_VALIDATIONS, LEAST_VALIDATIONS = 20, 4
-"""Of a run with a time limit: as many as take a twentieth of it, within these bounds."""
+MOST_VALIDATIONS = 20
+"""Of a run with a time limit: at most so many, and as take a twentieth of it."""
 MEASURED_UPDATES = 10
 
 
@@ -111,7 +111,7 @@ class State:
     batch: int = 0
     elapsed: float = 0.0
     best: float | None = None
-    validation_at: float = 1 / MOST_VALIDATIONS
+    validation_at: float = 0.0
     """The share of a time limit at which to validate next."""
     validations_since_best: int = 0
     loss_sums: dict[str, float] = field(default_factory=dict)
@@ -239,6 +239,8 @@ class _Loop:
             if self.state.step == 0 and isinstance(self.learner, FittedLearner):
                 self._validate()
             self.model.train()
+            if self.time_limit is not None and self.validation is not None and not self.state.step:
+                self._validate_next(evaluation_seconds(self.learner, self.validation) / self.time_limit)
             while not self._over():
                 self._epoch(display, stop)
             if not self.state.finished:
@@ -364,9 +366,13 @@ class _Loop:
                     save_model(self.weights_path, self.model)
             else:
                 self.state.validations_since_best += 1
-        ended = self._share_done()
-        pause = max(1 / MOST_VALIDATIONS, 20 * (ended - began))
-        self.state.validation_at = ended + min(1 / LEAST_VALIDATIONS, pause)
+        self._validate_next(self._share_done() - began)
+
+    def _validate_next(self, cost: float) -> None:
+        """After a pause, given the share of the time limit that a validation takes."""
+        # Four are worth a fifth of the time; where they would take more, there are fewer.
+        pause = min(max(1 / MOST_VALIDATIONS, 20 * cost), max(1 / 4, 5 * cost))
+        self.state.validation_at = self._share_done() + pause
 
     def _row(self, kind: str) -> Row:
         epoch = round(self.state.epoch + self.state.batch / len(self.train), 4)
