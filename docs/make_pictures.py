@@ -255,6 +255,7 @@ HOUSE = (
         "metrics": "name, direction and format of each",
         "protocols": "what a learner, a phase and a batch are",
         "progress": "what one sees while waiting",
+        "memory": "what does not fit is refused",
     },
     {
         "autodiff": "the expression graph from scratch, on NumPy alone",
