@@ -254,6 +254,7 @@ HOUSE = (
         "randomness": "numbers that depend on a key",
         "metrics": "name, direction and format of each",
         "protocols": "what a learner, a phase and a batch are",
+        "progress": "what one sees while waiting",
     },
     {
         "autodiff": "the expression graph from scratch, on NumPy alone",

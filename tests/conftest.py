@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from neuropil.errors import InputError
 from neuropil.training.precision import prepare_bfloat16
@@ -18,8 +18,10 @@ from typechecking import calls
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
 
 # `make test` tries the same examples on every machine; `make test-all` looks for new ones.
-settings.register_profile("repeated", derandomize=True)
-settings.register_profile("searching", print_blob=True)
+# How fast a machine is, and how busy, changes no outcome.
+untimed = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("repeated", derandomize=True, **untimed)
+settings.register_profile("searching", print_blob=True, **untimed)
 settings.load_profile("repeated")
 
 # --- bfloat16, on any processor ---------------------------------------------------------------------------------------

@@ -77,13 +77,13 @@ def test_a_configuration_cannot_be_changed():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Inner(width=0), "Inner.width must be at least 1, but got 0."),
-        (lambda: Inner(width=5000), "Inner.width must be at most 4096, but got 5000."),
-        (lambda: Inner(width=True), "Inner.width must be int, but got True."),
-        (lambda: Inner(rate=float("nan")), "Inner.rate must be at least 0, but got nan."),
-        (lambda: Scaled(scale=0.0), "Scaled.scale must be above 0, but got 0.0."),
-        (lambda: Inner(layers=(3, 0)), "Inner.layers must be at least 1, but got 0."),
-        (lambda: Inner(rule="adm"), "Inner.rule must be sgd | adam, but got 'adm'."),  # type: ignore[arg-type]
+        (lambda: Inner(width=0), "width must be at least 1, but got 0."),
+        (lambda: Inner(width=5000), "width must be at most 4096, but got 5000."),
+        (lambda: Inner(width=True), "width must be int, but got True."),
+        (lambda: Inner(rate=float("nan")), "rate must be at least 0, but got nan."),
+        (lambda: Scaled(scale=0.0), "scale must be above 0, but got 0.0."),
+        (lambda: Inner(layers=(3, 0)), "layers must be at least 1, but got 0."),
+        (lambda: Inner(rule="adm"), "rule must be sgd | adam, but got 'adm'."),  # type: ignore[arg-type]
         (
             lambda: Outer().override(widht=3),
             "an option must be one that `neuropil show` lists, but got 'widht': did you mean 'width'?",

@@ -42,6 +42,25 @@ def test_a_value_is_written_as_its_metric_is(name: str, text: str):
     assert find_metric(name).text(0.43212) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (143_444.2, "143,444"),
+        (-1_434.4, "-1,434"),
+        (999.96, "1000"),
+        (543.21, "543.2"),
+        (0.043212, "0.04321"),
+        (0.0, "0"),
+        (1.2e-7, "1.2e-07"),
+        (3.2e20, "3.2e+20"),
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_a_number_is_written_as_people_write_it(value: float, text: str):
+    assert find_metric("loss").text(value) == text
+
+
 def test_every_metric_is_declared_once_under_its_own_name():
     assert all(name == metric.name for name, metric in METRICS.items())
     assert set(TITLES) <= set(METRICS)

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, dataclass_transform
+from typing import Any, Literal, Self, dataclass_transform
 
 from neuropil.errors import InputError, nearest
 
@@ -68,18 +68,14 @@ class Option:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Config:
-    named: ClassVar[bool] = True
-    """Whether errors name the class, too; the arguments of a command say nothing to a user."""
-
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
         for field, kind in self._typed_fields():
             value = getattr(self, field.name)
-            name = f"{type(self).__name__}.{field.name}" if self.named else field.name
-            _require_type(name, value, kind)
-            _require_bounds(name, value, *(field.metadata.get(bound) for bound in ("above", "low", "high")))
+            _require_type(field.name, value, kind)
+            _require_bounds(field.name, value, *(field.metadata.get(bound) for bound in ("above", "low", "high")))
         self.validate()
 
     def validate(self) -> None:
@@ -120,7 +116,10 @@ class Config:
             if isinstance(value, Config):
                 prefix = _prefix(field)
                 own = {name[len(prefix) :]: each for name, each in values.items() if name.startswith(prefix)}
-                changes[field.name] = value._override(own)
+                try:
+                    changes[field.name] = value._override(own)
+                except InputError as error:
+                    raise InputError(prefix + error.rule, got=error.got, fix=error.fix) if prefix else error from None
             elif field.name in values and not field.metadata.get("from_data"):
                 changes[field.name] = values[field.name]
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]  # every subclass is a dataclass

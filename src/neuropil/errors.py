@@ -29,13 +29,23 @@ class DivergedError(NeuropilError, ArithmeticError):
     exit_code = 1
 
 
-def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant, whatever the case of its letters."""
-    import difflib
+NEAR = 0.6
+"""Of the letters of two names that are not the same; less alike are as good as any other."""
 
-    names = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
-    return names[found[0]] if found else None
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant, or begun, whatever the case of its letters."""
+    from difflib import SequenceMatcher
+
+    typed = word.lower().lstrip("-")
+
+    def likeness(name: str) -> float:
+        whole = name.lower().lstrip("-")
+        begun = whole[: len(typed) + 1] if len(typed) > 3 else whole
+        return max(SequenceMatcher(None, typed, each).ratio() for each in (whole, begun))
+
+    best = max(known, key=likeness, default=None)
+    return best if best is not None and likeness(best) >= NEAR else None
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -25,14 +25,21 @@ class Metric:
     def text(self, value: float) -> str:
         """Fractions as per cent, scores out of 100 with one decimal, everything else with four digits."""
         if self.format == "percent":
-            return f"{100 * value:.2f} %"
-        return f"{value:.1f}" if self.format == "points" else f"{value:.4g}"
+            return f"{100 * value:,.2f} %"
+        return f"{value:.1f}" if self.format == "points" else number_text(value)
 
     def improves(self, value: float, best: float | None) -> bool:
         """On the best so far, or as the first; what is not a number never does."""
         if best is None:
             return not math.isnan(value)
         return value > best if self.better == "higher" else self.better == "lower" and value < best
+
+
+def number_text(value: float, digits: int = 4) -> str:
+    """With so many significant digits, and the whole part in full, as people write it: 143,444, not 1.434e+05."""
+    if not 10 ** (digits - 1) <= abs(value) < 1e15:
+        return f"{value:.{digits}g}"
+    return f"{value:,.0f}"
 
 
 PHASE_LOSS = "_loss"

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from PIL import Image
 
 from command_line import printed_and_complained, said
 from neuropil.cli import main, use
+from neuropil.cli.completion import script
+from neuropil.cli.output import print_json
 from neuropil.recipes import SYSTEMS
 from real_data import digits
 
@@ -121,6 +124,65 @@ def test_evaluate_report_and_compare_read_a_run(capsys: pytest.CaptureFixture[st
     assert "training seconds" in said(capsys, "compare", str(run), str(run))
 
 
+def test_other_programs_get_json(capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path):
+    def records(*words: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in said(capsys, *words, "--json").splitlines()]
+
+    assert [each["name"] for each in records("list")] == [system.name for system in SYSTEMS]
+    (shown,) = records("show", "mlp")
+    (epochs,) = [each for each in shown["options"] if each["name"] == "epochs"]
+    assert epochs["default"] is None
+    assert epochs["type"] == "int | none"
+    (of_run,) = records("show", str(run))
+    (scores,) = records("evaluate", str(run))
+    assert of_run["capabilities"] == ["predict", "evaluate"]
+    assert of_run["metrics"] == scores
+    first, second = records("compare", str(run), str(run))
+    assert first == second
+    assert first["metrics"] == scores
+    picture = tmp_path / "digit.png"
+    Image.fromarray(digits()[0][0, 0]).save(picture)
+    (predicted,) = records("predict", str(run), str(picture))
+    assert predicted["input"] == picture.name
+    assert predicted["probabilities"][predicted["label"]] == max(predicted["probabilities"].values())
+    (outcome,) = records("resume", str(run))
+    assert outcome["results"][0] == {"name": "mlp", **scores}
+
+
+def test_json_knows_no_nan(capsys: pytest.CaptureFixture[str]):
+    print_json({"mase": math.nan, "path": Path("a"), "text": "naïve"})
+    assert capsys.readouterr().out == '{"mase": null, "path": "a", "text": "naïve"}\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["tr"], {"train", "translate"}),
+        (["train", "g"], {"gru", "gaussian_process", "gpt2"}),
+        (["train", "mlp", "--ep"], {"--epochs"}),
+        (["simulate", "lif", "--dur"], {"--duration"}),
+        (["show", "hod"], {"hodgkin_huxley"}),
+        (["search", "run", "--im"], {"--images"}),
+    ],
+)
+def test_a_shell_completes_commands_systems_and_options(bash_completion: str, words: list[str], completed: set[str]):
+    ask = f"COMP_WORDS=(neuropil {' '.join(words)}); COMP_CWORD={len(words)}; _neuropil; echo ${{COMPREPLY[@]}}"
+    answer = subprocess.run(["bash", "-c", f"{bash_completion}\n{ask}"], capture_output=True, text=True, check=True)
+    assert set(answer.stdout.split()) == completed
+
+
+@pytest.fixture(scope="module")
+def bash_completion() -> str:
+    return script(["bash"])
+
+
+def test_completion_for_zsh_and_fish(bash_completion: str):
+    assert script(["zsh"]) == f"autoload -U +X bashcompinit && bashcompinit\n{bash_completion}"
+    lines = script(["fish"]).splitlines()
+    seen = "__fish_seen_subcommand_from"
+    assert f"complete -c neuropil -n '{seen} train; and {seen} mlp' -l epochs" in lines
+
+
 def test_a_finished_run_is_not_resumed_and_it_is_said(capsys: pytest.CaptureFixture[str], run: Path):
     printed, complained = printed_and_complained(capsys, "resume", str(run))
     assert complained == f"{run} is finished: there is nothing to resume.\n"
@@ -222,8 +284,15 @@ def test_inspect_gradients_speaks_and_writes_a_page(capsys: pytest.CaptureFixtur
             "train mlp --epoch 3",
             "neuropil train mlp must be given its own options, but got '--epoch': did you mean '--epochs'?",
         ),
+        (
+            "train mlp --zebra 3",
+            "neuropil train mlp must be given its own options, but got '--zebra': see neuropil train mlp --help.",
+        ),
+        ("train clip --text-heads 0", "--text-heads must be at least 1, but got 0."),
+        ("--completion", "neuropil --completion needs a shell, but got nothing: choose from bash, zsh, fish."),
+        ("--completion csh", "neuropil --completion needs a shell, but got 'csh': choose from bash, zsh, fish."),
         ("train mlp --epochs three", "--epochs must be int, but got 'three'."),
-        ("train mlp --epochs 0", "TrainingConfig.epochs must be at least 1, but got 0."),
+        ("train mlp --epochs 0", "--epochs must be at least 1, but got 0."),
         ("train mlp --epochs", "--epochs must be followed by int, but got nothing: see neuropil train mlp --help."),
         ("train mlp --hidden-sizes 3 x", "--hidden-sizes must be int ..., but got 'x'."),
         (
@@ -234,7 +303,7 @@ def test_inspect_gradients_speaks_and_writes_a_page(capsys: pytest.CaptureFixtur
             "train mlp now",
             "neuropil train mlp takes only options after its name, but got 'now': see neuropil train mlp --help.",
         ),
-        ("list --all", "neuropil list takes no options, but got '--all': leave it out."),
+        ("report --all", "neuropil report takes no options, but got '--all': leave it out."),
         ("predict", "neuropil predict needs RUN and INPUTS, but got 'nothing': see neuropil predict --help."),
         ("evaluate runs", "a run is a folder with a config.json, but got 'runs': make one with neuropil train NAME."),
         (

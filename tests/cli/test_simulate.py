@@ -69,16 +69,16 @@ def test_show_gives_the_equations_and_the_command(capsys: pytest.CaptureFixture[
         ),
         (
             "simulate lif --duration -5",
-            "duration must be a time of at least one step, but got -5 ms in steps of 0.1 ms.",
+            "--duration must be a time of at least one step, but got -5 ms in steps of 0.1 ms.",
         ),
         (
             "simulate lif --dt 50",
-            "dt must be a time above 0 ms and no longer than the time constants allow, but got 50: "
+            "--dt must be a time above 0 ms and no longer than the time constants allow, but got 50: "
             "the largest that works for tau_m=20 and tau_ref=2 is 20.",
         ),
         (
             "simulate lif --spike-times grid --dt 3",
-            "dt must be a time above 0 ms and no longer than the time constants allow, but got 3: "
+            "--dt must be a time above 0 ms and no longer than the time constants allow, but got 3: "
             "the largest that works for tau_m=20 and tau_ref=2 is 2.",
         ),
         (

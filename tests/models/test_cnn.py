@@ -73,7 +73,7 @@ def test_it_learns_real_digits_from_bytes():
 def test_what_cannot_be_is_refused():
     with pytest.raises(InputError) as error:
         CNNConfig(kernel=4)
-    assert str(error.value) == "CNNConfig.kernel must be odd, but got 4: use 5."
+    assert str(error.value) == "kernel must be odd, but got 4: use 5."
     with pytest.raises(InputError) as error:
         CNNConfig(shape=(64,))
     assert str(error.value) == "a CNN needs pictures of channels, height and width, but got inputs of shape (64,)."

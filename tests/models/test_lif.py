@@ -235,8 +235,8 @@ def test_the_rate_has_finite_gradients_everywhere():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"tau_m": 0.0}, "LIFConfig.tau_m must be above 0, but got 0.0."),
-        ({"tau_ref": -1.0}, "LIFConfig.tau_ref must be at least 0, but got -1.0."),
+        ({"tau_m": 0.0}, "tau_m must be above 0, but got 0.0."),
+        ({"tau_ref": -1.0}, "tau_ref must be at least 0, but got -1.0."),
         ({"tau_ref": math.inf}, "tau_ref must be a finite number, but got inf."),
         ({"reset": 1.0}, "a neuron must be reset to below its threshold, but got reset=1 and threshold=1."),
         ({"rest": math.nan}, "rest must be a finite number, but got nan."),

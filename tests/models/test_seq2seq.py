@@ -360,7 +360,7 @@ def test_the_parameter_table_is_the_model(which: Any):
             {"attention": "none", "input_feeding": True},
             "input feeding is for the attentions dot, general and concat, but got attention 'none'.",
         ),
-        ({"scheduled_sampling": 1.5}, "Seq2SeqConfig.scheduled_sampling must be at most 1, but got 1.5."),
+        ({"scheduled_sampling": 1.5}, "scheduled_sampling must be at most 1, but got 1.5."),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )

@@ -309,8 +309,8 @@ def test_the_table_of_a_pruned_model_counts_what_is_left():
     ("options", "message"),
     [
         ({"heads": 5}, "the heads must divide the width, but got 5 heads for a width of 12."),
-        ({"heads": 0}, "TransformerConfig.heads must be at least 1, but got 0."),
-        ({"dropout": 1.0}, "TransformerConfig.dropout must be at most 0.95, but got 1.0."),
+        ({"heads": 0}, "heads must be at least 1, but got 0."),
+        ({"dropout": 1.0}, "dropout must be at most 0.95, but got 1.0."),
         (
             {"target_vocabulary_size": 16},
             "shared embeddings need one vocabulary for both sides, but got 15 and 16 tokens: "

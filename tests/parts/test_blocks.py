@@ -105,8 +105,8 @@ def test_rows_count_what_is_left_of_a_stack(kept: tuple[int, ...]):
             {"kept_heads": (1, 4)},
             "kept_heads must be a number from 0 to 3 for each of the 2 attention modules, but got (1, 4).",
         ),
-        ({"layers": 0}, "StackConfig.layers must be at least 1, but got 0."),
-        ({"dropout": 1.0}, "StackConfig.dropout must be at most 0.95, but got 1.0."),
+        ({"layers": 0}, "layers must be at least 1, but got 0."),
+        ({"dropout": 1.0}, "dropout must be at most 0.95, but got 1.0."),
     ],
 )
 def test_a_stack_that_cannot_be_built_is_refused(changes: dict[str, Any], sentence: str):

@@ -183,7 +183,7 @@ def test_settings_without_a_type_are_no_model(folder: Path):
             "the activation must be one of gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, but got 'silu'.",
         ),
         ("n_head", 3, "the heads must divide the width, but got 3 heads for a width of 8."),
-        ("n_layer", 0, "GPT2Config.layers must be at least 1, but got 0."),
+        ("n_layer", 0, "layers must be at least 1, but got 0."),
     ],
 )
 def test_settings_that_we_do_not_have_are_refused(folder: Path, setting: str, value: Any, sentence: str):

@@ -6,10 +6,10 @@ import io
 import types
 import typing
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from neuropil.config import Config, Option, describe_type
-from neuropil.errors import InputError, nearest
+from neuropil.config import Config, Option, describe_type, describe_value, option
+from neuropil.errors import InputError, did_you_mean, nearest
 
 C = TypeVar("C", bound=Config)
 
@@ -17,7 +17,11 @@ C = TypeVar("C", bound=Config)
 class Arguments(Config):
     """What a command is given."""
 
-    named: ClassVar[bool] = False
+
+class AnswerArguments(Arguments):
+    """Of a command that prints answers."""
+
+    json: bool = option(False, "print JSON for other programs: an object on each line")
 
 
 def parse(
@@ -33,7 +37,7 @@ def parse(
     unless they are `optional` too. `--help` prints and exits."""
     import tyro
 
-    options = defaults.options()
+    options = sorted(defaults.options(), key=lambda each: (each.name not in positional, each.name == "json"))
     fields = [_field(option, option.name in positional, option.name in optional) for option in options]
     form = dataclasses.make_dataclass("Form", fields)
     form.__doc__ = about
@@ -45,22 +49,40 @@ def parse(
         if exit.code:
             raise _explain(options, positional, words, command) from None
         raise
-    return defaults.override(**{option.name: getattr(values, option.name) for option in options})
+    try:
+        return defaults.override(**{option.name: getattr(values, option.name) for option in options})
+    except InputError as error:  # whose rule begins with the name of an option as Python writes it
+        name, _, rest = error.rule.partition(" ")
+        if name not in {option.name for option in options} - set(positional):
+            raise
+        raise InputError(f"{_flag(name)} {rest}", got=error.got, fix=error.fix) from None
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _field(option: Option, positional: bool, optional: bool) -> tuple[str, Any, Any]:
     import tyro
 
-    kind = Annotated[option.type, tyro.conf.arg(help=option.help, metavar=_metavar(option))]
+    default = "" if option.default in (None, (), "") else f"(default: {describe_value(option.default)})"
+    shown = "(required)" if positional and not optional else default
+    form = tyro.conf.arg(help=option.help, metavar=_metavar(option, positional), help_behavior_hint=shown)
+    kind = Annotated[option.type, form]
     if positional:  # where it is required, the placeholder in the Config is no default
         place = dataclasses.field(default=option.default) if optional else dataclasses.field()
         return option.name, Annotated[kind, tyro.conf.Positional], place
     return option.name, kind, dataclasses.field(default=option.default)
 
 
-def _metavar(option: Option) -> str | None:
-    """Choices and switches show themselves."""
+def _metavar(option: Option, positional: bool) -> str | None:
+    """A positional argument by its name, others by their type; choices and switches show themselves."""
     kind = _without_none(option.type)
+    several = typing.get_origin(kind) is tuple
+    if positional:
+        return f"{option.name.removesuffix('s').upper()} ..." if several else option.name.upper()
+    if several:
+        return describe_type(kind).upper()
     return None if typing.get_origin(kind) or kind is bool else describe_type(kind).upper()
 
 
@@ -74,13 +96,13 @@ def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequen
     """Find the first word that cannot be right."""
     help_line = f"see neuropil {command} --help"
     flags: dict[str, Option] = {}
-    for option in options:
-        if option.name not in positional:
-            flags[f"--{option.name.replace('_', '-')}"] = option
-            if option.type is bool:
-                flags[f"--no-{option.name.replace('_', '-')}"] = option
+    for each in options:
+        if each.name not in positional:
+            flags[_flag(each.name)] = each
+            if each.type is bool:
+                flags[_flag(f"no_{each.name}")] = each
     current: Option | None = None
-    free = [option for option in options if option.name in positional]
+    free = [each for each in options if each.name in positional]
     for word in words:
         name, _, attached = word.partition("=")
         if word.startswith("--"):
@@ -88,20 +110,19 @@ def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequen
             if not flags:
                 return InputError(f"neuropil {command} takes no options", got=f"{name!r}", fix="leave it out")
             if name not in flags:
-                return InputError(
-                    f"neuropil {command} must be given its own options", got=f"{name!r}", fix=nearest(name, flags)
-                )
+                fix = did_you_mean(name, flags) or help_line
+                return InputError(f"neuropil {command} must be given its own options", got=f"{name!r}", fix=fix)
             current = flags[name]
             word = attached
         if not word or current is None:
             continue
         if not _readable(word, current.type):
-            return _bad_value(f"--{current.name.replace('_', '-')}", current, word)
+            return _bad_value(_flag(current.name), current, word)
         if typing.get_origin(current.type) is not tuple:
             current = None
     if current is not None:
         return InputError(
-            f"--{current.name.replace('_', '-')} must be followed by {describe_type(_without_none(current.type))}",
+            f"{_flag(current.name)} must be followed by {describe_type(_without_none(current.type))}",
             got="nothing",
             fix=help_line,
         )

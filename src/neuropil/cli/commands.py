@@ -45,7 +45,7 @@ COMMANDS = {
         train.simulate,
         train.ListArguments,
     ),
-    "resume": Command("resume RUN", "go on with a run that was stopped or killed", train.resume, train.RunArguments),
+    "resume": Command("resume RUN", "go on with a run that was stopped or killed", train.resume, train.ResumeArguments),
     "predict": Command(
         "predict RUN INPUT...", "answers for new inputs", use.predict, use.PredictArguments, ("run", "inputs")
     ),
@@ -95,11 +95,12 @@ COMMANDS = {
         ("texts",),
     ),
     "search": Command(
-        'search MODEL --images DIR "TEXT"',
+        'search MODEL "TEXT" --images DIR',
         "find pictures by a text or by another picture",
         use.search,
         use.SearchArguments,
-        ("run", "queries"),
+        ("run", "texts"),
+        ("texts",),
     ),
     "prune": Command(
         "prune RUN --heads 50%", "remove the least important attention heads", inspect.prune, inspect.PruneArguments
@@ -135,6 +136,11 @@ def run_command(words: list[str]) -> None:
         print(f"neuropil {__version__}")
         return
     name, *rest = words
+    if name == "--completion":
+        from neuropil.cli.completion import script
+
+        print(script(rest))
+        return
     if name not in COMMANDS:
         fix = nearest(name, COMMANDS)
         raise InputError("a command must be one that `neuropil --help` shows", got=f"{name!r}", fix=fix)
@@ -156,3 +162,4 @@ def _print_help() -> None:
         print(f"  {command.usage:<{width}}  {command.summary}")
     print("\nMODEL is a run folder, a Hugging Face folder, or owner/name on its hub.")
     print("neuropil COMMAND --help explains a command; neuropil train NAME --help lists all options of a system.")
+    print("neuropil --completion bash | zsh | fish prints what completes these words in a shell.")

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Literal
 
-from neuropil.cli.arguments import Arguments
-from neuropil.cli.output import print_outcome, print_table
+from neuropil.cli.arguments import AnswerArguments, Arguments
+from neuropil.cli.output import print_json, print_outcome, print_table
 from neuropil.config import option
 from neuropil.errors import InputError
 
@@ -41,7 +41,7 @@ def inspect(arguments: InspectArguments) -> None:
         print("\n".join([*sentences, str(path)]))
 
 
-class PruneArguments(Arguments):
+class PruneArguments(AnswerArguments):
     run: Path = option(Path(), "a run folder")
     heads: str = option("50%", "attention heads to remove: a share or a number")
     by: Literal["gradient", "leave_one_out"] = option("gradient", "importance score of a head")
@@ -51,14 +51,25 @@ class PruneArguments(Arguments):
 def prune(arguments: PruneArguments) -> None:
     from neuropil.runs import pruning, run
 
-    print_outcome(pruning.prune(run.load(arguments.run), arguments.heads, by=arguments.by, out=arguments.out))
+    pruned = pruning.prune(run.load(arguments.run), arguments.heads, by=arguments.by, out=arguments.out)
+    print_outcome(pruned, as_json=arguments.json)
 
 
-class CompareArguments(Arguments):
+class CompareArguments(AnswerArguments):
     runs: tuple[Path, ...] = option((), "two or more run folders")
 
 
 def compare(arguments: CompareArguments) -> None:
     from neuropil.runs.comparison import compare
 
-    print_table(*compare(arguments.runs))
+    header, rows = compare(arguments.runs)
+    if not arguments.json:
+        print_table(header, rows)
+        return
+    from neuropil.runs import run
+
+    for folder in arguments.runs:
+        opened = run.load(folder)
+        options = {each.name: each.default for each in opened.options.options()}
+        about = {"run": folder, "system": opened.name, "seed": opened.seed}
+        print_json({**about, "metrics": opened.metrics, "options": options})

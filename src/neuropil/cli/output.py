@@ -1,8 +1,9 @@
-"""How answers are printed: tables on a terminal, tab-separated lines for other programs."""
+"""How answers are printed: tables on a terminal; for other programs tab-separated lines or JSON."""
 
+import json
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neuropil.runs.run import Run
@@ -23,10 +24,22 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console(markup=False).print(table)
 
 
-def print_outcome(run: "Run") -> None:
+def print_json(record: Mapping[str, Any]) -> None:
+    """On one line; what is no number is null, since JSON knows no NaN."""
+    valid = json.loads(json.dumps(record, default=str), parse_constant=lambda _: None)
+    print(json.dumps(valid, ensure_ascii=False), flush=True)
+
+
+def print_outcome(run: "Run", *, as_json: bool) -> None:
     from neuropil.runs import overview
 
     results = run.results
+    if as_json:
+        scores = [{"name": result.name, **result.metrics} for result in results]
+        report = run.report if run.report.exists() else None
+        notes = run.settings["facts"].get("notes", [])
+        print_json({"run": run.folder, "report": report, "results": scores, "notes": notes})
+        return
     if results:
         print_table(["", *overview.metric_names(results)], overview.result_rows(results))
         print(overview.margin(results))

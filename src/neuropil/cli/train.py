@@ -8,18 +8,22 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from neuropil.cli.arguments import Arguments, parse
-from neuropil.cli.output import print_outcome, print_table
+from neuropil.cli.arguments import AnswerArguments, Arguments, parse
+from neuropil.cli.output import print_json, print_outcome, print_table
 from neuropil.config import Config, Option, describe_type, describe_value, option
 
 
-class ListArguments(Arguments):
+class ListArguments(AnswerArguments):
     pass
 
 
 def list_systems(arguments: ListArguments) -> None:
     from neuropil.recipes import SYSTEMS
 
+    if arguments.json:
+        for each in SYSTEMS:
+            print_json({"name": each.name, "family": each.family, "summary": each.summary, "verb": each.verb})
+        return
     if not sys.stdout.isatty():
         print_table(["system", "family", "what it is"], [[each.name, each.family, each.summary] for each in SYSTEMS])
         return
@@ -31,21 +35,30 @@ def list_systems(arguments: ListArguments) -> None:
             print(wrapped.fill(f"  {each.name}".ljust(indent) + each.summary))
 
 
-class ShowArguments(Arguments):
+class ShowArguments(AnswerArguments):
     name: str = option("", "a system that `neuropil list` shows, or a run folder")
 
 
 def show(arguments: ShowArguments) -> None:
     if "/" in arguments.name or (Path(arguments.name) / "config.json").exists():  # no system's name has a slash
-        _show_run(Path(arguments.name))
+        _show_run(Path(arguments.name), arguments.json)
         return
     from neuropil import recipes
 
     system = recipes.find(arguments.name)
     recipe = recipes.recipe(system.name)
+    form = FORMS[recipe.verb]
+    embedded, own = (form(recipe=recipe.defaults(own_data=own_data)).options() for own_data in (False, True))
+    if arguments.json:
+        options = [
+            {"name": each.name, "type": describe_type(each.type), "default": each.default, "help": each.help}
+            for each in embedded
+        ]
+        about = {"name": system.name, "family": system.family, "summary": system.summary, "verb": recipe.verb}
+        print_json({**about, "equations": recipe.equations, "options": options})
+        return
     print(f"{system.name} ({system.family}): {system.summary}\n\n{recipe.equations}\n")
     print(f"Options of neuropil {recipe.verb} {system.name}:")
-    embedded, own = (recipe.defaults(own_data=own_data).options() for own_data in (False, True))
     rows = [
         [f"--{each.name.replace('_', '-')}", describe_type(each.type), _default(each, with_data), each.help]
         for each, with_data in zip(embedded, own, strict=True)
@@ -58,11 +71,16 @@ def _default(option: Option, with_data: Option) -> str:
     return default if default == own else f"{default}; with --data {own}"
 
 
-def _show_run(folder: Path) -> None:
+def _show_run(folder: Path, as_json: bool) -> None:
     from neuropil.metrics import find_metric
     from neuropil.runs import run
 
     opened = run.load(folder)
+    if as_json:
+        about = {"run": folder, "system": opened.name, "seed": opened.seed, "command": opened.settings["command"]}
+        able = [each.verb for each in opened.capabilities] if (folder / "model.safetensors").exists() else []
+        print_json({**about, "finished": opened.finished, "metrics": opened.metrics, "capabilities": able})
+        return
     print(f"{folder}: a run of {opened.name}, seed {opened.seed}\n{opened.settings['command']}\n")
     for name, value in opened.metrics.items():
         print(f"{find_metric(name).title}: {find_metric(name).text(value)}")
@@ -74,7 +92,7 @@ def _show_run(folder: Path) -> None:
     print_table(["can", "", "command"], rows or [["report", "it leaves no model", f"neuropil report {quoted}"]])
 
 
-class StartArguments(Arguments):
+class StartArguments(AnswerArguments):
     recipe: Config
     out: Path | None = option(None, "folder to write; without it, a new one under runs/")
     seed: int = option(0, "random seed: the same seed gives the same results", low=0)
@@ -83,6 +101,10 @@ class StartArguments(Arguments):
 class TrainArguments(StartArguments):
     explain: bool = option(False, "say how each recurrent cell is executed, and do not train")
     report: bool = option(True, "write the report, which `neuropil report` can do later")
+
+
+FORMS: dict[str, type[StartArguments]] = {"train": TrainArguments, "simulate": StartArguments}
+"""What the commands are given that are followed by the name of a system."""
 
 
 def train(words: list[str]) -> None:
@@ -100,7 +122,7 @@ def train(words: list[str]) -> None:
         print_table(*gradients.execution_table(system.name, arguments.seed, chosen))
         return
     started = {"out": arguments.out, "seed": arguments.seed, "report": arguments.report}
-    print_outcome(run.train(system.name, **started, **chosen))
+    print_outcome(run.train(system.name, **started, **chosen), as_json=arguments.json)
 
 
 def simulate(words: list[str]) -> None:
@@ -113,7 +135,8 @@ def simulate(words: list[str]) -> None:
     from neuropil.runs import run
 
     chosen = _changes(recipe.options, arguments.recipe)
-    print_outcome(run.simulate(words[0], out=arguments.out, seed=arguments.seed, **chosen))
+    simulated = run.simulate(words[0], out=arguments.out, seed=arguments.seed, **chosen)
+    print_outcome(simulated, as_json=arguments.json)
 
 
 def print_names(verb: str, usage: str, more: str = "") -> None:
@@ -134,13 +157,17 @@ class RunArguments(Arguments):
     run: Path = option(Path(), "a run folder")
 
 
-def resume(arguments: RunArguments) -> None:
+class ResumeArguments(AnswerArguments):
+    run: Path = option(Path(), "a run folder")
+
+
+def resume(arguments: ResumeArguments) -> None:
     from neuropil.runs import run
 
     opened = run.load(arguments.run)
     if opened.finished and opened.report.exists():
         print(f"{arguments.run} is finished: there is nothing to resume.", file=sys.stderr)
-    print_outcome(run.resume(arguments.run))
+    print_outcome(run.resume(arguments.run), as_json=arguments.json)
 
 
 def report(arguments: RunArguments) -> None:

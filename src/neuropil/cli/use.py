@@ -2,19 +2,23 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from neuropil.cli.arguments import Arguments
-from neuropil.cli.output import print_table
+from neuropil.cli.arguments import AnswerArguments, Arguments
+from neuropil.cli.output import print_json, print_table
 from neuropil.config import Config, option
 from neuropil.errors import InputError
+
+if TYPE_CHECKING:
+    from neuropil.tasks.predictor import Answers
 
 MODEL = "a run folder, a Hugging Face folder, or owner/name on its hub"
 TEXTS = "texts, or files with a text on each line; without any, lines of standard input"
 
 
-class PredictArguments(Arguments):
+class PredictArguments(AnswerArguments):
     run: Path = option(Path(), "a run folder")
     inputs: tuple[Path, ...] = option((), "files like the training data: pictures, IDX, NPZ, CSV, lines of text")
 
@@ -28,11 +32,19 @@ def predict(arguments: PredictArguments) -> None:
         fix = f"neuropil predict {shlex.quote(str(arguments.run))} picture.png"
         raise InputError("neuropil predict needs files to look at", got="none", fix=fix)
     inputs, names = predictor.read(arguments.inputs)
-    for name, cells in zip(names, predictor.predict(inputs).lines(), strict=True):
-        print("\t".join([name, *cells]))
+    _print_answers("input", names, predictor.predict(inputs), arguments.json)
 
 
-class EvaluateArguments(Arguments):
+def _print_answers(what: str, names: Sequence[str], answers: "Answers", as_json: bool) -> None:
+    if as_json:
+        for name, record in zip(names, answers.records(), strict=True):
+            print_json({what: name, **record})
+        return
+    for name, cells in zip(names, answers.lines(), strict=True):
+        print("\t".join([name, *cells]), flush=True)
+
+
+class EvaluateArguments(AnswerArguments):
     run: Path = option(Path(), "a run folder")
     data: tuple[Path, ...] = option((), "labelled files of your own; without it, the run's held-out part")
 
@@ -42,10 +54,13 @@ def evaluate(arguments: EvaluateArguments) -> None:
     from neuropil.runs import run
 
     metrics = run.load(arguments.run).evaluate(arguments.data or None)
+    if arguments.json:
+        print_json(metrics)
+        return
     print_table(["metric", "value"], [[name, find_metric(name).text(value)] for name, value in metrics.items()])
 
 
-class TranslateArguments(Arguments):
+class TranslateArguments(AnswerArguments):
     run: Path = option(Path(), "a run folder")
     texts: tuple[str, ...] = option((), TEXTS)
     beam: int = option(1, "beam width; 1 is greedy", low=1)
@@ -61,6 +76,9 @@ def translate(arguments: TranslateArguments) -> None:
     texts, beam, penalty, page = _texts(arguments.texts), arguments.beam, arguments.length_penalty, arguments.attention
     pairs = translator.translate_lines(texts, beam_width=beam, length_penalty=penalty, attention=page)
     for text, translation in pairs:
+        if arguments.json:
+            print_json({"text": text, "translation": translation})
+            continue
         # A person has forgotten the question when the answer comes; another program wants the answer alone.
         print(f"{text}  →  {translation}" if sys.stdout.isatty() and arguments.texts else translation, flush=True)
     if page is not None:
@@ -96,7 +114,7 @@ def generate(arguments: GenerateArguments) -> None:
         print(piece, end="", flush=True)
 
 
-class FillArguments(Arguments):
+class FillArguments(AnswerArguments):
     run: str = option("", MODEL)
     texts: tuple[str, ...] = option((), "texts with [MASK] in place of each masked word")
     top: int = option(5, "words to show for each [MASK]", low=1)
@@ -112,11 +130,15 @@ def fill(arguments: FillArguments) -> None:
     filler = open_able(arguments.run, Fills)
     for text in arguments.texts:
         found = filler.fill(text, arguments.top)
+        if arguments.json:
+            for each in found:
+                print_json({"input": text, **each.record()})
+            continue
         rows = [[f"{each.place}", each.word, f"{100 * each.share:.1f} %", each.text] for each in found]
         print_table(["place", "word", "probability", "text"], rows)
 
 
-class ClassifyArguments(Arguments):
+class ClassifyArguments(AnswerArguments):
     run: str = option("", MODEL)
     texts: tuple[str, ...] = option((), TEXTS)
 
@@ -127,11 +149,10 @@ def classify(arguments: ClassifyArguments) -> None:
 
     classifier = open_able(arguments.run, Classifies)
     for texts in _texts(arguments.texts):
-        for text, cells in zip(texts, classifier.classify(texts).lines(), strict=True):
-            print("\t".join([text, *cells]), flush=True)
+        _print_answers("text", texts, classifier.classify(texts), arguments.json)
 
 
-class EmbedArguments(Arguments):
+class EmbedArguments(AnswerArguments):
     run: str = option("", MODEL)
     texts: tuple[str, ...] = option((), TEXTS)
     out: Path | None = option(None, "write the embeddings to this .npy file, a row for each text")
@@ -148,13 +169,16 @@ def embed(arguments: EmbedArguments) -> None:
     if arguments.out is not None:
         embedding.write_vectors(arguments.out, vectors)
         print(arguments.out)
+    elif arguments.json:
+        for text, vector in zip(texts, vectors.tolist(), strict=True):
+            print_json({"text": text, "vector": vector})
     else:
         print_table(*embedding.similarities(texts, vectors))
 
 
-class SearchArguments(Arguments):
+class SearchArguments(AnswerArguments):
     run: str = option("", MODEL)
-    queries: tuple[str, ...] = option((), "texts, or files of pictures to which similar ones are wanted")
+    texts: tuple[str, ...] = option((), "texts, or files of pictures to which similar ones are wanted")
     images: tuple[Path, ...] = option((), "pictures to search: folders or files")
     top: int = option(5, "pictures to show for each text", low=1)
     classify: bool = option(False, "zero-shot classification: for each picture, the text that fits it best")
@@ -162,19 +186,26 @@ class SearchArguments(Arguments):
 
 
 def search(arguments: SearchArguments) -> None:
-    if not arguments.queries:
+    images, queries = arguments.images, arguments.texts
+    if not queries and (there := tuple(path for path in images if path.exists())):
+        # Where the text stands last, the list of pictures before it has taken it.
+        images, queries = there, tuple(str(path) for path in images if path not in there)
+    if not queries:
         fix = f'neuropil search {shlex.quote(arguments.run)} "a red bicycle" --images photos'
         raise InputError("neuropil search needs texts or pictures to search for", got="none", fix=fix)
     from neuropil.runs.open import open_able
     from neuropil.tasks.predictor import Searches
 
-    found = open_able(arguments.run, Searches).search(arguments.images)
+    found = open_able(arguments.run, Searches).search(images)
     if arguments.classify:
-        for file, cells in zip(found.files, found.classify(arguments.queries).lines(), strict=True):
-            print("\t".join([str(file), *cells]))
+        _print_answers("file", [str(file) for file in found.files], found.classify(queries), arguments.json)
         return
-    rankings = [found.rank(query, arguments.top) for query in arguments.queries]
+    rankings = [found.rank(query, arguments.top) for query in queries]
     for ranking in rankings:
+        if arguments.json:
+            for file, score in zip(ranking.files, ranking.scores, strict=True):
+                print_json({"query": ranking.query, "file": file, "similarity": score})
+            continue
         rows = [[f"{score:.3f}", str(file)] for file, score in zip(ranking.files, ranking.scores, strict=True)]
         print_table(["similarity", ranking.query], rows)
     if arguments.out is not None:

@@ -36,7 +36,7 @@ class CNNConfig(Config):
         if len(self.shape) != 3:
             raise InputError("a CNN needs pictures of channels, height and width", got=f"inputs of shape {self.shape}")
         if self.kernel % 2 == 0:
-            raise InputError("CNNConfig.kernel must be odd", got=f"{self.kernel}", fix=f"use {self.kernel + 1}")
+            raise InputError("kernel must be odd", got=f"{self.kernel}", fix=f"use {self.kernel + 1}")
 
     @property
     def stack(self) -> Stack:

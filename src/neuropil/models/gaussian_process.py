@@ -65,7 +65,7 @@ class GaussianProcessConfig(Config):
     def validate(self) -> None:
         for name in ("length", "height", "period"):
             if not 0 < getattr(self, name) < math.inf:
-                rule = f"GaussianProcessConfig.{name} must be above zero and finite"
+                rule = f"{name} must be above zero and finite"
                 raise InputError(rule, got=f"{getattr(self, name):g}")
         if not build_kernel(self.kernel, 1.0).positive_definite:
             rule = "a Gaussian process needs a kernel that is positive definite"

@@ -70,7 +70,7 @@ class MinGRU(Cell):
         """All h_t, by logarithms: log g = −log(1 + e^{−a}), log (1 − g) = −log(1 + e^a)."""
         if not self.config.positive:
             rule = "logarithms need candidates above zero"
-            raise InputError(rule, got="MinGRUConfig.positive=False", fix="set positive=True")
+            raise InputError(rule, got="positive=False", fix="set positive=True")
         g, a = self.drive(x).chunk(2, -1)
         log_candidate = torch.where(a < 0, a, torch.log1p(a.clamp(min=0)))
         h = (self.initial(x) if first is None else first).h

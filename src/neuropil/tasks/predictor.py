@@ -25,6 +25,10 @@ class Answers(Protocol):
         """For each input the cells of one printed line."""
         ...
 
+    def records(self) -> list[dict[str, Any]]:
+        """For each input the same as plain JSON values, for other programs."""
+        ...
+
 
 @dataclass(frozen=True)
 class Predictions:
@@ -57,6 +61,14 @@ class Predictions:
             for shares, indices in zip(best.values.tolist(), best.indices.tolist(), strict=True)
         ]
 
+    def records(self) -> list[dict[str, Any]]:
+        if not self.classes:
+            return [{"value": value} for value in self.values.tolist()]
+        return [
+            {"label": label, "probabilities": dict(zip(self.classes, scores, strict=True))}
+            for label, scores in zip(self.labels, self.scores.tolist(), strict=True)
+        ]
+
 
 @dataclass(frozen=True)
 class Texts:
@@ -70,6 +82,10 @@ class Texts:
 
     def lines(self) -> list[list[str]]:
         return [[text] for text in self.texts]
+
+    def records(self) -> list[dict[str, Any]]:
+        pairs = zip(self.texts, self.log_probabilities, strict=True)
+        return [{"text": text, "log_probability": log_probability} for text, log_probability in pairs]
 
 
 @runtime_checkable

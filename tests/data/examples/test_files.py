@@ -406,8 +406,8 @@ def test_a_prediction_of_nothing_is_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"validation": 0.6}, "DataConfig.validation must be at most 0.5, but got 0.6."),
-        ({"test": 0.0}, "DataConfig.test must be at least 0.01, but got 0.0."),
+        ({"validation": 0.6}, "validation must be at most 0.5, but got 0.6."),
+        ({"test": 0.0}, "test must be at least 0.01, but got 0.0."),
     ],
 )
 def test_options_out_of_bounds_are_refused(options: dict[str, Any], sentence: str):

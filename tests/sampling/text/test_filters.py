@@ -131,12 +131,12 @@ def test_without_a_token_to_choose_it_is_said_so(logits: list[float], temperatur
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"temperature": -1.0}, "SamplingConfig.temperature must be at least 0, but got -1.0."),
-        ({"temperature": float("nan")}, "SamplingConfig.temperature must be at least 0, but got nan."),
-        ({"top_k": -1}, "SamplingConfig.top_k must be at least 0, but got -1."),
-        ({"top_p": 1.5}, "SamplingConfig.top_p must be at most 1, but got 1.5."),
-        ({"min_p": -0.1}, "SamplingConfig.min_p must be at least 0, but got -0.1."),
-        ({"repetition_penalty": 0.0}, "SamplingConfig.repetition_penalty must be at least 0.01, but got 0.0."),
+        ({"temperature": -1.0}, "temperature must be at least 0, but got -1.0."),
+        ({"temperature": float("nan")}, "temperature must be at least 0, but got nan."),
+        ({"top_k": -1}, "top_k must be at least 0, but got -1."),
+        ({"top_p": 1.5}, "top_p must be at most 1, but got 1.5."),
+        ({"min_p": -0.1}, "min_p must be at least 0, but got -0.1."),
+        ({"repetition_penalty": 0.0}, "repetition_penalty must be at least 0.01, but got 0.0."),
     ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, float], sentence: str):

@@ -58,6 +58,14 @@ class SeriesForecasts:
                 row.append(f"{100 * share:g} % {below:.5g} to {above:.5g}")
         return cells
 
+    def records(self) -> list[dict[str, Any]]:
+        """The median, then low and high of each band, by its share."""
+        bands = {share: torch.stack(self.band(share), -1).flatten(0, -2).tolist() for share in BANDS}
+        return [
+            {"median": median, "bands": {f"{share:g}": bands[share][index] for share in BANDS}}
+            for index, median in enumerate(self.median.flatten().tolist())
+        ]
+
 
 @dataclass(frozen=True)
 class SeriesForecaster:

@@ -40,6 +40,10 @@ class Surprise(NamedTuple):
     following: list[tuple[str, float]]
     """The likeliest tokens after the text, with their probabilities."""
 
+    @property
+    def bits_per_character(self) -> float:
+        return float(self.nats.sum()) / math.log(2) / max(self.characters, 1)
+
 
 @dataclass(frozen=True)
 class Surprises:
@@ -51,9 +55,15 @@ class Surprises:
     def lines(self) -> list[list[str]]:
         return [
             [
-                f"{float(text.nats.sum()) / math.log(2) / max(text.characters, 1):.3f} bits per character",
+                f"{text.bits_per_character:.3f} bits per character",
                 *(f"{token!r} {100 * share:.1f} %" for token, share in text.following),
             ]
+            for text in self.texts
+        ]
+
+    def records(self) -> list[dict[str, Any]]:
+        return [
+            {"bits_per_character": text.bits_per_character, "next": [list(each) for each in text.following]}
             for text in self.texts
         ]
 

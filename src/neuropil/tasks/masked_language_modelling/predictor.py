@@ -127,6 +127,9 @@ class Filled(NamedTuple):
     text: str
     """With the likeliest words at the other places."""
 
+    def record(self) -> dict[str, Any]:
+        return {"place": self.place, "word": self.word, "probability": self.share, "text": self.text}
+
 
 @dataclass(frozen=True)
 class Fillings:
@@ -137,6 +140,9 @@ class Fillings:
 
     def lines(self) -> list[list[str]]:
         return [[f"{each.word} {100 * each.share:.1f} %" for each in text] for text in self.texts]
+
+    def records(self) -> list[dict[str, Any]]:
+        return [{"filled": [each.record() for each in text]} for text in self.texts]
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,9 @@ class Embeddings:
     def lines(self) -> list[list[str]]:
         return [[f"{value:.5f}" for value in row] for row in self.vectors.tolist()]
 
+    def records(self) -> list[dict[str, Any]]:
+        return [{"vector": row} for row in self.vectors.tolist()]
+
 
 @dataclass(frozen=True)
 class Retriever:

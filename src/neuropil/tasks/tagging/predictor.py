@@ -34,6 +34,9 @@ class TaggedAnswers:
         """Each token with its tag; letters with the same tag stand together."""
         return [[" ".join(self._pieces(tokens, tags))] for tokens, tags in zip(self.tokens, self.tags, strict=True)]
 
+    def records(self) -> list[dict[str, Any]]:
+        return [{"tokens": tokens, "tags": tags} for tokens, tags in zip(self.tokens, self.tags, strict=True)]
+
     def _pieces(self, tokens: Sequence[str], tags: Sequence[str]) -> list[str]:
         if not self.joined:
             return [f"{token}/{tag}" for token, tag in zip(tokens, tags, strict=True)]

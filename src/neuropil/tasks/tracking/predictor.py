@@ -36,6 +36,9 @@ class TrackedFilms:
     def lines(self) -> list[list[str]]:
         return [[f"{x:.2f}", f"{y:.2f}"] for x, y in self.positions.tolist()]
 
+    def records(self) -> list[dict[str, Any]]:
+        return [{"x": x, "y": y} for x, y in self.positions.tolist()]
+
     @property
     def films(self) -> list[Float[Tensor, "time 2"]]:
         return list(self.positions.split(list(self.lengths)))
