@@ -340,7 +340,7 @@ def remembered(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def unfinished(run: Run, folder: Path) -> Path:
     folder = copy(run, folder)
     (folder / "report.html").unlink()
-    rows = [row for row in run.history if row["kind"] != "result"]
+    rows = [row for row in run.rows if row["kind"] != "result"]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -28,6 +28,7 @@ from neuropil.inspection.report.page import write_report
 from neuropil.parts.multi_head import remove_heads
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.progress import stage
+from neuropil.runs.archive import pack, unpack
 from neuropil.runs.environment import environment
 from neuropil.runs.overview import overview
 from neuropil.tasks.experiment import Experiment, Result, TrainableExperiment
@@ -50,6 +51,9 @@ from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig, prepare_precision
 from neuropil.training.weights import load_model, load_state, unique_state
 
+if TYPE_CHECKING:
+    from neuropil.runs.export import Export
+
 FORMAT = 2
 SETTINGS = {"command": str, "facts": dict, "options": dict, "recipe": str, "seed": int}
 """What every `config.json` holds of ours, and of which type."""
@@ -65,6 +69,11 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run {self.name} in {self.folder}>"
 
+    def _repr_html_(self) -> str:
+        from neuropil.runs.card import card
+
+        return card(self)
+
     @property
     def name(self) -> str:
         return self.settings["recipe"]
@@ -78,15 +87,24 @@ class Run:
         return self.folder / "report.html"
 
     @property
-    def history(self) -> list[Row]:
-        """The rows of `metrics.jsonl`."""
+    def rows(self) -> list[Row]:
+        """Of `metrics.jsonl`."""
         return read_history(self.folder / "metrics.jsonl")
+
+    @property
+    def history(self) -> Any:
+        """The rows as a pandas DataFrame, where pandas is installed."""
+        try:
+            import pandas
+        except ImportError:
+            return self.rows
+        return pandas.DataFrame(self.rows)
 
     @property
     def results(self) -> list[Result]:
         """Final scores on held-out data: this model first, then its baselines. Empty while the run is not finished."""
         facts = ("kind", "name", "step")
-        rows = [row for row in self.history if row["kind"] == "result"]
+        rows = [row for row in self.rows if row["kind"] == "result"]
         return [Result(row["name"], {key: value for key, value in row.items() if key not in facts}) for row in rows]
 
     @property
@@ -96,7 +114,7 @@ class Run:
     @property
     def progress(self) -> str:
         """How far a run is that is not finished."""
-        rows = [row for row in self.history if "epoch" in row]
+        rows = [row for row in self.rows if "epoch" in row]
         if not rows:
             return "it has no results yet"
         epochs = getattr(getattr(self.options, "training", None), "epochs", None)
@@ -208,6 +226,20 @@ class Run:
         if not are_paths(data):
             return predictor.evaluate(in_memory(data))
         return predictor.evaluate([Path(path) for path in ([data] if isinstance(data, str | Path) else data)])
+
+    def export(self, format: str = "onnx", path: str | Path | None = None, *, inputs: Any = None) -> "Export":
+        """Write the model as ONNX, with open axes for the batch and the time, and compare its answers with PyTorch's.
+        By default it is `model.onnx` in the run folder, traced on some of the run's own data; `inputs` are others, as
+        `predict` takes them, or a tuple of tensors for the model."""
+        from neuropil.runs.export import export_onnx
+
+        if format != "onnx":
+            raise InputError("a model is exported as 'onnx'", got=f"{format!r}")
+        return export_onnx(self, self.folder / "model.onnx" if path is None else Path(path), inputs)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the folder as one .zip file, without the checkpoint; `neuropil.load` opens it."""
+        return pack(self, Path(path))
 
     @property
     def memory(self) -> InMemory | None:
@@ -369,8 +401,10 @@ def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
 
 
 def load(folder: str | Path) -> Run:
-    """Open a run folder."""
+    """Open a run folder, or a .zip file of one, which is unpacked beside it."""
     folder = Path(folder)
+    if folder.suffix.lower() == ".zip" and folder.is_file():
+        folder = unpack(folder)
     path = folder / "config.json"
     if not path.exists():
         raise RunError(
@@ -424,7 +458,7 @@ def _complete(run: Run, experiment: Experiment, show_progress: bool, *, report: 
         experiment.train(run.folder, show_progress=show_progress)
         with stage(f"{run.name}: evaluation", show=show_progress):
             results = experiment.evaluate()
-        history = [row for row in run.history if row["kind"] != "result"]
+        history = [row for row in run.rows if row["kind"] != "result"]
         step = max((row["step"] for row in history), default=0)
         rows = history + [{"kind": "result", "name": result.name, "step": step, **result.metrics} for result in results]
         write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
