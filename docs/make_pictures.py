@@ -272,7 +272,12 @@ HOUSE = (
     {"tasks": "what goes in and what comes out: experiment, predictor, scores and report of each task, over one base"},
     {"recipes": "one file for each system: model × task × defaults; the only place where choices are combined"},
     {"runs": "the life of a run folder: start, resume, load, open, compare, prune"},
-    {"cli": "words to runs", "lab": "the same in a web page", "server": "the same by requests"},
+    {
+        "cli": "words to runs",
+        "sklearn": "estimators over runs",
+        "lab": "the same in a web page",
+        "server": "the same by requests",
+    },
 )
 PLANNED = frozenset(("adversarial", "lab", "server"))
 

@@ -163,7 +163,7 @@ def test_what_only_python_can_give_is_unknown_to_the_command_line():
     data, other = Sourced().options()
     assert (describe_type(data.type), data.in_python) == ("path ...", True)
     assert (describe_type(other.type), other.in_python) == ("path | none", False)
-    with pytest.raises(InputError, match=r"^Sourced.data must be path ..., but got 3\.$"):
+    with pytest.raises(InputError, match=r"^data must be path ..., but got 3\.$"):
         Sourced().override(data=3)
 
 
@@ -175,5 +175,5 @@ def test_what_only_python_can_give_is_saved_as_what_it_says_of_itself():
     assert again.numbers == (3,)
     assert Sourced.from_dict({"data": ["a", "b"]}).data == (Path("a"), Path("b"))
     assert Sourced().override(data="a").data == (Path("a"),)
-    with pytest.raises(InputError, match=r"^Sourced.other must be path \| none, but got "):
+    with pytest.raises(InputError, match=r"^other must be path \| none, but got "):
         Sourced().override(other=Numbers(1))

@@ -20,7 +20,7 @@ ROWS = (
     {"tasks"},
     {"recipes"},
     {"runs"},
-    {"cli", "lab", "server", "sklearn"},
+    {"cli", "sklearn", "lab", "server"},
 )
 ROW_OF = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
 MODULES = sorted(SOURCE.rglob("*.py"))

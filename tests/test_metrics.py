@@ -17,7 +17,7 @@ from neuropil.metrics import METRICS, TITLES, Metric, find_metric
         ("chrf", "higher"),
         ("log_likelihood", "higher"),
         ("generator_loss", "lower"),
-        ("coverage", None),
+        ("coverage_80", None),
         ("rate_hz", None),
     ],
 )
@@ -32,7 +32,7 @@ def test_a_metric_says_whether_more_or_less_is_better(name: str, better: str | N
     ("name", "text"),
     [
         ("accuracy", "43.21 %"),
-        ("coverage", "43.21 %"),
+        ("coverage_80", "43.21 %"),
         ("bleu", "0.4"),
         ("loss", "0.4321"),
         ("learning_rate", "0.4321"),

@@ -49,6 +49,7 @@ PHASE_RATE = "_learning_rate"
 
 TITLES = {
     "mase": "MASE",
+    "coverage_80": "coverage of the 80 % interval",
     "f1": "F1",
     "bleu": "BLEU",
     "chrf": "chrF",
@@ -79,7 +80,7 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     ("higher", "percent", ("accuracy", "train_accuracy", "token_accuracy", "exact_accuracy", "f1")),
     ("higher", "percent", ("text_recall_at_1", "image_recall_at_1")),
     ("higher", "points", ("bleu", "chrf")),
-    (None, "percent", ("coverage", "coverage_share", "near_zero_share")),
+    (None, "percent", ("coverage_80", "coverage_share", "near_zero_share")),
     (None, "number", ("learning_rate", "gradient_kept", "largest_difference")),
     (None, "number", ("spikes", "rate_hz", "mean_rate_hz", "oscillation_hz", "cv", "fano_factor", "synchrony")),
     (None, "number", ("rmse_of_exact_rates", "rmse_of_noisy_rates", "rmse_of_spikes")),

@@ -77,6 +77,14 @@ class Uncompilable(Protocol):
 
 
 @runtime_checkable
+class FittedLearner(Protocol):
+    """A learner whose model is fitted before it is trained: its first weights are validated too, and are kept if no
+    later ones are better."""
+
+    fitted_start: bool
+
+
+@runtime_checkable
 class Batches(Protocol):
     """Passes over a data set. A pass is a function of its number alone, so that a run can resume at any batch."""
 

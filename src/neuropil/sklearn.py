@@ -53,21 +53,21 @@ OWN = ("system", "random_state", "out", "verbose")
 class Estimator(BaseEstimator):
     """What the three share. `system` is a name in `neuropil list`, `random_state` the seed, `out` a folder to keep the
     run in, and `verbose` shows the progress of training. All other parameters are options of the system; those that
-    every system has are None where it is to choose."""
+    every system has are None where it is to choose. What is given is looked at when it is fitted."""
 
     def __init__(
         self,
-        system: str = "mlp",
+        system: Any = "mlp",
         *,
-        epochs: int | None = None,
-        updates: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        validation: float | None = None,
-        test: float = LEAST_HELD_OUT,
+        epochs: Any = None,
+        updates: Any = None,
+        batch_size: Any = None,
+        learning_rate: Any = None,
+        validation: Any = None,
+        test: Any = LEAST_HELD_OUT,
         random_state: Any = None,
-        out: str | Path | None = None,
-        verbose: bool = False,
+        out: Any = None,
+        verbose: Any = False,
         **options: Any,
     ):
         self.system = system
@@ -112,7 +112,7 @@ class Estimator(BaseEstimator):
 
     @property
     def _recipe(self) -> Recipe:
-        name = recipes.find(self.system).name
+        name = recipes.find(str(self.system)).name
         if not self._suits(recipes.recipe(name)):
             names = [each.name for each in recipes.SYSTEMS if self._suits(recipes.recipe(each.name))]
             rule = f"the system of a {type(self).__name__} must be {', '.join(names[:-1])} or {names[-1]}"

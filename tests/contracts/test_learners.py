@@ -89,9 +89,9 @@ def matching() -> tuple[Learner, Batch]:
 
 
 def forecasting() -> tuple[Learner, Batch]:
-    model = Forecaster(ForecasterConfig(hidden_size=4, members=2, lags=3, features=2, steps=4))
+    model = Forecaster(ForecasterConfig(hidden_size=4, members=2, lags=3, context=6, features=2, steps=4))
     batch = {"history": torch.randn(5, 6), "known": torch.randn(5, 10, 2), "target": torch.randn(5, 4)}
-    return QuantileRegression(model), batch | {"valid_mask": torch.rand(5, 4) < 2, "scale": torch.ones(5)}
+    return QuantileRegression(model), batch | {"valid_mask": torch.rand(5, 4) < 2}
 
 
 def tracking() -> tuple[Learner, Batch]:

@@ -13,6 +13,7 @@ from neuropil.cli import main
 from neuropil.errors import InputError
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
+from neuropil.tasks.forecasting.linear import apply
 
 SMALL: dict[str, Any] = {"hidden_size": 8, "members": 2, "epochs": 2, "batch_size": 64}
 
@@ -64,7 +65,7 @@ def test_a_run_ends_beside_its_baselines_with_the_strongest_first(run: Run):
     assert {result.name.split("(")[0] for result in others} == {"AR", "seasonal naive", "persistence"}
     mases = [result.metrics["mase"] for result in others]
     assert mases == sorted(mases)
-    assert set(own.metrics) == set(others[0].metrics) == {"mase", "pinball_loss", "coverage"}
+    assert set(own.metrics) == set(others[0].metrics) == {"mase", "pinball_loss", "coverage_80"}
 
 
 def test_the_folder_forecasts_in_another_process_as_the_run_itself(run: Run, tmp_path: Path):
@@ -114,7 +115,7 @@ def test_the_command_prints_a_line_for_each_step(run: Run, tmp_path: Path, capsy
 def test_scores_of_a_file_are_those_of_all_its_origins(run: Run, tmp_path: Path):
     path = write_shop(tmp_path / "shop.csv", 60)
     scores = run.evaluate(path)
-    assert set(scores) == {"mase", "pinball_loss", "coverage"}
+    assert set(scores) == {"mase", "pinball_loss", "coverage_80"}
     assert 0 < scores["mase"] < 10
     assert run.evaluate() == pytest.approx(run.metrics)
 
@@ -124,6 +125,7 @@ def test_the_report_shows_forecasts_errors_and_what_was_done(run: Run):
     for words in (
         "Forecasts",
         "Error by horizon",
+        "Linear start",
         "Future",
         "A step is one day; a season has 7 (from the calendar)",
     ):
@@ -194,6 +196,39 @@ def test_dated_series_refuse_values_without_dates(run: Run):
     )
 
 
+def test_a_series_far_from_zero_is_forecast_as_one_that_is_near(tmp_path: Path):
+    values = sales(120).round(3)
+    found = []
+    for offset in (0.0, 1e9):
+        data = tmp_path / f"{offset:g}.csv"
+        table = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=120), "sales": values + offset})
+        table.to_csv(data, index=False)
+        options: dict[str, Any] = {"data": data, "horizon": 5, "report": False, "show_progress": False, **SMALL}
+        run = neuropil.train("forecaster", out=tmp_path / f"run{offset:g}", **options)
+        found.append((run.metrics, run.predict(data)))
+    (near, ahead), (far, far_ahead) = found
+    assert far == pytest.approx(near, rel=1e-3)
+    assert torch.allclose(far_ahead.quantiles - 1e9, ahead.quantiles, atol=1e-2)
+    shown = [float(line[0]) for line in far_ahead.lines()]
+    assert shown == pytest.approx(far_ahead.median[0].tolist(), abs=0.1)
+
+
+def test_training_never_ends_worse_on_validation_than_the_linear_start(run: Run, tmp_path: Path):
+    data = write_shop(tmp_path / "shop.csv")
+    options: dict[str, Any] = {"data": data, "target": "sales", "horizon": 7, "show_progress": False, **SMALL}
+    useless = neuropil.train("forecaster", out=tmp_path / "run", learning_rate=3.0, **options)
+    start = useless.experiment()
+    later = start.start.later  # type: ignore[attr-defined]
+    forecast = apply(later, start.splits.test.batch()["history"])  # type: ignore[attr-defined]
+    quantiles = useless.predictor.quantiles(start.splits.test)  # type: ignore[attr-defined]
+    assert torch.allclose(quantiles[..., 3], forecast, atol=1e-4)
+    page = " ".join(useless.report.read_text().split())
+    assert "no update made it better: it is kept. Then the linear forecast is fitted anew" in page
+    losses = [row["loss"] for row in run.history if row["kind"] == "validation"]
+    assert run.history[0] == {**run.history[0], "kind": "validation", "step": 0}
+    assert min(losses) <= losses[0]
+
+
 def test_two_files_are_refused(run: Run):
     with pytest.raises(InputError) as error:
         run.predictor.read([Path("a.csv"), Path("b.csv")])
@@ -244,4 +279,4 @@ def test_it_beats_seasonal_naive_and_the_autoregression_with_bands_that_hold(tmp
     scores = {result.name.split("(")[0] + result.name.partition(")")[2]: result.metrics for result in run.results}
     assert scores["forecaster"]["mase"] < 0.85 * scores["seasonal naive"]["mase"]
     assert scores["forecaster"]["mase"] < scores["AR"]["mase"]
-    assert 0.75 <= scores["forecaster"]["coverage"] <= 0.85
+    assert 0.75 <= scores["forecaster"]["coverage_80"] <= 0.85

@@ -324,6 +324,7 @@ def test_a_table_with_numbers_as_targets_is_learned_in_their_own_units(tmp_path:
 
 # --- data in memory ---------------------------------------------------------------------------------------------------
 
+MONTHS = pd.Series(np.random.default_rng(0).normal(size=120), pd.date_range("2020", periods=120, freq="MS"))
 QUICK: dict[str, Any] = {"epochs": 2, "hidden_sizes": (16,), "show_progress": False}
 
 
@@ -441,7 +442,12 @@ def test_a_simulation_takes_no_data():
 @pytest.mark.parametrize(
     ("name", "data", "more", "options"),
     [
-        ("text_classifier", (["a good one", "a bad one"] * 20, [1, 0] * 20), ["a good one"], {"hidden_size": 4}),
+        (
+            "text_classifier",
+            ([f"{word} {n}" for n in range(20) for word in ("good", "bad")], [1, 0] * 20),
+            ["good 3"],
+            {"hidden_size": 4},
+        ),
         (
             "seq2seq",
             [(f"text {number}", f"{number}") for number in range(20)],
@@ -452,8 +458,8 @@ def test_a_simulation_takes_no_data():
         ("tagger", [(["a", "cat"], ["DET", "NOUN"]), (["the", "cat"], ["DET", "NOUN"])] * 9, ["a cat"], {}),
         (
             "forecaster",
-            pd.Series(np.arange(120) % 12 + 0.5, pd.date_range("2020", periods=120, freq="MS")),
-            pd.Series(np.arange(120) % 12 + 0.5, pd.date_range("2020", periods=120, freq="MS")),
+            MONTHS,
+            MONTHS,
             {"horizon": 2},
         ),
     ],

@@ -405,14 +405,33 @@ def test_the_best_weights_of_a_metric_that_should_fall_are_kept(metric: str, tmp
     assert evaluate(best, VALIDATION)[metric] == min(values) < values[-1]
 
 
+class Unlearning(DigitLearner):
+    """As if its first weights were those of a fit, which training can only spoil."""
+
+    fitted_start = True
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        return -super().loss(batch)
+
+
+def test_the_first_weights_of_a_fitted_model_are_kept_if_none_are_better(tmp_path: Path):
+    learner = Unlearning()
+    before = {name: value.clone() for name, value in weights_of(learner).items()}
+    _, rows = train(tmp_path, TrainingConfig(epochs=2), learner)
+    steps = [row["step"] for row in rows if row["kind"] == "validation"]
+    assert steps[0] == 0 < steps[1]
+    assert same_weights(weights_of(learner), before)
+    assert all(row["step"] for row in train(tmp_path / "other", TrainingConfig(epochs=1))[1])
+
+
 def test_a_metric_without_a_better_direction_cannot_be_monitored(tmp_path: Path):
     class Covering(DigitLearner):
         def metrics(self, batch: Batch) -> dict[str, torch.Tensor]:
-            return {"coverage": super().metrics(batch)["accuracy"]}
+            return {"coverage_80": super().metrics(batch)["accuracy"]}
 
     with pytest.raises(InputError) as error:
-        train(tmp_path, TrainingConfig(epochs=1, monitor="coverage"), Covering())
-    assert str(error.value) == "monitor must name a metric of which more or less is better, but got 'coverage'."
+        train(tmp_path, TrainingConfig(epochs=1, monitor="coverage_80"), Covering())
+    assert str(error.value) == "monitor must name a metric of which more or less is better, but got 'coverage_80'."
 
 
 @pytest.mark.usefixtures("bfloat16")

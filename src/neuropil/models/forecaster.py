@@ -1,23 +1,22 @@
-"""Forecaster: a recurrent net that reads what has been and writes quantiles of what will be, beside a linear
-autoregression.
+"""Forecaster: a recurrent net that reads what has been and writes quantiles of what will be, beside a linear forecast.
 
-    z_t = (y_t − c) / s                                  c, s: mean and mean deviation of the window of history
-    ẑ_{T+h} = b + Σ_k a_k ẑ_{T+h−k}                      the linear part runs on over the horizon; ẑ_t = z_t up to T
+    ŷ_{T+h} = b_h + Σ_k A_hk y_{T−k}                      the linear forecast, fitted before training and left as it is
+    z_t = (y_t − c) / s,  ẑ_t = (ŷ_t − c) / s             c, s: mean and mean deviation of what the net reads
     e_t = f(z_t, x_t; e_{t−1})                            the encoder reads the history,  t ≤ T
     d_h = g(ẑ_{T+h}, h/H, x_{T+h}; d_{h−1}),  d_0 = e_T   the decoder reads what is known of the future,  h = 1 … H
     m_h = ẑ_{T+h} + w·d_h                                 median: the linear forecast and a correction
     q_h(½ ± j) = m_h ± Σ_{i≤j} softplus(v_i·d_h + r_ih)   quantiles, which cannot cross
     y_{T+h} = c + s q_h                                   q_h: mean over networks that differ in their first weights
 
-f and g are recurrences of any cell. x is known in advance: the calendar and the user's covariates. Each window is
-measured in its own level and spread, so a series may rise for ever and its swings may grow. All steps of the horizon
-are written at once (MQ-RNN, Wen et al. 2017), not fed back, and learned by the pinball loss of all quantiles, by each
-net for itself:
+f and g are recurrences of any cell. x is known in advance: the calendar and the user's covariates. The net measures
+each window in its own level and spread, so what it learns of one time holds at another, where the series stands higher
+and swings more. All steps of the horizon are written at once (MQ-RNN, Wen et al. 2017), not fed back, and learned by
+the pinball loss of all quantiles, by each net for itself:
 
     ρ_τ(y, q) = max(τ (y − q), (τ − 1) (y − q))
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Self
 
 import torch
@@ -39,8 +38,6 @@ BANDS = (0.5, 0.8, 0.9)
 """Shares of the truth that the bands around the median should hold."""
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 MEDIAN = len(BANDS)
-RIDGE = 1.0
-"""Pull of the linear part's coefficients towards zero, in windows: it only matters where there are few."""
 
 
 class ForecasterConfig(Config):
@@ -48,46 +45,49 @@ class ForecasterConfig(Config):
     hidden_size: int = option(32, "hidden size", low=1)
     layers: int = option(1, "number of layers of the encoder and of the decoder", low=1)
     dropout: float = option(0.1, "dropout probability", low=0, high=0.9)
-    members: int = option(4, "networks in the ensemble; they share the linear part", low=1)
-    lags: int = from_data(12, "lags of the linear part")
+    members: int = option(4, "networks in the ensemble; they share the linear forecast", low=1)
+    lags: int = from_data(12, "values of history that the linear forecast rests on")
+    context: int = from_data(12, "values of history that the networks read")
     features: int = from_data(4, "covariates that are known in advance at each step")
     steps: int = from_data(12, "forecast horizon in steps")
 
 
 class Forecaster(Model):
+    linear: Float[Tensor, "horizon coefficient"]
+    """A and b: for each step the weights of the last values, the latest last, and then the constant."""
+
     def __init__(self, config: ForecasterConfig):
         super().__init__()
         self.config = config
         self.standardize = Standardize((config.features,))
-        self.autoregression = Autoregression(config.lags, config.steps)
+        self.register_buffer("linear", torch.zeros(config.steps, config.lags + 1))
         self.members = TypedModuleList[ForecastNetwork](ForecastNetwork(config) for _ in range(config.members))
 
     def forward(
         self, history: Float[Tensor, "batch time"], known: Float[Tensor, "batch whole feature"], average: bool = True
     ) -> Float[Tensor, "*member batch horizon level"]:
-        """Quantiles at `LEVELS`, in the units of the series; without `average`, those of each net."""
+        """Quantiles at `LEVELS`, in the units of the history; without `average`, those of each net."""
         self._require(history, known)
-        c, s = level_and_spread(history)  # batch 1
-        x = self._scaled(known)  # batch whole feature
-        z = (history - c) / s  # batch time
-        ahead = self.autoregression(z)  # batch horizon
+        lags, context = self.config.lags, self.config.context
+        ahead = F.linear(history[:, -lags:], self.linear[:, :lags], self.linear[:, lags])  # batch horizon
+        c, s = level_and_spread(history[:, -context:])  # batch 1
+        z, ahead = (history[:, -context:] - c) / s, (ahead - c) / s
+        x = self._scaled(known[:, -context - self.config.steps :])  # batch context+horizon feature
         added = torch.stack([member(z, ahead, x) for member in self.members])  # member batch horizon level
         y = c.unsqueeze(-1) + s.unsqueeze(-1) * (ahead.unsqueeze(-1) + added)
         return y.mean(0) if average else y
 
     @torch.no_grad()
-    def fit(self, batch: Batch) -> Self:
-        """What has a closed form, from windows of the training part: the scaling of what is known, the linear part by
-        least squares, and the widths of the bands by its errors. The net begins as this linear forecast, and learns
-        what is missing."""
+    def fit(self, batch: Batch, linear: Float[Tensor, "horizon coefficient"]) -> Self:
+        """What has a closed form, from windows of the training part: the scaling of what is known, and the widths of
+        the bands by the errors of the linear forecast. The net begins as this forecast, and learns what is missing."""
+        self.linear.copy_(linear)
         if self.config.features:
             self.standardize.fit(rearrange(batch["known"], "batch time feature -> (batch time) feature"))
-        history, target, valid = batch["history"], batch["target"], batch["valid_mask"]
-        c, s = level_and_spread(history)
-        z, ahead = (history - c) / s, (target - c) / s
-        self.autoregression.set(least_squares(batch, [self.config.lags]))
+        median = self(batch["history"], batch["known"])[..., MEDIAN]
+        _, s = level_and_spread(batch["history"][:, -self.config.context :])
         for member in self.members:
-            member.quantiles.set_widths(ahead - self.autoregression(z), valid)
+            member.quantiles.set_widths((batch["target"] - median) / s, batch["valid_mask"])
         return self
 
     def _scaled(self, known: Float[Tensor, "batch time feature"]) -> Float[Tensor, "batch time feature"]:
@@ -96,8 +96,9 @@ class Forecaster(Model):
 
     def _require(self, history: Tensor, known: Tensor) -> None:
         config = self.config
-        if history.shape[1] < config.lags:
-            rule = f"this forecaster needs at least {config.lags} values of history"
+        needed = max(config.lags, config.context)
+        if history.shape[1] < needed:
+            rule = f"this forecaster needs at least {needed} values of history"
             raise InputError(rule, got=f"{history.shape[1]}")
         expected = (len(history), history.shape[1] + config.steps, config.features)
         if known.shape != expected:
@@ -129,35 +130,6 @@ class ForecastNetwork(nn.Module):
         return self.quantiles(self.dropout(d))
 
 
-class Autoregression(nn.Module):
-    """ẑ_{T+h} = b + Σ_k a_k ẑ_{T+h−k}, run on from the last `lags` values."""
-
-    def __init__(self, lags: int, horizon: int):
-        super().__init__()
-        self.lags, self.horizon = lags, horizon
-        self.weight = nn.Parameter(torch.zeros(lags))  # a_1 … a_p
-        self.bias = nn.Parameter(torch.zeros(1))
-
-    def forward(self, z: Float[Tensor, "batch time"]) -> Float[Tensor, "batch horizon"]:
-        # Each forecast is linear in the last p values: its coefficients follow from those of the p steps before it,
-        # once for all windows.
-        p = self.lags
-        rows = list(
-            torch.eye(p + 1, device=z.device, dtype=z.dtype)[:p]
-        )  # the values themselves; the last column is for the constant
-        constant = F.pad(self.bias, (p, 0))
-        for _ in range(self.horizon):
-            rows.append(self.weight.flip(0) @ torch.stack(rows[-p:]) + constant)
-        ahead = torch.stack(rows[p:])  # horizon p+1
-        return F.linear(z[:, -p:], ahead[:, :p], ahead[:, p])
-
-    @torch.no_grad()
-    def set(self, coefficients: Float[Tensor, " coefficient"]) -> None:
-        """a_1 … a_p and b."""
-        self.weight.copy_(coefficients[:-1])
-        self.bias.copy_(coefficients[-1:])
-
-
 class Quantiles(nn.Module):
     """The median's correction, and above and below it gaps that are positive, so that quantiles are in order."""
 
@@ -186,12 +158,13 @@ class Quantiles(nn.Module):
 
 
 class QuantileRegression(Objective[Forecaster]):
-    """The pinball loss of all quantiles, in units of each series' scale; steps that have no value do not count.
+    """The pinball loss of all quantiles; steps that have no value do not count.
 
     Each net of a forecaster is trained by its own loss, and what is measured is the loss of their mean.
     """
 
     phase = "forecasting"
+    fitted_start = True
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         q = self.model(batch["history"], batch["known"], average=False)
@@ -199,12 +172,12 @@ class QuantileRegression(Objective[Forecaster]):
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         valid, q = batch["valid_mask"], self.model(batch["history"], batch["known"])
-        errors = (batch["target"] - q[..., MEDIAN]).abs() / batch["scale"].unsqueeze(1)
+        errors = (batch["target"] - q[..., MEDIAN]).abs()  # in units of each series' scale, as the values are
         of_steps = {"loss": self._losses(batch, q), "mase": errors}
         return {name: (values * valid).sum(1) / valid.sum(1) for name, values in of_steps.items()}
 
     def _losses(self, batch: Batch, q: Float[Tensor, "*any horizon level"]) -> Float[Tensor, "*any horizon"]:
-        return pinball(batch["target"].expand(q.shape[:-1]), q).mean(-1) / batch["scale"].unsqueeze(1)
+        return pinball(batch["target"].expand(q.shape[:-1]), q).mean(-1)
 
 
 def pinball(y: Float[Tensor, "*any"], q: Float[Tensor, "*any level"]) -> Float[Tensor, "*any level"]:
@@ -220,34 +193,6 @@ def level_and_spread(history: Float[Tensor, "batch time"]) -> tuple[Float[Tensor
     s = (history - c).abs().mean(1, keepdim=True)
     rounding = 4 * torch.finfo(history.dtype).eps * history.abs().amax(1, keepdim=True)
     return c, torch.where(s > rounding, s, 1.0)
-
-
-def choose_lags(batch: Batch) -> int:
-    """The number of lags with the smallest AIC of one-step least squares, n log Σe² + 2p, on the same windows."""
-    examples, time = batch["history"].shape
-    return len(least_squares(batch, range(1, max(2, min(time, examples // 4))))) - 1
-
-
-def least_squares(batch: Batch, lags: Sequence[int]) -> Float[Tensor, " coefficient"]:
-    """a_1 … a_p and b of the linear part, one step ahead, for the number of lags p with the smallest AIC.
-
-    A window counts as its errors do in units of its series, and not at all if the value after it is missing.
-    """
-    batch = {name: values[batch["valid_mask"][:, 0]] for name, values in batch.items()}
-    c, s = level_and_spread(batch["history"])
-    w = (s.squeeze(1) / batch["scale"]).square().double()
-    w = w / w.mean()
-    y = ((batch["target"][:, :1] - c) / s).squeeze(1).double()
-    x = F.pad(((batch["history"] - c) / s)[:, -max(lags) :].flip(1), (1, 0), value=1.0).double()  # 1, then lag 1, 2 …
-    gram = (x * w.unsqueeze(1)).mT @ x + RIDGE * torch.eye(x.shape[1], device=x.device, dtype=x.dtype)
-    moments, total = (x * w.unsqueeze(1)).mT @ y, (w * y.square()).sum()
-    found: list[tuple[float, Tensor]] = []
-    for p in lags:
-        solved = torch.linalg.solve(gram[: p + 1, : p + 1], moments[: p + 1])
-        error = (total - solved @ moments[: p + 1]).clamp(min=torch.finfo(x.dtype).tiny)
-        found.append((float(len(x) * error.log() + 2 * p), solved))
-    best = min(found, key=lambda pair: pair[0])[1]
-    return best.roll(-1).to(batch["history"].dtype)
 
 
 SIZES = {

@@ -4,16 +4,17 @@ table."""
 import dataclasses
 
 from neuropil.config import Config
-from neuropil.data.series.files import SeriesDataConfig, prepare_series
-from neuropil.models.forecaster import Forecaster, ForecasterConfig, choose_lags
+from neuropil.data.series.files import SEASONS_IN_WINDOW, SHORTEST_WINDOW, SeriesDataConfig, prepare_series
+from neuropil.models.forecaster import Forecaster, ForecasterConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.forecasting.experiment import ForecastingExperiment
+from neuropil.tasks.forecasting.linear import LinearStart
 from neuropil.tasks.forecasting.predictor import SeriesForecaster
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
-MOST_FOR_LEAST_SQUARES = 5_000
-"""Windows that the linear part is fitted to at first, evenly spaced."""
+MOST_FOR_WIDTHS = 5_000
+"""Windows whose errors the bands are as wide as at first, evenly spaced."""
 
 
 class ForecasterOptions(Config):
@@ -24,12 +25,14 @@ class ForecasterOptions(Config):
 
 def build(options: ForecasterOptions, seed: int) -> ForecastingExperiment:
     splits = prepare_series(options.data)
-    windows = splits.train.thinned(MOST_FOR_LEAST_SQUARES).batch()
-    sizes = {"features": splits.table.num_features, "steps": splits.panel.horizon}
-    config = dataclasses.replace(options.model, lags=choose_lags(windows), **sizes)
-    model = initialised(lambda: Forecaster(config), seed).fit(windows)
-    gap = options.data.longest_gap
-    return ForecastingExperiment(model, splits, options.training, seed=seed, name="forecaster", longest_gap=gap)
+    panel = splits.panel
+    start = LinearStart.fit(panel, splits.seasons, splits.train_end, splits.test_begin)
+    read = min(panel.window, max(SEASONS_IN_WINDOW * splits.season, SHORTEST_WINDOW))
+    sizes = {"lags": panel.window, "context": read, "features": splits.table.num_features, "steps": panel.horizon}
+    model = initialised(lambda: Forecaster(dataclasses.replace(options.model, **sizes)), seed)
+    model.fit(splits.train.thinned(MOST_FOR_WIDTHS).batch(), start.learned)
+    own = {"seed": seed, "name": "forecaster", "longest_gap": options.data.longest_gap, "start": start}
+    return ForecastingExperiment(model, splits, options.training, **own)
 
 
 RECIPE = Recipe(ForecasterOptions(), build, Forecaster, SeriesForecaster)

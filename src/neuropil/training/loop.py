@@ -26,7 +26,16 @@ from neuropil.config import Config, option
 from neuropil.errors import DivergedError, InputError, nearest
 from neuropil.metrics import PHASE_LOSS, PHASE_RATE, find_metric
 from neuropil.progress import Display
-from neuropil.protocols import Batch, Batches, Learner, OptimizerName, Phase, StatefulLearner, Uncompilable
+from neuropil.protocols import (
+    Batch,
+    Batches,
+    FittedLearner,
+    Learner,
+    OptimizerName,
+    Phase,
+    StatefulLearner,
+    Uncompilable,
+)
 from neuropil.randomness import mix
 from neuropil.training import checkpoint
 from neuropil.training.averages import WeightAverage
@@ -200,6 +209,8 @@ class _Loop:
     def run(self, display: Display) -> None:
         display.begin(self._share_done())
         with StopRequest() as stop:
+            if self.state.step == 0 and isinstance(self.learner, FittedLearner):
+                self._validate()
             self.model.train()
             while not self._over():
                 self._epoch(display, stop)

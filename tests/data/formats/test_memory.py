@@ -57,7 +57,7 @@ def test_inputs_with_answers_are_two_columns(given: Any):
 @pytest.mark.parametrize("wrap", [lambda data: data, DataLoader])
 def test_a_dataset_of_torch_is_read_item_by_item(wrap: Callable[[Any], Any]):
     found = in_memory(wrap(TensorDataset(torch.from_numpy(X), torch.tensor([3, 1, 3, 1]))))
-    np.testing.assert_array_equal(np.stack(found.columns["x"]), X)
+    np.testing.assert_array_equal(np.array(found.columns["x"]), X)
     np.testing.assert_array_equal(found.columns["y"], [3, 1, 3, 1])
     assert (found.name, found.answer) == ("dataset in memory", "y")
 

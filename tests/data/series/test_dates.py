@@ -24,6 +24,8 @@ def cells(texts: list[str], name: str = "date") -> Cells:
         "%d-%m-%Y",
         "%d %b %Y",
         "%B %d, %Y",
+        "%b %d %Y",
+        "%m/%d/%y",
         "%Y%m%d",
         "%Y-%m-%dT%H:%M:%SZ",
     ],
@@ -34,7 +36,9 @@ def test_dates_are_read_as_pandas_wrote_them(form: str):
     assert doubt is None
 
 
-@pytest.mark.parametrize("form", ["%d.%m.%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%Y-%m-%d %H:%M", "%m/%d/%Y %I:%M %p"])
+@pytest.mark.parametrize(
+    "form", ["%d.%m.%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%Y-%m-%d %H:%M", "%m/%d/%Y %I:%M %p", "%Y-%m-%d %I:%M:%S %p"]
+)
 def test_times_are_read_too(form: str):
     hours = pd.date_range("2023-12-28 21:00", periods=400, freq="h")
     assert (read_dates(cells(list(hours.strftime(form))))[0] == hours.to_numpy().astype("M8[s]")).all()
@@ -48,6 +52,27 @@ def test_years_months_and_quarters_are_dates():
     ]
     assert read_dates(cells(["Jan 2020", "Feb 2020"]))[0].astype("M8[M]").astype(str).tolist() == ["2020-01", "2020-02"]
     assert read_dates(cells(["2020Q1", "2020-Q4"]))[0].astype("M8[M]").astype(str).tolist() == ["2020-01", "2020-10"]
+
+
+def test_unix_times_are_dates_where_the_name_says_so():
+    assert read_dates(cells(["1577836800", "1577840400000"]))[0].astype(str).tolist() == [
+        "2020-01-01T00:00:00",
+        "2020-01-01T01:00:00",
+    ]
+    times = ["1577836800", "1577840400"]
+    assert recognise_dates({"timestamp": cells(times, "timestamp")}) == "timestamp"
+    assert recognise_dates({"sales": cells(times, "sales")}) is None
+
+
+def test_midnights_of_one_place_are_its_days_though_its_clocks_change():
+    midnights = pd.date_range("2021-03-26", "2021-03-31", freq="D", tz="Europe/Berlin")
+    dates, doubt = read_dates(cells([each.isoformat() for each in midnights]))
+    assert dates.astype(str).tolist() == [f"2021-03-{day}T00:00:00" for day in range(26, 32)]
+    assert doubt == "Dates are read as local time, as their offsets from Greenwich differ: +01:00, +02:00."
+    hours = pd.date_range("2021-03-27 12:00", periods=40, freq="h", tz="Europe/Berlin")
+    dates, doubt = read_dates(cells([each.isoformat() for each in hours]))
+    assert (np.diff(dates) == np.timedelta64(1, "h")).all()
+    assert doubt is None
 
 
 def test_offsets_from_greenwich_are_taken_out():
@@ -82,6 +107,11 @@ def test_an_order_that_cannot_be_known_is_said():
             ["01.02.2020", ""],
             "row 3, column 'date' of shop.csv must hold a date, but got an empty cell: fill it in or remove the row.",
         ),
+        (
+            ["2020-01-01 00:00:00", "2020-01-01 00:00:00.250"],
+            "row 3, column 'date' of shop.csv must hold a date in whole seconds, but got '2020-01-01 00:00:00.250': "
+            "take the means of whole seconds, or leave out the column of dates.",
+        ),
     ],
 )
 def test_what_is_no_date_is_shown_with_its_place(texts: list[str], sentence: str):
@@ -106,3 +136,26 @@ def test_numbers_are_years_only_where_the_name_says_so():
     assert recognise_dates({"Year": cells(years, "Year")}) == "Year"
     assert recognise_dates({"sales": cells(years, "sales")}) is None
     assert recognise_dates({"year": cells(["3", "4"], "year")}) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "found"),
+    [
+        ("when", ["2020-01-01", "", "2020-01-03"], True),
+        ("when", ["2020-01-01", "x", "y"], False),
+        ("date", ["2020-01-01", "x", "y"], True),
+        ("date", ["1st of May 2020", "2nd of May 2020"], True),
+        ("day", ["Mon", "Tue", "Wed"], False),
+        ("year", ["1950", "", "1952"], True),
+        ("sales", ["1950", "", "1952"], False),
+        ("sales", ["1950", "x", "1952"], False),
+    ],
+)
+def test_a_column_with_a_bad_cell_is_one_of_dates_all_the_same(name: str, texts: list[str], found: bool):
+    """It is refused for the cell then, and never passed over."""
+    assert recognise_dates({name: cells(texts, name)}) == (name if found else None)
+
+
+def test_a_column_of_dates_only_is_preferred_to_one_with_a_bad_cell():
+    good, bad = cells(["2020-01-01", "2020-01-02"], "when"), cells(["2020-01-01", "soon"], "date")
+    assert recognise_dates({"date": bad, "when": good}) == "when"

@@ -155,9 +155,38 @@ def test_without_dates_a_row_is_a_step(tmp_path: Path):
         (
             ["date,shop,sales", *(f"2024-01-0{day},{shop},1" for day in (1, 2) for shop in "abc")],
             SeriesColumns(target="sales"),
+            "shop.csv must say which column tells its series apart, but got dates that repeat, and 3 different values "
+            "of 'shop': give --series shop, or remove the column if all rows are one series.",
+        ),
+        (
+            ["date,store,sales", *(f"2024-01-0{day},{store},1" for day in (1, 2, 3) for store in (1, 2))],
+            SeriesColumns(target="sales"),
+            "shop.csv must say which column tells its series apart, but got dates that repeat, and 2 different values "
+            "of 'store': give --series store, or remove the column if all rows are one series.",
+        ),
+        (
+            ["date,sales", *(f"2024-01-0{day},1" for day in (1, 2, 1, 2))],
+            SeriesColumns(target="sales"),
             "column 'date' of shop.csv must hold each date once for each series, "
             "but got most of them several times: name the column that "
             "tells the series apart with --series.",
+        ),
+        (
+            ["shop,sales", *(f"{shop},{value}" for shop in "ab" for value in range(6))],
+            SeriesColumns(),
+            "shop.csv must say which column tells its series apart, but got texts in blocks, and 2 different values of "
+            "'shop': give --series shop, or remove the column if all rows are one series.",
+        ),
+        (
+            ["date,sales", "2024-01-01,1", "2024-01-02,2", ",3", "2024-01-04,4"],
+            SeriesColumns(),
+            "row 4, column 'date' of shop.csv must hold a date, but got an empty cell: fill it in or remove the row.",
+        ),
+        (
+            ["date,sales", "1st of May 2020,1", "2nd of May 2020,2"],
+            SeriesColumns(),
+            "row 2, column 'date' of shop.csv must hold a date, but got '1st of May 2020': "
+            "write dates such as 2020-12-31 or 2020-12-31 18:00.",
         ),
         (
             ["date,shop,sales", "2024-01-01,a,1", "2024-01-08,a,1", "2024-01-03,b,1", "2024-01-10,b,1"],
@@ -181,6 +210,59 @@ def test_a_trained_model_refuses_dates_of_another_step(tmp_path: Path):
         "on, but got 2024-01-02, "
         "which is between two of them."
     )
+
+
+def test_a_trained_model_of_business_days_refuses_a_weekend_wherever_it_stands(tmp_path: Path):
+    step = TimeStep(unit="business day")
+    for days in (("2021-01-02", "2021-01-04"), ("2021-01-01", "2021-01-02", "2021-01-04")):
+        path = write_text(tmp_path / "shop.csv", "date,sales", *(f"{day},1" for day in days))
+        assert refusal(read_series, path, SeriesColumns(), step) == (
+            "the dates in column 'date' of shop.csv must be steps of one business day apart, as in the training data, "
+            "but got 2021-01-02, a day of a weekend."
+        )
+
+
+def test_a_trained_model_refuses_a_far_date_before_it_makes_room_for_all_between(tmp_path: Path):
+    seconds = [f"2000-01-01 00:00:{second:02},1" for second in range(60)]
+    path = write_text(tmp_path / "shop.csv", "date,sales", *seconds, "2060-01-01 00:00:00,1")
+    assert refusal(read_series, path, SeriesColumns(), TimeStep(unit="second")) == (
+        "column 'date' of shop.csv must hold at least half of the dates from its first to its last, 2000-01-01 "
+        "00:00:00 to 2060-01-01 00:00:00, but got 61 of 1,893,456,001 seconds: look for a wrong date."
+    )
+
+
+def test_a_series_far_from_zero_keeps_its_values(tmp_path: Path):
+    """In single precision those around 1e9 are 64 apart."""
+    days = np.arange(200)
+    values = 1e9 + 10 * np.sin(2 * np.pi * days / 7) + np.random.default_rng(0).normal(size=200).round(3)
+    splits = prepare_series(SeriesDataConfig(data=write_days(tmp_path / "far.csv", values.tolist())))
+    windows = splits.test
+    assert len(splits.panel.between.unique()) == len(np.unique(values)) + 1  # and the room after the end
+    restored = windows.restored(windows.batch()["target"])[0].numpy()
+    assert np.abs(restored - values[int(windows.origins[0]) :][: len(restored)]).max() < 1e-5
+    near = prepare_series(SeriesDataConfig(data=write_days(tmp_path / "near.csv", (values - 1e9).tolist())))
+    assert torch.allclose(near.panel.between, splits.panel.between, atol=1e-5)
+
+
+def test_values_that_single_precision_cannot_tell_apart_are_told(tmp_path: Path):
+    values = np.where(np.arange(100) < 90, 0.0, 1e9) + np.arange(100) % 50
+    splits = prepare_series(SeriesDataConfig(data=write_days(tmp_path / "shop.csv", values.tolist()), season=7))
+    assert splits.table.notes[-1] == "60 different values of the series are 51 in single precision."
+
+
+def test_hours_have_a_day_and_a_week_where_the_week_is_there(tmp_path: Path):
+    time, rng = np.arange(24 * 7 * 8), np.random.default_rng(0)
+    weekend = np.where(time // 24 % 7 >= 5, 0.3, 1)
+    for swing, seasons, found in (
+        (weekend, (24, 168), "a season has 24 (from the calendar; a week, of 168, by autocorrelation); 216 are read"),
+        (1, (24,), "a season has 24 (from the calendar); 72 are read"),
+    ):
+        values = 10 * swing * np.sin(2 * np.pi * time / 24) + rng.normal(size=len(time))
+        dates = pd.date_range("2024-01-01", periods=len(time), freq="h")
+        pd.DataFrame({"time": dates, "load": values}).to_csv(tmp_path / "load.csv", index=False)
+        splits = prepare_series(SeriesDataConfig(data=tmp_path / "load.csv"))
+        assert (splits.seasons, splits.season) == (seasons, 24)
+        assert splits.table.notes == (f"A step is one hour; {found} to forecast 24.",)
 
 
 def test_a_trained_model_that_knows_dates_refuses_a_table_without(tmp_path: Path):
@@ -245,7 +327,7 @@ def test_nothing_of_the_later_parts_is_in_the_scale_or_the_season_or_the_trainin
     table.loc[before.train_end :, "sales"] = 1000 * np.random.default_rng(1).normal(size=len(table) - before.train_end)
     table.to_csv(path, index=False)
     after = prepare_series(config)
-    assert torch.equal(before.panel.scales, after.panel.scales)
+    assert before.panel.units == after.panel.units
     assert (before.season, before.train_end) == (after.season, after.train_end)
     for name, values in before.train.batch().items():
         assert torch.equal(values, after.train.batch()[name]), name
@@ -256,8 +338,8 @@ def test_each_series_has_a_scale_of_its_own(tmp_path: Path):
     table = pd.read_csv(path)
     table.loc[table["shop"] == "b", "sales"] *= 100
     table.to_csv(path, index=False)
-    scales = prepare_series(SeriesDataConfig(data=path, target="sales", series="shop")).panel.scales
-    assert 50 < float(scales[1] / scales[0]) < 200
+    a, b = prepare_series(SeriesDataConfig(data=path, target="sales", series="shop")).panel.units
+    assert 50 < b.scale / a.scale < 200
 
 
 def test_what_was_decided_is_told(tmp_path: Path):

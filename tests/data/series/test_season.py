@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 from statsmodels.tsa.stattools import acf
 
-from neuropil.data.series.dataset import Series, SeriesTable
+from neuropil.data.series.dataset import Series, SeriesTable, SeriesUnits
 from neuropil.data.series.embedded import load_sunspots
-from neuropil.data.series.season import autocorrelation, find_season, naive_scales
+from neuropil.data.series.season import autocorrelation, find_season, find_units
 from neuropil.data.series.steps import TimeStep
+from neuropil.errors import InputError
 
 
 def table_of(values: np.ndarray, step: TimeStep | None = None) -> SeriesTable:
@@ -52,8 +53,18 @@ def test_autocorrelation_is_that_of_statsmodels_without_the_trend():
     assert autocorrelation(values, 20) == pytest.approx(acf(rest, nlags=20, fft=False), abs=1e-9)
 
 
-def test_the_scale_is_the_mean_change_over_a_season_in_the_training_part():
+def test_the_level_is_the_median_and_the_scale_the_mean_change_over_a_season_in_the_training_part():
     table = table_of(np.array([1.0, 2.0, np.nan, 5.0, 3.0, 100.0]))
     # |3 − 2| … a season of 2 before step 5: 2 → nan, 2 → 5 is 3, nan → 3
-    assert naive_scales(table, season=2, end=5) == [3.0]
-    assert naive_scales(table_of(np.ones(9)), season=2, end=9) == [1.0]
+    assert find_units(table, season=2, end=5) == [SeriesUnits(level=2.5, scale=3.0)]
+    assert find_units(table_of(np.ones(9)), season=2, end=9) == [SeriesUnits(level=1.0, scale=1.0)]
+
+
+def test_values_that_differ_by_rounding_alone_are_refused():
+    table = table_of(1e17 + 16.0 * (np.arange(40) % 3))
+    with pytest.raises(InputError) as error:
+        find_units(table, season=1, end=40)
+    assert str(error.value) == (
+        "the values of the series must differ by more than the rounding of double precision, but got a mean change of "
+        "21.3333 around 1.0000000000000002e+17: subtract a constant from all values in your table."
+    )

@@ -80,6 +80,16 @@ def test_irregular_dates_are_refused_with_their_range(dates: list[str], got: str
     )
 
 
+def test_midnights_in_times_of_another_place_are_refused_with_the_reason():
+    midnights = ["2021-03-26 23:00", "2021-03-27 23:00", "2021-03-28 22:00", "2021-03-29 22:00"]
+    with pytest.raises(InputError) as error:
+        find_step([np.array(midnights, "M8[s]")], "column 'day' of shop.csv")
+    assert str(error.value) == (
+        "the dates in column 'day' of shop.csv must be a regular step apart, gaps aside, but got steps from 23 hours "
+        "to 1 day: write the local dates without times, as clocks change by an hour."
+    )
+
+
 def test_one_date_is_no_series():
     with pytest.raises(InputError) as error:
         find_step([np.array(["2024-01-01"], "M8[s]")], "column 'day' of shop.csv")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from data.written_files import refusal
-from neuropil.data.series.dataset import Series, SeriesTable
+from neuropil.data.series.dataset import Series, SeriesTable, SeriesUnits
 from neuropil.data.series.steps import TimeStep
 from neuropil.data.series.windows import Panel, WindowBatches
 
@@ -22,7 +22,7 @@ def panel_of(
         for number, (start, values) in enumerate(zip(starts, series, strict=True))
     )
     table = SeriesTable(each, TimeStep(), None, "y")
-    return Panel.of(table, window, horizon, longest_gap, [1.0] * len(series))
+    return Panel.of(table, window, horizon, longest_gap, [SeriesUnits()] * len(series))
 
 
 gappy = st.lists(st.one_of(st.floats(-9, 9), st.just(N)), min_size=8, max_size=30).map(
@@ -119,7 +119,7 @@ def test_a_forecast_needs_history_without_a_long_gap_and_what_is_known_in_advanc
         "but got one that is too long to be filled: fill it in."
     )
     series = Series("", 0, np.arange(4.0), np.zeros((5, 1)))
-    panel = Panel.of(SeriesTable((series,), TimeStep(), None, "y", ("price",)), 3, 2, 2, [1.0])
+    panel = Panel.of(SeriesTable((series,), TimeStep(), None, "y", ("price",)), 3, 2, 2, [SeriesUnits()])
     assert refusal(panel.last_windows) == (
         "a forecast needs 'price' of the 2 rows after 4 too, "
         "but got 1: add rows for them in which the target is left empty."

@@ -3,7 +3,7 @@ import pytest
 import torch
 from statsmodels.tsa.ar_model import AutoReg, ar_select_order
 
-from neuropil.data.series.dataset import Series, SeriesTable
+from neuropil.data.series.dataset import Series, SeriesTable, SeriesUnits
 from neuropil.data.series.embedded import load_sunspots
 from neuropil.data.series.files import SeriesDataConfig, prepare_series
 from neuropil.data.series.steps import TimeStep
@@ -13,7 +13,7 @@ from neuropil.tasks.forecasting.baselines import Autoregressions, persistence, s
 
 def windows_of(*series: np.ndarray, horizon: int = 5) -> SeriesWindows:
     each = tuple(Series(str(index), 0, values, np.zeros((len(values), 0))) for index, values in enumerate(series))
-    panel = Panel.of(SeriesTable(each, TimeStep(), None, "y"), 4, horizon, 2, [1.0] * len(series))
+    panel = Panel.of(SeriesTable(each, TimeStep(), None, "y"), 4, horizon, 2, [SeriesUnits()] * len(series))
     return panel.last_windows()
 
 
@@ -32,7 +32,7 @@ def test_the_autoregression_is_that_of_statsmodels():
     assert fitted.lags == [len(chosen.ar_lags or [])] == [12]
     assert fitted.order == "(12)"
     result = chosen.model.fit()
-    ours = fitted.forecast(splits.test)
+    ours = splits.test.restored(fitted.forecast(splits.test))
     for index in (0, 17, len(splits.test) - 1):
         origin = int(splits.test.origins[index])
         # The same coefficients, applied by statsmodels to the longer series.

@@ -30,6 +30,17 @@ class Series:
 
 
 @dataclass(frozen=True)
+class SeriesUnits:
+    """In which a series is learned and scored: (y − level) / scale. An error in them is an absolute scaled error."""
+
+    level: float = 0.0
+    scale: float = 1.0
+
+    def standardised(self, values: Float64[np.ndarray, " time"]) -> Float64[np.ndarray, " time"]:
+        return (values - self.level) / self.scale
+
+
+@dataclass(frozen=True)
 class SeriesTable:
     series: tuple[Series, ...]
     step: TimeStep
@@ -64,6 +75,10 @@ class SeriesTable:
 
     def with_notes(self, notes: Sequence[str]) -> "SeriesTable":
         return replace(self, notes=(*self.notes, *notes))
+
+
+def series_name(series: Series) -> str:
+    return f"the series {series.name!r}" if series.name else "the series"
 
 
 def step_names(series: Sequence[str], dates: Sequence[Sequence[str]]) -> list[str]:

@@ -5,6 +5,7 @@ They are embedded, or the user's own, from a table of text with a row for each d
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,11 @@ from neuropil.data.formats.columns import Cells, are_numbers, read_numbers
 from neuropil.data.formats.delimited import Block, CellTable, DelimitedFile, is_delimited
 from neuropil.data.formats.memory import INPUT, InMemory, MemoryTable, Values
 from neuropil.data.formats.paths import require_file
-from neuropil.data.series.dataset import Series, SeriesTable, gap_notes, mean_of_each
+from neuropil.data.series.dataset import Series, SeriesTable, SeriesUnits, gap_notes, mean_of_each, series_name
 from neuropil.data.series.dates import read_dates, recognise_dates
 from neuropil.data.series.embedded import EMBEDDED, DatasetName
-from neuropil.data.series.season import find_season, naive_scales
-from neuropil.data.series.steps import Dates, TimeStep, find_step
+from neuropil.data.series.season import find_season, find_units, find_week
+from neuropil.data.series.steps import FEWEST_PRESENT, Dates, TimeStep, find_step, is_weekend
 from neuropil.data.series.windows import Panel, SeriesWindows
 from neuropil.data.splits import SplitConfig, Splits, scoring_share, validation_share
 from neuropil.errors import InputError, listed
@@ -27,12 +28,19 @@ from neuropil.errors import InputError, listed
 SEASONS_IN_WINDOW = 3
 SHORTEST_WINDOW = 12
 LONGEST_WINDOW = 336
+LEAST_KEPT = 0.99
+"""Share of the different values that single precision should keep apart; chance alone lets a few in a million meet."""
 MOST_ORIGINS = 2_000
 """More origins would make scores slower but not surer; those that are taken are evenly spaced."""
 VALUE, SERIES = "value", "series"
 """Columns of an array."""
 MOST_REPEATED = 0.5
-"""Share of the rows that may repeat a date; with more, the table has several series and does not say so."""
+"""Share of the rows that may repeat a date; with as many, the table has several series and does not say so."""
+REPEATED_BY_CHANCE = 0.1
+SHORTEST_BLOCK = 5
+"""Rows of one text, one after another, that may be a series of their own."""
+MOST_STEPS_OF_FEW = 1_000
+"""Steps from the first to the last date that few rows may be spread over."""
 
 
 class SeriesColumns(Config):
@@ -69,10 +77,15 @@ class SeriesDataConfig(SplitConfig):
 class SeriesSplits(Splits[SeriesWindows]):
     """Windows by where their targets lie: before `train_end` to learn from, before `test_begin` for validation."""
 
-    season: int
+    seasons: tuple[int, ...]
+    """The one that MASE is measured by, and a longer one where there is one: a day and a week."""
     train_end: int
     test_begin: int
     columns: SeriesColumns
+
+    @property
+    def season(self) -> int:
+        return self.seasons[0]
 
     @property
     def panel(self) -> Panel:
@@ -91,11 +104,15 @@ def prepare_series(config: SeriesDataConfig) -> SeriesSplits:
     season = config.season or find_season(table, train_end)
     horizon = horizon or (season if season > 1 else SHORTEST_WINDOW)
     train_end, test_begin = cuts(length, horizon, config.validation, config.test)
+    week = None if config.season else find_week(table, season, train_end)
     window = config.window or min(max(SEASONS_IN_WINDOW * season, SHORTEST_WINDOW), LONGEST_WINDOW)
+    if week is not None and config.window is None:
+        window = max(window, week + 2 * season)
     table = _with_long_series(table, train_end, window + horizon)
-    notes = [*_season_notes(config, table, season, window, horizon), *gap_notes(table, config.longest_gap)]
-    scales = naive_scales(table, season, train_end)
-    panel = Panel.of(table.with_notes(notes), window, horizon, config.longest_gap, scales)
+    notes = [*_season_notes(config, table, (season, week), window, horizon), *gap_notes(table, config.longest_gap)]
+    units = find_units(table, season, train_end)
+    notes += _precision_notes(table, units)
+    panel = Panel.of(table.with_notes(notes), window, horizon, config.longest_gap, units)
     train = panel.windows(0, train_end)
     validation = panel.windows(train_end, test_begin).thinned(MOST_ORIGINS)
     test = panel.windows(test_begin, length).thinned(MOST_ORIGINS)
@@ -103,8 +120,8 @@ def prepare_series(config: SeriesDataConfig) -> SeriesSplits:
         if not len(windows):
             rule = f"series must have {table.step.of(window + horizon)} without a long gap to {name}"
             raise InputError(rule, got="none", fix="give a shorter --window or --horizon, or a larger --longest-gap")
-    parts = train, validation, test
-    return SeriesSplits(*parts, season=season, train_end=train_end, test_begin=test_begin, columns=columns)
+    parts, seasons = (train, validation, test), (season, week) if week else (season,)
+    return SeriesSplits(*parts, seasons=seasons, train_end=train_end, test_begin=test_begin, columns=columns)
 
 
 def cuts(length: int, horizon: int | None, validation: float, test: float) -> tuple[int, int]:
@@ -137,7 +154,22 @@ def _with_long_series(table: SeriesTable, train_end: int, needed: int) -> Series
     return replace(table, series=tuple(long)).with_notes([f"{which}, and are left out: {listed(short, 5)}."])
 
 
-def _season_notes(config: SeriesDataConfig, table: SeriesTable, season: int, window: int, horizon: int) -> list[str]:
+def _precision_notes(table: SeriesTable, units: Sequence[SeriesUnits]) -> list[str]:
+    """How many values single precision cannot tell apart even in the units of their series, where that is many."""
+    notes = []
+    for series, own in zip(table.series, units, strict=True):
+        different = np.unique(series.values[~np.isnan(series.values)])
+        kept = len(np.unique(own.standardised(different).astype(np.float32)))
+        if kept < LEAST_KEPT * len(different):
+            name = series_name(series)
+            notes.append(f"{len(different):,} different values of {name} are {kept:,} in single precision.")
+    return notes
+
+
+def _season_notes(
+    config: SeriesDataConfig, table: SeriesTable, seasons: tuple[int, int | None], window: int, horizon: int
+) -> list[str]:
+    season, week = seasons
     if config.season is not None:
         how = "as given"
     elif season == 1:
@@ -146,6 +178,7 @@ def _season_notes(config: SeriesDataConfig, table: SeriesTable, season: int, win
         how = "from the calendar" if season == table.step.season else "found by autocorrelation in the training part"
     each = f"A step is {'one ' if str(table.step)[0].isalpha() else ''}{table.step}"
     each = "A row is a step" if table.step.unit == "row" else each
+    how += "" if week is None else f"; a week, of {week:,}, by autocorrelation"
     return [f"{each}; a season has {season:,} ({how}); {window:,} are read to forecast {horizon:,}."]
 
 
@@ -164,6 +197,8 @@ def read_series(
             f"{table.name} must have a column of dates, as the training data had", got=listed(table.header)
         )
     rows = _read_rows(blocks, columns)
+    if columns.series is None:
+        _require_one_series(blocks, columns, rows, table.name)
     notes = list(rows.notes)
     if columns.date is None and step is None:
         notes.append(f"No column of {table.name} holds dates, so each row is a step.")
@@ -177,7 +212,7 @@ def read_series(
         if first is not None and part.dates is not None:
             numbers = _numbers(part.dates, first, step, f"column {columns.date!r} of {table.name}")
         repeated += len(numbers) - len(np.unique(numbers))
-        placed += _place(name, numbers, part, table.name)
+        placed += _place(name, numbers, part, f"column {columns.date!r} of {table.name}", step)
     notes += _order_notes(parts.values(), columns.series is not None, repeated, len(rows.values), table.name)
     if not placed:
         raise InputError(f"column {columns.target!r} of {table.name} must hold numbers", got="only empty cells")
@@ -272,6 +307,31 @@ def _read_rows(blocks: Sequence[Block], columns: SeriesColumns) -> SeriesRows:
     return SeriesRows(values, matrix, dates, names, (doubt,) if doubt else ())
 
 
+def _require_one_series(blocks: Sequence[Block], columns: SeriesColumns, rows: SeriesRows, file: str) -> None:
+    """A column that tells several series apart, where none was named: with it dates no longer repeat, or, where there
+    are no dates, its texts stand in blocks."""
+    count = len(rows.values)
+    others = [name for name in blocks[0] if name not in (columns.target, columns.date, *columns.known)]
+    if rows.dates is not None:
+        if len(np.unique(rows.dates)) > (1 - REPEATED_BY_CHANCE) * count:
+            return
+        dates = rows.dates.tolist()
+        ids = [name for name in others if len(set(zip(_whole(blocks, name).texts, dates, strict=True))) == count]
+        ids = [name for name in ids if 2 * len(set(_whole(blocks, name).texts)) <= count]
+    else:
+        ids = [name for name in others if _stands_in_blocks(_whole(blocks, name).texts)]
+    if ids:
+        how = "dates that repeat" if rows.dates is not None else "texts in blocks"
+        fix = f"give --series {ids[0]}, or remove the column if all rows are one series"
+        got = f"{how}, and {len(set(_whole(blocks, ids[0]).texts)):,} different values of {ids[0]!r}"
+        raise InputError(f"{file} must say which column tells its series apart", got=got, fix=fix)
+
+
+def _stands_in_blocks(texts: Sequence[str]) -> bool:
+    lengths = [len(list(block)) for _, block in groupby(texts)]
+    return 1 < len(lengths) == len(set(texts)) and min(lengths) >= SHORTEST_BLOCK and not are_numbers(texts)
+
+
 def _whole(blocks: Sequence[Block], name: str) -> Cells:
     pieces = [block[name] for block in blocks]
     rows, texts = [row for piece in pieces for row in piece.rows], [text for piece in pieces for text in piece.texts]
@@ -283,7 +343,7 @@ def _step_of(parts: Mapping[str, SeriesRows], columns: SeriesColumns, file: str)
         return TimeStep()
     each = [np.unique(part.dates) for part in parts.values() if part.dates is not None]
     repeated = 1 - sum(map(len, each)) / sum(len(part.values) for part in parts.values())
-    if repeated > MOST_REPEATED and columns.series is None:
+    if repeated >= MOST_REPEATED and columns.series is None:
         rule = f"column {columns.date!r} of {file} must hold each date once for each series"
         fix = "name the column that tells the series apart with --series"
         raise InputError(rule, got="most of them several times", fix=fix)
@@ -291,19 +351,28 @@ def _step_of(parts: Mapping[str, SeriesRows], columns: SeriesColumns, file: str)
 
 
 def _numbers(dates: Dates, first: np.datetime64, step: TimeStep, column: str) -> Int64[np.ndarray, " row"]:
+    rule = f"the dates in {column} must be steps of one {step} apart"
+    if step.unit == "business day" and is_weekend(dates).any():
+        stray = dates[int(is_weekend(dates).argmax())]
+        raise InputError(f"{rule}, as in the training data", got=f"{step.text(stray)}, a day of a weekend")
     numbers = step.numbers(dates, first)
     back = step.dates(numbers, first)
     if (back != dates).any() and not (step.unit == "month" and (back.astype("M8[M]") == dates.astype("M8[M]")).all()):
         stray = dates[int((back != dates).argmax())]
         text = str(stray).replace("T", " ").removesuffix(" 00:00:00")
-        rule = f"the dates in {column} must be steps of one {step} apart"
         raise InputError(f"{rule}, from the first of all series on", got=f"{text}, which is between two of them")
     return numbers
 
 
-def _place(name: str, numbers: Int64[np.ndarray, " row"], part: SeriesRows, file: str) -> list[Series]:
+def _place(
+    name: str, numbers: Int64[np.ndarray, " row"], part: SeriesRows, column: str, step: TimeStep
+) -> list[Series]:
     """Rows on the axis of time: the mean of those with one date, gaps where there is none; nothing if all are gaps."""
     start, length = int(numbers.min()), int(np.ptp(numbers)) + 1
+    if length > max(MOST_STEPS_OF_FEW, len(numbers) / FEWEST_PRESENT) and part.dates is not None:
+        first, last = (step.text(date) for date in (part.dates.min(), part.dates.max()))
+        rule = f"{column} must hold at least half of the dates from its first to its last, {first} to {last}"
+        raise InputError(rule, got=f"{len(np.unique(numbers)):,} of {step.of(length)}", fix="look for a wrong date")
     values = mean_of_each(numbers - start, part.values, length)
     present = np.flatnonzero(~np.isnan(values))
     if not len(present):

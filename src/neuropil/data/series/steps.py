@@ -124,6 +124,8 @@ def _monthly(dates: Dates, series: Sequence[Dates], commonest: int) -> TimeStep 
 def _irregular(where: str, apart: Int64[np.ndarray, " step"]) -> InputError:
     rule = f"the dates in {where} must be a regular step apart, gaps aside"
     fix = "make one row for each hour, day, week or month, or name the column that tells series apart with --series"
+    if set(np.unique(apart % DAY).tolist()) in ({0, HOUR}, {0, DAY - HOUR}, {0, HOUR, DAY - HOUR}):
+        fix = "write the local dates without times, as clocks change by an hour"
     return InputError(rule, got=f"steps from {duration(int(apart.min()))} to {duration(int(apart.max()))}", fix=fix)
 
 

@@ -4,18 +4,21 @@
 
 Nothing of a window's input depends on a value at or after its origin o. So a gap is filled by a straight line only if
 the value at its far end was known by then; otherwise the last value before it is carried on.
+
+Each series is learned and scored in its own units, (y − level) / scale, computed in double precision: a series around
+1e9 that moves by 1 would have few different values in single precision.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float32, Float64, Int64
+from jaxtyping import Bool, Float, Float32, Float64, Int64
 from torch import Tensor
 
 from neuropil.data.batches import Device, ShuffledBatches
-from neuropil.data.series.dataset import Series, SeriesTable, gap_lengths
+from neuropil.data.series.dataset import Series, SeriesTable, SeriesUnits, gap_lengths, series_name
 from neuropil.errors import InputError
 
 NEVER = np.iinfo(np.int64).max
@@ -28,23 +31,28 @@ class Panel:
     table: SeriesTable
     window: int
     horizon: int
+    units: Sequence[SeriesUnits]
+    """Of each series."""
     between: Float32[Tensor, " place"]
-    """The values, gaps filled by straight lines."""
+    """The values in these units, gaps filled by straight lines."""
     before: Float32[Tensor, " place"]
-    """The values, gaps filled by what came before."""
+    """The same, gaps filled by what came before."""
     known_at: Int64[Tensor, " place"]
     """The place of the value at the far end of a gap; where there is a value, its own."""
     readable: Bool[Tensor, " place"]
     """False inside gaps that are too long to be filled, and after the end."""
     features: Float32[Tensor, "place feature"]
-    scales: Float32[Tensor, " series"]
-    """One for each series, in whose units it is learned and scored."""
     begins: tuple[int, ...]
     """The place of each series' first value."""
 
     @classmethod
-    def of(cls, table: SeriesTable, window: int, horizon: int, longest_gap: int, scales: Sequence[float]) -> "Panel":
-        pieces = [_laid_out(table, series, horizon, longest_gap) for series in table.series]
+    def of(
+        cls, table: SeriesTable, window: int, horizon: int, longest_gap: int, units: Sequence[SeriesUnits]
+    ) -> "Panel":
+        pieces = [
+            _laid_out(table, replace(series, values=own.standardised(series.values)), horizon, longest_gap)
+            for series, own in zip(table.series, units, strict=True)
+        ]
         begins = np.cumsum([0, *(len(piece.between) for piece in pieces)])
         known_at = [np.where(p.known_at == NEVER, NEVER, p.known_at + b) for p, b in zip(pieces, begins, strict=False)]
 
@@ -55,12 +63,12 @@ class Panel:
             table,
             window,
             horizon,
+            units,
             between=joined("between").float(),
             before=joined("before").float(),
             known_at=torch.from_numpy(np.concatenate(known_at)),
             readable=joined("readable"),
             features=joined("features").float(),
-            scales=torch.tensor(scales, dtype=torch.float32),
             begins=tuple(begins[:-1].tolist()),
         )
 
@@ -145,7 +153,7 @@ class SeriesWindows:
 
     def batch(self, index: Int64[Tensor, " batch"] | None = None) -> dict[str, Tensor]:
         """Of all windows or of some: `history`, what was `known` of it and of the horizon in advance, `target` (0 where
-        there is none), its `valid_mask`, and the `scale` of its series."""
+        there is none), and its `valid_mask`."""
         if index is not None:
             return self.take(index).batch()
         window, horizon = self.panel.window, self.panel.horizon
@@ -156,8 +164,17 @@ class SeriesWindows:
             "known": self.panel.features[place],
             "target": torch.where(valid_mask, self.panel.between[place[:, window:]], 0.0),
             "valid_mask": valid_mask,
-            "scale": self.panel.scales[self.series],
         }
+
+    def restored(self, values: Float[Tensor, "window *any"]) -> Float64[Tensor, "window *any"]:
+        """Values in the units of the panel, such as forecasts, as those of the table."""
+        scale, level = (
+            torch.tensor([getattr(own, name) for own in self.panel.units], dtype=torch.double)[self.series].view(
+                -1, *[1] * (values.ndim - 1)
+            )
+            for name in ("scale", "level")
+        )
+        return level + scale * values.double()
 
 
 class WindowBatches(ShuffledBatches):
@@ -214,7 +231,3 @@ def _laid_out(table: SeriesTable, series: Series, horizon: int, longest_gap: int
         np.concatenate([gap_lengths(values) <= longest_gap, np.zeros(horizon, bool)]),
         table.features(with_room, steps),
     )
-
-
-def series_name(series: Series) -> str:
-    return f"the series {series.name!r}" if series.name else "the series"

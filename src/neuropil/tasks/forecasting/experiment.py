@@ -1,12 +1,12 @@
 """Forecasting: a model that reads the history of series and predicts quantiles of their future."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from einops import rearrange
 from torch import Tensor
 
 from neuropil.data.series.files import SeriesSplits
@@ -19,6 +19,7 @@ from neuropil.protocols import Learner
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.forecasting import report
 from neuropil.tasks.forecasting.baselines import Autoregressions, persistence, seasonal_naive
+from neuropil.tasks.forecasting.linear import LinearStart
 from neuropil.tasks.forecasting.predictor import CALIBRATION_FILE, WINDOWS_AT_ONCE, SeriesForecaster
 from neuropil.tasks.forecasting.scores import (
     UNSTRETCHED,
@@ -29,7 +30,9 @@ from neuropil.tasks.forecasting.scores import (
     sliding_factors,
     stretched,
 )
+from neuropil.training.history import Row
 from neuropil.training.loop import TrainingConfig
+from neuropil.training.weights import save_model
 
 MOST_IN_A_PASS = 10_000
 
@@ -46,9 +49,10 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
         seed: int,
         name: str,
         longest_gap: int,
+        start: LinearStart,
     ):
-        self.splits, panel, table = splits, splits.panel, splits.table
-        self.windows = splits.parts
+        self.splits, self.start, panel, table = splits, start, splits.panel, splits.table
+        self.network, self.windows = model, splits.parts
         self.schema = {
             "columns": splits.columns.to_dict(),
             "step": table.step.to_dict(),
@@ -56,7 +60,7 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
             "horizon": panel.horizon,
             "season": splits.season,
             "longest_gap": longest_gap,
-            "scales": {each.name: scale for each, scale in zip(table.series, panel.scales.tolist(), strict=True)},
+            "units": {each.name: list(astuple(own)) for each, own in zip(table.series, panel.units, strict=True)},
             "calibration": max(panel.window, 2 * panel.horizon),
         }
         self.forecaster = SeriesForecaster.of(model, self.schema, UNSTRETCHED)
@@ -77,10 +81,15 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
         return WindowBatches(self.splits.train, size, self.seed, shuffle=True, most=most, device=self.device)
 
     def calibrate(self, folder: Path) -> None:
+        """Widths by forecasts of what no part of the model has seen; then the linear forecast is fitted anew, to the
+        validation part too: the latest values tell most of the next."""
+        self.network.linear.copy_(self.start.learned)
         validation = self._uncalibrated(self.splits.validation)
         factors = factors_from(ratios(validation), validation.valid_mask)
         content = json.dumps({"bands": BANDS, "factors": factors.tolist()}, indent=2)
         write_text(folder / CALIBRATION_FILE, content + "\n")
+        self.network.linear.copy_(self.start.later)
+        save_model(folder / "model.safetensors", self.network)
 
     def predict_test(self, learner: Learner) -> Rolled:
         validation, test = self._uncalibrated(self.splits.validation), self._uncalibrated(self.splits.test)
@@ -110,6 +119,10 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
     def baselines(self) -> list[Result]:
         return [Result(name, rolled.scores()) for name, rolled in self.compared.items()]
 
+    def sections(self, history: Sequence[Row]) -> list[Section]:
+        learning, *others = super().sections(history)
+        return [learning, report.start_section(self.start, history, self.training.monitor), *others]
+
     def own_sections(self) -> list[Section]:
         splits, table = self.splits, self.splits.table
         calibrated_over = table.step.of(self.forecaster.calibration)
@@ -133,4 +146,4 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
             for windows in (self.splits.validation, self.splits.test)
         )
         spread = error_quantiles(validation + test, test.origins, self.forecaster.calibration)
-        return test.with_quantiles(test.quantiles + spread * rearrange(test.scale, "window -> window 1 1"))
+        return test.with_quantiles(test.quantiles + spread)

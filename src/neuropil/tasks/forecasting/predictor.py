@@ -2,6 +2,7 @@
 their future."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,13 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
 from neuropil.data.formats.memory import in_memory
-from neuropil.data.series.dataset import Series, SeriesTable, step_names
+from neuropil.data.series.dataset import Series, SeriesTable, SeriesUnits, step_names
 from neuropil.data.series.files import MOST_ORIGINS, SeriesColumns, read_series
-from neuropil.data.series.season import naive_scales
+from neuropil.data.series.season import find_units
 from neuropil.data.series.steps import TimeStep
 from neuropil.data.series.windows import Panel, SeriesWindows, WindowBatches
 from neuropil.errors import InputError
@@ -33,7 +34,7 @@ class SeriesForecasts:
 
     series: list[str]
     dates: list[list[str]]
-    quantiles: Float[Tensor, "series horizon level"]
+    quantiles: Float64[Tensor, "series horizon level"]
     """At the levels 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 and 0.95."""
 
     def __len__(self) -> int:
@@ -49,13 +50,20 @@ class SeriesForecasts:
             raise InputError(f"a band must hold one of the shares {', '.join(map(str, BANDS))}", got=f"{share}")
         return band_of(self.quantiles, BANDS.index(share))
 
+    @property
+    def digits(self) -> int:
+        """Significant digits that tell the quantiles of a step apart: more where a series moves little for its size."""
+        width, size = (self.quantiles[..., -1] - self.quantiles[..., 0]).mean(), self.quantiles.abs().max()
+        return max(5, 3 + math.ceil(math.log10(size / width))) if size > 0 and width > 0 else 5
+
     def lines(self) -> list[list[str]]:
         """The median, then low and high of each band."""
-        cells = [[f"{value:.5g}"] for value in self.median.flatten().tolist()]
+        digits = self.digits
+        cells = [[f"{value:.{digits}g}"] for value in self.median.flatten().tolist()]
         for share in BANDS:
             low, high = self.band(share)
             for row, below, above in zip(cells, low.flatten().tolist(), high.flatten().tolist(), strict=True):
-                row.append(f"{100 * share:g} % {below:.5g} to {above:.5g}")
+                row.append(f"{100 * share:g} % {below:.{digits}g} to {above:.{digits}g}")
         return cells
 
     def records(self) -> list[dict[str, Any]]:
@@ -76,7 +84,7 @@ class SeriesForecaster:
     horizon: int
     season: int
     longest_gap: int
-    scales: Mapping[str, float]
+    units: Mapping[str, SeriesUnits]
     """Of each series of the training data, by name."""
     calibration: int
     """Over how many steps of outcomes the bands are calibrated."""
@@ -93,7 +101,8 @@ class SeriesForecaster:
     @classmethod
     def of(cls, model: nn.Module, schema: Mapping[str, Any], factors: Sequence[float]) -> Self:
         columns, step = SeriesColumns.from_dict(schema["columns"]), TimeStep.from_dict(schema["step"])
-        return cls(model, **{**schema, "columns": columns, "step": step, "factors": tuple(factors)})
+        units = {name: SeriesUnits(*own) for name, own in schema["units"].items()}
+        return cls(model, **{**schema, "columns": columns, "step": step, "units": units, "factors": tuple(factors)})
 
     def predict(self, inputs: Any) -> SeriesForecasts:
         return self.forecast(inputs)
@@ -104,7 +113,7 @@ class SeriesForecaster:
         table = self._table(inputs)
         panel = self._panel(table)
         last = panel.last_windows()
-        quantiles = stretched(self.quantiles(last), self._factors(panel, last))
+        quantiles = last.restored(stretched(self.quantiles(last), self._factors(panel, last)))
         return SeriesForecasts([series.name for series in table.series], self._dates(table), quantiles)
 
     def read(self, paths: Sequence[Path]) -> tuple[SeriesTable, list[str]]:
@@ -140,9 +149,9 @@ class SeriesForecaster:
         return sliding_factors(Rolled.of(recent, self.quantiles(recent)), last.origins, self.calibration, self.factors)
 
     def _panel(self, table: SeriesTable) -> Panel:
-        own = naive_scales(table, self.season, table.end)
-        scales = [self.scales.get(series.name, scale) for series, scale in zip(table.series, own, strict=True)]
-        return Panel.of(table, self.window, self.horizon, self.longest_gap, scales)
+        own = find_units(table, self.season, table.end)
+        units = [self.units.get(series.name, found) for series, found in zip(table.series, own, strict=True)]
+        return Panel.of(table, self.window, self.horizon, self.longest_gap, units)
 
     def _table(self, inputs: Any) -> SeriesTable:
         if isinstance(inputs, SeriesTable):

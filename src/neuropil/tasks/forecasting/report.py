@@ -11,12 +11,17 @@ from neuropil.data.series.windows import Panel, SeriesWindows
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.forecasts import Forecast, coverage_by_step, error_by_step, forecasts
 from neuropil.inspection.report.page import Picture, Section, Table, Text
+from neuropil.metrics import find_metric
 from neuropil.models.forecaster import BANDS, MEDIAN
 from neuropil.tasks import report
+from neuropil.tasks.forecasting.linear import LinearStart
 from neuropil.tasks.forecasting.predictor import SeriesForecaster
 from neuropil.tasks.forecasting.scores import Rolled, band_of
+from neuropil.training.history import Row
 
 DRAWN = 4
+LEAST_SHARE = 0.05
+"""A recursion that counts for less in the linear start is not named."""
 MOST_ROWS = 24
 HORIZONS_OF_HISTORY = 4
 """Of the history before a forecast, so much is drawn, or a window of it where that is longer."""
@@ -24,7 +29,8 @@ HORIZONS_OF_HISTORY = 4
 
 def forecasts_section(test: SeriesWindows, rolled: Rolled, target: str) -> Section:
     chosen = torch.linspace(0, len(test) - 1, min(DRAWN, len(test))).round().long()
-    shown = [_forecast(test.take(index.reshape(1)), rolled.quantiles[index], truth=True) for index in chosen]
+    quantiles = test.restored(rolled.quantiles)
+    shown = [_forecast(test.take(index.reshape(1)), quantiles[index], truth=True) for index in chosen]
     words = (
         f"The test part is the last of the data. {len(test):,} forecasts were made, each from an origin of its own "
         f"with what was known by then; here are some, with prediction intervals of {_percents(BANDS)}."
@@ -62,6 +68,23 @@ def horizon_section(by_method: Mapping[str, Rolled], uncalibrated: Rolled, step:
     )
 
 
+def start_section(start: LinearStart, history: Sequence[Row], monitor: str) -> Section:
+    """What the networks began with, and whether they became better than it."""
+    parts = [f"{name} {100 * share:.0f} %" for name, share in start.shares.items() if share >= LEAST_SHARE]
+    words = (
+        "Training begins with a linear forecast, the mean of recursions that are weighed by their errors on the "
+        f"training and the validation part: {', '.join(parts)}."
+    )
+    found = [(row["step"], row[monitor]) for row in history if row["kind"] == "validation"]
+    if found:
+        metric, (_, before) = find_metric(monitor), found[0]
+        step, after = (max if metric.better == "higher" else min)(found, key=lambda each: each[1])
+        became = f"{metric.text(after)} after {step:,} updates" if step else "no update made it better: it is kept"
+        words += f" On the validation part its {metric.title} is {metric.text(before)}, and {became}."
+    refitted = "Then the linear forecast is fitted anew, to the validation part too."
+    return Section("Linear start", [Text(f"{words} {refitted}")])
+
+
 def future_section(forecaster: SeriesForecaster, table: SeriesTable, panel: Panel) -> Section:
     """What follows the end of the data, where what must be known of it is."""
     try:
@@ -71,9 +94,9 @@ def future_section(forecaster: SeriesForecaster, table: SeriesTable, panel: Pane
     last, chosen = panel.last_windows(), range(min(DRAWN, len(table.series)))
     shown = [_forecast(last.take(torch.tensor([index])), following.quantiles[index], truth=False) for index in chosen]
     bands = [[part.flatten().tolist() for part in following.band(share)] for share in BANDS]
-    names = step_names(following.series, following.dates)
+    names, digits = step_names(following.series, following.dates), following.digits
     rows = [
-        [name, f"{median:.4g}", *(f"{low[place]:.4g} to {high[place]:.4g}" for low, high in bands)]
+        [name, f"{median:.{digits}g}", *(f"{low[place]:.{digits}g} to {high[place]:.{digits}g}" for low, high in bands)]
         for place, (name, median) in enumerate(zip(names, following.median.flatten().tolist(), strict=True))
     ]
     figure = Picture.of(forecasts(shown, ylabel=table.target), alt="the forecast that follows the end of the data")

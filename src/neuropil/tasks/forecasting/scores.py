@@ -30,18 +30,17 @@ SCORED_BAND = BANDS.index(0.8)
 
 @dataclass(frozen=True)
 class Rolled:
-    """Forecasts from many origins, beside what happened."""
+    """Forecasts from many origins, beside what happened, in units of each series' scale."""
 
     quantiles: Float[Tensor, "window horizon level"]
     target: Float[Tensor, "window horizon"]
     valid_mask: Bool[Tensor, "window horizon"]
-    scale: Float[Tensor, " window"]
     origins: Int64[Tensor, " window"]
 
     @classmethod
     def of(cls, windows: SeriesWindows, quantiles: Float[Tensor, "window horizon level"]) -> "Rolled":
         batch = windows.batch()
-        return cls(quantiles, batch["target"], batch["valid_mask"], batch["scale"], windows.origins)
+        return cls(quantiles, batch["target"], batch["valid_mask"], windows.origins)
 
     def __len__(self) -> int:
         return len(self.origins)
@@ -52,7 +51,7 @@ class Rolled:
         )
 
     def with_quantiles(self, quantiles: Float[Tensor, "window horizon level"]) -> "Rolled":
-        return Rolled(quantiles, self.target, self.valid_mask, self.scale, self.origins)
+        return Rolled(quantiles, self.target, self.valid_mask, self.origins)
 
     @property
     def median(self) -> Float[Tensor, "window horizon"]:
@@ -60,19 +59,19 @@ class Rolled:
 
     @property
     def errors(self) -> Float[Tensor, "window horizon"]:
-        """Of the median, in units of each series' scale; 0 where there is no value."""
-        return torch.where(self.valid_mask, (self.target - self.median).abs() / self.scale.unsqueeze(1), 0.0)
+        """Of the median; 0 where there is no value."""
+        return torch.where(self.valid_mask, (self.target - self.median).abs(), 0.0)
 
     def inside(self, band: int) -> Bool[Tensor, "window horizon"]:
         low, high = band_of(self.quantiles, band)
         return (self.target >= low) & (self.target <= high)
 
     def scores(self) -> dict[str, float]:
-        loss = pinball(self.target, self.quantiles).mean(-1) / self.scale.unsqueeze(1)
+        loss = pinball(self.target, self.quantiles).mean(-1)
         return {
             "mase": float(self.errors[self.valid_mask].mean()),
             "pinball_loss": float(loss[self.valid_mask].mean()),
-            "coverage": float(self.inside(SCORED_BAND)[self.valid_mask].float().mean()),
+            f"coverage_{100 * BANDS[SCORED_BAND]:g}": float(self.inside(SCORED_BAND)[self.valid_mask].float().mean()),
         }
 
     def mase_by_step(self) -> Float[Tensor, " horizon"]:
@@ -146,8 +145,8 @@ def error_quantiles(
     rolled: Rolled, origins: Int64[Tensor, " asked"], length: int
 ) -> Float[Tensor, "asked horizon level"]:
     """Bands around a forecast that has none, such as a baseline's: the quantiles of its own errors at each step, of the
-    same outcomes as above and in units of the series' scale, moved so that the median is 0."""
-    errors, found = (rolled.target - rolled.median) / rolled.scale.unsqueeze(1), {}
+    same outcomes as above, moved so that the median is 0."""
+    errors, found = rolled.target - rolled.median, {}
     for origin in origins.unique().tolist():
         rows, known = outcomes_by(rolled, origin, length)
         seen = errors[rows].masked_fill(~known, torch.nan)
