@@ -23,6 +23,7 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 
 import neuropil
+from benchmarks import small_tables
 from benchmarks.forecasting import HEADER as EIGHT_HEADER
 from benchmarks.forecasting import rows as eight_series
 from benchmarks.gpt2_learning import compare as compare_gpt2
@@ -33,6 +34,7 @@ from neuropil.config import Config, option
 from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.data.pairs.files import PairDataConfig, prepare_pairs
 from neuropil.files import write_text
+from neuropil.metrics import find_metric
 from neuropil.runs.environment import environment
 from neuropil.runs.run import Run
 from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, Precision
@@ -51,6 +53,7 @@ ATTENTIONS = ("bahdanau", "general", "none")
 DATE_SEEDS, NUM_DATES = range(1), 2_000
 FORECAST_SEEDS, CAPTION_SEEDS, TRACK_SEEDS = range(3), range(1), range(1)
 GPT2_MINUTES, VIT_MINUTES = (3, 20), 10.0
+TIME_LIMITS = (5, 20)
 VIT_PATCH = 7
 """Sixteen patches of MNIST's pictures in place of 49: three times as many passes in the same time."""
 ROUNDED_CHARACTERS = 12_000
@@ -59,6 +62,10 @@ REVIEWED: dict[str, Any] = {"max_tokens": 128, "epochs": 2}
 ROUNDING = (
     f"What rounded weights cost: GPT-2 after `neuropil train gpt2 --minutes {GPT2_MINUTES[0]}`, on "
     f"{ROUNDED_CHARACTERS:,} characters that it has not seen."
+)
+SMALL_TABLES = (
+    "Four small tables of scikit-learn after `neuropil train mlp --data TABLE --target COLUMN`, beside scikit-learn's "
+    "own models, which learn from the validation part too: means over ten splits, in each of which a fifth is held out."
 )
 EIGHT_SERIES = (
     "MASE of `neuropil train forecaster` and of four methods of statsmodels on the test part of eight series, from the "
@@ -106,6 +113,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "Accuracy on the 20 % of the embedded digits that are held out, another split for each of five seeds.",
             digits,
         ),
+        "small-tables": (SMALL_TABLES, small_tables_beside),
         "dates": (f"{exact} transformer` reads exactly right, by language.", dates),
         "seq2seq": (f"{exact} seq2seq --attention NAME` reads exactly right, by the length of what is read.", seq2seq),
         "forecasts": (FORECASTS, forecasts),
@@ -146,6 +154,10 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "thread each."
         )
         figures["translation"] = (about, lambda: translation(pairs))
+        figures["translation-minutes"] = (
+            "Scores on the held-out pairs after `neuropil train transformer --data pairs --minutes N`.",
+            lambda: limited(["transformer"], "bleu", data=pairs),
+        )
     if (path := arguments.texts) is not None:
         about = (
             "Accuracy on the held-out fifth of 5,000 film reviews after `neuropil train text_classifier --data "
@@ -162,7 +174,16 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "thread each."
         )
         figures["gpt2-beside"] = (about, lambda: gpt2_beside(book))
+        figures["book-minutes"] = (
+            "Bits per byte of the held-out end of a text after `neuropil train NAME --data book --minutes N`.",
+            lambda: limited(["gpt2", "mingru"], "bits_per_byte", data=book),
+        )
     return figures
+
+
+def small_tables_beside() -> list[str]:
+    header = ["table", "score", "neuropil mlp", "logistic or ridge regression", "gradient boosting"]
+    return table(header, [*small_tables.rows()])
 
 
 def seq2seq() -> list[str]:
@@ -209,6 +230,21 @@ def gpt2() -> list[str]:
         )
     ]
     return table(["model", "bits per byte", "seconds of training"], rows)
+
+
+def limited(names: Sequence[str], metric: str, **options: Any) -> list[str]:
+    """Systems under each time limit, then what the last was compared with."""
+    rows = [
+        [f"{row[0]}, {minutes} minutes" if place == 0 else row[0], *row[1:]]
+        for minutes in TIME_LIMITS
+        for name in names
+        for place, row in enumerate(
+            results(name, {metric: decimals}, range(1), minutes=minutes, **options)[
+                : None if (minutes, name) == (TIME_LIMITS[-1], names[-1]) else 1
+            ]
+        )
+    ]
+    return table(["model", find_metric(metric).title, "seconds of training"], rows)
 
 
 def rounding() -> list[str]:

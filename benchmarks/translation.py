@@ -23,7 +23,7 @@ from neuropil.data.pairs.files import read_pairs
 from neuropil.pretrained.torch_transformer import from_torch
 from neuropil.protocols import PADDING, Batch
 from neuropil.randomness import initialised
-from neuropil.recipes.transformer import OWN_DATA, build
+from neuropil.recipes.transformer import LADDER, OWN_DATA, build
 from neuropil.tasks.translation.experiment import TranslationExperiment
 from neuropil.tasks.translation.predictor import Translator
 from neuropil.tasks.translation.scores import score_translations
@@ -116,8 +116,10 @@ def score_plain(path: Path, minutes: float) -> list[Score]:
 
 
 def options_for(path: Path, minutes: float) -> dict[str, Any]:
+    """With the sizes given, so that both have the same ones however fast the machine is."""
     pairs, _ = read_pairs([path])
-    return {"data": path, "test": HELD_OUT / len(pairs), "minutes": minutes}
+    sizes = {each.name: each.default for each in OWN_DATA.options() if each.name in LADDER.names}
+    return {"data": path, "test": HELD_OUT / len(pairs), "minutes": minutes, **sizes}
 
 
 def main(words: Sequence[str]) -> None:

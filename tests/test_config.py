@@ -90,7 +90,8 @@ def test_a_configuration_cannot_be_changed():
         ),
         (
             lambda: Outer().override(classes=3),
-            "an option must be one that `neuropil show` lists, but got 'classes': did you mean 'layers'?",
+            "an option must be one that `neuropil show` lists, but got 'classes': "
+            "choose from width, layers, rule, rate, path, seed.",
         ),
         (
             lambda: Inner.from_dict({"wdth": 1}),

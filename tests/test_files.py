@@ -1,10 +1,12 @@
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from neuropil.files import replacing, write_text
+from neuropil.files import remove_parts, replacing, write_text
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path):
@@ -23,3 +25,34 @@ def test_a_new_file_has_ordinary_rights_and_its_folders_are_made(tmp_path: Path)
     write_text(path, "σ")
     assert path.read_text(encoding="utf-8") == "σ"
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(ordinary.stat().st_mode)
+
+
+def test_a_file_takes_its_place_only_when_its_bytes_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    flushed = list[tuple[str, bool]]()
+
+    def fsync(number: int) -> None:
+        flushed.append((Path(f"/proc/self/fd/{number}").read_text(), (tmp_path / "text").exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_text(tmp_path / "text", "whole")
+    assert flushed == [("whole", False)]
+
+
+def test_what_a_killed_save_left_is_removed_and_nothing_else(tmp_path: Path):
+    code = """
+import os, signal, sys
+from pathlib import Path
+from neuropil.files import replacing
+with replacing(Path(sys.argv[1])) as part:
+    part.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    for name in ("model.safetensors", "trials/a/checkpoint.safetensors"):
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / name)], check=False)
+    kept = [tmp_path / name for name in ("model.safetensors", "own.part", ".hidden", "trials/b.txt.part")]
+    for path in kept:
+        path.write_text("whole")
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 6
+    remove_parts(tmp_path)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(kept)
+    remove_parts(tmp_path / "not there")

@@ -60,11 +60,8 @@ def test_share_loss_and_time_stay_where_there_is_no_room_for_more():
 @pytest.mark.parametrize("title", ["mlp", "spiking_classifier"])
 def test_a_terminal_of_80_columns_shows_one_whole_line(title: str, monkeypatch: pytest.MonkeyPatch):
     screen = io.StringIO()
-    monkeypatch.setattr(
-        progress,
-        "CONSOLE",
-        Console(file=screen, force_terminal=True, width=80, color_system=None, legacy_windows=False),
-    )
+    terminal = Console(file=screen, force_terminal=True, width=80, color_system=None, legacy_windows=False)
+    monkeypatch.setattr(progress, "console", lambda: terminal)
     with Display(title) as display:
         display.update(0.5, "loss 2.1000", "val loss 2.3000", "val accuracy 0.9000", "epoch 12/40", "9,999 examples/s")
     line = re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9?]*[A-Za-z]", "", screen.getvalue()).rstrip())[-1]

@@ -198,6 +198,8 @@ def _from_json(value: Any, kind: Any) -> Any:
         return value
     if _spoken(kind) != kind:
         return _from_json(value, _spoken(kind))
+    if len(arguments) == 2 and type(None) in arguments:
+        return value if value is None else _from_json(value, next(part for part in arguments if part is not type(None)))
     if typing.get_origin(kind) is tuple and isinstance(value, list | tuple):
         return tuple(_from_json(item, arguments[0]) for item in value)
     if typing.get_origin(kind) is tuple and arguments[0] is Path and isinstance(value, str | Path):

@@ -29,6 +29,18 @@ class DivergedError(NeuropilError, ArithmeticError):
     exit_code = 1
 
 
+class DataWarning(UserWarning):
+    """Data was read, but not all of it as it stands: one sentence says what was done to it."""
+
+
+def together(problems: Sequence[NeuropilError], where: str) -> NeuropilError:
+    """All that is wrong with a file, in one sentence."""
+    if len(problems) == 1:
+        return problems[0]
+    sentences = [f"({number}) {str(problem).removesuffix('.')}" for number, problem in enumerate(problems, 1)]
+    return InputError(f"{where} has {len(problems)} problems", fix="; ".join(sentences))
+
+
 NEAR = 0.6
 """Of the letters of two names that are not the same; less alike are as good as any other."""
 

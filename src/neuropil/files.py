@@ -24,6 +24,12 @@ def replacing(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def remove_parts(folder: Path) -> None:
+    """What was being written below the folder when a process was killed."""
+    for part in folder.rglob(".*.????????.part"):
+        part.unlink(missing_ok=True)
+
+
 def write_text(path: Path, text: str) -> None:
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")

@@ -51,6 +51,11 @@ TITLES = {
     "mase": "MASE",
     "coverage_80": "coverage of the 80 % interval",
     "f1": "F1",
+    "macro_f1": "macro F1",
+    "auc": "AUC",
+    "r2": "R²",
+    "squared_error": "mean squared error",
+    "absolute_error": "mean absolute error",
     "bleu": "BLEU",
     "chrf": "chrF",
     "text_recall_at_1": "text recall@1",
@@ -78,6 +83,8 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     ("lower", "number", ("perplexity", "bits_per_character", "bits_per_byte")),
     ("higher", "number", ("log_likelihood",)),
     ("higher", "percent", ("accuracy", "train_accuracy", "token_accuracy", "exact_accuracy", "f1")),
+    ("higher", "percent", ("balanced_accuracy", "macro_f1")),
+    ("higher", "number", ("auc", "r2")),
     ("higher", "percent", ("text_recall_at_1", "image_recall_at_1")),
     ("higher", "points", ("bleu", "chrf")),
     (None, "percent", ("coverage_80", "coverage_share", "near_zero_share")),
@@ -87,6 +94,9 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     (None, "number", ("drift_percent_per_s", "largest_drift_percent_per_s", "frequency_hz", "amplitude")),
     (None, "number", tuple(f"deviation_{variable}" for variable in "xyzuvw")),
 )
+HEADLINES = ("bits_per_byte", "bleu", "chrf", "mase", "f1", "accuracy", "root_mean_square_error", "squared_error", "cv")
+"""What each field compares by, where a run has it. The rate of a network equals that of random spikes by construction,
+the CV of its intervals does not."""
 METRICS = {name: Metric(name, better, form) for better, form, names in TABLE for name in names}
 
 

@@ -1,17 +1,17 @@
 """What a person sees while something is under way: a live bar on a terminal or in a notebook, plain lines elsewhere."""
 
+import functools
 import html
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Item = TypeVar("Item")
-CONSOLE = Console(stderr=True)
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BETWEEN_UPDATES = 0.1
 SHORTEST_BAR = 10
@@ -19,26 +19,36 @@ PATIENCE = 2.0
 """Seconds after which `tracked` shows a display."""
 
 
+@functools.cache
+def console() -> "Console":
+    """One for all that is shown at the same time. It is imported when something is."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
 class Display:
     """Use as a context, and `update` it."""
 
     def __init__(self, title: str, *, show: bool = True):
         self.title, self.show = title, show
-        self.bar: Progress | None = None
-        self.task = TaskID(0)
+        self.bar: Any = None  # of rich, on a terminal
+        self.task: Any = None
         self.cell: Any = None  # the place for output in a notebook
         self.last = time.monotonic()
         self.begun = 0.0, self.last
 
     def __enter__(self) -> Self:
-        if self.show and CONSOLE.is_terminal:
+        if self.show and console().is_terminal:
+            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
             columns = SpinnerColumn(), TextColumn("[bold]{task.description}"), BarColumn(bar_width=None)
             self.bar = Progress(
-                *columns, TextColumn("{task.fields[line]}"), console=CONSOLE, transient=True, expand=True
+                *columns, TextColumn("{task.fields[line]}"), console=console(), transient=True, expand=True
             )
             self.task = self.bar.add_task(self.title, total=None, line="")
             self.bar.start()
-        elif self.show and CONSOLE.is_jupyter:
+        elif self.show and console().is_jupyter:
             from IPython import display
 
             self.cell = display.display(display.HTML(""), display_id=True)
@@ -72,7 +82,7 @@ class Display:
         self.last = time.monotonic()
         known = [self._elapsed()] if share is None else [f"{100 * min(share, 1):.0f} %", self._left(share)]
         if self.bar is not None:
-            room = CONSOLE.width - len(self.title) - SHORTEST_BAR - 6  # a spinner, and a space between columns
+            room = console().width - len(self.title) - SHORTEST_BAR - 6  # a spinner, and a space between columns
             self.bar.update(
                 self.task,
                 completed=share,
@@ -87,7 +97,7 @@ class Display:
             self.cell.update(display.HTML(f"<b>{html.escape(self.title)}</b> {bar} {words}"))
         elif self.show:
             line = f"{self.title}: {'  '.join(fitting(known, figures, 1000))}"
-            CONSOLE.print(line, highlight=False, soft_wrap=True)
+            console().print(line, highlight=False, soft_wrap=True)
 
     def _elapsed(self) -> str:
         return duration(self.last - self.begun[1])

@@ -13,7 +13,7 @@ from torch.nn import Module, Parameter
 Batch: TypeAlias = Mapping[str, Tensor]
 """Named tensors that share their first axis, for instance ``{"input": images, "target": labels}``."""
 
-OptimizerName: TypeAlias = Literal["sgd", "momentum", "rmsprop", "adam", "adamw"]
+OptimizerName: TypeAlias = Literal["sgd", "momentum", "rmsprop", "adam", "adamw", "muon"]
 
 PADDING, START, END, UNKNOWN = range(4)
 """The special tokens with which every vocabulary begins."""

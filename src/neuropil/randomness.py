@@ -7,6 +7,8 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from neuropil.memory import bounded
+
 M = TypeVar("M", bound=nn.Module)
 
 
@@ -21,7 +23,12 @@ def seeded(*key: int | str) -> torch.Generator:
 
 
 def initialised(build: Callable[[], M], seed: int) -> M:
-    """Build with first weights that depend on `seed` alone, and leave the caller's random numbers as they were."""
-    with torch.random.fork_rng(devices=[]):
+    """Build with first weights that depend on `seed` alone, and leave the caller's random numbers as they were.
+    What is too large to be trained is refused."""
+
+    def begin() -> M:
         torch.default_generator.manual_seed(mix(seed, "first weights"))
         return build()
+
+    with torch.random.fork_rng(devices=[]):
+        return bounded(begin)

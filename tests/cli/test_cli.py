@@ -17,6 +17,7 @@ from neuropil.cli import main, use
 from neuropil.cli.completion import script
 from neuropil.cli.output import print_json
 from neuropil.recipes import SYSTEMS
+from neuropil.runs.run import load
 from real_data import digits
 
 
@@ -80,7 +81,33 @@ def test_help_of_train_lists_every_option_with_its_default(capsys: pytest.Captur
         "--compile",
     ):
         assert flag in shown
-    assert "(default: 256 256)" in shown
+    assert "by default 256 256" in shown
+
+
+def test_a_list_may_be_given_in_pieces(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["a,b,c,d,y", *[f"{i},{i % 3},{i % 5},{i % 7},{i % 2}" for i in range(30)]]))
+    train = ["train", "mlp", "--data", str(path), "--target", "y", "--epochs", "1", "--no-report"]
+    said(capsys, *train, "--ignore", "a", "b", "--hidden-sizes", "4", "--ignore=d", "--out", str(tmp_path / "run"))
+    run = load(tmp_path / "run")
+    assert [column["name"] for column in run.settings["facts"]["schema"]["columns"]] == ["c"]
+    assert "--ignore a b d" in run.settings["command"]
+    assert run.settings["facts"]["model"]["hidden_sizes"] == [4]
+
+
+def test_what_training_did_not_see_is_said_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["x,kind,y", *[f"{i % 9},{'ab'[i % 2]},{i % 2}" for i in range(30)]]))
+    train = ["train", "mlp", "--data", str(path), "--target", "y", "--epochs", "1", "--no-report"]
+    said(capsys, *train, "--out", str(tmp_path / "run"))
+    (tmp_path / "new.csv").write_text("kind,x\na,1\nc,2\n")
+    main(["predict", str(tmp_path / "run"), str(tmp_path / "new.csv")])
+    captured = capsys.readouterr()
+    assert captured.err == (
+        "neuropil: 1 of 2 rows of new.csv has a new category in column 'kind' that counts as none, such as 'c' "
+        "(first: row 3).\n"
+    )
+    assert [line.split("\t")[0] for line in captured.out.splitlines()] == ["new.csv row 2", "new.csv row 3"]
 
 
 def test_show_has_the_defaults_for_data_of_the_users_own_too(capsys: pytest.CaptureFixture[str]):
@@ -298,7 +325,7 @@ def test_inspect_gradients_speaks_and_writes_a_page(capsys: pytest.CaptureFixtur
         ("train mlp --hidden-sizes 3 x", "--hidden-sizes must be int ..., but got 'x'."),
         (
             "train mlp --optimizer adm",
-            "--optimizer must be sgd | momentum | rmsprop | adam | adamw, but got 'adm': did you mean 'adam'?",
+            "--optimizer must be sgd | momentum | rmsprop | adam | adamw | muon, but got 'adm': did you mean 'adam'?",
         ),
         (
             "train mlp now",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import neuropil
@@ -175,6 +176,11 @@ def test_no_input_at_all_is_refused_in_one_sentence(run: Run):
     if any(capability.verb == "predict" for capability in run.capabilities):
         with pytest.raises(InputError):
             run.predict(None)
+
+
+def test_a_run_that_can_be_scored_knows_what_it_was_trained_on(run: Run):
+    if any(capability.verb == "evaluate" for capability in run.capabilities):
+        assert len(np.load(run.folder / "training_examples.npy", allow_pickle=False))
 
 
 def test_a_run_is_shown_with_what_its_model_can_do(run: Run, capsys: pytest.CaptureFixture[str]):

@@ -110,4 +110,4 @@ def test_what_comes_in_from_outside_repeats_the_edge():
 def test_a_share_of_more_than_nine_tenths_is_refused():
     with pytest.raises(InputError) as caught:
         Augment(zoom=1)
-    assert str(caught.value) == "Augment.zoom must be at most 0.9, but got 1."
+    assert str(caught.value) == "zoom must be at most 0.9, but got 1."

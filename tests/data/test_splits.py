@@ -11,6 +11,7 @@ from neuropil.data.splits import (
     assign_parts,
     choose,
     last_part,
+    num_held_out,
     part_of,
     text_key,
 )
@@ -148,3 +149,22 @@ def test_a_group_that_is_too_large_is_passed_over_and_the_smallest_taken_if_all_
     assert held.tolist() == [False, *[True] * 10, False]
     held = choose(torch.zeros(3, dtype=torch.int64), 0.01, seeded(0), torch.tensor([9, 5, 7]))
     assert held.tolist() == [False, True, False]
+
+
+def test_one_example_of_each_stratum_is_kept_and_one_is_held_out_if_any_can_be():
+    assert apportion(torch.tensor([1]), 0.9).tolist() == [0]
+    assert apportion(torch.tensor([1, 5]), 0.5).tolist() == [0, 3]
+    assert apportion(torch.tensor([4, 3]), 0.01).sum() == 1
+    assert apportion(torch.tensor([4, 3]), 0.0).sum() == 0
+
+
+def test_a_share_above_nothing_is_one_example_at_least_and_no_more_than_the_most():
+    assert [num_held_out(10, share, 3) for share in (0.0, 0.01, 0.2, 0.9)] == [0, 1, 2, 3]
+
+
+def test_groups_count_one_each_unless_they_have_sizes():
+    strata = torch.tensor([0, 0, 0, 0, 1, 1])
+    alike = choose(strata, 0.5, seeded(0, "a"), torch.ones_like(strata))
+    assert torch.equal(choose(strata, 0.5, seeded(0, "a")), alike)
+    assert alike.dtype == torch.bool
+    assert [int(alike[strata == stratum].sum()) for stratum in (0, 1)] == [2, 1]

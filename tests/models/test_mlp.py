@@ -73,6 +73,22 @@ def test_every_activation_learns_to_tell_apart_what_no_line_can(activation: Acti
     assert accuracy < 0.75 if activation == "identity" else accuracy > 0.9
 
 
+@pytest.mark.parametrize(
+    ("shape", "examples", "sizes"),
+    [((10,), 1_999, (64,)), ((10,), 2_000, (256, 256)), ((1, 8, 8), 100, (256, 256))],
+)
+def test_small_tables_have_a_small_network(shape: tuple[int, ...], examples: int, sizes: tuple[int, ...]):
+    assert MLPConfig(shape=shape).sized(examples).hidden_sizes == sizes
+    given = MLPConfig(shape=shape, hidden_sizes=())
+    assert given.sized(examples) == given
+
+
+def test_without_examples_the_sizes_are_the_usual_ones():
+    config = MLP(MLPConfig(shape=(4,))).config
+    assert config.hidden_sizes == (256, 256)
+    assert MLPConfig.from_dict(config.to_dict()) == config
+
+
 def test_no_hidden_layer_is_a_linear_model():
     model, x = MLP(MLPConfig(hidden_sizes=(), shape=(4,), outputs=2)), torch.randn(5, 4)
     torch.testing.assert_close(model(x), F.linear(x, model.output.weight, model.output.bias))

@@ -23,7 +23,7 @@ SKLEARN_NAMES: dict[ActivationName, str] = {
 
 def with_weights_of(reference: MLPClassifier | MLPRegressor, model: MLP) -> MLP:
     model.double()
-    layers = [*(model.get_submodule(f"hidden.{i}") for i in range(len(model.config.hidden_sizes))), model.output]
+    layers = [*(model.get_submodule(f"hidden.{i}") for i in range(len(model.hidden))), model.output]
     with torch.no_grad():
         for layer, weight, bias in zip(layers, reference.coefs_, reference.intercepts_, strict=True):
             layer.get_parameter("weight").copy_(torch.from_numpy(weight.T))

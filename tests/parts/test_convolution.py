@@ -50,3 +50,9 @@ def test_its_parameters_are_counted(shape: tuple[int, int, int]):
     rows = list(parameter_rows(holder))
     assert all(row.count == count_parameters(holder.get_submodule(row.name)) for row in rows)
     assert sum(row.count for row in rows) == count_parameters(holder)
+
+
+@pytest.mark.parametrize(("side", "stride"), [(8, 1), (23, 1), (24, 2), (47, 2), (48, 4), (400, 4)])
+def test_the_stem_makes_only_large_pictures_smaller(side: int, stride: int):
+    sizes = stack_for((1, side, 2 * side), 4)
+    assert sizes.stem_stride == stride

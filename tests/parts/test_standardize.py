@@ -69,6 +69,8 @@ def test_inputs_of_another_shape_are_refused():
         str(error.value)
         == "inputs must have the shape [batch, 1, 8, 8] that the model was made for, but got [2, 8, 8]."
     )
+    with pytest.raises(InputError, match="inputs must have the shape"):
+        Standardize((4,)).fit(torch.zeros(4, 8))  # which four features of eight could be taken for
     with pytest.raises(InputError) as error:
         Standardize((4,)).fit(torch.zeros(0, 4))
     assert str(error.value) == "Standardize.fit needs at least one example, but got none."

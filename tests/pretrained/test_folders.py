@@ -330,6 +330,51 @@ def test_an_index_that_names_no_files_is_refused(folder: Path):
     )
 
 
+@pytest.mark.parametrize("name", ["../outside.safetensors", "/etc/passwd", "deeper/model.safetensors"])
+def test_an_index_that_points_outside_its_folder_is_refused(folder: Path, name: str):
+    index = sharded(folder) / "model.safetensors.index.json"
+    save_file({"a": torch.zeros(1)}, folder.parent / "outside.safetensors")
+    index.write_text(json.dumps({"weight_map": {"a": name}}))
+    assert said(GPT2, folder, RunError) == f"{index} must name files in its own folder, but got {name!r}."
+
+
+OTHER_TYPES: dict[str, dict[str, Any]] = {
+    "(unhashable type: 'list')": {"activation_function": ["gelu"]},
+    "GPT2Config.layers must be int, but got '12'.": {"n_layer": "12"},
+    "a model must have at most 5,000 tensors, but got more: choose fewer layers.": {"n_layer": 10**9},
+    "must hold the settings of a model, but got one of another type or size (": {"n_embd": 10**40},
+    "must hold a model of type gpt2, bert, clip, but got a model of type ['gpt2']": {"model_type": ["gpt2"]},
+    "(argument of type 'int' is not iterable)": {"model_type": "bert", "architectures": 5},
+}
+
+
+def test_settings_of_other_types_and_sizes_get_a_sentence(folder: Path):
+    """Where types are not checked, as in these tests."""
+    code = """
+import json, sys
+from pathlib import Path
+import neuropil
+from neuropil.errors import NeuropilError
+path = Path(sys.argv[1]) / "config.json"
+good = json.loads(path.read_text())
+for settings in json.loads(sys.argv[2]):
+    path.write_text(json.dumps(good | settings))
+    try:
+        neuropil.open(path.parent)
+    except NeuropilError as error:
+        print(error)
+"""
+    words = [sys.executable, "-c", code, str(folder), json.dumps(list(OTHER_TYPES.values()))]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [part for part, sentence in zip(OTHER_TYPES, said, strict=True) if part not in sentence] == []
+
+
+def test_settings_that_are_nested_without_end_get_a_sentence(folder: Path):
+    path = folder / "config.json"
+    path.write_text("[" * 200_000)
+    assert said(GPT2, folder, RunError).startswith(f"{path} must be JSON, but got a file that cannot be read (")
+
+
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 

@@ -4,9 +4,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from neuropil.errors import InputError
-from neuropil.recipes.balanced_network import BalancedNetworkOptions, build
+from neuropil.inspection.spike_statistics import SpikeTrains
+from neuropil.models.balanced_network import BalancedNetworkConfig
+from neuropil.recipes.balanced_network import (
+    BalancedNetworkOptions,
+    ObservedRegime,
+    _regime_words,
+    _theory_words,
+    build,
+)
 from neuropil.tasks.study import Study
 
 
@@ -46,3 +55,29 @@ def test_a_step_that_does_not_divide_the_delay_is_refused():
         build(BalancedNetworkOptions(dt=0.4), seed=0)
     expected = "the delay of the connection excitatory → excitatory must be a whole number of steps"
     assert str(error.value) == f"{expected}, but got 1.5 ms in steps of 0.4 ms."
+
+
+def observed(theory: float = 10.0, **metrics: float) -> ObservedRegime:
+    trains = SpikeTrains(torch.zeros(0), torch.zeros(0, dtype=torch.int64), 1, 1.0)
+    return ObservedRegime(BalancedNetworkConfig(neurons=400), trains, metrics, theory)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "words"),
+    [
+        (
+            {"cv": 0.8, "synchrony": 0.06},
+            "asynchronous and irregular firing (CV 0.8, synchrony 0.06, 0.05 if independent)",
+        ),
+        ({"cv": 0.1, "synchrony": 0.5}, "synchronous and regular firing (CV 0.1, synchrony 0.5, 0.05 if independent)"),
+        ({}, "too few spikes were recorded to say"),
+    ],
+)
+def test_a_regime_is_called_what_was_measured(metrics: dict[str, float], words: str):
+    assert words in _regime_words("AI", observed(**metrics))
+
+
+def test_the_distance_from_the_theory_is_that_of_each_regime():
+    found = _theory_words({"AI": observed(rate_hz=11.0), "SR": observed(rate_hz=5.0), "SI, slow": observed()})
+    assert "`AI` +10 % here and " in found
+    assert "`SR` −50 % here" in found

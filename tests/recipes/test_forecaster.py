@@ -114,7 +114,8 @@ def test_the_command_prints_a_line_for_each_step(run: Run, tmp_path: Path, capsy
 
 def test_scores_of_a_file_are_those_of_all_its_origins(run: Run, tmp_path: Path):
     path = write_shop(tmp_path / "shop.csv", 60)
-    scores = run.evaluate(path)
+    with pytest.warns(UserWarning, match="^60 of 60 values were in the training part of this run.$"):
+        scores = run.evaluate(path)
     assert set(scores) == {"mase", "pinball_loss", "coverage_80"}
     assert 0 < scores["mase"] < 10
     assert run.evaluate() == pytest.approx(run.metrics)

@@ -10,7 +10,15 @@ import torch
 
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Number, Numbers, Picture, Table, Text
-from neuropil.recipes.hodgkin_huxley import PULSE_AT, RECIPE, Axon, HodgkinHuxleyOptions, least, phases_of
+from neuropil.recipes.hodgkin_huxley import (
+    PULSE_AT,
+    RECIPE,
+    Axon,
+    HodgkinHuxleyOptions,
+    _undershoot,
+    least,
+    phases_of,
+)
 from neuropil.tasks.study import Study
 
 
@@ -196,3 +204,8 @@ def test_a_run_that_would_not_fit_into_memory_is_refused():
         str(error.value)
         == "a run keeps up to 20,000,000 voltages, but got 80,000,000: make it shorter, or its steps longer."
     )
+
+
+def test_an_undershoot_is_spoken_of_where_there_is_one():
+    assert _undershoot(torch.tensor([-65.0, 40.0, -75.0]), -65.0) == ", which takes the voltage 10.0 mV below rest"
+    assert _undershoot(torch.tensor([-65.0, 40.0, -60.0]), -65.0) == ", and the voltage stays above rest"

@@ -11,7 +11,18 @@ from neuropil.data.examples.embedded import load_digits
 from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.parts.objectives import Classification
-from neuropil.recipes.overfitting import BothParts, MeasuredOnBoth, OverfittingOptions, build, mislabel, regularizations
+from neuropil.recipes.overfitting import (
+    BothParts,
+    MeasuredOnBoth,
+    NoisyExamples,
+    OverfittingOptions,
+    RegularizedTrial,
+    _curves_section,
+    _table_section,
+    build,
+    mislabel,
+    regularizations,
+)
 from neuropil.tasks.study import Study, new_mlp, prepare_parts, score
 from neuropil.training.evaluation import evaluate
 from real_data import diabetes
@@ -125,3 +136,41 @@ def test_with_its_defaults_every_method_narrows_the_gap_and_all_together_win(tmp
     baseline = regularised.pop("no regularisation")
     assert all(metrics["gap"] < baseline["gap"] for metrics in regularised.values())
     assert regularised["all together"]["accuracy"] > baseline["accuracy"] + 0.05
+
+
+def trial(train_loss: float, losses: list[float], accuracy: float) -> RegularizedTrial:
+    rows = [
+        {"kind": "validation", "step": step, "loss": loss, "train_loss": 1.0, "epoch": step}
+        for step, loss in enumerate(losses, start=1)
+    ]
+    model = new_mlp(load_digits(), 0, hidden_sizes=(2,))
+    return RegularizedTrial(rows, train_loss, losses[-1], {"accuracy": accuracy}, None, model)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "other", "curve", "table"),
+    [
+        (
+            trial(0.1, [2.0, 1.0, 1.5], 0.8),
+            trial(0.5, [2.0, 0.9], 0.9),
+            "its validation loss falls to 1, then rises to 1.5. The gap between the two is 1.4 at the end: it "
+            "overfits.",
+            "1 of 1 have a better test accuracy than the baseline, dropout the best.",
+        ),
+        (
+            trial(2.0, [1.0, 1.5, 1.2], 0.8),
+            trial(0.5, [2.0, 0.9], 0.7),
+            "its validation loss never falls below the first, 1, then rises to 1.2. The gap between the two is -0.8 at "
+            "the end: it does not overfit.",
+            "None has a better test accuracy than the baseline.",
+        ),
+    ],
+)
+def test_the_words_are_made_from_the_numbers(
+    baseline: RegularizedTrial, other: RegularizedTrial, curve: str, table: str
+):
+    trials = {"no regularisation": baseline, "dropout": other}
+    few = NoisyExamples(load_digits().take(torch.arange(4)), torch.zeros(4, dtype=torch.bool))
+    words = [section.blocks[0].text for section in (_curves_section(trials, few), _table_section(trials))]  # type: ignore[union-attr]
+    assert curve in words[0]
+    assert table in words[1]

@@ -91,7 +91,7 @@ def test_a_table_of_numbers_is_learned_and_generated(tmp_path: Path):
     experiment = build(options, seed=0)
     experiment.train(tmp_path / "run", show_progress=False)
     own, linear, *_ = experiment.evaluate()
-    assert set(own.metrics) == {"loss", "squared_error", "absolute_error"}
+    assert set(own.metrics) == {"loss", "squared_error", "absolute_error", "r2"}
     assert linear.name == "linear regression"
     sections = {
         section.title: section.blocks

@@ -100,7 +100,10 @@ def test_image_files_are_brought_to_a_size_that_patches_fill(
     assert max(model.patches.grid) <= 8
     assert ("resized to" in run.settings["facts"]["source"]) == (shape != size)
     assert len(run.predict(folder / "dark" / "0.png")) == 1
-    assert set(run.evaluate(folder)) == {"loss", "accuracy"}
+    notes = list[str]()
+    assert set(run.evaluate(folder, notify=notes.append)) == {"loss", "accuracy"}
+    # pictures that were resized once more for the patches are not known again
+    assert notes == (["9 of 12 examples were in the training part of this run."] if shape == size else [])
 
 
 def test_arrays_that_patches_do_not_fill_are_refused(tmp_path: Path):

@@ -33,9 +33,10 @@ def copy(run: Run, folder: Path) -> Path:
     return Path(shutil.copytree(run.folder, folder))
 
 
-def test_a_run_is_a_folder_with_its_five_files(run: Run):
+def test_a_run_is_a_folder_with_its_six_files(run: Run):
     names = {path.name for path in run.folder.iterdir()}
-    assert names == {"config.json", "model.safetensors", "metrics.jsonl", "checkpoint.safetensors", "report.html"}
+    weights = {"model.safetensors", "checkpoint.safetensors", "training_examples.npy"}
+    assert names == {"config.json", "metrics.jsonl", "report.html"} | weights
 
 
 def test_a_loaded_run_predicts_what_the_trained_one_does(run: Run):
@@ -102,6 +103,22 @@ def test_a_model_that_was_changed_is_evaluated_as_it_is(run: Run, tmp_path: Path
         for weight in changed.model.parameters():
             weight.zero_()
     assert changed.evaluate()["accuracy"] < 0.2
+
+
+def test_examples_that_the_run_was_trained_on_are_said_to_be(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture):
+    """Of all digits seven tenths were: ten hundredths of the rest are for validation, two tenths for the score."""
+    images, targets = digits()
+    np.savez(tmp_path / "all.npz", x=images, y=targets)
+    learned = len(run.experiment().splits.train)  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.warns(UserWarning, match="training part") as said:
+        scores = run.evaluate(tmp_path / "all.npz")
+    sentence = f"{learned:,} of 1,797 examples were in the training part of this run."
+    assert [str(each.message) for each in said] == [sentence]
+    main(["evaluate", str(run.folder), "--data", str(tmp_path / "all.npz")])
+    assert capsys.readouterr().err.splitlines()[-1] == sentence
+    old = neuropil.load(copy(run, tmp_path / "old"))
+    (old.folder / "training_examples.npy").unlink()
+    assert old.evaluate(tmp_path / "all.npz") == scores
 
 
 def test_resuming_a_finished_run_changes_nothing(run: Run):
@@ -237,6 +254,59 @@ def test_a_configuration_with_a_slip_is_refused(run: Run, tmp_path: Path, change
     assert str(error.value) == (
         f"{folder}/config.json must be the JSON that neuropil wrote, but got {got}: train again or restore it."
     )
+
+
+def test_facts_that_are_missing_are_refused(run: Run, tmp_path: Path):
+    folder = edit(copy(run, tmp_path / "copy"), facts={})
+    with pytest.raises(RunError) as error:
+        _ = neuropil.load(folder).model
+    assert str(error.value) == (
+        f"{folder} must hold what neuropil wrote of its model, but got something else ('model'): "
+        "train again or restore it."
+    )
+
+
+def test_a_configuration_that_is_nested_without_end_is_refused(run: Run, tmp_path: Path):
+    folder = copy(run, tmp_path / "copy")
+    (folder / "config.json").write_text('{"neuropil":' + "[" * 200_000)
+    with pytest.raises(RunError, match=r"config\.json must be the JSON that neuropil wrote, but got a damaged file"):
+        neuropil.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("start", "name", "options"),
+    [
+        (neuropil.train, "mlp", {"hidden_sizes": (10**8,)}),
+        (neuropil.train, "cnn", {"width": 10**8}),
+        (neuropil.train, "activations", {"hidden_sizes": (10**8,)}),  # which is built when its folder is there
+        (neuropil.train, "tracker", {"films": 10**9}),
+        (neuropil.train, "captioner", {"scenes": 10**9}),
+        (neuropil.simulate, "balanced_network", {"neurons": 4_000_000}),
+    ],
+)
+def test_what_does_not_fit_into_memory_is_refused_with_an_estimate_and_leaves_nothing(
+    start: Any, name: str, options: dict[str, Any], tmp_path: Path
+):
+    with pytest.raises(InputError, match=r"must fit into memory, but got at least [0-9.]+ [GTPE]B, of ") as error:
+        start(name, out=tmp_path / "run", show_progress=False, **options)
+    assert str(error.value).endswith(" free: choose smaller sizes.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_network_of_a_file_that_does_not_fit_into_memory_is_refused(tmp_path: Path):
+    text = '[groups.a]\nsize = 4000000\n[[connections]]\nfrom = "a"\nto = "a"\nweight = 0.1\n'
+    (tmp_path / "network.toml").write_text(text)
+    with pytest.raises(InputError, match="the synapses of a network must fit into memory, but got at least 128 TB, of"):
+        neuropil.simulate(tmp_path / "network.toml", out=tmp_path / "run", show_progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_killed_save_left_is_gone_after_the_next_start(run: Run, tmp_path: Path):
+    folder = copy(run, tmp_path / "copy")
+    (folder / "report.html").unlink()
+    (folder / ".checkpoint.safetensors.abcd1234.part").write_bytes(b"half")
+    neuropil.resume(folder, show_progress=False)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in run.folder.iterdir()}
 
 
 def test_damaged_weights_are_refused(run: Run, tmp_path: Path):
@@ -405,8 +475,10 @@ def test_a_run_on_files_takes_no_data_to_go_on_with(run: Run, tmp_path: Path):
 
 def test_a_run_is_evaluated_and_asked_on_data_in_memory(remembered: Run):
     x, y = rows_of_digits()
-    scores = remembered.evaluate((x, y))
-    assert scores == remembered.evaluate([*zip(x, y, strict=True)])
+    said: list[str] = []
+    scores = remembered.evaluate((x, y), notify=said.append)
+    assert scores == remembered.evaluate([*zip(x, y, strict=True)], notify=said.append)
+    assert said == ["144 of 200 examples were in the training part of this run."] * 2
     assert remembered.predict(iter(x)).labels == remembered.predict(x).labels
     right = np.mean(np.array(remembered.predict(x).labels) == y)
     assert scores["accuracy"] == pytest.approx(right)
@@ -470,4 +542,7 @@ def test_every_kind_of_data_is_learned_asked_and_evaluated_in_memory(
     run = neuropil.train(name, data=data, updates=2, out=tmp_path / "run", report=False, show_progress=False, **options)
     assert " in memory)" in run.settings["facts"]["source"]
     assert len(run.predict(more)) == (2 if name == "forecaster" else 1)
-    assert all(np.isfinite(value) for value in neuropil.load(run.folder).evaluate(data).values())
+    said: list[str] = []
+    assert all(np.isfinite(value) for value in neuropil.load(run.folder).evaluate(data, notify=said.append).values())
+    assert len(said) == 1
+    assert "were in the training part of this run." in said[0]

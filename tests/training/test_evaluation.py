@@ -1,6 +1,10 @@
+from types import SimpleNamespace
+
+import pytest
 import torch
 
-from neuropil.training.evaluation import evaluate
+from neuropil.training import evaluation
+from neuropil.training.evaluation import evaluate, evaluation_seconds
 from training.learners import DigitBatches, DigitLearner
 
 
@@ -25,3 +29,9 @@ def test_dropout_is_off_in_evaluation():
     learner, batches = DigitLearner(dropout=0.9), DigitBatches(0, 50)
     torch.manual_seed(0)
     assert evaluate(learner, batches) == evaluate(learner, batches)
+
+
+def test_how_long_evaluation_takes_is_told_by_one_batch(monkeypatch: pytest.MonkeyPatch):
+    batches, clock = DigitBatches(0, 500), iter([10.0, 10.5])
+    monkeypatch.setattr(evaluation, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    assert evaluation_seconds(DigitLearner(), batches) == 5.0

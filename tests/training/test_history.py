@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from neuropil.errors import RunError
+from neuropil.training import history as history_module
 from neuropil.training.history import History, read_history
 
 
@@ -38,3 +39,25 @@ def test_what_was_written_after_the_checkpoint_is_forgotten(tmp_path: Path):
         history.add(row(step))
     assert History(tmp_path, step=2, tensorboard=False).rows == [row(1), row(2)]
     assert read_history(history.path) == [row(1), row(2)]
+
+
+def test_each_figure_of_a_row_is_an_event_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    events, begun = list[tuple[str, float, int]](), list[tuple[Path, int]]()
+
+    class Writer:
+        def __init__(self, folder: Path, step: int):
+            begun.append((folder, step))
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            events.append((name, value, step))
+
+        def close(self) -> None:
+            begun.append((tmp_path, -1))
+
+    monkeypatch.setattr(history_module, "_tensorboard_writer", Writer)
+    for tensorboard in (False, True):
+        history = History(tmp_path, step=3, tensorboard=tensorboard)
+        history.add(row(4))
+        history.close()
+    assert events == [("train/loss", 0.25, 4)]
+    assert begun == [(tmp_path / "tensorboard", 3), (tmp_path, -1)]

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import torch
 from neuropil.errors import DivergedError, InputError
 from neuropil.metrics import find_metric
 from neuropil.protocols import Batch, Batches, Phase
+from neuropil.training import loop
 from neuropil.training.evaluation import evaluate
 from neuropil.training.history import read_history
 from neuropil.training.interruption import Interrupted
@@ -202,6 +204,37 @@ def test_minutes_end_a_run_inside_an_epoch_and_validate_it(tmp_path: Path):
     assert 0.4 < rows[-1]["seconds"] < 10
     assert rows[-1]["kind"] == "validation"
     assert rows[-1]["epoch"] != int(rows[-1]["epoch"])
+
+
+@pytest.mark.parametrize(("validation_seconds", "least", "most"), [(0.0, 17, 21), (12.0, 4, 5), (90.0, 1, 1)])
+def test_a_time_limit_is_validated_several_times_and_seldom_where_that_is_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, validation_seconds: float, least: int, most: int
+):
+    now = 0.0
+
+    def monotonic() -> float:
+        nonlocal now
+        now += 0.1
+        return now
+
+    def slow_evaluate(learner: DigitLearner, batches: Batches) -> dict[str, float]:
+        nonlocal now
+        now += validation_seconds
+        return evaluate(learner, batches)
+
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(loop, "evaluate", slow_evaluate)
+    monkeypatch.setattr(loop, "evaluation_seconds", lambda learner, batches: validation_seconds)
+    _, rows = train(tmp_path, TrainingConfig(minutes=5.0, checkpoint_seconds=1e9))
+    steps = [row["step"] for row in rows if row["kind"] == "validation"]
+    assert least <= len(steps) <= most
+    assert len(set(steps)) == len(steps)
+    assert steps[-1] == rows[-1]["step"]
+
+
+def test_the_time_that_a_limit_leaves_for_training_is_what_ends_it(tmp_path: Path):
+    _, rows = train(tmp_path, TrainingConfig(minutes=60.0, seconds=0.2))
+    assert rows[-1]["seconds"] < 10
 
 
 def test_without_validation_the_last_weights_are_kept(tmp_path: Path):
@@ -522,3 +555,27 @@ print("torch._dynamo" in sys.modules)
         (tmp_path / name).mkdir()
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]
+
+
+class Watched(DigitLearner):
+    """Notes in which precision it is trained and evaluated."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = set[tuple[str, torch.dtype]]()
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        self.seen.add(("loss", self.model(batch["input"]).dtype))
+        return super().loss(batch)
+
+    def metrics(self, batch: Batch) -> dict[str, torch.Tensor]:
+        self.seen.add(("metrics", self.model(batch["input"]).dtype))
+        return super().metrics(batch)
+
+
+@pytest.mark.usefixtures("bfloat16")
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_validation_has_the_precision_of_training(precision: Any, tmp_path: Path):
+    learner, _ = train(tmp_path, TrainingConfig(epochs=1, precision=precision), Watched())
+    assert isinstance(learner, Watched)
+    assert learner.seen == {(what, getattr(torch, precision)) for what in ("loss", "metrics")}

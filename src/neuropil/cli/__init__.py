@@ -9,10 +9,12 @@ def main(words: Sequence[str] | None = None) -> None:
     """Entry point. Exits with 0, with 2 and one sentence for wrong input, with 130 when interrupted."""
     words = list(sys.argv[1:] if words is None else words)
     from neuropil.cli.commands import run_command
+    from neuropil.cli.output import printed_warnings
     from neuropil.errors import NeuropilError
 
     try:
-        run_command(words)
+        with printed_warnings():
+            run_command(words)
     except NeuropilError as error:
         print(f"neuropil: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -6,6 +6,7 @@ import io
 import types
 import typing
 from collections.abc import Sequence
+from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
 
 from neuropil.config import Config, Option, describe_type, describe_value, option
@@ -44,7 +45,8 @@ def parse(
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            values = tyro.cli(form, prog=f"neuropil {command}", args=list(words), compact_help=False)
+            args = _gathered(words, options)
+            values = tyro.cli(form, prog=f"neuropil {command}", args=args, compact_help=False)
     except SystemExit as exit:
         if exit.code:
             raise _explain(options, positional, words, command) from None
@@ -75,15 +77,38 @@ def _field(option: Option, positional: bool, optional: bool) -> tuple[str, Any, 
     return option.name, kind, dataclasses.field(default=option.default)
 
 
+def _gathered(words: Sequence[str], options: Sequence[Option]) -> list[str]:
+    """A list that is given in pieces, as in `--ignore a --ignore b`, in one; tyro would keep the last piece alone."""
+    lists = {_flag(option.name) for option in options if _is_list(option)}
+    others, pieces, flag = list[str](), dict[str, list[list[str]]](), ""
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name in lists:
+            flag = name
+            pieces.setdefault(flag, []).append([value] if equals else [])
+        elif word.startswith("--") or not flag:
+            flag = ""
+            others.append(word)
+        else:
+            pieces[flag][-1].append(word)
+    if all(len(several) == 1 for several in pieces.values()):
+        return list(words)
+    return [*others, *(word for flag, several in pieces.items() for word in (flag, *chain(*several)))]
+
+
 def _metavar(option: Option, positional: bool) -> str | None:
     """A positional argument by its name, others by their type; choices and switches show themselves."""
     kind = _without_none(option.type)
-    several = typing.get_origin(kind) is tuple
+    several = _is_list(option)
     if positional:
         return f"{option.name.removesuffix('s').upper()} ..." if several else option.name.upper()
     if several:
         return describe_type(kind).upper()
     return None if typing.get_origin(kind) or kind is bool else describe_type(kind).upper()
+
+
+def _is_list(option: Option) -> bool:
+    return typing.get_origin(_without_none(option.type)) is tuple
 
 
 def _without_none(kind: Any) -> Any:
@@ -118,7 +143,7 @@ def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequen
             continue
         if not _readable(word, current.type):
             return _bad_value(_flag(current.name), current, word)
-        if typing.get_origin(current.type) is not tuple:
+        if not _is_list(current):
             current = None
     if current is not None:
         return InputError(

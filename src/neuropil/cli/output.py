@@ -2,8 +2,12 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from neuropil.errors import DataWarning
 
 if TYPE_CHECKING:
     from neuropil.runs.run import Run
@@ -22,6 +26,23 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     Console(markup=False).print(table)
+
+
+@contextmanager
+def printed_warnings() -> Iterator[None]:
+    """What is said of data while it is read, as a sentence without the line of code that says it."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, DataWarning):
+                print(f"neuropil: {message}", file=sys.stderr)
+            else:
+                usual(message, category, *place)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", DataWarning)
+        yield
 
 
 def print_json(record: Mapping[str, Any]) -> None:

@@ -120,7 +120,7 @@ def train(words: list[str]) -> None:
     defaults = recipe.defaults(own_data=any(word.partition("=")[0] == "--data" for word in words))
     form, about = TrainArguments(recipe=defaults), f"Train: {system.summary}."
     arguments = parse(form, words[1:], command=f"train {system.name}", about=about)
-    chosen = _changes(defaults, arguments.recipe)
+    chosen = _changes(defaults, arguments.recipe, words[1:])
     from neuropil.runs import run
     from neuropil.runs.pages import gradients
 
@@ -140,7 +140,7 @@ def simulate(words: list[str]) -> None:
     arguments = parse(form, words[1:], command=f"simulate {words[0]}", about=about)
     from neuropil.runs import run
 
-    chosen = _changes(recipe.options, arguments.recipe)
+    chosen = _changes(recipe.options, arguments.recipe, words[1:])
     simulated = run.simulate(words[0], out=arguments.out, seed=arguments.seed, **chosen)
     print_outcome(simulated, as_json=arguments.json)
 
@@ -153,10 +153,16 @@ def print_names(verb: str, usage: str, more: str = "") -> None:
     print(f"neuropil {verb} NAME --help lists the options of that system.")
 
 
-def _changes(defaults: Config, given: Config) -> dict[str, Any]:
-    """What was chosen otherwise than by default."""
+def _changes(defaults: Config, given: Config, words: list[str]) -> dict[str, Any]:
+    """What was chosen otherwise than by default, or typed: what a time limit chooses leaves both alone."""
+    flags = (word.partition("=")[0].replace("-", "_") for word in words)
+    typed = {flag.removeprefix("__").removeprefix("no_") for flag in flags if flag.startswith("__")}
     pairs = zip(defaults.options(), given.options(), strict=True)
-    return {chosen.name: chosen.default for default, chosen in pairs if chosen.default != default.default}
+    return {
+        chosen.name: chosen.default
+        for default, chosen in pairs
+        if chosen.default != default.default or chosen.name in typed
+    }
 
 
 class RunArguments(Arguments):

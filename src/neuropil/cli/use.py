@@ -53,7 +53,8 @@ def evaluate(arguments: EvaluateArguments) -> None:
     from neuropil.metrics import find_metric
     from neuropil.runs import run
 
-    metrics = run.load(arguments.run).evaluate(arguments.data or None)
+    opened = run.load(arguments.run)
+    metrics = opened.evaluate(arguments.data or None, notify=lambda words: print(words, file=sys.stderr))
     if arguments.json:
         print_json(metrics)
         return

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from neuropil.config import Config, PythonValue, option
+from neuropil.data.copies import Keyed
 from neuropil.randomness import seeded
 
 PartName: TypeAlias = str
@@ -37,7 +38,7 @@ U = TypeVar("U")
 
 
 @runtime_checkable
-class Dataset(Protocol):
+class Dataset(Keyed, Protocol):
     """Examples of which some can be taken."""
 
     def __len__(self) -> int: ...
@@ -114,7 +115,6 @@ def text_key(text: str) -> str:
 
 def split(
     dataset: D,
-    keys: Sequence[Hashable],
     config: SplitConfig,
     seed: int,
     *,
@@ -122,8 +122,8 @@ def split(
     weights: Sequence[int] | None = None,
     notes: Sequence[str] = (),
 ) -> Splits[D]:
-    """The same for the same seed; each part is in the order of the data. Examples with one key are in one part."""
-    most = MOST_HELD_OUT if isinstance(config, CappedSplitConfig) else None
+    """The same for the same seed; each part is in the order of the data. Copies are in one part."""
+    keys, most = list(dataset.keys), MOST_HELD_OUT if isinstance(config, CappedSplitConfig) else None
     part = assign_parts(keys, config.validation, config.test, seed, strata=strata, weights=weights, most=most)
     train, validation, test = (dataset.take((part == number).nonzero().flatten()) for number in range(len(PARTS)))
     return Splits(train, validation, test, notes)

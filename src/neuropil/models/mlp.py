@@ -13,7 +13,9 @@ layers, h + φ(W h + b).
 """
 
 import math
+from dataclasses import replace
 from itertools import pairwise
+from typing import Self
 
 import torch
 from jaxtyping import Float, Num
@@ -26,11 +28,18 @@ from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import Standardize
 
 RECTIFIERS = ("relu", "gelu", "softplus")
+FEW_ROWS = 2_000
+"""A table of fewer is learned by heart by a network of the usual size."""
+USUAL, FOR_FEW_ROWS = (256, 256), (64,)
+"""Hidden sizes, where they are not given."""
 
 
 class MLPConfig(Config):
-    hidden_sizes: tuple[int, ...] = option(
-        (256, 256), "hidden sizes, one for each layer; none for a linear model", low=1
+    hidden_sizes: tuple[int, ...] | None = option(
+        None,
+        "hidden sizes, one for each layer, or no number for a linear model; by default 256 256, "
+        f"and 64 for tables of fewer than {FEW_ROWS:,} rows",
+        low=1,
     )
     activation: ActivationName = option("relu", "activation of the hidden units")
     dropout: float = option(0.2, "dropout probability", low=0, high=0.95)
@@ -39,21 +48,27 @@ class MLPConfig(Config):
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
     outputs: int = from_data(10, "number of classes, or of target columns")
 
+    def sized(self, num_examples: int | None = None) -> Self:
+        """With hidden sizes for so many examples, or the usual ones, where they are not given."""
+        few = num_examples is not None and num_examples < FEW_ROWS and len(self.shape) == 1
+        default = FOR_FEW_ROWS if few else USUAL
+        return replace(self, hidden_sizes=default if self.hidden_sizes is None else self.hidden_sizes)
+
     @property
     def sizes(self) -> tuple[int, ...]:
         """Units of the input and of the hidden layers."""
-        return (math.prod(self.shape), *self.hidden_sizes)
+        return (math.prod(self.shape), *(self.hidden_sizes or ()))
 
 
 class MLP(Model):
     def __init__(self, config: MLPConfig):
         super().__init__()
-        self.config = config
+        self.config = config = config.sized()
         self.activation = ACTIVATIONS[config.activation]
         self.standardize = Standardize(config.shape)
         self.hidden = nn.ModuleList(dense(n, m, config.activation) for n, m in pairwise(config.sizes))
         normalised = nn.BatchNorm1d if config.batch_norm else nn.Identity
-        self.norms = nn.ModuleList(normalised(m) for m in config.hidden_sizes)
+        self.norms = nn.ModuleList(normalised(m) for m in config.sizes[1:])
         self.dropout = nn.Dropout(config.dropout)
         self.output = dense(config.sizes[-1], config.outputs, "identity")
         self.target_scale = Standardize((config.outputs,))

@@ -8,7 +8,8 @@ decoder that wants rows) are free again before the next is looked at, and no ten
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from neuropil.errors import InputError, RunError
+from neuropil.errors import InputError, NeuropilError, RunError
 
 WEIGHTS, INDEX, SETTINGS, PROCESSOR, SENTENCES = (
     "model.safetensors",
@@ -66,6 +67,9 @@ class Folder:
                 rule = f"{self.path / INDEX} must say in weight_map which file holds which tensor"
                 raise RunError(rule, got="none that does")
             names = sorted(set(files.values()))
+            if outside := [name for name in names if Path(name).name != name]:
+                rule = f"{self.path / INDEX} must name files in its own folder"
+                raise RunError(rule, got=f"{outside[0]!r}")
             if missing := [name for name in names if not (self.path / name).exists()]:
                 rule = f"{self.path} must hold every file that {INDEX} names"
                 raise RunError(rule, got=f"none called {', '.join(missing)}")
@@ -105,11 +109,23 @@ def located(source: str | Path, kind: str) -> Path:
 def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{path} must be JSON", got=f"a file that cannot be read ({error})") from error
     if not isinstance(content, dict):
         raise RunError(f"{path} must be JSON with names and values", got=f"a {type(content).__name__}")
     return content
+
+
+@contextmanager
+def well_typed(folder: Path) -> Iterator[None]:
+    """What does not fit together where a model is made from a folder's settings is a mistake in them."""
+    try:
+        yield
+    except NeuropilError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        rule = f"{folder / SETTINGS} must hold the settings of a model"
+        raise RunError(rule, got=f"one of another type or size ({str(error).partition(chr(10))[0]})") from error
 
 
 def _downloaded(name: str, kind: str) -> Path:

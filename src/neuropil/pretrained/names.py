@@ -19,9 +19,10 @@ from torch.overrides import TorchFunctionMode
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
 from neuropil.files import write_text
+from neuropil.memory import BoundedModel
 from neuropil.parts.blocks import BlockConfig, HiddenName
 from neuropil.parts.standardize import Standardize
-from neuropil.pretrained.folders import PROCESSOR, SETTINGS, WEIGHTS, Folder, Stored, open_folder, read_json
+from neuropil.pretrained.folders import PROCESSOR, SETTINGS, WEIGHTS, Folder, Stored, open_folder, read_json, well_typed
 from neuropil.training.weights import save_model
 
 MOST_LISTED = 8
@@ -101,7 +102,8 @@ class HuggingFaceFamily:
     def load(self, kind: type[M], source: str | Path, changes: Mapping[str, Any]) -> M:
         folder = open_folder(source, self.model_type, kind.__name__)
         theirs = self._by_whole_names(folder.tensors())
-        published: Any = self.config(folder.settings, theirs, kind)
+        with well_typed(folder.path):
+            published: Any = self.config(folder.settings, theirs, kind)
         options = [option.name for option in published.options()]
         known = [*options, *(field.name for field in dataclasses.fields(published) if field.name not in options)]
         for name in changes:
@@ -110,7 +112,7 @@ class HuggingFaceFamily:
                 raise InputError(rule, got=f"{name!r}", fix=nearest(name, known))
         published = published.override(**{name: value for name, value in changes.items() if name in options})
         others = {name: value for name, value in changes.items() if name not in options}
-        with torch.device("meta"), Unfilled():
+        with well_typed(folder.path), torch.device("meta"), Unfilled(), BoundedModel(bytes_each=0):
             model = kind(dataclasses.replace(published, **others))
         self._fill(model, theirs, folder)
         return model.eval()

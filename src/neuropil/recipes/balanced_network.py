@@ -40,6 +40,9 @@ WORDS = {
     "SI, slow": "synchronous, irregular, slow: rare bursts, in which each time other neurons take part",
 }
 DRAWN, DRAWN_TIME, BIN = 40, 200.0, 1.0
+IRREGULAR, SYNCHRONOUS = 0.5, 3
+"""The CV above which firing is nearer to chance than to a clock, and how many times the synchrony of independent
+neurons is called synchronous."""
 
 
 class BalancedNetworkOptions(Config):
@@ -108,12 +111,24 @@ def _regimes_section(observed: Mapping[str, ObservedRegime]) -> Section:
         "in two numbers only: g, the relative strength of inhibition, and the external drive in units of the threshold "
         "rate."
     )
-    words = "\n\n".join([words, *(f"`{name}` {meaning}." for name, meaning in WORDS.items())])
+    words = "\n\n".join([words, *(f"`{name}` {_regime_words(name, each)}" for name, each in observed.items())])
     activities = {
         f"{name}: g = {each.config.g:g}, ν_ext/ν_thr = {each.config.external:g}": _activity(each)
         for name, each in observed.items()
     }
     return Section.illustrated("Four regimes", words, regimes(activities), "rasters and rates in four regimes")
+
+
+def _regime_words(name: str, observed: ObservedRegime) -> str:
+    """What the paper calls the regime, and what was measured."""
+    cv, synchrony = (observed.metrics.get(each) for each in ("cv", "synchrony"))
+    if cv is None or synchrony is None:
+        return f"is, in the paper, {WORDS[name]}. Here too few spikes were recorded to say."
+    irregular = "irregular" if cv > IRREGULAR else "regular"
+    alone = 1 / math.sqrt(observed.config.neurons)
+    together = "synchronous" if synchrony > SYNCHRONOUS * alone else "asynchronous"
+    measured = f"{together} and {irregular} firing (CV {cv:.2g}, synchrony {synchrony:.2g}, {alone:.2g} if independent)"
+    return f"is, in the paper, {WORDS[name]}. Here: {measured}."
 
 
 def _activity(observed: ObservedRegime) -> RegimeActivity:
@@ -126,10 +141,7 @@ def _activity(observed: ObservedRegime) -> RegimeActivity:
 
 
 def _numbers_section(observed: Mapping[str, ObservedRegime], seed: int) -> Section:
-    words = (
-        "The theory assumes independent neurons, which the asynchronous regime comes close to; where the network "
-        "oscillates, the published simulation differs from it as this one does."
-    )
+    words = f"The theory assumes independent neurons. {_theory_words(observed)}"
     more = (
         "The CV of inter-spike intervals and the Fano factor of spike counts are 1 for a Poisson process and 0 for a "
         "clock (for few spikes the CV is too low). Synchrony is 1 if all fire together; the last column has it for "
@@ -147,6 +159,16 @@ def _numbers_section(observed: Mapping[str, ObservedRegime], seed: int) -> Secti
     table = Table(["regime", "rate (Hz)", "theory", "published", "oscillation (Hz)", "published"], rates, caption)
     statistics_table = Table(["regime", "CV", "Fano factor", "synchrony", "synchrony, Poisson"], firings)
     return Section("In numbers", [Text(words), table, Text(more), statistics_table])
+
+
+def _theory_words(observed: Mapping[str, ObservedRegime]) -> str:
+    """How far each regime is from the theory, here and where it was published."""
+    found = []
+    for name, each in observed.items():
+        pairs = ("here", each.metrics.get("rate_hz")), ("as published", PUBLISHED.get(name, {}).get("rate_hz"))
+        away = [f"{100 * (rate / each.theory - 1):+.0f} % {where}" for where, rate in pairs if rate is not None]
+        found += [f"`{name}` {' and '.join(away)}".replace("-", "−")] if away else []
+    return f"The rate differs from it by: {'; '.join(found)}."
 
 
 def _written(value: float | None) -> str:

@@ -11,6 +11,7 @@ from neuropil.randomness import initialised
 from neuropil.tasks.masked_language_modelling.experiment import MaskedLanguageModellingExperiment, MaskingConfig
 from neuropil.tasks.masked_language_modelling.predictor import TextFiller
 from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.time_limit import Ladder, Size
 from neuropil.training.loop import TrainingConfig
 
 
@@ -19,6 +20,16 @@ class BERTOptions(Config):
     masking: MaskingConfig = MaskingConfig()
     model: BERTConfig = dataclasses.replace(SIZES["tiny"], dropout=0.0, attention_dropout=0.0)
     training: TrainingConfig = TrainingConfig(batch_size=16, updates=2_500, learning_rate=2e-3, warmup=0.1, clip=1.0)
+
+
+LADDER = Ladder(
+    sizes=(
+        Size({"width": 128, "layers": 2}),
+        Size({"width": 192, "layers": 4, "learning_rate": 1e-3}, updates=15_000),
+        Size({"width": 256, "layers": 6, "learning_rate": 1e-3}, updates=35_000),
+    ),
+    dropout=((0, 0.0), (20, 0.1)),
+)
 
 
 def build(options: BERTOptions, seed: int) -> MaskedLanguageModellingExperiment:
@@ -32,4 +43,4 @@ def build(options: BERTOptions, seed: int) -> MaskedLanguageModellingExperiment:
     )
 
 
-RECIPE = Recipe(BERTOptions(), build, MaskedBERT, TextFiller)
+RECIPE = Recipe(BERTOptions(), build, MaskedBERT, TextFiller, ladder=LADDER)

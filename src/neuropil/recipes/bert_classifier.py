@@ -15,6 +15,7 @@ from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.text_classification.experiment import TextClassificationExperiment, TextObjective
 from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, WordPieceConfig, WordPieceEncoder
+from neuropil.tasks.time_limit import Ladder, Size
 from neuropil.training.loop import TrainingConfig
 
 ADJUSTABLE = ("dropout", "attention_dropout")
@@ -37,6 +38,10 @@ class BERTClassifierOptions(Config):
     model: BERTConfig = dataclasses.replace(SIZES["tiny"], context=256)
     objective: SmoothingConfig = SmoothingConfig()
     training: TrainingConfig = TrainingConfig(epochs=4, batch_size=32, learning_rate=2e-4, warmup=0.1, clip=1.0)
+
+
+LADDER = Ladder(sizes=(Size({"max_tokens": 128}), Size({"max_tokens": WordPieceConfig().max_tokens}, updates=1_500)))
+"""In little time more texts are better than longer ones; the model may have a size of its own (`--start`)."""
 
 
 def build(options: BERTClassifierOptions, seed: int) -> TextClassificationExperiment:
@@ -84,4 +89,4 @@ def require_own_sizes(options: BERTClassifierOptions) -> None:
         )
 
 
-RECIPE = Recipe(BERTClassifierOptions(), build, BERTClassifier, MaskedTextClassifier)
+RECIPE = Recipe(BERTClassifierOptions(), build, BERTClassifier, MaskedTextClassifier, ladder=LADDER)

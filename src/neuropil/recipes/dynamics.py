@@ -262,7 +262,7 @@ def _limits_section(options: DynamicsOptions, seed: int) -> Section:
         "shorter, the activity is always at its equilibrium v = σ(s), and the current is all that has dynamics. When "
         "τ_s is much shorter, the current is at its equilibrium, and the activity has them. Here a population with "
         "rates runs the oscillator with a recurrence made for the longer clock alone; the other is made shorter and "
-        "shorter. The difference from the limit, in which the shorter clock is gone, falls with the ratio of the two."
+        "shorter. "
     )
     slow_current = {ratio: _two_clocks(options, options.tau, ratio * options.tau, seed) for ratio in (*RATIOS, 0.0)}
     slow_activity = {ratio: _two_clocks(options, ratio * options.tau, options.tau, seed) for ratio in (*RATIOS, 0.0)}
@@ -272,6 +272,8 @@ def _limits_section(options: DynamicsOptions, seed: int) -> Section:
     panels = {name: {label: runs[ratio][1] for label, ratio in drawn.items()} for name, runs in limits.items()}
     apart = {ratio: [rms(runs[ratio][1] - runs[0.0][1]) for runs in limits.values()] for ratio in RATIOS}
     rows = [[f"{ratio:g}", *(f"{difference:.4f}" for difference in row)] for ratio, row in apart.items()]
+    changes = " and ".join(f"from {first} to {last}" for first, last in zip(rows[0][1:], rows[-1][1:], strict=True))
+    words += f"From a ratio of {rows[0][0]} to one of {rows[-1][0]} the differences from the two limits go {changes}."
     caption = "Root mean square of the difference of x from the limit."
     figure = pictures.over_time(times, panels, ylabel="x")
     table = Table(["shorter / longer", "τ_m is the shorter", "τ_s is the shorter"], rows, caption)

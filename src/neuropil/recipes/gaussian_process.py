@@ -347,8 +347,7 @@ def _weights_section(models: Regressors, samples: Samples) -> Section:
     words = (
         "The weight of each known point (column) in the prediction of each point held out (row), both in the order of "
         "x. Weights of smoothing and of attention are positive and sum to one. The kernel has one width everywhere; "
-        "attention may have another at each place. Weights of the process have both signs: a point behind a nearer one "
-        "is subtracted."
+        f"attention may have another at each place. {_signs(weights['process'])}"
     )
     ranges = {name: [_short(end.item()) for end in values.aminmax()] for name, values in weights.items()}
     rows = [[name, *ranges[name], _range(values.sum(1))] for name, values in weights.items()]
@@ -362,6 +361,13 @@ def _weights_section(models: Regressors, samples: Samples) -> Section:
         Picture.of(profiles, "weights of one query over the known points", caption),
         Table(["weights of", "smallest", "largest", "sum of a row"], rows),
     )
+
+
+def _signs(weights: Float[Tensor, "query key"]) -> str:
+    share = (weights < 0).double().mean().item()
+    if share == 0:
+        return "Here no weight of the process is negative."
+    return f"Of the weights of the process {percent(share)} are negative: a point behind a nearer one is subtracted."
 
 
 def _process_section(process: GaussianProcess, samples: Samples, seed: int) -> Section:
@@ -406,8 +412,8 @@ def _limit_section(process: GaussianProcess, samples: Samples) -> Section:
         "w = (K + σ²I)⁻¹ k is a multiple of k, the weights of smoothing before normalisation, where K + σ²I is a "
         "multiple of I: when no two points are within a length of each other, or when the noise dominates. Here the "
         "noise of the process is raised; the last column compares its normalised weights at the known points with "
-        "those of smoothing with the same kernel. What remains is the sum of the weights: with much noise a process "
-        "hardly moves from its prior mean."
+        f"those of smoothing with the same kernel, at first {rows[0][-1]} apart and {rows[-1][-1]} at last. The "
+        f"weights of a point then sum to {rows[-1][1]}: a process leaves its prior mean by no more than that share."
     )
     header = ["noise σ² / h", "sum of the weights", "smallest weight", "largest difference from smoothing"]
     return Section.of("When a process is smoothing", words, Table(header, rows))

@@ -18,6 +18,7 @@ from neuropil.randomness import initialised
 from neuropil.tasks.language_modelling.experiment import LanguageModellingExperiment
 from neuropil.tasks.language_modelling.gpt2 import EVALUATION_WINDOWS, GPT2LanguageModel
 from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.time_limit import Ladder, Size
 from neuropil.training.loop import TrainingConfig
 
 SHOWN_CHARACTERS = 400
@@ -60,6 +61,18 @@ OWN_DATA = GPT2Options(
 )
 """A user's text is mostly longer."""
 
+SHARED = {"vocabulary_size": 2_000, "context": 128, "batch_size": 16, "optimizer": "muon", "learning_rate": 7e-3}
+LADDER = Ladder(
+    sizes=(
+        Size({"width": 96, "layers": 4, **SHARED}),
+        Size({"width": 128, "layers": 4, **SHARED}, updates=5_000),
+        Size({"width": 192, "layers": 5, **SHARED, "vocabulary_size": 4_000}, updates=15_000),
+        Size({"width": 256, "layers": 6, **SHARED, "vocabulary_size": 8_000, "context": 256}, updates=30_000),
+    ),
+    dropout=((0, 0.0), (10, 0.1), (30, 0.2)),
+)
+"""About fifteen tokens for each weight outside the embeddings."""
+
 
 def build(options: GPT2Options, seed: int) -> LanguageModellingExperiment:
     corpus = prepare_text(options.data)
@@ -83,4 +96,4 @@ def build(options: GPT2Options, seed: int) -> LanguageModellingExperiment:
     )
 
 
-RECIPE = Recipe(GPT2Options(), build, GPT2, GPT2LanguageModel, own_data=OWN_DATA)
+RECIPE = Recipe(GPT2Options(), build, GPT2, GPT2LanguageModel, own_data=OWN_DATA, ladder=LADDER)

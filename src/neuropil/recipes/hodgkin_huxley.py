@@ -230,8 +230,8 @@ def _action_potential_section(axon: Axon, threshold: float) -> Section:
     words = (
         f"A pulse of {1.5 * threshold:.1f} µA/cm² for {PULSE:g} ms, half as strong again as it need be. It lifts the "
         "voltage until the m gates, which are fast, let in more sodium than leaves as potassium. From there on the "
-        "membrane goes by itself: what enters opens more gates. Near E_Na nothing drives sodium any more; the slow "
-        "gates close it off (h) and let potassium out (n), which takes the voltage below rest until n has closed again."
+        "membrane goes by itself: what enters opens more gates. The slow gates then close sodium off (h) and let "
+        f"potassium out (n){_undershoot(voltage, rest)}."
     )
     took_off = next((begin for name, begin, _ in phases if name.startswith("rising")), PULSE_AT)
     level = voltage[int(round(took_off / axon.options.dt)) - 1].item()
@@ -249,6 +249,11 @@ def _action_potential_section(axon: Axon, threshold: float) -> Section:
     return Section("An action potential", [Numbers(facts), Text(words), picture, table])
 
 
+def _undershoot(voltage: Trace, rest: float) -> str:
+    below = rest - voltage[int(voltage.argmax()) :].min().item()
+    return f", which takes the voltage {below:.1f} mV below rest" if below > 0 else ", and the voltage stays above rest"
+
+
 def _millivolts(voltage: float) -> str:
     return f"{voltage:.1f} mV".replace("-", "−")
 
@@ -257,9 +262,12 @@ def _gate_section(axon: Axon) -> Section:
     v, speed = torch.linspace(-110, 60, 341, dtype=torch.double), axon.options.neuron.speed
     steady = dict(zip("nmh", equations.steady_state(v, speed)[1:], strict=True))
     constants = dict(zip("nmh", equations.time_constants(v, speed), strict=True))
+    at_rest = int((v - axon.model.rest).abs().argmin())
+    ratios = {gate: (constants[gate] / constants["m"])[at_rest].item() for gate in "nh"}
     words = (
-        "The steady state and the time constant of each gate depend on the voltage alone. m, which opens sodium, is "
-        "some ten times as fast as n, which opens potassium, and h, which closes sodium. A spike is that race."
+        "The steady state and the time constant of each gate depend on the voltage alone. At rest m, which opens "
+        f"sodium, is {ratios['n']:.1f} times as fast as n, which opens potassium, and {ratios['h']:.1f} times as fast "
+        "as h, which closes sodium. A spike is that race."
     )
     figure = pictures.gate_curves(v, steady, constants, rest=axon.model.rest)
     return Section.illustrated("Gates", words, figure, "steady states and time constants of the gates")
@@ -278,13 +286,19 @@ def _threshold_section(axon: Axon, threshold: float) -> Section:
     pulses, limits = (times, recording.voltages, (shares * threshold).tolist()), (widths, strengths)
     figure = pictures.all_or_none(*pulses, *limits, rheobase=rheobase, chronaxie=chronaxie)
     words = (
-        f"A pulse of {PULSE:g} ms must have {threshold:.2f} µA/cm². One per cent less dies away; one per cent more "
-        "gives a whole action potential, later than a strong pulse does and almost as high. A shorter pulse must be "
-        f"stronger, since much the same charge has to get in. However long it is, it takes {rheobase:.2f} µA/cm² (the "
-        f"rheobase, here for {widths[-1]:g} ms)."
+        f"A pulse of {PULSE:g} ms must have {threshold:.2f} µA/cm². One per cent less reaches {_peak(recording, 2)}; "
+        f"one per cent more {_peak(recording, 3)}, and half as much again {_peak(recording, 4)}. The shortest pulse, "
+        f"of {widths[0]:g} ms, takes {strengths[0]:.3g} µA/cm², one of {widths[-1]:g} ms {rheobase:.2f} µA/cm² (the "
+        "rheobase)."
     )
     alt = "pulses below and above the threshold, and strength by duration"
     return Section.illustrated("The threshold", words, figure, alt)
+
+
+def _peak(recording: HodgkinHuxleyRecording, neuron: int) -> str:
+    """How high the voltage gets, and whether that is a spike."""
+    peak, fired = recording.voltages[:, neuron].max().item(), bool((recording.neurons == neuron).any())
+    return f"{_millivolts(peak)} ({'a spike' if fired else 'no spike'})"
 
 
 def _refractory_section(axon: Axon, threshold: float) -> Section:
@@ -306,8 +320,8 @@ def _refractory_section(axon: Axon, threshold: float) -> Section:
         f"{absolute} (the absolute refractory period){relative} (the relative one). On the left two pulses of "
         f"{1.5 * threshold:.1f} µA/cm² each, marked by arrows."
     )
-    if len(recovered):
-        words += " Later still less may be enough than at rest: the voltage comes back from below and swings past."
+    if possible.any() and (easiest := ratios[possible].min().item()) < 1:
+        words += f" Later {100 * easiest:.0f} % of it are enough: the voltage comes back from below and swings past."
     alt = "answers to two pulses, and the strength of the second by delay"
     return Section.illustrated("The refractory period", words, figure, alt)
 
@@ -321,12 +335,11 @@ def _rate_section(rates: Rates, fires_at: float) -> Section:
     lowest, highest = int(firing[0]), int(firing[-1])
     words = (
         f"Up to {CURVE[max(lowest - 1, 0)]:g} µA/cm² a constant current gives some spikes at most. From "
-        f"{CURVE[lowest]:g} on the membrane fires without end, and at once with {rates[lowest]:.0f} Hz: it cannot fire "
-        "slowly. "
+        f"{CURVE[lowest]:g} on the membrane fires without end, with {rates[lowest]:.0f} Hz at first and "
+        f"{rates[firing].max():.0f} Hz at most. "
     )
     if highest + 1 < len(CURVE):
-        words += f"Above {CURVE[highest]:g} µA/cm² h has no time to open again, and the voltage no longer rises "
-        words += f"through {fires_at:g} mV."
+        words += f"Above {CURVE[highest]:g} µA/cm² the voltage no longer rises through {fires_at:g} mV."
     rows = [[f"{CURVE[i]:g}", f"{rates[i]:.1f}"] for i in range(0, len(CURVE), 20)]
     caption = f"Counted from {CURVE_SETTLED:g} to {CURVE_DURATION:g} ms, by the intervals between spikes."
     table = Table(["current (µA/cm²)", "rate (Hz)"], rows, caption)
@@ -366,7 +379,7 @@ def _step_section(axon: Axon, rates: Rates) -> tuple[list[Result], Section]:
         f"A current of {current.item():g} µA/cm² for {STEP_TEST:g} ms, with several time steps: the largest difference "
         f"of a spike time from rk4 with steps of {fine:.3g} ms. Exponential Euler is of the first order; staggering "
         "its gates by half a step costs nothing and makes it of the second. rk4 is of the fourth and does four times "
-        "the work; what is left of its error is mostly the linear interpolation of spike times between two steps. Its "
+        "the work; times of spikes between two of its steps are interpolated linearly. Its "
         f"steps must not exceed {largest['rk4']:g} ms, or it could become unstable; the others' not "
         f"{largest['staggered']:g} ms, or gates would open within one."
     )

@@ -161,9 +161,8 @@ def _tuning_section(options: LIFOptions, inputs: Inputs, curve: Rates, counted: 
     words = (
         "For a constant input the equation can be solved for the time from one spike to the next, which gives the "
         f"rate: the line. The marks are counted in a simulation of {options.long / 1000:g} s in steps of {step:g} ms. "
-        f"Where spikes happen within a step, they differ by up to {100 * errors['exact']:.2g} %, which is rounding; "
-        f"where each waits for the end of its step, by up to {100 * errors['grid']:.2g} %, the more the faster the "
-        "neuron fires and the longer the step is."
+        f"Where spikes happen within a step, they differ by up to {100 * errors['exact']:.2g} %; where each waits for "
+        f"the end of its step, by up to {100 * errors['grid']:.2g} %."
     )
     own = LIF(neuron, options.spike_times).simulate(inputs, duration=options.long, dt=step)
     columns = inputs.tolist(), rate(inputs, neuron).tolist(), own.rates().tolist(), own.counts().tolist()
@@ -220,7 +219,7 @@ def _driven_section(
     words = (
         "A changing input is held during each step, and the solution goes on from there. The formula's rate for the "
         "momentary input is what the neuron would do if it had time. Its spikes, filtered by a slow synapse (τ = "
-        f"{synapse.tau:g} ms, n = {synapse.order}), follow it later and less smoothly: there are few to count."
+        f"{synapse.tau:g} ms, n = {synapse.order}), stand beside it."
     )
     blocks: list[Text | Picture] = [Text(words)]
     for index, name in enumerate(names[:6]):

@@ -201,8 +201,8 @@ def _practice_section(histories: Mapping[str, Sequence[Row]]) -> Section:
     reached = ", ".join(f"{name} after {n:g} epochs" if n else f"{name} never" for name, n in passed.items())
     words = (
         "The same network from the same initial weights with each loss. While all classes still have similar "
-        "probabilities, the squared error is flat; Adam, which divides a gradient by its usual size, makes up for much "
-        f"of it. Validation accuracy passed 90 % with {reached}."
+        "probabilities, the squared error is flat; Adam divides a gradient by its usual size. Validation accuracy "
+        f"passed 90 % with {reached}."
     )
     figure, alt = learning_curves(histories, "accuracy"), "validation accuracy with each loss against the epoch"
     return Section.illustrated("What that does in practice", words, figure, alt)

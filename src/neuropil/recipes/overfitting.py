@@ -266,12 +266,14 @@ def _curves_section(trials: Mapping[str, RegularizedTrial], few: NoisyExamples) 
     num_wrong = int(few.wrong.sum())
     noted = f", of which {num_wrong} carry a wrong label on purpose," if num_wrong else ""
     weights = sum(parameter.numel() for parameter in baseline.model.parameters())
+    fell = f"falls to {min(losses):.3g}" if min(losses) < losses[0] else f"never falls below the first, {losses[0]:.3g}"
     then = f", then rises to {losses[-1]:.3g}" if losses[-1] > min(losses) else ""
+    overfits = "it overfits" if baseline.gap > 0 else "it does not overfit"
     words = (
         f"The baseline is a network with {weights:,} weights and {len(few.examples)} examples{noted} to learn from. "
-        f"Its training loss ends at {baseline.train_loss:.2g}; its validation loss falls to {min(losses):.3g}{then}. "
-        "The gap between the two is what it has memorised. Each panel shows one method, with the baseline's validation "
-        "loss in grey behind it; the ring marks the lowest validation loss."
+        f"Its training loss ends at {baseline.train_loss:.2g}; its validation loss {fell}{then}. "
+        f"The gap between the two is {baseline.gap:.3g} at the end: {overfits}. Each panel shows one method, with the "
+        "baseline's validation loss in grey behind it; the ring marks the lowest validation loss."
     )
     figure = regularization_curves({name: _both_curves(trial.history) for name, trial in trials.items()})
     picture = Picture.of(figure, "training and validation loss with each regularisation")
@@ -296,11 +298,25 @@ def _table_section(trials: Mapping[str, RegularizedTrial]) -> Section:
     words = (
         "The weights that each network ends with: the last, or with early stopping the best. The gap is validation "
         f"loss − training loss: {gaps[BASELINE]:.3g} without regularisation, smallest with "
-        f"{min(gaps, key=gaps.__getitem__)} ({min(gaps.values()):.3g}). `{ALL}` gives each method a third of its "
-        "strength: at full strength they would leave the network too weak to learn."
+        f"{min(gaps, key=gaps.__getitem__)} ({min(gaps.values()):.3g}). {_best_words(trials, has_classes)} `{ALL}` "
+        "gives each method a third of its strength."
     )
     table = Table(["regularisation", "train loss", "validation loss", "gap", test, *memorised], rows)
     return Section.of("What each method is worth", words, table)
+
+
+def _best_words(trials: Mapping[str, RegularizedTrial], has_classes: bool) -> str:
+    """Which network has the best test score: a small gap alone may mean that nothing was learned."""
+    if has_classes:
+        scores = {name: -trial.test["accuracy"] for name, trial in trials.items()}
+    else:
+        scores = {name: trial.test["squared_error"] for name, trial in trials.items()}
+    better = [name for name in trials if scores[name] < scores[BASELINE]]
+    best = min(scores, key=scores.__getitem__)
+    what = "test accuracy" if has_classes else "test error"
+    if not better:
+        return f"None has a better {what} than the baseline."
+    return f"{len(better)} of {len(trials) - 1} have a better {what} than the baseline, {best} the best."
 
 
 def _memorised_section(trials: Mapping[str, RegularizedTrial], few: NoisyExamples) -> Section:

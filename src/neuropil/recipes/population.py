@@ -209,10 +209,9 @@ def _decoding_section(options: PopulationOptions, population: Population, functi
 
 def _scaling_section(scaling: dict[int, dict[float, DecodingError]]) -> Section:
     words = (
-        "Independent noise averages out as the root of the number of neurons, so the error of noisy rates falls as "
-        "1/√N: four times the neurons halve it. If rates were exact, and the decoders solved for no noise, only what "
-        "the tuning curves cannot express together would be left, and that falls as 1/N or, as neurons here are spread "
-        "more evenly than by chance, faster."
+        "Independent noise averages out as the root of the number of neurons: in theory the error of noisy rates falls "
+        "as 1/√N, a slope of −0.5. If rates were exact, and the decoders solved for no noise, only what the tuning "
+        "curves cannot express together would be left, which for neurons that are spread by chance falls as 1/N."
     )
     noisy = {f"{noise:g}": np.array([errors[noise].total for errors in scaling.values()]) for noise in NOISES}
     exact = np.array([errors[HARDLY_ANY].distortion for errors in scaling.values()])
@@ -220,6 +219,7 @@ def _scaling_section(scaling: dict[int, dict[float, DecodingError]]) -> Section:
     rows = [_scaling_row(name, errors, "−0.50") for name, errors in noisy.items()]
     rows.append(_scaling_row("exact rates", exact, "−1.00"))
     table = Table(header, rows, "Root mean square errors, and the slope of a line through their logarithms.")
+    words += f" Here the slopes are {', '.join(row[-2] for row in rows[:-1])}, and {rows[-1][-2]} for exact rates."
     figure, alt = pictures.error_by_neurons(SIZES, noisy, exact), "error against the number of neurons and the noise"
     return Section.illustrated("Neurons and noise", words, figure, alt, table)
 
@@ -236,9 +236,12 @@ def _spikes_section(options: PopulationOptions, population: Population, decoded:
     figure = pictures.spikes_and_value(decoded.times, values, *spikes, num_neurons=population.neurons)
     words = (
         "Real neurons have no rates, only spikes. Filtered by a synapse, the same decoders work on spikes as they "
-        "come. A slow synapse smooths better and answers later; the table shows what is left of the error for several."
+        "come. A slow synapse smooths more and answers later. "
     )
     rows = [[f"{tau:g}", *_by_synapse(options, population, tau, seed)] for tau in SYNAPSES if tau >= options.dt]
+    if rows:
+        best = min(rows, key=lambda row: float(row[1]))
+        words += f"Of these, the one of {best[0]} ms leaves the smallest error, {best[1]}."
     caption = (
         "Root mean square error against the true value, and against the true value filtered by the same synapse: the "
         "first counts the delay as an error, the second only the variance of spikes."

@@ -172,8 +172,9 @@ def _learning_section(trials: Mapping[str, PositionTrial]) -> Section:
 def _shuffling_section(trials: Mapping[str, PositionTrial], test: Examples, seed: int) -> Section:
     words = (
         "The test images again, the patches of each in a random order of its own. Without positions, attention is "
-        "equivariant to permutations and the mean over the patches invariant: logits differ by rounding alone. Below, "
-        "the predictions of the networks with learned and without positions."
+        "equivariant to permutations and the mean over the patches invariant: a logit changes by "
+        f"{trials[NONE].largest_change:.2g} at most, with learned positions by {trials[LEARNED].largest_change:.2g}. "
+        "Below, the predictions of these two networks."
     )
     rows = []
     for name, trial in trials.items():

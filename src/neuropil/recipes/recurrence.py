@@ -212,9 +212,10 @@ def distance_section(profiles: Profiles, options: RecurrenceOptions) -> Section:
     powers = ", ".join(f"{w:g}{exponent} = {power_of_ten(float(f'{w**n:.1g}'))}" for w in (FACTORS[0], FACTORS[-1]))
     words = (
         f"The gradient of the last state by the input of each step, {n} steps back. RNNs whose recurrent weights are w "
-        f"times a rotation multiply it by w at each step: {powers}. Cells with open gates keep 0.993 of their state at "
-        "each step, and the gradient with it. With their default initialisation the gates of all cells are half open, "
-        "and forget; what to keep, they have to learn."
+        f"times a rotation would multiply it by w at each step, if their units were linear: {powers}. Cells with open "
+        "gates keep 0.993 of their state at each step; with their default initialisation the gates of all cells are "
+        f"half open. Most is left by the {max(profiles, key=lambda name: kept(profiles[name]))}, least by the "
+        f"{min(profiles, key=lambda name: kept(profiles[name]))}."
     )
     shown = {name: profile for name, profile in profiles.items() if "default" not in name}
     figure = Picture.of(gradient_through_time(shown), "gradient norm of each cell by distance in time")

@@ -18,6 +18,7 @@ from neuropil.tasks.language_modelling.experiment import LanguageModellingExperi
 from neuropil.tasks.language_modelling.recurrent import TOKENIZER_FILE, RecurrentLanguageModel
 from neuropil.tasks.language_modelling.report import gates_section
 from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.time_limit import Ladder, Size
 from neuropil.training.loop import TrainingConfig
 
 EVALUATION_STREAMS = 8
@@ -58,10 +59,16 @@ class RecurrentOptions(Config):
     training: TrainingConfig = TrainingConfig(batch_size=32, updates=1_500, learning_rate=4e-3, clip=1.0)
 
 
+GROWTH = ((1.0, 0), (1.5, 5_000), (2.0, 10_000), (3.0, 22_000))
+"""Of the hidden size, and the fewest updates for it: about fifteen characters for each weight."""
+
+
 def recipe_for(cell: CellName, hidden_size: int = 256, **model: Any) -> Recipe:
     """The recipe of one cell, with what it needs to be different."""
     options = RecurrentOptions(model=LanguageConfig(cell=cell, hidden_size=hidden_size, **model))
-    return Recipe(options, build, RecurrentNetwork, RecurrentLanguageModel, about=f"models.{cell}")
+    sizes = [Size({"hidden_size": round(factor * hidden_size)}, updates) for factor, updates in GROWTH]
+    ladder = Ladder(sizes, dropout=((0, 0.0), (10, 0.1), (30, 0.2)))
+    return Recipe(options, build, RecurrentNetwork, RecurrentLanguageModel, ladder=ladder, about=f"models.{cell}")
 
 
 def build(options: RecurrentOptions, seed: int) -> LanguageModellingExperiment:

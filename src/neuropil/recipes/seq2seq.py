@@ -8,6 +8,7 @@ from neuropil.data.pairs.files import PairDataConfig, prepare_pairs
 from neuropil.models.seq2seq import SIZES, Seq2Seq, Seq2SeqConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.time_limit import Ladder, Size
 from neuropil.tasks.translation.experiment import (
     PairTokensConfig,
     TranslationExperiment,
@@ -36,6 +37,14 @@ OWN_DATA = Seq2SeqOptions(
 )
 """Pairs of a user's have more words and say more with them than dates do."""
 
+LADDER = Ladder(
+    sizes=(
+        Size({"embedding_size": 128, "hidden_size": 256, "vocabulary_size": 4_000}),
+        Size({"embedding_size": 256, "hidden_size": 384, "vocabulary_size": 8_000}, updates=15_000),
+    ),
+    dropout=((0, 0.0), (4, 0.1), (15, 0.2)),
+)
+
 
 def build(options: Seq2SeqOptions, seed: int) -> TranslationExperiment:
     splits = prepare_pairs(options.data, seed)
@@ -54,4 +63,4 @@ def build(options: Seq2SeqOptions, seed: int) -> TranslationExperiment:
     )
 
 
-RECIPE = Recipe(Seq2SeqOptions(), build, Seq2Seq, Translator, own_data=OWN_DATA)
+RECIPE = Recipe(Seq2SeqOptions(), build, Seq2Seq, Translator, own_data=OWN_DATA, ladder=LADDER)

@@ -139,9 +139,14 @@ def _statistics_section(trains: Mapping[str, SpikeTrains], found: Mapping[str, M
 
 
 def _plasticity_section(network: SpikingNetwork, initial: Weights, recording: SpikingNetworkRecording) -> Section:
-    words = "Synapses have grown where their spikes came before those of their targets, and shrunk where after them."
+    words = "Synapses grow where their spikes come before those of their targets, and shrink where after them: "
     final = {place: synapses.weights for place, synapses in recording.synapses.items()}
     weights = {network.connections[place].name: (before, final[place]) for place, before in initial.items()}
+    words += "; ".join(
+        f"of {name} {int((after > before).sum()):,} have grown and {int((after < before).sum()):,} shrunk"
+        for name, (before, after) in weights.items()
+    )
+    words += "."
     means = {name: (float(before.mean()), float(after.mean())) for name, (before, after) in weights.items()}
     rows = [[name, *means[name], float(after.std())] for name, (_, after) in weights.items()]
     table = Table(["connection", "mean before", "mean after", "standard deviation after"], rows)

@@ -10,6 +10,7 @@ from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.text_classification.experiment import TextClassificationExperiment, TextObjective
 from neuropil.tasks.text_classification.predictor import LearnedEncoder, TextClassifier, TokensConfig
 from neuropil.tasks.texts import shrink_embeddings
+from neuropil.tasks.time_limit import Ladder, Size
 from neuropil.training.loop import TrainingConfig
 
 
@@ -31,6 +32,13 @@ OWN_DATA = TextClassifierOptions(
 )
 """Texts of a user's may be long, and have whole words to tell them apart."""
 
+LADDER = Ladder(
+    sizes=(
+        Size({"hidden_size": 64, "embedding_size": 64}),
+        Size({"hidden_size": 128, "embedding_size": 128}, updates=4_000),
+    )
+)
+
 
 def build(options: TextClassifierOptions, seed: int) -> TextClassificationExperiment:
     splits = prepare_labelled_texts(options.data, seed)
@@ -44,4 +52,4 @@ def build(options: TextClassifierOptions, seed: int) -> TextClassificationExperi
     return TextClassificationExperiment(classifier, splits, options.training, objective=options.objective, **naming)
 
 
-RECIPE = Recipe(TextClassifierOptions(), build, RecurrentNetwork, TextClassifier, own_data=OWN_DATA)
+RECIPE = Recipe(TextClassifierOptions(), build, RecurrentNetwork, TextClassifier, own_data=OWN_DATA, ladder=LADDER)

@@ -8,6 +8,7 @@ from neuropil.errors import InputError
 from neuropil.models.transformer import SIZES, Transformer, TransformerConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.time_limit import Ladder, Size
 from neuropil.tasks.translation.experiment import (
     PairTokensConfig,
     TranslationExperiment,
@@ -36,6 +37,16 @@ OWN_DATA = TransformerOptions(
 )
 """Pairs of a user's have more words and say more with them than dates do."""
 
+SHARED = {"vocabulary_size": 4_000, "batch_size": 16, "optimizer": "muon", "learning_rate": 7e-3}
+LADDER = Ladder(
+    sizes=(
+        Size({"width": 96, "layers": 3, **SHARED}),
+        Size({"width": 128, "layers": 3, **SHARED}, updates=12_000),
+        Size({"width": 256, "layers": 3, **SHARED, "vocabulary_size": 8_000}, updates=50_000),
+    ),
+    dropout=((0, 0.0), (4, 0.1), (15, 0.2)),
+)
+
 
 def build(options: TransformerOptions, seed: int) -> TranslationExperiment:
     tokens = options.vocabulary
@@ -61,4 +72,4 @@ def build(options: TransformerOptions, seed: int) -> TranslationExperiment:
     )
 
 
-RECIPE = Recipe(TransformerOptions(), build, Transformer, Translator, own_data=OWN_DATA)
+RECIPE = Recipe(TransformerOptions(), build, Transformer, Translator, own_data=OWN_DATA, ladder=LADDER)

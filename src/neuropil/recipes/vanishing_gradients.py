@@ -201,13 +201,18 @@ def _time_section(options: VanishingGradientsOptions, train: Examples, seed: int
     words = (
         "One unit that multiplies its state by w at each step passes wⁿ of a gradient n steps back: 0.9⁵⁰ = "
         f"{0.9**50:.1g}, 1.1⁵⁰ = {1.1**50:.3g}. An RNN with {RECURRENT_UNITS} units, whose recurrent weights are w "
-        f"times a rotation, reads {inputs.shape[1]} examples one after another and does the same to the gradient of "
-        "its last state by each of them. An LSTM whose forget gates are open carries its cell state on by addition, "
-        "and its gradient with it."
+        f"times a rotation, reads {inputs.shape[1]} examples one after another. Of the gradient of its last state by "
+        f"the first of them {_kept(networks)}, whose forget gates are open and carry the cell state on by addition."
     )
     rows = [[name, " ".join(diagnose(profile))] for name, profile in networks.items()]
     figure = Picture.of(gradient_through_time(profiles | networks), "gradient norm against steps back in time")
     return Section.of("Back through time", words, figure, Table(["network", "diagnosis of its gradient"], rows))
+
+
+def _kept(networks: Mapping[str, TimeProfile]) -> str:
+    """What arrives at the first step, relative to the last."""
+    left = [f"{each.norms[-1] / each.norms[0]:.2g} is left by the {name}" for name, each in networks.items()]
+    return ", ".join(left)
 
 
 def in_time(train: Examples, steps: int) -> Float[Tensor, "batch time width"]:

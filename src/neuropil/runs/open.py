@@ -10,7 +10,7 @@ from neuropil.errors import InputError
 from neuropil.models.bert import BERT, BERTClassifier, MaskedBERT
 from neuropil.models.clip import CLIP
 from neuropil.models.gpt2 import GPT2
-from neuropil.pretrained.folders import SENTENCES, SETTINGS, is_hub_name, located, read_json
+from neuropil.pretrained.folders import SENTENCES, SETTINGS, is_hub_name, located, read_json, well_typed
 from neuropil.runs import run
 from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
 from neuropil.tasks.masked_language_modelling.predictor import TextEmbedder, TextFiller
@@ -40,10 +40,11 @@ def open_able(source: str | Path, capability: type[C]) -> C:
 
 def _open_published(folder: Path, settings: Mapping[str, Any]) -> Any:
     family = settings.get("model_type")
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         got = f"a model of type {family!r}" if family else f"a {SETTINGS} without model_type"
         raise InputError(f"{folder} must hold a model of type {', '.join(FAMILIES)}", got=got)
-    return FAMILIES[family](folder, settings)
+    with well_typed(folder):
+        return FAMILIES[family](folder, settings)
 
 
 def find_model(source: str | Path) -> tuple[Path, Mapping[str, Any]]:

@@ -19,9 +19,10 @@ def overview(name: str, settings: Mapping[str, Any], results: Sequence[Result], 
 
 
 def metric_names(results: Sequence[Result]) -> list[str]:
-    """All metrics of a run's results; those that the baselines share come first, because they can be compared."""
-    names = list(dict.fromkeys(name for result in results for name in result.metrics))
-    return sorted(names, key=lambda name: -sum(name in result.metrics for result in results))
+    """All metrics of a run's results: first that by which it is compared, then those that the baselines share."""
+    names, first = list(dict.fromkeys(name for result in results for name in result.metrics)), headline(results)
+    rest = sorted(names, key=lambda name: -sum(name in result.metrics for result in results))
+    return rest if first is None else [first.name, *(name for name in rest if name != first.name)]
 
 
 def result_rows(results: Sequence[Result]) -> list[list[str]]:

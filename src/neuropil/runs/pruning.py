@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 import torch
 
+from neuropil.data.copies import TRAINING_FILE
 from neuropil.errors import InputError, RunError
 from neuropil.files import replacing, write_text
 from neuropil.inspection.heads import Heads, gradient_importance, least_important, leave_one_out, masked_heads
@@ -173,7 +174,7 @@ def _speed(whole: Learner, pruned: Learner, batch: Batch) -> _Speed:
 def _write(
     folder: Path, run: Run, settings: Mapping[str, object], results: Sequence[Result], model: torch.nn.Module
 ) -> None:
-    for path in run.folder.glob("tokenizer*.json"):
+    for path in [*run.folder.glob("tokenizer*.json"), *run.folder.glob(TRAINING_FILE)]:
         with replacing(folder / path.name) as part:
             shutil.copyfile(path, part)
     save_model(folder / "model.safetensors", model)
@@ -197,9 +198,10 @@ def _cost_section(
         Number("numbers to keep", f"{100 * pruned_size / whole_size:.0f} %", note=f"{whole_size:,} → {pruned_size:,}"),
     ]
     rows = result_rows([*results, Result("masked, not removed", masked.metrics)])
+    same = metric.text(masked.metrics[metric.name]) == metric.text(after.metrics[metric.name])
     words = (
-        "The heads are gone, with their rows and columns of the weights; masking them gives the same answers and "
-        "saves nothing."
+        "The heads are gone, with their rows and columns of the weights; masking them saves nothing and gives "
+        f"{'the same' if same else 'ANOTHER'} {metric.title}."
     )
     return Section(
         "What it costs",

@@ -1,4 +1,5 @@
-"""A run is a folder: `config.json`, `model.safetensors`, `metrics.jsonl`, `checkpoint.safetensors` and `report.html`.
+"""A run is a folder: `config.json`, `model.safetensors`, `metrics.jsonl`, `checkpoint.safetensors`,
+`training_examples.npy` and `report.html`.
 
 run = train("cnn", epochs=5)          a new folder under runs/, trained, evaluated and reported
 run = simulate("lif", duration=500)   the same for what runs in time and learns nothing; without weights
@@ -9,7 +10,11 @@ resume("runs/cnn-2026-11-15")         goes on where a killed run stopped
 import itertools
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+import shutil
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -21,10 +26,12 @@ from torch import Tensor, nn
 import neuropil
 from neuropil import recipes
 from neuropil.config import Config, Option
+from neuropil.data.copies import training_copies
 from neuropil.data.formats.memory import InMemory, are_paths, in_memory
-from neuropil.errors import InputError, RunError
-from neuropil.files import write_text
+from neuropil.errors import InputError, NeuropilError, RunError
+from neuropil.files import remove_parts, write_text
 from neuropil.inspection.report.page import write_report
+from neuropil.memory import BYTES_TO_USE, BoundedModel, refused_memory
 from neuropil.parts.multi_head import remove_heads
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.progress import stage
@@ -46,6 +53,7 @@ from neuropil.tasks.predictor import (
     Translates,
 )
 from neuropil.tasks.recipe import Recipe, Verb
+from neuropil.tasks.time_limit import Ladder, fit_to_minutes, training_of
 from neuropil.training.history import Row, read_history
 from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig, prepare_precision
@@ -141,7 +149,14 @@ class Run:
     @cached_property
     def predictor(self) -> Any:
         """The trained model with what it needs to read raw inputs: a `Predictor` with the capabilities of its task."""
-        predictor = self.recipe.restore(self.settings["facts"], self.folder)
+        try:
+            with BoundedModel(bytes_each=BYTES_TO_USE):
+                predictor = self.recipe.restore(self.settings["facts"], self.folder)
+        except NeuropilError:
+            raise
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            rule, got = f"{self.folder} must hold what neuropil wrote of its model", f"something else ({error})"
+            raise RunError(rule, got=got, fix="train again or restore it") from error
         if predictor is None:
             got = f"a run of {self.name}, which only makes a report"
             raise RunError(f"{self.folder} must hold a model for this", got=got)
@@ -208,9 +223,10 @@ class Run:
             [Path(path) for path in ([images] if isinstance(images, str | Path) else images)]
         )
 
-    def evaluate(self, data: Any = None) -> dict[str, float]:
+    def evaluate(self, data: Any = None, *, notify: Callable[[str], None] = warnings.warn) -> dict[str, float]:
         """Scores on labelled data of the user's, in files or in memory, or on the held-out part of the run's own
-        data."""
+        data; `notify` gets what the reader should know beside them, such as how many of the examples were trained
+        on."""
         if data is None:
             if self.memory is not None:
                 fix = "give data with the right answers, as in run.evaluate((X, y)), or read run.metrics"
@@ -222,10 +238,12 @@ class Run:
             load_state(experiment.model, unique_state(self.model), self.weights)  # with what the user changed in it
             experiment.model.eval()
             return dict(experiment.own_result().metrics)
-        predictor = self.able(Evaluates)
-        if not are_paths(data):
-            return predictor.evaluate(in_memory(data))
-        return predictor.evaluate([Path(path) for path in ([data] if isinstance(data, str | Path) else data)])
+        evaluator = self.able(Evaluates)
+        paths = [data] if isinstance(data, str | Path) else data
+        examples = evaluator.read_labelled([Path(path) for path in paths] if are_paths(data) else in_memory(data))
+        if known := training_copies(self.folder, examples):
+            notify(known)
+        return evaluator.evaluate(examples)
 
     def export(self, format: str = "onnx", path: str | Path | None = None, *, inputs: Any = None) -> "Export":
         """Write the model as ONNX, with open axes for the batch and the time, and compare its answers with PyTorch's.
@@ -332,14 +350,21 @@ def _start(
     *,
     report: bool = True,
 ) -> Run:
+    began = time.monotonic()
     name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
     if options.get("data") is not None and not are_paths(options["data"]):
         options = options | {"data": _take(name, recipe, options["data"])}
     defaults = recipe.defaults(own_data=bool(options.get("data")))
-    chosen = defaults.override(**options)
+    typed = chosen = defaults.override(**options)
     _prepare(chosen)
-    experiment = recipe.build(chosen, seed)
-    chosen = _with_whole_paths(chosen)
+    with refused_memory():
+        if options.get("minutes") is not None:
+            ladder = recipe.ladder if options.get("data") else Ladder()
+            chosen = fit_to_minutes(chosen, options, ladder, lambda options: recipe.build(options, seed), began=began)
+            if show_progress and (sentence := training_of(chosen).fitted):
+                sys.stderr.write(f"{sentence}\n")
+        experiment = recipe.build(chosen, seed)
+    typed, chosen = map(_with_whole_paths, (typed, chosen))
     folder = new_folder(Path("runs") / f"{name}-{date.today().isoformat()}", out)
     settings = {
         "format": FORMAT,
@@ -348,13 +373,18 @@ def _start(
         "seed": seed,
         "options": chosen.to_dict(),
         "facts": experiment.facts(),
-        "command": _command(verb, name, seed, defaults, chosen),
+        "command": _command(verb, name, seed, defaults, typed),
         "environment": environment(),
         "created": datetime.now().astimezone().isoformat(timespec="seconds"),
     }
     for file, content in _files(experiment, settings).items():
         write_text(folder / file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    return _complete(Run(folder, settings), experiment, show_progress, report=report)
+    try:
+        return _complete(Run(folder, settings), experiment, show_progress, report=report)
+    except InputError:
+        if not any(folder.rglob("checkpoint.safetensors")):  # it was refused before anything was learned
+            shutil.rmtree(folder)
+        raise
 
 
 def _take(name: str, recipe: Recipe, data: Any) -> InMemory:
@@ -418,7 +448,7 @@ def load(folder: str | Path) -> Run:
         missing = [name for name, kind in SETTINGS.items() if not isinstance(settings.get(name), kind)]
         command = settings.get("command", "neuropil train")
         words = shlex.split(command) if command.startswith("neuropil ") else []  # a call of Python has none
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RunError(
             f"{path} must be the JSON that neuropil wrote",
             got=f"a damaged file ({error})",
@@ -454,9 +484,11 @@ def _prepare(options: Config) -> None:
 def _complete(run: Run, experiment: Experiment, show_progress: bool, *, report: bool = True) -> Run:
     """Train what is left, evaluate, report. Each part may be repeated, so a run that was killed anywhere is completed
     from here."""
+    remove_parts(run.folder)
     try:
-        experiment.train(run.folder, show_progress=show_progress)
-        with stage(f"{run.name}: evaluation", show=show_progress):
+        with refused_memory():
+            experiment.train(run.folder, show_progress=show_progress)
+        with refused_memory(), stage(f"{run.name}: evaluation", show=show_progress):
             results = experiment.evaluate()
         history = [row for row in run.rows if row["kind"] != "result"]
         step = max((row["step"] for row in history), default=0)
@@ -489,6 +521,7 @@ def new_folder(usual: Path, out: str | Path | None) -> Path:
     name."""
     if out is not None:
         folder = Path(out)
+        remove_parts(folder)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(
                 "the output folder must be new or empty",
@@ -520,10 +553,10 @@ def _with_whole_paths(options: Config) -> Config:
     return options.override(**whole)
 
 
-def _command(verb: Verb, name: str, seed: int, defaults: Config, chosen: Config) -> str:
-    """The command that repeats the run, in a new folder: only what differs from the defaults. With data in memory it is
-    a call of Python."""
-    pairs = zip(defaults.options(), chosen.options(), strict=True)
+def _command(verb: Verb, name: str, seed: int, defaults: Config, typed: Config) -> str:
+    """The command that repeats the run, in a new folder: only what differs from the defaults. A time limit chooses
+    anew. With data in memory it is a call of Python."""
+    pairs = zip(defaults.options(), typed.options(), strict=True)
     changed = {option.name: option.default for default, option in pairs if option.default != default.default}
     changed |= {"seed": seed} if seed else {}
     if any(isinstance(value, InMemory) for value in changed.values()):

@@ -16,9 +16,10 @@ from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 from torch import Tensor
 
 from neuropil.config import Config
+from neuropil.data.copies import Key, save_hashes
 from neuropil.data.splits import PartName
 from neuropil.inspection.report.page import Section
-from neuropil.metrics import Metric, find_metric
+from neuropil.metrics import HEADLINES, Metric, find_metric
 from neuropil.parts.parameters import ParameterRow
 from neuropil.protocols import Batch, Batches, Learner
 from neuropil.tasks.report import learning_section, model_section
@@ -45,10 +46,12 @@ class Result:
 
 
 def headline(results: Sequence[Result]) -> Metric | None:
-    """By what a run is compared: the metric of its own that most of the other results have too."""
+    """By what a run is compared: the metric that its field uses or, where it has none, the one that most of the other
+    results have too."""
     own, *others = results
     shared = {name: sum(name in other.metrics for other in others) for name in own.metrics}
-    name = max(shared, key=lambda name: shared[name], default="")
+    usual = next((name for name in HEADLINES if shared.get(name)), None)
+    name = usual or max(shared, key=lambda name: shared[name], default="")
     return find_metric(name) if shared.get(name) else None
 
 
@@ -108,7 +111,8 @@ class TrainableExperiment(ABC, Generic[P]):
         """`source` says where the data is from, `notes` what is odd about it; `scorer` measures the test part, if not
         the learner."""
         self.learner, self.parts, self.training = learner, parts, training
-        self.seed, self.name, self.source, self.notes = seed, name, source, notes
+        self.seed, self.name, self.source = seed, name, source
+        self.notes = [*notes, training.fitted] if training.fitted else notes
         self.scorer, self.ablation = scorer or learner, ablation
         self.device = pick_device(training.device)
         self.model = learner.model.to(self.device)
@@ -146,6 +150,10 @@ class TrainableExperiment(ABC, Generic[P]):
     def fingerprinted(self) -> Iterable[Tensor]:
         """The numbers by which the data is known again."""
 
+    @abstractmethod
+    def training_keys(self) -> Iterable[Key]:
+        """Of the examples to learn from: by them a run tells whether it is scored on one of them later."""
+
     def own_facts(self) -> dict[str, Any]:
         """What a predictor must know beside the model's configuration."""
         return {}
@@ -182,12 +190,15 @@ class TrainableExperiment(ABC, Generic[P]):
 
     def train(self, folder: Path, *, show_progress: bool) -> None:
         self.save(folder)
+        save_hashes(folder, self.training_keys())
         rows = self._fit(self.learner, self.training_batches, self.training, folder, self.name, show_progress)
         self.calibrate(folder)
         if self.ablation is not None:
             passes = math.ceil(max(row["epoch"] for row in rows if row["kind"] == "train"))
             keep = "best" if self.training.keeps_best else "last"
-            training = dataclasses.replace(self.training, epochs=passes, minutes=None, patience=None, keep=keep)
+            training = dataclasses.replace(
+                self.training, epochs=passes, minutes=None, seconds=None, patience=None, keep=keep
+            )
             other, batches = self.ablation, self.batches("train")
             self._fit(other.learner, batches, training, folder / "ablation", other.name, show_progress)
 

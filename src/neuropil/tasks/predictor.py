@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
+from neuropil.data.copies import Keyed
 from neuropil.data.formats.memory import InMemory, in_memory
 from neuropil.data.labelled_texts.files import TEXTS
 from neuropil.errors import InputError
@@ -117,8 +118,12 @@ Source: TypeAlias = Sequence[Path] | InMemory
 
 @runtime_checkable
 class Evaluates(Protocol):
-    def evaluate(self, source: Source) -> dict[str, float]:
-        """Scores on data with the right answers."""
+    def read_labelled(self, source: Source) -> Keyed:
+        """Examples with the right answers, from data of a user's."""
+        ...
+
+    def evaluate(self, examples: Any) -> dict[str, float]:
+        """Scores on what `read_labelled` found."""
         ...
 
 

@@ -1,7 +1,7 @@
 """What a recipe is: a system's model, task and default options, joined into a complete run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_type_hints
@@ -11,6 +11,7 @@ from torch import nn
 from neuropil.config import Config
 from neuropil.tasks.experiment import Experiment
 from neuropil.tasks.predictor import Predictor
+from neuropil.tasks.time_limit import Ladder
 
 Verb: TypeAlias = Literal["train", "simulate"]
 
@@ -19,13 +20,15 @@ Verb: TypeAlias = Literal["train", "simulate"]
 class Recipe:
     """`options` are the defaults, and `own_data` those for a user's data, where they differ. `build` makes the
     experiment from options and a seed. `model` and `predictor` are what a finished run is opened as, where it leaves a
-    model. `verb` is the command that starts it: what is simulated learns nothing."""
+    model. `ladder` has the sizes that a time limit chooses from, for a user's data. `verb` is the command that starts
+    it: what is simulated learns nothing."""
 
     options: Config
     build: Callable[[Any, int], Experiment]
     model: type[nn.Module] | None = None
     predictor: type[Any] | None = None  # a `Predictor`
     own_data: Config | None = None
+    ladder: Ladder = field(default_factory=Ladder)
     about: str = ""
     verb: Verb = "train"
 

@@ -48,7 +48,9 @@ def _since_best(validations: Sequence[Row], metric: Metric) -> int:
 
 
 def model_section(rows: Sequence[ParameterRow], model: nn.Module) -> Section:
-    words = f"The model has {count_parameters(model):,} parameters, counted by formula and in the model itself."
+    counted, formula = count_parameters(model), sum(row.count for row in rows)
+    agrees = "by formula and in the model itself" if counted == formula else f"and by formula {formula:,}"
+    words = f"The model has {counted:,} parameters, counted {agrees}."
     return Section("Parameters", [Text(words), parameter_table(model, rows)])
 
 

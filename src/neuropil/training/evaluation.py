@@ -1,8 +1,12 @@
 """The mean of a learner's metrics over a data set, each example counted once."""
 
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import torch
 
-from neuropil.protocols import Batches, Learner, StreamLearner
+from neuropil.protocols import Batch, Batches, Learner, StreamLearner
 
 
 def evaluate(learner: Learner, batches: Batches) -> dict[str, float]:
@@ -21,3 +25,21 @@ def evaluate(learner: Learner, batches: Batches) -> dict[str, float]:
                 sums[name] = sums.get(name, 0.0) + per_example.double().sum().item()
     learner.model.train(was_training)
     return {name: total / count for name, total in sums.items()}
+
+
+def evaluation_seconds(learner: Learner, batches: Batches) -> float:
+    """About how long `evaluate` will take, by one batch."""
+    began = time.monotonic()
+    evaluate(learner, _FirstBatch(batches))
+    return len(batches) * (time.monotonic() - began)
+
+
+@dataclass(frozen=True)
+class _FirstBatch:
+    batches: Batches
+
+    def __len__(self) -> int:
+        return 1
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        yield next(iter(self.batches.epoch(number)))

@@ -24,7 +24,7 @@ def read_history(path: Path) -> list[Row]:
 def _row(path: Path, number: int, line: bytes) -> Row:
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict) or not {"kind", "step"} <= row.keys():
         got, fix = f"line {number}, which is damaged", "restore the file or remove the line"

@@ -9,8 +9,10 @@ run that was killed goes on from its last checkpoint to the very weights that it
 import math
 import os
 import shutil
+import statistics
+import tempfile
 import time
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,10 +21,11 @@ from pathlib import Path
 from typing import Literal
 
 import torch
+from torch import nn
 from torch.nn import Module
 from torch.nn.utils import clip_grad_norm_
 
-from neuropil.config import Config, option
+from neuropil.config import Config, from_data, option
 from neuropil.errors import DivergedError, InputError, nearest
 from neuropil.metrics import PHASE_LOSS, PHASE_RATE, find_metric
 from neuropil.progress import Display
@@ -40,7 +43,7 @@ from neuropil.randomness import mix
 from neuropil.training import checkpoint
 from neuropil.training.averages import WeightAverage
 from neuropil.training.divergence import diverged, finite
-from neuropil.training.evaluation import evaluate
+from neuropil.training.evaluation import evaluate, evaluation_seconds
 from neuropil.training.history import History, Row
 from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.optimizers import Optimizer, build_optimizer
@@ -50,6 +53,9 @@ from neuropil.training.weights import load_model, save_model
 
 UPDATES_BETWEEN_ROWS = 50
 LEAST_EPOCHS = 10
+MOST_VALIDATIONS = 20
+"""Of a run with a time limit: at most so many, and as take a twentieth of it."""
+MEASURED_UPDATES = 10
 
 
 class TrainingConfig(Config):
@@ -57,7 +63,11 @@ class TrainingConfig(Config):
         None, "passes over the training data; by default enough for `updates`, at least ten", low=1
     )
     updates: int = option(1000, "number of updates, where epochs are not given", low=1)
-    minutes: float | None = option(None, "training time in minutes, in place of a number of epochs", low=0.001)
+    minutes: float | None = option(
+        None, "time limit in minutes, in place of epochs; with --data, sizes that were not given follow it", low=0.001
+    )
+    seconds: float | None = from_data(None, "what the time limit leaves for training")
+    fitted: str = from_data("", "what was chosen for the time limit, in a sentence")
     batch_size: int = option(64, "batch size", low=1)
     optimizer: OptimizerName = option("adamw", "optimiser")
     learning_rate: float = option(1e-3, "peak learning rate", low=0)
@@ -82,6 +92,11 @@ class TrainingConfig(Config):
     tensorboard: bool = option(False, "write TensorBoard events into the run folder")
 
     @property
+    def time_limit(self) -> float | None:
+        """In seconds of training."""
+        return self.seconds if self.seconds is not None or self.minutes is None else 60 * self.minutes
+
+    @property
     def keeps_best(self) -> bool:
         """Early stopping waits for weights that get no better, and so leaves the best."""
         return self.keep == "best" or self.patience is not None
@@ -96,6 +111,8 @@ class State:
     batch: int = 0
     elapsed: float = 0.0
     best: float | None = None
+    validation_at: float = 0.0
+    """The share of a time limit at which to validate next."""
     validations_since_best: int = 0
     loss_sums: dict[str, float] = field(default_factory=dict)
     loss_counts: dict[str, int] = field(default_factory=dict)
@@ -128,6 +145,15 @@ def fit(
         with closing(loop.history), Display(title, show=show_progress) as display:
             loop.run(display)
     return loop.history.rows
+
+
+def seconds_per_update(learner: Learner, train: Batches, config: TrainingConfig, *, most_seconds: float) -> float:
+    """Measured, as the median of a few updates after the first, which prepares what the others use. The learner is
+    changed by them."""
+    with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
+        loop = _Loop(learner, train, None, config, 0, Path(folder), next(learner.model.parameters()).device)
+        with closing(loop.history):
+            return loop.measure(most_seconds)
 
 
 def pick_device(name: str) -> torch.device:
@@ -201,6 +227,7 @@ class _Loop:
         self.examples, self.opened = 0, time.monotonic()
         self.started, self.saved_at = self.opened - self.state.elapsed, self.opened
         updates_per_epoch = math.ceil(len(train) / config.accumulate)
+        self.time_limit = config.time_limit
         self.epochs = config.epochs or max(LEAST_EPOCHS, math.ceil(config.updates / updates_per_epoch))
         self.updates = self.epochs * updates_per_epoch
 
@@ -212,6 +239,8 @@ class _Loop:
             if self.state.step == 0 and isinstance(self.learner, FittedLearner):
                 self._validate()
             self.model.train()
+            if self.time_limit is not None and self.validation is not None and not self.state.step:
+                self._validate_next(evaluation_seconds(self.learner, self.validation) / self.time_limit)
             while not self._over():
                 self._epoch(display, stop)
             if not self.state.finished:
@@ -219,9 +248,21 @@ class _Loop:
         load_model(self.weights_path, self.model)
         self.model.eval()
 
+    def measure(self, most_seconds: float) -> float:
+        self.model.train()
+        batches, took = self.train.epoch(0), list[float]()
+        while len(took) <= MEASURED_UPDATES and sum(took) < most_seconds and (group := self._group(batches)):
+            began = time.monotonic()
+            self._update(group)
+            took.append(time.monotonic() - began)
+        return statistics.median(took[1:] or took)
+
+    def _group(self, batches: Iterator[Batch]) -> list[Batch]:
+        return list(islice(batches, self.config.accumulate))
+
     def _epoch(self, display: Display, stop: StopRequest) -> None:
         batches = self.train.epoch(self.state.epoch, start=self.state.batch)
-        for group in iter(lambda: list(islice(batches, self.config.accumulate)), []):
+        for group in iter(lambda: self._group(batches), []):
             self._update(group)
             self.state.batch += len(group)
             self.examples += sum(len(next(iter(batch.values()))) for batch in group)
@@ -232,6 +273,8 @@ class _Loop:
                 self._log_training()
             if epoch_over:
                 self.state.epoch, self.state.batch = self.state.epoch + 1, 0
+            if epoch_over if self.time_limit is None else self._share_done() >= self.state.validation_at:
+                self._log_training()
                 self._validate()
             if stop.requested:
                 self._save_checkpoint()
@@ -280,8 +323,8 @@ class _Loop:
             phase, batch, rate = self.latest
             with torch.no_grad():
                 raise self._diverged(phase, batch, phase.loss(batch).item(), rate)
-        if self.state.batch:
-            self._log_training()
+        self._log_training()
+        if self.state.step not in (row["step"] for row in self.history.rows if row["kind"] == "validation"):
             self._validate()
         if not self.config.keeps_best or self.validation is None:
             with self._averaged():
@@ -311,6 +354,7 @@ class _Loop:
     def _validate(self) -> None:
         if self.validation is None:
             return
+        began = self._share_done()
         with self._averaged(), self._precision():
             metrics = evaluate(self.learner, self.validation)
             require_monitor(self.config, metrics)
@@ -322,6 +366,13 @@ class _Loop:
                     save_model(self.weights_path, self.model)
             else:
                 self.state.validations_since_best += 1
+        self._validate_next(self._share_done() - began)
+
+    def _validate_next(self, cost: float) -> None:
+        """After a pause, given the share of the time limit that a validation takes."""
+        # Four are worth a fifth of the time; where they would take more, there are fewer.
+        pause = min(max(1 / MOST_VALIDATIONS, 20 * cost), max(1 / 4, 5 * cost))
+        self.state.validation_at = self._share_done() + pause
 
     def _row(self, kind: str) -> Row:
         epoch = round(self.state.epoch + self.state.batch / len(self.train), 4)
@@ -333,7 +384,7 @@ class _Loop:
         latest = next((row for row in reversed(self.history.rows) if row["kind"] == "validation"), {})
         measured = {name: value for name, value in latest.items() if name not in self._row("validation")}
         parts += [f"val {name} {value:.4f}" for name, value in measured.items()]
-        parts.append(f"epoch {self.state.epoch + 1}" + ("" if self.config.minutes else f"/{self.epochs}"))
+        parts.append(f"epoch {self.state.epoch + 1}" + ("" if self.time_limit else f"/{self.epochs}"))
         return [*parts, f"{self.examples / (time.monotonic() - self.opened):,.0f} examples/s"]
 
     # --- where the run stands -----------------------------------------------------------------------------------------
@@ -343,8 +394,8 @@ class _Loop:
         return self.state.finished or stopped or self._share_done() >= 1
 
     def _share_done(self) -> float:
-        if self.config.minutes is not None:
-            return self._elapsed() / (60 * self.config.minutes)
+        if self.time_limit is not None:
+            return self._elapsed() / self.time_limit
         return self.state.step / self.updates
 
     def _elapsed(self) -> float:
@@ -353,7 +404,7 @@ class _Loop:
     def _rate_share(self) -> float:
         """The factor on the peak learning rate."""
         total = float(self.updates)
-        if self.config.minutes is not None:  # as many as there will be if the rest goes on as it went
+        if self.time_limit is not None:  # as many as there will be if the rest goes on as it went
             total = max(1, self.state.step) / max(1e-9, self._share_done())
         return rate_share(self.config.schedule, self.state.step, total, self.config.warmup * total)
 
@@ -377,8 +428,9 @@ class _Loop:
 
     def _optimizer(self, phase: Phase) -> Optimizer:
         name, decay, momentum = phase.optimizer or self.config.optimizer, self.config.weight_decay, self.config.momentum
-        rate = self._peak_rate(phase)
-        return build_optimizer(name, phase.parameters, learning_rate=rate, weight_decay=decay, momentum=momentum)
+        rates = {"learning_rate": self._peak_rate(phase), "weight_decay": decay, "momentum": momentum}
+        tables = (module for module in self.model.modules() if isinstance(module, nn.Embedding))
+        return build_optimizer(name, phase.parameters, **rates, embeddings=[table.weight for table in tables])
 
     def _peak_rate(self, phase: Phase) -> float:
         return self.config.learning_rate if phase.learning_rate is None else phase.learning_rate

@@ -139,7 +139,7 @@ def lower_limit(limit: str) -> None:
 def remembered() -> Bfloat16 | None:
     try:
         found = json.loads(_path().read_text(encoding="utf-8"))
-    except (OSError, ValueError, RuntimeError):  # not there, damaged, no home
+    except (OSError, ValueError, RuntimeError):  # not there, damaged (or too deep, a RuntimeError), no home
         return None
     match found:
         case {"limit": limit, "ratio": float(ratio), **other} if limit in LIMITS and not other:

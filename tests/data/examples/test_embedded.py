@@ -18,6 +18,8 @@ def test_the_digits_are_those_of_scikit_learn():
         "classes": list("0123456789"),
         "columns": [],
         "target": "",
+        "encoding": "",
+        "imputed": [],
         "offsets": [],
         "target_offset": 0.0,
     }

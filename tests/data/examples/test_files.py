@@ -1,4 +1,5 @@
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 
 from data.written_files import noise, refusal, write_idx, write_images, write_mnist, write_text
 from neuropil.data.examples.dataset import Examples, Schema
-from neuropil.data.examples.files import DataConfig, format_of, prepare, read_inputs, read_labelled
+from neuropil.data.examples.files import DataConfig, format_of, inputs_of, prepare, read_inputs, read_labelled
 from neuropil.data.splits import Splits
 from real_data import diabetes, digits
 
@@ -66,6 +67,68 @@ def test_large_numbers_keep_the_digits_that_tell_them_apart(tmp_path: Path):
 
 def _first_times(path: Path) -> list[list[float]]:
     return [[float(row.split(",")[0])] for row in path.read_text().splitlines()[1:4]]
+
+
+def test_missing_values_are_imputed_by_the_mean_of_the_training_part_alone(tmp_path: Path):
+    generator = np.random.default_rng(0)
+    ages, sizes_ = generator.normal(40, 10, 200).round(3), generator.normal(1.7, 0.1, 200).round(3)
+    rows = [
+        f"{'' if i % 5 == 0 else age},{size},{i % 2}" for i, (age, size) in enumerate(zip(ages, sizes_, strict=True))
+    ]
+    path = write_text(tmp_path / "a.csv", "age,size,y", *rows)
+    splits = parts_of(path, target="y")
+    schema, train = splits.train.schema, splits.train.inputs
+    missing = train[:, 1] == 1
+    mean = train[~missing, 0].double().mean().item()
+    whole = np.mean([age for i, age in enumerate(ages) if i % 5])
+    assert abs(mean - whole) > 0.01
+    assert schema.imputed[0] == pytest.approx(mean, rel=1e-6)
+    for part in splits.parts.values():
+        gaps = part.inputs[:, 1] == 1
+        assert gaps.any()
+        torch.testing.assert_close(part.inputs[gaps, 0], torch.full((int(gaps.sum()),), mean))
+    new = write_text(tmp_path / "new.csv", "size,age,y", "1.5,,1", "1.5,30,0")
+    expected = torch.tensor([[mean, 1, 1.5], [30, 0, 1.5]])
+    torch.testing.assert_close(read_labelled(new, schema).inputs, expected)
+    torch.testing.assert_close(inputs_of(read_inputs([new], schema)[0], schema), expected)
+    torch.testing.assert_close(inputs_of(np.array([[np.nan, 1.5], [30, 1.5]]), schema), expected)
+    torch.testing.assert_close(inputs_of([30, 1.5], schema), expected[1:])
+    assert splits.notes[0].startswith("Missing values: 40 in 'age'; ")
+
+
+def test_values_that_float32_cannot_tell_apart_are_said(tmp_path: Path):
+    values = np.random.default_rng(0).normal(size=(400, 2)).round(6)
+    rows = [f"{x},{y}" for x, y in values]
+    assert parts_of(write_text(tmp_path / "a.csv", "x,y", *rows), target="y").notes == []
+    for far in (
+        [f"{1e15 * (i % 2) + i},{i / 7}" for i in range(400)],
+        [f"{i * 1e7 ** (i % 7 == 0)},{y}" for i, (x, y) in enumerate(values)],
+    ):
+        (note,) = parts_of(write_text(tmp_path / "a.csv", "spread,y", *far), target="y").notes
+        assert re.fullmatch(r"Column 'spread' has 288 different values, of which float32 tells only \d+ apart\.", note)
+    rows = [f"{i / 7},{1e15 * (i % 2) + i}" for i in range(400)]
+    (note,) = parts_of(write_text(tmp_path / "a.csv", "x,y", *rows), target="y").notes
+    assert re.fullmatch(r"The target 'y' has 288 different values, of which float32 tells only \d+ apart\.", note)
+
+
+def test_a_table_that_is_not_utf_8_is_read_and_said(tmp_path: Path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("\n".join(["größe,farbe,y", *["1,grün,0", "2,blau,1"] * 5]).encode("latin-1"))
+    splits = parts_of(path, target="y")
+    assert splits.notes == ["a.csv is not UTF-8 and was read as Latin-1 (cp1252); --encoding names another."]
+    assert splits.train.schema.columns[1].values == ("blau", "grün")
+    other = parts_of(path, target="y", encoding="cp1250")
+    assert (other.notes, other.train.schema.encoding) == ([], "cp1250")
+    path.write_bytes("größe,farbe,y\n3,grün,0".encode("cp1250"))
+    assert read_labelled(path, other.train.schema).inputs.tolist() == [[3, 0, 1]]
+
+
+def test_unreadable_pictures_are_left_out_and_said(tmp_path: Path):
+    write_images(tmp_path / "pets", {"cat": list(noise(6, 4, 4)), "dog": list(noise(6, 4, 4, seed=1))})
+    (tmp_path / "pets" / "dog" / "3.png").write_bytes(b"")
+    splits = parts_of(tmp_path / "pets", skip_unreadable=True)
+    assert sum(sizes(splits)) == 11
+    assert splits.notes == ["1 of 12 images cannot be read and are left out: dog/3.png."]
 
 
 def test_copies_of_rows_and_of_pictures_are_in_one_part(tmp_path: Path):
@@ -324,6 +387,12 @@ def test_a_target_for_images_is_refused(tmp_path: Path):
     )
     assert refusal(prepare, DataConfig(target="kind"), 0) == (
         "a target is a column of a CSV or TSV, but got 'kind' for the embedded digits: leave it out."
+    )
+    assert refusal(prepare, DataConfig(data=tmp_path / "pets", ignore=("a", "b")), 0) == (
+        "--ignore names columns of a CSV or TSV, but got a, b for pets: leave it out."
+    )
+    assert refusal(prepare, DataConfig(encoding="utf-16"), 0) == (
+        "--encoding is that of a CSV or TSV, but got 'utf-16' for the embedded digits: leave it out."
     )
 
 

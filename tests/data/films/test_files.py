@@ -65,7 +65,7 @@ def test_what_is_wrong_with_a_table_is_said_with_its_row(root: Path):
     )
     assert refused("a,frame_0001.png,1,1") == (
         "row 2, column 'frame' of positions.csv must name a frame in a, "
-        "but got 'frame_0001.png': did you mean 'frame_001.png'?"
+        "but got 'frame_0001.png': did you mean 'frame_000.png'?"
     )
     assert refused("a,0,1,1", "a,1,left,1") == (
         "row 3, column 'x' of positions.csv must hold a number, or nothing where there is no value, but got 'left'."

@@ -61,8 +61,8 @@ def test_lines_may_end_in_any_way(tmp_path: Path, end: str):
     [
         ([""], "an empty row"),
         (["5.1,3.5,1.4"], "the numbers 5.1, 3.5, 1.4: add a row of names"),
-        ([",a,b", "0,1,2"], "nothing for column 1: name it or remove it"),
-        (["a,b,a", "0,1,2"], "'a' twice: rename one of the two"),
+        ([",,", "0,1,2"], "empty cells: add a row of names"),
+        (["a,b,a,b,c,b", "0,1,2,3,4,5"], "'a' twice, 'b' 3 times: rename all but one"),
     ],
 )
 def test_columns_without_names_of_their_own_are_refused(tmp_path: Path, lines: list[str], got: str):
@@ -91,6 +91,14 @@ def test_a_row_of_another_width_is_named(tmp_path: Path):
     )
 
 
+def test_all_rows_of_another_width_are_named_at_once(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "a,b", "1,2,3", *["1,2"] * 3_000, "1", *["1,2,3"] * 5)
+    assert refusal(lambda: list(DelimitedFile(path).blocks())) == (
+        "each row of a.csv must have 2 cells, as the first has, but got "
+        "3 in row 2, 1 in row 3,003, 3 in row 3,004, 3 in row 3,005, 3 in row 3,006 and 2 more."
+    )
+
+
 def test_a_missing_column_is_offered_the_nearest(tmp_path: Path):
     table = DelimitedFile(write_text(tmp_path / "a.csv", "age,Price,colour", "1,2,3"))
     assert (
@@ -107,12 +115,49 @@ def test_a_wide_table_does_not_fill_the_screen_with_its_columns(tmp_path: Path):
     )
 
 
-def test_text_that_is_not_utf_8_is_refused(tmp_path: Path):
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1", "cp1252"])
+def test_usual_encodings_are_recognised(tmp_path: Path, encoding: str):
+    for packed in (False, True):
+        content = "größe,farbe\n1,grün\n2,blau\n".encode(encoding)
+        (tmp_path / "a.csv").write_bytes(gzip.compress(content) if packed else content)
+        assert DelimitedFile(tmp_path / "a.csv").header == ["größe", "farbe"]
+        assert cells_of(tmp_path / "a.csv") == [("1", "grün"), ("2", "blau")]
+
+
+def test_a_damaged_byte_late_in_the_file_is_seen(tmp_path: Path):
+    (tmp_path / "a.csv").write_bytes(b"a,b\n" + b"1,2\n" * 100_000 + "3,ü\n".encode("latin-1"))
+    assert DelimitedFile(tmp_path / "a.csv").encoding == "cp1252"
+
+
+def test_an_encoding_may_be_given(tmp_path: Path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("größe,město\n1,Plzeň\n".encode("cp1250"))
+    (block,) = DelimitedFile(path, encoding="cp1250").blocks()
+    assert block["město"].texts == ("Plzeň",)
+    assert refusal(lambda: DelimitedFile(path, encoding="utf-8")) == (
+        "a.csv must be text in utf-8, but got other bytes (invalid start byte): give its --encoding."
+    )
+    assert refusal(lambda: DelimitedFile(path, encoding="utf8000")) == (
+        "--encoding must be one that Python knows, such as utf-8, utf-16 or cp1252, but got 'utf8000'."
+    )
+
+
+def test_texts_that_are_not_utf_8_are_refused(tmp_path: Path):
     path = tmp_path / "a.csv"
     path.write_bytes("größe,farbe\n1,grün\n".encode("latin-1"))
     assert (
-        refusal(DelimitedFile, path) == "a.csv must be text in UTF-8, but got other bytes in line 1: save it as UTF-8."
+        refusal(lambda: DelimitedFile(path, texts=True))
+        == "a.csv must be text in UTF-8, but got other bytes in line 1: save it as UTF-8."
     )
+
+
+def test_columns_without_a_name_are_called_by_their_number(tmp_path: Path):
+    assert DelimitedFile(write_text(tmp_path / "a.csv", ",a,,b", "0,1,2,3")).header == [
+        "column 1",
+        "a",
+        "column 3",
+        "b",
+    ]
 
 
 def test_a_long_text_is_read(tmp_path: Path):

@@ -1,5 +1,7 @@
 import gzip
+import struct
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +113,7 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path):
     path.write_bytes(content + b"more")
     assert refusal(read_images, path) == (
         "images-idx3-ubyte must be 176 bytes long for 10×4×4 values, as its header says, "
-        "but got 180: copy or download it again."
+        "but got more: copy or download it again."
     )
 
 
@@ -181,3 +183,30 @@ def test_images_without_labels_are_refused(tmp_path: Path):
     )
     path = write_idx(tmp_path / "pixels.bin", noise(3, 2, 2))
     assert refusal(read_idx, path) == f"the labels of pixels.bin must stand beside it, but got no such file: {fix}"
+
+
+def test_no_more_is_unpacked_than_the_header_says(tmp_path: Path):
+    """A hundred million zeros after a header that says one."""
+    path = tmp_path / "images-idx3-ubyte.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(struct.pack(">4B3I", 0, 0, 8, 3, 1, 1, 1))
+        for _ in range(10):
+            file.write(bytes(10**7))
+    tracemalloc.start()
+    sentence = refusal(read_images, path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sentence == (
+        "images-idx3-ubyte.gz must be 17 bytes long for 1×1×1 values, as its header says, "
+        "but got more: copy or download it again."
+    )
+    assert most < 10**7
+
+
+def test_a_header_that_says_more_than_there_can_be_is_refused(tmp_path: Path):
+    path = tmp_path / "images-idx3-ubyte"
+    path.write_bytes(struct.pack(">4B3I", 0, 0, 8, 3, *(2**32 - 1,) * 3) + b"abc")
+    assert refusal(read_images, path) == (
+        f"images-idx3-ubyte must be {16 + (2**32 - 1) ** 3:,} bytes long for 4294967295×4294967295×4294967295 values, "
+        "as its header says, but got 19: copy or download it again."
+    )

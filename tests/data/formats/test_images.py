@@ -8,6 +8,7 @@ from PIL import Image
 from data.written_files import noise, refusal, write_images
 from neuropil import progress
 from neuropil.data.formats.images import images_below, read_image_folder, read_images, read_picture
+from neuropil.errors import InputError
 
 
 def pixels_of(path: Path, channels: int, height: int, width: int) -> np.ndarray:
@@ -142,6 +143,44 @@ def test_an_unreadable_picture_is_named(tmp_path: Path, content: bytes | None):
     bad = tmp_path / "cat" / "1.png"
     bad.write_bytes(bad.read_bytes()[:300] if content is None else content)
     assert refusal(read_image_folder, tmp_path) == (
+        f"each image must be readable, but got {bad}, which is damaged or no image: "
+        "mend or remove it, or add --skip-unreadable."
+    )
+
+
+def test_all_unreadable_pictures_are_named_at_once(tmp_path: Path):
+    """One of them is found when it is opened, the other when its pixels are read."""
+    write_images(tmp_path, {"cat": [noise(40, 40)] * 3, "dog": [noise(40, 40)]})
+    empty, cut = tmp_path / "cat" / "0.png", tmp_path / "cat" / "2.png"
+    empty.write_bytes(b"")
+    cut.write_bytes(cut.read_bytes()[:300])
+    named = (
+        f"each image must be readable, but got 2 that are damaged or no images ({empty}, {cut}): mend or remove them"
+    )
+    assert refusal(read_image_folder, tmp_path) == f"{named}, or add --skip-unreadable."
+    assert refusal(read_images, [empty, cut], (1, 4, 4)) == f"{named}."
+
+
+def test_unreadable_pictures_may_be_left_out_and_are_listed(tmp_path: Path):
+    pixels = [noise(40, 40, seed=seed) for seed in range(4)]
+    write_images(tmp_path, {"cat": pixels[:3], "dog": pixels[3:]})
+    (tmp_path / "cat" / "0.png").write_bytes(b"")
+    (tmp_path / "cat" / "1.png").write_bytes((tmp_path / "cat" / "1.png").read_bytes()[:300])
+    reading = read_image_folder(tmp_path, skip_unreadable=True)
+    assert reading.notes == ("2 of 4 images cannot be read and are left out: cat/0.png, cat/1.png.",)
+    part = reading.parts["train"]
+    np.testing.assert_array_equal(part.inputs.values[:, 0], pixels[2:])
+    assert [part.inputs.name(index) for index in range(2)] == ["cat/2.png", "dog/0.png"]
+    assert part.labels.values.tolist() == [0, 1]
+
+
+def test_a_folder_without_a_readable_picture_is_refused(tmp_path: Path):
+    write_images(tmp_path, {"cat": [noise(4, 4)]})
+    bad = tmp_path / "cat" / "0.png"
+    bad.write_bytes(b"")
+    with pytest.raises(InputError) as caught:
+        read_image_folder(tmp_path, skip_unreadable=True)
+    assert str(caught.value) == (
         f"each image must be readable, but got {bad}, which is damaged or no image: mend or remove it."
     )
 

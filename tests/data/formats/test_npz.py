@@ -180,7 +180,43 @@ def test_images_outside_of_bytes_are_refused(tmp_path: Path):
     )
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
+def test_missing_values_of_features_have_an_indicator(tmp_path: Path):
+    features = np.array([[1, 2], [np.nan, 3], [4, 5]])
+    path = write(tmp_path / "a.npz", x=features, y=np.array([0, 1, 0]))
+    reading = read_arrays(path)
+    assert [column.missing for column in reading.columns] == [True, False]
+    np.testing.assert_array_equal(reading.parts["train"].inputs.values, [[1, 0, 2], [np.nan, 1, 3], [4, 0, 5]])
+    assert reading.notes[0].startswith("Missing values: 1 in 'feature 0'; ")
+    whole = write(tmp_path / "b.npz", x=np.ones((2, 2)), y=np.array([0, 1]))
+    assert read_arrays(whole, reading.columns).held_out.inputs.values.tolist() == [[1, 0, 1], [1, 0, 1]]
+    assert read_array_inputs(whole, reading.columns).values.tolist() == [[1, 0, 1], [1, 0, 1]]
+
+
+def test_missing_pixels_are_refused(tmp_path: Path):
+    pixels = np.ones((2, 3, 3))
+    pixels[1, 2, 0] = np.nan
+    assert refusal(read_array_inputs, write(tmp_path / "a.npz", x=pixels)) == (
+        "x of a.npz must be finite numbers, but got nan at [1, 2, 0]: fill it in or remove its row."
+    )
+
+
+@pytest.mark.parametrize("key", ["classes", "class_names", "target_names"])
+def test_class_names_are_those_of_the_file(tmp_path: Path, key: str):
+    names, labels = np.array(["setosa", "virginica", "iris"]), np.array([2, 0, 1, 0])
+    found = read_arrays(write(tmp_path / "a.npz", x=noise(4, 4, 4), y=labels, **{key: names})).parts["train"].labels
+    assert [found.named()[1][place] for place in found.named()[0]] == ["iris", "setosa", "virginica", "setosa"]
+
+
+def test_class_names_that_do_not_fit_are_refused(tmp_path: Path):
+    path = write(tmp_path / "a.npz", x=noise(3, 4, 4), y=np.array([0, 1, 2]), classes=np.array(["cat", "dog"]))
+    assert refusal(read_arrays, path) == "y of a.npz must number its 2 class names from 0 to 1, but got 2 at [2]."
+    path = write(tmp_path / "a.npz", x=noise(3, 4, 4), y=np.array([0, 1, 1]), classes=np.array(["cat", "cat"]))
+    assert refusal(read_arrays, path) == (
+        "classes of a.npz must hold a different name for each class, but got 2 values of type str96."
+    )
+
+
+@pytest.mark.parametrize("bad", [np.inf, 1e300])
 def test_a_number_that_is_not_finite_is_named_with_its_place(tmp_path: Path, bad: float):
     features = np.ones((3, 4))
     features[2, 1] = bad

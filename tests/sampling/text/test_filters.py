@@ -143,3 +143,21 @@ def test_settings_out_of_range_are_refused(settings: dict[str, float], sentence:
     with pytest.raises(InputError) as error:
         SamplingConfig(**settings)  # type: ignore[arg-type]  # what a user may type
     assert str(error.value) == sentence
+
+
+def test_the_smallest_number_never_chooses_a_token_without_probability(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch, "rand", lambda *sizes, **options: torch.zeros(sizes, dtype=torch.float64))
+    probabilities = torch.tensor([0.0, 0.25, 0.0, 0.5, 0.25, 0.0])
+    assert draw(probabilities.log()[None], [torch.Generator()]).tolist() == [1]
+
+
+def test_the_largest_number_chooses_the_last_token_though_the_sums_are_rounded(monkeypatch: pytest.MonkeyPatch):
+    """Ten tenths, added up, are 1 − 2⁻⁵³."""
+    monkeypatch.setattr(torch, "rand", lambda *sizes, **options: torch.full(sizes, 1 - 2.0**-53, dtype=torch.float64))
+    assert draw(torch.zeros(1, 10), [torch.Generator()]).tolist() == [9]
+
+
+def test_min_p_compares_each_row_with_its_own_likeliest_token():
+    z = torch.tensor([[0.0, -1.0, -5.0], [0.0, 0.0, -1.0], [4.0, 0.0, 0.0]])
+    left = filter_logits(z, SamplingConfig(temperature=1.0, min_p=0.3)).isfinite()
+    assert left.tolist() == [[True, True, False], [True, True, True], [True, False, False]]

@@ -163,3 +163,11 @@ def test_an_empty_stop_string_is_refused():
     with pytest.raises(InputError) as error:
         next(streamed(scripted([5], length=1), BPE.decode, stops=[".", ""]))
     assert str(error.value) == "a stop string must have at least one character, but got an empty one."
+
+
+def test_each_row_goes_on_from_its_own_prompt():
+    words = TOKENIZERS["words"]
+    ids = words.encode(["the cat sat"])[0]
+    writing = scripted(ids[1:2], ids[2:3], length=1)
+    pieces = streamed(writing, words.decode, before=[ids[:1], []])
+    assert [piece.text for piece in sorted(pieces, key=lambda piece: piece.row)] == [" cat", "sat"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Int64, UInt8
@@ -12,6 +13,7 @@ from neuropil.data.splits import pick
 
 @dataclass(frozen=True)
 class CaptionedPictures:
+    unit: ClassVar = "pictures"
     pictures: UInt8[Tensor, "picture channel height width"]
     captions: Sequence[Sequence[str]]
     """For each picture one caption or several, as they were given."""
@@ -22,6 +24,10 @@ class CaptionedPictures:
 
     def __len__(self) -> int:
         return len(self.captions)
+
+    @property
+    def keys(self) -> list[bytes]:
+        return [picture.tobytes() for picture in self.pictures.numpy()]
 
     @property
     def shape(self) -> tuple[int, ...]:

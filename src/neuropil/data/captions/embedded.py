@@ -23,6 +23,7 @@ from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.embedded import load_digits
 from neuropil.data.splits import PARTS, Splits, choose
 from neuropil.errors import InputError
+from neuropil.memory import require_room
 from neuropil.randomness import mix, seeded
 
 Digits: TypeAlias = Int64[Tensor, " digit"]
@@ -44,6 +45,7 @@ APART, CLEAR = 1, 4
 them, at least: so there is one way only to say what is where."""
 SINGLES, PAIRS = 0.1, 0.4
 """Shares of the scenes that have one digit and two; the others have three."""
+BYTES_OF_A_PLAN = 1_000
 HELD_OUT = {"validation": 10, "test": 30}
 """Combinations of two digits that occur in this part only."""
 DIGIT_SHARES = {"validation": 0.1, "test": 0.2}
@@ -78,6 +80,7 @@ def make_scenes(
     """Single digits occur in the training part alone. Every digit stands at multiples of `raster` pixels."""
     if min(num_train, num_test) < 1:
         raise InputError("scenes are needed to learn from and to score", got=f"{num_train:,} and {num_test:,}")
+    require_room("the scenes", (SIDE**2 + BYTES_OF_A_PLAN) * (num_train + num_validation + num_test))
     combinations, digits = divide_combinations(seed), divide_digits(seed)
     counts = dict(zip(PARTS, (num_train, num_validation, num_test), strict=True))
     total = f"{sum(counts.values()):,} scenes of hand-written digits, {SIDE}×{SIDE} (scikit-learn)"

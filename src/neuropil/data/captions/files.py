@@ -39,12 +39,11 @@ def prepare_captions(config: CaptionDataConfig, seed: int) -> Splits[CaptionedPi
         return _embedded(config, seed)
     picture, caption, folder = config.picture_column, config.caption_column, config.pictures
     pictures, notes = read_captions(config.data, picture_column=picture, caption_column=caption, folder=folder)
-    keys = [picture.numpy().tobytes() for picture in pictures.pictures]
-    if len(set(keys)) < 2:
+    if (different := len(set(pictures.keys))) < 2:
         rule = f"{config.data.name} must name at least 2 pictures, one to learn from and one to score"
-        raise InputError(rule, got=f"{len(set(keys))}")
+        raise InputError(rule, got=f"{different}")
     weights = [len(captions) for captions in pictures.captions]
-    return split(pictures, keys, config, seed, weights=weights, notes=notes)
+    return split(pictures, config, seed, weights=weights, notes=notes)
 
 
 def _embedded(config: CaptionDataConfig, seed: int) -> Splits[CaptionedPictures]:

@@ -1,11 +1,20 @@
 """Arrays and pictures as labelled inputs, whether a bundle of NumPy's held them or memory did."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 
-from neuropil.data.examples.dataset import Column, Inputs, LabelledInputs, LabelledParts, Labels
+from neuropil.data.examples.dataset import (
+    Column,
+    Inputs,
+    LabelledInputs,
+    LabelledParts,
+    Labels,
+    missing_notes,
+    with_indicators,
+)
 from neuropil.data.examples.tables import learn_table
 from neuropil.data.formats.arrays import Array, describe_array, feature_rows, picture_bytes, require_finite
 from neuropil.data.formats.columns import ColumnRole, choose_columns, find_column
@@ -17,17 +26,29 @@ from neuropil.errors import InputError
 LABELS = ColumnRole("labels", "target", "label labels class y target")
 
 
-def labelled_parts(parts: Mapping[PartName, LabelledInputs], target: str, note: str = "") -> LabelledParts:
-    """Features of a row have no names but numbers."""
+def labelled_parts(
+    parts: Mapping[PartName, LabelledInputs], target: str, note: str = "", columns: Sequence[Column] | None = None
+) -> LabelledParts:
+    """Features of a row have no names but numbers; `columns` are those of a trained model."""
     inputs = next(iter(parts.values())).inputs.values
     if inputs.ndim > 2:
         return LabelledParts(parts, note=note)
-    columns = tuple(Column(name=f"feature {i}", kind="number") for i in range(inputs.shape[1]))
-    return LabelledParts(parts, columns=columns, target=target)
+    missing = torch.stack([part.inputs.values.isnan().sum(0) for part in parts.values()]).sum(0).tolist()
+    counts = {f"feature {number}": count for number, count in enumerate(missing)}
+    if columns is None:
+        columns = [Column(name=name, kind="number", missing=count > 0) for name, count in counts.items()]
+    parts = {part: replace(each, inputs=as_features(each.inputs, columns)) for part, each in parts.items()}
+    return LabelledParts(parts, columns=tuple(columns), target=target, notes=missing_notes(counts))
 
 
-def labelled_inputs(inputs: Inputs, labels: Array, keys: tuple[str, str], name: str) -> LabelledInputs:
-    found = as_labels(labels, keys[1], name)
+def as_features(inputs: Inputs, columns: Sequence[Column]) -> Inputs:
+    return replace(inputs, values=with_indicators(inputs.values, columns)) if inputs.values.ndim == 2 else inputs
+
+
+def labelled_inputs(
+    inputs: Inputs, labels: Array, keys: tuple[str, str], name: str, class_names: tuple[str, ...] | None = None
+) -> LabelledInputs:
+    found = as_labels(labels, keys[1], name, class_names)
     if len(found) != len(inputs):
         rule = f"{keys[0]} and {keys[1]} of {name} must belong together"
         raise InputError(rule, got=f"{len(inputs):,} examples and {len(found):,} labels")
@@ -40,7 +61,7 @@ def as_inputs(array: Array, key: str, name: str) -> Inputs:
     return Inputs(torch.from_numpy(values), lambda index: f"{name}[{index}]")
 
 
-def as_labels(array: Array, key: str, name: str) -> Labels:
+def as_labels(array: Array, key: str, name: str, class_names: tuple[str, ...] | None = None) -> Labels:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.dtype.kind not in "biufUS":
@@ -51,7 +72,13 @@ def as_labels(array: Array, key: str, name: str) -> Labels:
         names, positions = np.unique(array.astype(str), return_inverse=True)
         return Labels(positions, tuple(names.tolist()))
     require_finite(array, f"{key} of {name}")
-    return Labels(array.astype(np.float64))
+    if class_names is None:
+        return Labels(array.astype(np.float64))
+    outside = ~np.isin(array, np.arange(len(class_names)))
+    if outside.any():
+        rule = f"{key} of {name} must number its {len(class_names)} class names from 0 to {len(class_names) - 1}"
+        raise InputError(rule, got=f"{array[outside][0]} at [{int(outside.argmax())}]")
+    return Labels(array.astype(np.int64), class_names)
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
@@ -66,11 +93,13 @@ def array_column(memory: InMemory) -> str | None:
     return None
 
 
-def read_memory(memory: InMemory, target: str | None, shape: tuple[int, ...] | None = None) -> LabelledParts:
+def read_memory(
+    memory: InMemory, target: str | None, shape: tuple[int, ...] | None = None, ignore: Sequence[str] = ()
+) -> LabelledParts:
     """As a file is read; pictures get `shape`, or one that suits them."""
     key, target = array_column(memory), target or memory.answer or None
     if key is None:
-        return learn_table(MemoryTable(memory.name, memory.columns), target)
+        return learn_table(MemoryTable(memory.name, memory.columns), target, ignore)
     names = [*memory.columns]
     place = (
         find_column(names, target, memory.name) if target else choose_columns(names, [None], [LABELS], memory.name)[0]

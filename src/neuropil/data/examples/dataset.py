@@ -5,9 +5,9 @@ Readers of files hand out `LabelledParts`: which classes there are, and what is 
 all formats alike.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -22,16 +22,29 @@ from neuropil.protocols import Batch
 Task = Literal["classification", "regression"]
 FAR = 1_000
 """Standard deviations from zero to the mean: beyond, float32 would lose more than the fourth digit of a feature."""
+LOOKED_AT, ENOUGH = 10_000, 0.99
+"""Examples in which values are counted, and the share of them that float32 should tell apart."""
 MOST_NUMBER_CLASSES = 20
 """A column of a table with more different numbers than this is a quantity, not a class."""
 
 
 class Column(Config):
-    """One column of a table: a number is one feature, a category is one feature for each of its values."""
+    """One column of a table: a number is one feature, a category one for each of its values, a date one for each of its
+    parts. Where cells of the training data were `missing`, one more feature says which."""
 
     name: str
-    kind: Literal["number", "category"]
+    kind: Literal["number", "category", "date"]
     values: tuple[str, ...] = ()
+    """The categories, or the parts of a date."""
+    missing: bool = False
+    date_format: str = ""
+
+    @property
+    def features(self) -> list[str]:
+        """Their names, in order."""
+        between = ": " if self.kind == "date" else " = "
+        names = [f"{self.name}{between}{value}" for value in self.values] or [self.name]
+        return [*names, f"{self.name} is missing"] if self.missing else names
 
 
 class Schema(Config):
@@ -44,6 +57,10 @@ class Schema(Config):
     """Names in the order of the model's outputs; none for regression."""
     columns: tuple[Column, ...] = ()
     target: str = ""
+    encoding: str = ""
+    """Of the file, if the user had to say it."""
+    imputed: tuple[float, ...] = ()
+    """What a missing value of each feature is replaced by: the mean of the training part."""
     offsets: tuple[float, ...] = ()
     """Subtracted from each feature before it becomes float32, which has too few digits for years in seconds."""
     target_offset: float = 0.0
@@ -60,6 +77,7 @@ class Schema(Config):
 
 @dataclass(frozen=True)
 class Examples:
+    unit: ClassVar = "examples"
     inputs: UInt8[Tensor, "example channel height width"] | Float[Tensor, "example feature"]
     targets: Int64[Tensor, " example"] | Float[Tensor, "example 1"]
     schema: Schema
@@ -68,6 +86,10 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    @property
+    def keys(self) -> list[bytes]:
+        return [row.tobytes() for row in self.inputs.numpy()]
 
     @property
     def strata(self) -> Int64[Tensor, " example"]:
@@ -108,6 +130,7 @@ class Labels:
 @dataclass(frozen=True)
 class Inputs:
     values: UInt8[Tensor, "example channel height width"] | Float64[Tensor, "example feature"]
+    """Of a table, with NaN where a value is missing."""
     name: Callable[[int], str]
     """Where the example with this number comes from: "cat.png", "rows.csv row 3"."""
 
@@ -134,7 +157,9 @@ class LabelledParts:
     columns: tuple[Column, ...] = ()
     target: str = ""
     note: str = ""
-    """What was done to the data on the way, for the report."""
+    """What was done to the data on the way, as a phrase for its source."""
+    notes: tuple[str, ...] = ()
+    """Sentences on what was found and left out."""
 
     @property
     def held_out(self) -> LabelledInputs:
@@ -174,11 +199,15 @@ def encode_numbers(labels: Labels) -> Float64[Tensor, "example 1"]:
     return torch.from_numpy(labels.values.astype(np.float64)[:, None])
 
 
-def with_offsets(schema: Schema, train: Examples) -> Schema:
-    """The schema, with the means of those features and targets of which float32 would lose digits that matter."""
-    offsets = _offsets(train.inputs) if schema.kind == "table" else ()
+def fit_schema(schema: Schema, train: Examples) -> Schema:
+    """The schema, with the means of features that may be missing, and of those features and targets of which float32
+    would lose digits that matter."""
     target = 0.0 if schema.classes else _offsets(train.targets)[0]
-    return replace(schema, offsets=offsets if any(offsets) else (), target_offset=target)
+    if schema.kind == "image":
+        return replace(schema, target_offset=target)
+    schema = replace(schema, imputed=tuple(train.inputs.nanmean(0).nan_to_num().tolist()), target_offset=target)
+    offsets = _offsets(imputed(train.inputs, schema))
+    return replace(schema, offsets=offsets if any(offsets) else ())
 
 
 def _offsets(values: Float64[Tensor, "example feature"]) -> tuple[float, ...]:
@@ -191,7 +220,56 @@ def centred(inputs: Tensor, schema: Schema) -> Tensor:
     if schema.kind == "image":
         return inputs
     offsets = torch.tensor(schema.offsets or [0.0], dtype=torch.double)
-    return (inputs.double() - offsets).float()
+    return (imputed(inputs.double(), schema) - offsets).float()
+
+
+def imputed(inputs: Float64[Tensor, "example feature"], schema: Schema) -> Float64[Tensor, "example feature"]:
+    """Inputs with no value missing; models from before there were means have none."""
+    if not schema.imputed:
+        return inputs
+    return torch.where(inputs.isnan(), torch.tensor(schema.imputed, dtype=torch.double), inputs)
+
+
+def with_indicators(
+    values: Float64[Tensor, "example column"], columns: Sequence[Column]
+) -> Float64[Tensor, "example feature"]:
+    """Columns of numbers as features: each that may be missing is followed by one that says where. Other values are
+    features already."""
+    if values.shape[1] != len(columns) or any(column.kind != "number" for column in columns):
+        return values
+    features = [
+        feature
+        for column, each in zip(columns, values.T, strict=True)
+        for feature in ([each, each.isnan().double()] if column.missing else [each])
+    ]
+    return torch.stack(features, 1)
+
+
+def missing_notes(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Of the columns in which values are missing."""
+    some = [f"{count:,} in {name!r}" for name, count in counts.items() if count]
+    if not some:
+        return ()
+    done = "numbers and dates are imputed by the mean of the training part, and one more feature per column says where"
+    return (f"Missing values: {listed(some)}; {done}.",)
+
+
+def precision_notes(train: Examples, schema: Schema) -> list[str]:
+    """Of columns, and of a target, whose values float32 cannot tell apart when a model subtracts their mean."""
+    pairs: list[tuple[str, Tensor, Tensor]] = []
+    if schema.kind == "table":
+        exact, single = train.inputs[:LOOKED_AT], centred(train.inputs[:LOOKED_AT], schema)
+        names = [f"Column {name!r}" for column in schema.columns for name in column.features]
+        pairs += zip(names, imputed(exact, schema).T, single.T, strict=True)
+    if not schema.classes:
+        targets = train.targets[:LOOKED_AT, 0]
+        pairs.append((f"The target {schema.target!r}", targets, (targets - schema.target_offset).float()))
+    notes = []
+    for name, before, after in pairs:
+        many, few = (len(values.unique()) for values in (before, after - after.mean()))
+        if few < ENOUGH * many:
+            notes.append(f"{name} has {many:,} different values, of which float32 tells only {few:,} apart.")
+    return notes
 
 
 def centred_examples(examples: Examples, schema: Schema) -> Examples:

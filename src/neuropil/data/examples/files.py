@@ -1,6 +1,7 @@
 """From a path to examples: the embedded digits, or the user's own files, told apart by what they are."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -39,7 +40,7 @@ from neuropil.data.formats.memory import InMemory, MemoryTable, in_memory
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
 from neuropil.data.formats.paths import require_path
 from neuropil.data.splits import PARTS, PartName, SplitConfig, Splits, assign_parts, scoring_share, validation_share
-from neuropil.errors import InputError
+from neuropil.errors import InputError, listed
 
 Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
 Values: TypeAlias = UInt8[Tensor, "example channel height width"] | Float64[Tensor, "example feature"]
@@ -52,6 +53,9 @@ class DataConfig(SplitConfig):
         None, "IDX, a folder of images per class, NPZ, CSV or TSV; without it, embedded digits"
     )
     target: str | None = option(None, "the column of a CSV or TSV to predict")
+    ignore: tuple[str, ...] = option((), "columns of a CSV or TSV to leave out")
+    encoding: str | None = option(None, "text encoding of a CSV or TSV, where it is not recognised")
+    skip_unreadable: bool = option(False, "leave out images that cannot be read, and list them")
     task: Literal["auto", "classification", "regression"] = option(
         "auto", "predict classes or numbers; auto decides by the labels"
     )
@@ -62,15 +66,22 @@ class DataConfig(SplitConfig):
 def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
     """Three disjoint parts, the same for the same seed. Parts that the data brings along are kept as they are; where
     there are none, copies of an example are in one part."""
-    parts = _embedded(config) if config.data is None else _own(config.data, config)
+    parts, notes = _embedded(config) if config.data is None else _own(config.data, config)
+    return divide(parts, config, seed, notes)
+
+
+def divide(
+    parts: Mapping[PartName, Examples], config: DataConfig, seed: int, notes: Sequence[str] = ()
+) -> Splits[Examples]:
+    """What the parts lack is taken from the training part, from which alone means are learned."""
     learned = parts["train"]
-    keys = [row.tobytes() for row in learned.inputs.numpy()]
     validation, test = (0.0 if name in parts else getattr(config, name) for name in ("validation", "test"))
-    part_of = assign_parts(keys, validation, test, seed, strata=learned.strata)
+    part_of = assign_parts(learned.keys, validation, test, seed, strata=learned.strata)
     train, *held = (learned.take((part_of == number).nonzero().flatten()) for number in range(len(PARTS)))
     splits = Splits(train, parts.get("validation", held[0]), parts.get("test", held[1]))
-    schema = dataset.with_offsets(splits.train.schema, splits.train)
-    return splits.map(lambda part: dataset.centred_examples(part, schema))
+    schema = dataset.fit_schema(splits.train.schema, splits.train)
+    notes = [*notes, *dataset.precision_notes(splits.train, schema)]
+    return replace(splits, notes=notes).map(lambda part: dataset.centred_examples(part, schema))
 
 
 def read_labelled(source: Path | InMemory, schema: Schema) -> Examples:
@@ -83,9 +94,9 @@ def read_labelled(source: Path | InMemory, schema: Schema) -> Examples:
     kind = format_of(path)
     _require_kind(path, kind, schema)
     if kind == "table":
-        part = read_labelled_rows(DelimitedFile(path), schema.columns, _answer(schema))
+        part = read_labelled_rows(_table(path, schema), schema.columns, _answer(schema))
     else:
-        part = _read_parts(path, kind, schema.shape).held_out
+        part = _read_parts(path, kind, schema.shape, schema.columns).held_out
     examples = _as_examples(part, schema, path.name, _source(schema, len(part.inputs), path.name))
     return dataset.centred_examples(examples, schema)
 
@@ -138,9 +149,13 @@ def inputs_of(inputs: Any, schema: Schema) -> Tensor:
     if schema.kind == "image":
         return pictures_of(inputs, schema.shape)
     array = as_array(inputs)
-    if array.shape not in (schema.shape, (*array.shape[:1], *schema.shape)):
-        raise InputError(f"inputs must have the shape (example, {schema.shape[0]})", got=describe_array(array))
-    return dataset.centred(torch.from_numpy(feature_rows(array.reshape(-1, *schema.shape), "inputs")), schema)
+    if array.ndim == 1 and len(array) in (len(schema.columns), schema.shape[0]):
+        array = array[None]
+    if array.ndim == 2:
+        values = dataset.with_indicators(torch.from_numpy(feature_rows(array, "inputs")), schema.columns)
+        if values.shape[1:] == schema.shape:
+            return dataset.centred(values, schema)
+    raise InputError(f"inputs must have the shape (example, {schema.shape[0]})", got=describe_array(array))
 
 
 def _inputs_of_memory(memory: InMemory, schema: Schema) -> Tensor:
@@ -172,53 +187,73 @@ def format_of(path: Path) -> Format:
     raise InputError(rule, got=path.name, fix="rename it if it is one of these")
 
 
-def _embedded(config: DataConfig) -> Mapping[PartName, Examples]:
-    if config.target is not None:
-        raise _no_target(config.target, "the embedded digits")
+def _embedded(config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
+    _require_no_columns(config, "the embedded digits")
     if config.task == "regression":
         raise InputError("the embedded digits are classes", got="task 'regression'", fix="give data of your own")
-    return {"train": load_digits()}
+    return {"train": load_digits()}, ()
 
 
-def _no_target(target: str, data: str) -> InputError:
-    return InputError("a target is a column of a CSV or TSV", got=f"{target!r} for {data}", fix="leave it out")
+def _require_no_columns(config: DataConfig, data: str) -> None:
+    fix = "leave it out"
+    if config.target is not None:
+        raise InputError("a target is a column of a CSV or TSV", got=f"{config.target!r} for {data}", fix=fix)
+    if config.ignore:
+        raise InputError("--ignore names columns of a CSV or TSV", got=f"{listed(config.ignore)} for {data}", fix=fix)
+    if config.encoding is not None:
+        raise InputError("--encoding is that of a CSV or TSV", got=f"{config.encoding!r} for {data}", fix=fix)
 
 
-def _own(data: Path | InMemory, config: DataConfig) -> Mapping[PartName, Examples]:
+def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
     data = data if isinstance(data, InMemory) else _existing(data)
-    reading = read_memory(data, config.target) if isinstance(data, InMemory) else _read_file(data, config.target)
-    schema = _learn_schema(reading, config.task, data.name)
+    if isinstance(data, InMemory):
+        reading = read_memory(data, config.target, ignore=config.ignore)
+    else:
+        reading = _read_file(data, config)
+    schema = replace(_learn_schema(reading, config.task, data.name), encoding=config.encoding or "")
     source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), data.name, reading.note)
     where = f"the {{}} part of {data.name}".format
     parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}
     _require_enough(parts["train"], data.name)
-    return parts
+    return parts, reading.notes
 
 
-def _read_file(path: Path, target: str | None) -> LabelledParts:
+def _read_file(path: Path, config: DataConfig) -> LabelledParts:
     kind = format_of(path)
-    if target is not None and kind != "table":
-        raise _no_target(target, path.name)
-    return read_table(path, target) if kind == "table" else _read_parts(path, kind)
+    if kind == "table":
+        return read_table(path, config.target, config.ignore, config.encoding)
+    _require_no_columns(config, path.name)
+    return _read_parts(path, kind, skip_unreadable=config.skip_unreadable)
 
 
-def _read_parts(path: Path, kind: Format, shape: tuple[int, ...] | None = None) -> LabelledParts:
+def _read_parts(
+    path: Path,
+    kind: Format,
+    shape: tuple[int, ...] | None = None,
+    columns: Sequence[Column] | None = None,
+    *,
+    skip_unreadable: bool = False,
+) -> LabelledParts:
     if kind == "image":
         raise InputError("labelled images must come in one folder for each class", got=f"the single image {path.name}")
     if kind == "image folder":
-        return read_image_folder(path, shape)
-    return read_arrays(path) if kind == "NPZ" else read_idx(path)
+        return read_image_folder(path, shape, skip_unreadable=skip_unreadable)
+    return read_arrays(path, columns) if kind == "NPZ" else read_idx(path)
+
+
+def _table(path: Path, schema: Schema) -> DelimitedFile:
+    return DelimitedFile(path, encoding=schema.encoding or None)
 
 
 def _read_unlabelled(path: Path, kind: Format, schema: Schema) -> Inputs:
     if kind == "table":
-        return read_rows(DelimitedFile(path), schema.columns)
+        return read_rows(_table(path, schema), schema.columns)
     if kind == "image folder":
         files = images_below(path)
         if not files:
             raise InputError(f"the folder {path.name} must hold images", got="none")
         return read_images(files, schema.shape, path.parent)
-    inputs = read_array_inputs(path) if kind == "NPZ" else read_idx_inputs(path)
+    inputs = read_array_inputs(path, schema.columns) if kind == "NPZ" else read_idx_inputs(path)
     _require_shape(inputs, schema, path.name)
     return inputs
 

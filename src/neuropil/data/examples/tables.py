@@ -1,158 +1,387 @@
-"""Tables: numbers stay as they are, texts become categories with one feature per value.
+"""Tables: what each column is, and how its cells become features.
 
-A table is read twice: `survey` finds out what each column is, `encode` turns it into features. A trained model brings
-its columns along, and then only the second is done.
+Numbers stay as they are, texts become categories with one feature per value, dates their parts; identifiers and free
+texts are left out. A table is read twice: `survey` finds out what each column is, `encode` turns it into features. A
+trained model brings its columns along, and then only the second is done.
 """
 
 import re
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float64, Int64
 
-from neuropil.data.examples.dataset import MOST_NUMBER_CLASSES, Column, Inputs, LabelledInputs, LabelledParts, Labels
+from neuropil.data.examples.dataset import (
+    MOST_NUMBER_CLASSES,
+    Column,
+    Inputs,
+    LabelledInputs,
+    LabelledParts,
+    Labels,
+    missing_notes,
+)
 from neuropil.data.formats.columns import (
+    MISSING_NUMBERS,
     MISSING_TEXTS,
+    UNNAMED,
     Cells,
-    are_numbers,
     is_missing,
     is_number,
+    numbers_in,
     read_numbers,
-    require_value,
 )
 from neuropil.data.formats.delimited import DELIMITERS, Block, CellTable, DelimitedFile
-from neuropil.data.formats.lines import read_lines
-from neuropil.data.formats.paths import suffix_of
-from neuropil.errors import InputError, did_you_mean, listed
+from neuropil.data.formats.lines import WINDOWS, Tally
+from neuropil.data.formats.paths import opened, suffix_of
+from neuropil.data.series.dates import date_formats, parse_dates
+from neuropil.errors import DataWarning, InputError, did_you_mean, listed, together
 
-MOST_CATEGORIES, MOST_CLASSES = 100, 1_000
+MOST_CATEGORIES, MOST_CLASSES, MOST_COUNTED = 100, 1_000, 2_000
+STRAY = 0.1
+"""Share of texts among numbers, at most, that are mistakes and not what the column is about."""
+ENOUGH_ROWS = 20
+"""To tell from the cells of a column that it is different in each row."""
 NUMBER_WITH_COMMAS = re.compile(r"\s*[+-]?\d+(,\d+)+(\.\d+)?\s*$")
+NAMED_LIKE_IDENTIFIERS = re.compile(
+    r"(?i:(?<![a-z])(id|uuid|guid)(?![a-z])|^(index|idx|key|row|number|no|nr|#)$)|[a-z]I[dD]\b"
+)
+DIGIT = re.compile(r"\d")
+DATE_PARTS = ("year", "month", "weekday", "day of year", "elapsed days", "hour")
+DAY = np.timedelta64(1, "D")
 
 
-def read_table(path: Path, target: str | None) -> LabelledParts:
-    if suffix_of(path) == ".txt" and not set(DELIMITERS) & set(next(read_lines(path), "")):
-        rule = f"{path.name} must be a table, with a delimiter between its cells"
-        raise InputError(rule, got="plain text", fix="train an lstm or a gpt2 on plain text")
-    return learn_table(DelimitedFile(path), target)
+def read_table(
+    path: Path, target: str | None, ignore: Sequence[str] = (), encoding: str | None = None
+) -> LabelledParts:
+    """Find out what the columns are; all but the target and those to ignore become inputs."""
+    if suffix_of(path) == ".txt":
+        with opened(path) as file:
+            if not set(DELIMITERS.encode()) & set(file.readline()):
+                rule = f"{path.name} must be a table, with a delimiter between its cells"
+                raise InputError(rule, got="plain text", fix="train an lstm or a gpt2 on plain text")
+    table = DelimitedFile(path, encoding=encoding)
+    reading = learn_table(table, target, ignore)
+    if encoding is not None or table.encoding != WINDOWS:
+        return reading
+    note = f"{path.name} is not UTF-8 and was read as Latin-1 (cp1252); --encoding names another."
+    return LabelledParts(reading.parts, reading.columns, reading.target, notes=(note, *reading.notes))
 
 
-def learn_table(table: CellTable, target: str | None) -> LabelledParts:
-    """Find out what the columns are; all but the target become inputs."""
+def learn_table(table: CellTable, target: str | None, ignore: Sequence[str] = ()) -> LabelledParts:
+    """Of a table in a file or in memory."""
     if target is None:
         rule = f"the table {table.name} needs a target, the column to predict"
         raise InputError(rule, fix=f"choose from {listed(table.header)}")
-    target = table.column(target)
-    if len(table.header) == 1:
+    target, *ignored = map(table.column, (target, *ignore))
+    if target in ignored:
+        raise InputError("the target cannot be ignored", got=f"{target!r} for both")
+    if len(table.header) == 1 + len(set(ignored)):
         raise InputError(f"{table.name} must have columns beside its target", got=f"only {target!r}")
-    columns, answer = survey(table, target)
-    return LabelledParts({"train": read_labelled_rows(table, columns, answer)}, columns=columns, target=target)
+    found = survey(table, target, ignored)
+    targets = TargetColumn(found.answer)
+    inputs, _ = encode(table, found.columns, targets.collect(table.blocks()))
+    part, notes = targets.labelled(inputs, table.name), (*found.notes, *targets.notes(len(inputs)))
+    return LabelledParts({"train": part}, columns=found.columns, target=target, notes=notes)
 
 
 def read_labelled_rows(table: CellTable, columns: Sequence[Column], answer: Column) -> LabelledInputs:
     """Columns are found by name; those that are not asked for are passed over."""
-    table.require_columns([answer.name])
+    table.require_columns([*(column.name for column in columns), answer.name])
     targets = TargetColumn(answer)
-    inputs = encode(table, columns, targets.collect(table.blocks()))
-    return LabelledInputs(inputs, targets.labels())
+    inputs, notes = encode(table, columns, targets.collect(table.blocks()))
+    warn_of([*notes, *targets.notes(len(inputs))])
+    return targets.labelled(inputs, table.name)
 
 
 def read_rows(table: CellTable, columns: Sequence[Column]) -> Inputs:
-    return encode(table, columns, table.blocks())
+    table.require_columns([column.name for column in columns])
+    inputs, notes = encode(table, columns, table.blocks())
+    warn_of(notes)
+    return inputs
 
 
-def survey(table: CellTable, target: str) -> tuple[tuple[Column, ...], Column]:
-    """What each column is, and what the target is."""
-    columns = {name: SurveyedColumn(name, MOST_CLASSES if name == target else MOST_CATEGORIES) for name in table.header}
+def warn_of(notes: Sequence[str]) -> None:
+    for note in notes:
+        warnings.warn(note, DataWarning, stacklevel=2)
+
+
+# --- what the columns are ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SurveyedTable:
+    columns: tuple[Column, ...]
+    answer: Column
+    notes: tuple[str, ...]
+
+
+def survey(table: CellTable, target: str, ignored: Sequence[str] = ()) -> SurveyedTable:
+    """What each column is, and what the target is; all that is wrong with them is said at once."""
+    surveyed = {name: SurveyedColumn(name, table.name) for name in table.header if name not in ignored}
     for block in table.blocks():
-        for name, cells in block.items():
-            columns[name].look(cells)
-    answer = columns.pop(target)
-    return tuple(column.conclude(table.name) for column in columns.values()), answer.conclude(table.name)
+        for name, column in surveyed.items():
+            column.look(block[name])
+    problems: list[InputError] = []
+    found: dict[str, Column | None] = {}
+    for name, column in surveyed.items():
+        try:
+            found[name] = column.as_target() if name == target else column.as_input()
+        except InputError as error:
+            problems.append(error)
+    if problems:
+        raise together(problems, table.name)
+    answer = found.pop(target)
+    columns = tuple(column for column in found.values() if column is not None)
+    notes = [note for column in surveyed.values() for note in column.notes]
+    if not columns or answer is None:
+        rule = f"{table.name} must have columns to learn from beside its target"
+        raise InputError(rule, got="none", fix=" ".join(notes).removesuffix("."))
+    counts = {column.name: surveyed[column.name].num_missing(column.kind) for column in columns}
+    return SurveyedTable(columns, answer, (*notes, *missing_notes(counts)))
 
 
 class SurveyedColumn:
-    def __init__(self, name: str, most: int):
-        self.name, self.most = name, most
-        # Complete while there are at most `most`; whether they are numbers is known only at the end.
-        self.texts: set[str] = set()
-        self.first_text: str | None = None
+    """What was seen of a column so far; whether its texts are numbers is known only at the end."""
+
+    def __init__(self, name: str, file: str):
+        self.name, self.file = name, file
+        self.counts = Counter[str]()
+        """Of the first texts, until there are many different ones."""
+        self.num_rows = self.num_counted = self.missing_numbers = self.missing_texts = 0
+        self.whole = True
+        self.first_text = ""
+        self.infinite: InputError | None = None
+        self.formats: list[str] | None = None
+        """Of dates, that fit all texts; none before there was a text."""
+        self.hours = False
+        self.notes: list[str] = []
+
+    @property
+    def where(self) -> str:
+        return f"column {self.name!r} of {self.file}"
+
+    def num_missing(self, kind: str) -> int:
+        return self.missing_texts if kind == "category" else self.missing_numbers
 
     def look(self, cells: Cells) -> None:
-        if len(self.texts) <= self.most:
-            self.texts.update(cells.texts)
-        if self.first_text is None and not are_numbers(cells.texts):
-            odd = (not is_number(text) and not is_missing(text) for text in cells.texts)
-            index = next(index for index, is_odd in enumerate(odd) if is_odd)
-            self.first_text = f"{cells.texts[index]!r} in row {cells.rows[index]}"
+        texts, numbers = cells.texts, numbers_in(cells.texts)
+        self.num_rows += len(texts)
+        if len(self.counts) <= MOST_COUNTED:
+            self.counts.update(map(str.strip, texts))
+            self.num_counted += len(texts)
+        gaps = range(len(texts)) if numbers is None else np.flatnonzero(np.isnan(numbers)).tolist()
+        self.missing_numbers += sum(is_missing(texts[index]) for index in gaps)
+        self.missing_texts += sum(is_missing(texts[index], MISSING_TEXTS) for index in gaps)
+        if numbers is None:
+            self._look_at_texts(cells)
+        elif len(gaps) < len(texts):
+            self.formats = []
+            self.whole = self.whole and bool((numbers == np.floor(numbers))[~np.isnan(numbers)].all())
+            if self.infinite is None and (np.abs(numbers) > np.finfo(np.float32).max).any():
+                try:
+                    read_numbers(cells, gaps=True)
+                except InputError as error:
+                    self.infinite = error
 
-    def conclude(self, file: str) -> Column:
-        if self.first_text is None:
-            return Column(name=self.name, kind="number")
-        commas = sorted(text for text in self.texts if NUMBER_WITH_COMMAS.match(text))
-        if commas and all(text in commas or is_number(text) or is_missing(text) for text in self.texts):
-            rule = f"column {self.name!r} of {file} must hold numbers with a decimal point and no other marks"
+    def _look_at_texts(self, cells: Cells) -> None:
+        texts = [text for text in cells.texts if not is_missing(text)]
+        if not self.first_text:
+            index = next(i for i, text in enumerate(cells.texts) if not is_number(text) and not is_missing(text))
+            self.first_text = f"{cells.texts[index]!r} in row {cells.rows[index]}"
+        if self.formats is None:
+            self.formats = date_formats(texts) if all(map(DIGIT.search, texts)) else []
+        parsed = {form: parse_dates(texts, form) for form in self.formats}
+        self.formats = [form for form, dates in parsed.items() if not np.isnat(dates).any()]
+        self.hours = self.hours or any(bool((dates.astype("M8[D]") != dates).any()) for dates in parsed.values())
+
+    def as_target(self) -> Column:
+        self._require_numbers()
+        known = self._known()
+        if self.first_text and len(known) > MOST_CLASSES:
+            rule = f"{self.where} must hold numbers, or at most {MOST_CLASSES:,} different texts"
+            raise InputError(rule, got=f"more texts, the first {self.first_text}", fix="choose another target")
+        if not known:
+            raise InputError(f"{self.where} must hold what to predict", got="empty cells")
+        return Column(name=self.name, kind="category" if self.first_text else "number")
+
+    def as_input(self) -> Column | None:
+        """What it becomes; nothing, with a note, if it is left out."""
+        if self.missing_numbers == self.num_rows:
+            return self._left_out("is empty")
+        if self.formats:
+            return self._date(self.formats)
+        self._require_numbers()
+        known, missing = self._known(), self.num_missing("category" if self.first_text else "number") > 0
+        num_values = sum(known.values())
+        different = len(known) == num_values >= ENOUGH_ROWS
+        if not self.first_text:
+            unnamed = re.fullmatch(UNNAMED.format(r"\d+"), self.name)
+            if different and self.whole and (unnamed or NAMED_LIKE_IDENTIFIERS.search(self.name)):
+                return self._left_out("has another whole number in each row, as an index or identifier has,")
+            return Column(name=self.name, kind="number", missing=missing)
+        if different or len(known) > max(MOST_CATEGORIES, num_values // 2):
+            return self._left_out(f"has {len(known):,} different texts in {num_values:,} rows")
+        values = [value for value, _ in known.most_common(MOST_CATEGORIES)]
+        if len(values) < len(known):
+            others = "the others count as none of them"
+            self.notes.append(f"Of column {self.name!r} the {len(values)} commonest texts are categories; {others}.")
+        return Column(name=self.name, kind="category", values=tuple(sorted(values)), missing=missing)
+
+    def _known(self) -> Counter[str]:
+        missing = MISSING_TEXTS if self.first_text else MISSING_NUMBERS
+        return Counter({text: count for text, count in self.counts.items() if not is_missing(text, missing)})
+
+    def _require_numbers(self) -> None:
+        """Unless what the column holds is meant as text."""
+        known = self._known()
+        if not self.first_text:
+            if self.infinite is not None:
+                raise self.infinite
+            return
+        commas = sorted(text for text in known if NUMBER_WITH_COMMAS.match(text))
+        numbers = [text for text in known if is_number(text)]
+        if commas and all(text in commas or is_number(text) or is_missing(text) for text in known):
+            rule = f"{self.where} must hold numbers with a decimal point and no other marks"
             raise InputError(rule, got=repr(commas[0]), fix="write 1234.5, or divide the cells by semicolons")
-        if sum(map(is_number, self.texts)) > MOST_NUMBER_CLASSES:
-            rule = f"column {self.name!r} of {file} must hold numbers only, as it does elsewhere"
-            raise InputError(rule, got=self.first_text, fix="correct the cell")
-        if len(self.texts) > self.most:
-            rule = f"column {self.name!r} of {file} must hold numbers, or at most {self.most:,} different texts"
-            raise InputError(rule, got=f"more texts, the first {self.first_text}", fix="remove the column")
-        values = {text.strip() for text in self.texts if not is_missing(text, MISSING_TEXTS)}
-        return Column(name=self.name, kind="category", values=tuple(sorted(values)))
+        odd = sum(known.values()) - sum(known[text] for text in numbers)
+        if len(numbers) > MOST_NUMBER_CLASSES and odd < STRAY * sum(known.values()):
+            rule = f"{self.where} must hold numbers only, as it does elsewhere"
+            raise InputError(rule, got=self.first_text, fix="correct the cell, or add --ignore")
+
+    def _date(self, formats: Sequence[str]) -> Column:
+        parts = DATE_PARTS if self.hours else DATE_PARTS[:-1]
+        self.notes.append(f"Column {self.name!r} holds dates and becomes {', '.join(parts)}.")
+        if len(formats) > 1:
+            doubt = f"Dates of column {self.name!r} are read with the month first"
+            self.notes.append(f"{doubt}; write 2020-12-31 if the day comes first.")
+        missing = self.missing_numbers > 0
+        return Column(name=self.name, kind="date", values=parts, missing=missing, date_format=formats[0])
+
+    def _left_out(self, why: str) -> None:
+        self.notes.append(f"Column {self.name!r} {why} and is left out.")
+
+
+# --- cells become features --------------------------------------------------------------------------------------------
 
 
 class TargetColumn:
-    """The labels of a table, gathered while its blocks pass by on their way to become inputs."""
+    """The labels of a table, gathered while its blocks pass by on their way to become inputs; rows without one are left
+    out."""
 
     def __init__(self, column: Column):
         self.column = column
         self.names: dict[str, int] = {}
         self.values: list[np.ndarray] = []
+        self.without = Tally("has no target and is left out", "have no target and are left out")
 
     def collect(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        number = self.column.kind == "number"
+        words = MISSING_NUMBERS if number else MISSING_TEXTS
         for block in blocks:
             cells = block[self.column.name]
-            if self.column.kind == "number":
+            kept = [index for index, text in enumerate(cells.texts) if not is_missing(text, words)]
+            if len(kept) < len(cells.texts):
+                for index in sorted(set(range(len(cells.texts))) - set(kept)):
+                    self.without.add(cells.rows[index])
+                block = {name: each.take(kept) for name, each in block.items()}
+                cells = block[self.column.name]
+            if number:
                 self.values.append(read_numbers(cells))
             else:
                 for text in sorted(set(cells.texts)):
-                    if not is_missing(text, MISSING_TEXTS):
-                        self.names.setdefault(text.strip(), len(self.names))
+                    self.names.setdefault(text.strip(), len(self.names))
                 self.values.append(read_positions(cells, self.names))
             yield block
 
-    def labels(self) -> Labels:
-        return Labels(np.concatenate(self.values), tuple(self.names) if self.column.kind == "category" else None)
+    def labelled(self, inputs: Inputs, file: str) -> LabelledInputs:
+        if not len(inputs):
+            raise InputError(f"{file} must have rows with a target", got=f"{self.without.count:,} without")
+        names = tuple(self.names) if self.column.kind == "category" else None
+        return LabelledInputs(inputs, Labels(np.concatenate(self.values), names))
+
+    def notes(self, num_rows: int) -> list[str]:
+        total = num_rows + self.without.count
+        return [self.without.note(total, "rows", "row")] if self.without.count else []
 
 
-def encode(table: CellTable, columns: Sequence[Column], blocks: Iterable[Block]) -> Inputs:
-    table.require_columns(column.name for column in columns)
+def encode(table: CellTable, columns: Sequence[Column], blocks: Iterable[Block]) -> tuple[Inputs, list[str]]:
+    """Features, with NaN where a number is missing; and notes on cells such as the columns did not have before. All
+    that cannot be read is said at once."""
     features: list[np.ndarray] = []
     rows: list[int] = []
+    odd: dict[str, Tally] = {}
+    problems: dict[str, InputError] = {}
     for block in blocks:
-        features.append(np.concatenate([encode_column(block[column.name], column) for column in columns], axis=1))
+        encoded = []
+        for column in columns:
+            try:
+                encoded.append(encode_column(block[column.name], column, odd))
+            except InputError as error:
+                problems.setdefault(column.name, error)
+        features.append(np.concatenate(encoded, axis=1) if encoded else np.empty((0, 0)))
         rows += block[table.header[0]].rows
-    return Inputs(torch.from_numpy(np.concatenate(features)), lambda index: f"{table.name} row {rows[index]}")
+    if problems:
+        raise together([*problems.values()], table.name)
+    inputs = Inputs(torch.from_numpy(np.concatenate(features)), lambda index: f"{table.name} row {rows[index]}")
+    return inputs, [tally.note(len(rows), f"rows of {table.name}", "row") for tally in odd.values()]
 
 
-def encode_column(cells: Cells, column: Column) -> Float64[np.ndarray, "row feature"]:
+def encode_column(cells: Cells, column: Column, odd: dict[str, Tally]) -> Float64[np.ndarray, "row feature"]:
+    """`odd` counts missing values where training saw none, and categories that it did not see."""
+    name = column.name
     if column.kind == "number":
-        return read_numbers(cells)[:, None]
-    positions = read_positions(cells, {value: position for position, value in enumerate(column.values)})
-    return (positions[:, None] == np.arange(len(column.values))).astype(np.float64)
+        numbers = read_numbers(cells, gaps=True)
+        features, missing = numbers[:, None], np.isnan(numbers)
+    elif column.kind == "date":
+        features = date_features(cells, column)
+        missing = np.isnan(features[:, 0])
+    else:
+        positions = read_positions(cells, {value: position for position, value in enumerate(column.values)})
+        features = (positions[:, None] == np.arange(len(column.values))).astype(np.float64)
+        missing = np.array([is_missing(text, MISSING_TEXTS) for text in cells.texts])
+        for index in np.flatnonzero((positions < 0) & ~missing).tolist():
+            means = did_you_mean(cells.texts[index], column.values)
+            what = f"{cells.texts[index]!r} ({means})" if means else repr(cells.texts[index])
+            new = f"a new category in column {name!r} that counts as none, such as {what}"
+            odd.setdefault(f"{name} new", Tally(f"has {new}", f"have {new}")).add(cells.rows[index])
+    if column.missing:
+        return np.column_stack([features, missing])
+    for index in np.flatnonzero(missing).tolist():
+        done = "counts as no category" if column.kind == "category" else "gets the mean of the training part"
+        new = f"no value in column {name!r}, where training data had one throughout, and"
+        odd.setdefault(name, Tally(f"has {new} {done}", f"have {new} {done.replace('s', '', 1)}")).add(
+            cells.rows[index]
+        )
+    return features
+
+
+def date_features(cells: Cells, column: Column) -> Float64[np.ndarray, "row part"]:
+    """NaN where there is no date."""
+    dates = parse_dates(cells.texts, column.date_format)
+    for index in np.flatnonzero(np.isnat(dates)).tolist():
+        if not is_missing(cells.texts[index]):
+            rule = f"{cells.where(index)} must hold a date as in the training data"
+            raise InputError(rule, got=repr(cells.texts[index]))
+    day, month, year = (dates.astype(f"M8[{unit}]") for unit in "DMY")
+    elapsed = (dates - np.datetime64(0, "s")) / DAY
+    parts = {
+        "year": year.astype(np.int64) + 1970.0,
+        "month": (month - year).astype(np.int64) + 1.0,
+        "weekday": (day.astype(np.int64) + 3.0) % 7,  # 1970 began on a Thursday; Monday is 0
+        "day of year": (day - year).astype(np.int64) + 1.0,
+        "elapsed days": elapsed,
+        "hour": (dates - day) / np.timedelta64(1, "h"),
+    }
+    features = np.column_stack([parts[part] for part in column.values]).astype(np.float64)
+    return np.where(np.isnat(dates)[:, None], np.nan, features)
 
 
 def read_positions(cells: Cells, known: Mapping[str, int]) -> Int64[np.ndarray, " row"]:
-    """The position of each cell's text among the known ones."""
+    """The position of each cell's text among the known ones, or -1."""
     lookup = {text: known.get(text.strip(), -1) for text in set(cells.texts)}
-    positions = np.fromiter(map(lookup.__getitem__, cells.texts), np.int64, len(cells.texts))
-    if (positions < 0).any():
-        index = int(np.argmin(positions))
-        require_value(cells, index, MISSING_TEXTS)
-        text = cells.texts[index]
-        fix = did_you_mean(text, known) or f"it may be {listed(list(known))}"
-        raise InputError(f"{cells.where(index)} must hold a category of the training data", got=repr(text), fix=fix)
-    return positions
+    return np.fromiter(map(lookup.__getitem__, cells.texts), np.int64, len(cells.texts))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float32, Int64, UInt8
@@ -14,6 +15,7 @@ from neuropil.protocols import Batch
 class Films:
     """Films of any lengths, their frames one after another."""
 
+    unit: ClassVar = "films"
     frames: UInt8[Tensor, "frame channel height width"]
     lengths: Int64[Tensor, " film"]
     positions: Float32[Tensor, "frame 2"]
@@ -28,6 +30,10 @@ class Films:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    @property
+    def keys(self) -> list[bytes]:
+        return [film.numpy().tobytes() for film in self.frames.split(self.lengths.tolist())]
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from neuropil.data.captions.embedded import divide_digits, hand_written
 from neuropil.data.films.dataset import Films
 from neuropil.data.splits import PARTS, Splits
 from neuropil.errors import InputError
+from neuropil.memory import require_room
 from neuropil.progress import tracked
 from neuropil.randomness import mix, seeded
 
@@ -42,6 +43,7 @@ FILMS_AT_ONCE = 200
 def make_films(num_train: int = 2_000, num_validation: int = 100, num_test: int = 400, seed: int = 0) -> Splits[Films]:
     if min(num_train, num_test) < 1:
         raise InputError("films are needed to learn from and to score", got=f"{num_train:,} and {num_test:,}")
+    require_room("the films", NUM_FRAMES * SIDE**2 * (num_train + num_validation + num_test))
     digits = divide_digits(seed)
     counts = dict(zip(PARTS, (num_train, num_validation, num_test), strict=True))
     total = f"{sum(counts.values()):,} films of {NUM_FRAMES} frames of {SIDE}×{SIDE} with a moving digit (scikit-learn)"

@@ -71,7 +71,7 @@ def prepare_films(config: FilmDataConfig, seed: int) -> Splits[Films]:
     if known < len(films.known):
         which = f"The position is known in {known:,} of {len(films.known):,} frames"
         notes.append(f"{which}; the others are seen, but neither taught nor scored.")
-    return split(films, range(len(films)), config, seed, notes=notes)
+    return split(films, config, seed, notes=notes)
 
 
 def read_films(path: Path, *, positions: Path | None = None, shape: tuple[int, ...] | None = None) -> Films:

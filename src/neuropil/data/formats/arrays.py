@@ -34,7 +34,8 @@ def describe_array(array: Array) -> str:
 
 
 def feature_rows(array: Array, what: str) -> Float64[np.ndarray, "example feature"]:
-    require_numbers(array, what)
+    """NaN stands for a missing value."""
+    require_numbers(array, what, gaps=True)
     return array.reshape(len(array), -1).astype(np.float64)
 
 
@@ -71,16 +72,16 @@ def pictures_of_shape(
     return np.ascontiguousarray(as_bytes(pictures, what))
 
 
-def require_numbers(array: Array, what: str) -> None:
-    """Finite, also as float32."""
+def require_numbers(array: Array, what: str, *, gaps: bool = False) -> None:
+    """Finite, also as float32; with `gaps`, NaN will do."""
     if array.dtype.kind not in "biuf" or not 1 <= array.ndim <= 4 or array.size == 0:
         raise InputError(f"{what} must be images or rows of features", got=describe_array(array))
-    require_finite(array, what)
+    require_finite(array, what, gaps=gaps)
 
 
-def require_finite(array: Array, what: str) -> None:
+def require_finite(array: Array, what: str, *, gaps: bool = False) -> None:
     if array.dtype.kind == "f":
-        good = np.abs(array) <= np.finfo(np.float32).max
+        good = (np.abs(array) <= np.finfo(np.float32).max) | (gaps & np.isnan(array))
         if not good.all():
             index = tuple(map(int, np.unravel_index(np.argmin(good), array.shape)))
             rule = f"{what} must be finite numbers"

@@ -1,7 +1,7 @@
 """Columns of a table: which ones are meant, by name, by number or by guess, and the numbers that their cells hold."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
@@ -14,6 +14,8 @@ LONGEST_NAME = 40
 MISSING_NUMBERS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 EMPTY = frozenset(("",))
 MISSING_TEXTS = frozenset(("", "nan"))  # "NA" or "none" may well be a category
+UNNAMED = "column {}"
+"""What a column is called that has no name; pandas writes none for its index."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class Cells:
 
     def where(self, index: int) -> str:
         return f"row {self.rows[index]}, column {self.column!r} of {self.file}"
+
+    def take(self, chosen: Iterable[int]) -> "Cells":
+        chosen = list(chosen)
+        rows, texts = ([values[index] for index in chosen] for values in (self.rows, self.texts))
+        return replace(self, rows=rows, texts=texts)
 
 
 @dataclass(frozen=True)
@@ -130,13 +137,14 @@ def is_number(text: str) -> bool:
     return True
 
 
-def are_numbers(texts: Sequence[str]) -> bool:
-    """Whether all are numbers, or stand for missing ones."""
+def numbers_in(texts: Sequence[str]) -> Float64[np.ndarray, " row"] | None:
+    """With NaN for what is missing; none where a text is neither a number nor stands for a missing one."""
     try:
-        _floats(texts)
+        return _floats(texts)
     except ValueError:
-        return all(is_number(text) or is_missing(text) for text in set(texts))
-    return True
+        if not all(is_number(text) or is_missing(text) for text in set(texts)):
+            return None
+    return np.array([np.nan if is_missing(text) else float(text) for text in texts])
 
 
 def is_missing(text: str, words: frozenset[str] = MISSING_NUMBERS) -> bool:

@@ -8,14 +8,15 @@ import csv
 import io
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TypeAlias
 
-from neuropil.data.formats.columns import Cells, find_column, is_number
-from neuropil.data.formats.lines import read_lines
+from neuropil.data.formats.columns import UNNAMED, Cells, find_column, is_number, short_names
+from neuropil.data.formats.lines import encoding_of, read_lines
 from neuropil.data.formats.paths import blocks_of, opened, suffix_of
 from neuropil.errors import InputError, listed
 
@@ -31,6 +32,8 @@ ROWS_PER_BLOCK, LINES_PER_BLOCK = 1_000, 50
 
 Record: TypeAlias = tuple[int, list[str]]
 """The number of a row and its cells."""
+
+
 Block: TypeAlias = Mapping[str, Cells]
 """Some rows, by the names of their columns."""
 
@@ -51,8 +54,12 @@ class CellTable(ABC):
         return self.header[find_column(self.header, wanted, self.name)]
 
     def require_columns(self, names: Iterable[str]) -> None:
-        for name in names:
-            find_column(self.header, name, self.name, by_number=False)
+        missing = [name for name in names if name not in self.header]
+        if len(missing) == 1:
+            find_column(self.header, missing[0], self.name, by_number=False)
+        if missing:
+            rule = f"{self.name} must have the columns {listed([repr(name) for name in missing])}"
+            raise InputError(rule, got=listed(short_names(self.header)))
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:
@@ -64,11 +71,12 @@ class DelimitedFile(CellTable):
 
     In a table of `texts` the first row may be a text already, and cells hold whatever was written: spaces at their
     beginning stay, and what is not called a CSV is divided by tabs and has no quotes, so that a lone " belongs to the
-    text.
+    text. They are in UTF-8; the encoding of other tables is recognised, unless it is given.
     """
 
-    def __init__(self, path: Path, *, texts: bool = False):
+    def __init__(self, path: Path, *, texts: bool = False, encoding: str | None = None):
         self.path, self.name, self.texts = path, path.name, texts
+        self.encoding = "utf-8-sig" if texts else encoding or encoding_of(path)
         self.tabbed = texts and suffix_of(path) != ".csv"
         if not self.tabbed:
             with self._text() as text:
@@ -76,6 +84,7 @@ class DelimitedFile(CellTable):
         self.header = [name.strip() for name in next(self.records(), (1, []))[1]]
         if not texts:
             self._require_names()
+            self.header = [name or UNNAMED.format(number) for number, name in enumerate(self.header, 1)]
 
     def records(self) -> Iterator[Record]:
         """All rows from the first on, lazily. Empty rows come as they are; all others have equally many cells."""
@@ -107,11 +116,14 @@ class DelimitedFile(CellTable):
     def _blocks(self) -> Iterator[tuple[int, list[list[str]]]]:
         """Some rows at a time, and the number of the first of them."""
         number, width = 1, 0
-        for block in self._tabbed() if self.tabbed else self._quoted():
+        for block in self._uneven_blocks():
             if set(map(len, block)) != {width}:
-                width = self._require_even(block, number, width)
+                width = self._require_even(block, width)
             yield number, block
             number += len(block)
+
+    def _uneven_blocks(self) -> Iterator[list[list[str]]]:
+        return self._tabbed() if self.tabbed else self._quoted()
 
     def _tabbed(self) -> Iterator[list[list[str]]]:
         lines = read_lines(self.path, progress=True)
@@ -127,9 +139,15 @@ class DelimitedFile(CellTable):
     @contextmanager
     def _text(self) -> Iterator[io.TextIOWrapper]:
         try:
-            with opened(self.path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+            with opened(self.path) as file, io.TextIOWrapper(file, encoding=self.encoding, newline="") as text:
                 yield text
-        except UnicodeDecodeError:
+        except LookupError as cause:
+            rule = "--encoding must be one that Python knows, such as utf-8, utf-16 or cp1252"
+            raise InputError(rule, got=repr(self.encoding)) from cause
+        except UnicodeDecodeError as cause:
+            if not self.texts:
+                rule, got = f"{self.path.name} must be text in {self.encoding}", f"other bytes ({cause.reason})"
+                raise InputError(rule, got=got, fix="give its --encoding") from cause
             for _ in read_lines(self.path):
                 pass  # names the line that is damaged
             raise
@@ -137,14 +155,15 @@ class DelimitedFile(CellTable):
             rule = f"{self.path.name} must be a table of text"
             raise InputError(rule, got=f"a {cause}", fix="is there a quote that never ends?") from cause
 
-    def _require_even(self, block: Sequence[Sequence[str]], number: int, width: int) -> int:
+    def _require_even(self, block: Sequence[Sequence[str]], width: int) -> int:
         """All rows that hold anything must be as wide as the first, whose width is given back."""
-        for row, cells in enumerate(block, number):
-            if len(cells) != width and any(cells):
-                if width:
-                    rule = f"each row of {self.path.name} must have {width} cells, as the first has"
-                    raise InputError(rule, got=f"{len(cells)} in row {row:,}", fix=self.fix_of_ends())
-                width = len(cells)
+        widths = [len(cells) for cells in block if any(cells)]
+        width = width or next(iter(widths), 0)
+        if set(widths) - {width}:
+            rows = enumerate(chain.from_iterable(self._uneven_blocks()), 1)
+            odd = [f"{len(cells)} in row {row:,}" for row, cells in rows if any(cells) and len(cells) != width]
+            rule = f"each row of {self.path.name} must have {width} cells, as the first has"
+            raise InputError(rule, got=listed(odd, 5), fix=self.fix_of_ends())
         return width
 
     def fix_of_ends(self) -> str | None:
@@ -158,11 +177,13 @@ class DelimitedFile(CellTable):
             raise InputError(rule, got="an empty file" if self.path.stat().st_size == 0 else "an empty row")
         if all(is_number(name) for name in self.header):
             raise InputError(rule, got=f"the numbers {listed(self.header)}", fix="add a row of names")
-        for position, name in enumerate(self.header):
-            if not name:
-                raise InputError(rule, got=f"nothing for column {position + 1}", fix="name it or remove it")
-            if name in self.header[:position]:
-                raise InputError(rule, got=f"{name!r} twice", fix="rename one of the two")
+        if not any(self.header):
+            raise InputError(rule, got="empty cells", fix="add a row of names")
+        counts = Counter(filter(None, self.header))
+        if several := [
+            f"{name!r} {'twice' if count == 2 else f'{count} times'}" for name, count in counts.items() if count > 1
+        ]:
+            raise InputError(rule, got=listed(several), fix="rename all but one")
 
 
 def read_records(table: DelimitedFile, what: str) -> list[Record]:

@@ -23,6 +23,8 @@ from neuropil.data.splits import PartName, last_part, part_of
 from neuropil.errors import InputError
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+AT_ONCE = 1 << 20
+"""Bytes."""
 NAME = re.compile(r"(idx\d|ubyte)(\.gz)?$", re.IGNORECASE)
 
 
@@ -113,20 +115,24 @@ def read_images(path: Path) -> UInt8[Tensor, "image channel height width"]:
 
 
 def read_array(path: Path) -> Shaped[np.ndarray, "..."]:
+    """No more is unpacked than the header says, and a little at a time: it may say anything."""
     with opened(path) as file:
-        content = file.read()
-    if not is_header(content[:4]):
-        rule = f"{path.name} must begin as an IDX file does, with two zero bytes, a type and the number of axes"
-        raise InputError(rule, got=f"the bytes {content[:4].hex(' ')}" if content else "an empty file")
-    num_axes = content[3]
-    start = 4 + 4 * num_axes
-    if len(content) < start:
-        rule = f"{path.name} must hold a whole IDX header of {start} bytes"
-        raise InputError(rule, got=f"{len(content)}", fix="copy or download it again")
-    shape = struct.unpack(f">{num_axes}I", content[4:start])
-    dtype = np.dtype(TYPES[content[2]])
-    expected = start + math.prod(shape) * dtype.itemsize
+        head = file.read(4)
+        if not is_header(head):
+            rule = f"{path.name} must begin as an IDX file does, with two zero bytes, a type and the number of axes"
+            raise InputError(rule, got=f"the bytes {head.hex(' ')}" if head else "an empty file")
+        num_axes = head[3]
+        start, lengths = 4 + 4 * num_axes, file.read(4 * num_axes)
+        if len(lengths) < 4 * num_axes:
+            rule = f"{path.name} must hold a whole IDX header of {start} bytes"
+            raise InputError(rule, got=f"{4 + len(lengths)}", fix="copy or download it again")
+        shape, dtype = struct.unpack(f">{num_axes}I", lengths), np.dtype(TYPES[head[2]])
+        expected, content = math.prod(shape) * dtype.itemsize, bytearray()
+        while block := file.read(min(AT_ONCE, expected + 1 - len(content))):
+            content += block
     if len(content) != expected:
-        rule = f"{path.name} must be {expected:,} bytes long for {'×'.join(map(str, shape))} values, as its header says"
-        raise InputError(rule, got=f"{len(content):,}", fix="copy or download it again")
-    return np.frombuffer(content, dtype, offset=start).reshape(shape)
+        values = "×".join(map(str, shape))
+        rule = f"{path.name} must be {start + expected:,} bytes long for {values} values, as its header says"
+        got = "more" if len(content) > expected else f"{start + len(content):,}"
+        raise InputError(rule, got=got, fix="copy or download it again")
+    return np.frombuffer(content, dtype).reshape(shape)

@@ -1,7 +1,7 @@
 """Pictures from files, and folders that hold one folder of pictures per class."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,8 @@ MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "F"))
 LARGEST_KEPT, LARGEST_RESIZED = 256, 64
 """Pixels a side: larger pictures of one size are reduced; pictures of many sizes meet at the second at most."""
+MOST_NAMED = 20
+MEND = "mend or remove {}"
 EXIF_ORIENTATION, SIDEWAYS = 0x0112, frozenset((5, 6, 7, 8))
 
 
@@ -38,18 +40,28 @@ def images_below(folder: Path) -> list[Path]:
     return [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
 
 
-def read_image_folder(root: Path, shape: tuple[int, ...] | None = None) -> LabelledParts:
+def read_image_folder(
+    root: Path, shape: tuple[int, ...] | None = None, *, skip_unreadable: bool = False
+) -> LabelledParts:
     """root/class/…, or root/train/class/… beside root/test/class/…; all get `shape`, or one that suits them."""
     files = {part: images_by_class(folder) for part, folder in part_folders(root).items()}
-    note = ""
+    everything = [path for classes in files.values() for paths in classes.values() for path in paths]
+    bad: dict[Path, InputError] = {}
+    note, learning = "", shape is None
     if shape is None:
-        shape, note = common_shape([path for classes in files.values() for paths in classes.values() for path in paths])
+        shape, note = common_shape(everything, bad)
     parts: dict[PartName, LabelledInputs] = {}
     for part, classes in files.items():
         paths = [path for paths in classes.values() for path in paths]
+        inputs = read_images(paths, shape, root, bad)
         positions = np.repeat(np.arange(len(classes)), [len(paths) for paths in classes.values()])
-        parts[part] = LabelledInputs(read_images(paths, shape, root), Labels(positions, tuple(classes)))
-    return LabelledParts(parts, note=note)
+        good = np.array([path not in bad for path in paths])
+        parts[part] = LabelledInputs(inputs, Labels(positions[good], tuple(classes)))
+    if not skip_unreadable:
+        require_readable(bad, fix="mend or remove {}, or add --skip-unreadable" if learning else MEND)
+    names = listed([path.relative_to(root).as_posix() for path in bad], MOST_NAMED)
+    notes = (f"{len(bad):,} of {len(everything):,} images cannot be read and are left out: {names}.",) if bad else ()
+    return LabelledParts(parts, note=note, notes=notes)
 
 
 def part_folders(root: Path) -> dict[PartName, Path]:
@@ -84,25 +96,41 @@ def contents(folder: Path) -> list[str]:
     return sorted(inner.name for inner in folder.iterdir() if not inner.name.startswith("."))
 
 
-def common_shape(paths: Sequence[Path]) -> tuple[tuple[int, int, int], str]:
-    """(channel, height, width) that suits all the pictures, and a note if some must change for it."""
-    return suitable_shape(_opened(paths))
+def common_shape(paths: Sequence[Path], bad: dict[Path, InputError] | None = None) -> tuple[tuple[int, int, int], str]:
+    """(channel, height, width) that suits all the pictures, and a note if some must change for it. Those that cannot be
+    read are refused, all at once, or added to `bad` and left out."""
+    unreadable: dict[Path, InputError] = {}
+    sizes = [*_sizes(paths, unreadable)]
+    if bad is None or not sizes:
+        require_readable(unreadable)
+    else:
+        bad.update(unreadable)
+    return _common_shape(sizes)
 
 
-def _opened(paths: Sequence[Path]) -> Iterator["Image"]:
+def _sizes(paths: Sequence[Path], bad: dict[Path, InputError]) -> Iterator[tuple[int, int, bool]]:
     for path in tracked(paths, "Looking at images"):
-        with open_image(path) as image:
-            yield image
+        try:
+            with open_image(path) as image:
+                yield _size(image)
+        except InputError as error:
+            bad[path] = error
 
 
-def suitable_shape(images: Iterator["Image"]) -> tuple[tuple[int, int, int], str]:
+def _size(image: "Image") -> tuple[int, int, bool]:
+    """Height and width of the upright picture, and whether it is grey."""
+    width, height = image.size
+    sideways = "exif" in image.info and image.getexif().get(EXIF_ORIENTATION) in SIDEWAYS
+    return *((width, height) if sideways else (height, width)), image.mode in GREY_MODES
+
+
+def suitable_shape(images: Iterable["Image"]) -> tuple[tuple[int, int, int], str]:
     """The same for pictures that are open."""
-    sizes, grey = [], True
-    for image in images:
-        width, height = image.size
-        sideways = "exif" in image.info and image.getexif().get(EXIF_ORIENTATION) in SIDEWAYS
-        sizes.append((width, height) if sideways else (height, width))
-        grey = grey and image.mode in GREY_MODES
+    return _common_shape([_size(image) for image in images])
+
+
+def _common_shape(found: Sequence[tuple[int, int, bool]]) -> tuple[tuple[int, int, int], str]:
+    sizes, grey = [each[:2] for each in found], all(each[2] for each in found)
     channels = 1 if grey else 3
     height, width = (int(side) for side in np.median(sizes, axis=0))
     one_size = len(set(sizes)) == 1
@@ -113,12 +141,33 @@ def suitable_shape(images: Iterator["Image"]) -> tuple[tuple[int, int, int], str
     return (channels, max(1, int(height * scale)), max(1, int(width * scale))), note
 
 
-def read_images(paths: Sequence[Path], shape: tuple[int, ...], root: Path | None = None) -> Inputs:
-    """Pictures brought to one shape, named by their path below `root`, or by their file name if there is none."""
+def read_images(
+    paths: Sequence[Path], shape: tuple[int, ...], root: Path | None = None, bad: dict[Path, InputError] | None = None
+) -> Inputs:
+    """Pictures brought to one shape, named by their path below `root`, or by their file name if there is none. Those
+    that cannot be read are refused, all at once, or added to `bad` and left out."""
+    unreadable = {} if bad is None else bad
     images = torch.empty(len(paths), *shape, dtype=torch.uint8)
-    for index, path in enumerate(tracked(paths, "Reading images")):
-        images[index] = read_picture(path, shape)
-    return Inputs(images, lambda index: paths[index].relative_to(root or paths[index].parent).as_posix())
+    good: list[Path] = []
+    for path in tracked(paths, "Reading images"):
+        if path not in unreadable:
+            try:
+                images[len(good)] = read_picture(path, shape)
+                good.append(path)
+            except InputError as error:
+                unreadable[path] = error
+    if bad is None:
+        require_readable(unreadable)
+    return Inputs(images[: len(good)], lambda index: good[index].relative_to(root or good[index].parent).as_posix())
+
+
+def require_readable(bad: Mapping[Path, InputError], fix: str = MEND) -> None:
+    """`fix` has a place for it or them."""
+    if len(bad) > 1:
+        got = f"{len(bad):,} that are damaged or no images ({listed([path.as_posix() for path in bad], MOST_NAMED)})"
+        raise InputError("each image must be readable", got=got, fix=fix.format("them"))
+    for error in bad.values():
+        raise InputError(error.rule, got=error.got, fix=error.fix if fix == MEND else fix.format("it"))
 
 
 def read_picture(path: Path, shape: tuple[int, ...]) -> UInt8[Tensor, "channel height width"]:
@@ -181,4 +230,4 @@ def open_image(path: Path) -> Iterator["Image"]:
         raise
     except Exception as cause:
         rule = "each image must be readable"
-        raise InputError(rule, got=f"{path}, which is damaged or no image", fix="mend or remove it") from cause
+        raise InputError(rule, got=f"{path}, which is damaged or no image", fix=MEND.format("it")) from cause

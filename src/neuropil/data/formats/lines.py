@@ -13,6 +13,28 @@ from neuropil.data.formats.paths import blocks_of, opened, require_file
 from neuropil.errors import InputError
 
 BYTES_PER_BLOCK = 1 << 18
+WINDOWS = "cp1252"
+"""Latin-1 with more characters, in which Windows writes."""
+
+
+def encoding_of(path: Path) -> str:
+    """UTF-8 if all bytes are; UTF-16 by its mark, or by zeros in every second place; otherwise what Windows writes."""
+    with opened(require_file(path)) as file:
+        start = file.read(BYTES_PER_BLOCK)
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16"
+        for name, zeros, others in (("utf-16-le", start[1::2], start[::2]), ("utf-16-be", start[::2], start[1::2])):
+            if zeros.count(0) > len(zeros) // 2 and others.count(0) == 0:
+                return name
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            while start:
+                decoder.decode(start)
+                start = file.read(BYTES_PER_BLOCK)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return WINDOWS
+    return "utf-8-sig"
 
 
 @dataclass

@@ -11,8 +11,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from neuropil.data.examples.arrays import as_inputs, labelled_inputs, labelled_parts
-from neuropil.data.examples.dataset import Inputs, LabelledInputs, LabelledParts
+from neuropil.data.examples.arrays import as_features, as_inputs, labelled_inputs, labelled_parts
+from neuropil.data.examples.dataset import Column, Inputs, LabelledInputs, LabelledParts
+from neuropil.data.formats.arrays import describe_array
 from neuropil.data.splits import PART_OF_WORD, PartName, last_part, part_of
 from neuropil.errors import InputError, listed
 
@@ -22,6 +23,7 @@ ROLE_OF_WORD: Mapping[str, Role] = {
     **dict.fromkeys(("x", "image", "images", "input", "inputs", "data", "features"), "input"),
     **dict.fromkeys(("y", "label", "labels", "target", "targets"), "label"),
 }
+CLASS_NAMES = ("classes", "class_names", "target_names", "label_names")
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, TypeError, RuntimeError, MemoryError)
 
 
@@ -29,27 +31,29 @@ def is_npz(path: Path) -> bool:
     return path.suffix.lower() == ".npz"
 
 
-def read_arrays(path: Path) -> LabelledParts:
-    """The labelled parts that the bundle holds."""
+def read_arrays(path: Path, columns: Sequence[Column] | None = None) -> LabelledParts:
+    """The labelled parts that the bundle holds; `columns` are those of a trained model."""
     with open_npz(path) as bundle:
         keys = keys_by_role(path, bundle.files)
-        parts = {part: read_part(path, bundle, keys, part) for part, role in keys if role == "input"}
+        names = class_names(path, bundle)
+        parts = {part: read_part(path, bundle, keys, part, names) for part, role in keys if role == "input"}
     if not parts:
         names = "x and y, images and labels, inputs and targets, or x_train, y_train, x_test and y_test"
         got = listed(bundle.files) or "no arrays"
         raise InputError(f"{path.name} must hold {names}", got=got, fix="rename the arrays")
-    return labelled_parts(parts, keys[next(iter(parts)), "label"])
+    return labelled_parts(parts, keys[next(iter(parts)), "label"], columns=columns)
 
 
-def read_array_inputs(path: Path) -> Inputs:
-    """Inputs alone: those of the test part if there are several, or the only array, whatever its name."""
+def read_array_inputs(path: Path, columns: Sequence[Column] = ()) -> Inputs:
+    """Inputs alone, for a model of these columns: those of the test part if there are several, or the only array,
+    whatever its name."""
     with open_npz(path) as bundle:
         keys = {part: key for (part, role), key in keys_by_role(path, bundle.files).items() if role == "input"}
         if not keys and len(bundle.files) != 1:
             rule = f"{path.name} must hold x, images or inputs"
             raise InputError(rule, got=listed(bundle.files) or "no arrays", fix="rename the array of inputs")
         key = keys[last_part(keys)] if keys else bundle.files[0]
-        return as_inputs(bundle[key], key, path.name)
+        return as_features(as_inputs(bundle[key], key, path.name), columns)
 
 
 @contextmanager
@@ -83,9 +87,26 @@ def keys_by_role(path: Path, keys: Sequence[str]) -> dict[tuple[PartName, Role],
     return found
 
 
-def read_part(path: Path, bundle: NpzFile, keys: Mapping[tuple[PartName, Role], str], part: PartName) -> LabelledInputs:
+def class_names(path: Path, bundle: NpzFile) -> tuple[str, ...] | None:
+    """In the order of the numbers that stand for them, if the bundle holds them."""
+    key = next((key for key in bundle.files if key.lower() in CLASS_NAMES), None)
+    if key is None:
+        return None
+    names = bundle[key]
+    if names.ndim != 1 or names.dtype.kind not in "US" or len(set(names.tolist())) < len(names):
+        raise InputError(f"{key} of {path.name} must hold a different name for each class", got=describe_array(names))
+    return tuple(names.astype(str).tolist())
+
+
+def read_part(
+    path: Path,
+    bundle: NpzFile,
+    keys: Mapping[tuple[PartName, Role], str],
+    part: PartName,
+    names: tuple[str, ...] | None = None,
+) -> LabelledInputs:
     key, label_key = keys[part, "input"], keys.get((part, "label"))
     if label_key is None:
         raise InputError(f"{path.name} must hold the labels of {key}", got=listed(bundle.files))
     inputs = as_inputs(bundle[key], key, path.name)
-    return labelled_inputs(inputs, bundle[label_key], (key, label_key), path.name)
+    return labelled_inputs(inputs, bundle[label_key], (key, label_key), path.name, names)

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from jaxtyping import Int64
 from torch import Tensor
 
-from neuropil.data.splits import pick
+from neuropil.data.splits import pick, text_key
 
 
 @dataclass(frozen=True)
 class LabelledTexts:
+    unit: ClassVar = "texts"
     texts: Sequence[str]
     targets: Int64[Tensor, " example"]
     classes: tuple[str, ...]
@@ -19,6 +21,10 @@ class LabelledTexts:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    @property
+    def keys(self) -> list[str]:
+        return [*map(text_key, self.texts)]
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "LabelledTexts":
         return replace(self, texts=pick(self.texts, index), targets=self.targets[index])

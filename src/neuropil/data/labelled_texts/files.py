@@ -22,7 +22,7 @@ from neuropil.data.formats.memory import InMemory
 from neuropil.data.formats.paths import require_file
 from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.embedded import read_docstrings
-from neuropil.data.splits import SplitConfig, Splits, split, text_key
+from neuropil.data.splits import SplitConfig, Splits, split
 from neuropil.errors import InputError, listed
 
 TEXT_NAMES = "text texts review reviews sentence content body message comment document tweet question utterance"
@@ -60,11 +60,10 @@ def prepare_labelled_texts(config: LabelledTextConfig, seed: int) -> Splits[Labe
     where = "the data" if config.data is None else config.data.name
     if len(texts.classes) < 2:
         raise InputError(f"{where} must have texts of at least 2 classes", got=f"only {listed(texts.classes)!r}")
-    keys = [*map(text_key, texts.texts)]
-    splits = split(texts, keys, config, seed, strata=texts.targets, notes=[*notes, *_rare(texts)])
+    splits = split(texts, config, seed, strata=texts.targets, notes=[*notes, *_rare(texts)])
     if not len(splits.train) or not len(splits.test):
         rule = f"{where} must hold different texts, some to learn from and some to score"
-        raise InputError(rule, got=f"{len(set(keys)):,}")
+        raise InputError(rule, got=f"{len(set(texts.keys)):,}")
     return splits
 
 

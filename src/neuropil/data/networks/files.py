@@ -36,6 +36,8 @@ def parse_network(text: str, name: str, keys: NetworkKeys) -> NetworkTables:
     """`name` is what errors call the text."""
     try:
         content = tomllib.loads(text)
+    except RecursionError as cause:
+        raise InputError(f"{name} must be a TOML file", got="brackets in brackets without end") from cause
     except tomllib.TOMLDecodeError as cause:
         problem = str(cause)[0].lower() + str(cause)[1:]
         raise InputError(f"{name} must be a TOML file", got=f"a mistake in it ({problem})") from cause

@@ -24,7 +24,7 @@ from neuropil.data.formats.memory import InMemory
 from neuropil.data.formats.paths import require_file, suffix_of
 from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.pairs.embedded import make_dates
-from neuropil.data.splits import CappedSplitConfig, Splits, split, text_key
+from neuropil.data.splits import CappedSplitConfig, Splits, split
 from neuropil.errors import InputError
 
 SOURCES = ColumnRole("sources", "--source-column", "source src input original text question")
@@ -56,8 +56,7 @@ def prepare_pairs(config: PairDataConfig, seed: int) -> Splits[Pairs]:
         return _embedded(config, seed)
     source, target = config.source_column, config.target_column
     pairs, notes = read_pairs(config.data, source_column=source, target_column=target, reverse=config.reverse)
-    keys = [*map(text_key, pairs.sources)]
-    counts = Counter(keys)
+    counts = Counter(pairs.keys)
     if len(counts) < 2:
         rule = f"{names_of(config.data)} must hold at least 2 different sources, one to learn from and one to score"
         raise InputError(rule, got=f"{len(counts)}")
@@ -65,7 +64,7 @@ def prepare_pairs(config: PairDataConfig, seed: int) -> Splits[Pairs]:
     if shared:
         which = f"{shared:,} of {len(pairs):,} pairs share their source with another"
         notes = [*notes, f"{which}; the same source is always in the same part."]
-    return split(pairs, keys, config, seed, notes=notes)
+    return split(pairs, config, seed, notes=notes)
 
 
 def _embedded(config: PairDataConfig, seed: int) -> Splits[Pairs]:

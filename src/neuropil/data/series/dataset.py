@@ -6,6 +6,7 @@ Time is a whole number of steps since the first date of all series. A step witho
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -42,6 +43,7 @@ class SeriesUnits:
 
 @dataclass(frozen=True)
 class SeriesTable:
+    unit: ClassVar = "values"
     series: tuple[Series, ...]
     step: TimeStep
     first: np.datetime64 | None
@@ -54,6 +56,20 @@ class SeriesTable:
     @property
     def end(self) -> int:
         return max(series.end for series in self.series)
+
+    @property
+    def keys(self) -> list[str]:
+        return self.keys_before(self.end)
+
+    def keys_before(self, end: int) -> list[str]:
+        """Of every value before a step: its series, its date or row, and itself."""
+        found = list[str]()
+        for series in self.series:
+            steps = series.start + np.flatnonzero(~np.isnan(series.values[: max(end - series.start, 0)]))
+            dates, values = self.dates(steps), series.values[steps - series.start]
+            rows = zip((steps if dates is None else dates).tolist(), values.tolist(), strict=True)
+            found += [f"{series.name}\t{date}\t{value}" for date, value in rows]
+        return found
 
     @property
     def num_features(self) -> int:

@@ -59,6 +59,16 @@ def read_dates(cells: Cells) -> tuple[Dates, str | None]:
     return found[0], f"{doubt}; write 2020-12-31 if the day comes first."
 
 
+def date_formats(texts: Sequence[str]) -> list[str]:
+    """The formats that fit all texts: none, one, or two that swap day and month."""
+    return _fitting([_normal(text) for text in texts])
+
+
+def parse_dates(texts: Sequence[str], form: str) -> Dates:
+    """Not a time (NaT) where a text does not fit the format."""
+    return _parse([_normal(text) for text in texts], form)
+
+
 def _local_days(texts: Sequence[str], form: str, dates: Dates) -> tuple[Dates, str | None]:
     """Midnights of one place are 23 or 25 hours apart when its clocks change: they are read as its days, not as times
     of Greenwich."""

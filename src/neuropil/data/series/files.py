@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from neuropil.config import Config, option
-from neuropil.data.formats.columns import Cells, are_numbers, read_numbers
+from neuropil.data.formats.columns import Cells, numbers_in, read_numbers
 from neuropil.data.formats.delimited import Block, CellTable, DelimitedFile, is_delimited
 from neuropil.data.formats.memory import INPUT, InMemory, MemoryTable, Values
 from neuropil.data.formats.paths import require_file
@@ -281,7 +281,9 @@ def _find_columns(table: CellTable, block: Block, columns: SeriesColumns, *, wit
     if date is None and with_dates:
         date = recognise_dates({name: cells for name, cells in block.items() if name not in named})
     if target is None:
-        left = [name for name, cells in block.items() if name not in (*named, date) and are_numbers(cells.texts)]
+        left = [
+            name for name, cells in block.items() if name not in (*named, date) and numbers_in(cells.texts) is not None
+        ]
         if len(left) != 1:
             choices = listed(left) if left else "none of its columns holds numbers"
             fix = f"choose from {choices}" if left else choices

@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from jaxtyping import Int64
 from torch import Tensor
 
-from neuropil.data.splits import pick
+from neuropil.data.splits import pick, text_key
 
 TokenKind = Literal["characters", "words"]
 
 
 @dataclass(frozen=True)
 class TaggedTexts:
+    unit: ClassVar = "texts"
     tokens: Sequence[Sequence[str]]
     tags: Sequence[Sequence[str]]
     """As many for each text as it has tokens."""
@@ -26,6 +27,10 @@ class TaggedTexts:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def keys(self) -> list[str]:
+        return [text_key(" ".join(tokens)) for tokens in self.tokens]
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "TaggedTexts":
         tokens, tags, groups = pick(self.tokens, index), pick(self.tags, index), pick(self.groups, index)

@@ -19,7 +19,7 @@ from neuropil.data.formats.delimited import DelimitedFile, Record, read_records
 from neuropil.data.formats.lines import count_copies, read_lines
 from neuropil.data.formats.memory import InMemory
 from neuropil.data.formats.paths import require_file, suffix_of
-from neuropil.data.splits import SplitConfig, Splits, split, text_key
+from neuropil.data.splits import SplitConfig, Splits, split
 from neuropil.data.tagged_texts.dataset import TaggedTexts
 from neuropil.data.tagged_texts.embedded import make_date_fields
 from neuropil.errors import InputError
@@ -62,11 +62,10 @@ def prepare_tagged_texts(config: TaggedTextConfig, seed: int) -> Splits[TaggedTe
     tags = {tag for text in texts.tags for tag in text}
     if len(tags) < 2:
         raise InputError(f"{config.data.name} must have at least 2 tags", got=f"only {tags.pop()!r}")
-    keys = [text_key(" ".join(tokens)) for tokens in texts.tokens]
-    splits = split(texts, keys, config, seed, notes=notes)
+    splits = split(texts, config, seed, notes=notes)
     if not len(splits.train) or not len(splits.test):
         rule = f"{config.data.name} must hold at least 2 different texts, one to learn from and one to score"
-        raise InputError(rule, got=f"{len(set(keys))}", fix="separate texts by empty lines")
+        raise InputError(rule, got=f"{len(set(texts.keys))}", fix="separate texts by empty lines")
     return splits
 
 

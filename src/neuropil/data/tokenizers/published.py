@@ -277,7 +277,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         return {}
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")).items())
-    except (ValueError, AttributeError) as cause:  # the latter where it is no object
+    except (ValueError, AttributeError, RecursionError) as cause:  # the latter where it is no object
         raise _damaged(path) from cause
 
 

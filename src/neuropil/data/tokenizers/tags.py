@@ -81,7 +81,7 @@ class TagVocabulary:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             return cls(content["kind"], content["tokens"], content["looks"])
-        except (FileNotFoundError, ValueError, KeyError, TypeError) as cause:
+        except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError) as cause:
             got = "no such file" if isinstance(cause, FileNotFoundError) else "a damaged file"
             rule = f"{path} must be the vocabulary that neuropil wrote"
             raise RunError(rule, got=got, fix="train again or restore it") from cause

@@ -1,6 +1,6 @@
 """Report of predictive coding: inference, closeness to back-propagation, generation and completion."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -132,13 +132,20 @@ def backpropagation_section(few: Examples) -> Section:
     words = (
         "Networks of several depths at initialisation, predictions upwards: the cosine between each layer's weight "
         "change by the local rule, after so many inference steps, and the gradient by back-propagation of the same "
-        "error. An error takes a step for each layer on its way down, so a lower layer does not change at first. At "
-        "equilibrium the two agree the better the smaller the error is that the states have to give way to: below, ν = "
-        f"{SPREADS[-1]:g} at the target makes it count for a hundredth."
+        "error. An error takes a step for each layer on its way down, so a lower layer does not change at first. "
+        f"Below, ν = {SPREADS[-1]:g} at the target makes the error count for a hundredth. After {COSINE_STEPS[-1]:,} "
+        f"steps the smallest cosine is {_smallest(panels, SPREADS[0])} with ν = {SPREADS[0]:g} and "
+        f"{_smallest(panels, SPREADS[-1])} with ν = {SPREADS[-1]:g}."
     )
     figure = cosines_over_settling(COSINE_STEPS, panels, columns=len(DEPTHS))
     alt = "cosine between the changes of weights of each layer"
     return Section.illustrated("Beside back-propagation", words, figure, alt)
+
+
+def _smallest(panels: Mapping[str, Float[Tensor, "step layer"]], spread: float) -> str:
+    """Over layers and depths, at the end."""
+    ends = torch.cat([each[-1] for name, each in panels.items() if name.endswith(f"ν = {spread:g}")])
+    return f"{ends[~ends.isnan()].min():.3f}"
 
 
 def cosines(model: PredictiveCoding, few: Examples) -> Float[Tensor, "step layer"]:

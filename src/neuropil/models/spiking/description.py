@@ -15,11 +15,13 @@ from neuropil.config import Config, option
 from neuropil.data.networks.files import is_source, read_network
 from neuropil.data.networks.keys import Key, NetworkKeys, keys_of, made, require_bounds
 from neuropil.errors import InputError, nearest
+from neuropil.memory import require_room
 from neuropil.models.lif import LIFConfig
 
 Numbers: TypeAlias = np.ndarray | Tensor
 Target: TypeAlias = Annotated[str, Key("group that receives", name="to")]
 TAU = Key("synaptic time constant (ms); delta synapses without it", above=0, fix="leave it out for delta synapses")
+BYTES_OF_A_SYNAPSE = 8
 SynapticTau: TypeAlias = Annotated[float | None, TAU]
 
 
@@ -127,6 +129,7 @@ class SpikingNetwork:
             _require_group(group, [other.name for other in self.groups])
         for connection in self.connections:
             _require_connection(connection, self.find(connection.source), self.neurons(connection.target))
+        require_room("the synapses of a network", sum(map(self._bytes_of, self.connections)))
         for each in self.inputs:
             _require_input(each, self.neurons(each.target))
         for probe in self.probes:
@@ -135,6 +138,15 @@ class SpikingNetwork:
                 if not 0 <= neuron < size:
                     rule = f"a probe of {probe.group!r} watches neurons from 0 to {size - 1}"
                     raise InputError(rule, got=f"{neuron}")
+
+    def _bytes_of(self, connection: Projection) -> float:
+        """Of its synapses while they are made: 4 each for the target or the weight, and again while lists grow."""
+        source, target = self.find(connection.source).size, self.find(connection.target).size
+        if connection.pairs is not None:
+            return 0  # there already
+        share = 1.0 if connection.probability is None else connection.probability
+        each = share * source if connection.fan_in is None else connection.fan_in
+        return BYTES_OF_A_SYNAPSE * each * target
 
     @property
     def num_neurons(self) -> int:

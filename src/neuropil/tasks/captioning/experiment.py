@@ -81,6 +81,9 @@ class CaptioningExperiment(TrainableExperiment[list[str]]):
             "columns": dict(self.writer.columns),
         }
 
+    def training_keys(self) -> list[bytes]:
+        return self.splits.train.keys
+
     def fingerprinted(self) -> Iterable[Tensor]:
         for part in self.encoded.values():
             yield from (part.pictures, part.picture_of, *part.captions.tensors)

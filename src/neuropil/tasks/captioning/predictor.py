@@ -10,6 +10,7 @@ from einops import rearrange
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.captions.files import read_captions
 from neuropil.data.examples.files import pictures_of, read_pictures
 from neuropil.data.tokenizers.learned import Tokenizer
@@ -53,10 +54,12 @@ class CaptionWriter:
     def read(self, paths: Sequence[Path]) -> tuple[Tensor, list[str]]:
         return read_pictures(paths, self.model.config.shape)
 
-    def evaluate(self, source: Source) -> dict[str, float]:
+    def read_labelled(self, source: Source) -> CaptionedPictures:
         path = only_path(source, "captions are read from")
-        data, _ = read_captions(path, shape=self.model.config.shape, **self.columns)
-        return score_captions(self.caption(data.pictures).texts, data.captions)
+        return read_captions(path, shape=self.model.config.shape, **self.columns)[0]
+
+    def evaluate(self, pictures: CaptionedPictures) -> dict[str, float]:
+        return score_captions(self.caption(pictures.pictures).texts, pictures.captions)
 
     def caption(self, images: UInt8[Tensor, "image channel height width"], *, beam_width: int | None = None) -> Texts:
         """One caption for each picture. A wider beam is slower and often a little better; without one, as the run was

@@ -17,7 +17,7 @@ from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batches, Learner
 from neuropil.tasks.classification import report
 from neuropil.tasks.classification.predictor import ExamplePredictor, in_order
-from neuropil.tasks.classification.scores import baselines, scorer_for
+from neuropil.tasks.classification.scores import baselines, final_scores, scorer_for
 from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
 from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig
@@ -75,10 +75,13 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         objective = objective or ObjectiveConfig()
         learner = learner or scorer_for(model, self.schema, objective.label_smoothing, objective.l1)
         source, training = splits.train.source, options.training
-        super().__init__(learner, self.examples, training, seed, name, source, ablation=ablation)
+        super().__init__(learner, self.examples, training, seed, name, source, splits.notes, ablation=ablation)
 
     def own_facts(self) -> dict[str, Any]:
         return {"schema": self.schema.to_dict()}
+
+    def training_keys(self) -> list[bytes]:
+        return self.splits.train.keys
 
     def fingerprinted(self) -> Iterable[Tensor]:
         return (tensor for part in self.examples.values() for tensor in (part.inputs, part.targets))
@@ -97,7 +100,8 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         return ExamplePredictor(learner.model, self.schema).predict_examples(self.splits.test.inputs).scores
 
     def score(self, learner: Learner, predictions: Float[Tensor, "example output"]) -> dict[str, float]:
-        return evaluate(scorer_for(learner.model, self.schema), self.batches("test"))
+        measured = evaluate(scorer_for(learner.model, self.schema), self.batches("test"))
+        return measured | final_scores(predictions, self.splits.test)
 
     def baselines(self) -> list[Result]:
         return baselines(self.splits)
@@ -106,7 +110,7 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         return [report.mistakes_section(self.splits.test, self.predictions), *self.inside()]
 
     def data_section(self) -> Section:
-        return report.data_section(self.examples, self.augment)
+        return report.data_section(self.examples, self.augment, self.notes)
 
 
 def require_pictures(name: str, splits: Splits) -> Schema:

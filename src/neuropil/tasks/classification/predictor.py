@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from neuropil.data.examples.batches import ExampleBatches
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import inputs_of, read_inputs, read_labelled
-from neuropil.tasks.classification.scores import scorer_for
+from neuropil.tasks.classification.scores import final_scores, scorer_for
 from neuropil.tasks.predictor import Predictions, Source, as_paths, device_of, only_source
 from neuropil.training.evaluation import evaluate
 
@@ -44,9 +44,12 @@ class ExamplePredictor:
     def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]:
         return read_inputs(paths, self.schema)
 
-    def evaluate(self, source: Source) -> dict[str, float]:
-        examples = read_labelled(only_source(source, "labelled data is"), self.schema)
-        return evaluate(scorer_for(self.model, self.schema), in_order(examples, device_of(self.model)))
+    def read_labelled(self, source: Source) -> Examples:
+        return read_labelled(only_source(source, "labelled data is"), self.schema)
+
+    def evaluate(self, examples: Examples) -> dict[str, float]:
+        measured = evaluate(scorer_for(self.model, self.schema), in_order(examples, device_of(self.model)))
+        return measured | final_scores(self.predict_examples(examples.inputs).scores, examples)
 
 
 def in_order(examples: Examples, device: torch.device | str = "cpu") -> ExampleBatches:

@@ -1,6 +1,6 @@
 """What a report shows of a classifier or a regressor: where it errs, what is inside it, what it learned from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 
 import torch
@@ -61,13 +61,13 @@ def inside_section(model: nn.Module, schema: Schema) -> Section:
     return Section("First weights", [Text(f"Each square is {what}: blue is negative, red positive."), figure])
 
 
-def data_section(parts: Mapping[str, Examples], augment: Augment | None) -> Section:
+def data_section(parts: Mapping[str, Examples], augment: Augment | None, notes: Sequence[str]) -> Section:
     train, shown = parts["train"], list[Block]()
     if train.schema.kind == "image":
         some = [Thumbnail(pixels(train.inputs[index]), label_of(train, index)) for index in _of_all_classes(train)]
         shown.append(Gallery(some))
     rows = [[name, len(part)] for name, part in parts.items()]
-    return report.data_section(train.source, ["part", "examples"], rows, augment=augment, shown=shown)
+    return report.data_section(train.source, ["part", "examples"], rows, notes, augment=augment, shown=shown)
 
 
 def _of_all_classes(examples: Examples) -> list[int]:
@@ -86,9 +86,5 @@ def label_of(examples: Examples, index: int) -> str:
 
 
 def _feature_names(schema: Schema) -> list[str]:
-    names = [
-        f"{column.name} = {value}" if column.values else column.name
-        for column in schema.columns
-        for value in (column.values or ("",))
-    ]
+    names = [name for column in schema.columns for name in column.features]
     return names or [f"feature {index}" for index in range(schema.shape[0])]

@@ -1,10 +1,18 @@
 """How classifiers and regressors are scored, and the baselines that they must beat: the simplest things that learn from
-the same examples."""
+the same examples.
+
+    balanced accuracy   mean recall of the classes                  where the classes of what is scored are unequal
+    macro F1            mean of 2 TP / (2 TP + FP + FN)             where they are unequal
+    AUC                 P(score of a member > that of another)      the mean over the classes, each against the rest
+    R²                  1 − Σ (y − t)² / Σ (t − mean t)²
+"""
 
 from typing import Protocol, cast, runtime_checkable
 
 import torch
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.splits import Splits
@@ -14,6 +22,8 @@ from neuropil.randomness import seeded
 from neuropil.tasks.experiment import Result
 
 LARGEST = 10_000
+UNEQUAL = 1.5
+"""Times as many examples in the largest class as in the smallest: then accuracy alone says too little."""
 
 
 @runtime_checkable
@@ -33,6 +43,47 @@ def scorer_for(
     return Regression(model, l1, scale=cast(Regressor, model).target_scale.std)
 
 
+def final_scores(predicted: Float[Tensor, "example output"], examples: Examples) -> dict[str, float]:
+    """Of probabilities of the classes, or of values in the targets' units."""
+    if examples.schema.classes:
+        return class_scores(predicted, examples.targets)
+    return value_scores(predicted.double() - examples.schema.target_offset, examples.targets.double())
+
+
+def class_scores(probabilities: Float[Tensor, "example class"], targets: Int64[Tensor, " example"]) -> dict[str, float]:
+    right = probabilities.argmax(-1) == targets
+    found = {"accuracy": right.double().mean().item()}
+    present = targets.unique()
+    sizes = targets.bincount(minlength=probabilities.shape[1])
+    if len(present) < 2 or int(sizes.max()) < UNEQUAL * int(sizes[present].min()):
+        return found
+    hits = targets[right].bincount(minlength=len(sizes)).double()
+    guesses = probabilities.argmax(-1).bincount(minlength=len(sizes))
+    f1 = 2 * hits / (sizes + guesses)
+    scored = present if len(sizes) > 2 else present[1:]  # of two classes, one against the other
+    areas = [area_under_curve(probabilities[:, name], targets == name) for name in scored]
+    return found | {
+        "balanced_accuracy": (hits / sizes)[present].mean().item(),
+        "auc": sum(areas) / len(areas),
+        "macro_f1": f1[sizes + guesses > 0].mean().item(),
+    }
+
+
+def area_under_curve(scores: Float[Tensor, " example"], member: Bool[Tensor, " example"]) -> float:
+    """By ranks, those of equal scores shared (Mann and Whitney 1947)."""
+    _, place, counts = scores.unique(return_inverse=True, return_counts=True)
+    ranks = (counts.cumsum(0) - (counts - 1) / 2).double()[place]
+    members, others = int(member.sum()), int((~member).sum())
+    return (ranks[member].sum().item() - members * (members + 1) / 2) / (members * others)
+
+
+def value_scores(predicted: Float[Tensor, "example 1"], targets: Float[Tensor, "example 1"]) -> dict[str, float]:
+    difference = (predicted - targets).double()
+    found = {"squared_error": difference.square().mean().item(), "absolute_error": difference.abs().mean().item()}
+    variance = targets.double().var(correction=0).item()
+    return found | {"r2": 1 - found["squared_error"] / variance} if variance else found
+
+
 def baselines(splits: Splits) -> list[Result]:
     """On the test part; large training parts are cut, and the name says so."""
     train, test, note = splits.train, splits.test, ""
@@ -49,11 +100,13 @@ def _classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
 
     logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300, tol=1e-3))
     logistic.fit(train.inputs.flatten(1).numpy(), train.targets.numpy())
-    predicted = torch.from_numpy(logistic.predict(test.inputs.flatten(1).numpy()))
-    most_frequent = train.targets.mode().values
+    probabilities = torch.zeros(len(test), len(train.schema.classes), dtype=torch.double)
+    found = torch.from_numpy(logistic.predict_proba(test.inputs.flatten(1).numpy())).double()
+    probabilities[:, torch.from_numpy(logistic.classes_)] = found
+    most_frequent = F.one_hot(train.targets.mode().values, len(train.schema.classes)).expand(len(test), -1)
     return [
-        Result(f"logistic regression{note}", {"accuracy": _share(predicted == test.targets)}),
-        Result("always the most frequent class", {"accuracy": _share(test.targets == most_frequent)}),
+        Result(f"logistic regression{note}", class_scores(probabilities, test.targets)),
+        Result("always the most frequent class", class_scores(most_frequent.double(), test.targets)),
     ]
 
 
@@ -63,15 +116,6 @@ def _regressors(train: Examples, test: Examples, note: str) -> list[Result]:
     linear = LinearRegression().fit(train.inputs.flatten(1).numpy(), train.targets.numpy())
     predicted = torch.from_numpy(linear.predict(test.inputs.flatten(1).numpy())).to(test.targets)
     return [
-        Result(f"linear regression{note}", _errors(predicted, test)),
-        Result("always the mean", _errors(train.targets.mean().expand_as(test.targets), test)),
+        Result(f"linear regression{note}", value_scores(predicted, test.targets)),
+        Result("always the mean", value_scores(train.targets.mean().expand_as(test.targets), test.targets)),
     ]
-
-
-def _share(correct: Tensor) -> float:
-    return correct.double().mean().item()
-
-
-def _errors(predicted: Tensor, test: Examples) -> dict[str, float]:
-    difference = (predicted - test.targets).double()
-    return {"squared_error": difference.square().mean().item(), "absolute_error": difference.abs().mean().item()}

@@ -70,6 +70,9 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
     def own_facts(self) -> dict[str, Any]:
         return {"series": self.schema, "first": str(self.splits.table.first)}
 
+    def training_keys(self) -> list[str]:
+        return self.splits.table.keys_before(self.splits.train_end)
+
     def fingerprinted(self) -> Iterable[Tensor]:
         panel = self.splits.panel
         return (panel.between, panel.known_at, panel.features)

@@ -120,10 +120,12 @@ class SeriesForecaster:
         table = self._table(only_path(paths, "a forecast continues the series of"))
         return table, step_names([series.name for series in table.series], self._dates(table))
 
-    def evaluate(self, source: Source) -> dict[str, float]:
-        """Scores of forecasts from every origin of a file that has a window of history before it and a horizon
-        after."""
-        panel = self._panel(self._table(only_source(source, "series to score are those of")))
+    def read_labelled(self, source: Source) -> SeriesTable:
+        return self._table(only_source(source, "series to score are those of"))
+
+    def evaluate(self, table: SeriesTable) -> dict[str, float]:
+        """Scores of forecasts from every origin that has a window of history before it and a horizon after."""
+        panel = self._panel(table)
         windows = panel.windows(0, panel.table.end).thinned(MOST_ORIGINS)
         if not len(windows):
             needed = panel.table.step.of(self.window + self.horizon)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Integer
 from torch import Tensor
 
-from neuropil.data.corpus.dataset import Corpus
+from neuropil.data.corpus.dataset import Corpus, Passages
 from neuropil.data.splits import PartName
 from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
 from neuropil.inspection.report.page import Section
@@ -64,6 +64,9 @@ class CorpusExperiment(TrainableExperiment[P]):
 
     def own_facts(self) -> dict[str, Any]:
         return {"vocabulary_size": len(self.tokenizer)}
+
+    def training_keys(self) -> Iterable[str]:
+        return Passages(self.corpus.train).keys
 
     def fingerprinted(self) -> Iterable[Tensor]:
         return self.tokens.values()

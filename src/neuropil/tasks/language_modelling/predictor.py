@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from neuropil.data.corpus.dataset import Passages
 from neuropil.data.corpus.files import read_text
 from neuropil.data.tokenizers.encoding import AnyTokenizer, encode_text
 from neuropil.errors import InputError
@@ -114,9 +115,11 @@ class LanguageModel(ABC, Generic[M]):
         """A text for each file."""
         return [read_text([path]) for path in paths], [path.name for path in paths]
 
-    def evaluate(self, source: Source) -> dict[str, float]:
-        text = read_text(source)
-        return scores(self.losses(text), text, self.tokenizer)
+    def read_labelled(self, source: Source) -> Passages:
+        return Passages(read_text(source))
+
+    def evaluate(self, passages: Passages) -> dict[str, float]:
+        return scores(self.losses(passages.text), passages.text, self.tokenizer)
 
     def generate(
         self,

@@ -84,6 +84,7 @@ def scores(
     if not is_lossless(tokenizer):
         return found
     bits = loss * tokens / math.log(2)
+    found = {"perplexity": found["perplexity"]} | found  # beside the bits
     return {"bits_per_character": bits / len(text), "bits_per_byte": bits / len(text.encode())} | found
 
 

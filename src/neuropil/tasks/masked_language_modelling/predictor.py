@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int64, Integer
 from torch import Tensor
 
+from neuropil.data.corpus.dataset import Passages
 from neuropil.data.corpus.files import read_text
 from neuropil.data.corpus.masking import Alphabet, MaskedWindows
 from neuropil.data.formats.lines import read_lines
@@ -156,10 +157,13 @@ class TextFiller:
     def restore(cls, model: MaskedBERT, facts: Mapping[str, Any], folder: Path) -> Self:
         return cls(model, PublishedTokenizer.load(folder))
 
-    def evaluate(self, source: Source) -> dict[str, float]:
+    def read_labelled(self, source: Source) -> Passages:
+        return Passages(read_text(source))
+
+    def evaluate(self, passages: Passages) -> dict[str, float]:
         """On 15 % of the tokens of the user's texts."""
         batches = MaskedBatches.of(self.tokenizer, self.model.config.context)
-        tokens = encode_text(self.tokenizer, read_text(source))
+        tokens = encode_text(self.tokenizer, passages.text)
         return evaluate(scorer_for(self.model), batches.evaluation_batches(tokens, self.model.bias.device))
 
     def embed(self, texts: Sequence[str]) -> Float[Tensor, "text width"]:

@@ -61,6 +61,9 @@ class RetrievalExperiment(TrainableExperiment[list[Float[Tensor, "picture captio
     def own_facts(self) -> dict[str, Any]:
         return {"columns": dict(self.retriever.columns)}
 
+    def training_keys(self) -> list[bytes]:
+        return self.splits.train.keys
+
     def fingerprinted(self) -> Iterable[Tensor]:
         parts = self.matches.values()
         return (tensor for part in parts for tensor in (part.pictures, part.picture_of, part.captions))

@@ -11,6 +11,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from neuropil.data.captions.batches import MatchingBatches, encode_matches, padded_captions
+from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.captions.files import read_captions
 from neuropil.data.examples.files import pictures_of, read_pictures
 from neuropil.data.formats.images import GREY_MODES, convert, images_below, is_image, open_image
@@ -62,10 +63,12 @@ class Retriever:
     def read(self, paths: Sequence[Path]) -> tuple[Tensor, list[str]]:
         return read_pictures(paths, self.model.config.vision.shape)
 
-    def evaluate(self, source: Source) -> dict[str, float]:
+    def read_labelled(self, source: Source) -> CaptionedPictures:
         path = only_path(source, "captions are read from")
-        data, _ = read_captions(path, shape=self.model.config.vision.shape, **self.columns)
-        matches = encode_matches(data, self.tokenizer, self.model.config.text.context)
+        return read_captions(path, shape=self.model.config.vision.shape, **self.columns)[0]
+
+    def evaluate(self, pictures: CaptionedPictures) -> dict[str, float]:
+        matches = encode_matches(pictures, self.tokenizer, self.model.config.text.context)
         batches = MatchingBatches(matches, POOL, seed=0, shuffle=False, device=device_of(self.model))
         return evaluate(ContrastiveMatching(self.model), batches)
 

@@ -61,6 +61,9 @@ class TaggingExperiment(TrainableExperiment[list[list[str]]]):
             "vocabulary_size": len(self.tagger.vocabulary),
         }
 
+    def training_keys(self) -> list[str]:
+        return self.splits.train.keys
+
     def fingerprinted(self) -> Iterable[Tensor]:
         return (tensor for part in self.encoded.values() for tensor in part.tensors)
 

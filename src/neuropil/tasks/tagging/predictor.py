@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from neuropil.data.batches import EncodedTexts, Sequences
+from neuropil.data.tagged_texts.dataset import TaggedTexts
 from neuropil.data.tagged_texts.files import TagColumns, read_tagged_texts
 from neuropil.data.tokenizers.tags import TagVocabulary
 from neuropil.errors import InputError, did_you_mean, listed
@@ -66,13 +67,16 @@ class Tagger:
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
         return read_texts(paths)
 
-    def evaluate(self, source: Source) -> dict[str, float]:
+    def read_labelled(self, source: Source) -> TaggedTexts:
         given = only_source(source, "tagged texts are")
         texts, _ = read_tagged_texts(given, self.columns)
         for tag in chain.from_iterable(texts.tags):
             if tag not in self.tags:
                 fix = did_you_mean(tag, self.tags) or f"the tags are {listed(self.tags)}"
                 raise InputError("each tag must be one of the training data", got=f"{tag!r} in {given.name}", fix=fix)
+        return texts
+
+    def evaluate(self, texts: TaggedTexts) -> dict[str, float]:
         return score_tags(self.tag(texts.tokens).tags, texts.tags)
 
     @torch.no_grad()

@@ -61,6 +61,9 @@ class TextClassificationExperiment(TrainableExperiment[Float[Tensor, "text class
             "vocabulary_size": len(self.encoder.tokenizer),
         }
 
+    def training_keys(self) -> list[str]:
+        return self.splits.train.keys
+
     def fingerprinted(self) -> Iterable[Tensor]:
         return (tensor for part in self.encoded.values() for tensor in part.tensors)
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from neuropil.config import Config, option
 from neuropil.data.batches import EncodedTexts, Sequences, Side, encode_texts
+from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.files import TextColumns, read_labelled_texts
 from neuropil.data.tokenizers.encoding import AnyTokenizer
 from neuropil.data.tokenizers.learned import Kind, Tokenizer
@@ -158,9 +159,11 @@ class TextClassifier:
     def read(self, paths: Sequence[Path]) -> tuple[list[str], list[str]]:
         return read_texts(paths)
 
-    def evaluate(self, source: Source) -> dict[str, float]:
-        found, _ = read_labelled_texts(only_source(source, "labelled texts are"), self.columns, self.classes)
-        encoded = self.encoder.encode(found.texts, found.targets)
+    def read_labelled(self, source: Source) -> LabelledTexts:
+        return read_labelled_texts(only_source(source, "labelled texts are"), self.columns, self.classes)[0]
+
+    def evaluate(self, texts: LabelledTexts) -> dict[str, float]:
+        encoded = self.encoder.encode(texts.texts, texts.targets)
         return evaluate(Classification(self.model, answer=self.logits), in_order(encoded, device_of(self.model)))
 
     @torch.no_grad()

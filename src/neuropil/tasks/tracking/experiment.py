@@ -53,6 +53,9 @@ class TrackingExperiment(TrainableExperiment[Float[Tensor, "frame 2"]]):
     def own_facts(self) -> dict[str, Any]:
         return {"size": list(self.splits.train.size)}
 
+    def training_keys(self) -> list[bytes]:
+        return self.splits.train.keys
+
     def fingerprinted(self) -> Iterable[Tensor]:
         films = self.films.values()
         return (tensor for each in films for tensor in (each.frames, each.lengths, each.positions, each.hidden))

@@ -66,8 +66,10 @@ class FilmTracker:
     def read(self, paths: Sequence[Path]) -> tuple[Films, list[str]]:
         return read_frames(paths, self.model.config.shape, self.size)
 
-    def evaluate(self, source: Source) -> dict[str, float]:
-        films = read_films(only_path(source, "labelled films are"), shape=self.model.config.shape)
+    def read_labelled(self, source: Source) -> Films:
+        return read_films(only_path(source, "labelled films are"), shape=self.model.config.shape)
+
+    def evaluate(self, films: Films) -> dict[str, float]:
         return score_tracks(self.track(films), films)
 
     def track(self, films: Films) -> Float[Tensor, "frame 2"]:

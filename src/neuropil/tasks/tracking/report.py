@@ -43,9 +43,9 @@ def occlusion_section(test: Films, predictions: Mapping[str, Float[Tensor, "fram
         error = distances(positions, test)
         means[name] = torch.stack([error[test.known & (since == step)].mean() for step in counts])
     words = (
-        "While the object is hidden, a network that sees each frame alone knows nothing of where it is, and a "
-        "straight line goes through the walls. A recurrent network can know both: where the object was going, and "
-        "that it bounces off."
+        "While the object is hidden, a network that sees each frame alone cannot know where it is, and a straight line "
+        "goes through the walls. A recurrent network can know both: where the object was going, and that it bounces "
+        f"off. {_hidden_words(means, list(counts))}"
     )
     rows = [
         ["seen" if step == 0 else str(step), count, *(f"{each[place]:.2f}" for each in means.values())]
@@ -55,6 +55,13 @@ def occlusion_section(test: Films, predictions: Mapping[str, Float[Tensor, "fram
     table = Table(["frames since it was seen last", "frames", *means], rows, "Mean distance in pixels.")
     alt = "error against the frames since the object was seen"
     return Section("Occlusion", [Text(words), Picture.of(figure, alt=alt), table])
+
+
+def _hidden_words(means: Mapping[str, Tensor], steps: Sequence[int]) -> str:
+    """Which is nearest in the frames that have been hidden longest."""
+    last = {name: each[-1].item() for name, each in means.items()}
+    best = min(last, key=last.__getitem__)
+    return f"After {steps[-1]} hidden frames the nearest is {best}, {last[best]:.2f} pixels away."
 
 
 def data_section(parts: Mapping[str, Films], notes: Sequence[str]) -> Section:

@@ -85,6 +85,9 @@ class TranslationExperiment(TrainableExperiment[list[str]]):
         columns, longest = dict(self.translator.columns), self.translator.longest
         return {"vocabulary_size": sizes, "columns": columns, "longest": longest}
 
+    def training_keys(self) -> list[str]:
+        return self.splits.train.keys
+
     def fingerprinted(self) -> Iterable[Tensor]:
         sides = (side for part in self.encoded.values() for side in (part.sources, part.targets))
         return (tensor for side in sides for tensor in side.tensors)

@@ -11,6 +11,7 @@ from jaxtyping import Int64
 from torch import Tensor, nn
 
 from neuropil.data.formats.lines import read_lines
+from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.pairs.files import read_pairs
 from neuropil.data.tokenizers.learned import Tokenizer
 from neuropil.errors import InputError
@@ -92,8 +93,10 @@ class Translator:
         lines = [(path, number, line) for path in paths for number, line in enumerate(read_lines(path), start=1)]
         return [line for _, _, line in lines], [f"{path.name} line {number}" for path, number, _ in lines]
 
-    def evaluate(self, source: Source) -> dict[str, float]:
-        pairs, _ = read_pairs(source, **self.columns)
+    def read_labelled(self, source: Source) -> Pairs:
+        return read_pairs(source, **self.columns)[0]
+
+    def evaluate(self, pairs: Pairs) -> dict[str, float]:
         return score_translations(self.translate(pairs.sources).texts, pairs.targets)
 
     def translate(self, texts: Sequence[str], *, beam_width: int = 1, length_penalty: float = 0.6) -> Texts:

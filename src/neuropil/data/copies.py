@@ -1,0 +1,51 @@
+"""Which examples a model was trained on: a hash of eight bytes for each, kept beside its weights.
+
+Hashed are the keys by which copies are kept in one part, so that a text in other capitals is known again too.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from jaxtyping import UInt64
+
+from neuropil.files import replacing
+
+Key: TypeAlias = str | bytes
+TRAINING_FILE = "training_examples.npy"
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """Examples of which copies can be told."""
+
+    unit: ClassVar[str]
+    """What they are, as in "312 of 400 texts"."""
+
+    @property
+    def keys(self) -> Iterable[Key]:
+        """One for each example; equal for copies."""
+        ...
+
+
+def save_hashes(folder: Path, keys: Iterable[Key]) -> None:
+    with replacing(folder / TRAINING_FILE) as part, part.open("wb") as file:
+        np.save(file, np.unique(_hashes(keys)), allow_pickle=False)
+
+
+def training_copies(folder: Path, examples: Keyed) -> str:
+    """A sentence on how many of the examples were trained on; empty if none was, or if a run does not say."""
+    path = folder / TRAINING_FILE
+    if not path.exists():
+        return ""
+    hashes = _hashes(examples.keys)
+    count = int(np.isin(hashes, np.load(path, allow_pickle=False)).sum())
+    were = "was" if count == 1 else "were"
+    return f"{count:,} of {len(hashes):,} {examples.unit} {were} in the training part of this run." if count else ""
+
+
+def _hashes(keys: Iterable[Key]) -> UInt64[np.ndarray, " example"]:
+    coded = (key.encode("utf-8", "surrogatepass") if isinstance(key, str) else key for key in keys)
+    return np.frombuffer(b"".join(blake2b(key, digest_size=8).digest() for key in coded), np.uint64)

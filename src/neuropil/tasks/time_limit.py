@@ -1,0 +1,132 @@
+"""What a time limit is spent on: the size of the model, its vocabulary and its batches, for so many minutes here.
+
+    updates = seconds of training / seconds of an update, which is measured
+    passes  = updates / updates in a pass over the data
+
+A larger model learns more from each example and sees fewer of them. A recipe lists its sizes with the fewest updates
+from which on each was better than the one before it, on validation data. Chosen is the largest that has so many in the
+time, and finds them in the data without passing over it too often.
+"""
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+from neuropil.config import Config, describe_value
+from neuropil.tasks.experiment import Experiment, TrainableExperiment
+from neuropil.training.evaluation import evaluation_seconds
+from neuropil.training.loop import TrainingConfig, seconds_per_update
+
+C = TypeVar("C", bound=Config)
+
+EVALUATION_SHARE = 0.1
+"""Of the time limit, for evaluation and report at least."""
+CHOOSING_SHARE = 0.15
+"""Of the time limit: no further size is tried if its data would be prepared only after it."""
+MEASURING_SHARE = 0.01
+"""Of the time limit, at most, for the updates of each size."""
+MOST_PASSES = 30.0
+"""Over the data, that a size may need for its fewest updates."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """Options by their names in `neuropil show`, and the fewest updates in which they pay."""
+
+    options: Mapping[str, Any]
+    updates: int = 0
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """`sizes` from the smallest, which always fits, to the largest; `dropout` as (passes from which on, probability):
+    what is passed over often is learned by heart without it."""
+
+    sizes: Sequence[Size] = ()
+    dropout: Sequence[tuple[float, float]] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Of the options that it chooses."""
+        names = [name for size in self.sizes for name in size.options] + ["dropout"] * bool(self.dropout)
+        return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True)
+class Candidate(Generic[C]):
+    """Options whose experiment was built, and a few updates of it made."""
+
+    options: C
+    build_seconds: float
+    seconds_per_update: float
+    updates_per_pass: int
+    evaluation_seconds: float
+    """Of the validation part."""
+
+    def updates(self, seconds: float) -> int:
+        """In so much time, in which the experiment is built again."""
+        return math.ceil(max(0.0, seconds - self.build_seconds) / self.seconds_per_update)
+
+    def fits(self, size: Size, seconds: float) -> bool:
+        return size.updates <= min(self.updates(seconds), MOST_PASSES * self.updates_per_pass)
+
+
+def fit_to_minutes(
+    options: C, given: Collection[str], ladder: Ladder, build: Callable[[C], Experiment], *, began: float
+) -> C:
+    """The options with a size from the ladder, and with what the minutes leave for training since `began`, by
+    `time.monotonic`. What is `given` stays as it is."""
+    if "optimizer" in given:  # for which the learning rate of another is wrong
+        given = {*given, "learning_rate"}
+    limit = 60 * cast(float, training_of(options).minutes)
+    left = lambda: (1 - EVALUATION_SHARE) * limit - (time.monotonic() - began)  # noqa: E731
+
+    def candidate(size: Size) -> Candidate[C]:
+        sized = options.override(**{name: value for name, value in size.options.items() if name not in given})
+        return measure(sized, build, MEASURING_SHARE * limit)
+
+    smallest, *larger = ladder.sizes or [Size({})]
+    chosen = candidate(smallest)
+    for size in larger:
+        if left() - chosen.build_seconds < (1 - EVALUATION_SHARE - CHOOSING_SHARE) * limit:
+            break
+        tried = candidate(size)
+        if not tried.fits(size, left()):
+            break
+        chosen = tried
+    fitted, updates = chosen.options, chosen.updates(left())
+    passes = updates / chosen.updates_per_pass
+    if ladder.dropout and "dropout" not in given:
+        fitted = fitted.override(dropout=max(entry for entry in ladder.dropout if entry[0] <= passes)[1])
+    sentence = ""
+    if names := [name for name in ladder.names if name not in given]:
+        values = {each.name: describe_value(each.default) for each in fitted.options()}
+        which = ", ".join(f"{name.replace('_', ' ')} {values[name]}" for name in names)
+        sentence = (
+            f"Chosen for {limit / 60:g} minutes on this machine: {which}; "
+            f"at {chosen.seconds_per_update:.2g} seconds an update that makes about {float(f'{updates:.2g}'):,.0f} "
+            f"updates, {passes:.2g} passes over the training data."
+        )
+    # After training come the last validation and the test part; baselines and report take a few times as long as
+    # preparing did. Where all that is long, half of the time is for training all the same.
+    after = 2 * chosen.evaluation_seconds + 3 * chosen.build_seconds
+    seconds = max(left() - chosen.build_seconds - max(0.0, after - EVALUATION_SHARE * limit), limit / 2)
+    training = dataclasses.replace(training_of(fitted), seconds=seconds, fitted=sentence)
+    return dataclasses.replace(fitted, training=training)  # type: ignore[type-var]  # every Config is a dataclass
+
+
+def measure(options: C, build: Callable[[C], Experiment], most_seconds: float) -> Candidate[C]:
+    began = time.monotonic()
+    experiment = cast(TrainableExperiment[Any], build(options))  # whatever has minutes trains a model
+    build_seconds = time.monotonic() - began
+    batches, training = experiment.training_batches, training_of(options)
+    update = seconds_per_update(experiment.learner, batches, training, most_seconds=most_seconds)
+    evaluation = evaluation_seconds(experiment.learner, experiment.validation_batches)
+    return Candidate(options, build_seconds, update, math.ceil(len(batches) / training.accumulate), evaluation)
+
+
+def training_of(options: Config) -> TrainingConfig:
+    return cast(Any, options).training

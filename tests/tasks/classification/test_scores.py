@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    f1_score,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+    roc_auc_score,
+)
+
+from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.data.splits import Splits
+from neuropil.tasks.classification.scores import baselines, class_scores, final_scores, value_scores
+
+
+def unequal(classes: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Probabilities with many ties, and targets of which each class has twice as many as the next."""
+    generator = np.random.default_rng(seed)
+    targets = np.repeat(np.arange(classes), [6 * 2 ** (classes - c) for c in range(classes)])
+    logits = generator.normal(size=(len(targets), classes)).round(1)
+    logits[np.arange(len(targets)), targets] += 1
+    return torch.from_numpy(logits).softmax(-1), torch.from_numpy(targets)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(2, 5), st.integers(0, 1_000))
+def test_scores_of_unequal_classes_are_those_of_scikit_learn(classes: int, seed: int):
+    probabilities, targets = unequal(classes, seed)
+    found, guesses = class_scores(probabilities, targets), probabilities.argmax(-1)
+    area = roc_auc_score(targets, probabilities[:, 1] if classes == 2 else probabilities, multi_class="ovr")
+    assert found == pytest.approx(
+        {
+            "accuracy": (guesses == targets).double().mean().item(),
+            "balanced_accuracy": balanced_accuracy_score(targets, guesses),
+            "auc": area,
+            "macro_f1": f1_score(targets, guesses, average="macro"),
+        }
+    )
+
+
+def test_a_class_that_is_absent_counts_only_where_it_is_guessed():
+    probabilities, targets = unequal(3)
+    kept = targets != 1
+    found, guesses = class_scores(probabilities[kept], targets[kept]), probabilities[kept].argmax(-1)
+    assert (guesses == 1).any()
+    assert found["macro_f1"] == pytest.approx(f1_score(targets[kept], guesses, average="macro"))
+    recalls = [(guesses[targets[kept] == name] == name).double().mean().item() for name in (0, 2)]
+    assert found["balanced_accuracy"] == pytest.approx(sum(recalls) / 2)
+
+
+def test_equal_classes_have_accuracy_alone():
+    probabilities = torch.rand(40, 4)
+    assert set(class_scores(probabilities, torch.arange(4).repeat(10))) == {"accuracy"}
+    assert set(class_scores(probabilities, torch.zeros(40, dtype=torch.int64))) == {"accuracy"}
+
+
+def test_scores_of_values_are_those_of_scikit_learn():
+    generator = np.random.default_rng(0)
+    actual, predicted = generator.normal(5, 2, (50, 1)), generator.normal(5, 2, (50, 1))
+    assert value_scores(torch.from_numpy(predicted), torch.from_numpy(actual)) == pytest.approx(
+        {
+            "squared_error": mean_squared_error(actual, predicted),
+            "absolute_error": mean_absolute_error(actual, predicted),
+            "r2": r2_score(actual, predicted),
+        }
+    )
+
+
+def test_values_that_are_all_the_same_have_no_share_of_their_variance():
+    assert set(value_scores(torch.rand(5, 1), torch.ones(5, 1))) == {"squared_error", "absolute_error"}
+
+
+def test_predicted_values_are_compared_in_the_units_of_the_targets():
+    schema = Schema(kind="table", shape=(1,), classes=(), target_offset=1e9)
+    examples = Examples(torch.rand(4, 1), torch.tensor([[1.0], [2.0], [3.0], [4.0]]), schema, "a table")
+    predicted = 1e9 + torch.tensor([[1.5], [2.0], [3.0], [4.0]], dtype=torch.double)
+    assert final_scores(predicted, examples) == pytest.approx(
+        {"squared_error": 1 / 16, "absolute_error": 1 / 8, "r2": 0.95}
+    )
+
+
+def test_baselines_are_scored_as_the_model_is():
+    probabilities, targets = unequal(3)
+    schema = Schema(kind="table", shape=(3,), classes=("a", "b", "c"))
+    examples = Examples(probabilities.float(), targets, schema, "a table")
+    logistic, frequent = baselines(Splits(examples, examples, examples))
+    assert set(logistic.metrics) == {"accuracy", "balanced_accuracy", "auc", "macro_f1"}
+    assert logistic.metrics["auc"] > 0.7
+    assert frequent.metrics == pytest.approx(
+        {"accuracy": 4 / 7, "balanced_accuracy": 1 / 3, "auc": 0.5, "macro_f1": 2 * 48 / (48 + 84) / 3}
+    )
