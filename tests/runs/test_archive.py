@@ -23,9 +23,12 @@ def test_a_saved_run_is_loaded_without_its_checkpoint(run: Run, tmp_path: Path):
     assert run.save(tmp_path / "run.zip") == tmp_path / "run.zip"
     loaded = neuropil.load(tmp_path / "run.zip")
     assert loaded.folder == tmp_path / "run"
-    assert {path.name for path in loaded.folder.iterdir()} == {"config.json", "metrics.jsonl", "model.safetensors"}
+    names = [{path.name for path in each.folder.iterdir()} for each in (run, loaded)]
+    assert names[0] - names[1] == {"checkpoint.safetensors"}
+    assert names[1] - names[0] == set()
     assert loaded.evaluate() == run.evaluate()
     assert neuropil.load(tmp_path / "run.zip").folder == loaded.folder  # not unpacked again
+    assert neuropil.open(str(tmp_path / "run.zip")).model.config == loaded.model.config
     assert {path.name for path in tmp_path.iterdir()} == {"run.zip", "run"}
 
 

@@ -28,7 +28,7 @@ class _Seen(HTMLParser):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("runs") / "a <b> run"
+    folder = tmp_path_factory.mktemp("runs") / 'a "><b>\\1 run'
     return neuropil.train("mlp", out=folder, epochs=2, hidden_sizes=(8,), show_progress=False)
 
 

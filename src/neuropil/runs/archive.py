@@ -28,9 +28,11 @@ def pack(run: "Run", path: Path) -> Path:
     return path
 
 
-def unpack(path: Path) -> Path:
-    """The folder of the archive's name beside it, which is made whole or not at all; it is used again if it holds the
-    same run."""
+def unpacked(path: Path) -> Path:
+    """Of a .zip file, the folder of its name beside it, which is made whole or not at all, and used again if it holds
+    the same run; any other path as it is."""
+    if path.suffix.lower() != ".zip" or not path.is_file():
+        return path
     folder = path.with_suffix("")
     rule, fix = f"{path} must be a zip of one run, as run.save writes it", "save it again"
     try:

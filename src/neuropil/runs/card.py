@@ -4,6 +4,7 @@ from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+from zlib import crc32
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.training import learning_curve
@@ -16,16 +17,19 @@ if TYPE_CHECKING:
 
 
 def card(run: "Run") -> str:
-    blocks: list[Block] = []
-    results, rows = run.results, run.rows
+    results = run.results
     if results:
         header = ["", *(find_metric(name).title for name in metric_names(results))]
-        blocks += [Text(margin(results)), Table(header, result_rows(results))]
+        blocks: list[Block] = [Text(margin(results)), Table(header, result_rows(results))]
     else:
-        blocks.append(Text(f"Not finished: {run.progress}. Go on with `{run.resume_command}`."))
+        blocks = [Text(f"Not finished: {run.progress}. Go on with `{run.resume_command}`.")]
+    shown = "\n".join(html_of(block, "") for block in blocks)
     with suppress(InputError):  # what learns nothing has no curve
-        blocks.append(Picture.of(learning_curve(rows), alt="learning curve"))
-    shown = "\n".join(html_of(block, f"{run.folder.name}-{index}-") for index, block in enumerate(blocks))
+        curve = Picture.of(learning_curve(run.rows), alt="learning curve")
+        drawing = html_of(curve, f"run-{crc32(bytes(run.folder.absolute())):x}-")  # ids of its own in the notebook
+        shown += (
+            f'\n<div style="background: white; max-width: 100%; overflow-x: auto">{drawing}</div>'  # in the dark too
+        )
     where = escape(str(run.report if run.report.exists() else run.folder))
     link = f'<a href="{quote(str(run.report))}" target="_blank">{where}</a>' if run.report.exists() else where
     return f"<div><h4>{escape(run.name)}</h4>\n{shown}\n<p>{link}</p></div>"

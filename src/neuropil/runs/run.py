@@ -35,7 +35,7 @@ from neuropil.memory import BYTES_TO_USE, BoundedModel, refused_memory
 from neuropil.parts.multi_head import remove_heads
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.progress import stage
-from neuropil.runs.archive import pack, unpack
+from neuropil.runs.archive import pack, unpacked
 from neuropil.runs.environment import environment
 from neuropil.runs.overview import overview
 from neuropil.tasks.experiment import Experiment, Result, TrainableExperiment
@@ -432,9 +432,7 @@ def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
 
 def load(folder: str | Path) -> Run:
     """Open a run folder, or a .zip file of one, which is unpacked beside it."""
-    folder = Path(folder)
-    if folder.suffix.lower() == ".zip" and folder.is_file():
-        folder = unpack(folder)
+    folder = unpacked(Path(folder))
     path = folder / "config.json"
     if not path.exists():
         raise RunError(
