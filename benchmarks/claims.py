@@ -397,7 +397,7 @@ def trained(name: str, **options: Any) -> Iterator[Run]:
 
 
 def training_seconds(run: Run) -> float:
-    return max(row.get("seconds", 0.0) for row in run.history)
+    return max(row.get("seconds", 0.0) for row in run.rows)
 
 
 def dates() -> list[str]:

@@ -47,7 +47,7 @@ def learn_ours(path: Path, passes: int) -> Learned:
         run = neuropil.train(
             "gpt2", out=Path(folder) / "run", seed=SEED, show_progress=False, **options_for(path, passes)
         )
-        seconds = [row for row in run.history if row["kind"] == "train"][-1]["seconds"]
+        seconds = [row for row in run.rows if row["kind"] == "train"][-1]["seconds"]
         return Learned(
             "neuropil",
             run.metrics["bits_per_byte"],

@@ -100,7 +100,7 @@ def score_ours(path: Path, minutes: float) -> list[Score]:
         run = neuropil.train(
             "transformer", out=Path(folder) / "run", seed=SEED, show_progress=False, **options_for(path, minutes)
         )
-        last = [row for row in run.history if row["kind"] == "train"][-1]
+        last = [row for row in run.rows if row["kind"] == "train"][-1]
         encoded = cast(TranslationExperiment, run.experiment()).encoded["train"]
         tokens = last["epoch"] * int((encoded.sources.lengths + encoded.targets.lengths).sum())
         ours, memory = run.results[:2]

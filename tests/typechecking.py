@@ -15,6 +15,7 @@ from types import CodeType
 from typing import Any, Self, get_args
 
 import jaxtyping
+import torch
 from beartype import BeartypeConf, beartype
 from jaxtyping._storage import pop_shape_memo, push_shape_memo
 
@@ -60,6 +61,8 @@ def jaxtyped(target: Any = None, *, typechecker: Callable[..., Any]) -> Any:
     @functools.wraps(target)
     def within_own_axes(*arguments: Any, **options: Any) -> Any:
         __tracebackhide__ = True
+        if torch.compiler.is_compiling():
+            return target(*arguments, **options)  # a traced program has symbols for sizes
         calls[target] += 1
         if calls[target] > ALWAYS and calls[target] % THEN_EVERY:
             return target(*arguments, **options)

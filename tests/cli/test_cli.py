@@ -229,12 +229,13 @@ def stopped(run: Path, tmp_path: Path) -> Path:
 
 def test_a_stopped_run_is_shown_with_how_far_it_is(capsys: pytest.CaptureFixture[str], stopped: Path):
     step = json.loads((stopped / "metrics.jsonl").read_text().splitlines()[-1])["step"]
-    resume, predict, evaluate = said(capsys, "show", str(stopped)).splitlines()[-3:]
+    resume, predict, evaluate, export = said(capsys, "show", str(stopped)).splitlines()[-4:]
     assert resume == (
         f"resume\tit is not finished: it has trained 3 of 6 epochs, to step {step}\tneuropil resume '{stopped}'"
     )
     assert predict == f"predict\tit predicts from files like its training data\tneuropil predict '{stopped}' FILE"
     assert evaluate == f"evaluate\tit is scored on labelled files\tneuropil evaluate '{stopped}' --data FILE"
+    assert export == f"export\tits model runs elsewhere as ONNX\tneuropil export '{stopped}'"
 
 
 def test_a_run_without_weights_is_shown_as_it_is(capsys: pytest.CaptureFixture[str], stopped: Path):

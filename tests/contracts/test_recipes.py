@@ -168,7 +168,7 @@ def test_a_run_ends_with_results_of_its_own_and_of_what_it_is_compared_with(run:
 
 
 def test_every_metric_of_a_run_is_declared(run: Run):
-    written = {name for row in run.history for name in row} - {"kind", "name", "step", "epoch", "seconds"}
+    written = {name for row in run.rows for name in row} - {"kind", "name", "step", "epoch", "seconds"}
     assert written <= set(METRICS)
 
 
@@ -201,7 +201,7 @@ def test_the_folder_says_how_it_was_made(run: Run):
     assert settings["format"] == FORMAT
     assert settings["command"].startswith(f"neuropil {run.recipe.verb} {run.name} ")
     assert neuropil.load(run.folder).options == recipes.recipe(run.name).options.override(**SMALL[run.name])
-    assert [row["name"] for row in run.history if row["kind"] == "result"] == [result.name for result in run.results]
+    assert [row["name"] for row in run.rows if row["kind"] == "result"] == [result.name for result in run.results]
 
 
 def test_the_report_is_complete_in_itself(run: Run):

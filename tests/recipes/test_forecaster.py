@@ -225,8 +225,8 @@ def test_training_never_ends_worse_on_validation_than_the_linear_start(run: Run,
     assert torch.allclose(quantiles[..., 3], forecast, atol=1e-4)
     page = " ".join(useless.report.read_text().split())
     assert "no update made it better: it is kept. Then the linear forecast is fitted anew" in page
-    losses = [row["loss"] for row in run.history if row["kind"] == "validation"]
-    assert run.history[0] == {**run.history[0], "kind": "validation", "step": 0}
+    losses = [row["loss"] for row in run.rows if row["kind"] == "validation"]
+    assert run.rows[0] == {**run.rows[0], "kind": "validation", "step": 0}
     assert min(losses) <= losses[0]
 
 

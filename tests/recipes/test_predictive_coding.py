@@ -152,7 +152,7 @@ def test_incremental_learning_is_an_option(tmp_path: Path):
     run = neuropil.train(
         "predictive_coding", out=tmp_path / "run", report=False, show_progress=False, incremental=True, steps=3, **SMALL
     )
-    updates = max(row["step"] for row in run.history)
+    updates = max(row["step"] for row in run.rows)
     assert updates == 3 * len(run.experiment().batches("train"))  # type: ignore[attr-defined]
 
 

@@ -3,6 +3,7 @@
 import json
 import shlex
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,15 @@ def test_a_run_is_a_folder_with_its_six_files(run: Run):
     names = {path.name for path in run.folder.iterdir()}
     weights = {"model.safetensors", "checkpoint.safetensors", "training_examples.npy"}
     assert names == {"config.json", "metrics.jsonl", "report.html"} | weights
+
+
+def test_the_history_is_a_table_of_the_rows(run: Run, monkeypatch: pytest.MonkeyPatch):
+    history = run.history
+    assert list(history.kind) == [row["kind"] for row in run.rows]
+    validation = history[history.kind == "validation"]
+    assert validation.accuracy.tolist() == [row["accuracy"] for row in run.rows if row["kind"] == "validation"]
+    monkeypatch.setitem(sys.modules, "pandas", None)  # as if it were not installed
+    assert run.history == run.rows
 
 
 def test_a_loaded_run_predicts_what_the_trained_one_does(run: Run):
@@ -411,7 +421,7 @@ def remembered(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def unfinished(run: Run, folder: Path) -> Path:
     folder = copy(run, folder)
     (folder / "report.html").unlink()
-    rows = [row for row in run.history if row["kind"] != "result"]
+    rows = [row for row in run.rows if row["kind"] != "result"]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
 

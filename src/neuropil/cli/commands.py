@@ -102,6 +102,12 @@ COMMANDS = {
         ("run", "texts"),
         ("texts",),
     ),
+    "export": Command(
+        "export RUN [--out model.onnx]",
+        "write the model as ONNX, for other programs",
+        use.export,
+        use.ExportArguments,
+    ),
     "prune": Command(
         "prune RUN --heads 50%", "remove the least important attention heads", inspect.prune, inspect.PruneArguments
     ),

@@ -40,7 +40,9 @@ class ShowArguments(AnswerArguments):
 
 
 def show(arguments: ShowArguments) -> None:
-    if "/" in arguments.name or (Path(arguments.name) / "config.json").exists():  # no system's name has a slash
+    if (
+        "/" in arguments.name or arguments.name.endswith(".zip") or (Path(arguments.name) / "config.json").exists()
+    ):  # no system's name has a slash
         _show_run(Path(arguments.name), arguments.json)
         return
     from neuropil import recipes
@@ -72,10 +74,12 @@ def _default(option: Option, with_data: Option) -> str:
 
 
 def _show_run(folder: Path, as_json: bool) -> None:
+    from neuropil import recipes
     from neuropil.metrics import find_metric
     from neuropil.runs import run
 
     opened = run.load(folder)
+    folder = opened.folder
     if as_json:
         about = {"run": folder, "system": opened.name, "seed": opened.seed, "command": opened.settings["command"]}
         able = [each.verb for each in opened.capabilities] if (folder / "model.safetensors").exists() else []
@@ -89,6 +93,8 @@ def _show_run(folder: Path, as_json: bool) -> None:
         rows.append(["resume", f"it is not finished: {opened.progress}", opened.resume_command])
     if (folder / "model.safetensors").exists():
         rows += [[each.verb, f"it {each.does}", each.command.format(run=quoted)] for each in opened.capabilities]
+        if recipes.find(opened.name).family != recipes.NEURONS:
+            rows.append(["export", "its model runs elsewhere as ONNX", f"neuropil export {quoted}"])
     print_table(["can", "", "command"], rows or [["report", "it leaves no model", f"neuropil report {quoted}"]])
 
 

@@ -212,3 +212,25 @@ def search(arguments: SearchArguments) -> None:
     if arguments.out is not None:
         found.write_page(arguments.out, rankings)
         print(arguments.out, file=sys.stderr)
+
+
+class ExportArguments(AnswerArguments):
+    run: Path = option(Path(), "a run folder")
+    out: Path | None = option(None, "file to write; without it, model.onnx in the run folder")
+
+
+def export(arguments: ExportArguments) -> None:
+    from neuropil.runs import run
+
+    found = run.load(arguments.run).export("onnx", arguments.out)
+    if arguments.json:
+        print_json(found._asdict())
+        return
+    rows = [
+        [kind, name, " × ".join(map(str, axes))]
+        for kind in ("inputs", "outputs")
+        for name, axes in getattr(found, kind).items()
+    ]
+    print_table(["", "name", "shape"], rows)
+    print(f"ONNX Runtime and PyTorch differ by {found.difference:.1g} at most.")
+    print(found.path)

@@ -29,7 +29,7 @@ step.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int64
@@ -41,7 +41,7 @@ from neuropil.errors import InputError
 from neuropil.models.recurrent import CELLS, CellName
 from neuropil.parts.attention import Additive, AttentionMemory, Concat, Dot, General, Score, SoftSelect
 from neuropil.parts.parameters import Model
-from neuropil.parts.recurrence import Recurrence, State, reorder
+from neuropil.parts.recurrence import Recurrence, State, over_time, reorder
 from neuropil.parts.scheduled_sampling import scheduled_sampling
 from neuropil.protocols import PADDING
 
@@ -191,31 +191,38 @@ class Decoder(nn.Module):
         self, y: Float[Tensor, "batch time embedding"], state: "Seq2SeqDecoderState", memory: AttentionMemory
     ) -> Float[Tensor, "batch time unit"]:
         """Bahdanau's."""
-        queries, contexts, outputs = list[Tensor](), list[Tensor](), list[Tensor]()
-        for drive in self.recurrence.cells[0].drive(y).unbind(1):
-            queries.append(state.states[-1].h)
+
+        def step(states: Sequence[State], drive: Tensor) -> tuple[Sequence[State], tuple[Tensor, ...]]:
+            query = states[-1].h
             # c_t = Σ_s a_ts h̄_s by h_{t−1},   h_t = cell(E y_{t−1}, c_t; h_{t−1})
-            contexts.append(self.cross.select(queries[-1].unsqueeze(1), memory).squeeze(1))
-            state.states = self.advance(drive + self.feed(contexts[-1]), state.states)
-            outputs.append(state.states[-1].h)
-        self.cross.notify(torch.stack(queries, 1), memory)
+            context = self.cross.select(query.unsqueeze(1), memory).squeeze(1)
+            states = self.advance(drive + self.feed(context), states)
+            return states, (query, context, states[-1].h)
+
+        drives = self.recurrence.cells[0].drive(y)
+        state.states, (queries, contexts, outputs) = over_time(step, state.states, drives)
+        self.cross.notify(queries, memory)
         # h̃_t = tanh(W_c [c_t; h_t; E y_{t−1}])
-        return torch.tanh(self.combine(torch.cat([torch.stack(contexts, 1), torch.stack(outputs, 1), y], -1)))
+        return torch.tanh(self.combine(torch.cat([contexts, outputs, y], -1)))
 
     def step_then_look(
         self, y: Float[Tensor, "batch time embedding"], state: "Seq2SeqDecoderState", memory: AttentionMemory
     ) -> Float[Tensor, "batch time unit"]:
         """Luong's, with input feeding."""
-        queries, vectors = list[Tensor](), list[Tensor]()
-        for drive in self.recurrence.cells[0].drive(y).unbind(1):
+
+        def step(before: Any, drive: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
+            states, vector = before
             # h_t = cell(E y_{t−1}, h̃_{t−1}; h_{t−1}),   c_t = Σ_s a_ts h̄_s by h_t,   h̃_t = tanh(W_c [c_t; h_t])
-            state.states = self.advance(drive + self.feed(state.vector), state.states)
-            queries.append(state.states[-1].h)
-            context = self.cross.select(queries[-1].unsqueeze(1), memory).squeeze(1)
-            state.vector = torch.tanh(self.combine(torch.cat([context, queries[-1]], -1)))
-            vectors.append(state.vector)
-        self.cross.notify(torch.stack(queries, 1), memory)
-        return torch.stack(vectors, 1)
+            states = self.advance(drive + self.feed(vector), states)
+            query = states[-1].h
+            context = self.cross.select(query.unsqueeze(1), memory).squeeze(1)
+            vector = torch.tanh(self.combine(torch.cat([context, query], -1)))
+            return (states, vector), (query, vector)
+
+        drives, before = self.recurrence.cells[0].drive(y), (state.states, state.vector)
+        (state.states, state.vector), (queries, vectors) = over_time(step, before, drives)
+        self.cross.notify(queries, memory)
+        return vectors
 
     def advance(self, drive: Float[Tensor, "batch drive"], states: Sequence[State]) -> tuple[State, ...]:
         """One step of all layers, of which the first is given what its inputs add."""

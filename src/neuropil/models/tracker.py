@@ -19,6 +19,7 @@ count for nothing:
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import torch
 from einops import rearrange
 from jaxtyping import Bool, Float, Num
 from torch import Tensor, nn
@@ -102,8 +103,9 @@ class Tracker(Model):
     def watch(
         self, frames: Num[Tensor, "batch time channel height width"], lengths: Lengths | None = None
     ) -> Float[Tensor, "batch time feature"]:
-        """g_t of every frame. Frames that only fill a batch up are not looked at: batch norm would count them."""
-        if lengths is None:
+        """g_t of every frame. Frames that only fill a batch up are not looked at: batch norm would count them. An
+        exported program looks at all: its batch norm counts nothing, and its sizes depend on no value."""
+        if lengths is None or torch.compiler.is_exporting():
             seen = self.see(rearrange(frames, "batch time channel height width -> (batch time) channel height width"))
             return rearrange(seen, "(batch time) feature -> batch time feature", batch=len(frames))
         real = valid_mask(lengths, frames.shape[1])

@@ -368,7 +368,9 @@ def _fused(
     factors: Factors, value: Tensor, mask: Tensor | None, causal: bool, bias: Tensor | None, dropout: float
 ) -> Tensor:
     query, key, scale = factors
-    is_causal = causal and mask is None and bias is None and query.shape[-2] == key.shape[-2]
+    is_causal = False
+    if causal and mask is None and bias is None and query.shape[-2] == key.shape[-2]:
+        is_causal = True  # not the comparison itself, which is a symbol where a program is exported
     limit = None if is_causal else _allowed(mask, causal, query.shape[-2], key.shape[-2], None, query.device)
     if bias is not None:
         limit = bias.to(query.dtype) if limit is None else bias.to(query.dtype).masked_fill(~limit, -torch.inf)
@@ -404,6 +406,8 @@ def _attend_in_pieces(
         weights = attention_weights(query, key, score=score, mask=mask, causal=causal, bias=bias, rows=rows)
         return F.dropout(weights, dropout) @ value
 
+    if torch.compiler.is_exporting():
+        return mix(torch.arange(query.shape[-2], device=query.device))  # how many pieces depends on the length
     numbers = math.prod(query.shape[:-2]) * key.shape[-2] * score.numbers_per_pair
     pieces = torch.arange(query.shape[-2], device=query.device).split(max(1, NUMBERS_AT_ONCE // max(1, numbers)))
     if len(pieces) == 1:
@@ -434,6 +438,8 @@ def _require_limits(mask: Tensor | None, bias: Tensor | None, query: Tensor, key
     if mask is not None and mask.dtype != torch.bool:
         rule = "an attention mask is boolean, true where a query may look"
         raise InputError(rule, got=f"a mask of {mask.dtype}", fix="pass scores as bias")
+    if torch.compiler.is_exporting():
+        return  # sizes are symbols there
     pairs = (*query.shape[:-1], key.shape[-2])
     for name, limit in (("mask", mask), ("bias", bias)):
         if limit is not None and not _broadcasts(limit.shape, pairs):

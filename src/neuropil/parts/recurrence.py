@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 import torch
-from jaxtyping import Bool, Float, Int64, Num
+from jaxtyping import Bool, Float, Int64, Num, Shaped
 from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from neuropil.errors import InputError
 from neuropil.parts.parameters import Model, TypedModuleList
@@ -125,8 +126,9 @@ class Cell(Model, ABC):
         if padding is not None:
             x = x.masked_fill(padding, 0)  # 0 · NaN is NaN: what stands there would reach the gradient of the weights
         state = map_states(lambda part: part.to(self.dtype), [state])[0]
-        run = WAYS[way or choose(self, x.shape[1], x.device, precision(x)).way]
-        if torch.compiler.is_compiling():
+        exporting = torch.compiler.is_exporting()
+        run = WAYS[way or ("loop" if exporting else choose(self, x.shape[1], x.device, precision(x)).way)]
+        if torch.compiler.is_compiling() and not exporting:
             run = cast(Run, torch.compiler.disable(run))  # traced, each step of a sequence would be compiled for itself
         outputs, last = run(self, x, state, lengths)
         if padding is not None:
@@ -182,12 +184,36 @@ def _name(dtype: torch.dtype) -> str:
 
 
 def _loop(cell: Cell, x: Inputs, state: State, lengths: Lengths | None) -> tuple[Tensor, State]:
-    outputs: list[Tensor] = []
-    for t, drive in enumerate(cell.drive(x).to(cell.dtype).unbind(1)):
+    def step(state: State, drive: Tensor, valid: Tensor | None = None) -> tuple[State, tuple[Tensor]]:
         after = cell.update(cell.gates(drive, state.h), state)
-        state = after if lengths is None else _where(t < lengths, after, state)
-        outputs.append(after.h)
-    return torch.stack(outputs, 1), state
+        return after if valid is None else _where(valid, after, state), (after.h,)
+
+    valid = () if lengths is None else (valid_mask(lengths, x.shape[1]),)
+    last, (outputs,) = over_time(step, state, cell.drive(x).to(cell.dtype), *valid)
+    return outputs, last
+
+
+def over_time(
+    step: Callable[..., tuple[Any, tuple[Tensor, ...]]], state: Any, *inputs: Shaped[Tensor, "batch time ..."]
+) -> tuple[Any, list[Tensor]]:
+    """The step `(state, *inputs) -> (state, outputs)` at each time: the last state, and each output at all times. An
+    exported program keeps the loop, so that it reads sequences of any length."""
+    if torch.compiler.is_exporting():
+        from torch._higher_order_ops.scan import scan as loop
+
+        parts, structure = tree_flatten(state)
+
+        def flat(parts: list[Tensor], now: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+            after, outputs = step(tree_unflatten(parts, structure), *now)
+            return tree_leaves(after), [output.clone() for output in outputs]  # which may be a part of the state
+
+        last, stacked = loop(flat, [part.clone() for part in parts], [each.transpose(0, 1) for each in inputs])
+        return tree_unflatten(last, structure), [output.transpose(0, 1) for output in stacked]
+    each_time: list[tuple[Tensor, ...]] = []
+    for now in zip(*(each.unbind(1) for each in inputs), strict=True):
+        state, outputs = step(state, *now)
+        each_time.append(outputs)
+    return state, [torch.stack(output, 1) for output in zip(*each_time, strict=True)]
 
 
 def _fused(cell: Cell, x: Inputs, state: State, lengths: Lengths | None) -> tuple[Tensor, State]:

@@ -27,7 +27,7 @@ def compare(runs: Sequence[Run | str | Path]) -> tuple[list[str], list[list[str]
 
 def _seconds(run: Run) -> str:
     """Nothing for what is not trained by steps."""
-    seconds = max((row["seconds"] for row in run.history if "seconds" in row), default=None)
+    seconds = max((row["seconds"] for row in run.rows if "seconds" in row), default=None)
     if seconds is None:
         return ""
     return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.2g}"

@@ -12,6 +12,7 @@ from neuropil.models.clip import CLIP
 from neuropil.models.gpt2 import GPT2
 from neuropil.pretrained.folders import SENTENCES, SETTINGS, is_hub_name, located, read_json, well_typed
 from neuropil.runs import run
+from neuropil.runs.archive import unpacked
 from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
 from neuropil.tasks.masked_language_modelling.predictor import TextEmbedder, TextFiller
 from neuropil.tasks.retrieval.predictor import Retriever
@@ -49,11 +50,11 @@ def _open_published(folder: Path, settings: Mapping[str, Any]) -> Any:
 
 def find_model(source: str | Path) -> tuple[Path, Mapping[str, Any]]:
     """The folder, and what its `config.json` says."""
-    path = Path(source)
+    path = unpacked(Path(source))
     if not path.exists() and not is_hub_name(str(source)):
         rule = "a model is a run, a Hugging Face folder, or owner/name on its hub"
         raise InputError(rule, got=f"{str(source)!r}, which is no folder here", fix=run.newest_run(path))
-    folder = located(source, "a model")
+    folder = located(path if path.exists() else source, "a model")
     if not (folder / SETTINGS).exists():
         rule = f"a model is a run, or a folder with a {SETTINGS} as Hugging Face writes it"
         raise InputError(rule, got=f"none in {str(folder)!r}")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -35,6 +35,7 @@ from neuropil.memory import BYTES_TO_USE, BoundedModel, refused_memory
 from neuropil.parts.multi_head import remove_heads
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.progress import stage
+from neuropil.runs.archive import pack, unpacked
 from neuropil.runs.environment import environment
 from neuropil.runs.overview import overview
 from neuropil.tasks.experiment import Experiment, Result, TrainableExperiment
@@ -58,6 +59,9 @@ from neuropil.training.interruption import Interrupted
 from neuropil.training.loop import TrainingConfig, prepare_precision
 from neuropil.training.weights import load_model, load_state, unique_state
 
+if TYPE_CHECKING:
+    from neuropil.runs.export import Export
+
 FORMAT = 2
 SETTINGS = {"command": str, "facts": dict, "options": dict, "recipe": str, "seed": int}
 """What every `config.json` holds of ours, and of which type."""
@@ -73,6 +77,11 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run {self.name} in {self.folder}>"
 
+    def _repr_html_(self) -> str:
+        from neuropil.runs.card import card
+
+        return card(self)
+
     @property
     def name(self) -> str:
         return self.settings["recipe"]
@@ -86,15 +95,24 @@ class Run:
         return self.folder / "report.html"
 
     @property
-    def history(self) -> list[Row]:
-        """The rows of `metrics.jsonl`."""
+    def rows(self) -> list[Row]:
+        """Of `metrics.jsonl`."""
         return read_history(self.folder / "metrics.jsonl")
+
+    @property
+    def history(self) -> Any:
+        """The rows as a pandas DataFrame, where pandas is installed."""
+        try:
+            import pandas
+        except ImportError:
+            return self.rows
+        return pandas.DataFrame(self.rows)
 
     @property
     def results(self) -> list[Result]:
         """Final scores on held-out data: this model first, then its baselines. Empty while the run is not finished."""
         facts = ("kind", "name", "step")
-        rows = [row for row in self.history if row["kind"] == "result"]
+        rows = [row for row in self.rows if row["kind"] == "result"]
         return [Result(row["name"], {key: value for key, value in row.items() if key not in facts}) for row in rows]
 
     @property
@@ -104,7 +122,7 @@ class Run:
     @property
     def progress(self) -> str:
         """How far a run is that is not finished."""
-        rows = [row for row in self.history if "epoch" in row]
+        rows = [row for row in self.rows if "epoch" in row]
         if not rows:
             return "it has no results yet"
         epochs = getattr(getattr(self.options, "training", None), "epochs", None)
@@ -226,6 +244,20 @@ class Run:
         if known := training_copies(self.folder, examples):
             notify(known)
         return evaluator.evaluate(examples)
+
+    def export(self, format: str = "onnx", path: str | Path | None = None, *, inputs: Any = None) -> "Export":
+        """Write the model as ONNX, with open axes for the batch and the time, and compare its answers with PyTorch's.
+        By default it is `model.onnx` in the run folder, traced on some of the run's own data; `inputs` are others, as
+        `predict` takes them, or a tuple of tensors for the model."""
+        from neuropil.runs.export import export_onnx
+
+        if format != "onnx":
+            raise InputError("a model is exported as 'onnx'", got=f"{format!r}")
+        return export_onnx(self, self.folder / "model.onnx" if path is None else Path(path), inputs)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the folder as one .zip file, without the checkpoint; `neuropil.load` opens it."""
+        return pack(self, Path(path))
 
     @property
     def memory(self) -> InMemory | None:
@@ -399,8 +431,8 @@ def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
 
 
 def load(folder: str | Path) -> Run:
-    """Open a run folder."""
-    folder = Path(folder)
+    """Open a run folder, or a .zip file of one, which is unpacked beside it."""
+    folder = unpacked(Path(folder))
     path = folder / "config.json"
     if not path.exists():
         raise RunError(
@@ -456,7 +488,7 @@ def _complete(run: Run, experiment: Experiment, show_progress: bool, *, report: 
             experiment.train(run.folder, show_progress=show_progress)
         with refused_memory(), stage(f"{run.name}: evaluation", show=show_progress):
             results = experiment.evaluate()
-        history = [row for row in run.history if row["kind"] != "result"]
+        history = [row for row in run.rows if row["kind"] != "result"]
         step = max((row["step"] for row in history), default=0)
         rows = history + [{"kind": "result", "name": result.name, "step": step, **result.metrics} for result in results]
         write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))

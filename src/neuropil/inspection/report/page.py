@@ -193,13 +193,13 @@ def _anchors(titles: Sequence[str]) -> list[str]:
 
 
 def _section(section: Section, anchor: str) -> str:
-    blocks = "\n".join(_block(block, f"{anchor}-{index}-") for index, block in enumerate(section.blocks))
+    blocks = "\n".join(html_of(block, f"{anchor}-{index}-") for index, block in enumerate(section.blocks))
     link = f'<a class="anchor" href="#{anchor}" aria-label="link to this section">#</a>'
     heading = f'<h2 dir="auto">{escape(section.title)} {link}</h2>'
     return f'<section id="{anchor}">\n{heading}\n{blocks}\n</section>'
 
 
-def _block(block: Block, prefix: str) -> str:
+def html_of(block: Block, prefix: str) -> str:
     match block:
         case Text(text):
             return _paragraphs(text)

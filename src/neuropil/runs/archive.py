@@ -1,0 +1,70 @@
+"""A run in one file, to be sent: a zip of its folder without the checkpoint, which only a run that goes on needs."""
+
+import shutil
+import stat
+import tempfile
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from neuropil.errors import InputError, RunError
+from neuropil.files import replacing
+
+if TYPE_CHECKING:
+    from neuropil.runs.run import Run
+
+LARGEST, MOST_FILES = 16 * 2**30, 10_000
+"""Bytes and files that are unpacked of one archive."""
+
+
+def pack(run: "Run", path: Path) -> Path:
+    if path.suffix.lower() != ".zip":
+        raise InputError("a run is saved as a .zip file", got=f"{str(path)!r}", fix=f"name it {path.name}.zip")
+    files = [file for file in sorted(run.folder.rglob("*")) if file.is_file() and file.name != "checkpoint.safetensors"]
+    folder = run.folder.absolute()
+    with replacing(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            archive.write(file, Path(folder.name) / file.absolute().relative_to(folder))
+    return path
+
+
+def unpacked(path: Path) -> Path:
+    """Of a .zip file, the folder of its name beside it, which is made whole or not at all, and used again if it holds
+    the same run; any other path as it is."""
+    if path.suffix.lower() != ".zip" or not path.is_file():
+        return path
+    folder = path.with_suffix("")
+    rule, fix = f"{path} must be a zip of one run, as run.save writes it", "save it again"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = [each for each in archive.infolist() if not each.is_dir()]
+            wrong = _wrong(files)
+            if wrong:
+                raise RunError(rule, got=wrong, fix=fix)
+            root = PurePosixPath(files[0].filename).parts[0]
+            config = archive.read(f"{root}/config.json")
+            if folder.exists():
+                there = folder / "config.json"
+                if there.is_file() and there.read_bytes() == config:
+                    return folder
+                raise RunError(f"{path} is unpacked to {folder}", got="another one there", fix="move one of the two")
+            with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=path.parent) as part:
+                archive.extractall(part)
+                shutil.move(Path(part) / root, folder)
+    except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, EOFError) as error:
+        raise RunError(rule, got=f"a file that is none ({error})", fix=fix) from error
+    return folder
+
+
+def _wrong(files: list[zipfile.ZipInfo]) -> str:
+    paths = [PurePosixPath(each.filename) for each in files]
+    size = sum(each.file_size for each in files)
+    if not files:
+        return "an empty one"
+    if size > LARGEST or len(files) > MOST_FILES:
+        return f"{len(files):,} files of {size:,} bytes"
+    for path, each in zip(paths, files, strict=True):
+        leaves = path.is_absolute() or ".." in path.parts or "\\" in each.filename or ":" in each.filename
+        if leaves or stat.S_ISLNK(each.external_attr >> 16):
+            return f"a file that would leave the folder: {each.filename!r}"
+    return "" if {path.parts[0] for path in paths} == {paths[0].parts[0]} else "several folders"
