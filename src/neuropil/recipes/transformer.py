@@ -40,7 +40,8 @@ OWN_DATA = TransformerOptions(
 SHARED = {"vocabulary_size": 4_000, "batch_size": 16, "optimizer": "muon", "learning_rate": 1e-2}
 LADDER = Ladder(
     sizes=(
-        Size({"width": 96, "layers": 3, **SHARED, "label_smoothing": 0.0}),
+        Size({"width": 64, "layers": 3, **SHARED, "label_smoothing": 0.0}),
+        Size({"width": 96, "layers": 3, **SHARED, "label_smoothing": 0.0}, updates=5_000),
         Size({"width": 128, "layers": 3, **SHARED, "label_smoothing": 0.1}, updates=12_000),
         Size({"width": 256, "layers": 3, **SHARED, "label_smoothing": 0.1, "vocabulary_size": 8_000}, updates=50_000),
     ),
