@@ -64,7 +64,8 @@ OWN_DATA = GPT2Options(
 SHARED = {"vocabulary_size": 2_000, "context": 128, "batch_size": 16, "optimizer": "muon", "learning_rate": 7e-3}
 LADDER = Ladder(
     sizes=(
-        Size({"width": 96, "layers": 4, **SHARED}),
+        Size({"width": 64, "layers": 4, **SHARED}),
+        Size({"width": 96, "layers": 4, **SHARED}, updates=3_000),
         Size({"width": 128, "layers": 4, **SHARED}, updates=5_000),
         Size({"width": 192, "layers": 5, **SHARED, "vocabulary_size": 4_000}, updates=15_000),
         Size({"width": 256, "layers": 6, **SHARED, "vocabulary_size": 8_000, "context": 256}, updates=30_000),

@@ -37,12 +37,13 @@ OWN_DATA = TransformerOptions(
 )
 """Pairs of a user's have more words and say more with them than dates do."""
 
-SHARED = {"vocabulary_size": 4_000, "batch_size": 16, "optimizer": "muon", "learning_rate": 7e-3}
+SHARED = {"vocabulary_size": 4_000, "batch_size": 16, "optimizer": "muon", "learning_rate": 1e-2}
 LADDER = Ladder(
     sizes=(
-        Size({"width": 96, "layers": 3, **SHARED}),
-        Size({"width": 128, "layers": 3, **SHARED}, updates=12_000),
-        Size({"width": 256, "layers": 3, **SHARED, "vocabulary_size": 8_000}, updates=50_000),
+        Size({"width": 64, "layers": 3, **SHARED, "label_smoothing": 0.0}),
+        Size({"width": 96, "layers": 3, **SHARED, "label_smoothing": 0.0}, updates=5_000),
+        Size({"width": 128, "layers": 3, **SHARED, "label_smoothing": 0.1}, updates=12_000),
+        Size({"width": 256, "layers": 3, **SHARED, "label_smoothing": 0.1, "vocabulary_size": 8_000}, updates=50_000),
     ),
     dropout=((0, 0.0), (4, 0.1), (15, 0.2)),
 )
