@@ -255,6 +255,7 @@ HOUSE = (
         "metrics": "name, direction and format of each",
         "protocols": "what a learner, a phase and a batch are",
         "progress": "what one sees while waiting",
+        "memory": "what does not fit is refused",
     },
     {
         "autodiff": "the expression graph from scratch, on NumPy alone",
@@ -279,6 +280,7 @@ HOUSE = (
         "server": "the same by requests",
     },
 )
+MOST_ABREAST = 4
 PLANNED = frozenset(("adversarial", "lab", "server"))
 
 
@@ -291,17 +293,21 @@ def house() -> str:
     ]
     top = 48
     for row, rooms in enumerate(HOUSE):
-        room_width = (width - 2 * left + 12) / len(rooms) - 12
-        wrapped = {
-            name: textwrap.wrap(words + (" (planned)" if name in PLANNED else ""), int(room_width / 7.4))
-            for name, words in rooms.items()
-        }
-        height = 36 + 15 * max(map(len, wrapped.values()))
         if row:
             drawn.append(_arrow(width / 2, top - 5, top - gap + 5))
-        for place, (name, lines) in enumerate(wrapped.items()):
-            drawn.append(_room(left + place * (room_width + 12), top, room_width, height, name, lines))
-        top += height + gap
+        names = list(rooms)
+        for begin in range(0, len(names), MOST_ABREAST):
+            abreast = names[begin : begin + MOST_ABREAST]
+            room_width = (width - 2 * left + 12) / len(abreast) - 12
+            wrapped = {
+                name: textwrap.wrap(rooms[name] + (" (planned)" if name in PLANNED else ""), int(room_width / 7.4))
+                for name in abreast
+            }
+            height = 36 + 15 * max(map(len, wrapped.values()))
+            for place, (name, lines) in enumerate(wrapped.items()):
+                drawn.append(_room(left + place * (room_width + 12), top, room_width, height, name, lines))
+            top += height + 12
+        top += gap - 12
     return svg_file(width, top - gap + left, "\n".join(drawn) + "\n")
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from neuropil.inspection.report.page import render
-from neuropil.runs.overview import margin, metric_names, overview
+from neuropil.runs.overview import comparable, margin, metric_names, overview
 from neuropil.tasks.experiment import Result, headline
 
 SETTINGS = {"facts": {}, "environment": {}, "seed": 0, "created": "", "command": ""}
@@ -74,3 +74,12 @@ def test_a_metric_that_no_other_result_has_is_nothing_to_compare_by():
     metric = headline(results)
     assert metric is not None
     assert metric.name == "loss"
+
+
+def test_results_without_a_metric_in_common_stand_in_tables_of_their_own():
+    memory, oscillator = Result("memory", {"drift_percent_per_s": 1.0}), Result("oscillator", {"frequency_hz": 1.0})
+    wanted, still = Result("as wanted", {"frequency_hz": 1.0, "amplitude": 1.0}), Result("still", {"cv": 0.0})
+    wide = Result("both", {"amplitude": 1.0, "cv": 0.0})
+    assert comparable([memory, oscillator, wanted, still]) == [[memory], [oscillator, wanted], [still]]
+    assert comparable([memory, oscillator, wanted, still, wide]) == [[memory], [oscillator, wanted, still, wide]]
+    assert comparable([memory]) == [[memory]]

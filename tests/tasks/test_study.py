@@ -109,11 +109,11 @@ def test_arrays_and_tensors_come_back_by_their_names(tmp_path: Path):
 
 
 def test_variants_are_compared_in_their_order_and_results_led_by_those_named():
-    shown: list[tuple[float, str]] = []
+    shown: list[tuple[float | str | None, ...]] = []
 
     class Screen(Display):
-        def update(self, share: float, figures: str) -> None:
-            shown.append((share, figures))
+        def update(self, share: float | None, *figures: str) -> None:
+            shown.append((share, *figures))
 
     outcomes = compare({"a": 1, "b": 2}, lambda name, value: name * value, Screen("study", show=False), str.upper)
     assert outcomes == {"a": "a", "b": "bb"}

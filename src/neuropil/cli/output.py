@@ -62,7 +62,8 @@ def print_outcome(run: "Run", *, as_json: bool) -> None:
         print_json({"run": run.folder, "report": report, "results": scores, "notes": notes})
         return
     if results:
-        print_table(["", *overview.metric_names(results)], overview.result_rows(results))
+        for group in overview.comparable(results) if sys.stdout.isatty() else [results]:
+            print_table(["", *overview.metric_names(group)], overview.result_rows(group))
         print(overview.margin(results))
     for note in run.settings["facts"].get("notes", []):
         print(note, file=sys.stderr)

@@ -25,6 +25,17 @@ def metric_names(results: Sequence[Result]) -> list[str]:
     return rest if first is None else [first.name, *(name for name in rest if name != first.name)]
 
 
+def comparable(results: Sequence[Result]) -> list[list[Result]]:
+    """In groups, each a table without wide empty parts: those of a group share metrics, at least by way of others."""
+    groups: list[list[Result]] = []
+    for result in results:
+        alike = [group for group in groups if any(result.metrics.keys() & other.metrics.keys() for other in group)]
+        rest = [group for group in groups if group not in alike]
+        groups = [*rest, [*itertools.chain(*alike), result]]
+    order = {id(result): place for place, result in enumerate(results)}
+    return sorted(groups, key=lambda group: order[id(group[0])])
+
+
 def result_rows(results: Sequence[Result]) -> list[list[str]]:
     names = metric_names(results)
     return [
@@ -72,8 +83,11 @@ def _result_sections(results: Sequence[Result]) -> list[Section]:
     cards = [
         _card(results, result, name) for result, name in itertools.product(results[:2], names) if name in result.metrics
     ]
-    table = Table(["", *(find_metric(name).title for name in names)], result_rows(results))
-    return [Section("Result", [Numbers(cards[:4]), Text(margin(results)), table])]
+    tables = [
+        Table(["", *(find_metric(name).title for name in metric_names(group))], result_rows(group))
+        for group in comparable(results)
+    ]
+    return [Section("Result", [Numbers(cards[:4]), Text(margin(results)), *tables])]
 
 
 def _card(results: Sequence[Result], result: Result, name: str) -> Number:

@@ -42,7 +42,8 @@ def test_values_are_predicted_in_the_units_of_the_targets():
 
 def test_a_file_is_scored_in_the_units_of_the_targets(tmp_path: Path):
     path = write_text(tmp_path / "a.csv", "x,time,y", "1,1600000001,2000000002", "2,1600000005,2000000009")
-    found = ExamplePredictor(SumOfFeatures(), SCHEMA).evaluate([path])
+    predictor = ExamplePredictor(SumOfFeatures(), SCHEMA)
+    found = predictor.evaluate(predictor.read_labelled([path]))
     assert found == pytest.approx({"loss": 1.0, "squared_error": 2.0, "absolute_error": 1.0, "r2": 1 - 4 / 24.5})
 
 
@@ -55,6 +56,7 @@ def test_a_file_of_unequal_classes_has_more_scores_than_accuracy(tmp_path: Path)
         kind="table", shape=(1,), classes=("no", "yes"), columns=(Column(name="x", kind="number"),), target="y"
     )
     path = write_text(tmp_path / "a.csv", "x,y", "1,yes", "-1,no", "-2,no", "3,no")
-    found = ExamplePredictor(Probable(), schema).evaluate([path])
+    predictor = ExamplePredictor(Probable(), schema)
+    found = predictor.evaluate(predictor.read_labelled([path]))
     assert found.pop("loss") > 0
     assert found == pytest.approx({"accuracy": 3 / 4, "balanced_accuracy": 5 / 6, "auc": 2 / 3, "macro_f1": 0.7333333})

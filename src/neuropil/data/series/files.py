@@ -331,7 +331,7 @@ def _require_one_series(blocks: Sequence[Block], columns: SeriesColumns, rows: S
 
 def _stands_in_blocks(texts: Sequence[str]) -> bool:
     lengths = [len(list(block)) for _, block in groupby(texts)]
-    return 1 < len(lengths) == len(set(texts)) and min(lengths) >= SHORTEST_BLOCK and not are_numbers(texts)
+    return 1 < len(lengths) == len(set(texts)) and min(lengths) >= SHORTEST_BLOCK and numbers_in(texts) is None
 
 
 def _whole(blocks: Sequence[Block], name: str) -> Cells:

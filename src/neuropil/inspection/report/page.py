@@ -225,11 +225,16 @@ def _inline(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
+ON_ONE_LINE = 16
+"""Characters of a value that is not broken, such as "1,234.5 ms"."""
+
+
 def _number(number: Number) -> str:
     kind = {True: " good", False: " bad", None: ""}[number.good]
     spoken = {True: "good: ", False: "poor: ", None: ""}[number.good]
     note = f'<dd class="note" dir="auto">{_inline(number.note)}</dd>' if number.note else ""
-    value = f'<dd class="value"><span class="spoken">{spoken}</span>{escape(number.value)}</dd>'
+    whole = number.value.replace(" ", "\u00a0") if len(number.value) <= ON_ONE_LINE else number.value
+    value = f'<dd class="value"><span class="spoken">{spoken}</span>{escape(whole)}</dd>'
     direction = _direction([number.label, number.note, number.value])
     label = f'<dt dir="auto">{escape(number.label)}</dt>'
     return f'<div class="number{kind}" dir="{direction}">{label}{value}{note}</div>'
