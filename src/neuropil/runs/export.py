@@ -48,7 +48,7 @@ def export_onnx(run: "Run", path: Path, inputs: Any = None) -> Export:
     if missing:
         fix = "pip install 'neuropil[onnx]'"
         raise RunError(f"an export needs {', '.join(PACKAGES)}", got=f"no {', no '.join(missing)}", fix=fix)
-    given = _example_inputs(run, inputs)
+    given = example_inputs(run, inputs)
     with replacing(path) as part:
         try:
             _write(run.model, given, part)
@@ -61,7 +61,8 @@ def export_onnx(run: "Run", path: Path, inputs: Any = None) -> Export:
     return found
 
 
-def _example_inputs(run: "Run", inputs: Any) -> dict[str, Tensor]:
+def example_inputs(run: "Run", inputs: Any = None) -> dict[str, Tensor]:
+    """A few rows of what `forward` takes, by name."""
     if isinstance(inputs, tuple) and inputs and all(isinstance(each, Tensor) for each in inputs):
         return _by_name(run.model, inputs, {})
     if inputs is not None:
