@@ -94,10 +94,10 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     (None, "number", ("drift_percent_per_s", "largest_drift_percent_per_s", "frequency_hz", "amplitude")),
     (None, "number", tuple(f"deviation_{variable}" for variable in "xyzuvw")),
 )
+METRICS = {name: Metric(name, better, form) for better, form, names in TABLE for name in names}
 HEADLINES = ("bits_per_byte", "bleu", "chrf", "mase", "f1", "accuracy", "root_mean_square_error", "squared_error", "cv")
 """What each field compares by, where a run has it. The rate of a network equals that of random spikes by construction,
 the CV of its intervals does not."""
-METRICS = {name: Metric(name, better, form) for better, form, names in TABLE for name in names}
 
 
 def find_metric(name: str) -> Metric:

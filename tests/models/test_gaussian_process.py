@@ -141,7 +141,7 @@ def test_the_periodic_kernel_is_refused_in_a_plane():
 def test_what_must_be_positive_is(name: str, value: float):
     with pytest.raises(InputError) as error:
         GaussianProcessConfig().override(**{name: value})
-    assert str(error.value) == f"GaussianProcessConfig.{name} must be above zero and finite, but got {value:g}."
+    assert str(error.value) == f"{name} must be above zero and finite, but got {value:g}."
 
 
 def test_the_same_point_twice_without_noise_needs_a_jitter_that_is_reported():

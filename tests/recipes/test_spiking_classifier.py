@@ -42,7 +42,8 @@ def test_it_comes_back_and_stands_beside_logistic_regression(run: Run):
 def test_it_scores_and_answers_files(run: Run, tmp_path: Path):
     digits = load_digits()
     np.savez(tmp_path / "d.npz", images=digits.inputs[:40, 0].numpy(), labels=digits.targets[:40].numpy())
-    assert set(run.evaluate(tmp_path / "d.npz")) == {"loss", "accuracy"}
+    with pytest.warns(UserWarning, match="^29 of 40 examples were in the training part of this run.$"):
+        assert {"loss", "accuracy"} <= set(run.evaluate(tmp_path / "d.npz"))
     assert len(run.predict(tmp_path / "d.npz")) == 40
 
 

@@ -152,7 +152,7 @@ def test_a_missing_file_is_missed_and_not_translated(run: Run, capsys: pytest.Ca
 def test_a_beam_of_nothing_is_refused(run: Run, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         main(["translate", str(run.folder), "5 Nov 2026", "--beam", "0"])
-    assert capsys.readouterr().err == "neuropil: beam must be at least 1, but got 0.\n"
+    assert capsys.readouterr().err == "neuropil: --beam must be at least 1, but got 0.\n"
 
 
 def test_bytes_that_are_no_text_are_refused(

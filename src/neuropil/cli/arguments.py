@@ -55,7 +55,7 @@ def parse(
         return defaults.override(**{option.name: getattr(values, option.name) for option in options})
     except InputError as error:  # whose rule begins with the name of an option as Python writes it
         name, _, rest = error.rule.partition(" ")
-        if name not in {option.name for option in options} - set(positional):
+        if not rest.startswith("must ") or name not in {option.name for option in options} - set(positional):
             raise
         raise InputError(f"{_flag(name)} {rest}", got=error.got, fix=error.fix) from None
 

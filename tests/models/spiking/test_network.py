@@ -456,7 +456,7 @@ REFUSED: list[tuple[Any, str]] = [
         lambda: SpikingNetwork([NeuronGroup("a", 1), SpikeSource("s", 1, rate=-2.0)]),
         "the rate of the group 's' must be at least 0, but got -2.0.",
     ),
-    (lambda: STDP(tau_plus=0.0), "STDP.tau_plus must be above 0, but got 0.0."),
+    (lambda: STDP(tau_plus=0.0), "tau_plus must be above 0, but got 0.0."),
     (
         lambda: simulate(SpikingNetwork(TWO), 10.0, 0.0),
         "dt must be a time above 0 ms and not too long, but got 0: at most 20, for tau_m of 'a'.",
