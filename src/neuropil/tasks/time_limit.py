@@ -4,8 +4,8 @@
     passes  = updates / updates in a pass over the data
 
 A larger model learns more from each example and sees fewer of them. A recipe lists its sizes with the fewest updates
-from which on each was better than the one before it, on validation data. Chosen is the largest that has so many in the
-time, and finds them in the data without passing over it too often.
+that each should have, by the rule of about fifteen tokens for each weight. Chosen is the largest that has so many in
+the time, and finds them in the data without passing over it too often.
 """
 
 import dataclasses
