@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from neuropil.runs.open import open as open
     from neuropil.runs.run import Run as Run
     from neuropil.runs.run import load as load
-    from neuropil.runs.run import resume as resume
-    from neuropil.runs.run import simulate as simulate
-    from neuropil.runs.run import train as train
+    from neuropil.runs.start import resume as resume
+    from neuropil.runs.start import simulate as simulate
+    from neuropil.runs.start import train as train
 
 __version__ = "0.1.0"
 __all__ = ["Run", "compare", "load", "models", "open", "resume", "simulate", "sklearn", "train"]
-_HOMES = {"compare": "runs.comparison", "open": "runs.open"} | dict.fromkeys(
-    ("Run", "load", "resume", "simulate", "train"), "runs.run"
+_HOMES = {"compare": "runs.comparison", "open": "runs.open", "Run": "runs.run", "load": "runs.run"} | dict.fromkeys(
+    ("resume", "simulate", "train"), "runs.start"
 )
 
 

@@ -34,7 +34,7 @@ from neuropil.data.formats.memory import in_memory
 from neuropil.errors import InputError, nearest
 from neuropil.models.mlp import MLP
 from neuropil.models.predictive_coding.network import PredictiveCoding
-from neuropil.runs.run import train
+from neuropil.runs.start import train
 from neuropil.tasks.classification.predictor import ExamplePredictor
 from neuropil.tasks.predictor import Predictions, as_texts
 from neuropil.tasks.recipe import Recipe

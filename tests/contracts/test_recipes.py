@@ -15,7 +15,8 @@ from neuropil import recipes
 from neuropil.cli import main
 from neuropil.errors import InputError
 from neuropil.metrics import METRICS
-from neuropil.runs.run import FORMAT, Run, rewrite_report
+from neuropil.runs.run import FORMAT, Run
+from neuropil.runs.start import rewrite_report
 from neuropil.tasks.experiment import Result
 
 DATES = {"epochs": 1, "batch_size": 2000, "test": 0.01, "validation": 0.01, "max_tokens": 16}

@@ -10,7 +10,8 @@ from neuropil.cli import main
 from neuropil.errors import InputError, RunError
 from neuropil.parts.multi_head import heads_of
 from neuropil.runs.pruning import parse_share, prune
-from neuropil.runs.run import Run, rewrite_report
+from neuropil.runs.run import Run
+from neuropil.runs.start import rewrite_report
 from tasks.translated_dates import train_small
 
 

@@ -18,7 +18,8 @@ import neuropil
 from neuropil.cli import main
 from neuropil.errors import InputError, RunError
 from neuropil.runs.pages.gradients import write_gradients
-from neuropil.runs.run import Run, rewrite_report
+from neuropil.runs.run import Run
+from neuropil.runs.start import rewrite_report
 from real_data import diabetes, digits
 
 SMALL: dict[str, Any] = {"epochs": 15, "hidden_sizes": (48,), "show_progress": False}

@@ -121,14 +121,14 @@ def train(words: list[str]) -> None:
     form, about = TrainArguments(recipe=defaults), f"Train: {system.summary}."
     arguments = parse(form, words[1:], command=f"train {system.name}", about=about)
     chosen = _changes(defaults, arguments.recipe, words[1:])
-    from neuropil.runs import run
+    from neuropil.runs import start
     from neuropil.runs.pages import gradients
 
     if arguments.explain:
         print_table(*gradients.execution_table(system.name, arguments.seed, chosen))
         return
     started = {"out": arguments.out, "seed": arguments.seed, "report": arguments.report}
-    print_outcome(run.train(system.name, **started, **chosen), as_json=arguments.json)
+    print_outcome(start.train(system.name, **started, **chosen), as_json=arguments.json)
 
 
 def simulate(words: list[str]) -> None:
@@ -138,10 +138,10 @@ def simulate(words: list[str]) -> None:
     recipe = recipes.recipe_for("simulate", system.name)
     form, about = StartArguments(recipe=recipe.options), f"Simulate: {system.summary}."
     arguments = parse(form, words[1:], command=f"simulate {words[0]}", about=about)
-    from neuropil.runs import run
+    from neuropil.runs import start
 
     chosen = _changes(recipe.options, arguments.recipe, words[1:])
-    simulated = run.simulate(words[0], out=arguments.out, seed=arguments.seed, **chosen)
+    simulated = start.simulate(words[0], out=arguments.out, seed=arguments.seed, **chosen)
     print_outcome(simulated, as_json=arguments.json)
 
 
@@ -174,15 +174,15 @@ class ResumeArguments(AnswerArguments):
 
 
 def resume(arguments: ResumeArguments) -> None:
-    from neuropil.runs import run
+    from neuropil.runs import run, start
 
     opened = run.load(arguments.run)
     if opened.finished and opened.report.exists():
         print(f"{arguments.run} is finished: there is nothing to resume.", file=sys.stderr)
-    print_outcome(run.resume(arguments.run), as_json=arguments.json)
+    print_outcome(start.resume(arguments.run), as_json=arguments.json)
 
 
 def report(arguments: RunArguments) -> None:
-    from neuropil.runs import run
+    from neuropil.runs import start
 
-    print(run.rewrite_report(arguments.run).report)
+    print(start.rewrite_report(arguments.run).report)

@@ -27,7 +27,7 @@ UNEQUAL = 1.5
 
 
 @runtime_checkable
-class Regressor(Protocol):
+class ScaledModel(Protocol):
     """What a model must have to learn numbers: the mean and standard deviation of its targets, fitted before
     training."""
 
@@ -40,7 +40,7 @@ def scorer_for(
     """The learner whose metrics are reported, whatever the learning rule; it trains most models too."""
     if schema.task == "classification":
         return Classification(model, label_smoothing, l1)
-    return Regression(model, l1, scale=cast(Regressor, model).target_scale.std)
+    return Regression(model, l1, scale=cast(ScaledModel, model).target_scale.std)
 
 
 def final_scores(predicted: Float[Tensor, "example output"], examples: Examples) -> dict[str, float]:

@@ -1,0 +1,250 @@
+"""Runs are started, resumed and reported: a folder is made, its experiment trained and evaluated, all of it written.
+
+run = train("cnn", epochs=5)          a new folder under runs/
+run = simulate("lif", duration=500)   the same for what runs in time and learns nothing; without weights
+resume("runs/cnn-2026-11-15")         goes on where a killed run stopped
+"""
+
+import itertools
+import json
+import shlex
+import shutil
+import sys
+import time
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import neuropil
+from neuropil import recipes
+from neuropil.config import Config, Option
+from neuropil.data.formats.memory import InMemory, are_paths, in_memory
+from neuropil.errors import InputError, RunError
+from neuropil.files import remove_parts, write_text
+from neuropil.inspection.report.page import write_report
+from neuropil.memory import refused_memory
+from neuropil.parts.pretrained_model import PretrainedModel
+from neuropil.progress import stage
+from neuropil.runs.environment import environment
+from neuropil.runs.overview import overview
+from neuropil.runs.run import FORMAT, Run, load
+from neuropil.tasks.experiment import Experiment, TrainableExperiment
+from neuropil.tasks.recipe import Recipe, Verb
+from neuropil.tasks.time_limit import Ladder, fit_to_minutes, training_of
+from neuropil.training.interruption import Interrupted
+from neuropil.training.loop import TrainingConfig, prepare_precision
+
+
+def train(
+    name: str,
+    *,
+    out: str | Path | None = None,
+    seed: int = 0,
+    show_progress: bool = True,
+    report: bool = True,
+    **options: Any,
+) -> Run:
+    """Train a system by its name in `neuropil list`; `options` are those that `neuropil show NAME` lists. `data` is a
+    path, several, or in memory: a pair (X, y) of arrays or lists, a DataFrame, a Dataset … Without its `report` a run
+    is quicker where many are compared; `neuropil report` writes one later."""
+    if options.get("minutes") is not None and options.get("epochs") is not None:
+        raise InputError("a run ends after epochs or after minutes", got="both", fix="give one of them")
+    return _start("train", name, out, seed, show_progress, options, report=report)
+
+
+def simulate(
+    name: str | Path, *, out: str | Path | None = None, seed: int = 0, show_progress: bool = True, **options: Any
+) -> Run:
+    """Simulate a system by its name in `neuropil list`, or the network that a TOML file describes; `options` as for
+    `train`."""
+    system, network = recipes.find_simulation(name)
+    if network and options.get("network"):
+        raise InputError(
+            "a simulation is of one network", got=f"{str(name)!r} and {str(options['network'])!r}", fix="leave one out"
+        )
+    return _start("simulate", system.name, out, seed, show_progress, options | network)
+
+
+def _start(
+    verb: Verb,
+    name: str,
+    out: str | Path | None,
+    seed: int,
+    show_progress: bool,
+    options: dict[str, Any],
+    *,
+    report: bool = True,
+) -> Run:
+    began = time.monotonic()
+    name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
+    if options.get("data") is not None and not are_paths(options["data"]):
+        options = options | {"data": _take(name, recipe, options["data"])}
+    defaults = recipe.defaults(own_data=bool(options.get("data")))
+    typed = chosen = defaults.override(**options)
+    _prepare(chosen)
+    with refused_memory():
+        if options.get("minutes") is not None:
+            ladder = recipe.ladder if options.get("data") else Ladder()
+            chosen = fit_to_minutes(chosen, options, ladder, lambda options: recipe.build(options, seed), began=began)
+            if show_progress and (sentence := training_of(chosen).fitted):
+                sys.stderr.write(f"{sentence}\n")
+        experiment = recipe.build(chosen, seed)
+    typed, chosen = map(_with_whole_paths, (typed, chosen))
+    folder = new_folder(Path("runs") / f"{name}-{date.today().isoformat()}", out)
+    settings = {
+        "format": FORMAT,
+        "version": neuropil.__version__,
+        "recipe": name,
+        "seed": seed,
+        "options": chosen.to_dict(),
+        "facts": experiment.facts(),
+        "command": _command(verb, name, seed, defaults, typed),
+        "environment": environment(),
+        "created": datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+    for file, content in _files(experiment, settings).items():
+        write_text(folder / file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    try:
+        return _complete(Run(folder, settings), experiment, show_progress, report=report)
+    except InputError:
+        if not any(folder.rglob("checkpoint.safetensors")):  # it was refused before anything was learned
+            shutil.rmtree(folder)
+        raise
+
+
+def _take(name: str, recipe: Recipe, data: Any) -> InMemory:
+    """Data in memory, if the system takes it."""
+    option = _data_option(recipe)
+    if option is not None and option.in_python:
+        return in_memory(data)
+    rule = f"{name} takes no data" if option is None else f"{name} reads its data from files ({option.help})"
+    takers = [
+        each.name for each in recipes.SYSTEMS if (found := _data_option(recipes.recipe(each.name))) and found.in_python
+    ]
+    got, fix = f"a {type(data).__name__} in memory", f"data in memory is for {', '.join(takers)}"
+    raise InputError(rule, got=got, fix=fix)
+
+
+def _data_option(recipe: Recipe) -> Option | None:
+    return next((each for each in recipe.options.options() if each.name == "data"), None)
+
+
+def resume(folder: str | Path, *, data: Any = None, show_progress: bool = True) -> Run:
+    """Go on with a run that was stopped or killed; the weights come out as if it had not been. A finished run stays as
+    it is. A run that was started with `data` in memory needs the same again."""
+    run = load(folder)
+    if run.finished and run.report.exists():
+        return run
+    _prepare(run.options)
+    return _complete(run, run.experiment(data), show_progress)
+
+
+def rewrite_report(folder: str | Path, *, show_progress: bool = True) -> Run:
+    """Evaluate a finished run again and write its report anew."""
+    run = load(folder)
+    if not run.finished:
+        got, fix = f"one that is not ({run.progress})", f"finish it with `{run.resume_command}`"
+        raise RunError("a report is rewritten only for a run that is finished", got=got, fix=fix)
+    if "removed_heads" in run.settings:
+        raise RunError(
+            "the report of a pruned run is written by neuropil prune",
+            got=f"{str(folder)!r}",
+            fix="prune the first run again",
+        )
+    _prepare(run.options)
+    return _complete(run, run.experiment(), show_progress)
+
+
+def _prepare(options: Config) -> None:
+    """Before data and model are built, which computes."""
+    training = getattr(options, "training", None)
+    if isinstance(training, TrainingConfig):
+        prepare_precision(training)
+
+
+def _complete(run: Run, experiment: Experiment, show_progress: bool, *, report: bool = True) -> Run:
+    """Train what is left, evaluate, report. Each part may be repeated, so a run that was killed anywhere is completed
+    from here."""
+    remove_parts(run.folder)
+    try:
+        with refused_memory():
+            experiment.train(run.folder, show_progress=show_progress)
+        with refused_memory(), stage(f"{run.name}: evaluation", show=show_progress):
+            results = experiment.evaluate()
+        history = [row for row in run.rows if row["kind"] != "result"]
+        step = max((row["step"] for row in history), default=0)
+        rows = history + [{"kind": "result", "name": result.name, "step": step, **result.metrics} for result in results]
+        write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        if report:
+            with stage(f"{run.name}: report", show=show_progress):
+                write_report(run.report, overview(run.name, run.settings, results, experiment.sections(history)))
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:  # outside the training loop, which saves first
+        raise Interrupted(run.folder) from None
+    return run
+
+
+def _files(experiment: Experiment, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """`config.json`; where another library has the architecture, with what it must find there, and its other files."""
+    model = experiment.model if isinstance(experiment, TrainableExperiment) else None
+    files = model.published_files() if isinstance(model, PretrainedModel) else {}
+    theirs, facts = dict(files.get("config.json", {})), settings["facts"]
+    if "id2label" in theirs:
+        theirs["id2label"] = dict(
+            zip(theirs["id2label"], facts.get("classes") or facts["schema"]["classes"], strict=True)
+        )
+    return files | {"config.json": {**theirs, "neuropil": settings}}
+
+
+def new_folder(usual: Path, out: str | Path | None) -> Path:
+    """The folder `out`, if it is new or empty; without one, the usual folder, with a number if there is one of that
+    name."""
+    if out is not None:
+        folder = Path(out)
+        remove_parts(folder)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(
+                "the output folder must be new or empty",
+                got=f"{str(folder)!r}",
+                fix="choose another, or neuropil resume it",
+            )
+    else:
+        numbered = (usual.with_name(f"{usual.name}-{number}") for number in itertools.count(2))
+        folder = next(path for path in itertools.chain([usual], numbered) if not path.exists())
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _with_whole_paths(options: Config) -> Config:
+    """A run may be resumed from another directory than it was started in."""
+    whole: dict[str, Any] = {}
+    for option in options.options():
+        if isinstance(option.default, Path):
+            whole[option.name] = option.default.absolute()
+        elif isinstance(option.default, tuple) and any(isinstance(item, Path) for item in option.default):
+            whole[option.name] = tuple(path.absolute() for path in option.default)
+    return options.override(**whole)
+
+
+def _command(verb: Verb, name: str, seed: int, defaults: Config, typed: Config) -> str:
+    """The command that repeats the run, in a new folder: only what differs from the defaults. A time limit chooses
+    anew. With data in memory it is a call of Python."""
+    pairs = zip(defaults.options(), typed.options(), strict=True)
+    changed = {option.name: option.default for default, option in pairs if option.default != default.default}
+    changed |= {"seed": seed} if seed else {}
+    if any(isinstance(value, InMemory) for value in changed.values()):
+        values = (f"{key}={'…' if isinstance(value, InMemory) else repr(value)}" for key, value in changed.items())
+        memory = next(value for value in changed.values() if isinstance(value, InMemory))
+        return f"neuropil.{verb}({', '.join([repr(name), *values])})  # data: {memory}"
+    words = ["neuropil", verb, name]
+    for key, value in changed.items():
+        words += _flag(key, value)
+    return shlex.join(words)
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    flag = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{flag}" if value else f"--no-{flag}"]
+    return [f"--{flag}", *map(str, value if isinstance(value, tuple) else [value])]
