@@ -470,6 +470,8 @@ def test_a_run_on_data_in_memory_needs_the_same_data(
         with pytest.raises(RunError) as caught:
             neuropil.resume(folder, data=data)
         assert str(caught.value) == f"{needs} {end}."
+    with pytest.raises(RunError):  # a finished one, too
+        neuropil.resume(remembered.folder, data=(x[::-1], y))
     with pytest.raises(SystemExit) as exit:
         main(["resume", str(folder)])
     assert exit.value.code == 2

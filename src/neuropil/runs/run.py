@@ -251,7 +251,7 @@ class Run:
     def experiment(self, data: Any = None) -> Experiment:
         """The run again with its data, as it was before training; refused if the data is not what it was. `data` is
         given again where it was in memory."""
-        experiment = self.recipe.build(self._with_memory(data), self.seed)
+        experiment = self.recipe.build(self.with_memory(data), self.seed)
         for removed in self.settings.get("removed_heads", []):
             if isinstance(experiment, TrainableExperiment):
                 remove_heads(experiment.model, removed)
@@ -263,7 +263,8 @@ class Run:
             )
         return experiment
 
-    def _with_memory(self, data: Any) -> Config:
+    def with_memory(self, data: Any) -> Config:
+        """The options, with the data in memory if the run was started with some; other data is refused."""
         if self.memory is None:
             if data is not None:
                 got = "data to resume with"

@@ -134,6 +134,8 @@ def resume(folder: str | Path, *, data: Any = None, show_progress: bool = True) 
     it is. A run that was started with `data` in memory needs the same again."""
     run = load(folder)
     if run.finished and run.report.exists():
+        if data is not None:
+            run.with_memory(data)  # other data than its own is refused all the same
         return run
     _prepare(run.options)
     return _complete(run, run.experiment(data), show_progress)

@@ -18,6 +18,7 @@ from torch import Tensor
 from neuropil.config import Config
 from neuropil.data.copies import Key, save_hashes
 from neuropil.data.splits import PartName
+from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.metrics import HEADLINES, Metric, find_metric
 from neuropil.parts.parameters import ParameterRow
@@ -119,6 +120,7 @@ class TrainableExperiment(ABC, Generic[P]):
         if ablation is not None:
             ablation.learner.model.to(self.device)
         # All before a run folder is made.
+        require_parts(parts)
         require_validation(training, parts["validation"])
         require_compilable(training, self.model)
         require_monitor(training, evaluate(self.learner, _FirstExample(self.batches("test"))))
@@ -250,6 +252,14 @@ class TrainableExperiment(ABC, Generic[P]):
         validation = self.batches("validation") if len(self.parts["validation"]) else None
         options = {"seed": self.seed, "folder": folder, "title": title, "show_progress": show_progress}
         return fit(learner, batches, validation, training, **options)
+
+
+def require_parts(parts: Mapping[str, Sized]) -> None:
+    for name in ("train", "test"):
+        if not len(parts[name]):
+            rule = "there must be examples for the training part and others for the test part"
+            fix = "give more data; copies of an example are always in one part"
+            raise InputError(rule, got=f"none for the {name} part", fix=fix)
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,8 @@ def fit_to_minutes(
     sentence = ""
     if names := [name for name in ladder.names if name not in given]:
         values = {each.name: describe_value(each.default) for each in fitted.options()}
-        which = ", ".join(f"{name.replace('_', ' ')} {values[name]}" for name in names)
+        most = {"vocabulary_size": "at most ", "max_tokens": "at most "}
+        which = ", ".join(f"{name.replace('_', ' ')} {most.get(name, '')}{values[name]}" for name in names)
         sentence = (
             f"Chosen for {limit / 60:g} minutes on this machine: {which}; "
             f"at {chosen.seconds_per_update:.2g} seconds an update that makes about {float(f'{updates:.2g}'):,.0f} "

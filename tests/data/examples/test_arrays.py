@@ -159,3 +159,23 @@ def test_labels_that_were_not_learned_are_refused_by_their_place():
     assert sentence == (
         "each label must be a class of the training data, but got '7' (arrays in memory[1]): the classes are 0, 1, 2."
     )
+
+
+def test_examples_without_a_label_are_left_out_and_counted():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    splits = prepared((rows, [None if i % 7 == 0 else "ab"[i % 2] for i in range(60)]))
+    assert splits.train.schema.classes == ("a", "b")
+    assert splits.notes == ["9 of 60 examples have no target and are left out (first: row 0)."]
+    kept = torch.cat([part.inputs for part in (splits.train, splits.validation, splits.test)])
+    assert len(kept) == 51
+    assert not torch.isin(torch.from_numpy(rows[::7, 0]).float(), kept[:, 0].float()).any()
+
+
+def test_what_is_masked_is_missing():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    hidden = np.random.default_rng(1).random((60, 3)) < 0.2
+    masked, gaps = np.ma.masked_array(np.where(hidden, 1e6, rows), hidden), np.where(hidden, np.nan, rows)
+    labels = ["a", "b"] * 30
+    assert same(prepared((masked, labels)), prepared((gaps, labels)))
+    schema = prepared((gaps, labels)).train.schema
+    assert torch.equal(inputs_of(masked, schema), inputs_of(gaps, schema))

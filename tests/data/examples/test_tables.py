@@ -354,3 +354,35 @@ def test_the_target_may_be_given_by_number_but_columns_of_a_model_go_by_name(tmp
     assert refusal(read_rows, more, [Column(name="2", kind="number")]) == (
         "b.csv must have the column '2', but got x, y."
     )
+
+
+def test_labels_that_are_written_differently_stay_different(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "x,code", *["0.5,01", "0.7,1", "0.9,2"] * 5)
+    assert read_table(path, "code").parts["train"].labels.names == ("01", "1", "2")
+
+
+def test_targets_that_would_become_one_number_are_refused(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "x,y", *[f"{i},{10**18 + i}" for i in range(30)])
+    assert refusal(lambda: read_table(path, "y")) == (
+        "column 'y' of a.csv must hold numbers of at most 15 digits, to tell them apart, but got "
+        "'1000000000000000000': subtract what they have in common."
+    )
+
+
+def test_thousands_beside_decimal_commas_are_refused(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "sold;price;y", *["2.471;0,5;no", "999;1,25;yes"] * 10)
+    assert refusal(lambda: read_table(path, "y")) == (
+        "column 'sold' of a.csv must hold numbers that can be read in one way, but got '2.471' in a table with decimal "
+        "commas: write 2471 or 2,471."
+    )
+    small = write_text(tmp_path / "b.csv", "share;price;y", *["0.471;0,5;no", "0.9;1,25;yes"] * 10)
+    assert [column.kind for column in read_table(small, "y").columns] == ["number", "number"]
+
+
+def test_an_identifier_is_left_out_where_rows_are_copies_too(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "user_id,x,y", *[f"{i % 25},{i % 25 / 7},{'ab'[i % 2]}" for i in range(30)])
+    reading = read_table(path, "y")
+    assert [column.name for column in reading.columns] == ["x"]
+    assert reading.notes == (
+        "Column 'user_id' has 25 different whole numbers in 30 rows, as an index or identifier has, and is left out.",
+    )

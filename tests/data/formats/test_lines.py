@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from data.written_files import refusal, write_text
 from neuropil import progress
 from neuropil.data.formats import lines as text_lines
-from neuropil.data.formats.lines import Tally, read_lines
+from neuropil.data.formats.lines import Tally, count_copies, read_lines
 
 line = st.text(
     st.characters(codec="utf-8", exclude_characters="\n\r") | st.sampled_from("\u2028\x85\x0b\x0c\x1c\ufeff")
@@ -107,3 +107,10 @@ def test_oddities_are_counted_with_the_line_of_the_first():
     assert tally.note(1_200, "texts") == "1 of 1,200 texts is odd (first: line 7)."
     tally.add(9)
     assert tally.note(1_200, "texts") == "2 of 1,200 texts are odd (first: line 7)."
+
+
+def test_the_first_of_what_is_counted_may_have_the_number_0():
+    tally = count_copies()
+    tally.add(0)
+    tally.add(5)
+    assert tally.note(7, "rows", "row") == "2 of 7 rows are exact copies of earlier ones (first: row 0)."

@@ -15,7 +15,7 @@ from neuropil.data.examples.dataset import (
     missing_notes,
     with_indicators,
 )
-from neuropil.data.examples.tables import learn_table
+from neuropil.data.examples.tables import learn_table, no_target
 from neuropil.data.formats.arrays import Array, describe_array, feature_rows, picture_bytes, require_finite
 from neuropil.data.formats.columns import ColumnRole, choose_columns, find_column
 from neuropil.data.formats.images import fit_picture, is_picture, suitable_shape
@@ -107,9 +107,17 @@ def read_memory(
     if place is None or names[place] == key:
         raise InputError(f"the {memory.name} must come with labels", got=str(memory), fix="give a pair (X, y)")
     inputs, note = array_inputs(memory, key, shape)
-    labels = memory.columns[names[place]]
-    keys = key, names[place]
-    return labelled_parts({"train": labelled_inputs(inputs, np.asarray(labels), keys, memory.name)}, keys[1], note)
+    labels, keys = np.asarray(memory.columns[names[place]]), (key, names[place])
+    without = no_target()
+    if labels.dtype.kind == "U" and len(labels) == len(inputs) and (labels == "").any():
+        kept = np.flatnonzero(labels != "")
+        for row in np.flatnonzero(labels == "").tolist():
+            without.add(row)
+        named, labels = inputs.name, labels[kept]
+        inputs = Inputs(inputs.values[kept], lambda index: named(int(kept[index])))
+    found = labelled_parts({"train": labelled_inputs(inputs, labels, keys, memory.name)}, keys[1], note)
+    left_out = [without.note(len(inputs) + without.count, "examples", "row")] if without.count else []
+    return replace(found, notes=(*left_out, *found.notes))
 
 
 def array_inputs(memory: InMemory, key: str, shape: tuple[int, ...] | None = None) -> tuple[Inputs, str]:

@@ -51,6 +51,8 @@ NAMED_LIKE_IDENTIFIERS = re.compile(
     r"(?i:(?<![a-z])(id|uuid|guid)(?![a-z])|^(index|idx|key|row|number|no|nr|#)$)|[a-z]I[dD]\b"
 )
 DIGIT = re.compile(r"\d")
+WHOLE = re.compile(r"[+-]?\d+")
+EXACT_DIGITS = 15
 DATE_PARTS = ("year", "month", "weekday", "day of year", "elapsed days", "hour")
 DAY = np.timedelta64(1, "D")
 
@@ -207,7 +209,16 @@ class SurveyedColumn:
             raise InputError(rule, got=f"more texts, the first {self.first_text}", fix="choose another target")
         if not known:
             raise InputError(f"{self.where} must hold what to predict", got="empty cells")
-        return Column(name=self.name, kind="category" if self.first_text else "number")
+        return Column(name=self.name, kind="category" if self.first_text or self._merged(known) else "number")
+
+    def _merged(self, known: Counter[str]) -> bool:
+        """Whether different labels would become one number, as 01 and 1 do; numbers with too many digits are none."""
+        if len({float(text) for text in known}) == len(known) or not all(map(WHOLE.fullmatch, known)):
+            return False
+        if all(len(text.lstrip("+-0")) <= EXACT_DIGITS for text in known):
+            return len(known) <= MOST_CLASSES
+        rule = f"{self.where} must hold numbers of at most {EXACT_DIGITS} digits, to tell them apart"
+        raise InputError(rule, got=repr(max(known, key=len)), fix="subtract what they have in common")
 
     def as_input(self) -> Column | None:
         """What it becomes; nothing, with a note, if it is left out."""
@@ -221,8 +232,12 @@ class SurveyedColumn:
         different = len(known) == num_values >= ENOUGH_ROWS
         if not self.first_text:
             unnamed = re.fullmatch(UNNAMED.format(r"\d+"), self.name)
-            if different and self.whole and (unnamed or NAMED_LIKE_IDENTIFIERS.search(self.name)):
-                return self._left_out("has another whole number in each row, as an index or identifier has,")
+            if self.whole and (unnamed or NAMED_LIKE_IDENTIFIERS.search(self.name)):
+                if different:
+                    return self._left_out("has another whole number in each row, as an index or identifier has,")
+                if len(known) >= max(ENOUGH_ROWS, num_values // 2):  # some rows are copies of others
+                    what = f"has {len(known):,} different whole numbers in {num_values:,} rows"
+                    return self._left_out(f"{what}, as an index or identifier has,")
             return Column(name=self.name, kind="number", missing=missing)
         if different or len(known) > max(MOST_CATEGORIES, num_values // 2):
             return self._left_out(f"has {len(known):,} different texts in {num_values:,} rows")
@@ -269,6 +284,10 @@ class SurveyedColumn:
 # --- cells become features --------------------------------------------------------------------------------------------
 
 
+def no_target() -> Tally:
+    return Tally("has no target and is left out", "have no target and are left out")
+
+
 class TargetColumn:
     """The labels of a table, gathered while its blocks pass by on their way to become inputs; rows without one are left
     out."""
@@ -277,7 +296,7 @@ class TargetColumn:
         self.column = column
         self.names: dict[str, int] = {}
         self.values: list[np.ndarray] = []
-        self.without = Tally("has no target and is left out", "have no target and are left out")
+        self.without = no_target()
 
     def collect(self, blocks: Iterable[Block]) -> Iterator[Block]:
         number = self.column.kind == "number"

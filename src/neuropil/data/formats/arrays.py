@@ -20,12 +20,19 @@ INPUTS = "inputs must be an array, a tensor, pictures or paths of files"
 def as_array(values: Any) -> Array:
     """A tensor of any device, a list of numbers, or what else NumPy takes for an array."""
     try:
-        array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+        array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(unmasked(values))
     except (TypeError, ValueError) as cause:  # a list of lists of different lengths
         raise InputError(INPUTS, got=f"a {type(values).__name__} that is no array ({cause})") from cause
     if array.dtype.kind == "O":
         raise InputError(INPUTS, got=f"a {type(values).__name__} without numbers" if values is not None else "None")
     return array
+
+
+def unmasked(values: Any) -> Any:
+    """A masked array of NumPy with NaN for what is masked."""
+    if not isinstance(values, np.ma.MaskedArray) or values.dtype.kind not in "biuf":
+        return values
+    return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else values.data
 
 
 def describe_array(array: Array) -> str:

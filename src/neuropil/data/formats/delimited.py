@@ -27,6 +27,7 @@ LONGEST_CELL = 1 << 24
 """Letters: more of them have a quote that never ends."""
 csv.field_size_limit(LONGEST_CELL)  # of the whole process: the csv module has no other
 DECIMAL_COMMA = re.compile(r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+\s*$")
+THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*$")
 ROWS_PER_BLOCK, LINES_PER_BLOCK = 1_000, 50
 """Few enough for the processor's cache, and where rows are only passed on, not to wake the garbage collector."""
 
@@ -102,10 +103,25 @@ class DelimitedFile(CellTable):
                 block = [cells for cells in block if any(cells)]
             if block:
                 empty = False
-                columns = zip(self.header, zip(*block, strict=True), strict=True)
-                yield {name: Cells(self.path.name, name, rows, self._numbers(texts)) for name, texts in columns}
+                columns = dict(zip(self.header, zip(*block, strict=True), strict=True))
+                self._require_one_meaning(columns)
+                yield {name: Cells(self.path.name, name, rows, self._numbers(each)) for name, each in columns.items()}
         if empty:
             raise InputError(f"{self.path.name} must have rows", got="only a header")
+
+    def _require_one_meaning(self, columns: Mapping[str, Sequence[str]]) -> None:
+        """Beside decimal commas, 2.471 may be more than two thousand."""
+        if self.texts or self.delimiter == ",":
+            return
+        with_commas = {name for name, texts in columns.items() if "," in "".join(texts)}
+        if not any(DECIMAL_COMMA.match(text) for name in with_commas for text in columns[name]):
+            return
+        for name in columns.keys() - with_commas:
+            dotted = [text for text in columns[name] if "." in text]
+            if dotted and all(map(THOUSANDS.match, dotted)):
+                rule = f"column {name!r} of {self.name} must hold numbers that can be read in one way"
+                got = f"{dotted[0]!r} in a table with decimal commas"
+                raise InputError(rule, got=got, fix="write 2471 or 2,471")
 
     def _numbers(self, texts: Sequence[str]) -> Sequence[str]:
         """Where commas do not divide cells, one within a number stands before its decimals: 1.234,5 is 1234.5."""

@@ -47,7 +47,7 @@ class Tally:
     first: int = 0
 
     def add(self, number: int) -> None:
-        self.count, self.first = self.count + 1, self.first or number
+        self.count, self.first = self.count + 1, self.first if self.count else number
 
     def note(self, total: int, things: str, place: str = "line") -> str:
         odd = self.one if self.count == 1 else self.many

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from neuropil.config import PythonValue
-from neuropil.data.formats.arrays import describe_array
+from neuropil.data.formats.arrays import describe_array, unmasked
 from neuropil.data.formats.columns import Cells, ColumnRole, NumberTexts, choose_columns, unclear_columns
 from neuropil.data.formats.delimited import ROWS_PER_BLOCK, Block, CellTable
 from neuropil.data.formats.images import is_picture
@@ -260,6 +260,7 @@ def _values(column: Any, name: str) -> Values:
     if isinstance(column, Tensor):
         column = column.detach().cpu()
         column = (column.float() if column.is_floating_point() and column.element_size() < 4 else column).numpy()
+    column = unmasked(column)
     kind = getattr(getattr(column, "dtype", None), "kind", "")
     if isinstance(column, np.ndarray) and kind in "biuf":
         return column
