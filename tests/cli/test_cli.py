@@ -172,6 +172,10 @@ def test_other_programs_get_json(capsys: pytest.CaptureFixture[str], run: Path, 
     (predicted,) = records("predict", str(run), str(picture))
     assert predicted["input"] == picture.name
     assert predicted["probabilities"][predicted["label"]] == max(predicted["probabilities"].values())
+    assert records("report", str(run)) == [{"report": str(run / "report.html")}]
+    (page,) = records("inspect", str(run), "--gradients")
+    assert Path(page["page"]).exists()
+    assert page["sentences"]
     (outcome,) = records("resume", str(run))
     assert outcome["results"][0] == {"name": "mlp", **scores}
 
@@ -331,7 +335,10 @@ def test_inspect_gradients_speaks_and_writes_a_page(capsys: pytest.CaptureFixtur
             "train mlp now",
             "neuropil train mlp takes only options after its name, but got 'now': see neuropil train mlp --help.",
         ),
-        ("report --all", "neuropil report takes no options, but got '--all': leave it out."),
+        (
+            "report --all",
+            "neuropil report must be given its own options, but got '--all': see neuropil report --help.",
+        ),
         ("predict", "neuropil predict needs RUN and INPUTS, but got 'nothing': see neuropil predict --help."),
         ("evaluate runs", "a run is a folder with a config.json, but got 'runs': make one with neuropil train NAME."),
         (

@@ -1,6 +1,7 @@
 """GPT-2 as a user meets it: it learns a text, goes on with it, and opens elsewhere."""
 
 import gzip
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,8 @@ def test_the_command_writes_streams_stops_samples_and_searches(run: Run, capsys:
         f"12 is{greedy}\n",
         "",
     )
+    words = ("generate", folder, "12 is", "--length", "12", "--temperature", "0", "--json")
+    assert json.loads(printed_and_complained(capsys, *words)[0]) == {"prompt": "12 is", "text": f"12 is{greedy}\n"}
     assert printed_and_complained(
         capsys, "generate", folder, "12 is", "--length", "12", "--temperature", "0", "--stop", "q", "see"
     )[0] == (f"12 is{greedy.split('see')[0]}\n")

@@ -18,10 +18,6 @@ C = TypeVar("C", bound=Config)
 class Arguments(Config):
     """What a command is given."""
 
-
-class AnswerArguments(Arguments):
-    """Of a command that prints answers."""
-
     json: bool = option(False, "print JSON for other programs: an object on each line")
 
 
@@ -132,8 +128,6 @@ def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequen
         name, _, attached = word.partition("=")
         if word.startswith("--"):
             name = name.replace("_", "-")
-            if not flags:
-                return InputError(f"neuropil {command} takes no options", got=f"{name!r}", fix="leave it out")
             if name not in flags:
                 fix = did_you_mean(name, flags) or help_line
                 return InputError(f"neuropil {command} must be given its own options", got=f"{name!r}", fix=fix)

@@ -45,7 +45,7 @@ COMMANDS = {
         train.simulate,
         train.ListArguments,
     ),
-    "resume": Command("resume RUN", "go on with a run that was stopped or killed", train.resume, train.ResumeArguments),
+    "resume": Command("resume RUN", "go on with a run that was stopped or killed", train.resume, train.RunArguments),
     "predict": Command(
         "predict RUN INPUT...", "answers for new inputs", use.predict, use.PredictArguments, ("run", "inputs")
     ),

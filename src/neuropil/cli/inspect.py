@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from neuropil.cli.arguments import AnswerArguments, Arguments
+from neuropil.cli.arguments import Arguments
 from neuropil.cli.output import print_json, print_outcome, print_table
 from neuropil.config import option
 from neuropil.errors import InputError
@@ -38,10 +38,13 @@ def inspect(arguments: InspectArguments) -> None:
     if arguments.neighbours is not None:
         pages.append(attention.write_neighbours(opened, arguments.neighbours))
     for path, sentences in pages:
+        if arguments.json:
+            print_json({"page": path, "sentences": sentences})
+            continue
         print("\n".join([*sentences, str(path)]))
 
 
-class PruneArguments(AnswerArguments):
+class PruneArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     heads: str = option("50%", "attention heads to remove: a share or a number")
     by: Literal["gradient", "leave_one_out"] = option("gradient", "importance score of a head")
@@ -55,7 +58,7 @@ def prune(arguments: PruneArguments) -> None:
     print_outcome(pruned, as_json=arguments.json)
 
 
-class CompareArguments(AnswerArguments):
+class CompareArguments(Arguments):
     runs: tuple[Path, ...] = option((), "two or more run folders")
 
 

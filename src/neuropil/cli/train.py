@@ -8,12 +8,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from neuropil.cli.arguments import AnswerArguments, Arguments, parse
+from neuropil.cli.arguments import Arguments, parse
 from neuropil.cli.output import print_json, print_outcome, print_table
 from neuropil.config import Config, Option, describe_type, describe_value, option
 
 
-class ListArguments(AnswerArguments):
+class ListArguments(Arguments):
     pass
 
 
@@ -35,7 +35,7 @@ def list_systems(arguments: ListArguments) -> None:
             print(wrapped.fill(f"  {each.name}".ljust(indent) + each.summary))
 
 
-class ShowArguments(AnswerArguments):
+class ShowArguments(Arguments):
     name: str = option("", "a system that `neuropil list` shows, or a run folder")
 
 
@@ -98,7 +98,7 @@ def _show_run(folder: Path, as_json: bool) -> None:
     print_table(["can", "", "command"], rows or [["report", "it leaves no model", f"neuropil report {quoted}"]])
 
 
-class StartArguments(AnswerArguments):
+class StartArguments(Arguments):
     recipe: Config
     out: Path | None = option(None, "folder to write; without it, a new one under runs/")
     seed: int = option(0, "random seed: the same seed gives the same results", low=0)
@@ -169,11 +169,7 @@ class RunArguments(Arguments):
     run: Path = option(Path(), "a run folder")
 
 
-class ResumeArguments(AnswerArguments):
-    run: Path = option(Path(), "a run folder")
-
-
-def resume(arguments: ResumeArguments) -> None:
+def resume(arguments: RunArguments) -> None:
     from neuropil.runs import run, start
 
     opened = run.load(arguments.run)
@@ -185,4 +181,8 @@ def resume(arguments: ResumeArguments) -> None:
 def report(arguments: RunArguments) -> None:
     from neuropil.runs import start
 
-    print(start.rewrite_report(arguments.run).report)
+    written = start.rewrite_report(arguments.run).report
+    if arguments.json:
+        print_json({"report": written})
+    else:
+        print(written)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuropil.cli.arguments import AnswerArguments, Arguments
+from neuropil.cli.arguments import Arguments
 from neuropil.cli.output import print_json, print_table
 from neuropil.config import Config, option
 from neuropil.errors import InputError
@@ -18,7 +18,7 @@ MODEL = "a run folder, a Hugging Face folder, or owner/name on its hub"
 TEXTS = "texts, or files with a text on each line; without any, lines of standard input"
 
 
-class PredictArguments(AnswerArguments):
+class PredictArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     inputs: tuple[Path, ...] = option((), "files like the training data: pictures, IDX, NPZ, CSV, lines of text")
 
@@ -44,7 +44,7 @@ def _print_answers(what: str, names: Sequence[str], answers: "Answers", as_json:
         print("\t".join([name, *cells]), flush=True)
 
 
-class EvaluateArguments(AnswerArguments):
+class EvaluateArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     data: tuple[Path, ...] = option((), "labelled files of your own; without it, the run's held-out part")
 
@@ -61,7 +61,7 @@ def evaluate(arguments: EvaluateArguments) -> None:
     print_table(["metric", "value"], [[name, find_metric(name).text(value)] for name, value in metrics.items()])
 
 
-class TranslateArguments(AnswerArguments):
+class TranslateArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     texts: tuple[str, ...] = option((), TEXTS)
     beam: int = option(1, "beam width; 1 is greedy", low=1)
@@ -111,11 +111,15 @@ def generate(arguments: GenerateArguments) -> None:
     from neuropil.tasks.predictor import Generates
 
     predictor = open_able(arguments.run, Generates)
-    for piece in predictor.stream(arguments.prompt, arguments.generation, lambda words: print(words, file=sys.stderr)):
+    pieces = predictor.stream(arguments.prompt, arguments.generation, lambda words: print(words, file=sys.stderr))
+    if arguments.json:
+        print_json({"prompt": arguments.prompt, "text": "".join(pieces)})
+        return
+    for piece in pieces:
         print(piece, end="", flush=True)
 
 
-class FillArguments(AnswerArguments):
+class FillArguments(Arguments):
     run: str = option("", MODEL)
     texts: tuple[str, ...] = option((), "texts with [MASK] in place of each masked word")
     top: int = option(5, "words to show for each [MASK]", low=1)
@@ -139,7 +143,7 @@ def fill(arguments: FillArguments) -> None:
         print_table(["place", "word", "probability", "text"], rows)
 
 
-class ClassifyArguments(AnswerArguments):
+class ClassifyArguments(Arguments):
     run: str = option("", MODEL)
     texts: tuple[str, ...] = option((), TEXTS)
 
@@ -153,7 +157,7 @@ def classify(arguments: ClassifyArguments) -> None:
         _print_answers("text", texts, classifier.classify(texts), arguments.json)
 
 
-class EmbedArguments(AnswerArguments):
+class EmbedArguments(Arguments):
     run: str = option("", MODEL)
     texts: tuple[str, ...] = option((), TEXTS)
     out: Path | None = option(None, "write the embeddings to this .npy file, a row for each text")
@@ -177,7 +181,7 @@ def embed(arguments: EmbedArguments) -> None:
         print_table(*embedding.similarities(texts, vectors))
 
 
-class SearchArguments(AnswerArguments):
+class SearchArguments(Arguments):
     run: str = option("", MODEL)
     texts: tuple[str, ...] = option((), "texts, or files of pictures to which similar ones are wanted")
     images: tuple[Path, ...] = option((), "pictures to search: folders or files")
@@ -214,7 +218,7 @@ def search(arguments: SearchArguments) -> None:
         print(arguments.out, file=sys.stderr)
 
 
-class ExportArguments(AnswerArguments):
+class ExportArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     out: Path | None = option(None, "file to write; without it, model.onnx in the run folder")
 
