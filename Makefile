@@ -19,7 +19,7 @@ demo: .venv/core ## teach a Transformer to read dates in many languages; three m
 	@echo "Dates that it has not seen:"
 	@$(BIN)/neuropil translate "$$(ls -td runs/transformer-* | head -1)" $(UNSEEN)
 
-test: .venv/test ## the tests (about eleven processor minutes), the slowest of them and what they cost
+test: .venv/test ## the tests (about twelve processor minutes), the slowest of them and what they cost
 	$(PYTEST) -m "not slow"
 
 test-all: .venv/test ## the tests and the longer learning checks, with new examples
