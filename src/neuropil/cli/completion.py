@@ -22,6 +22,7 @@ def script(words: Sequence[str]) -> str:
         for name, command in COMMANDS.items()
         if name not in systems
     }
+    options["show"] = [*(name for named in systems.values() for name in named), *options["show"]]
     return (_fish if words[0] == "fish" else _bash)(words[0], options, systems)
 
 
@@ -53,8 +54,7 @@ def _bash(shell: str, options: Mapping[str, list[str]], systems: Mapping[str, Ma
     return f"""{first}_neuropil() {{
   local words=""
   if [ "$COMP_CWORD" -eq 1 ]; then words='{names}'; else case "${{COMP_WORDS[1]}}" in
-    show) words='{" ".join(name for named in systems.values() for name in named)}' ;;
-{chr(10).join(case for case in cases if not case.startswith("    show)"))}
+{chr(10).join(cases)}
   esac; fi
   COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
 }}
@@ -66,9 +66,11 @@ def _fish(shell: str, options: Mapping[str, list[str]], systems: Mapping[str, Ma
     lines = [f"{begin} -n __fish_use_subcommand -a '{' '.join([*options, *systems])}'"]
     seen = "__fish_seen_subcommand_from"
     for name, flags in options.items():
-        lines += [f"{begin} -n '{seen} {name}' -l {flag[2:]}" for flag in flags]
+        lines += [
+            f"{begin} -n '{seen} {name}' " + (f"-l {each[2:]}" if each[0] == "-" else f"-a {each}") for each in flags
+        ]
     for verb, named in systems.items():
-        lines.append(f"{begin} -n '{seen} {verb} show; and not {seen} {' '.join(named)}' -a '{' '.join(named)}'")
+        lines.append(f"{begin} -n '{seen} {verb}; and not {seen} {' '.join(named)}' -a '{' '.join(named)}'")
         for name, flags in named.items():
             lines += [f"{begin} -n '{seen} {verb}; and {seen} {name}' -l {flag[2:]}" for flag in flags]
     return "\n".join(lines)

@@ -7,7 +7,7 @@ import dataclasses
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,9 +22,9 @@ from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.metrics import HEADLINES, Metric, find_metric
 from neuropil.parts.parameters import ParameterRow
-from neuropil.protocols import Batch, Batches, Learner
+from neuropil.protocols import Batches, Learner
 from neuropil.tasks.report import learning_section, model_section
-from neuropil.training.evaluation import evaluate
+from neuropil.training.evaluation import FirstBatch, evaluate
 from neuropil.training.history import Row
 from neuropil.training.loop import (
     TrainingConfig,
@@ -123,7 +123,7 @@ class TrainableExperiment(ABC, Generic[P]):
         require_parts(parts)
         require_validation(training, parts["validation"])
         require_compilable(training, self.model)
-        require_monitor(training, evaluate(self.learner, _FirstExample(self.batches("test"))))
+        require_monitor(training, evaluate(self.learner, FirstBatch(self.batches("test"), examples=1)))
 
     # --- what a task supplies -----------------------------------------------------------------------------------------
 
@@ -260,19 +260,6 @@ def require_parts(parts: Mapping[str, Sized]) -> None:
             rule = "there must be examples for the training part and others for the test part"
             fix = "give more data; copies of an example are always in one part"
             raise InputError(rule, got=f"none for the {name} part", fix=fix)
-
-
-@dataclass(frozen=True)
-class _FirstExample:
-    """Enough to learn the names of a learner's metrics."""
-
-    batches: Batches
-
-    def __len__(self) -> int:
-        return 1
-
-    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        yield {name: values[:1] for name, values in next(iter(self.batches.epoch(number))).items()}
 
 
 def fingerprint(tensors: Iterable[Tensor]) -> str:

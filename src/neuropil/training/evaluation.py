@@ -30,16 +30,19 @@ def evaluate(learner: Learner, batches: Batches) -> dict[str, float]:
 def evaluation_seconds(learner: Learner, batches: Batches) -> float:
     """About how long `evaluate` will take, by one batch."""
     began = time.monotonic()
-    evaluate(learner, _FirstBatch(batches))
+    evaluate(learner, FirstBatch(batches))
     return len(batches) * (time.monotonic() - began)
 
 
 @dataclass(frozen=True)
-class _FirstBatch:
+class FirstBatch:
+    """Or so many examples of it."""
+
     batches: Batches
+    examples: int | None = None
 
     def __len__(self) -> int:
         return 1
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        yield next(iter(self.batches.epoch(number)))
+        yield {name: values[: self.examples] for name, values in next(iter(self.batches.epoch(number))).items()}
