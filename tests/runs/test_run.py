@@ -359,9 +359,9 @@ def test_a_run_is_not_used_with_other_data(run: Run, tmp_path: Path):
         )
 
 
-def test_an_output_folder_that_is_in_use_is_refused(run: Run):
+def test_an_output_folder_that_is_in_use_is_refused_before_data_is_read(run: Run, tmp_path: Path):
     with pytest.raises(InputError) as error:
-        neuropil.train("mlp", out=run.folder, show_progress=False)
+        neuropil.train("mlp", data=tmp_path / "missing.csv", out=run.folder, show_progress=False)
     assert str(error.value) == (
         f"the output folder must be new or empty, but got '{run.folder}': choose another, or neuropil resume it."
     )

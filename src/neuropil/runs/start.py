@@ -76,6 +76,7 @@ def _start(
     report: bool = True,
 ) -> Run:
     began = time.monotonic()
+    require_new(out)
     name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
     if options.get("data") is not None and not are_paths(options["data"]):
         options = options | {"data": _take(name, recipe, options["data"])}
@@ -202,20 +203,23 @@ def _files(experiment: Experiment, settings: dict[str, Any]) -> dict[str, dict[s
 def new_folder(usual: Path, out: str | Path | None) -> Path:
     """The folder `out`, if it is new or empty; without one, the usual folder, with a number if there is one of that
     name."""
-    if out is not None:
-        folder = Path(out)
-        remove_parts(folder)
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise InputError(
-                "the output folder must be new or empty",
-                got=f"{str(folder)!r}",
-                fix="choose another, or neuropil resume it",
-            )
-    else:
-        numbered = (usual.with_name(f"{usual.name}-{number}") for number in itertools.count(2))
-        folder = next(path for path in itertools.chain([usual], numbered) if not path.exists())
+    require_new(out)
+    numbered = (usual.with_name(f"{usual.name}-{number}") for number in itertools.count(2))
+    usual = next(path for path in itertools.chain([usual], numbered) if not path.exists())
+    folder = usual if out is None else Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def require_new(out: str | Path | None) -> None:
+    """Before anything is computed that would be written there."""
+    if out is None:
+        return
+    folder = Path(out)
+    remove_parts(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        rule, fix = "the output folder must be new or empty", "choose another, or neuropil resume it"
+        raise InputError(rule, got=f"{str(folder)!r}", fix=fix)
 
 
 def _with_whole_paths(options: Config) -> Config:
