@@ -159,6 +159,11 @@ def _is_python_value(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, PythonValue)
 
 
+def flag_of(name: str) -> str:
+    """An option as the command line writes it: `--label-smoothing`."""
+    return f"--{name.replace('_', '-')}"
+
+
 def describe_type(kind: Any) -> str:
     """A type as a user would say it: `int`, `sgd | adam`, `int ...`."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
 
-from neuropil.config import Config, Option, describe_type, describe_value, option
+from neuropil.config import Config, Option, describe_type, describe_value, flag_of, option
 from neuropil.errors import InputError, did_you_mean, nearest
 
 C = TypeVar("C", bound=Config)
@@ -53,11 +53,7 @@ def parse(
         name, _, rest = error.rule.partition(" ")
         if not rest.startswith("must ") or name not in {option.name for option in options} - set(positional):
             raise
-        raise InputError(f"{_flag(name)} {rest}", got=error.got, fix=error.fix) from None
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+        raise InputError(f"{flag_of(name)} {rest}", got=error.got, fix=error.fix) from None
 
 
 def _field(option: Option, positional: bool, optional: bool) -> tuple[str, Any, Any]:
@@ -75,7 +71,7 @@ def _field(option: Option, positional: bool, optional: bool) -> tuple[str, Any, 
 
 def _gathered(words: Sequence[str], options: Sequence[Option]) -> list[str]:
     """A list that is given in pieces, as in `--ignore a --ignore b`, in one; tyro would keep the last piece alone."""
-    lists = {_flag(option.name) for option in options if _is_list(option)}
+    lists = {flag_of(option.name) for option in options if _is_list(option)}
     others, pieces, flag = list[str](), dict[str, list[list[str]]](), ""
     for word in words:
         name, equals, value = word.partition("=")
@@ -119,9 +115,9 @@ def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequen
     flags: dict[str, Option] = {}
     for each in options:
         if each.name not in positional:
-            flags[_flag(each.name)] = each
+            flags[flag_of(each.name)] = each
             if each.type is bool:
-                flags[_flag(f"no_{each.name}")] = each
+                flags[flag_of(f"no_{each.name}")] = each
     current: Option | None = None
     free = [each for each in options if each.name in positional]
     for word in words:
@@ -136,12 +132,12 @@ def _explain(options: Sequence[Option], positional: Sequence[str], words: Sequen
         if not word or current is None:
             continue
         if not _readable(word, current.type):
-            return _bad_value(_flag(current.name), current, word)
+            return _bad_value(flag_of(current.name), current, word)
         if not _is_list(current):
             current = None
     if current is not None:
         return InputError(
-            f"{_flag(current.name)} must be followed by {describe_type(_without_none(current.type))}",
+            f"{flag_of(current.name)} must be followed by {describe_type(_without_none(current.type))}",
             got="nothing",
             fix=help_line,
         )

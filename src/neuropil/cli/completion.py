@@ -4,7 +4,7 @@ Names of systems and all options stand in the script, so that a shell waits for 
 
 from collections.abc import Mapping, Sequence
 
-from neuropil.config import Config
+from neuropil.config import Config, flag_of
 from neuropil.errors import InputError
 
 SHELLS = ("bash", "zsh", "fish")
@@ -39,7 +39,7 @@ def _systems() -> dict[str, dict[str, list[str]]]:
 
 
 def _flags(form: Config, positional: Sequence[str]) -> list[str]:
-    return [f"--{each.name.replace('_', '-')}" for each in form.options() if each.name not in positional]
+    return [flag_of(each.name) for each in form.options() if each.name not in positional]
 
 
 def _bash(shell: str, options: Mapping[str, list[str]], systems: Mapping[str, Mapping[str, list[str]]]) -> str:

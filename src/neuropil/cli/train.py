@@ -10,7 +10,7 @@ from typing import Any
 
 from neuropil.cli.arguments import Arguments, parse
 from neuropil.cli.output import print_json, print_outcome, print_table
-from neuropil.config import Config, Option, describe_type, describe_value, option
+from neuropil.config import Config, Option, describe_type, describe_value, flag_of, option
 
 
 class ListArguments(Arguments):
@@ -62,7 +62,7 @@ def show(arguments: ShowArguments) -> None:
     print(f"{system.name} ({system.family}): {system.summary}\n\n{recipe.equations}\n")
     print(f"Options of neuropil {recipe.verb} {system.name}:")
     rows = [
-        [f"--{each.name.replace('_', '-')}", describe_type(each.type), _default(each, with_data), each.help]
+        [flag_of(each.name), describe_type(each.type), _default(each, with_data), each.help]
         for each, with_data in zip(embedded, own, strict=True)
     ]
     print_table(["option", "type", "default", "meaning"], rows)

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuropil.config import Config, option
+from neuropil.config import Config, flag_of, option
 from neuropil.data.labelled_texts.files import LabelledTextConfig, prepare_labelled_texts
 from neuropil.data.tokenizers.learned import learn_word_pieces
 from neuropil.data.tokenizers.published import PublishedTokenizer, fitting_tokenizer
@@ -84,7 +84,7 @@ def require_own_sizes(options: BERTClassifierOptions) -> None:
     if changed:
         raise InputError(
             "a model to start from has sizes of its own",
-            got=f"--{changed[0].replace('_', '-')} too",
+            got=f"{flag_of(changed[0])} too",
             fix="leave it out",
         )
 

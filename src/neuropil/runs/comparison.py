@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuropil.config import describe_value
+from neuropil.config import describe_value, flag_of
 from neuropil.errors import InputError
 from neuropil.metrics import find_metric
 from neuropil.runs.run import Run, load
@@ -37,5 +37,5 @@ def _differing_options(runs: Sequence[Run]) -> list[list[str]]:
     """Of the options that all of the runs have."""
     options = [{option.name: describe_value(option.default) for option in run.options.options()} for run in runs]
     names = [name for name in options[0] if all(name in each for each in options)]
-    rows = [[f"--{name.replace('_', '-')}", *(each[name] for each in options)] for name in names]
+    rows = [[flag_of(name), *(each[name] for each in options)] for name in names]
     return [row for row in rows if len(set(row[1:])) > 1]

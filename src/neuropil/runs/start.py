@@ -17,7 +17,7 @@ from typing import Any
 
 import neuropil
 from neuropil import recipes
-from neuropil.config import Config, Option
+from neuropil.config import Config, Option, flag_of
 from neuropil.data.formats.memory import InMemory, are_paths, in_memory
 from neuropil.errors import InputError, RunError
 from neuropil.files import remove_parts, write_text
@@ -245,12 +245,11 @@ def _command(verb: Verb, name: str, seed: int, defaults: Config, typed: Config) 
         return f"neuropil.{verb}({', '.join([repr(name), *values])})  # data: {memory}"
     words = ["neuropil", verb, name]
     for key, value in changed.items():
-        words += _flag(key, value)
+        words += _words(key, value)
     return shlex.join(words)
 
 
-def _flag(name: str, value: Any) -> list[str]:
-    flag = name.replace("_", "-")
+def _words(name: str, value: Any) -> list[str]:
     if isinstance(value, bool):
-        return [f"--{flag}" if value else f"--no-{flag}"]
-    return [f"--{flag}", *map(str, value if isinstance(value, tuple) else [value])]
+        return [flag_of(name if value else f"no_{name}")]
+    return [flag_of(name), *map(str, value if isinstance(value, tuple) else [value])]

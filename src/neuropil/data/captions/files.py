@@ -8,7 +8,7 @@ copies. Paths are relative to the table, or to a folder that the user names.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from neuropil.config import option
+from neuropil.config import flag_of, option
 from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.captions.embedded import MOST_RASTER, make_scenes
 from neuropil.data.examples.dataset import describe_inputs
@@ -49,7 +49,7 @@ def prepare_captions(config: CaptionDataConfig, seed: int) -> Splits[CaptionedPi
 def _embedded(config: CaptionDataConfig, seed: int) -> Splits[CaptionedPictures]:
     for name in ("picture_column", "caption_column", "pictures"):
         if getattr(config, name) is not None:
-            rule = f"--{name.replace('_', '-')} belongs to captions of your own"
+            rule = f"{flag_of(name)} belongs to captions of your own"
             raise InputError(rule, got="the embedded scenes", fix="leave it out or give --data")
     return make_scenes(*config.sizes(config.scenes), seed, raster=config.raster)
 
