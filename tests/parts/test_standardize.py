@@ -3,10 +3,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from neuropil.errors import InputError
-from neuropil.parts.standardize import EXAMPLES_AT_ONCE, Standardize
+from neuropil.parts.standardize import EXAMPLES_AT_ONCE, Standardize, UnitRange
 from real_data import diabetes, digits
 
 
@@ -74,3 +74,32 @@ def test_inputs_of_another_shape_are_refused():
     with pytest.raises(InputError) as error:
         Standardize((4,)).fit(torch.zeros(0, 4))
     assert str(error.value) == "Standardize.fit needs at least one example, but got none."
+
+
+def test_bytes_are_pictures_whose_range_is_known_before_any_is_seen():
+    images = torch.randint(0, 100, (5, 1, 3, 3), dtype=torch.uint8)
+    u = UnitRange((1, 3, 3)).fit(images)(images)
+    torch.testing.assert_close(u, images.float() / 255)
+
+
+def test_a_table_is_brought_into_the_unit_range_as_scikit_learn_does_it():
+    _, table, _ = diabetes()
+    ours = UnitRange((10,)).fit(torch.from_numpy(table))
+    np.testing.assert_allclose(
+        ours(torch.from_numpy(table)).numpy(), MinMaxScaler().fit_transform(table), rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_allclose(ours.inverse(ours(torch.from_numpy(table))).numpy(), table, rtol=1e-5, atol=1e-6)
+
+
+def test_a_constant_feature_becomes_zero_in_the_unit_range():
+    unit = UnitRange((2,)).fit(torch.tensor([[3.0, 1.0], [3.0, 2.0]]))
+    torch.testing.assert_close(unit(torch.tensor([[3.0, 1.5]])), torch.tensor([[0.0, 0.5]]))
+
+
+def test_the_unit_range_refuses_inputs_of_another_shape():
+    with pytest.raises(InputError) as error:
+        UnitRange((1, 8, 8))(torch.zeros(2, 1, 9, 8))
+    assert (
+        str(error.value)
+        == "inputs must have the shape [batch, 1, 8, 8] that the model was made for, but got [2, 1, 9, 8]."
+    )

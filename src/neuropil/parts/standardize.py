@@ -1,4 +1,7 @@
-"""Standardisation inside the model: z = (x − μ) / σ, with μ and σ taken from the training data once.
+"""Scaling inside the model, with what it needs taken from the training data once.
+
+    Standardize    z = (x − μ) / σ                        for nets that answer questions
+    UnitRange      u = (x − low) / (high − low)           for nets that answer with pictures: probabilities of ink
 
 Because it is part of the model, pictures stay bytes outside, the weights carry their own scaling, and a perturbation of
 an input is measured in pixels. The inverse, x = μ + σ z, lets a net answer in the units of its targets while it learns
@@ -63,10 +66,51 @@ class Standardize(nn.Module):
         return self.mean + self.std * z
 
     def _require_shape(self, x: Tensor) -> None:
-        """Every model begins here, so this is where inputs of another shape are refused."""
         if self.any_size and x.ndim == 1 + len(self.shape) and x.shape[1] == self.shape[0]:
             return
-        if x.shape[1:] != self.shape:
-            expected = ", ".join(map(str, ("batch", *self.shape)))
-            rule = f"inputs must have the shape [{expected}] that the model was made for"
-            raise InputError(rule, got=f"{list(x.shape)}")
+        require_shape(x, self.shape)
+
+
+class UnitRange(nn.Module):
+    """Bytes are pictures, whose range is 0 to 255 whatever they show. Of other numbers, low and high are the smallest
+    and the largest of each feature for tables (`shape` has one axis), and of all for pictures."""
+
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, shape: tuple[int, ...]):
+        super().__init__()
+        self.shape = shape
+        of_each = shape if len(shape) == 1 else (1,) * len(shape)
+        self.register_buffer("low", torch.zeros(of_each))
+        self.register_buffer("high", torch.full(of_each, 255.0))
+
+    @torch.no_grad()
+    def fit(self, x: Num[Tensor, "example *shape"]) -> Self:
+        """What is constant gets a range of one, so that nothing is divided by zero."""
+        require_shape(x, self.shape)
+        if len(x) == 0:
+            raise InputError("UnitRange.fit needs at least one example", got="none")
+        if x.dtype == torch.uint8:
+            return self
+        flat = x if len(self.shape) == 1 else x.reshape(-1, 1)
+        low, high = (extreme.reshape(self.low.shape) for extreme in flat.aminmax(dim=0))
+        self.low.copy_(low)
+        self.high.copy_(torch.where(high > low, high, low + 1))
+        return self
+
+    def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
+        """Values beyond what was seen in training stay beyond 0 and 1."""
+        require_shape(x, self.shape)
+        return (x.to(self.low.dtype) - self.low) / (self.high - self.low)
+
+    def inverse(self, u: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
+        return self.low + (self.high - self.low) * u
+
+
+def require_shape(x: Tensor, shape: tuple[int, ...]) -> None:
+    """Every model begins with a scaling, so this is where inputs of another shape are refused."""
+    if x.shape[1:] != shape:
+        expected = ", ".join(map(str, ("batch", *shape)))
+        rule = f"inputs must have the shape [{expected}] that the model was made for"
+        raise InputError(rule, got=f"{list(x.shape)}")
