@@ -60,6 +60,8 @@ TITLES = {
     "chrf": "chrF",
     "text_recall_at_1": "text recall@1",
     "image_recall_at_1": "image recall@1",
+    "frechet_distance": "Fréchet distance",
+    "kl": "KL divergence",
     "rate_hz": "rate (Hz)",
     "mean_rate_hz": "mean rate (Hz)",
     "oscillation_hz": "oscillation (Hz)",
@@ -86,6 +88,9 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     ("higher", "percent", ("balanced_accuracy", "macro_f1")),
     ("higher", "number", ("auc", "r2")),
     ("higher", "percent", ("text_recall_at_1", "image_recall_at_1")),
+    ("lower", "number", ("frechet_distance", "reconstruction", "kl", "reconstruction_error")),
+    ("higher", "percent", ("precision", "recall", "class_coverage", "class_accuracy", "probe_accuracy")),
+    ("lower", "percent", ("memorised",)),
     ("higher", "points", ("bleu", "chrf")),
     (None, "percent", ("coverage_80", "coverage_share", "near_zero_share")),
     (None, "number", ("learning_rate", "gradient_kept", "largest_difference")),
@@ -95,7 +100,19 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     (None, "number", tuple(f"deviation_{variable}" for variable in "xyzuvw")),
 )
 METRICS = {name: Metric(name, better, form) for better, form, names in TABLE for name in names}
-HEADLINES = ("bits_per_byte", "bleu", "chrf", "mase", "f1", "accuracy", "root_mean_square_error", "squared_error", "cv")
+HEADLINES = (
+    "bits_per_byte",
+    "bleu",
+    "chrf",
+    "mase",
+    "f1",
+    "accuracy",
+    "frechet_distance",
+    "reconstruction_error",
+    "root_mean_square_error",
+    "squared_error",
+    "cv",
+)
 """What each field compares by, where a run has it. The rate of a network equals that of random spikes by construction,
 the CV of its intervals does not."""
 

@@ -102,6 +102,33 @@ COMMANDS = {
         ("run", "texts"),
         ("texts",),
     ),
+    "sample": Command(
+        "sample RUN [--count 64] [--label CLASS] [--out grid.png]",
+        "make new examples with a generative model",
+        use.sample,
+        use.SampleArguments,
+    ),
+    "reconstruct": Command(
+        "reconstruct RUN INPUT... [--out grid.png]",
+        "encode examples and decode them again",
+        use.reconstruct,
+        use.ReconstructArguments,
+        ("run", "inputs"),
+    ),
+    "interpolate": Command(
+        "interpolate RUN A B [--steps 8] [--out grid.png]",
+        "examples on the way from one to another",
+        use.interpolate,
+        use.InterpolateArguments,
+        ("run", "first", "last"),
+    ),
+    "recall": Command(
+        "recall RUN INPUT... [--out grid.png]",
+        "the stored patterns that damaged ones settle at",
+        use.recall,
+        use.RecallArguments,
+        ("run", "inputs"),
+    ),
     "export": Command(
         "export RUN [--out model.onnx]",
         "write the model as ONNX, for other programs",

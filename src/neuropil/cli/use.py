@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from neuropil.config import Config, option
 from neuropil.errors import InputError
 
 if TYPE_CHECKING:
+    from neuropil.tasks.generated_examples import GeneratedExamples
     from neuropil.tasks.predictor import Answers
 
 MODEL = "a run folder, a Hugging Face folder, or owner/name on its hub"
@@ -216,6 +217,85 @@ def search(arguments: SearchArguments) -> None:
     if arguments.out is not None:
         found.write_page(arguments.out, rankings)
         print(arguments.out, file=sys.stderr)
+
+
+class SampleArguments(Arguments):
+    run: Path = option(Path(), "a run folder")
+    count: int = option(64, "number of samples", low=1, high=1_000_000)
+    seed: int = option(0, "seed of the random numbers")
+    label: str | None = option(None, "class of the samples, where the model knows classes")
+    steps: int | None = option(None, "sampling steps, where the model takes some", low=1)
+    guidance: float | None = option(None, "classifier-free guidance, where the model has it; 1 for none", low=0)
+    sampler: str | None = option(None, "sampling method, where the model has several")
+    out: Path = option(Path("samples.png"), "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
+
+
+def sample(arguments: SampleArguments) -> None:
+    from neuropil.runs import run
+    from neuropil.tasks.predictor import Samples
+
+    opened = run.load(arguments.run).able(Samples)
+    given = {"steps": arguments.steps, "guidance": arguments.guidance, "sampler": arguments.sampler}
+    options = {name: value for name, value in given.items() if value is not None}
+    seed, label = arguments.seed, arguments.label
+    _write(lambda: opened.sample(arguments.count, seed=seed, label=label, **options), arguments.out, arguments.json)
+
+
+class ReconstructArguments(Arguments):
+    run: Path = option(Path(), "a run folder")
+    inputs: tuple[Path, ...] = option((), "files like the training data: pictures, IDX, NPZ")
+    out: Path = option(Path("reconstructions.png"), "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
+
+
+def reconstruct(arguments: ReconstructArguments) -> None:
+    from neuropil.runs import run
+    from neuropil.tasks.predictor import Reconstructs
+
+    opened = run.load(arguments.run).able(Reconstructs)
+    _write(lambda: opened.reconstruct(opened.read(arguments.inputs)[0]), arguments.out, arguments.json)
+
+
+class RecallArguments(Arguments):
+    run: Path = option(Path(), "a run folder")
+    inputs: tuple[Path, ...] = option((), "files of damaged or noisy examples: pictures, IDX, NPZ")
+    out: Path = option(Path("recalled.png"), "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
+
+
+def recall(arguments: RecallArguments) -> None:
+    from neuropil.runs import run
+    from neuropil.tasks.predictor import Recalls
+
+    opened = run.load(arguments.run).able(Recalls)
+    _write(lambda: opened.recall(opened.read(arguments.inputs)[0]), arguments.out, arguments.json)
+
+
+class InterpolateArguments(Arguments):
+    run: Path = option(Path(), "a run folder")
+    first: Path = option(Path(), "a picture")
+    last: Path = option(Path(), "another")
+    steps: int = option(8, "pictures in all", low=2, high=1_000)
+    out: Path = option(Path("interpolation.png"), "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
+
+
+def interpolate(arguments: InterpolateArguments) -> None:
+    from neuropil.runs import run
+    from neuropil.tasks.predictor import Interpolates
+
+    opened = run.load(arguments.run).able(Interpolates)
+    first, last = (opened.read([path])[0] for path in (arguments.first, arguments.last))
+    _write(lambda: opened.interpolate(first, last, arguments.steps), arguments.out, arguments.json)
+
+
+def _write(make: "Callable[[], GeneratedExamples]", out: Path, as_json: bool) -> None:
+    """What was made, into a file; as JSON, the values themselves."""
+    from neuropil.tasks.generated_examples import require_savable
+
+    if as_json:
+        for record in make().records():
+            print_json(record)
+        return
+    require_savable(out)
+    print(make().save(out))
 
 
 class ExportArguments(Arguments):

@@ -76,7 +76,7 @@ class GaussianProcessOptions(Config):
 
 
 @dataclass(frozen=True)
-class Samples:
+class CurvePoints:
     """x and y of the points that are known, and of those held out."""
 
     x: Float[Tensor, "point 1"]
@@ -109,7 +109,7 @@ class Regressors:
     attention: LearnedAttention
     process: GaussianProcess
 
-    def means(self, samples: Samples) -> dict[str, Predict]:
+    def means(self, samples: CurvePoints) -> dict[str, Predict]:
         return {
             "fixed kernel": lambda x: gp.smooth(x, samples.x, samples.y, self.fixed),
             "length fitted": lambda x: gp.smooth(x, samples.x, samples.y, self.fitted),
@@ -139,7 +139,7 @@ def build(options: GaussianProcessOptions, seed: int) -> Study:
 def _fit(
     options: GaussianProcessOptions,
     process: GaussianProcess,
-    samples: Samples,
+    samples: CurvePoints,
     seed: int,
     folder: Path,
     display: Display,
@@ -213,7 +213,7 @@ class RowBatches:
 # --- data -------------------------------------------------------------------------------------------------------------
 
 
-def _photograph(options: GaussianProcessOptions, seed: int) -> Samples:
+def _photograph(options: GaussianProcessOptions, seed: int) -> CurvePoints:
     if options.target is not None:
         got = f"{options.target!r} for the embedded photograph"
         raise InputError("a target is a column of a CSV or TSV", got=got, fix="leave it out")
@@ -231,10 +231,10 @@ def _photograph(options: GaussianProcessOptions, seed: int) -> Samples:
     source = f"a fifth of the {len(brightness)} pixels of row {options.line} of a photograph (scikit-learn)"
     x = torch.arange(len(brightness), dtype=torch.double)[:, None]
     values = x[known], brightness[known], x[held], brightness[held]
-    return Samples(*values, "pixel of the row", "brightness", source, picture)
+    return CurvePoints(*values, "pixel of the row", "brightness", source, picture)
 
 
-def _own(options: GaussianProcessOptions, seed: int) -> Samples:
+def _own(options: GaussianProcessOptions, seed: int) -> CurvePoints:
     config = DataConfig(data=options.data, target=options.target, task="regression", validation=0.0, test=options.test)
     splits = prepare(config, seed)
     schema = splits.train.schema
@@ -252,10 +252,10 @@ def _own(options: GaussianProcessOptions, seed: int) -> Samples:
         some = torch.randperm(len(x), generator=seeded(seed, "points"))[:MOST_POINTS].sort().values
         x, y, source = x[some], y[some], f"{source}, of which {MOST_POINTS:,} drawn at random are known"
     name = schema.columns[0].name if schema.columns else "x"
-    return Samples(x, y, x_test, y_test, name, schema.target or "y", source)
+    return CurvePoints(x, y, x_test, y_test, name, schema.target or "y", source)
 
 
-def _require_spread(samples: Samples) -> None:
+def _require_spread(samples: CurvePoints) -> None:
     if len(samples.x) < LEAST_POINTS:
         rule = f"this study needs at least {LEAST_POINTS} points to learn from"
         raise InputError(rule, got=f"{len(samples.x)}", fix="hold fewer out")
@@ -267,7 +267,7 @@ def _require_spread(samples: Samples) -> None:
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-def _results(models: Regressors, samples: Samples) -> list[Result]:
+def _results(models: Regressors, samples: CurvePoints) -> list[Result]:
     x, y = samples.x_test, samples.y_test
     metrics = {name: errors(_evaluate(predict, x), y) for name, predict in models.means(samples).items()}
     mean, variance = models.process.predict(x)
@@ -296,7 +296,7 @@ def _evaluate(predict: Predict, x: Float[Tensor, "query 1"]) -> Float[Tensor, " 
         return torch.cat([predict(some) for some in x.split(QUERIES_AT_ONCE)])
 
 
-def _linear_regression(samples: Samples) -> Predict:
+def _linear_regression(samples: CurvePoints) -> Predict:
     middle, height = samples.x.mean(), samples.y.mean()
     slope = ((samples.x[:, 0] - middle) * (samples.y - height)).sum() / (samples.x - middle).square().sum()
     return lambda x: height + slope * (x[:, 0] - middle)
@@ -305,7 +305,7 @@ def _linear_regression(samples: Samples) -> Predict:
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
-def _curves_section(models: Regressors, samples: Samples, coverage: float) -> Section:
+def _curves_section(models: Regressors, samples: CurvePoints, coverage: float) -> Section:
     places = samples.places()
     curves = {}
     for name, predict in models.means(samples).items():
@@ -331,7 +331,7 @@ def _curves_section(models: Regressors, samples: Samples, coverage: float) -> Se
     return Section.of("From a fixed kernel to learned projections", words, *blocks)
 
 
-def _weights_section(models: Regressors, samples: Samples) -> Section:
+def _weights_section(models: Regressors, samples: CurvePoints) -> Section:
     x_key, order = samples.x[:, 0].sort()
     queries = samples.x_test.sort(dim=0).values
     queries = queries[torch.linspace(0, len(queries) - 1, min(DRAWN_QUERIES, len(queries))).round().long()]
@@ -370,7 +370,7 @@ def _signs(weights: Float[Tensor, "query key"]) -> str:
     return f"Of the weights of the process {percent(share)} are negative: a point behind a nearer one is subtracted."
 
 
-def _process_section(process: GaussianProcess, samples: Samples, seed: int) -> Section:
+def _process_section(process: GaussianProcess, samples: CurvePoints, seed: int) -> Section:
     places, drawn = samples.places(), {}
     for name, one in (("prior", GaussianProcess(process.found())), ("posterior", process)):
         mean, variance = one.predict(places)
@@ -397,7 +397,7 @@ def _process_section(process: GaussianProcess, samples: Samples, seed: int) -> S
     return Section.of("The process", words, picture, Table(["", "fitted"], rows))
 
 
-def _limit_section(process: GaussianProcess, samples: Samples) -> Section:
+def _limit_section(process: GaussianProcess, samples: CurvePoints) -> Section:
     """The same points and kernel, with ever more noise."""
     kernel = build_kernel(process.config.kernel, process.length, period=process.config.period)
     smoothed = attention_weights(samples.x, samples.x, score=Smoothing(kernel))

@@ -54,7 +54,7 @@ def margin(results: Sequence[Result]) -> str:
     if metric is None:
         found = (f"{find_metric(name).title} {find_metric(name).text(value)}" for name, value in own.metrics.items())
         return f"{own.name}: {', '.join(found)}."
-    baseline = next(result for result in results[1:] if metric.name in result.metrics)
+    baseline = next(result for result in results[1:] if metric.name in result.metrics and not result.limit)
     mine, other = own.metrics[metric.name], baseline.metrics[metric.name]
     away = mine / other - 1 if other else math.inf
     if _tied(metric, mine, other):
@@ -93,8 +93,9 @@ def _result_sections(results: Sequence[Result]) -> list[Section]:
 def _card(results: Sequence[Result], result: Result, name: str) -> Number:
     """Green where the run beats its baseline; a tie, and a metric that should neither rise nor fall, have no colour."""
     metric, value, beaten = find_metric(name), result.metrics[name], None
-    if result is results[0] and len(results) > 1 and name in results[1].metrics and metric.better:
-        other = results[1].metrics[name]
+    rival = results[1] if len(results) > 1 and not results[1].limit else None
+    if result is results[0] and rival is not None and name in rival.metrics and metric.better:
+        other = rival.metrics[name]
         beaten = None if _tied(metric, value, other) else metric.improves(value, other)
     return Number(f"{result.name}: {metric.title}", metric.text(value), good=beaten)
 

@@ -26,6 +26,7 @@ from neuropil.memory import BYTES_TO_USE, BoundedModel
 from neuropil.parts.multi_head import remove_heads
 from neuropil.runs.archive import pack, unpacked
 from neuropil.tasks.experiment import Experiment, Result, TrainableExperiment
+from neuropil.tasks.generated_examples import GeneratedExamples
 from neuropil.tasks.predictor import (
     CAPABILITIES,
     Capability,
@@ -34,8 +35,12 @@ from neuropil.tasks.predictor import (
     Evaluates,
     Fills,
     Generates,
+    Interpolates,
     Predictions,
     Predicts,
+    Recalls,
+    Reconstructs,
+    Samples,
     Searches,
     Translates,
 )
@@ -95,9 +100,12 @@ class Run:
     @property
     def results(self) -> list[Result]:
         """Final scores on held-out data: this model first, then its baselines. Empty while the run is not finished."""
-        facts = ("kind", "name", "step")
-        rows = [row for row in self.rows if row["kind"] == "result"]
-        return [Result(row["name"], {key: value for key, value in row.items() if key not in facts}) for row in rows]
+        facts = ("kind", "name", "step", "limit")
+        return [
+            Result(row["name"], {key: value for key, value in row.items() if key not in facts}, row.get("limit", False))
+            for row in self.rows
+            if row["kind"] == "result"
+        ]
 
     @property
     def finished(self) -> bool:
@@ -206,6 +214,23 @@ class Run:
         return self.able(Searches).search(
             [Path(path) for path in ([images] if isinstance(images, str | Path) else images)]
         )
+
+    def sample(self, count: int = 16, *, seed: int = 0, label: str | None = None, **options: Any) -> GeneratedExamples:
+        """New examples, the same for the same seed; `label` is a class, where the model knows classes. What is found
+        has `values`, `grid()` and `save(path)`."""
+        return self.able(Samples).sample(count, seed=seed, label=label, **options)
+
+    def reconstruct(self, inputs: Any) -> GeneratedExamples:
+        """What the model makes of examples when it has encoded and decoded them."""
+        return self.able(Reconstructs).reconstruct(inputs)
+
+    def interpolate(self, first: Any, last: Any, steps: int = 8) -> GeneratedExamples:
+        """Examples on the way from one to another."""
+        return self.able(Interpolates).interpolate(first, last, steps)
+
+    def recall(self, inputs: Any) -> GeneratedExamples:
+        """The stored patterns that examples settle at."""
+        return self.able(Recalls).recall(inputs)
 
     def evaluate(self, data: Any = None, *, notify: Callable[[str], None] = warnings.warn) -> dict[str, float]:
         """Scores on labelled data of the user's, in files or in memory, or on the held-out part of the run's own

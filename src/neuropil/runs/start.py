@@ -176,7 +176,11 @@ def _complete(run: Run, experiment: Experiment, show_progress: bool, *, report: 
             results = experiment.evaluate()
         history = [row for row in run.rows if row["kind"] != "result"]
         step = max((row["step"] for row in history), default=0)
-        rows = history + [{"kind": "result", "name": result.name, "step": step, **result.metrics} for result in results]
+        limit = {"limit": True}
+        rows = history + [
+            {"kind": "result", "name": result.name, "step": step, **result.metrics, **(limit if result.limit else {})}
+            for result in results
+        ]
         write_text(run.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
         if report:
             with stage(f"{run.name}: report", show=show_progress):

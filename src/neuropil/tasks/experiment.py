@@ -40,16 +40,18 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Result:
-    """One line of the table that a run ends with: the trained model first, then what it is compared with."""
+    """One line of the table that a run ends with: the trained model first, then what it is compared with. A `limit` is
+    what no model is expected to reach, such as the score of real pictures: it is shown, and not competed with."""
 
     name: str
     metrics: Mapping[str, float]
+    limit: bool = False
 
 
 def headline(results: Sequence[Result]) -> Metric | None:
     """By what a run is compared: the metric that its field uses or, where it has none, the one that most of the other
     results have too."""
-    own, *others = results
+    own, *others = [result for result in results if not result.limit]
     shared = {name: sum(name in other.metrics for other in others) for name in own.metrics}
     usual = next((name for name in HEADLINES if shared.get(name)), None)
     name = usual or max(shared, key=lambda name: shared[name], default="")
@@ -220,9 +222,9 @@ class TrainableExperiment(ABC, Generic[P]):
         if metric is None:
             return [own, *others]
 
-        def weakness(other: Result) -> float:
+        def weakness(other: Result) -> tuple[bool, float]:
             value = other.metrics.get(metric.name, math.nan)
-            return math.inf if math.isnan(value) else -value if metric.better == "higher" else value
+            return other.limit, math.inf if math.isnan(value) else -value if metric.better == "higher" else value
 
         return [own, *sorted(others, key=weakness)]
 

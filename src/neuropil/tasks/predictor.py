@@ -16,6 +16,7 @@ from neuropil.data.copies import Keyed
 from neuropil.data.formats.memory import InMemory, in_memory
 from neuropil.data.labelled_texts.files import TEXTS
 from neuropil.errors import InputError
+from neuropil.tasks.generated_examples import GeneratedExamples
 
 
 @runtime_checkable
@@ -191,6 +192,40 @@ class Tracks(Protocol):
     def track(self, films: Any) -> Float[Tensor, "frame 2"]: ...
 
 
+@runtime_checkable
+class Samples(Protocol):
+    def sample(
+        self, count: int = 16, *, seed: int = 0, label: str | None = None, **options: Any
+    ) -> GeneratedExamples: ...
+
+
+@runtime_checkable
+class Reconstructs(Protocol):
+    def reconstruct(self, inputs: Any) -> GeneratedExamples:
+        """Examples like the training data, encoded and decoded again."""
+        ...
+
+    def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]: ...
+
+
+@runtime_checkable
+class Interpolates(Protocol):
+    def interpolate(self, first: Any, last: Any, steps: int = 8) -> GeneratedExamples:
+        """What the model decodes on the way from the code of one example to that of another."""
+        ...
+
+    def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]: ...
+
+
+@runtime_checkable
+class Recalls(Protocol):
+    def recall(self, inputs: Any) -> GeneratedExamples:
+        """The stored pattern that each input settles at."""
+        ...
+
+    def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]: ...
+
+
 @dataclass(frozen=True)
 class Capability:
     verb: str
@@ -213,6 +248,12 @@ CAPABILITIES = (
     Capability("forecast", Forecasts, "forecasts series", "neuropil predict {run} series.csv"),
     Capability("tag", Tags, "tags the tokens of texts", 'neuropil predict {run} "a text"'),
     Capability("caption", Captions, "captions images", "neuropil predict {run} picture.png"),
+    Capability("sample", Samples, "makes new examples", "neuropil sample {run} --count 64 --out grid.png"),
+    Capability("reconstruct", Reconstructs, "reconstructs examples", "neuropil reconstruct {run} FILE --out grid.png"),
+    Capability(
+        "interpolate", Interpolates, "interpolates between examples", "neuropil interpolate {run} A B --out grid.png"
+    ),
+    Capability("recall", Recalls, "recalls stored patterns", "neuropil recall {run} FILE --out grid.png"),
     Capability("track", Tracks, "tracks an object through films", "neuropil predict {run} FOLDER"),
 )
 

@@ -33,12 +33,18 @@ def labelled_parts(
     inputs = next(iter(parts.values())).inputs.values
     if inputs.ndim > 2:
         return LabelledParts(parts, note=note)
-    missing = torch.stack([part.inputs.values.isnan().sum(0) for part in parts.values()]).sum(0).tolist()
-    counts = {f"feature {number}": count for number, count in enumerate(missing)}
-    if columns is None:
-        columns = [Column(name=name, kind="number", missing=count > 0) for name, count in counts.items()]
+    learned, notes = feature_columns([part.inputs for part in parts.values()])
+    columns = learned if columns is None else columns
     parts = {part: replace(each, inputs=as_features(each.inputs, columns)) for part, each in parts.items()}
-    return LabelledParts(parts, columns=tuple(columns), target=target, notes=missing_notes(counts))
+    return LabelledParts(parts, columns=tuple(columns), target=target, notes=notes)
+
+
+def feature_columns(parts: Sequence[Inputs]) -> tuple[list[Column], tuple[str, ...]]:
+    """Those of rows of numbers, and what there is to say of missing ones."""
+    missing = torch.stack([part.values.isnan().sum(0) for part in parts]).sum(0).tolist()
+    counts = {f"feature {number}": count for number, count in enumerate(missing)}
+    columns = [Column(name=name, kind="number", missing=count > 0) for name, count in counts.items()]
+    return columns, missing_notes(counts)
 
 
 def as_features(inputs: Inputs, columns: Sequence[Column]) -> Inputs:

@@ -46,21 +46,29 @@ Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
 Values: TypeAlias = UInt8[Tensor, "example channel height width"] | Float64[Tensor, "example feature"]
 
 UNLESS = "unless the data has its own"
+EMBEDDED = "the embedded digits"
 
 
-class DataConfig(SplitConfig):
+class ImageDataConfig(SplitConfig):
+    data: Path | InMemory | None = option(None, "IDX, a folder of images, NPZ; without it, embedded digits")
+    image_size: int | None = option(
+        None, "side in pixels to which images of a folder are resized; without it, one that suits them", low=1, high=512
+    )
+    skip_unreadable: bool = option(False, "leave out images that cannot be read, and list them")
+    validation: float = validation_share(0.1, f"share of the training part held out for early stopping, {UNLESS}")
+    test: float = scoring_share(0.2, f"share held out for the final score, {UNLESS}")
+
+
+class DataConfig(ImageDataConfig):
     data: Path | InMemory | None = option(
         None, "IDX, a folder of images per class, NPZ, CSV or TSV; without it, embedded digits"
     )
     target: str | None = option(None, "the column of a CSV or TSV to predict")
     ignore: tuple[str, ...] = option((), "columns of a CSV or TSV to leave out")
     encoding: str | None = option(None, "text encoding of a CSV or TSV, where it is not recognised")
-    skip_unreadable: bool = option(False, "leave out images that cannot be read, and list them")
     task: Literal["auto", "classification", "regression"] = option(
         "auto", "predict classes or numbers; auto decides by the labels"
     )
-    validation: float = validation_share(0.1, f"share of the training part held out for early stopping, {UNLESS}")
-    test: float = scoring_share(0.2, f"share held out for the final score, {UNLESS}")
 
 
 def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
@@ -71,7 +79,7 @@ def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
 
 
 def divide(
-    parts: Mapping[PartName, Examples], config: DataConfig, seed: int, notes: Sequence[str] = ()
+    parts: Mapping[PartName, Examples], config: SplitConfig, seed: int, notes: Sequence[str] = ()
 ) -> Splits[Examples]:
     """What the parts lack is taken from the training part, from which alone means are learned."""
     learned = parts["train"]
@@ -188,10 +196,17 @@ def format_of(path: Path) -> Format:
 
 
 def _embedded(config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
-    _require_no_columns(config, "the embedded digits")
+    _require_no_columns(config, EMBEDDED)
+    require_no_image_size(config, EMBEDDED)
     if config.task == "regression":
         raise InputError("the embedded digits are classes", got="task 'regression'", fix="give data of your own")
     return {"train": load_digits()}, ()
+
+
+def require_no_image_size(config: ImageDataConfig, data: str) -> None:
+    if config.image_size is not None:
+        got = f"{config.image_size} for {data}"
+        raise InputError("--image-size is for a folder of images", got=got, fix="leave it out")
 
 
 def _require_no_columns(config: DataConfig, data: str) -> None:
@@ -207,6 +222,7 @@ def _require_no_columns(config: DataConfig, data: str) -> None:
 def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
     data = data if isinstance(data, InMemory) else _existing(data)
     if isinstance(data, InMemory):
+        require_no_image_size(config, str(data))
         reading = read_memory(data, config.target, ignore=config.ignore)
     else:
         reading = _read_file(data, config)
@@ -220,24 +236,23 @@ def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, E
 
 def _read_file(path: Path, config: DataConfig) -> LabelledParts:
     kind = format_of(path)
+    if kind == "image folder":
+        _require_no_columns(config, path.name)
+        return read_image_folder(path, size=config.image_size, skip_unreadable=config.skip_unreadable)
+    require_no_image_size(config, path.name)
     if kind == "table":
         return read_table(path, config.target, config.ignore, config.encoding)
     _require_no_columns(config, path.name)
-    return _read_parts(path, kind, skip_unreadable=config.skip_unreadable)
+    return _read_parts(path, kind)
 
 
 def _read_parts(
-    path: Path,
-    kind: Format,
-    shape: tuple[int, ...] | None = None,
-    columns: Sequence[Column] | None = None,
-    *,
-    skip_unreadable: bool = False,
+    path: Path, kind: Format, shape: tuple[int, ...] | None = None, columns: Sequence[Column] | None = None
 ) -> LabelledParts:
     if kind == "image":
         raise InputError("labelled images must come in one folder for each class", got=f"the single image {path.name}")
     if kind == "image folder":
-        return read_image_folder(path, shape, skip_unreadable=skip_unreadable)
+        return read_image_folder(path, shape)
     return read_arrays(path, columns) if kind == "NPZ" else read_idx(path)
 
 

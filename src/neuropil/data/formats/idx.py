@@ -90,16 +90,27 @@ def read_pair(path: Path) -> LabelledInputs:
     return LabelledInputs(inputs, Labels(labels.astype(np.int64)))
 
 
-def labels_beside(images: Path) -> Path:
+def has_labels(images: Path) -> bool:
+    return any(path.is_file() for path in label_paths(images))
+
+
+def label_paths(images: Path) -> list[Path]:
     """train-images-idx3-ubyte.gz → train-labels-idx1-ubyte.gz, in any of the spellings in use."""
     plain = images.name.removesuffix(".gz").replace("images", "labels").replace("image", "label")
     plain = re.sub(r"idx[34]", "idx1", plain)
-    for name in (plain + ".gz", plain) if images.suffix == ".gz" else (plain, plain + ".gz"):
-        if name != images.name and (images.parent / name).is_file():
-            return images.parent / name
+    names = (plain + ".gz", plain) if images.suffix == ".gz" else (plain, plain + ".gz")
+    return [images.parent / name for name in names if name != images.name]
+
+
+def labels_beside(images: Path) -> Path:
+    paths = label_paths(images)
+    for path in paths:
+        if path.is_file():
+            return path
     rule = f"the labels of {images.name} must stand beside it"
+    got = f"no file {min(path.name for path in paths)}" if len(paths) > 1 else "no such file"
     fix = "name the two files as MNIST does, train-images-idx3-ubyte and train-labels-idx1-ubyte"
-    raise InputError(rule, got="no such file" if plain == images.name else f"no file {plain}", fix=fix)
+    raise InputError(rule, got=got, fix=fix)
 
 
 def read_images(path: Path) -> UInt8[Tensor, "image channel height width"]:

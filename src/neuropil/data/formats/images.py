@@ -41,15 +41,16 @@ def images_below(folder: Path) -> list[Path]:
 
 
 def read_image_folder(
-    root: Path, shape: tuple[int, ...] | None = None, *, skip_unreadable: bool = False
+    root: Path, shape: tuple[int, ...] | None = None, *, size: int | None = None, skip_unreadable: bool = False
 ) -> LabelledParts:
-    """root/class/…, or root/train/class/… beside root/test/class/…; all get `shape`, or one that suits them."""
+    """root/class/…, or root/train/class/… beside root/test/class/…; all get `shape`, or one that suits them, or squares
+    of `size` pixels a side."""
     files = {part: images_by_class(folder) for part, folder in part_folders(root).items()}
     everything = [path for classes in files.values() for paths in classes.values() for path in paths]
     bad: dict[Path, InputError] = {}
     note, learning = "", shape is None
     if shape is None:
-        shape, note = common_shape(everything, bad)
+        shape, note = common_shape(everything, bad, size)
     parts: dict[PartName, LabelledInputs] = {}
     for part, classes in files.items():
         paths = [path for paths in classes.values() for path in paths]
@@ -57,11 +58,42 @@ def read_image_folder(
         positions = np.repeat(np.arange(len(classes)), [len(paths) for paths in classes.values()])
         good = np.array([path not in bad for path in paths])
         parts[part] = LabelledInputs(inputs, Labels(positions[good], tuple(classes)))
-    if not skip_unreadable:
-        require_readable(bad, fix="mend or remove {}, or add --skip-unreadable" if learning else MEND)
+    if not learning:
+        require_readable(bad)
+    return LabelledParts(parts, note=note, notes=unreadable_notes(bad, len(everything), root, skip_unreadable))
+
+
+def unreadable_notes(bad: Mapping[Path, InputError], count: int, root: Path, skip: bool) -> tuple[str, ...]:
+    """On images that are left out; they are refused where that was not asked for."""
+    if not skip:
+        require_readable(bad, fix="mend or remove {}, or add --skip-unreadable")
     names = listed([path.relative_to(root).as_posix() for path in bad], MOST_NAMED)
-    notes = (f"{len(bad):,} of {len(everything):,} images cannot be read and are left out: {names}.",) if bad else ()
-    return LabelledParts(parts, note=note, notes=notes)
+    return (f"{len(bad):,} of {count:,} images cannot be read and are left out: {names}.",) if bad else ()
+
+
+def read_loose_images(
+    root: Path, size: int | None = None, *, skip_unreadable: bool = False
+) -> tuple[dict[PartName, Inputs], list[str]]:
+    """Images without classes: root/…, or root/train/… beside root/test/…, and what there is to say of them."""
+    inner = {folder.name.lower(): folder for folder in visible_folders(root)}
+    named = {PART_OF_WORD[name]: folder for name, folder in inner.items() if name in PART_OF_WORD}
+    folders = named if named and not any(map(is_image, root.iterdir())) else {"train": root}
+    files = {part: images_below(folder) for part, folder in folders.items()}
+    everything = [path for paths in files.values() for path in paths]
+    if not everything:
+        got = listed(contents(root)) or "an empty folder"
+        raise InputError(f"the folder {root.name} must hold images", got=got)
+    bad: dict[Path, InputError] = {}
+    shape, note = common_shape(everything, bad, size)
+    parts = {part: read_images(paths, shape, root, bad) for part, paths in files.items()}
+    notes = [f"Images are {note}."] if note else []
+    return parts, [*notes, *unreadable_notes(bad, len(everything), root, skip_unreadable)]
+
+
+def loose_images(root: Path) -> bool:
+    """Whether images stand in the folder itself, or in folders of parts that hold no folders of classes."""
+    parts = [folder for folder in visible_folders(root) if folder.name.lower() in PART_OF_WORD]
+    return any(map(is_image, root.iterdir())) or (bool(parts) and not any(map(visible_folders, parts)))
 
 
 def part_folders(root: Path) -> dict[PartName, Path]:
@@ -96,16 +128,21 @@ def contents(folder: Path) -> list[str]:
     return sorted(inner.name for inner in folder.iterdir() if not inner.name.startswith("."))
 
 
-def common_shape(paths: Sequence[Path], bad: dict[Path, InputError] | None = None) -> tuple[tuple[int, int, int], str]:
-    """(channel, height, width) that suits all the pictures, and a note if some must change for it. Those that cannot be
-    read are refused, all at once, or added to `bad` and left out."""
+def common_shape(
+    paths: Sequence[Path], bad: dict[Path, InputError] | None = None, size: int | None = None
+) -> tuple[tuple[int, int, int], str]:
+    """(channel, height, width) that suits all the pictures, or that `size` gives them, and a note if some must change
+    for it. Those that cannot be read are refused, all at once, or added to `bad` and left out."""
     unreadable: dict[Path, InputError] = {}
     sizes = [*_sizes(paths, unreadable)]
     if bad is None or not sizes:
         require_readable(unreadable)
     else:
         bad.update(unreadable)
-    return _common_shape(sizes)
+    (channels, height, width), note = _common_shape(sizes)
+    if size is None or (not note and (height, width) == (size, size)):
+        return (channels, height, width), note
+    return (channels, size, size), f"resized to {size}×{size}"
 
 
 def _sizes(paths: Sequence[Path], bad: dict[Path, InputError]) -> Iterator[tuple[int, int, bool]]:

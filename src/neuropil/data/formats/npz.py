@@ -44,16 +44,32 @@ def read_arrays(path: Path, columns: Sequence[Column] | None = None) -> Labelled
     return labelled_parts(parts, keys[next(iter(parts)), "label"], columns=columns)
 
 
+def has_label_arrays(path: Path) -> bool:
+    with open_npz(path) as bundle:
+        return any(role == "label" for _, role in keys_by_role(path, bundle.files))
+
+
+def read_input_arrays(path: Path) -> dict[PartName, Inputs]:
+    """The inputs of each part, or the only array, whatever its name."""
+    with open_npz(path) as bundle:
+        return {part: as_inputs(bundle[key], key, path.name) for part, key in input_keys(path, bundle).items()}
+
+
 def read_array_inputs(path: Path, columns: Sequence[Column] = ()) -> Inputs:
     """Inputs alone, for a model of these columns: those of the test part if there are several, or the only array,
     whatever its name."""
     with open_npz(path) as bundle:
-        keys = {part: key for (part, role), key in keys_by_role(path, bundle.files).items() if role == "input"}
-        if not keys and len(bundle.files) != 1:
-            rule = f"{path.name} must hold x, images or inputs"
-            raise InputError(rule, got=listed(bundle.files) or "no arrays", fix="rename the array of inputs")
-        key = keys[last_part(keys)] if keys else bundle.files[0]
+        keys = input_keys(path, bundle)
+        key = keys[last_part(keys)]
         return as_features(as_inputs(bundle[key], key, path.name), columns)
+
+
+def input_keys(path: Path, bundle: NpzFile) -> dict[PartName, str]:
+    keys = {part: key for (part, role), key in keys_by_role(path, bundle.files).items() if role == "input"}
+    if not keys and len(bundle.files) != 1:
+        rule = f"{path.name} must hold x, images or inputs"
+        raise InputError(rule, got=listed(bundle.files) or "no arrays", fix="rename the array of inputs")
+    return keys or {"train": bundle.files[0]}
 
 
 @contextmanager

@@ -1,0 +1,87 @@
+"""Who looks at generated examples: a classifier that learned the same training part, or, where there are no labels,
+principal components.
+
+Distances between pictures mean little in pixels. The features that a classifier computes before its last layer are far
+apart where the classes are, as those of a network trained on photographs are in the usual Fréchet inception distance.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from neuropil.data.examples.batches import ExampleBatches
+from neuropil.data.examples.dataset import Examples
+from neuropil.models.cnn import CNN, CNNConfig
+from neuropil.models.mlp import MLP, MLPConfig
+from neuropil.parts.objectives import Classification
+from neuropil.randomness import initialised
+from neuropil.tasks.predictor import device_of
+from neuropil.training.loop import TrainingConfig, fit
+
+WIDTH, COMPONENTS, AT_ONCE = 16, 64, 512
+Inputs = Tensor
+"""Of examples, as they are given to a model: bytes of pictures, or numbers."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    about: str
+    features: Callable[[Inputs], Float[Tensor, "example feature"]]
+    classify: Callable[[Inputs], Int64[Tensor, " example"]] | None
+    """Where there are classes."""
+
+
+def train_judge(train: Examples, updates: int, seed: int, device: torch.device) -> Judge:
+    """The same for the same examples and seed."""
+    schema = train.schema
+    if not schema.classes:
+        return _components(train)
+    if schema.kind == "image":
+        config = CNNConfig(shape=schema.shape, classes=len(schema.classes), width=WIDTH, dropout=0.0)
+        model, name = initialised(lambda: CNN(config), seed), "CNN"
+    else:
+        sizes = MLPConfig(shape=schema.shape, outputs=len(schema.classes))
+        model, name = initialised(lambda: MLP(sizes), seed), "MLP"
+    model.standardize.fit(train.inputs)
+    model.to(device)
+    batches = ExampleBatches(train, 64, seed, shuffle=True, device=device)
+    epochs = max(1, updates // max(len(batches), 1))
+    training = TrainingConfig(epochs=epochs, learning_rate=3e-3, keep="last", checkpoint_seconds=1e9)
+    with TemporaryDirectory(prefix="neuropil-") as folder:
+        fit(Classification(model), batches, None, training, seed=seed, folder=Path(folder), show_progress=False)
+    return Judge(
+        f"a {name} that was trained on the labels of the training part",
+        lambda inputs: _through(model, inputs)[0],
+        lambda inputs: _through(model, inputs)[1].argmax(-1),
+    )
+
+
+def _through(model: nn.Module, inputs: Inputs) -> tuple[Tensor, Tensor]:
+    """What the output layer is given, and the logits."""
+    found: list[Tensor] = []
+    output = model.get_submodule("output")
+    hook = output.register_forward_pre_hook(lambda _, given: found.append(given[0].cpu()))
+    try:
+        with torch.no_grad():
+            logits = torch.cat([model(part.to(device_of(model))).cpu() for part in inputs.split(AT_ONCE)])
+    finally:
+        hook.remove()
+    return torch.cat(found), logits
+
+
+def _components(train: Examples) -> Judge:
+    from sklearn.decomposition import PCA
+
+    flat = train.inputs.flatten(1).float().numpy()
+    count = min(COMPONENTS, *flat.shape)
+    fitted = PCA(count, svd_solver="randomized", random_state=0).fit(flat)
+
+    def features(inputs: Inputs) -> Float[Tensor, "example feature"]:
+        return torch.from_numpy(fitted.transform(inputs.flatten(1).float().numpy())).float()
+
+    return Judge(f"the first {count} principal components of the training part, which has no labels", features, None)
