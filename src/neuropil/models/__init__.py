@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from neuropil.models.attention import PatchAttention as PatchAttention
     from neuropil.models.attention import PatchAttentionConfig as PatchAttentionConfig
+    from neuropil.models.autoencoder import Autoencoder as Autoencoder
+    from neuropil.models.autoencoder import AutoencoderConfig as AutoencoderConfig
     from neuropil.models.bert import BERT as BERT
     from neuropil.models.bert import BERTConfig as BERTConfig
     from neuropil.models.captioner import Captioner as Captioner
@@ -57,6 +59,7 @@ MODELS = {
     "CLIP": "clip",
     "GPT2": "gpt2",
     "ViT": "vit",
+    "Autoencoder": "autoencoder",
     "CNN": "cnn",
     "Captioner": "captioner",
     "Forecaster": "forecaster",
