@@ -27,6 +27,7 @@ from neuropil.models.seq2seq import AttentionName, Seq2Seq, Seq2SeqConfig
 from neuropil.models.spiking.classifier import SpikingClassifier, SpikingClassifierConfig
 from neuropil.models.tracker import Tracker, TrackerConfig, Tracking
 from neuropil.models.transformer import Transformer, TransformerConfig
+from neuropil.models.vae import VAE, EvidenceLowerBound, VAEConfig
 from neuropil.parts.objectives import (
     Classification,
     MaskedToken,
@@ -120,6 +121,7 @@ LEARNERS: dict[str, Callable[[], tuple[Learner, Batch]]] = {
     "tracker": tracking,
     "clip": matching,
     "autoencoder": lambda: (ReconstructionLoss(Autoencoder(AutoencoderConfig(hidden_sizes=(8,), tied=True))), images()),
+    "vae": lambda: (EvidenceLowerBound(VAE(VAEConfig(network="convolutional", width=4))), images()),
 }
 QUICK = ["gpt2"]
 UNCOMPILABLE: dict[str, Callable[[], tuple[Learner, Batch]]] = {

@@ -79,6 +79,7 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "Tracker": lambda count: (torch.randint(0, 256, (count, 5, 1, 28, 28), dtype=torch.uint8),),
     "Transformer": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
     "UniversalApproximator": lambda count: (torch.rand(count),),
+    "VAE": pictures,
 }
 
 

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from neuropil.models.transformer import TransformerConfig as TransformerConfig
     from neuropil.models.universal_approximation import UniversalApproximator as UniversalApproximator
     from neuropil.models.universal_approximation import UniversalApproximatorConfig as UniversalApproximatorConfig
+    from neuropil.models.vae import VAE as VAE
+    from neuropil.models.vae import VAEConfig as VAEConfig
     from neuropil.models.vit import ViT as ViT
     from neuropil.models.vit import ViTConfig as ViTConfig
 
@@ -77,6 +79,7 @@ MODELS = {
     "Tracker": "tracker",
     "Transformer": "transformer",
     "UniversalApproximator": "universal_approximation",
+    "VAE": "vae",
 }
 """Each model's class and its file, with its Config beside it; tests/contracts covers all of them."""
 
