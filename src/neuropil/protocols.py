@@ -60,6 +60,15 @@ class StatefulLearner(Protocol):
 
 
 @runtime_checkable
+class ScheduledLearner(Protocol):
+    """A learner whose loss changes along the run, as a KL warm-up does."""
+
+    def begin_update(self, share: float) -> None:
+        """Called before each update with the share of the run that is done, from 0 to 1."""
+        ...
+
+
+@runtime_checkable
 class StreamLearner(Protocol):
     """A learner whose metrics depend on the batches before: evaluation hands the carried state on, None at first."""
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import neuropil
 from neuropil.errors import InputError
+from neuropil.models.autoencoder import Autoencoder, AutoencoderConfig, ReconstructionLoss
 from neuropil.models.bert import BERTConfig, MaskedBERT
 from neuropil.models.captioner import Captioner, CaptionerConfig
 from neuropil.models.clip import CLIP, CLIPConfig, ContrastiveMatching, TextTowerConfig, VisionTowerConfig
@@ -26,6 +27,7 @@ from neuropil.models.seq2seq import AttentionName, Seq2Seq, Seq2SeqConfig
 from neuropil.models.spiking.classifier import SpikingClassifier, SpikingClassifierConfig
 from neuropil.models.tracker import Tracker, TrackerConfig, Tracking
 from neuropil.models.transformer import Transformer, TransformerConfig
+from neuropil.models.vae import VAE, EvidenceLowerBound, VAEConfig
 from neuropil.parts.objectives import (
     Classification,
     MaskedToken,
@@ -118,6 +120,8 @@ LEARNERS: dict[str, Callable[[], tuple[Learner, Batch]]] = {
     "forecaster": forecasting,
     "tracker": tracking,
     "clip": matching,
+    "autoencoder": lambda: (ReconstructionLoss(Autoencoder(AutoencoderConfig(hidden_sizes=(8,), tied=True))), images()),
+    "vae": lambda: (EvidenceLowerBound(VAE(VAEConfig(network="convolutional", width=4))), images()),
 }
 QUICK = ["gpt2"]
 UNCOMPILABLE: dict[str, Callable[[], tuple[Learner, Batch]]] = {
@@ -149,14 +153,15 @@ def learn(learner: Learner, batch: Batch, folder: Path, **options: Any) -> list[
 
 
 @pytest.mark.parametrize("name", [*LEARNERS, *UNCOMPILABLE])
-def test_a_hook_on_the_model_sees_every_batch_of_training_and_of_evaluation(name: str, tmp_path: Path):
+def test_a_hook_on_the_model_sees_every_batch_of_each_phase_and_of_evaluation(name: str, tmp_path: Path):
     learner, batch = (LEARNERS | UNCOMPILABLE)[name]()
     calls: list[bool] = []
     learner.model.register_forward_hook(lambda module, inputs, output: calls.append(module.training))
     learn(learner, batch, tmp_path)
-    assert calls == [True] * 3
+    trained = 3 * len(learner.phases())
+    assert calls == [True] * trained
     learner.metrics(batch)
-    assert len(calls) > 3
+    assert len(calls) > trained
 
 
 @pytest.mark.parametrize("name", LEARNERS)

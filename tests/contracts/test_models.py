@@ -51,6 +51,7 @@ def captions(count: int) -> Tensor:
 
 
 INPUTS: dict[str, Callable[[int], Inputs]] = {
+    "Autoencoder": pictures,
     "BERT": lambda count: (padded_tokens(count, 7, 4_000),),
     "CLIP": lambda count: (torch.randint(0, 256, (count, 1, 24, 24), dtype=torch.uint8), captions(count)),
     "GPT2": lambda count: (torch.randint(0, 2_000, (count, 7)),),
@@ -78,6 +79,7 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "Tracker": lambda count: (torch.randint(0, 256, (count, 5, 1, 28, 28), dtype=torch.uint8),),
     "Transformer": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
     "UniversalApproximator": lambda count: (torch.rand(count),),
+    "VAE": pictures,
 }
 
 

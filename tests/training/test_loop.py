@@ -62,6 +62,31 @@ def test_training_leaves_the_callers_random_numbers_alone(tmp_path: Path):
     assert torch.equal(torch.rand(3), expected)
 
 
+class Scheduled(DigitLearner):
+    """Writes down what it is told before each update."""
+
+    def __init__(self):
+        super().__init__()
+        self.shares: list[float] = []
+
+    def begin_update(self, share: float) -> None:
+        self.shares.append(share)
+
+
+def test_a_scheduled_learner_is_told_the_share_of_the_run_that_is_done(tmp_path: Path):
+    learner = Scheduled()
+    train(tmp_path, TrainingConfig(epochs=2, accumulate=2), learner)
+    updates = 2 * 6  # eleven batches a pass, two at a time
+    assert learner.shares == pytest.approx([update / updates for update in range(updates)])
+
+
+def test_a_scheduled_learner_of_a_run_with_a_time_limit_hears_of_time(tmp_path: Path):
+    learner = Scheduled()
+    train(tmp_path, TrainingConfig(minutes=0.005), learner)
+    assert learner.shares == sorted(learner.shares)
+    assert 0 <= learner.shares[0] <= learner.shares[-1] <= 1
+
+
 class StoppedAt(DigitLearner):
     """Sends its own process the signal of Ctrl-C in the middle of an update."""
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from neuropil.models.attention import PatchAttention as PatchAttention
     from neuropil.models.attention import PatchAttentionConfig as PatchAttentionConfig
+    from neuropil.models.autoencoder import Autoencoder as Autoencoder
+    from neuropil.models.autoencoder import AutoencoderConfig as AutoencoderConfig
     from neuropil.models.bert import BERT as BERT
     from neuropil.models.bert import BERTConfig as BERTConfig
     from neuropil.models.captioner import Captioner as Captioner
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from neuropil.models.transformer import TransformerConfig as TransformerConfig
     from neuropil.models.universal_approximation import UniversalApproximator as UniversalApproximator
     from neuropil.models.universal_approximation import UniversalApproximatorConfig as UniversalApproximatorConfig
+    from neuropil.models.vae import VAE as VAE
+    from neuropil.models.vae import VAEConfig as VAEConfig
     from neuropil.models.vit import ViT as ViT
     from neuropil.models.vit import ViTConfig as ViTConfig
 
@@ -57,6 +61,7 @@ MODELS = {
     "CLIP": "clip",
     "GPT2": "gpt2",
     "ViT": "vit",
+    "Autoencoder": "autoencoder",
     "CNN": "cnn",
     "Captioner": "captioner",
     "Forecaster": "forecaster",
@@ -74,6 +79,7 @@ MODELS = {
     "Tracker": "tracker",
     "Transformer": "transformer",
     "UniversalApproximator": "universal_approximation",
+    "VAE": "vae",
 }
 """Each model's class and its file, with its Config beside it; tests/contracts covers all of them."""
 

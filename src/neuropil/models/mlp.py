@@ -24,10 +24,10 @@ from torch import Tensor, nn
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.parts.activations import ACTIVATIONS, ActivationName
+from neuropil.parts.coders.dense import dense
 from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import Standardize
 
-RECTIFIERS = ("relu", "gelu", "softplus")
 FEW_ROWS = 2_000
 """A table of fewer is learned by heart by a network of the usual size."""
 USUAL, FOR_FEW_ROWS = (256, 256), (64,)
@@ -93,14 +93,6 @@ class MLP(Model):
         slopes = [torch.autograd.grad(y, origin, retain_graph=True)[0].flatten() for y in bias]
         self.train(was_training)
         return linear_of(torch.stack(slopes), bias)
-
-
-def dense(n: int, m: int, activation: ActivationName) -> nn.Linear:
-    """Var W = 1/n keeps the variance from layer to layer; 2/n where a rectifier is going to halve it."""
-    layer = nn.Linear(n, m)
-    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu" if activation in RECTIFIERS else "linear")
-    nn.init.zeros_(layer.bias)
-    return layer
 
 
 def with_bias_unit(layer: nn.Linear) -> nn.Linear:

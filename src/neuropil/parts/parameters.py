@@ -70,6 +70,7 @@ FORMULAS: dict[type[nn.Module], Callable[[Any], tuple[str, dict[str, int]]]] = {
     nn.BatchNorm1d: lambda it: ("2*m", {"m": it.num_features}),
     nn.BatchNorm2d: lambda it: ("2*m", {"m": it.num_features}),
     nn.Conv2d: lambda it: ("c*m*k^2", {"c": it.in_channels, "m": it.out_channels, "k": it.kernel_size[0]}),
+    nn.ConvTranspose2d: lambda it: ("c*m*k^2", {"c": it.in_channels, "m": it.out_channels, "k": it.kernel_size[0]}),
 }
 
 
@@ -79,7 +80,7 @@ def parameter_rows(module: nn.Module, name: str = "") -> Iterator[ParameterRow]:
         yield module.parameter_row(name)
     elif type(module) in FORMULAS:
         formula, sizes = FORMULAS[type(module)](module)
-        biased = isinstance(module, nn.Linear | nn.Conv2d) and module.bias is not None
+        biased = isinstance(module, nn.Linear | nn.Conv2d | nn.ConvTranspose2d) and module.bias is not None
         yield ParameterRow(name, f"{formula} + m" if biased else formula, sizes)
     else:
         prefix = f"{name}." if name else ""

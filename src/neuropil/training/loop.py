@@ -36,6 +36,7 @@ from neuropil.protocols import (
     Learner,
     OptimizerName,
     Phase,
+    ScheduledLearner,
     StatefulLearner,
     Uncompilable,
 )
@@ -287,6 +288,8 @@ class _Loop:
     def _update(self, group: Sequence[Batch]) -> None:
         _seed_random_numbers(self.seed, self.state.step, self.device)
         share = self._rate_share()
+        if isinstance(self.learner, ScheduledLearner):
+            self.learner.begin_update(min(1.0, self._share_done()))
         for phase in self.phases:
             if (self.state.step + 1) % phase.every == 0:
                 self._play(phase, group, self._peak_rate(phase) * share)
