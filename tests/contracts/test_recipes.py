@@ -21,6 +21,7 @@ from neuropil.tasks.experiment import Result
 
 DATES = {"epochs": 1, "batch_size": 2000, "test": 0.01, "validation": 0.01, "max_tokens": 16}
 FEW_TEXTS = {"epochs": 1, "batch_size": 512, "vocabulary_size": 1000, "test": 0.7, "max_tokens": 32}
+JUDGED = {"judge_updates": 20, "judged_samples": 50}
 SMALL: dict[str, dict[str, Any]] = {
     "autodiff": {"epochs": 1, "pixels": 24},
     "activations": {"hidden_sizes": (8,), "epochs": 1, "repeats": 1},
@@ -89,6 +90,8 @@ SMALL: dict[str, dict[str, Any]] = {
         "text_layers": 1,
         "epochs": 1,
     },
+    "autoencoder": {"hidden_sizes": (16,), "latent_size": 2, "epochs": 1},
+    "vae": {"hidden_sizes": (16,), "latent_size": 4, "epochs": 1, "importance_samples": 4, **JUDGED},
     "lif": {"duration": 30.0, "dt": 0.5, "orders": (0, 1)},
     "hodgkin_huxley": {"dt": 0.05, "duration": 40.0},
     "spiking_network": {"duration": 200.0, "settle": 20.0, "dt": 0.5},
@@ -169,7 +172,7 @@ def test_a_run_ends_with_results_of_its_own_and_of_what_it_is_compared_with(run:
 
 
 def test_every_metric_of_a_run_is_declared(run: Run):
-    written = {name for row in run.rows for name in row} - {"kind", "name", "step", "epoch", "seconds"}
+    written = {name for row in run.rows for name in row} - {"kind", "name", "step", "epoch", "seconds", "limit"}
     assert written <= set(METRICS)
 
 
@@ -235,7 +238,7 @@ def test_a_simulation_leaves_what_it_recorded(run: Run):
 def test_the_same_seed_gives_the_same_results(run: Run, tmp_path: Path):
     again = run.experiment()
     again.train(tmp_path, show_progress=False)
-    results = [Result(result.name, dict(result.metrics)) for result in again.evaluate()]
+    results = [Result(result.name, dict(result.metrics), result.limit) for result in again.evaluate()]
     assert results == run.results
     assert results[0].metrics
 

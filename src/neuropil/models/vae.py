@@ -36,6 +36,8 @@ from neuropil.randomness import seeded
 DECODED_AT_ONCE = 4096
 """Rows, of the importance-weighted likelihood: what bounds its memory."""
 EXAMPLES_AT_ONCE = 64
+FIRST_SIGMA = 0.1
+"""Of a Gaussian likelihood that is learned: from 1, most of the run would pass before an error counts beside the KL."""
 COLLAPSED = 0.01
 """Nats: a latent dimension whose mean KL is below says nothing about its input."""
 
@@ -83,7 +85,7 @@ class VAE(Model):
         self.log_variance = dense(self.encoder.features, config.latent_size, "identity")
         self.decoder = decoder_for(config)
         learned = config.likelihood == "gaussian" and config.sigma is None
-        log_sigma = torch.tensor(math.log(config.sigma or 1.0))
+        log_sigma = torch.tensor(math.log(config.sigma or FIRST_SIGMA))
         self.log_sigma = nn.Parameter(log_sigma) if learned else nn.Buffer(log_sigma, persistent=False)
 
     def forward(self, x: Num[Tensor, "batch *shape"], noise: Float[Tensor, "batch latent"] | None = None) -> VAEOutput:

@@ -29,6 +29,7 @@ class System:
 
 LEARNING, FEED_FORWARD, RECURRENT = "learning machinery", "feed-forward networks", "recurrent networks"
 ATTENTION, NEURONS = "attention and transformers", "biological neurons"
+GENERATIVE = "generative models"
 
 SYSTEMS = (
     System(
@@ -64,6 +65,8 @@ SYSTEMS = (
     System("bert_classifier", ATTENTION, "BERT fine-tuned for text classification"),
     System("vit", ATTENTION, "Vision Transformer for image classification"),
     System("clip", ATTENTION, "CLIP: images and texts in one embedding space"),
+    System("autoencoder", GENERATIVE, "autoencoder: short codes of examples, beside PCA"),
+    System("vae", GENERATIVE, "variational autoencoder: samples, likelihoods, interpolation"),
     System("lif", NEURONS, "leaky integrate-and-fire neuron", verb="simulate"),
     System("hodgkin_huxley", NEURONS, "Hodgkin–Huxley neuron: action potentials from ion channels", verb="simulate"),
     System(

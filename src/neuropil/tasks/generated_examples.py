@@ -101,7 +101,6 @@ def require_savable(path: Path) -> None:
         raise InputError(rule, got=f"{path.name!r}", fix=f"name it {path.stem or 'grid'}.png")
 
 
-def as_data(unit: Float[Tensor, "example *shape"], inverse: Any, schema: Schema) -> Tensor:
-    """What a model answers in the unit range, as the training data has it: bytes, where they are pictures."""
-    values = inverse(unit).cpu()
-    return values.round().clamp(0, 255).to(torch.uint8) if schema.kind == "image" else values
+def as_data(values: Float[Tensor, "example *shape"], schema: Schema) -> Tensor:
+    """What a model answers in the units of the data, as the data has it: bytes, where they are pictures."""
+    return values.round().clamp(0, 255).to(torch.uint8).cpu() if schema.kind == "image" else values.cpu()

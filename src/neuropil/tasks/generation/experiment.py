@@ -19,6 +19,7 @@ from neuropil.randomness import seeded
 from neuropil.tasks.classification.predictor import in_order
 from neuropil.tasks.classification.report import data_section
 from neuropil.tasks.experiment import Result, TrainableExperiment
+from neuropil.tasks.generated_examples import as_data
 from neuropil.tasks.generation import report
 from neuropil.tasks.generation.judge import Judge, train_judge
 from neuropil.tasks.generation.predictor import ExampleSampler
@@ -58,8 +59,11 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
         name: str,
         augment: Augment | None = None,
         inside: Callable[[], Sequence[Section]] = list,
+        measure: Callable[[torch.nn.Module], dict[str, float]] = lambda _: {},
     ):
-        """`inside` makes the report's sections on what is in the model."""
+        """`inside` makes the report's sections on what is in the model, and `measure` finds what else is known of a
+        trained one, such as its likelihood."""
+        self.measure = measure
         self.splits, self.schema, self.judgement, self.inside = splits, splits.train.schema, judgement, inside
         self.make_sampler, self.augment = sampler, augment if self.schema.kind == "image" else None
         super().__init__(learner, splits.parts, training, seed, name, splits.train.source, splits.notes)
@@ -115,12 +119,12 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
 
     def score(self, learner: Learner, predictions: Tensor) -> dict[str, float]:
         found = self.judged(predictions) | self._of_classes(predictions)
-        return found | evaluate(learner, self.batches("test"))
+        return found | evaluate(learner, self.batches("test")) | self.measure(learner.model)
 
     def judged(self, samples: Tensor) -> dict[str, float]:
-        judge, real, references = self.judge, self.real.inputs, self.references.inputs
-        features, real_features = judge.features(samples), judge.features(real)
-        precision, recall = precision_and_recall(features, real_features)
+        judge, references = self.judge, self.references.inputs
+        features = judge.features(samples)
+        precision, recall = precision_and_recall(features, judge.features(self.real.inputs))
         found = {
             "frechet_distance": frechet_distance(features, judge.features(references)),
             "precision": precision,
@@ -131,6 +135,13 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
             found["class_coverage"] = class_coverage(judge.classify(samples), self.real.targets, classes)
         distances, _ = nearest(samples.float(), references.float())
         return found | {"memorised": memorised_share(distances, self.real_distances)}
+
+    def judged_real(self) -> dict[str, float]:
+        """The scores of the test examples themselves; to be within their own manifold would be no art, so that they
+        are compared with as many training examples there."""
+        features = self.judge.features(self.real.inputs)
+        precision, recall = precision_and_recall(features, self.judge.features(self.references.inputs[: self.count]))
+        return self.judged(self.real.inputs) | {"precision": precision, "recall": recall}
 
     @cached_property
     def real_distances(self) -> Tensor:
@@ -145,13 +156,11 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
     def baselines(self) -> list[Result]:
         """Random examples with the mean and covariance of the data; and real ones, which no model is expected to
         beat."""
-        scale = self.make_sampler(self.model).scale
-        unit = scale(self.references.inputs.to(self.device)).cpu()
-        drawn = gaussian_examples(unit, self.count, seeded(self.seed, "gaussian"))
-        random = self.make_sampler(self.model).as_data(drawn)
+        drawn = gaussian_examples(self.references.inputs.float(), self.count, seeded(self.seed, "gaussian"))
+        random = as_data(drawn, self.schema)
         return [
-            Result("a Gaussian with the mean and covariance of the data", self.judged(random)),
-            Result("real examples, held out", self.judged(self.real.inputs), limit=True),
+            Result("a Gaussian fitted to the data", self.judged(random)),
+            Result("real examples, held out", self.judged_real(), limit=True),
         ]
 
     # --- report -------------------------------------------------------------------------------------------------------

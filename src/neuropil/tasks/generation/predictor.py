@@ -16,15 +16,9 @@ from neuropil.parts.standardize import UnitRange
 from neuropil.progress import tracked
 from neuropil.randomness import seeded
 from neuropil.tasks.generated_examples import GeneratedExamples, as_data
+from neuropil.tasks.reconstruction.predictor import Reconstructor
 
 AT_ONCE = 250
-
-
-@runtime_checkable
-class UnitRanged(Protocol):
-    """A model that scales its data to the unit range."""
-
-    unit_range: UnitRange
 
 
 @dataclass(frozen=True)
@@ -48,7 +42,7 @@ class ExampleSampler(ABC):
     def draw(
         self, count: int, generator: torch.Generator, labels: Int64[Tensor, " count"] | None, **options: Any
     ) -> Float[Tensor, "count *shape"]:
-        """In the unit range."""
+        """In the units of the data."""
 
     def sample(self, count: int = 16, *, seed: int = 0, label: str | None = None, **options: Any) -> GeneratedExamples:
         """New examples, the same for the same seed; of one class, where the model knows classes."""
@@ -81,17 +75,50 @@ class ExampleSampler(ABC):
         for begin in tracked(range(0, count, AT_ONCE), "Drawing examples"):
             size = min(AT_ONCE, count - begin)
             part = None if labels is None else labels[begin : begin + size]
-            unit = self.draw(size, generator, part, **options)
-            found.append(self.as_data(unit))
+            found.append(as_data(self.draw(size, generator, part, **options), self.schema))
         return torch.cat(found)
 
+
+@runtime_checkable
+class LatentModel(Protocol):
+    """A model that decodes noise, into the unit range."""
+
+    unit_range: UnitRange
+
+    def generate(self, count: int, *, generator: torch.Generator | None = None) -> Float[Tensor, "count *shape"]: ...
+
+
+@dataclass(frozen=True)
+class LatentSampler(ExampleSampler):
+    """Decodes what is drawn from N(0, I)."""
+
     @property
-    def scale(self) -> UnitRange:
-        return cast(UnitRanged, self.model).unit_range
+    def conditional(self) -> bool:
+        return False
 
-    def as_data(self, unit: Float[Tensor, "example *shape"]) -> Tensor:
-        return as_data(unit.clamp(0, 1).to(self.scale.low.device), self.scale.inverse, self.schema)
+    def draw(
+        self, count: int, generator: torch.Generator, labels: Int64[Tensor, " count"] | None, **options: Any
+    ) -> Float[Tensor, "count *shape"]:
+        model = cast(LatentModel, self.model)
+        return model.unit_range.inverse(model.generate(count, generator=generator))
 
 
-def class_names(schema: Schema, labels: Int64[Tensor, " example"]) -> Sequence[str]:
-    return tuple(schema.classes[number] for number in labels.tolist())
+@dataclass(frozen=True)
+class CodeSampler(LatentSampler):
+    """Of a model that encodes too: what it knows can be reconstructed, and gone between."""
+
+    @property
+    def reconstructor(self) -> Reconstructor:
+        return Reconstructor(self.model, self.schema, path="spherical")
+
+    def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]:
+        return self.reconstructor.read(paths)
+
+    def encode(self, inputs: Any) -> Float[Tensor, "example latent"]:
+        return self.reconstructor.encode(inputs)
+
+    def reconstruct(self, inputs: Any) -> GeneratedExamples:
+        return self.reconstructor.reconstruct(inputs)
+
+    def interpolate(self, first: Any, last: Any, steps: int = 8) -> GeneratedExamples:
+        return self.reconstructor.interpolate(first, last, steps)

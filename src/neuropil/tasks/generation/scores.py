@@ -92,7 +92,7 @@ def gaussian_examples(
     values, vectors = torch.linalg.eigh(flat.mT.cov())
     noise = torch.randn(count, flat.shape[1], generator=generator, dtype=torch.double)
     drawn = flat.mean(0) + (noise * values.clamp(min=0).sqrt()) @ vectors.mT
-    return drawn.clamp(0, 1).float().reshape(count, *train.shape[1:])
+    return drawn.float().reshape(count, *train.shape[1:])
 
 
 def spread_labels(targets: Int64[Tensor, " example"], classes: int, count: int) -> Int64[Tensor, " count"]:

@@ -13,6 +13,7 @@ from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import inputs_of, read_inputs
 from neuropil.data.examples.unlabelled import read_unlabelled
 from neuropil.errors import InputError
+from neuropil.parts.coders import latents
 from neuropil.parts.standardize import UnitRange
 from neuropil.tasks import generated_examples
 from neuropil.tasks.generated_examples import GeneratedExamples
@@ -37,6 +38,8 @@ class Coder(Protocol):
 class Reconstructor:
     model: nn.Module
     schema: Schema
+    path: latents.PathName = "linear"
+    """Between two codes."""
 
     @classmethod
     def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
@@ -79,14 +82,12 @@ class Reconstructor:
         return GeneratedExamples(self.as_data(self.decoded(examples)), self.schema, originals=examples)
 
     def interpolate(self, first: Any, last: Any, steps: int = 8) -> GeneratedExamples:
-        """The way between the codes of two examples, in equal steps: z = (1 − t) z_first + t z_last."""
+        """The way between the codes of two examples, in equal steps."""
         begin, end = self.encode(first), self.encode(last)
         if len(begin) != 1 or len(end) != 1:
             got = f"{len(begin)} and {len(end)}"
             raise InputError("interpolation goes from one example to one other", got=got)
-        if steps < 2:
-            raise InputError("an interpolation must have at least 2 steps", got=f"{steps}")
-        codes = torch.lerp(begin, end, torch.linspace(0, 1, steps)[:, None])
+        codes = latents.interpolate(begin[0], end[0], steps, self.path)
         return GeneratedExamples(self.as_data(self.decode(codes)), self.schema, columns=steps)
 
     def _examples(self, inputs: Any) -> Tensor:
@@ -95,4 +96,4 @@ class Reconstructor:
 
     def as_data(self, unit: Float[Tensor, "example *shape"]) -> Tensor:
         scale = self.coder.unit_range
-        return generated_examples.as_data(unit.to(scale.low.device), scale.inverse, self.schema)
+        return generated_examples.as_data(scale.inverse(unit.to(scale.low.device)), self.schema)
