@@ -168,6 +168,16 @@ def test_dates_become_their_parts_as_pandas_has_them(tmp_path: Path):
     )
 
 
+def test_the_parts_of_dates_with_offsets_are_those_that_the_clock_showed(tmp_path: Path):
+    times = pd.date_range("2021-03-20 22:30", periods=60, freq="7h", tz="Europe/Berlin")
+    rows = [f"{each.isoformat()},{'ab'[i % 2]}" for i, each in enumerate(times)]
+    reading = read_table(write_text(tmp_path / "a.csv", "when,kind", *rows), "kind")
+    found = dict(zip(reading.columns[0].values, reading.parts["train"].inputs.values.T.tolist(), strict=True))
+    assert found["hour"] == (times.hour + times.minute / 60).tolist()
+    assert found["weekday"] == times.day_of_week.tolist()
+    assert found["elapsed days"] == ((times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).tolist()
+
+
 def test_dates_of_new_files_are_read_in_the_format_of_training(tmp_path: Path):
     path = write_text(tmp_path / "a.csv", "day,x,y", "03/04/2020,1,1", ",2,3", "25/12/2020,3,2")
     columns = read_table(path, "y").columns

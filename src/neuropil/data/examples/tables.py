@@ -197,7 +197,7 @@ class SurveyedColumn:
             self.first_text = f"{cells.texts[index]!r} in row {cells.rows[index]}"
         if self.formats is None:
             self.formats = date_formats(texts) if all(map(DIGIT.search, texts)) else []
-        parsed = {form: parse_dates(texts, form) for form in self.formats}
+        parsed = {form: parse_dates(texts, form)[0] for form in self.formats}
         self.formats = [form for form, dates in parsed.items() if not np.isnat(dates).any()]
         self.hours = self.hours or any(bool((dates.astype("M8[D]") != dates).any()) for dates in parsed.values())
 
@@ -381,13 +381,13 @@ def encode_column(cells: Cells, column: Column, odd: dict[str, Tally]) -> Float6
 
 def date_features(cells: Cells, column: Column) -> Float64[np.ndarray, "row part"]:
     """NaN where there is no date."""
-    dates = parse_dates(cells.texts, column.date_format)
+    dates, instants = parse_dates(cells.texts, column.date_format)
     for index in np.flatnonzero(np.isnat(dates)).tolist():
         if not is_missing(cells.texts[index]):
             rule = f"{cells.where(index)} must hold a date as in the training data"
             raise InputError(rule, got=repr(cells.texts[index]))
     day, month, year = (dates.astype(f"M8[{unit}]") for unit in "DMY")
-    elapsed = (dates - np.datetime64(0, "s")) / DAY
+    elapsed = (instants - np.datetime64(0, "s")) / DAY
     parts = {
         "year": year.astype(np.int64) + 1970.0,
         "month": (month - year).astype(np.int64) + 1.0,
