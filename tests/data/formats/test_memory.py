@@ -74,6 +74,7 @@ FRAME = {"size": [1.5, None, 3.0], "count": [1, 2, 3], "colour": ["red", None, "
         pl.DataFrame(FRAME),
         pl.DataFrame(FRAME).lazy(),
         datasets.Dataset.from_dict(FRAME),
+        datasets.Dataset.from_dict(FRAME).to_iterable_dataset(),
         FRAME,
         [dict(zip(FRAME, row, strict=True)) for row in zip(*FRAME.values(), strict=True)],
     ],
@@ -130,7 +131,12 @@ def test_classes_of_hugging_face_have_their_names():
     tags = datasets.Sequence(datasets.ClassLabel(names=["O", "PER"]))
     features = datasets.Features({"label": datasets.ClassLabel(names=["bad", "good"]), "ner_tags": tags})
     data = datasets.Dataset.from_dict({"label": [1, 0, -1], "ner_tags": [[0, 1], [0], [1]]}, features=features)
-    assert in_memory(data).columns == {"label": ["good", "bad", ""], "ner_tags": [["O", "PER"], ["O"], ["PER"]]}
+    columns = {"label": ["good", "bad", ""], "ner_tags": [["O", "PER"], ["O"], ["PER"]]}
+    assert in_memory(data).columns == columns
+    streamed = data.to_iterable_dataset()
+    assert in_memory(streamed).columns == in_memory(streamed.with_format("torch")).columns == columns
+    without_names = in_memory(streamed.remove_columns("ner_tags").map(lambda row: row))
+    np.testing.assert_array_equal(without_names.columns["label"], [1, 0, -1])
 
 
 def test_translations_of_hugging_face_become_two_columns():

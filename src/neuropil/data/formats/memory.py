@@ -166,7 +166,7 @@ def _taken(data: Any) -> InMemory:
         return _taken(data.dataset)
     if kind == "LazyFrame":
         return _taken(data.collect())
-    if library == "datasets" and kind == "Dataset":
+    if library == "datasets" and kind in ("Dataset", "IterableDataset"):
         return InMemory("dataset", _columns_of_dataset(data))
     if library in ("pandas", "polars") and kind == "DataFrame":
         names = [*map(str, data.columns)]
@@ -233,7 +233,8 @@ def _read(items: Iterable[Any], kind: str) -> list[Any]:
     found, size = list[Any](), 0
     for item in counted(items, f"Reading the {kind}"):
         found.append(item)
-        size += sum(getattr(part, "nbytes", 0) for part in (item if isinstance(item, tuple) else (item,)))
+        parts = item.values() if isinstance(item, Mapping) else item if isinstance(item, tuple) else (item,)
+        size += sum(getattr(part, "nbytes", 0) for part in parts)
         if len(found) > MOST_ITEMS or size > MOST_BYTES:
             rule = f"an iterable is read to its end, within {MOST_ITEMS:,} items and {MOST_BYTES >> 30} GiB"
             raise InputError(rule, got="more", fix="give the beginning of it, as in itertools.islice(data, 10_000)")
@@ -320,7 +321,10 @@ def _values_of_items(values: list[Any], name: str) -> Values:
 def _columns_of_dataset(data: Any) -> dict[str, Values]:
     """Of Hugging Face's; where numbers stand for classes, the classes."""
     plain, found = data.with_format(None), dict[str, Any]()
-    for name, feature in data.features.items():
+    if type(data).__name__ == "IterableDataset":
+        rows = _read(plain, "dataset")
+        plain = {name: [row.get(name) for row in rows] for name in dict.fromkeys(key for row in rows for key in row)}
+    for name, feature in (data.features or dict.fromkeys(plain)).items():  # one that is iterable may have none
         found[name] = [*counted(plain[name], f"Reading {name}")]
         classes = getattr(getattr(feature, "feature", feature), "names", None)
         if classes:
