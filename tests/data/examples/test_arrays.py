@@ -101,6 +101,36 @@ def test_a_trained_model_reads_more_of_the_kind():
     assert torch.equal(inputs_of(iter(SOME), NUMBERS), inputs_of(SOME, NUMBERS))
 
 
+class Odd:
+    """What no column can hold."""
+
+
+@pytest.mark.parametrize(
+    "unused",
+    [
+        {},
+        {"id": [Odd(), Odd()], "note": [{"a": 1}, None]},
+        {"id": [np.zeros(3), np.ones(4)], "note": np.zeros((2, 2))},
+    ],
+)
+def test_columns_that_the_model_does_not_use_may_hold_anything_or_be_missing(unused: dict[str, Any]):
+    table = {"size": [1.5, 2.5] * 20, "id": [*range(40)], "note": [Odd() for _ in range(40)], "kind": ["a", "b"] * 20}
+    schema = prepare(DataConfig(data=in_memory(table), target="kind", ignore=("note",)), 0).train.schema
+    assert [column.name for column in schema.columns] == ["size"]
+    new = {**unused, "size": [1.5, 2.5]}
+    assert inputs_of(new, schema).tolist() == [[1.5], [2.5]]
+    assert read_labelled(in_memory({**new, "kind": ["a", "b"]}), schema).inputs.tolist() == [[1.5], [2.5]]
+    assert read_labelled(in_memory((new, ["a", "b"])), schema).targets.tolist() == [0, 1]
+
+
+def test_a_column_that_is_asked_for_must_be_readable():
+    table = {"size": [1.5, 2.5] * 20, "note": [Odd() for _ in range(40)], "kind": ["a", "b"] * 20}
+    sentence = "column 'note' must hold numbers, texts, pictures, arrays or lists of texts alone, but got a Odd."
+    assert refusal(prepare, DataConfig(data=in_memory(table), target="kind"), 0) == sentence
+    assert refusal(in_memory, {"note": table["note"]}) == sentence
+    assert refusal(in_memory(table).texts, "note") == sentence
+
+
 def test_pictures_in_memory_are_brought_to_the_shape_of_the_model():
     schema = Schema(kind="image", shape=(1, 8, 8), classes=("a", "b"))
     pictures = [Image.fromarray(noise(16, 16)), Image.fromarray(noise(8, 8))]

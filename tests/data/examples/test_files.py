@@ -286,6 +286,24 @@ def test_a_labelled_table_is_read_by_the_names_of_its_columns_and_classes(tmp_pa
     )
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["size;colour;answer", "1,5;red;yes", "2,5;blue;no"],
+        ["id;note;size;colour;answer", "7;;1,5;red;yes", "7;;2,5;blue;no"],
+        ["size;note;note;id;colour;answer", "1,5;2;text;1.234;red;yes", "2,5;2020-01-01;;2.471;blue;no"],
+    ],
+)
+def test_columns_that_the_model_does_not_use_may_hold_anything_or_be_missing(tmp_path: Path, lines: list[str]):
+    rows = [f"{i % 2 + 1},5;{['red', 'blue'][i % 2]};{i};text {i};{['yes', 'no'][i % 2]}" for i in range(40)]
+    path = write_text(tmp_path / "a.csv", "size;colour;id;note;answer", *rows)
+    schema = parts_of(path, target="answer", ignore=("note",)).train.schema
+    assert [column.name for column in schema.columns] == ["size", "colour"]
+    new = write_text(tmp_path / "b.csv", *lines)
+    assert read_labelled(new, schema).inputs.tolist() == [[1.5, 0, 1], [2.5, 1, 0]]
+    assert read_inputs([new], schema)[0].tolist() == [[1.5, 0, 1], [2.5, 1, 0]]
+
+
 def test_numbers_are_classes_however_they_are_written(tmp_path: Path):
     schema = parts_of(write_text(tmp_path / "a.csv", "x,y", *["1,0", "2,1", "3,2"] * 4), target="y").train.schema
     assert read_labelled(write_text(tmp_path / "b.csv", "x,y", "1,2.0", "2,0"), schema).targets.tolist() == [2, 0]

@@ -1,5 +1,5 @@
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -286,7 +286,7 @@ class Held(CellTable):
     def __init__(self, name: str, header: list[str], rows: Sequence[Sequence[str]]):
         self.name, self.header, self.rows = name, header, rows
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, required: Collection[str] | None = None) -> Iterator[Block]:
         numbers = range(1, len(self.rows) + 1)
         columns = zip(self.header, zip(*self.rows, strict=True), strict=True)
         yield {name: Cells(self.name, name, numbers, texts) for name, texts in columns}

@@ -91,9 +91,9 @@ def test_a_table_has_the_cells_that_a_file_would_hold(given: Any):
 
 
 def test_rows_of_a_table_are_counted_from_0_and_come_in_blocks():
-    blocks = [*MemoryTable("here", {"n": np.arange(2_500), "s": ["t"] * 2_500}).blocks()]
+    blocks = [*MemoryTable(in_memory({"n": np.arange(2_500), "s": ["t"] * 2_500})).blocks()]
     assert [len(block["n"].rows) for block in blocks] == [1_000, 1_000, 500]
-    assert blocks[1]["n"].where(3) == "row 1003, column 'n' of here"
+    assert blocks[1]["n"].where(3) == "row 1003, column 'n' of mapping in memory"
     assert blocks[1]["n"].texts[3] == "1003"
     assert [*blocks[2]["n"].texts[:2]] == ["2000", "2001"]
 

@@ -71,6 +71,16 @@ def test_a_date_between_two_steps_is_shown_with_its_offset(tmp_path: Path):
     )
 
 
+def test_columns_that_a_trained_model_does_not_use_may_hold_anything(tmp_path: Path):
+    lines = ("day;sales;note;note", "2024-01-01;1,5;2.471;x", "2024-01-02;2,5;3.141;y", "2024-01-03;3,5;1.234;")
+    path, columns = write_text(tmp_path / "a.csv", *lines), SeriesColumns(target="sales", date="day")
+    table, _ = read_series(path, columns, TimeStep(unit="second", count=86_400))
+    assert table.series[0].values.tolist() == [1.5, 2.5, 3.5]
+    frame = {"day": ["2024-01-01", "2024-01-02"], "sales": [1.5, 2.5], "note": [{1}, {2}], "photo": np.zeros((2, 4, 4))}
+    table, _ = read_series(in_memory(frame), columns, TimeStep(unit="second", count=86_400))
+    assert table.series[0].values.tolist() == [1.5, 2.5]
+
+
 def test_it_may_be_tab_separated_and_packed(tmp_path: Path):
     path = tmp_path / "shop.tsv.gz"
     path.write_bytes(gzip.compress(b"month\tsales\n2020-01\t1\n2020-02\t2\n2020-03\t4\n"))

@@ -85,7 +85,7 @@ def collect(table: DelimitedFile, columns: Sequence[str], folder: Path) -> dict[
     """All captions of each picture."""
     found: dict[Path, list[str]] = {}
     missing: dict[Path, InputError] = {}
-    for block in table.blocks():
+    for block in table.blocks(columns):
         pictures, captions = (block[name] for name in columns)
         for index, (name, text) in enumerate(zip(pictures.texts, captions.texts, strict=True)):
             require_value(captions, index, EMPTY, "say something")

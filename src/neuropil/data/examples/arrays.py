@@ -19,7 +19,7 @@ from neuropil.data.examples.tables import learn_table, no_target
 from neuropil.data.formats.arrays import Array, describe_array, feature_rows, picture_bytes, require_finite
 from neuropil.data.formats.columns import ColumnRole, choose_columns, find_column
 from neuropil.data.formats.images import fit_picture, is_picture, suitable_shape
-from neuropil.data.formats.memory import InMemory, MemoryTable
+from neuropil.data.formats.memory import InMemory, MemoryTable, holds_cells
 from neuropil.data.splits import PartName
 from neuropil.errors import InputError
 
@@ -87,8 +87,7 @@ def as_labels(array: Array, key: str, name: str, class_names: tuple[str, ...] | 
 def array_column(memory: InMemory) -> str | None:
     """The first that holds more than a number or a text in each row, such as pictures; none in a table."""
     for name, values in memory.columns.items():
-        simple = values.ndim == 1 if isinstance(values, np.ndarray) else isinstance(values[0], str)
-        if not simple:
+        if not holds_cells(values):
             return name
     return None
 
@@ -99,15 +98,15 @@ def read_memory(
     """As a file is read; pictures get `shape`, or one that suits them."""
     key, target = array_column(memory), target or memory.answer or None
     if key is None:
-        return learn_table(MemoryTable(memory.name, memory.columns), target, ignore)
-    names = [*memory.columns]
+        return learn_table(MemoryTable(memory), target, ignore)
+    names = memory.names
     place = (
         find_column(names, target, memory.name) if target else choose_columns(names, [None], [LABELS], memory.name)[0]
     )
     if place is None or names[place] == key:
         raise InputError(f"the {memory.name} must come with labels", got=str(memory), fix="give a pair (X, y)")
     inputs, note = array_inputs(memory, key, shape)
-    labels, keys = np.asarray(memory.columns[names[place]]), (key, names[place])
+    labels, keys = np.asarray(memory.column(names[place])), (key, names[place])
     without = no_target()
     if labels.dtype.kind == "U" and len(labels) == len(inputs) and (labels == "").any():
         kept = np.flatnonzero(labels != "")

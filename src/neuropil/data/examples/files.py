@@ -106,9 +106,8 @@ def _answer(schema: Schema, name: str = "") -> Column:
 
 
 def _labelled_memory(memory: InMemory, schema: Schema) -> LabelledInputs:
-    if array_column(memory) is None:
-        table = MemoryTable(memory.name, memory.columns)
-        return read_labelled_rows(table, schema.columns, _answer(schema, memory.answer))
+    if _array_column(memory, schema) is None:
+        return read_labelled_rows(MemoryTable(memory), schema.columns, _answer(schema, memory.answer))
     return read_memory(memory, schema.target if schema.target in memory.columns else None, schema.shape).held_out
 
 
@@ -159,12 +158,17 @@ def inputs_of(inputs: Any, schema: Schema) -> Tensor:
 
 
 def _inputs_of_memory(memory: InMemory, schema: Schema) -> Tensor:
-    key = array_column(memory)
+    key = _array_column(memory, schema)
     if key is None:
-        return dataset.centred(read_rows(MemoryTable(memory.name, memory.columns), schema.columns).values, schema)
+        return dataset.centred(read_rows(MemoryTable(memory), schema.columns).values, schema)
     inputs, _ = array_inputs(memory, key, schema.shape)
     _require_shape(inputs, schema, memory.name)
     return dataset.centred(inputs.values, schema)
+
+
+def _array_column(memory: InMemory, schema: Schema) -> str | None:
+    """None where the columns of the training data are: an array beside them is not asked for."""
+    return None if any(column.name in memory.names for column in schema.columns) else array_column(memory)
 
 
 def read_pictures(paths: Sequence[Path], shape: tuple[int, ...]) -> tuple[Tensor, list[str]]:

@@ -82,27 +82,27 @@ def learn_table(table: CellTable, target: str | None, ignore: Sequence[str] = ()
     target, *ignored = map(table.column, (target, *ignore))
     if target in ignored:
         raise InputError("the target cannot be ignored", got=f"{target!r} for both")
-    if len(table.header) == 1 + len(set(ignored)):
+    if {*table.header} == {target, *ignored}:
         raise InputError(f"{table.name} must have columns beside its target", got=f"only {target!r}")
     found = survey(table, target, ignored)
     targets = TargetColumn(found.answer)
-    inputs, _ = encode(table, found.columns, targets.collect(table.blocks()))
+    inputs, _ = encode(table, found.columns, targets)
     part, notes = targets.labelled(inputs, table.name), (*found.notes, *targets.notes(len(inputs)))
     return LabelledParts({"train": part}, columns=found.columns, target=target, notes=notes)
 
 
 def read_labelled_rows(table: CellTable, columns: Sequence[Column], answer: Column) -> LabelledInputs:
-    """Columns are found by name; those that are not asked for are passed over."""
+    """Columns are found by name."""
     table.require_columns([*(column.name for column in columns), answer.name])
     targets = TargetColumn(answer)
-    inputs, notes = encode(table, columns, targets.collect(table.blocks()))
+    inputs, notes = encode(table, columns, targets)
     warn_of([*notes, *targets.notes(len(inputs))])
     return targets.labelled(inputs, table.name)
 
 
 def read_rows(table: CellTable, columns: Sequence[Column]) -> Inputs:
     table.require_columns([column.name for column in columns])
-    inputs, notes = encode(table, columns, table.blocks())
+    inputs, notes = encode(table, columns)
     warn_of(notes)
     return inputs
 
@@ -125,7 +125,7 @@ class SurveyedTable:
 def survey(table: CellTable, target: str, ignored: Sequence[str] = ()) -> SurveyedTable:
     """What each column is, and what the target is; all that is wrong with them is said at once."""
     surveyed = {name: SurveyedColumn(name, table.name) for name in table.header if name not in ignored}
-    for block in table.blocks():
+    for block in table.blocks(surveyed):
         for name, column in surveyed.items():
             column.look(block[name])
     problems: list[InputError] = []
@@ -328,9 +328,13 @@ class TargetColumn:
         return [self.without.note(total, "rows", "row")] if self.without.count else []
 
 
-def encode(table: CellTable, columns: Sequence[Column], blocks: Iterable[Block]) -> tuple[Inputs, list[str]]:
+def encode(
+    table: CellTable, columns: Sequence[Column], targets: TargetColumn | None = None
+) -> tuple[Inputs, list[str]]:
     """Features, with NaN where a number is missing; and notes on cells such as the columns did not have before. All
-    that cannot be read is said at once."""
+    that cannot be read is said at once; columns that are not asked for are passed over."""
+    names = [column.name for column in columns]
+    blocks = table.blocks(names) if targets is None else targets.collect(table.blocks([*names, targets.column.name]))
     features: list[np.ndarray] = []
     rows: list[int] = []
     odd: dict[str, Tally] = {}
@@ -343,7 +347,7 @@ def encode(table: CellTable, columns: Sequence[Column], blocks: Iterable[Block])
             except InputError as error:
                 problems.setdefault(column.name, error)
         features.append(np.concatenate(encoded, axis=1) if encoded else np.empty((0, 0)))
-        rows += block[table.header[0]].rows
+        rows += block[names[0]].rows
     if problems:
         raise together([*problems.values()], table.name)
     inputs = Inputs(torch.from_numpy(np.concatenate(features)), lambda index: f"{table.name} row {rows[index]}")

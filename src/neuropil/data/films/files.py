@@ -196,7 +196,7 @@ def read_positions(table: DelimitedFile, folders: Folders) -> tuple[Float32[Tens
     total = sum(map(len, folders.values()))
     positions, hidden = torch.full((total, 2), torch.nan), torch.zeros(total, dtype=torch.bool)
     places, row_of = _places(folders), dict[int, int]()
-    for block in table.blocks():
+    for block in table.blocks((*COLUMNS, "hidden")):
         found = _positions(block)
         for index, row in enumerate(block["frame"].rows):
             place = _find(block, index, places)

@@ -191,7 +191,8 @@ def read_series(
     With a `step`, dates must be that far apart; a series of rows is given the step of rows, whatever its table holds.
     """
     table, columns = table_in(source, columns) if isinstance(source, InMemory) else (_file_table(source), columns)
-    blocks = list(table.blocks())
+    trained = None if step is None else [name for name in (columns.target, columns.date, columns.series) if name]
+    blocks = list(table.blocks(None if trained is None else [*trained, *columns.known]))
     columns = _find_columns(table, blocks[0], columns, with_dates=step is None or step.unit != "row")
     if columns.date is None and step is not None and step.unit != "row":
         raise InputError(
@@ -235,14 +236,14 @@ def table_in(memory: InMemory, columns: SeriesColumns) -> tuple[CellTable, Serie
     if not others and ((isinstance(values, np.ndarray) and values.ndim == 2) or _are_windows(values)):
         each = [*values.T] if isinstance(values, np.ndarray) else values
         names = [str(number) for number, window in enumerate(each) for _ in window]
-        return MemoryTable(memory.name, {VALUE: np.concatenate(each), SERIES: names}), replace(columns, series=SERIES)
+        return MemoryTable(memory, {VALUE: np.concatenate(each), SERIES: names}), replace(columns, series=SERIES)
     named = dict(memory.columns)
     if not others:  # whatever its name, it is what a trained model forecasts
         named = {columns.target or (VALUE if INPUT in named else next(iter(named))): values}
     date = columns.date or next(name for name in ("date", "index", "date of the index") if name not in named)
     if memory.dates is not None and date not in named:
         named, columns = {date: memory.dates, **named}, replace(columns, date=date)
-    return MemoryTable(memory.name, named), columns
+    return MemoryTable(memory, named), columns
 
 
 def _are_windows(values: Values) -> bool:
