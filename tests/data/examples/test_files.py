@@ -10,6 +10,7 @@ import torch
 from data.written_files import noise, refusal, write_idx, write_images, write_mnist, write_text
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import DataConfig, format_of, inputs_of, prepare, read_inputs, read_labelled
+from neuropil.data.formats.memory import in_memory
 from neuropil.data.splits import Splits
 from real_data import diabetes, digits
 
@@ -302,6 +303,20 @@ def test_columns_that_the_model_does_not_use_may_hold_anything_or_be_missing(tmp
     new = write_text(tmp_path / "b.csv", *lines)
     assert read_labelled(new, schema).inputs.tolist() == [[1.5, 0, 1], [2.5, 1, 0]]
     assert read_inputs([new], schema)[0].tolist() == [[1.5, 0, 1], [2.5, 1, 0]]
+
+
+def test_booleans_are_classes_in_whatever_case_they_are_written(tmp_path: Path):
+    lines = [f"{i},{['TRUE', 'false', 'true', 'FALSE'][i % 4]}" for i in range(40)]
+    splits = parts_of(write_text(tmp_path / "a.csv", "size,answer", *lines), target="answer")
+    assert splits.train.schema.classes == ("FALSE", "TRUE")
+    assert splits.notes == [
+        "The target holds 'FALSE', 'false', which are one value.",
+        "The target holds 'TRUE', 'true', which are one value.",
+    ]
+    new = write_text(tmp_path / "b.csv", "size,answer", "1,True", "2,False")
+    assert read_labelled(new, splits.train.schema).targets.tolist() == [1, 0]
+    truth = in_memory(({"size": [1.0, 2.0]}, [True, False]))
+    assert read_labelled(truth, splits.train.schema).targets.tolist() == [1, 0]
 
 
 def test_numbers_are_classes_however_they_are_written(tmp_path: Path):

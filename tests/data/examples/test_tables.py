@@ -147,6 +147,21 @@ def test_a_target_that_is_missing_everywhere_is_refused(tmp_path: Path):
     )
 
 
+def test_booleans_in_any_case_are_one_value_and_other_names_are_not(tmp_path: Path):
+    rows = ["TRUE,Red,yes", "true,red,no", "True,red,yes", "FALSE,blue,no", "false,Blue,yes"] * 5
+    reading = read_table(write_text(tmp_path / "a.csv", "new,colour,answer", *rows), "answer")
+    assert [column.values for column in reading.columns] == [("FALSE", "TRUE"), ("Blue", "Red", "blue", "red")]
+    assert reading.parts["train"].inputs.values[:5, :2].tolist() == [[0, 1], [0, 1], [0, 1], [1, 0], [1, 0]]
+    assert reading.notes == (
+        "Column 'new' holds 'FALSE', 'false', which are one value.",
+        "Column 'new' holds 'TRUE', 'True', 'true', which are one value.",
+        "Column 'colour' holds values that differ by case only, and they are told apart: ('Blue', 'blue'), "
+        "('Red', 'red').",
+    )
+    new = DelimitedFile(write_text(tmp_path / "b.csv", "new,colour", "tRUE,red", "False,blue"))
+    assert read_rows(new, reading.columns).values[:, :2].tolist() == [[0, 1], [1, 0]]
+
+
 def test_dates_become_their_parts_as_pandas_has_them(tmp_path: Path):
     days = pd.date_range("2019-11-03", periods=60, freq="37h")
     path = write_text(tmp_path / "a.csv", "when,day,y", *[f"{day},{day:%d.%m.%Y},{i}" for i, day in enumerate(days)])

@@ -26,6 +26,7 @@ from neuropil.data.examples.dataset import (
 from neuropil.data.examples.embedded import load_digits
 from neuropil.data.examples.tables import read_labelled_rows, read_rows, read_table
 from neuropil.data.formats.arrays import as_array, describe_array, feature_rows, pictures_of_shape
+from neuropil.data.formats.columns import spelling_notes
 from neuropil.data.formats.delimited import DelimitedFile, is_delimited
 from neuropil.data.formats.idx import is_idx, is_idx_name, read_idx, read_idx_inputs
 from neuropil.data.formats.images import (
@@ -219,7 +220,7 @@ def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, E
     where = f"the {{}} part of {data.name}".format
     parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}
     _require_enough(parts["train"], data.name)
-    return parts, reading.notes
+    return parts, (*reading.notes, *spelling_notes("The target", reading.parts["train"].labels.names or ()))
 
 
 def _read_file(path: Path, config: DataConfig) -> LabelledParts:

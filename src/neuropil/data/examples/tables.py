@@ -34,6 +34,8 @@ from neuropil.data.formats.columns import (
     is_number,
     numbers_in,
     read_numbers,
+    spelled,
+    spelling_notes,
 )
 from neuropil.data.formats.delimited import DELIMITERS, Block, CellTable, DelimitedFile
 from neuropil.data.formats.lines import WINDOWS, Tally
@@ -245,11 +247,16 @@ class SurveyedColumn:
         if len(values) < len(known):
             others = "the others count as none of them"
             self.notes.append(f"Of column {self.name!r} the {len(values)} commonest texts are categories; {others}.")
+        self.notes += spelling_notes(f"Column {self.name!r}", self.counts)
         return Column(name=self.name, kind="category", values=tuple(sorted(values)), missing=missing)
 
     def _known(self) -> Counter[str]:
-        missing = MISSING_TEXTS if self.first_text else MISSING_NUMBERS
-        return Counter({text: count for text, count in self.counts.items() if not is_missing(text, missing)})
+        """How often each value occurs that is not missing; a boolean in any case is one value."""
+        missing, known = MISSING_TEXTS if self.first_text else MISSING_NUMBERS, Counter[str]()
+        for text, count in self.counts.items():
+            if not is_missing(text, missing):
+                known[spelled(text, known)] += count
+        return known
 
     def _require_numbers(self) -> None:
         """Unless what the column holds is meant as text."""
@@ -406,5 +413,5 @@ def date_features(cells: Cells, column: Column) -> Float64[np.ndarray, "row part
 
 def read_positions(cells: Cells, known: Mapping[str, int]) -> Int64[np.ndarray, " row"]:
     """The position of each cell's text among the known ones, or -1."""
-    lookup = {text: known.get(text.strip(), -1) for text in set(cells.texts)}
+    lookup = {text: known.get(spelled(text, known), -1) for text in set(cells.texts)}
     return np.fromiter(map(lookup.__getitem__, cells.texts), np.int64, len(cells.texts))
