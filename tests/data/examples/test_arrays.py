@@ -101,6 +101,11 @@ def test_a_trained_model_reads_more_of_the_kind():
     assert torch.equal(inputs_of(iter(SOME), NUMBERS), inputs_of(SOME, NUMBERS))
 
 
+def test_an_array_in_a_table_may_be_ignored():
+    table = {**FRAME.to_dict("list"), "photo": noise(40, 5, 5)}
+    assert same(prepared(table, target="kind", ignore=("photo",)), prepared(FRAME, target="kind"))
+
+
 class Odd:
     """What no column can hold."""
 
@@ -178,6 +183,27 @@ def test_pictures_in_memory_are_brought_to_the_shape_of_the_model():
             "x of the lists in memory must have one shape in all rows, but got 3 and 2.",
         ),
         ((SOME, ["a"] * 40), {}, "arrays in memory must have at least 2 classes, but got only 'a'."),
+        (
+            (noise(4, 5, 5), [0, 1, 0, 1]),
+            {"ignore": ("id",)},
+            "--ignore names columns of a table, but got id for pictures in memory: leave it out.",
+        ),
+        (
+            (SOME, np.arange(40) % 2),
+            {"ignore": ("a", "b")},
+            "--ignore names columns of a table, but got a, b for arrays in memory: leave it out.",
+        ),
+        (
+            FRAME,
+            {"target": "kind", "encoding": "cp1252"},
+            "--encoding is that of a CSV or TSV, but got 'cp1252' for DataFrame in memory: leave it out.",
+        ),
+        (
+            (FRAME, np.arange(40) % 2),
+            {"target": "kind"},
+            "what to predict is given once of the DataFrame in memory, but got answers apart and the target 'kind': "
+            "leave one of them out.",
+        ),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(data: Any, options: dict[str, Any], sentence: str):

@@ -422,11 +422,26 @@ def test_a_target_for_images_is_refused(tmp_path: Path):
         "a target is a column of a CSV or TSV, but got 'kind' for the embedded digits: leave it out."
     )
     assert refusal(prepare, DataConfig(data=tmp_path / "pets", ignore=("a", "b")), 0) == (
-        "--ignore names columns of a CSV or TSV, but got a, b for pets: leave it out."
+        "--ignore names columns of a table, but got a, b for pets: leave it out."
     )
     assert refusal(prepare, DataConfig(encoding="utf-16"), 0) == (
         "--encoding is that of a CSV or TSV, but got 'utf-16' for the embedded digits: leave it out."
     )
+
+
+def test_only_a_folder_of_pictures_has_unreadable_ones_to_skip(tmp_path: Path):
+    table = write_text(tmp_path / "a.csv", *ROWS)
+    arrays = write_npz(tmp_path / "a.npz", x=noise(9, 4, 4), y=np.arange(9) % 2)
+    memory = in_memory((np.zeros((4, 2)), [0, 1, 0, 1]))
+    for data, name in (
+        (table, "a.csv"),
+        (arrays, "a.npz"),
+        (memory, "arrays in memory"),
+        (None, "the embedded digits"),
+    ):
+        assert refusal(prepare, DataConfig(data=data, skip_unreadable=True), 0) == (
+            f"--skip-unreadable leaves out pictures of a folder, but got {name}: leave it out."
+        )
 
 
 def test_the_embedded_digits_are_no_regression():

@@ -81,6 +81,13 @@ def test_columns_that_a_trained_model_does_not_use_may_hold_anything(tmp_path: P
     assert table.series[0].values.tolist() == [1.5, 2.5]
 
 
+def test_an_array_has_no_column_that_tells_series_apart():
+    memory = in_memory(np.zeros((9, 2)))
+    assert refusal(read_series, memory, SeriesColumns(series="shop")) == (
+        "--series names a column of a table, but got 'shop' for the array in memory: leave it out."
+    )
+
+
 def test_it_may_be_tab_separated_and_packed(tmp_path: Path):
     path = tmp_path / "shop.tsv.gz"
     path.write_bytes(gzip.compress(b"month\tsales\n2020-01\t1\n2020-02\t2\n2020-03\t4\n"))

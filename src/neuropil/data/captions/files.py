@@ -25,6 +25,7 @@ ELSEWHERE = "paths are relative to the table, or to the folder given by --pictur
 
 
 class CaptionDataConfig(CappedSplitConfig):
+    for_embedded = ("scenes", "raster")
     data: Path | None = option(None, "CSV or TSV of picture files and captions; without it, scenes of digits")
     scenes: int = option(23_000, "scenes of digits to make where no data is given", low=20)
     raster: int = option(1, "digits of these scenes stand at multiples of so many pixels", low=1, high=MOST_RASTER)

@@ -21,7 +21,7 @@ from neuropil.data.formats.columns import ColumnRole, choose_columns, find_colum
 from neuropil.data.formats.images import fit_picture, is_picture, suitable_shape
 from neuropil.data.formats.memory import InMemory, MemoryTable, holds_cells
 from neuropil.data.splits import PartName
-from neuropil.errors import InputError
+from neuropil.errors import InputError, listed
 
 LABELS = ColumnRole("labels", "target", "label labels class y target")
 
@@ -84,21 +84,26 @@ def as_labels(array: Array, key: str, name: str, class_names: tuple[str, ...] | 
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
-def array_column(memory: InMemory) -> str | None:
+def array_column(memory: InMemory, ignore: Sequence[str] = ()) -> str | None:
     """The first that holds more than a number or a text in each row, such as pictures; none in a table."""
-    for name, values in memory.columns.items():
-        if not holds_cells(values):
-            return name
-    return None
+    columns = ((name, values) for name, values in memory.columns.items() if name not in ignore)
+    return next((name for name, values in columns if not holds_cells(values)), None)
 
 
 def read_memory(
     memory: InMemory, target: str | None, shape: tuple[int, ...] | None = None, ignore: Sequence[str] = ()
 ) -> LabelledParts:
     """As a file is read; pictures get `shape`, or one that suits them."""
-    key, target = array_column(memory), target or memory.answer or None
+    if memory.answer and target not in (None, memory.answer):
+        got = f"answers apart and the target {target!r}"
+        raise InputError(f"what to predict is given once of the {memory.name}", got=got, fix="leave one of them out")
+    key, target = array_column(memory, ignore), target or memory.answer or None
     if key is None:
         return learn_table(MemoryTable(memory), target, ignore)
+    if ignore:
+        what = "pictures" if is_picture(memory.columns[key][0]) or np.ndim(memory.columns[key][0]) > 1 else "arrays"
+        got = f"{listed(ignore)} for {what} in memory"
+        raise InputError("--ignore names columns of a table", got=got, fix="leave it out")
     names = memory.names
     place = (
         find_column(names, target, memory.name) if target else choose_columns(names, [None], [LABELS], memory.name)[0]

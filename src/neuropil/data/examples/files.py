@@ -194,24 +194,38 @@ def format_of(path: Path) -> Format:
 
 def _embedded(config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
     _require_no_columns(config, "the embedded digits")
+    _require_no_skipping(config, "the embedded digits")
     if config.task == "regression":
         raise InputError("the embedded digits are classes", got="task 'regression'", fix="give data of your own")
     return {"train": load_digits()}, ()
 
 
 def _require_no_columns(config: DataConfig, data: str) -> None:
+    """Options that are for tables only."""
     fix = "leave it out"
     if config.target is not None:
         raise InputError("a target is a column of a CSV or TSV", got=f"{config.target!r} for {data}", fix=fix)
     if config.ignore:
-        raise InputError("--ignore names columns of a CSV or TSV", got=f"{listed(config.ignore)} for {data}", fix=fix)
+        raise InputError("--ignore names columns of a table", got=f"{listed(config.ignore)} for {data}", fix=fix)
+    _require_no_encoding(config, data)
+
+
+def _require_no_encoding(config: DataConfig, data: str) -> None:
     if config.encoding is not None:
-        raise InputError("--encoding is that of a CSV or TSV", got=f"{config.encoding!r} for {data}", fix=fix)
+        got = f"{config.encoding!r} for {data}"
+        raise InputError("--encoding is that of a CSV or TSV", got=got, fix="leave it out")
+
+
+def _require_no_skipping(config: DataConfig, data: str) -> None:
+    if config.skip_unreadable:
+        raise InputError("--skip-unreadable leaves out pictures of a folder", got=data, fix="leave it out")
 
 
 def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
     data = data if isinstance(data, InMemory) else _existing(data)
     if isinstance(data, InMemory):
+        _require_no_encoding(config, data.name)
+        _require_no_skipping(config, data.name)
         reading = read_memory(data, config.target, ignore=config.ignore)
     else:
         reading = _read_file(data, config)
@@ -225,6 +239,8 @@ def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, E
 
 def _read_file(path: Path, config: DataConfig) -> LabelledParts:
     kind = format_of(path)
+    if kind != "image folder":
+        _require_no_skipping(config, path.name)
     if kind == "table":
         return read_table(path, config.target, config.ignore, config.encoding)
     _require_no_columns(config, path.name)

@@ -45,6 +45,7 @@ YES, NO = frozenset(("1", "true", "yes")), frozenset(("", "0", "false", "no"))
 
 
 class FilmDataConfig(CappedSplitConfig):
+    for_embedded = ("films",)
     data: Path | None = option(None, "folders of frames and a table of positions, or NPZ; without it, moving digits")
     films: int = option(2_500, "films of moving digits to make where no data is given", low=20)
     positions: Path | None = option(None, "table of sequence, frame, x and y; without it, the one beside the films")

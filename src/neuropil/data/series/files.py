@@ -54,6 +54,7 @@ class SeriesColumns(Config):
 
 
 class SeriesDataConfig(SplitConfig):
+    for_embedded = ("dataset",)
     data: Path | InMemory | None = option(None, "CSV or TSV with a row for each date; without it, an embedded data set")
     dataset: DatasetName = option("sunspots", "the embedded data set to use where there is no data of your own")
     target: str | None = option(None, "the column to forecast; not needed if only one column holds numbers")
@@ -234,6 +235,9 @@ def table_in(memory: InMemory, columns: SeriesColumns) -> tuple[CellTable, Serie
     several windows of values, one whose rows are steps."""
     (values, *others) = memory.columns.values()
     if not others and ((isinstance(values, np.ndarray) and values.ndim == 2) or _are_windows(values)):
+        if columns.series not in (None, SERIES):
+            rule = "--series names a column of a table"
+            raise InputError(rule, got=f"{columns.series!r} for the {memory.name}", fix="leave it out")
         each = [*values.T] if isinstance(values, np.ndarray) else values
         names = [str(number) for number, window in enumerate(each) for _ in window]
         return MemoryTable(memory, {VALUE: np.concatenate(each), SERIES: names}), replace(columns, series=SERIES)
