@@ -166,8 +166,9 @@ def test_a_large_table_is_cut_and_says_so(tmp_path: Path):
             {"target": "b"},
             "a target is a column of a CSV or TSV, but got 'b' for the embedded photograph: leave it out.",
         ),
+        ("a,b\n1,2\n", {"line": 9}, "--line has no effect on data of your own: leave it out."),
     ],
-    ids=["three columns", "texts", "too few", "one x", "one y", "no target", "boxcar", "target without data"],
+    ids=["three columns", "texts", "too few", "one x", "one y", "no target", "boxcar", "target without data", "line"],
 )
 def test_what_does_not_fit_gets_its_sentence_and_leaves_no_folder(
     rows: str | None, options: dict[str, Any], message: str, tmp_path: Path

@@ -181,6 +181,10 @@ def test_currents_of_a_file_are_used_step_by_step(tmp_path: Path):
         ),
         ({"currents": ()}, "--currents needs at least one number, but got none."),
         ({"currents": (math.inf,)}, "currents must be finite, but got inf."),
+        (
+            {"currents": (7.0,), "drive": "currents.csv"},
+            "--currents has no effect beside --drive: leave one of them out.",
+        ),
     ],
 )
 def test_options_that_do_not_fit_get_their_sentence(values: dict[str, Any], message: str):

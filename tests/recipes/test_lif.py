@@ -108,6 +108,10 @@ def test_a_long_simulation_is_kept_whole_and_drawn_in_part(tmp_path: Path):
             "a neuron whose input is counted in units of its rheobase must rest below its threshold, but got rest=2 "
             "and threshold=1.",
         ),
+        (
+            {"drive": "some.csv", "inputs": (1.0,)},
+            "--inputs has no effect beside --drive: leave one of them out.",
+        ),
         ({"drive": "no.csv"}, "inputs over time must be in a file that exists, but got 'no.csv'."),
     ],
 )

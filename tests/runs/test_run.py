@@ -359,6 +359,34 @@ def test_a_run_is_not_used_with_other_data(run: Run, tmp_path: Path):
         )
 
 
+ROWS = {"size": [1.5, 2.5] * 20, "weight": [*range(40)]}
+
+
+@pytest.mark.parametrize(
+    ("system", "data", "option", "sentence"),
+    [
+        ("mlp", (ROWS, ["a", "b"] * 20), {"flip": True}, "--flip has no effect on a table: leave it out."),
+        ("mlp", (ROWS, ["a", "b"] * 20), {"rotate": 5}, "--rotate has no effect on a table: leave it out."),
+        (
+            "mlp",
+            (ROWS, np.arange(40) / 3),
+            {"label_smoothing": 0.1},
+            "--label-smoothing has no effect on a regression: leave it out.",
+        ),
+        ("clip", "c.csv", {"scenes": 99}, "--scenes has no effect on data of your own: leave it out."),
+        ("forecaster", np.arange(99), {"dataset": "co2"}, "--dataset has no effect on data of your own: leave it out."),
+        ("tracker", "films", {"films": 20}, "--films has no effect on data of your own: leave it out."),
+    ],
+)
+def test_options_that_have_no_effect_on_the_data_are_refused(
+    tmp_path: Path, system: str, data: Any, option: dict[str, Any], sentence: str
+):
+    with pytest.raises(InputError) as error:
+        neuropil.train(system, data=data, out=tmp_path / "run", show_progress=False, **option)
+    assert str(error.value) == sentence
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_output_folder_that_is_in_use_is_refused_before_data_is_read(run: Run, tmp_path: Path):
     with pytest.raises(InputError) as error:
         neuropil.train("mlp", data=tmp_path / "missing.csv", out=run.folder, show_progress=False)

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int64
@@ -74,8 +74,10 @@ def scoring_share(default: float, help: str = "share held out for the final scor
 
 
 class SplitConfig(Config):
-    """What every kind of data asks for; each has defaults of its own."""
+    """What every kind of data asks for; each has defaults of its own. Options `for_embedded` data say which of it to
+    use, and have no effect on the user's own."""
 
+    for_embedded: ClassVar[tuple[str, ...]] = ()
     data: Path | tuple[Path, ...] | PythonValue | None = option(None, "your own data; without it, the embedded data")
     validation: float = validation_share(0.1)
     test: float = scoring_share(0.2)

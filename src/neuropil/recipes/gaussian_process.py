@@ -74,6 +74,10 @@ class GaussianProcessOptions(Config):
     waves: int = option(16, "Fourier features of x in the attention", low=1, high=256)
     updates: int = option(300, "updates of the attention's projections", low=1)
 
+    def validate(self) -> None:
+        if self.data is not None and self.line != type(self).line:
+            raise InputError("--line has no effect on data of your own", fix="leave it out")
+
 
 @dataclass(frozen=True)
 class CurvePoints:

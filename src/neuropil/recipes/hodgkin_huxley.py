@@ -70,6 +70,8 @@ class HodgkinHuxleyOptions(Config):
     def validate(self) -> None:
         if not self.currents:
             raise InputError("--currents needs at least one number", got="none")
+        if self.drive is not None and self.currents != type(self).currents:
+            raise InputError("--currents has no effect beside --drive", fix="leave one of them out")
         for current in self.currents:
             if not math.isfinite(current):
                 raise InputError("currents must be finite", got=f"{current:g}")

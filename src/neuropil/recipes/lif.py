@@ -58,6 +58,8 @@ class LIFOptions(Config):
         for name, values in (("inputs", self.inputs), ("orders", self.orders)):
             if not values:
                 raise InputError(f"--{name} needs at least one number", got="none")
+        if self.drive is not None and self.inputs != type(self).inputs:
+            raise InputError("--inputs has no effect beside --drive", fix="leave one of them out")
         if self.neuron.threshold <= self.neuron.rest:
             got = f"rest={self.neuron.rest:g} and threshold={self.neuron.threshold:g}"
             rule = "a neuron whose input is counted in units of its rheobase must rest below its threshold"

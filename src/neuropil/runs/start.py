@@ -11,6 +11,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import neuropil
 from neuropil import recipes
 from neuropil.config import Config, Option, flag_of
 from neuropil.data.formats.memory import InMemory, are_paths, in_memory
+from neuropil.data.splits import SplitConfig
 from neuropil.errors import InputError, RunError
 from neuropil.files import remove_parts, write_text
 from neuropil.inspection.report.page import write_report
@@ -82,6 +84,9 @@ def _start(
         options = options | {"data": _take(name, recipe, options["data"])}
     defaults = recipe.defaults(own_data=bool(options.get("data")))
     typed = chosen = defaults.override(**options)
+    data = getattr(chosen, "data", None)
+    if isinstance(data, SplitConfig) and data.data:
+        _require_effect(options, dict.fromkeys(data.for_embedded, "data of your own"))
     _prepare(chosen)
     with refused_memory():
         if options.get("minutes") is not None:
@@ -90,6 +95,8 @@ def _start(
             if show_progress and (sentence := training_of(chosen).fitted):
                 sys.stderr.write(f"{sentence}\n")
         experiment = recipe.build(chosen, seed)
+    if isinstance(experiment, TrainableExperiment):
+        _require_effect(options, experiment.idle_options())
     typed, chosen = map(_with_whole_paths, (typed, chosen))
     folder = new_folder(Path("runs") / f"{name}-{date.today().isoformat()}", out)
     settings = {
@@ -111,6 +118,12 @@ def _start(
         if not any(folder.rglob("checkpoint.safetensors")):  # it was refused before anything was learned
             shutil.rmtree(folder)
         raise
+
+
+def _require_effect(options: Mapping[str, Any], idle: Mapping[str, str]) -> None:
+    for name, data in idle.items():
+        if options.get(name):
+            raise InputError(f"{flag_of(name)} has no effect on {data}", fix="leave it out")
 
 
 def _take(name: str, recipe: Recipe, data: Any) -> InMemory:

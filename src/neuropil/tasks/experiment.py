@@ -162,6 +162,10 @@ class TrainableExperiment(ABC, Generic[P]):
         """What a predictor must know beside the model's configuration."""
         return {}
 
+    def idle_options(self) -> Mapping[str, str]:
+        """By their names, options that have no effect on this data, and what it is."""
+        return {}
+
     def save(self, folder: Path) -> None:
         """Write what a predictor needs beside the weights and the facts, such as a tokenizer."""
 

@@ -101,6 +101,41 @@ def test_a_trained_model_reads_more_of_the_kind():
     assert torch.equal(inputs_of(iter(SOME), NUMBERS), inputs_of(SOME, NUMBERS))
 
 
+def test_an_array_in_a_table_may_be_ignored():
+    table = {**FRAME.to_dict("list"), "photo": noise(40, 5, 5)}
+    assert same(prepared(table, target="kind", ignore=("photo",)), prepared(FRAME, target="kind"))
+
+
+class Odd:
+    """What no column can hold."""
+
+
+@pytest.mark.parametrize(
+    "unused",
+    [
+        {},
+        {"id": [Odd(), Odd()], "note": [{"a": 1}, None]},
+        {"id": [np.zeros(3), np.ones(4)], "note": np.zeros((2, 2))},
+    ],
+)
+def test_columns_that_the_model_does_not_use_may_hold_anything_or_be_missing(unused: dict[str, Any]):
+    table = {"size": [1.5, 2.5] * 20, "id": [*range(40)], "note": [Odd() for _ in range(40)], "kind": ["a", "b"] * 20}
+    schema = prepare(DataConfig(data=in_memory(table), target="kind", ignore=("note",)), 0).train.schema
+    assert [column.name for column in schema.columns] == ["size"]
+    new = {**unused, "size": [1.5, 2.5]}
+    assert inputs_of(new, schema).tolist() == [[1.5], [2.5]]
+    assert read_labelled(in_memory({**new, "kind": ["a", "b"]}), schema).inputs.tolist() == [[1.5], [2.5]]
+    assert read_labelled(in_memory((new, ["a", "b"])), schema).targets.tolist() == [0, 1]
+
+
+def test_a_column_that_is_asked_for_must_be_readable():
+    table = {"size": [1.5, 2.5] * 20, "note": [Odd() for _ in range(40)], "kind": ["a", "b"] * 20}
+    sentence = "column 'note' must hold numbers, texts, pictures, arrays or lists of texts alone, but got a Odd."
+    assert refusal(prepare, DataConfig(data=in_memory(table), target="kind"), 0) == sentence
+    assert refusal(in_memory, {"note": table["note"]}) == sentence
+    assert refusal(in_memory(table).texts, "note") == sentence
+
+
 def test_pictures_in_memory_are_brought_to_the_shape_of_the_model():
     schema = Schema(kind="image", shape=(1, 8, 8), classes=("a", "b"))
     pictures = [Image.fromarray(noise(16, 16)), Image.fromarray(noise(8, 8))]
@@ -148,6 +183,27 @@ def test_pictures_in_memory_are_brought_to_the_shape_of_the_model():
             "x of the lists in memory must have one shape in all rows, but got 3 and 2.",
         ),
         ((SOME, ["a"] * 40), {}, "arrays in memory must have at least 2 classes, but got only 'a'."),
+        (
+            (noise(4, 5, 5), [0, 1, 0, 1]),
+            {"ignore": ("id",)},
+            "--ignore names columns of a table, but got id for pictures in memory: leave it out.",
+        ),
+        (
+            (SOME, np.arange(40) % 2),
+            {"ignore": ("a", "b")},
+            "--ignore names columns of a table, but got a, b for arrays in memory: leave it out.",
+        ),
+        (
+            FRAME,
+            {"target": "kind", "encoding": "cp1252"},
+            "--encoding is that of a CSV or TSV, but got 'cp1252' for DataFrame in memory: leave it out.",
+        ),
+        (
+            (FRAME, np.arange(40) % 2),
+            {"target": "kind"},
+            "what to predict is given once of the DataFrame in memory, but got answers apart and the target 'kind': "
+            "leave one of them out.",
+        ),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(data: Any, options: dict[str, Any], sentence: str):

@@ -10,6 +10,7 @@ import torch
 from data.written_files import noise, refusal, write_idx, write_images, write_mnist, write_text
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import DataConfig, format_of, inputs_of, prepare, read_inputs, read_labelled
+from neuropil.data.formats.memory import in_memory
 from neuropil.data.splits import Splits
 from real_data import diabetes, digits
 
@@ -286,6 +287,38 @@ def test_a_labelled_table_is_read_by_the_names_of_its_columns_and_classes(tmp_pa
     )
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["size;colour;answer", "1,5;red;yes", "2,5;blue;no"],
+        ["id;note;size;colour;answer", "7;;1,5;red;yes", "7;;2,5;blue;no"],
+        ["size;note;note;id;colour;answer", "1,5;2;text;1.234;red;yes", "2,5;2020-01-01;;2.471;blue;no"],
+    ],
+)
+def test_columns_that_the_model_does_not_use_may_hold_anything_or_be_missing(tmp_path: Path, lines: list[str]):
+    rows = [f"{i % 2 + 1},5;{['red', 'blue'][i % 2]};{i};text {i};{['yes', 'no'][i % 2]}" for i in range(40)]
+    path = write_text(tmp_path / "a.csv", "size;colour;id;note;answer", *rows)
+    schema = parts_of(path, target="answer", ignore=("note",)).train.schema
+    assert [column.name for column in schema.columns] == ["size", "colour"]
+    new = write_text(tmp_path / "b.csv", *lines)
+    assert read_labelled(new, schema).inputs.tolist() == [[1.5, 0, 1], [2.5, 1, 0]]
+    assert read_inputs([new], schema)[0].tolist() == [[1.5, 0, 1], [2.5, 1, 0]]
+
+
+def test_booleans_are_classes_in_whatever_case_they_are_written(tmp_path: Path):
+    lines = [f"{i},{['TRUE', 'false', 'true', 'FALSE'][i % 4]}" for i in range(40)]
+    splits = parts_of(write_text(tmp_path / "a.csv", "size,answer", *lines), target="answer")
+    assert splits.train.schema.classes == ("FALSE", "TRUE")
+    assert splits.notes == [
+        "The target holds 'FALSE', 'false', which are one value.",
+        "The target holds 'TRUE', 'true', which are one value.",
+    ]
+    new = write_text(tmp_path / "b.csv", "size,answer", "1,True", "2,False")
+    assert read_labelled(new, splits.train.schema).targets.tolist() == [1, 0]
+    truth = in_memory(({"size": [1.0, 2.0]}, [True, False]))
+    assert read_labelled(truth, splits.train.schema).targets.tolist() == [1, 0]
+
+
 def test_numbers_are_classes_however_they_are_written(tmp_path: Path):
     schema = parts_of(write_text(tmp_path / "a.csv", "x,y", *["1,0", "2,1", "3,2"] * 4), target="y").train.schema
     assert read_labelled(write_text(tmp_path / "b.csv", "x,y", "1,2.0", "2,0"), schema).targets.tolist() == [2, 0]
@@ -389,11 +422,26 @@ def test_a_target_for_images_is_refused(tmp_path: Path):
         "a target is a column of a CSV or TSV, but got 'kind' for the embedded digits: leave it out."
     )
     assert refusal(prepare, DataConfig(data=tmp_path / "pets", ignore=("a", "b")), 0) == (
-        "--ignore names columns of a CSV or TSV, but got a, b for pets: leave it out."
+        "--ignore names columns of a table, but got a, b for pets: leave it out."
     )
     assert refusal(prepare, DataConfig(encoding="utf-16"), 0) == (
         "--encoding is that of a CSV or TSV, but got 'utf-16' for the embedded digits: leave it out."
     )
+
+
+def test_only_a_folder_of_pictures_has_unreadable_ones_to_skip(tmp_path: Path):
+    table = write_text(tmp_path / "a.csv", *ROWS)
+    arrays = write_npz(tmp_path / "a.npz", x=noise(9, 4, 4), y=np.arange(9) % 2)
+    memory = in_memory((np.zeros((4, 2)), [0, 1, 0, 1]))
+    for data, name in (
+        (table, "a.csv"),
+        (arrays, "a.npz"),
+        (memory, "arrays in memory"),
+        (None, "the embedded digits"),
+    ):
+        assert refusal(prepare, DataConfig(data=data, skip_unreadable=True), 0) == (
+            f"--skip-unreadable leaves out pictures of a folder, but got {name}: leave it out."
+        )
 
 
 def test_the_embedded_digits_are_no_regression():

@@ -1,5 +1,5 @@
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +147,21 @@ def test_a_target_that_is_missing_everywhere_is_refused(tmp_path: Path):
     )
 
 
+def test_booleans_in_any_case_are_one_value_and_other_names_are_not(tmp_path: Path):
+    rows = ["TRUE,Red,yes", "true,red,no", "True,red,yes", "FALSE,blue,no", "false,Blue,yes"] * 5
+    reading = read_table(write_text(tmp_path / "a.csv", "new,colour,answer", *rows), "answer")
+    assert [column.values for column in reading.columns] == [("FALSE", "TRUE"), ("Blue", "Red", "blue", "red")]
+    assert reading.parts["train"].inputs.values[:5, :2].tolist() == [[0, 1], [0, 1], [0, 1], [1, 0], [1, 0]]
+    assert reading.notes == (
+        "Column 'new' holds 'FALSE', 'false', which are one value.",
+        "Column 'new' holds 'TRUE', 'True', 'true', which are one value.",
+        "Column 'colour' holds values that differ by case only, and they are told apart: ('Blue', 'blue'), "
+        "('Red', 'red').",
+    )
+    new = DelimitedFile(write_text(tmp_path / "b.csv", "new,colour", "tRUE,red", "False,blue"))
+    assert read_rows(new, reading.columns).values[:, :2].tolist() == [[0, 1], [1, 0]]
+
+
 def test_dates_become_their_parts_as_pandas_has_them(tmp_path: Path):
     days = pd.date_range("2019-11-03", periods=60, freq="37h")
     path = write_text(tmp_path / "a.csv", "when,day,y", *[f"{day},{day:%d.%m.%Y},{i}" for i, day in enumerate(days)])
@@ -166,6 +181,16 @@ def test_dates_become_their_parts_as_pandas_has_them(tmp_path: Path):
         "Column 'when' holds dates and becomes year, month, weekday, day of year, elapsed days, hour.",
         "Column 'day' holds dates and becomes year, month, weekday, day of year, elapsed days.",
     )
+
+
+def test_the_parts_of_dates_with_offsets_are_those_that_the_clock_showed(tmp_path: Path):
+    times = pd.date_range("2021-03-20 22:30", periods=60, freq="7h", tz="Europe/Berlin")
+    rows = [f"{each.isoformat()},{'ab'[i % 2]}" for i, each in enumerate(times)]
+    reading = read_table(write_text(tmp_path / "a.csv", "when,kind", *rows), "kind")
+    found = dict(zip(reading.columns[0].values, reading.parts["train"].inputs.values.T.tolist(), strict=True))
+    assert found["hour"] == (times.hour + times.minute / 60).tolist()
+    assert found["weekday"] == times.day_of_week.tolist()
+    assert found["elapsed days"] == ((times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).tolist()
 
 
 def test_dates_of_new_files_are_read_in_the_format_of_training(tmp_path: Path):
@@ -276,7 +301,7 @@ class Held(CellTable):
     def __init__(self, name: str, header: list[str], rows: Sequence[Sequence[str]]):
         self.name, self.header, self.rows = name, header, rows
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, required: Collection[str] | None = None) -> Iterator[Block]:
         numbers = range(1, len(self.rows) + 1)
         columns = zip(self.header, zip(*self.rows, strict=True), strict=True)
         yield {name: Cells(self.name, name, numbers, texts) for name, texts in columns}

@@ -62,12 +62,20 @@ def test_lines_may_end_in_any_way(tmp_path: Path, end: str):
         ([""], "an empty row"),
         (["5.1,3.5,1.4"], "the numbers 5.1, 3.5, 1.4: add a row of names"),
         ([",,", "0,1,2"], "empty cells: add a row of names"),
-        (["a,b,a,b,c,b", "0,1,2,3,4,5"], "'a' twice, 'b' 3 times: rename all but one"),
     ],
 )
 def test_columns_without_names_of_their_own_are_refused(tmp_path: Path, lines: list[str], got: str):
     path = write_text(tmp_path / "a.csv", *lines)
     assert refusal(DelimitedFile, path) == f"a.csv must name each of its columns in the first row, but got {got}."
+
+
+def test_only_columns_that_are_not_asked_for_may_share_a_name(tmp_path: Path):
+    path = write_text(tmp_path / "a.csv", "a,b,a,b,c,b", "0,1,2,3,4,5")
+    rule = "a.csv must name each of its columns in the first row, but got"
+    assert refusal(lambda: [*DelimitedFile(path).blocks()]) == f"{rule} 'a' twice, 'b' 3 times: rename all but one."
+    assert refusal(lambda: [*DelimitedFile(path).blocks("ac")]) == f"{rule} 'a' twice: rename all but one."
+    (block,) = DelimitedFile(path).blocks("c")
+    assert block["c"].texts == ("4",)
 
 
 def test_an_empty_file_is_refused(tmp_path: Path):

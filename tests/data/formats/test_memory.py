@@ -74,6 +74,7 @@ FRAME = {"size": [1.5, None, 3.0], "count": [1, 2, 3], "colour": ["red", None, "
         pl.DataFrame(FRAME),
         pl.DataFrame(FRAME).lazy(),
         datasets.Dataset.from_dict(FRAME),
+        datasets.Dataset.from_dict(FRAME).to_iterable_dataset(),
         FRAME,
         [dict(zip(FRAME, row, strict=True)) for row in zip(*FRAME.values(), strict=True)],
     ],
@@ -90,9 +91,9 @@ def test_a_table_has_the_cells_that_a_file_would_hold(given: Any):
 
 
 def test_rows_of_a_table_are_counted_from_0_and_come_in_blocks():
-    blocks = [*MemoryTable("here", {"n": np.arange(2_500), "s": ["t"] * 2_500}).blocks()]
+    blocks = [*MemoryTable(in_memory({"n": np.arange(2_500), "s": ["t"] * 2_500})).blocks()]
     assert [len(block["n"].rows) for block in blocks] == [1_000, 1_000, 500]
-    assert blocks[1]["n"].where(3) == "row 1003, column 'n' of here"
+    assert blocks[1]["n"].where(3) == "row 1003, column 'n' of mapping in memory"
     assert blocks[1]["n"].texts[3] == "1003"
     assert [*blocks[2]["n"].texts[:2]] == ["2000", "2001"]
 
@@ -130,7 +131,12 @@ def test_classes_of_hugging_face_have_their_names():
     tags = datasets.Sequence(datasets.ClassLabel(names=["O", "PER"]))
     features = datasets.Features({"label": datasets.ClassLabel(names=["bad", "good"]), "ner_tags": tags})
     data = datasets.Dataset.from_dict({"label": [1, 0, -1], "ner_tags": [[0, 1], [0], [1]]}, features=features)
-    assert in_memory(data).columns == {"label": ["good", "bad", ""], "ner_tags": [["O", "PER"], ["O"], ["PER"]]}
+    columns = {"label": ["good", "bad", ""], "ner_tags": [["O", "PER"], ["O"], ["PER"]]}
+    assert in_memory(data).columns == columns
+    streamed = data.to_iterable_dataset()
+    assert in_memory(streamed).columns == in_memory(streamed.with_format("torch")).columns == columns
+    without_names = in_memory(streamed.remove_columns("ner_tags").map(lambda row: row))
+    np.testing.assert_array_equal(without_names.columns["label"], [1, 0, -1])
 
 
 def test_translations_of_hugging_face_become_two_columns():

@@ -107,6 +107,21 @@ def test_numbers_are_classes_in_their_order_and_names_in_that_of_the_alphabet():
     np.testing.assert_array_equal(as_labels(["b", "a", "b"]).values, [0, 1, 0])
 
 
+def test_labels_that_differ_by_case_are_said_and_only_booleans_are_one(tmp_path: Path):
+    rows = [f"text {i}\t{['True', 'true', 'maybe', 'Maybe'][i % 4]}" for i in range(20)]
+    texts, notes = read_labelled_texts(write_text(tmp_path / "a.tsv", *rows), TextColumns())
+    assert texts.classes == ("Maybe", "True", "maybe")
+    assert texts.targets[:4].tolist() == [1, 1, 2, 0]
+    assert notes == [
+        "The column of labels holds 'True', 'true', which are one value.",
+        "The column of labels holds values that differ by case only, and they are told apart: ('Maybe', 'maybe').",
+    ]
+    again, _ = read_labelled_texts(
+        write_text(tmp_path / "b.tsv", "TRUE\tone", "true\ttwo"), TextColumns(), texts.classes
+    )
+    assert again.targets.tolist() == [1, 1]
+
+
 def test_what_is_odd_is_counted_and_only_what_says_nothing_is_left_out(tmp_path: Path):
     long = "so long " * LONG
     lines = [

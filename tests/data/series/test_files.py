@@ -1,4 +1,5 @@
 import gzip
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from data.written_files import refusal, write_text
 from neuropil.data.formats.memory import in_memory
+from neuropil.data.series.calendar import calendar
 from neuropil.data.series.files import SeriesColumns, SeriesDataConfig, cuts, prepare_series, read_series
 from neuropil.data.series.steps import TimeStep
 from neuropil.errors import InputError
@@ -35,6 +37,55 @@ def test_a_table_of_dates_and_values_needs_no_names(tmp_path: Path):
     assert table.label(3) == "2024-01-04"
     assert table.source == "3 days of sales (shop.csv)"
     assert table.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("zone", "clock"), [("Etc/GMT-2", "+02:00"), ("Europe/Berlin", "Europe/Berlin"), ("UTC", "+00:00")]
+)
+def test_hours_go_on_as_the_clock_of_their_place_shows_them(zone: str, clock: str):
+    """pandas knows the hours before and after the clocks change."""
+    hours = pd.date_range("2024-03-20", periods=20 * 24, freq="h", tz=zone)
+    seen, following = hours[:-100], hours[-100:]
+    memory = in_memory(pd.Series(np.arange(len(seen)), index=seen))
+    table, columns = read_series(memory, SeriesColumns())
+    assert table.step == TimeStep(unit="second", count=3600, clock=clock)
+    end = table.series[0].end
+    labels = [table.label(end + step) for step in range(100)]
+    assert labels == [each.isoformat(" ", "minutes") for each in following]
+    shown = calendar(table.step, hours.tz_localize(None).to_numpy().astype("M8[s]"))
+    series = replace(table.series[0], known=np.zeros((len(hours), 0)))
+    np.testing.assert_array_equal(table.features(series, len(hours)), shown)
+    again, _ = read_series(memory, columns, table.step)
+    assert again.step == table.step
+    assert again.keys == table.keys
+
+
+def test_a_date_between_two_steps_is_shown_with_its_offset(tmp_path: Path):
+    lines = [f"2024-01-01T{hour:02}:00+02:00,1" for hour in range(24)]
+    path = write_text(tmp_path / "power.csv", "date,power", *lines)
+    table, columns = read_series(path, SeriesColumns())
+    write_text(tmp_path / "later.csv", "date,power", *lines, "2024-01-02T00:30+02:00,1")
+    assert refusal(read_series, tmp_path / "later.csv", columns, table.step) == (
+        "the dates in column 'date' of later.csv must be steps of one hour apart, from the first of all series on, but "
+        "got 2024-01-02 00:30:00+02:00, which is between two of them."
+    )
+
+
+def test_columns_that_a_trained_model_does_not_use_may_hold_anything(tmp_path: Path):
+    lines = ("day;sales;note;note", "2024-01-01;1,5;2.471;x", "2024-01-02;2,5;3.141;y", "2024-01-03;3,5;1.234;")
+    path, columns = write_text(tmp_path / "a.csv", *lines), SeriesColumns(target="sales", date="day")
+    table, _ = read_series(path, columns, TimeStep(unit="second", count=86_400))
+    assert table.series[0].values.tolist() == [1.5, 2.5, 3.5]
+    frame = {"day": ["2024-01-01", "2024-01-02"], "sales": [1.5, 2.5], "note": [{1}, {2}], "photo": np.zeros((2, 4, 4))}
+    table, _ = read_series(in_memory(frame), columns, TimeStep(unit="second", count=86_400))
+    assert table.series[0].values.tolist() == [1.5, 2.5]
+
+
+def test_an_array_has_no_column_that_tells_series_apart():
+    memory = in_memory(np.zeros((9, 2)))
+    assert refusal(read_series, memory, SeriesColumns(series="shop")) == (
+        "--series names a column of a table, but got 'shop' for the array in memory: leave it out."
+    )
 
 
 def test_it_may_be_tab_separated_and_packed(tmp_path: Path):

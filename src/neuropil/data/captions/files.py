@@ -25,6 +25,7 @@ ELSEWHERE = "paths are relative to the table, or to the folder given by --pictur
 
 
 class CaptionDataConfig(CappedSplitConfig):
+    for_embedded = ("scenes", "raster")
     data: Path | None = option(None, "CSV or TSV of picture files and captions; without it, scenes of digits")
     scenes: int = option(23_000, "scenes of digits to make where no data is given", low=20)
     raster: int = option(1, "digits of these scenes stand at multiples of so many pixels", low=1, high=MOST_RASTER)
@@ -85,7 +86,7 @@ def collect(table: DelimitedFile, columns: Sequence[str], folder: Path) -> dict[
     """All captions of each picture."""
     found: dict[Path, list[str]] = {}
     missing: dict[Path, InputError] = {}
-    for block in table.blocks():
+    for block in table.blocks(columns):
         pictures, captions = (block[name] for name in columns)
         for index, (name, text) in enumerate(zip(pictures.texts, captions.texts, strict=True)):
             require_value(captions, index, EMPTY, "say something")

@@ -19,9 +19,9 @@ from neuropil.data.examples.tables import learn_table, no_target
 from neuropil.data.formats.arrays import Array, describe_array, feature_rows, picture_bytes, require_finite
 from neuropil.data.formats.columns import ColumnRole, choose_columns, find_column
 from neuropil.data.formats.images import fit_picture, is_picture, suitable_shape
-from neuropil.data.formats.memory import InMemory, MemoryTable
+from neuropil.data.formats.memory import InMemory, MemoryTable, holds_cells
 from neuropil.data.splits import PartName
-from neuropil.errors import InputError
+from neuropil.errors import InputError, listed
 
 LABELS = ColumnRole("labels", "target", "label labels class y target")
 
@@ -90,30 +90,34 @@ def as_labels(array: Array, key: str, name: str, class_names: tuple[str, ...] | 
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
-def array_column(memory: InMemory) -> str | None:
+def array_column(memory: InMemory, ignore: Sequence[str] = ()) -> str | None:
     """The first that holds more than a number or a text in each row, such as pictures; none in a table."""
-    for name, values in memory.columns.items():
-        simple = values.ndim == 1 if isinstance(values, np.ndarray) else isinstance(values[0], str)
-        if not simple:
-            return name
-    return None
+    columns = ((name, values) for name, values in memory.columns.items() if name not in ignore)
+    return next((name for name, values in columns if not holds_cells(values)), None)
 
 
 def read_memory(
     memory: InMemory, target: str | None, shape: tuple[int, ...] | None = None, ignore: Sequence[str] = ()
 ) -> LabelledParts:
     """As a file is read; pictures get `shape`, or one that suits them."""
-    key, target = array_column(memory), target or memory.answer or None
+    if memory.answer and target not in (None, memory.answer):
+        got = f"answers apart and the target {target!r}"
+        raise InputError(f"what to predict is given once of the {memory.name}", got=got, fix="leave one of them out")
+    key, target = array_column(memory, ignore), target or memory.answer or None
     if key is None:
-        return learn_table(MemoryTable(memory.name, memory.columns), target, ignore)
-    names = [*memory.columns]
+        return learn_table(MemoryTable(memory), target, ignore)
+    if ignore:
+        what = "pictures" if is_picture(memory.columns[key][0]) or np.ndim(memory.columns[key][0]) > 1 else "arrays"
+        got = f"{listed(ignore)} for {what} in memory"
+        raise InputError("--ignore names columns of a table", got=got, fix="leave it out")
+    names = memory.names
     place = (
         find_column(names, target, memory.name) if target else choose_columns(names, [None], [LABELS], memory.name)[0]
     )
     if place is None or names[place] == key:
         raise InputError(f"the {memory.name} must come with labels", got=str(memory), fix="give a pair (X, y)")
     inputs, note = array_inputs(memory, key, shape)
-    labels, keys = np.asarray(memory.columns[names[place]]), (key, names[place])
+    labels, keys = np.asarray(memory.column(names[place])), (key, names[place])
     without = no_target()
     if labels.dtype.kind == "U" and len(labels) == len(inputs) and (labels == "").any():
         kept = np.flatnonzero(labels != "")

@@ -15,6 +15,7 @@ from jaxtyping import Float, Float64, Int64, Shaped, UInt8
 from torch import Tensor
 
 from neuropil.config import Config
+from neuropil.data.formats.columns import spelled
 from neuropil.data.splits import PartName, last_part
 from neuropil.errors import InputError, did_you_mean, listed
 from neuropil.protocols import Batch
@@ -121,10 +122,14 @@ class Labels:
         return positions, tuple(map(number_name, numbers.tolist()))
 
     def occurring(self) -> tuple[str, ...]:
-        """The names that are in use: numbers in ascending order, texts in that of the alphabet."""
+        """The names that are in use: numbers in ascending order, texts in that of the alphabet, of which a boolean in
+        any case is one."""
         positions, names = self.named()
         used = [names[position] for position in np.unique(positions)]
-        return tuple(used if self.names is None else sorted(used))
+        found = dict[str, None]()
+        for name in used if self.names is None else sorted(used):
+            found[spelled(name, found)] = None
+        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -185,7 +190,8 @@ def encode_classes(labels: Labels, classes: tuple[str, ...], name: Callable[[int
     """The position in `classes` of each example's label; `name` says where a label that is none of them stands."""
     positions, names = labels.named()
     known = {label: index for index, label in enumerate(classes)}
-    lookup = np.array([known.get(label, known.get(_as_number(label), -1)) for label in names], dtype=np.int64)
+    spellings = [spelled(label, known) for label in names]
+    lookup = np.array([known.get(label, known.get(_as_number(label), -1)) for label in spellings], dtype=np.int64)
     targets = lookup[positions]
     if (targets < 0).any():
         first = int(np.argmax(targets < 0))

@@ -26,6 +26,7 @@ from neuropil.data.examples.dataset import (
 from neuropil.data.examples.embedded import load_digits
 from neuropil.data.examples.tables import read_labelled_rows, read_rows, read_table
 from neuropil.data.formats.arrays import as_array, describe_array, feature_rows, pictures_of_shape
+from neuropil.data.formats.columns import spelling_notes
 from neuropil.data.formats.delimited import DelimitedFile, is_delimited
 from neuropil.data.formats.idx import is_idx, is_idx_name, read_idx, read_idx_inputs
 from neuropil.data.formats.images import (
@@ -114,9 +115,8 @@ def _answer(schema: Schema, name: str = "") -> Column:
 
 
 def _labelled_memory(memory: InMemory, schema: Schema) -> LabelledInputs:
-    if array_column(memory) is None:
-        table = MemoryTable(memory.name, memory.columns)
-        return read_labelled_rows(table, schema.columns, _answer(schema, memory.answer))
+    if _array_column(memory, schema) is None:
+        return read_labelled_rows(MemoryTable(memory), schema.columns, _answer(schema, memory.answer))
     return read_memory(memory, schema.target if schema.target in memory.columns else None, schema.shape).held_out
 
 
@@ -167,12 +167,17 @@ def inputs_of(inputs: Any, schema: Schema) -> Tensor:
 
 
 def _inputs_of_memory(memory: InMemory, schema: Schema) -> Tensor:
-    key = array_column(memory)
+    key = _array_column(memory, schema)
     if key is None:
-        return dataset.centred(read_rows(MemoryTable(memory.name, memory.columns), schema.columns).values, schema)
+        return dataset.centred(read_rows(MemoryTable(memory), schema.columns).values, schema)
     inputs, _ = array_inputs(memory, key, schema.shape)
     _require_shape(inputs, schema, memory.name)
     return dataset.centred(inputs.values, schema)
+
+
+def _array_column(memory: InMemory, schema: Schema) -> str | None:
+    """None where the columns of the training data are: an array beside them is not asked for."""
+    return None if any(column.name in memory.names for column in schema.columns) else array_column(memory)
 
 
 def read_pictures(paths: Sequence[Path], shape: tuple[int, ...]) -> tuple[Tensor, list[str]]:
@@ -197,32 +202,42 @@ def format_of(path: Path) -> Format:
 
 def _embedded(config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
     _require_no_columns(config, EMBEDDED)
-    require_no_image_size(config, EMBEDDED)
+    require_no_folder_options(config, EMBEDDED)
     if config.task == "regression":
         raise InputError("the embedded digits are classes", got="task 'regression'", fix="give data of your own")
     return {"train": load_digits()}, ()
 
 
-def require_no_image_size(config: ImageDataConfig, data: str) -> None:
+def require_no_folder_options(config: ImageDataConfig, data: str) -> None:
+    """Options that are for folders of images only."""
     if config.image_size is not None:
         got = f"{config.image_size} for {data}"
         raise InputError("--image-size is for a folder of images", got=got, fix="leave it out")
+    if config.skip_unreadable:
+        raise InputError("--skip-unreadable leaves out pictures of a folder", got=data, fix="leave it out")
 
 
 def _require_no_columns(config: DataConfig, data: str) -> None:
+    """Options that are for tables only."""
     fix = "leave it out"
     if config.target is not None:
         raise InputError("a target is a column of a CSV or TSV", got=f"{config.target!r} for {data}", fix=fix)
     if config.ignore:
-        raise InputError("--ignore names columns of a CSV or TSV", got=f"{listed(config.ignore)} for {data}", fix=fix)
+        raise InputError("--ignore names columns of a table", got=f"{listed(config.ignore)} for {data}", fix=fix)
+    _require_no_encoding(config, data)
+
+
+def _require_no_encoding(config: DataConfig, data: str) -> None:
     if config.encoding is not None:
-        raise InputError("--encoding is that of a CSV or TSV", got=f"{config.encoding!r} for {data}", fix=fix)
+        got = f"{config.encoding!r} for {data}"
+        raise InputError("--encoding is that of a CSV or TSV", got=got, fix="leave it out")
 
 
 def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, Examples], Sequence[str]]:
     data = data if isinstance(data, InMemory) else _existing(data)
     if isinstance(data, InMemory):
-        require_no_image_size(config, str(data))
+        _require_no_encoding(config, data.name)
+        require_no_folder_options(config, data.name)
         reading = read_memory(data, config.target, ignore=config.ignore)
     else:
         reading = _read_file(data, config)
@@ -231,7 +246,7 @@ def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, E
     where = f"the {{}} part of {data.name}".format
     parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}
     _require_enough(parts["train"], data.name)
-    return parts, reading.notes
+    return parts, (*reading.notes, *spelling_notes("The target", reading.parts["train"].labels.names or ()))
 
 
 def _read_file(path: Path, config: DataConfig) -> LabelledParts:
@@ -239,7 +254,7 @@ def _read_file(path: Path, config: DataConfig) -> LabelledParts:
     if kind == "image folder":
         _require_no_columns(config, path.name)
         return read_image_folder(path, size=config.image_size, skip_unreadable=config.skip_unreadable)
-    require_no_image_size(config, path.name)
+    require_no_folder_options(config, path.name)
     if kind == "table":
         return read_table(path, config.target, config.ignore, config.encoding)
     _require_no_columns(config, path.name)

@@ -34,6 +34,8 @@ from neuropil.data.formats.columns import (
     is_number,
     numbers_in,
     read_numbers,
+    spelled,
+    spelling_notes,
 )
 from neuropil.data.formats.delimited import DELIMITERS, Block, CellTable, DelimitedFile
 from neuropil.data.formats.lines import WINDOWS, Tally
@@ -82,27 +84,27 @@ def learn_table(table: CellTable, target: str | None, ignore: Sequence[str] = ()
     target, *ignored = map(table.column, (target, *ignore))
     if target in ignored:
         raise InputError("the target cannot be ignored", got=f"{target!r} for both")
-    if len(table.header) == 1 + len(set(ignored)):
+    if {*table.header} == {target, *ignored}:
         raise InputError(f"{table.name} must have columns beside its target", got=f"only {target!r}")
     found = survey(table, target, ignored)
     targets = TargetColumn(found.answer)
-    inputs, _ = encode(table, found.columns, targets.collect(table.blocks()))
+    inputs, _ = encode(table, found.columns, targets)
     part, notes = targets.labelled(inputs, table.name), (*found.notes, *targets.notes(len(inputs)))
     return LabelledParts({"train": part}, columns=found.columns, target=target, notes=notes)
 
 
 def read_labelled_rows(table: CellTable, columns: Sequence[Column], answer: Column) -> LabelledInputs:
-    """Columns are found by name; those that are not asked for are passed over."""
+    """Columns are found by name."""
     table.require_columns([*(column.name for column in columns), answer.name])
     targets = TargetColumn(answer)
-    inputs, notes = encode(table, columns, targets.collect(table.blocks()))
+    inputs, notes = encode(table, columns, targets)
     warn_of([*notes, *targets.notes(len(inputs))])
     return targets.labelled(inputs, table.name)
 
 
 def read_rows(table: CellTable, columns: Sequence[Column]) -> Inputs:
     table.require_columns([column.name for column in columns])
-    inputs, notes = encode(table, columns, table.blocks())
+    inputs, notes = encode(table, columns)
     warn_of(notes)
     return inputs
 
@@ -125,7 +127,7 @@ class SurveyedTable:
 def survey(table: CellTable, target: str, ignored: Sequence[str] = ()) -> SurveyedTable:
     """What each column is, and what the target is; all that is wrong with them is said at once."""
     surveyed = {name: SurveyedColumn(name, table.name) for name in table.header if name not in ignored}
-    for block in table.blocks():
+    for block in table.blocks(surveyed):
         for name, column in surveyed.items():
             column.look(block[name])
     problems: list[InputError] = []
@@ -197,7 +199,7 @@ class SurveyedColumn:
             self.first_text = f"{cells.texts[index]!r} in row {cells.rows[index]}"
         if self.formats is None:
             self.formats = date_formats(texts) if all(map(DIGIT.search, texts)) else []
-        parsed = {form: parse_dates(texts, form) for form in self.formats}
+        parsed = {form: parse_dates(texts, form)[0] for form in self.formats}
         self.formats = [form for form, dates in parsed.items() if not np.isnat(dates).any()]
         self.hours = self.hours or any(bool((dates.astype("M8[D]") != dates).any()) for dates in parsed.values())
 
@@ -245,11 +247,16 @@ class SurveyedColumn:
         if len(values) < len(known):
             others = "the others count as none of them"
             self.notes.append(f"Of column {self.name!r} the {len(values)} commonest texts are categories; {others}.")
+        self.notes += spelling_notes(f"Column {self.name!r}", self.counts)
         return Column(name=self.name, kind="category", values=tuple(sorted(values)), missing=missing)
 
     def _known(self) -> Counter[str]:
-        missing = MISSING_TEXTS if self.first_text else MISSING_NUMBERS
-        return Counter({text: count for text, count in self.counts.items() if not is_missing(text, missing)})
+        """How often each value occurs that is not missing; a boolean in any case is one value."""
+        missing, known = MISSING_TEXTS if self.first_text else MISSING_NUMBERS, Counter[str]()
+        for text, count in self.counts.items():
+            if not is_missing(text, missing):
+                known[spelled(text, known)] += count
+        return known
 
     def _require_numbers(self) -> None:
         """Unless what the column holds is meant as text."""
@@ -328,9 +335,13 @@ class TargetColumn:
         return [self.without.note(total, "rows", "row")] if self.without.count else []
 
 
-def encode(table: CellTable, columns: Sequence[Column], blocks: Iterable[Block]) -> tuple[Inputs, list[str]]:
+def encode(
+    table: CellTable, columns: Sequence[Column], targets: TargetColumn | None = None
+) -> tuple[Inputs, list[str]]:
     """Features, with NaN where a number is missing; and notes on cells such as the columns did not have before. All
-    that cannot be read is said at once."""
+    that cannot be read is said at once; columns that are not asked for are passed over."""
+    names = [column.name for column in columns]
+    blocks = table.blocks(names) if targets is None else targets.collect(table.blocks([*names, targets.column.name]))
     features: list[np.ndarray] = []
     rows: list[int] = []
     odd: dict[str, Tally] = {}
@@ -343,7 +354,7 @@ def encode(table: CellTable, columns: Sequence[Column], blocks: Iterable[Block])
             except InputError as error:
                 problems.setdefault(column.name, error)
         features.append(np.concatenate(encoded, axis=1) if encoded else np.empty((0, 0)))
-        rows += block[table.header[0]].rows
+        rows += block[names[0]].rows
     if problems:
         raise together([*problems.values()], table.name)
     inputs = Inputs(torch.from_numpy(np.concatenate(features)), lambda index: f"{table.name} row {rows[index]}")
@@ -381,13 +392,13 @@ def encode_column(cells: Cells, column: Column, odd: dict[str, Tally]) -> Float6
 
 def date_features(cells: Cells, column: Column) -> Float64[np.ndarray, "row part"]:
     """NaN where there is no date."""
-    dates = parse_dates(cells.texts, column.date_format)
+    dates, instants = parse_dates(cells.texts, column.date_format)
     for index in np.flatnonzero(np.isnat(dates)).tolist():
         if not is_missing(cells.texts[index]):
             rule = f"{cells.where(index)} must hold a date as in the training data"
             raise InputError(rule, got=repr(cells.texts[index]))
     day, month, year = (dates.astype(f"M8[{unit}]") for unit in "DMY")
-    elapsed = (dates - np.datetime64(0, "s")) / DAY
+    elapsed = (instants - np.datetime64(0, "s")) / DAY
     parts = {
         "year": year.astype(np.int64) + 1970.0,
         "month": (month - year).astype(np.int64) + 1.0,
@@ -402,5 +413,5 @@ def date_features(cells: Cells, column: Column) -> Float64[np.ndarray, "row part
 
 def read_positions(cells: Cells, known: Mapping[str, int]) -> Int64[np.ndarray, " row"]:
     """The position of each cell's text among the known ones, or -1."""
-    lookup = {text: known.get(text.strip(), -1) for text in set(cells.texts)}
+    lookup = {text: known.get(spelled(text, known), -1) for text in set(cells.texts)}
     return np.fromiter(map(lookup.__getitem__, cells.texts), np.int64, len(cells.texts))

@@ -14,7 +14,7 @@ from neuropil.data.examples.files import (
     divide,
     format_of,
     inputs_of,
-    require_no_image_size,
+    require_no_folder_options,
 )
 from neuropil.data.formats.idx import files_by_part, has_labels, read_images
 from neuropil.data.formats.images import loose_images, read_loose_images, visible_folders
@@ -60,7 +60,7 @@ def _read(data: Path | InMemory, config: ImageDataConfig) -> tuple[Mapping[PartN
     """The inputs of each part, and what there is to say of them."""
     if not isinstance(data, InMemory) and format_of(data) == "image folder":
         return read_loose_images(data, config.image_size, skip_unreadable=config.skip_unreadable)
-    require_no_image_size(config, data.name)
+    require_no_folder_options(config, data.name)
     if isinstance(data, InMemory):
         inputs, note = array_inputs(data, array_column(data) or "")
         return {"train": inputs}, [note] if note else []

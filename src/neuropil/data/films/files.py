@@ -45,6 +45,7 @@ YES, NO = frozenset(("1", "true", "yes")), frozenset(("", "0", "false", "no"))
 
 
 class FilmDataConfig(CappedSplitConfig):
+    for_embedded = ("films",)
     data: Path | None = option(None, "folders of frames and a table of positions, or NPZ; without it, moving digits")
     films: int = option(2_500, "films of moving digits to make where no data is given", low=20)
     positions: Path | None = option(None, "table of sequence, frame, x and y; without it, the one beside the films")
@@ -196,7 +197,7 @@ def read_positions(table: DelimitedFile, folders: Folders) -> tuple[Float32[Tens
     total = sum(map(len, folders.values()))
     positions, hidden = torch.full((total, 2), torch.nan), torch.zeros(total, dtype=torch.bool)
     places, row_of = _places(folders), dict[int, int]()
-    for block in table.blocks():
+    for block in table.blocks((*COLUMNS, "hidden")):
         found = _positions(block)
         for index, row in enumerate(block["frame"].rows):
             place = _find(block, index, places)

@@ -1,6 +1,6 @@
 """Columns of a table: which ones are meant, by name, by number or by guess, and the numbers that their cells hold."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
@@ -14,6 +14,8 @@ LONGEST_NAME = 40
 MISSING_NUMBERS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 EMPTY = frozenset(("",))
 MISSING_TEXTS = frozenset(("", "nan"))  # "NA" or "none" may well be a category
+BOOLEANS = frozenset(("true", "false"))
+"""Whatever the case of their letters."""
 UNNAMED = "column {}"
 """What a column is called that has no name; pandas writes none for its index."""
 
@@ -174,6 +176,28 @@ def _floats(texts: Sequence[str]) -> Float64[np.ndarray, " row"]:
     if "_" in "".join(texts):  # Python reads 1_1 as 11; in a table it is a name
         raise ValueError
     return np.fromiter(map(float, texts), np.float64, len(texts))
+
+
+def spelled(text: str, known: Collection[str]) -> str:
+    """The known name that a text stands for: itself, or a boolean in another case."""
+    text = text.strip()
+    if text in known or text.lower() not in BOOLEANS:
+        return text
+    return next((name for name in known if name.lower() == text.lower()), text)
+
+
+def spelling_notes(what: str, names: Iterable[str]) -> list[str]:
+    """On names that differ by case only: booleans are one value, all others are told apart."""
+    alike: dict[str, list[str]] = {}
+    for name in sorted(names):
+        alike.setdefault(name.lower(), []).append(name)
+    several = {name: listed([*map(repr, group)]) for name, group in alike.items() if len(group) > 1}
+    notes = [f"{what} holds {group}, which are one value." for name, group in several.items() if name in BOOLEANS]
+    apart = [group for name, group in several.items() if name not in BOOLEANS]
+    if apart:
+        found = listed([f"({group})" for group in apart], 5)
+        notes.append(f"{what} holds values that differ by case only, and they are told apart: {found}.")
+    return notes
 
 
 def require_value(cells: Cells, index: int, missing: frozenset[str], what: str = "hold a value") -> None:

@@ -9,7 +9,7 @@ import io
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -28,6 +28,7 @@ LONGEST_CELL = 1 << 24
 csv.field_size_limit(LONGEST_CELL)  # of the whole process: the csv module has no other
 DECIMAL_COMMA = re.compile(r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+\s*$")
 THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*$")
+NAMES_FIRST = "{} must name each of its columns in the first row"
 ROWS_PER_BLOCK, LINES_PER_BLOCK = 1_000, 50
 """Few enough for the processor's cache, and where rows are only passed on, not to wake the garbage collector."""
 
@@ -63,8 +64,9 @@ class CellTable(ABC):
             raise InputError(rule, got=listed(short_names(self.header)))
 
     @abstractmethod
-    def blocks(self) -> Iterator[Block]:
-        """The rows that hold anything at all, some thousands at a time."""
+    def blocks(self, required: Collection[str] | None = None) -> Iterator[Block]:
+        """The rows that hold anything at all, some thousands at a time. Columns other than those `required`, which are
+        all unless they are given, may be missing from them if they cannot be read."""
 
 
 class DelimitedFile(CellTable):
@@ -92,7 +94,9 @@ class DelimitedFile(CellTable):
         for number, block in self._blocks():
             yield from enumerate(block, number)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, required: Collection[str] | None = None) -> Iterator[Block]:
+        if not self.texts:
+            self._require_each_once(self.header if required is None else required)
         empty = True
         for number, block in self._blocks():
             if number == 1:
@@ -104,19 +108,19 @@ class DelimitedFile(CellTable):
             if block:
                 empty = False
                 columns = dict(zip(self.header, zip(*block, strict=True), strict=True))
-                self._require_one_meaning(columns)
+                self._require_one_meaning(columns, self.header if required is None else required)
                 yield {name: Cells(self.path.name, name, rows, self._numbers(each)) for name, each in columns.items()}
         if empty:
             raise InputError(f"{self.path.name} must have rows", got="only a header")
 
-    def _require_one_meaning(self, columns: Mapping[str, Sequence[str]]) -> None:
+    def _require_one_meaning(self, columns: Mapping[str, Sequence[str]], required: Collection[str]) -> None:
         """Beside decimal commas, 2.471 may be more than two thousand."""
         if self.texts or self.delimiter == ",":
             return
         with_commas = {name for name, texts in columns.items() if "," in "".join(texts)}
         if not any(DECIMAL_COMMA.match(text) for name in with_commas for text in columns[name]):
             return
-        for name in columns.keys() - with_commas:
+        for name in (name for name in columns if name in required and name not in with_commas):
             dotted = [text for text in columns[name] if "." in text]
             if dotted and all(map(THOUSANDS.match, dotted)):
                 rule = f"column {name!r} of {self.name} must hold numbers that can be read in one way"
@@ -188,18 +192,20 @@ class DelimitedFile(CellTable):
         return "put cells with a carriage return in quotes, or end all lines with line feeds" if lone else None
 
     def _require_names(self) -> None:
-        rule = f"{self.path.name} must name each of its columns in the first row"
+        rule = NAMES_FIRST.format(self.name)
         if not self.header:
             raise InputError(rule, got="an empty file" if self.path.stat().st_size == 0 else "an empty row")
         if all(is_number(name) for name in self.header):
             raise InputError(rule, got=f"the numbers {listed(self.header)}", fix="add a row of names")
         if not any(self.header):
             raise InputError(rule, got="empty cells", fix="add a row of names")
-        counts = Counter(filter(None, self.header))
+
+    def _require_each_once(self, names: Collection[str]) -> None:
+        counts = Counter(name for name in self.header if name in names)
         if several := [
             f"{name!r} {'twice' if count == 2 else f'{count} times'}" for name, count in counts.items() if count > 1
         ]:
-            raise InputError(rule, got=listed(several), fix="rename all but one")
+            raise InputError(NAMES_FIRST.format(self.name), got=listed(several), fix="rename all but one")
 
 
 def read_records(table: DelimitedFile, what: str) -> list[Record]:

@@ -10,7 +10,8 @@ None of the libraries is imported: an object is known by the module of its type.
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -39,8 +40,9 @@ KINDS = "a pair (X, y), an array, a DataFrame, a mapping of columns, a list, a D
 
 class InMemory(PythonValue):
     """`name` is what errors and the report call it. `answer` is the column that was given apart from the others, if one
-    was; `dates` are those of an index. One that is read from `config.json` has no columns, only what is `recorded` of
-    them, by which the same data is known again."""
+    was; `dates` are those of an index. What is wrong with an `unreadable` column matters only if it is asked for. One
+    that is read from `config.json` has no columns, only what is `recorded` of them, by which the same data is known
+    again."""
 
     def __init__(
         self,
@@ -49,9 +51,10 @@ class InMemory(PythonValue):
         answer: str = "",
         dates: list[str] | None = None,
         recorded: Mapping[str, Any] | None = None,
+        unreadable: Mapping[str, InputError] | None = None,
     ):
         self.kind, self.name = kind, f"{kind} in memory"
-        self.columns, self.answer, self.dates = columns, answer, dates
+        self.columns, self.answer, self.dates, self.unreadable = columns, answer, dates, unreadable or {}
         every = columns if dates is None else {**columns, "index": dates}
         self.recorded = recorded or {name: _record(values) for name, values in every.items() if len(values)}
 
@@ -70,6 +73,15 @@ class InMemory(PythonValue):
     def num_rows(self) -> int:
         return len(next(iter(self.columns.values())))
 
+    @property
+    def names(self) -> list[str]:
+        return [*self.columns, *self.unreadable]
+
+    def column(self, name: str) -> Values:
+        if name in self.unreadable:
+            raise self.unreadable[name]
+        return self.columns[name]
+
     def to_dict(self) -> dict[str, Any]:
         return {"in_memory": self.kind, "answer": self.answer, "columns": dict(self.recorded)}
 
@@ -80,7 +92,7 @@ class InMemory(PythonValue):
     def two_columns(self, wanted: Sequence[str | None], roles: tuple[ColumnRole, ColumnRole]) -> tuple[str, str]:
         """The names of the columns for the two roles: as the user named them, a pair by its places, or by usual
         names."""
-        names = [*self.columns]
+        names = self.names
         if self.answer and len(names) == 2 and not any(wanted):
             return names[0], names[1]
         first, second = choose_columns(names, wanted, roles, self.name)
@@ -90,13 +102,13 @@ class InMemory(PythonValue):
 
     def texts(self, name: str) -> list[str]:
         """Those of a column; numbers as they would be written."""
-        return [*cell_texts(self.columns[name], name, self.name)]
+        return [*cell_texts(self.column(name), name, self.name)]
 
     def only_texts(self, role: ColumnRole) -> list[str]:
         """Those of the only column, or of the one with a usual name."""
-        names = [*self.columns]
+        names = self.names
         (place,) = [0] if len(names) == 1 else choose_columns(names, [None], [role], self.name)
-        if place is None or not isinstance(self.columns[names[place]], list):
+        if place is None or not isinstance(self.column(names[place]), list):
             rule = (
                 f"the {self.name} must hold {role.plural}, in a column such as {role.words[0]!r} if there are several"
             )
@@ -150,6 +162,8 @@ def in_memory(data: Any) -> InMemory:
     if isinstance(data, InMemory):
         return data
     found = _taken(data)
+    if found.unreadable and not found.columns:
+        raise next(iter(found.unreadable.values()))
     if not found.columns or not found.num_rows:
         raise InputError("data in memory must hold something", got=f"an empty {type(data).__name__}")
     first, *others = found.columns
@@ -166,24 +180,22 @@ def _taken(data: Any) -> InMemory:
         return _taken(data.dataset)
     if kind == "LazyFrame":
         return _taken(data.collect())
-    if library == "datasets" and kind == "Dataset":
-        return InMemory("dataset", _columns_of_dataset(data))
+    if library == "datasets" and kind in ("Dataset", "IterableDataset"):
+        return _named("dataset", _columns_of_dataset(data))
     if library in ("pandas", "polars") and kind == "DataFrame":
-        names = [*map(str, data.columns)]
-        if len({*names}) < len(names):
-            raise InputError("a DataFrame must name each of its columns once", got=listed(names))
-        columns = _named_columns((name, data[name]) for name in data.columns)
-        return InMemory("DataFrame", columns, dates=_dates(data))
+        names = Counter(map(str, data.columns))
+        error = InputError("a DataFrame must name each of its columns once", got=listed([*names.elements()]))
+        columns = ((name, data[name] if names[str(name)] == 1 else error) for name in data.columns)
+        return _named(kind, columns, _dates(data))
     if library in ("pandas", "polars") and hasattr(data, "dtype"):
-        name = str(getattr(data, "name", None) or INPUT)
-        return InMemory("Series", _named_columns([(name, data)]), dates=_dates(data))
+        return _named("Series", [(getattr(data, "name", None) or INPUT, data)], _dates(data))
     if isinstance(data, Mapping):
         if not all(hasattr(each, "__len__") and not isinstance(each, str | Mapping) for each in data.values()) or (
             library == "datasets"
         ):
             fix = f"give one part, as in data[{next(iter(data))!r}]"
             raise InputError("a mapping must hold columns", got=f"a {kind} of {listed([*map(str, data)])}", fix=fix)
-        return InMemory("mapping", _named_columns(data.items()))
+        return _named("mapping", data.items())
     if isinstance(data, tuple) and len(data) == 2:
         return _with_answers(*data)
     if isinstance(data, str):
@@ -208,7 +220,7 @@ def _with_answers(inputs: Any, answers: Any) -> InMemory:
         values = values[:, 0]
     name = ANSWER if name in (INPUT, *given.columns) else name
     kind = {"array": "arrays", "list": "lists"}.get(given.kind, given.kind)
-    return InMemory(kind, {**given.columns, name: values}, name, given.dates)
+    return InMemory(kind, {**given.columns, name: values}, name, given.dates, unreadable=given.unreadable)
 
 
 def _of_items(items: Iterable[Any], kind: str) -> InMemory:
@@ -218,7 +230,7 @@ def _of_items(items: Iterable[Any], kind: str) -> InMemory:
         inputs, answers = zip(*found, strict=True)
         return InMemory(kind, {INPUT: _values(inputs, INPUT), ANSWER: _values(answers, ANSWER)}, ANSWER)
     if found and all(isinstance(item, Mapping) for item in found):
-        return InMemory(kind, _named_columns([("", found)]))
+        return _named(kind, [("", found)])
     return InMemory(kind, {INPUT: _values(found, INPUT)})
 
 
@@ -233,7 +245,8 @@ def _read(items: Iterable[Any], kind: str) -> list[Any]:
     found, size = list[Any](), 0
     for item in counted(items, f"Reading the {kind}"):
         found.append(item)
-        size += sum(getattr(part, "nbytes", 0) for part in (item if isinstance(item, tuple) else (item,)))
+        parts = item.values() if isinstance(item, Mapping) else item if isinstance(item, tuple) else (item,)
+        size += sum(getattr(part, "nbytes", 0) for part in parts)
         if len(found) > MOST_ITEMS or size > MOST_BYTES:
             rule = f"an iterable is read to its end, within {MOST_ITEMS:,} items and {MOST_BYTES >> 30} GiB"
             raise InputError(rule, got="more", fix="give the beginning of it, as in itertools.islice(data, 10_000)")
@@ -243,17 +256,24 @@ def _read(items: Iterable[Any], kind: str) -> list[Any]:
 # --- columns ----------------------------------------------------------------------------------------------------------
 
 
-def _named_columns(columns: Iterable[tuple[Any, Any]]) -> dict[str, Values]:
-    """Where a column holds mappings, as one of translations does, one for each of their keys."""
-    found: dict[str, Values] = {}
+def _named(kind: str, columns: Iterable[tuple[Any, Any]], dates: list[str] | None = None) -> InMemory:
+    """Where a column holds mappings, as one of translations does, one for each of their keys. An error stands for a
+    column that cannot be read."""
+    found, unreadable = dict[str, Values](), dict[str, InputError]()
     for name, column in columns:
         values = [*column] if isinstance(column, list | tuple) else column
         if isinstance(values, list) and values and all(isinstance(value, Mapping) for value in values):
             keys = dict.fromkeys(key for value in values for key in value)
-            found |= _named_columns((key, [value.get(key) for value in values]) for key in keys)
+            inner = _named(kind, ((key, [value.get(key) for value in values]) for key in keys))
+            found, unreadable = {**found, **inner.columns}, {**unreadable, **inner.unreadable}
+        elif isinstance(values, InputError):
+            unreadable[str(name)] = values
         else:
-            found[str(name)] = _values(values, str(name))
-    return found
+            try:
+                found[str(name)] = _values(values, str(name))
+            except InputError as error:
+                unreadable[str(name)] = error
+    return InMemory(kind, found, dates=dates, unreadable=unreadable)
 
 
 def _values(column: Any, name: str) -> Values:
@@ -317,16 +337,19 @@ def _values_of_items(values: list[Any], name: str) -> Values:
     raise InputError(rule, got="a row without any" if odd is None else f"a {type(odd).__name__}")
 
 
-def _columns_of_dataset(data: Any) -> dict[str, Values]:
+def _columns_of_dataset(data: Any) -> Iterator[tuple[str, list[Any]]]:
     """Of Hugging Face's; where numbers stand for classes, the classes."""
-    plain, found = data.with_format(None), dict[str, Any]()
-    for name, feature in data.features.items():
-        found[name] = [*counted(plain[name], f"Reading {name}")]
+    plain = data.with_format(None)
+    if type(data).__name__ == "IterableDataset":
+        rows = _read(plain, "dataset")
+        plain = {name: [row.get(name) for row in rows] for name in dict.fromkeys(key for row in rows for key in row)}
+    for name, feature in (data.features or dict.fromkeys(plain)).items():  # one that is iterable may have none
+        values = [*counted(plain[name], f"Reading {name}")]
         classes = getattr(getattr(feature, "feature", feature), "names", None)
         if classes:
             word = {-1: None, None: None, **dict(enumerate(classes))}
-            found[name] = [[*map(word.get, each)] if isinstance(each, list) else word[each] for each in found[name]]
-    return _named_columns(found.items())
+            values = [[*map(word.get, each)] if isinstance(each, list) else word[each] for each in values]
+        yield name, values
 
 
 def _dates(data: Any) -> list[str] | None:
@@ -342,23 +365,39 @@ def _dates(data: Any) -> list[str] | None:
 class MemoryTable(CellTable):
     """Columns as cells, which is what a file would hold of them. Rows are counted from 0."""
 
-    def __init__(self, name: str, columns: Mapping[str, Values]):
-        self.name, self.columns, self.header = name, columns, [*columns]
+    def __init__(self, memory: InMemory, columns: Mapping[str, Values] | None = None):
+        """Of other `columns` than those of the memory, where they are given."""
+        self.memory, self.name = memory, memory.name
+        self.columns = memory.columns if columns is None else columns
+        self.header = [*self.columns, *memory.unreadable]
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, required: Collection[str] | None = None) -> Iterator[Block]:
+        for name in self.header if required is None else required:
+            if name in self.memory.unreadable:
+                raise self.memory.unreadable[name]
+        columns = {
+            name: values
+            for name, values in self.columns.items()
+            if required is None or name in required or holds_cells(values)
+        }
         length = len(next(iter(self.columns.values())))
         for begin in range(0, length, ROWS_PER_BLOCK):
             rows = range(begin, min(begin + ROWS_PER_BLOCK, length))
             yield {
                 name: Cells(self.name, name, rows, cell_texts(values[begin : rows.stop], name, self.name))
-                for name, values in self.columns.items()
+                for name, values in columns.items()
             }
+
+
+def holds_cells(values: Values) -> bool:
+    """A number or a text in each row."""
+    return values.ndim == 1 if isinstance(values, np.ndarray) else isinstance(values[0], str)
 
 
 def cell_texts(values: Values, name: str, where: str) -> Sequence[str]:
     if isinstance(values, np.ndarray) and values.ndim == 1:
         return [*map(str, values.tolist())] if values.dtype == bool else NumberTexts(values)
-    if isinstance(values, list) and isinstance(values[0], str):
+    if isinstance(values, list) and holds_cells(values):
         return values
     got = describe_array(values) if isinstance(values, np.ndarray) else _type_of(values)
     raise InputError(f"column {name!r} of the {where} must hold a number or a text in each row", got=got)

@@ -15,7 +15,15 @@ import torch
 
 from neuropil.config import option
 from neuropil.data.examples.dataset import Labels, encode_classes
-from neuropil.data.formats.columns import ColumnRole, choose_columns, is_header, is_number, unclear_columns
+from neuropil.data.formats.columns import (
+    ColumnRole,
+    choose_columns,
+    is_header,
+    is_number,
+    spelled,
+    spelling_notes,
+    unclear_columns,
+)
 from neuropil.data.formats.delimited import DelimitedFile, Record, read_records, require_two_columns
 from neuropil.data.formats.lines import Tally, count_copies
 from neuropil.data.formats.memory import InMemory
@@ -78,7 +86,8 @@ def read_labelled_texts(
     known = file.labels.occurring() if classes is None else classes
     targets = encode_classes(file.labels, known, lambda index: f"{source.name} row {file.rows[index]:,}")
     phrase = f"{len(file.texts):,} texts in {len(known)} classes ({source.name})"
-    return LabelledTexts(file.texts, targets, known, phrase), file.notes
+    notes = spelling_notes("The column of labels", file.labels.names or ()) if classes is None else []
+    return LabelledTexts(file.texts, targets, known, phrase), [*file.notes, *notes]
 
 
 def _rare(texts: LabelledTexts) -> list[str]:
@@ -164,7 +173,7 @@ def _label_by_content(records: Sequence[Record], classes: Sequence[str] | None) 
     columns = [[cells[place].strip() for _, cells in records] for place in (0, 1)]
     if classes is not None:
         known = set(classes)
-        hits = [sum(cell in known for cell in column) for column in columns]
+        hits = [sum(spelled(cell, known) in known for cell in column) for column in columns]
         return int(hits[1] > hits[0])
     keys = [(len(set(column)), sum(map(len, column))) for column in columns]
     return int(keys[1] < keys[0])
@@ -177,7 +186,7 @@ def _are_names(names: Sequence[str], records: Sequence[Record], label: int, clas
     if is_number(names[label]) or not (plain or is_header(names, usual.__contains__)):
         return False
     if classes is not None:
-        return names[label] not in classes
+        return spelled(names[label], classes) not in classes
     return all(cells[label].strip() != names[label] for _, cells in records[1:])
 
 

@@ -113,7 +113,7 @@ def names_of(source: Sequence[Path] | InMemory) -> str:
 
 def pairs_in(memory: InMemory, wanted: Names) -> FoundPairs:
     """Of two columns that say nothing, the first is the source; rows are counted from 0."""
-    names = [*memory.columns]
+    names = memory.names
     if len(names) < 2:
         raise InputError(f"the {memory.name} must hold pairs of texts", got=str(memory))
     source, target = (0, 1) if memory.answer and not any(wanted) else _choose(names, wanted, memory.name)

@@ -6,7 +6,8 @@ sin 2πkφ, cos 2πkφ        φ ∈ [0, 1) the share of the cycle that has pass
 import numpy as np
 from jaxtyping import Float64
 
-from neuropil.data.series.steps import DAY, WEEK, Dates, TimeStep
+from neuropil.data.series.clocks import Dates
+from neuropil.data.series.steps import DAY, WEEK, TimeStep
 
 HARMONICS = (1, 2)
 

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from neuropil.data.series.calendar import calendar
-from neuropil.data.series.steps import Dates, TimeStep, plural
+from neuropil.data.series.clocks import Dates, wall_time
+from neuropil.data.series.steps import TimeStep, plural
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class SeriesTable:
     series: tuple[Series, ...]
     step: TimeStep
     first: np.datetime64 | None
-    """The date of step 0, where there are dates."""
+    """The date of step 0, where there are dates, as those of the step's clock are kept."""
     target: str
     known: tuple[str, ...] = ()
     source: str = ""
@@ -76,12 +77,12 @@ class SeriesTable:
         return len(self.known) + calendar(self.step, None).shape[1]
 
     def dates(self, steps: Int64[np.ndarray, " step"]) -> Dates | None:
-        return None if self.first is None else self.step.dates(steps, self.first)
+        """As the clock shows them."""
+        return None if self.first is None else wall_time(self.step.dates(steps, self.first), self.step.clock)
 
     def label(self, step: int) -> str:
         """The date of a step, or its row."""
-        dates = self.dates(np.array([step]))
-        return str(step + 1) if dates is None else self.step.text(dates[0])
+        return str(step + 1) if self.first is None else self.step.text(self.step.dates(np.array([step]), self.first)[0])
 
     def features(self, series: Series, steps: int) -> Float64[np.ndarray, "time feature"]:
         """What is known in advance of the first `steps` steps of a series: covariates, then the calendar."""

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
 from neuropil.data.formats.columns import Cells, is_missing, is_number
 from neuropil.data.formats.delimited import Block
-from neuropil.data.series.steps import Dates
+from neuropil.data.series.clocks import UTC, Dates, find_clock, is_zone, offset_text, on_clock, without_offset
 from neuropil.errors import InputError, listed
 
 LEAST_DATES = 0.5
@@ -28,7 +29,6 @@ YEAR = re.compile(r"[12]\d{3}")
 UNIX_TIME = re.compile(r"(1\d{9})(000)?(\.0+)?")
 """Seconds or milliseconds since 1970, from 2001 to 2033."""
 FRACTION = re.compile(r":\d{2}[.,]\d*[1-9]")
-OFFSET = re.compile(r"[+-]\d{2}:?\d{2}$")
 
 
 def recognise_dates(block: Block) -> str | None:
@@ -39,8 +39,18 @@ def recognise_dates(block: Block) -> str | None:
     return max(found, key=lambda name: (found[name] == 1, _called_date(name), found[name]), default=None)
 
 
-def read_dates(cells: Cells) -> tuple[Dates, str | None]:
-    """The dates of a column, and a sentence on how they were read where this could be doubted."""
+@dataclass(frozen=True)
+class ReadDates:
+    """The dates of a column as those of their clock are kept, and a sentence on how they were read where this could be
+    doubted."""
+
+    dates: Dates
+    clock: str = ""
+    note: str | None = None
+
+
+def read_dates(cells: Cells, clock: str = "") -> ReadDates:
+    """On the `clock` of the training data, where it had one."""
     texts = [_normal(text) for text in cells.texts]
     formats = _fitting(texts)
     if not formats:
@@ -48,15 +58,9 @@ def read_dates(cells: Cells) -> tuple[Dates, str | None]:
     if (fraction := next((place for place, text in enumerate(texts) if FRACTION.search(text)), None)) is not None:
         rule, fix = f"{cells.where(fraction)} must hold a date in whole seconds", "take the means of whole seconds"
         raise InputError(rule, got=repr(cells.texts[fraction]), fix=f"{fix}, or leave out the column of dates")
-    found = [_parse(texts, form) for form in formats]
-    if len(found) == 1:
-        return _local_days(texts, formats[0], found[0])
-    # Month or day first: dates rise in most tables, if they are read as they were meant.
-    rising = [dates for dates in found if bool((np.diff(dates) >= np.timedelta64(0)).all())]
-    if len(rising) == 1:
-        return rising[0], None
-    doubt = f"Dates such as {cells.texts[0]} are read with the month first"
-    return found[0], f"{doubt}; write 2020-12-31 if the day comes first."
+    dates, note = _in_order([_parse(texts, form) for form in formats], cells.texts[0])
+    read = _on_clock(cells, texts, dates, clock)
+    return replace(read, note=note) if note else read
 
 
 def date_formats(texts: Sequence[str]) -> list[str]:
@@ -64,21 +68,44 @@ def date_formats(texts: Sequence[str]) -> list[str]:
     return _fitting([_normal(text) for text in texts])
 
 
-def parse_dates(texts: Sequence[str], form: str) -> Dates:
-    """Not a time (NaT) where a text does not fit the format."""
-    return _parse([_normal(text) for text in texts], form)
+def parse_dates(texts: Sequence[str], form: str) -> tuple[Dates, Dates]:
+    """As their clocks show them, and in UTC; not a time (NaT) where a text does not fit the format."""
+    normal = [_normal(text) for text in texts]
+    return _parse([without_offset(text) for text in normal], form), _parse(normal, form)
 
 
-def _local_days(texts: Sequence[str], form: str, dates: Dates) -> tuple[Dates, str | None]:
-    """Midnights of one place are 23 or 25 hours apart when its clocks change: they are read as its days, not as times
-    of Greenwich."""
-    offsets = {found[0] if found else "" for found in map(OFFSET.search, texts)}
-    if form != ISO or len(offsets) < 2:
-        return dates, None
-    local = _parse([OFFSET.sub("", text) for text in texts], form)
-    if len(np.unique(local - local.astype("M8[D]"))) > 1:
-        return dates, None
-    return local, f"Dates are read as local time, as their offsets from Greenwich differ: {listed(sorted(offsets))}."
+def _in_order(found: Sequence[Dates], example: str) -> tuple[Dates, str | None]:
+    """Month or day first: dates rise in most tables, if they are read as they were meant."""
+    rising = [dates for dates in found if bool((np.diff(dates) >= np.timedelta64(0)).all())]
+    if len(found) == 1 or len(rising) == 1:
+        return (found if len(found) == 1 else rising)[0], None
+    return found[0], f"Dates such as {example} are read with the month first; write 2020-12-31 if the day comes first."
+
+
+def _on_clock(cells: Cells, texts: Sequence[str], instants: Dates, clock: str) -> ReadDates:
+    """What is written with offsets from UTC. Midnights of one place are 23 or 25 hours apart when its clocks change:
+    they are read as its days."""
+    shown = [without_offset(text) for text in texts]
+    bare = [place for place, (text, each) in enumerate(zip(texts, shown, strict=True)) if text == each]
+    if len(bare) == len(texts) and not is_zone(clock):
+        return ReadDates(instants, clock)
+    if bare:
+        others = "as other rows do" if len(bare) < len(texts) else f"as the training data did, of {clock}"
+        rule = f"{cells.where(bare[0])} must hold a date with its offset from UTC, {others}"
+        raise InputError(rule, got=repr(cells.texts[bare[0]]), fix="write dates such as 2020-12-31 18:00+01:00")
+    if clock:
+        return ReadDates(on_clock(instants, clock), clock)
+    local = _parse(shown, ISO)
+    offsets = (local - instants).astype(np.int64)
+    differ = listed([offset_text(offset) for offset in np.unique(offsets).tolist()])
+    several = bool((offsets != offsets[0]).any())
+    if len(np.unique(local - local.astype("M8[D]"))) == 1:
+        note = f"Dates are read as local days, as their offsets from UTC differ: {differ}."
+        return ReadDates(local, note=note if several else None)
+    clock = find_clock(instants, offsets)
+    place = f"as local time of {clock}, which has" if is_zone(clock) else "in UTC, as no time zone has"
+    note = f"Dates are read {place} their offsets from UTC: {differ}."
+    return ReadDates(on_clock(instants, clock), clock, note if several else None)
 
 
 def _fitting(texts: Sequence[str]) -> list[str]:
@@ -105,7 +132,7 @@ def _normal(text: str) -> str:
     if quarter := QUARTER.fullmatch(text):
         return f"{quarter[1]}-{3 * int(quarter[2]) - 2:02}"
     if unix := UNIX_TIME.fullmatch(text):
-        return str(np.datetime64(int(unix[1]), "s"))
+        return f"{np.datetime64(int(unix[1]), 's')}{UTC}"
     return text.removesuffix(".0") if YEAR.fullmatch(text.removesuffix(".0")) else text
 
 

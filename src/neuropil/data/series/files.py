@@ -16,11 +16,12 @@ from neuropil.data.formats.columns import Cells, numbers_in, read_numbers
 from neuropil.data.formats.delimited import Block, CellTable, DelimitedFile, is_delimited
 from neuropil.data.formats.memory import INPUT, InMemory, MemoryTable, Values
 from neuropil.data.formats.paths import require_file
+from neuropil.data.series.clocks import Dates, date_text
 from neuropil.data.series.dataset import Series, SeriesTable, SeriesUnits, gap_notes, mean_of_each, series_name
 from neuropil.data.series.dates import read_dates, recognise_dates
 from neuropil.data.series.embedded import EMBEDDED, DatasetName
 from neuropil.data.series.season import find_season, find_units, find_week
-from neuropil.data.series.steps import FEWEST_PRESENT, Dates, TimeStep, find_step, is_weekend
+from neuropil.data.series.steps import FEWEST_PRESENT, TimeStep, find_step, is_weekend
 from neuropil.data.series.windows import Panel, SeriesWindows
 from neuropil.data.splits import SplitConfig, Splits, scoring_share, validation_share
 from neuropil.errors import InputError, listed
@@ -53,6 +54,7 @@ class SeriesColumns(Config):
 
 
 class SeriesDataConfig(SplitConfig):
+    for_embedded = ("dataset",)
     data: Path | InMemory | None = option(None, "CSV or TSV with a row for each date; without it, an embedded data set")
     dataset: DatasetName = option("sunspots", "the embedded data set to use where there is no data of your own")
     target: str | None = option(None, "the column to forecast; not needed if only one column holds numbers")
@@ -190,20 +192,21 @@ def read_series(
     With a `step`, dates must be that far apart; a series of rows is given the step of rows, whatever its table holds.
     """
     table, columns = table_in(source, columns) if isinstance(source, InMemory) else (_file_table(source), columns)
-    blocks = list(table.blocks())
+    trained = None if step is None else [name for name in (columns.target, columns.date, columns.series) if name]
+    blocks = list(table.blocks(None if trained is None else [*trained, *columns.known]))
     columns = _find_columns(table, blocks[0], columns, with_dates=step is None or step.unit != "row")
     if columns.date is None and step is not None and step.unit != "row":
         raise InputError(
             f"{table.name} must have a column of dates, as the training data had", got=listed(table.header)
         )
-    rows = _read_rows(blocks, columns)
+    rows = _read_rows(blocks, columns, step.clock if step else "")
     if columns.series is None:
         _require_one_series(blocks, columns, rows, table.name)
     notes = list(rows.notes)
     if columns.date is None and step is None:
         notes.append(f"No column of {table.name} holds dates, so each row is a step.")
     parts = rows.by_series()
-    step = step or _step_of(parts, columns, table.name)
+    step = replace(step or _step_of(parts, columns, table.name), clock=rows.clock)
     first = None if rows.dates is None else min(part.dates.min() for part in parts.values() if part.dates is not None)
     placed: list[Series] = []
     repeated = 0
@@ -232,16 +235,19 @@ def table_in(memory: InMemory, columns: SeriesColumns) -> tuple[CellTable, Serie
     several windows of values, one whose rows are steps."""
     (values, *others) = memory.columns.values()
     if not others and ((isinstance(values, np.ndarray) and values.ndim == 2) or _are_windows(values)):
+        if columns.series not in (None, SERIES):
+            rule = "--series names a column of a table"
+            raise InputError(rule, got=f"{columns.series!r} for the {memory.name}", fix="leave it out")
         each = [*values.T] if isinstance(values, np.ndarray) else values
         names = [str(number) for number, window in enumerate(each) for _ in window]
-        return MemoryTable(memory.name, {VALUE: np.concatenate(each), SERIES: names}), replace(columns, series=SERIES)
+        return MemoryTable(memory, {VALUE: np.concatenate(each), SERIES: names}), replace(columns, series=SERIES)
     named = dict(memory.columns)
     if not others:  # whatever its name, it is what a trained model forecasts
         named = {columns.target or (VALUE if INPUT in named else next(iter(named))): values}
     date = columns.date or next(name for name in ("date", "index", "date of the index") if name not in named)
     if memory.dates is not None and date not in named:
         named, columns = {date: memory.dates, **named}, replace(columns, date=date)
-    return MemoryTable(memory.name, named), columns
+    return MemoryTable(memory, named), columns
 
 
 def _are_windows(values: Values) -> bool:
@@ -256,6 +262,7 @@ class SeriesRows:
     known: Float64[np.ndarray, "row feature"]
     dates: Dates | None
     names: list[str]
+    clock: str = ""
     notes: tuple[str, ...] = ()
 
     def take(self, index: Int64[np.ndarray, " chosen"]) -> "SeriesRows":
@@ -292,9 +299,9 @@ def _find_columns(table: CellTable, block: Block, columns: SeriesColumns, *, wit
     return SeriesColumns(target=target, date=date, series=series, known=known)
 
 
-def _read_rows(blocks: Sequence[Block], columns: SeriesColumns) -> SeriesRows:
+def _read_rows(blocks: Sequence[Block], columns: SeriesColumns, clock: str) -> SeriesRows:
     target = _whole(blocks, columns.target or "")
-    dates, doubt = (None, None) if columns.date is None else read_dates(_whole(blocks, columns.date))
+    read = None if columns.date is None else read_dates(_whole(blocks, columns.date), clock)
     names = [""] * len(target.texts)
     if columns.series is not None:
         names = [text.strip() for text in _whole(blocks, columns.series).texts]
@@ -306,7 +313,9 @@ def _read_rows(blocks: Sequence[Block], columns: SeriesColumns) -> SeriesRows:
             rule = f"{where} must hold a value, as it is known in advance"
             raise InputError(rule, got="an empty cell", fix="fill it in")
     matrix = np.stack(known, axis=1) if known else np.zeros((len(values), 0))
-    return SeriesRows(values, matrix, dates, names, (doubt,) if doubt else ())
+    if read is None:
+        return SeriesRows(values, matrix, None, names)
+    return SeriesRows(values, matrix, read.dates, names, read.clock, (read.note,) if read.note else ())
 
 
 def _require_one_series(blocks: Sequence[Block], columns: SeriesColumns, rows: SeriesRows, file: str) -> None:
@@ -361,7 +370,7 @@ def _numbers(dates: Dates, first: np.datetime64, step: TimeStep, column: str) ->
     back = step.dates(numbers, first)
     if (back != dates).any() and not (step.unit == "month" and (back.astype("M8[M]") == dates.astype("M8[M]")).all()):
         stray = dates[int((back != dates).argmax())]
-        text = str(stray).replace("T", " ").removesuffix(" 00:00:00")
+        text = date_text(stray, step.clock, "s").removesuffix(" 00:00:00")
         raise InputError(f"{rule}, from the first of all series on", got=f"{text}, which is between two of them")
     return numbers
 

@@ -6,16 +6,14 @@ not measured.
 """
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Int64, Shaped
+from jaxtyping import Bool, Int64
 
 from neuropil.config import Config
+from neuropil.data.series.clocks import Dates, date_text
 from neuropil.errors import InputError
-
-Dates: TypeAlias = Shaped[np.ndarray, "..."]
-"""numpy datetime64[s], without a time zone."""
 
 MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800
 NAMES = {1: "second", MINUTE: "minute", HOUR: "hour", DAY: "day", WEEK: "week"}
@@ -32,6 +30,8 @@ class TimeStep(Config):
     count: int = 1
     month_end: bool = False
     """Whether months are counted from their last day."""
+    clock: str = ""
+    """Of steps shorter than a day whose dates have an offset from UTC, the one that tells them."""
 
     def __str__(self) -> str:
         if self.unit == "second":
@@ -82,7 +82,7 @@ class TimeStep(Config):
                 return str(date.astype("M8[Y]"))
             return str(date.astype("M8[M]" if str(date)[8:10] == "01" else "M8[D]"))
         exact = "D" if self.unit != "second" or self.count % DAY == 0 else "m" if self.count % MINUTE == 0 else "s"
-        return str(date.astype(f"M8[{exact}]")).replace("T", " ")
+        return date_text(date, self.clock, exact)
 
 
 def find_step(series: Sequence[Dates], where: str) -> TimeStep:

@@ -190,7 +190,7 @@ def _of_memory(memory: InMemory, wanted: TagColumns) -> Iterator[ReadText]:
 
 
 def _divided(memory: InMemory, name: str) -> list[list[str]]:
-    values = memory.columns[name]
+    values = memory.column(name)
     return values if isinstance(values, list) and isinstance(values[0], list) else [*map(str.split, memory.texts(name))]
 
 

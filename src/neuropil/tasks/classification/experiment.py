@@ -80,6 +80,11 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
     def own_facts(self) -> dict[str, Any]:
         return {"schema": self.schema.to_dict()}
 
+    def idle_options(self) -> dict[str, str]:
+        augmentation = [each.name for each in Augment().options()] if self.schema.kind == "table" else []
+        smoothing = [] if self.schema.classes else ["label_smoothing"]
+        return dict.fromkeys(augmentation, "a table") | dict.fromkeys(smoothing, "a regression")
+
     def training_keys(self) -> list[bytes]:
         return self.splits.train.keys
 
