@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from neuropil.models.clip import CLIPConfig as CLIPConfig
     from neuropil.models.cnn import CNN as CNN
     from neuropil.models.cnn import CNNConfig as CNNConfig
+    from neuropil.models.diffusion import Diffusion as Diffusion
+    from neuropil.models.diffusion import DiffusionConfig as DiffusionConfig
     from neuropil.models.forecaster import Forecaster as Forecaster
     from neuropil.models.forecaster import ForecasterConfig as ForecasterConfig
     from neuropil.models.gaussian_process import GaussianProcess as GaussianProcess
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from neuropil.models.tracker import TrackerConfig as TrackerConfig
     from neuropil.models.transformer import Transformer as Transformer
     from neuropil.models.transformer import TransformerConfig as TransformerConfig
+    from neuropil.models.unet import UNet as UNet
+    from neuropil.models.unet import UNetConfig as UNetConfig
     from neuropil.models.universal_approximation import UniversalApproximator as UniversalApproximator
     from neuropil.models.universal_approximation import UniversalApproximatorConfig as UniversalApproximatorConfig
     from neuropil.models.vit import ViT as ViT
@@ -59,6 +63,7 @@ MODELS = {
     "ViT": "vit",
     "CNN": "cnn",
     "Captioner": "captioner",
+    "Diffusion": "diffusion",
     "Forecaster": "forecaster",
     "GRU": "gru",
     "GaussianProcess": "gaussian_process",
@@ -73,6 +78,7 @@ MODELS = {
     "SpikingClassifier": "spiking.classifier",
     "Tracker": "tracker",
     "Transformer": "transformer",
+    "UNet": "unet",
     "UniversalApproximator": "universal_approximation",
 }
 """Each model's class and its file, with its Config beside it; tests/contracts covers all of them."""
