@@ -50,6 +50,11 @@ def captions(count: int) -> Tensor:
     return tokens
 
 
+def noisy_pictures(count: int, side: int = 8) -> Inputs:
+    """At some time, and of some class."""
+    return torch.randn(count, 1, side, side), torch.randint(1, 1_001, (count,)), torch.randint(0, 10, (count,))
+
+
 INPUTS: dict[str, Callable[[int], Inputs]] = {
     "Autoencoder": pictures,
     "BERT": lambda count: (padded_tokens(count, 7, 4_000),),
@@ -62,6 +67,8 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
         padded_tokens(count, 5, 30),
     ),
     "CNN": pictures,
+    "Diffusion": noisy_pictures,
+    "Diffusion-small": lambda count: noisy_pictures(count, 28),
     "Forecaster": lambda count: (torch.randn(count, 15), torch.randn(count, 15 + 12, 4)),
     "GaussianProcess": lambda count: (torch.rand(count, 1),),
     "GRU": vectors,
@@ -78,6 +85,8 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "SpikingClassifier": pictures,
     "Tracker": lambda count: (torch.randint(0, 256, (count, 5, 1, 28, 28), dtype=torch.uint8),),
     "Transformer": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),
+    "UNet": noisy_pictures,
+    "UNet-small": lambda count: noisy_pictures(count, 28),
     "UniversalApproximator": lambda count: (torch.rand(count),),
     "VAE": pictures,
 }
@@ -87,6 +96,7 @@ TOO_LARGE = {("Seq2Seq", "luong"), ("Seq2Seq", "base")}
 TOO_LARGE |= {("Transformer", size) for size in ("medium", "base", "big")}
 TOO_LARGE |= {("GPT2", size) for size in ("small", "medium", "large", "xl")} | {("BERT", "base"), ("BERT", "large")}
 TOO_LARGE |= {("ViT", "base_16"), ("ViT", "large_16"), ("CLIP", "base_32"), ("CLIP", "large_14")}
+TOO_LARGE |= {("UNet", "cifar10")}
 UNUSED = {
     "BERT": {"pooler.weight", "pooler.bias"},
     "PredictiveCoding": {f"down.{layer}.{name}" for layer in range(3) for name in ("weight", "bias")},

@@ -9,7 +9,9 @@ import torch
 
 from neuropil.models.bert import BERT, BERTClassifier, MaskedBERT
 from neuropil.models.clip import CLIP
+from neuropil.models.diffusion import Diffusion
 from neuropil.models.gpt2 import GPT2, GPT2Config
+from neuropil.models.unet import UNet
 from neuropil.models.vit import ViT
 from neuropil.parts.checkpoint_families import CheckpointFamily, family_of
 from neuropil.parts.pretrained_model import PretrainedModel
@@ -19,7 +21,7 @@ from neuropil.training.weights import unique_state
 CONFIG = GPT2Config(width=8, heads=2, layers=1, feed_forward=12, context=6, vocabulary_size=11)
 
 
-@pytest.mark.parametrize("kind", [GPT2, BERT, MaskedBERT, BERTClassifier, ViT, CLIP])
+@pytest.mark.parametrize("kind", [GPT2, BERT, MaskedBERT, BERTClassifier, ViT, CLIP, UNet, Diffusion])
 def test_behind_every_door_is_a_family(kind: type[PretrainedModel]):
     assert isinstance(family_of(kind.family), CheckpointFamily)
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from neuropil.models.clip import CLIPConfig as CLIPConfig
     from neuropil.models.cnn import CNN as CNN
     from neuropil.models.cnn import CNNConfig as CNNConfig
+    from neuropil.models.diffusion import Diffusion as Diffusion
+    from neuropil.models.diffusion import DiffusionConfig as DiffusionConfig
     from neuropil.models.forecaster import Forecaster as Forecaster
     from neuropil.models.forecaster import ForecasterConfig as ForecasterConfig
     from neuropil.models.gaussian_process import GaussianProcess as GaussianProcess
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from neuropil.models.tracker import TrackerConfig as TrackerConfig
     from neuropil.models.transformer import Transformer as Transformer
     from neuropil.models.transformer import TransformerConfig as TransformerConfig
+    from neuropil.models.unet import UNet as UNet
+    from neuropil.models.unet import UNetConfig as UNetConfig
     from neuropil.models.universal_approximation import UniversalApproximator as UniversalApproximator
     from neuropil.models.universal_approximation import UniversalApproximatorConfig as UniversalApproximatorConfig
     from neuropil.models.vae import VAE as VAE
@@ -64,6 +68,7 @@ MODELS = {
     "Autoencoder": "autoencoder",
     "CNN": "cnn",
     "Captioner": "captioner",
+    "Diffusion": "diffusion",
     "Forecaster": "forecaster",
     "GRU": "gru",
     "GaussianProcess": "gaussian_process",
@@ -78,6 +83,7 @@ MODELS = {
     "SpikingClassifier": "spiking.classifier",
     "Tracker": "tracker",
     "Transformer": "transformer",
+    "UNet": "unet",
     "UniversalApproximator": "universal_approximation",
     "VAE": "vae",
 }

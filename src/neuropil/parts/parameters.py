@@ -69,6 +69,7 @@ FORMULAS: dict[type[nn.Module], Callable[[Any], tuple[str, dict[str, int]]]] = {
     nn.LayerNorm: lambda it: ("2*d", {"d": it.normalized_shape[0]}),
     nn.BatchNorm1d: lambda it: ("2*m", {"m": it.num_features}),
     nn.BatchNorm2d: lambda it: ("2*m", {"m": it.num_features}),
+    nn.GroupNorm: lambda it: ("2*m", {"m": it.num_channels}),
     nn.Conv2d: lambda it: ("c*m*k^2", {"c": it.in_channels, "m": it.out_channels, "k": it.kernel_size[0]}),
     nn.ConvTranspose2d: lambda it: ("c*m*k^2", {"c": it.in_channels, "m": it.out_channels, "k": it.kernel_size[0]}),
 }

@@ -4,7 +4,13 @@ from neuropil.parts.checkpoint_families import CheckpointFamily
 
 
 def checkpoint_family(name: str) -> CheckpointFamily:
-    from neuropil.pretrained import bert, clip, gpt2, vit
+    from neuropil.pretrained import bert, clip, gpt2, unet2d, vit
 
-    families = {"bert": bert.FAMILY, "clip": clip.FAMILY, "gpt2": gpt2.FAMILY, "vit": vit.FAMILY}
+    families: dict[str, CheckpointFamily] = {
+        "bert": bert.FAMILY,
+        "clip": clip.FAMILY,
+        "gpt2": gpt2.FAMILY,
+        "unet2d": unet2d.FAMILY,
+        "vit": vit.FAMILY,
+    }
     return families[name]

@@ -54,34 +54,39 @@ class Stored:
 class Folder:
     path: Path
     settings: Mapping[str, Any]
+    weights: str = WEIGHTS
+    opener: str = "transformers.AutoModel"
+    """What reads weights there, in any format."""
 
     def tensors(self) -> dict[str, Stored]:
         return {tensor.name: tensor for file in self._weight_files() for tensor in _stored(file)}
 
     def _weight_files(self) -> list[Path]:
-        if (self.path / WEIGHTS).exists():
-            return [self.path / WEIGHTS]
-        if (self.path / INDEX).exists():
-            files = read_json(self.path / INDEX).get("weight_map")
+        if (self.path / self.weights).exists():
+            return [self.path / self.weights]
+        index = self.path / f"{self.weights}.index.json"
+        if index.exists():
+            files = read_json(index).get("weight_map")
             if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
-                rule = f"{self.path / INDEX} must say in weight_map which file holds which tensor"
+                rule = f"{index} must say in weight_map which file holds which tensor"
                 raise RunError(rule, got="none that does")
             names = sorted(set(files.values()))
             if outside := [name for name in names if Path(name).name != name]:
-                rule = f"{self.path / INDEX} must name files in its own folder"
+                rule = f"{index} must name files in its own folder"
                 raise RunError(rule, got=f"{outside[0]!r}")
             if missing := [name for name in names if not (self.path / name).exists()]:
-                rule = f"{self.path} must hold every file that {INDEX} names"
+                rule = f"{self.path} must hold every file that {index.name} names"
                 raise RunError(rule, got=f"none called {', '.join(missing)}")
             return [self.path / name for name in names]
+        library, _, opener = self.opener.partition(".")
         if pickles := sorted(file.name for pattern in PICKLES for file in self.path.glob(pattern)):
             raise InputError(
                 "weights are read from safetensors, since a pickle can run any program",
                 got=f"{pickles[0]} in {str(self.path)!r}",
-                fix='convert it where you trust it: python -c "from transformers import AutoModel; '
-                f"AutoModel.from_pretrained('{self.path}').save_pretrained('converted')\"",
+                fix=f'convert it where you trust it: python -c "from {library} import {opener}; '
+                f"{opener}.from_pretrained('{self.path}').save_pretrained('converted')\"",
             )
-        raise InputError(f"a model's folder must hold {WEIGHTS}", got=f"none in {str(self.path)!r}")
+        raise InputError(f"a model's folder must hold {self.weights}", got=f"none in {str(self.path)!r}")
 
 
 def open_folder(source: str | Path, model_type: str, kind: str) -> Folder:

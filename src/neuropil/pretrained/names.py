@@ -100,7 +100,9 @@ class HuggingFaceFamily:
     """How names end in older files, and how they end now."""
 
     def load(self, kind: type[M], source: str | Path, changes: Mapping[str, Any]) -> M:
-        folder = open_folder(source, self.model_type, kind.__name__)
+        return self.load_folder(kind, open_folder(source, self.model_type, kind.__name__), changes)
+
+    def load_folder(self, kind: type[M], folder: Folder, changes: Mapping[str, Any]) -> M:
         theirs = self._by_whole_names(folder.tensors())
         with well_typed(folder.path):
             published: Any = self.config(folder.settings, theirs, kind)
@@ -213,9 +215,11 @@ def _put(model: nn.Module, name: str, tensor: Tensor) -> None:
 
 
 def begun(name: str, shape: torch.Size, folder: Folder) -> Tensor:
-    """What a folder does not hold: a head before it learns, or how pictures are standardised."""
+    """What a folder does not hold: a head before it learns, or how pictures are standardised or scaled."""
     if name.endswith(("standardize.mean", "standardize.std")):
         return _standard(name.rpartition(".")[2], shape, folder)
+    if name.endswith(("unit_range.low", "unit_range.high")):
+        return torch.full(shape, 0.0 if name.endswith("low") else 255.0)
     return torch.zeros(shape) if name.endswith("bias") else nn.init.normal_(torch.empty(shape), std=0.02)
 
 
