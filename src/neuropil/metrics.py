@@ -88,7 +88,7 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     ("higher", "percent", ("balanced_accuracy", "macro_f1")),
     ("higher", "number", ("auc", "r2")),
     ("higher", "percent", ("text_recall_at_1", "image_recall_at_1")),
-    ("lower", "number", ("frechet_distance", "reconstruction", "reconstruction_error")),
+    ("lower", "number", ("frechet_distance", "reconstruction", "reconstruction_error", "bound")),
     ("higher", "percent", ("precision", "recall", "class_coverage", "class_accuracy", "probe_accuracy")),
     ("lower", "percent", ("memorised",)),
     ("higher", "percent", ("recalled", "overlap")),

@@ -259,12 +259,12 @@ def test_the_network_counts_times_from_zero():
 
 def test_a_schedule_that_leaves_a_picture_behind_is_refused():
     with pytest.raises(InputError) as caught:
-        DiffusionConfig(timesteps=100, schedule="linear")
+        DiffusionConfig(timesteps=100, beta_schedule="linear")
     assert str(caught.value) == (
         "a noise schedule must end with ᾱ_T below 0.1, but got 0.36: choose more timesteps, a larger beta_end, or the "
         "cosine schedule."
     )
-    assert DiffusionConfig(timesteps=100, schedule="linear", beta_end=0.2).noise_schedule.alpha_bar[-1] < 1e-4
+    assert DiffusionConfig(timesteps=100, beta_schedule="linear", beta_end=0.2).noise_schedule.alpha_bar[-1] < 1e-4
 
 
 @pytest.mark.slow

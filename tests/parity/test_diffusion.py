@@ -375,7 +375,7 @@ def test_a_pipeline_of_theirs_samples_the_same_pictures_here(tmp_path: Path, fla
         (tmp_path / "unet").rmdir()
         (tmp_path / "scheduler").rmdir()
     ours = Diffusion.from_pretrained(tmp_path)
-    assert (ours.config.variance, ours.config.schedule, ours.config.prediction) == ("large", "linear", "epsilon")
+    assert (ours.config.variance, ours.config.beta_schedule, ours.config.prediction) == ("large", "linear", "epsilon")
     theirs = pipeline(2, torch.Generator().manual_seed(1), num_inference_steps=10, output_type="pt").images
     generator = torch.Generator().manual_seed(1)
     way = trajectory(

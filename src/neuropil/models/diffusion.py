@@ -51,7 +51,7 @@ DRAWS = 4
 
 class DiffusionConfig(UNetConfig):
     timesteps: int = option(1_000, "number of diffusion steps T in training", low=2)
-    schedule: ScheduleName = option("cosine", "noise schedule: linear β_t, or ᾱ_t as a squared cosine")
+    beta_schedule: ScheduleName = option("cosine", "noise schedule: linear β_t, or ᾱ_t as a squared cosine")
     beta_start: float = option(1e-4, "β_1 of the linear schedule", above=0, high=LARGEST_BETA)
     beta_end: float = option(0.02, "β_T of the linear schedule", above=0, high=LARGEST_BETA)
     prediction: PredictionName = option("epsilon", "what the network predicts: the noise ε, x_0, or the velocity v")
@@ -67,7 +67,7 @@ class DiffusionConfig(UNetConfig):
 
     @property
     def noise_schedule(self) -> "NoiseSchedule":
-        if self.schedule == "cosine":
+        if self.beta_schedule == "cosine":
             return NoiseSchedule.cosine(self.timesteps)
         return NoiseSchedule.linear(self.timesteps, self.beta_start, self.beta_end)
 

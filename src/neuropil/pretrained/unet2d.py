@@ -117,7 +117,7 @@ def _with_noise(options: Mapping[str, Any], theirs: Mapping[str, Any]) -> Diffus
     return DiffusionConfig(
         **options,
         **{ours: theirs[name] for ours, name in NOISE.items()},
-        schedule=_ours("beta_schedule", theirs, SCHEDULES),
+        beta_schedule=_ours("beta_schedule", theirs, SCHEDULES),
         prediction=_ours("prediction_type", theirs, PREDICTIONS),
         variance=_ours("variance_type", theirs, VARIANCES),
     )
@@ -176,7 +176,7 @@ def pipeline_settings(config: DiffusionConfig) -> dict[str, dict[str, Any]]:
     scheduler = {
         "_class_name": "DDPMScheduler",
         **{theirs: getattr(config, ours) for ours, theirs in NOISE.items()},
-        "beta_schedule": _theirs(config.schedule, SCHEDULES),
+        "beta_schedule": _theirs(config.beta_schedule, SCHEDULES),
         "prediction_type": _theirs(config.prediction, PREDICTIONS),
         "variance_type": _theirs(config.variance, VARIANCES),
         "clip_sample": True,

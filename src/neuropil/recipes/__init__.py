@@ -67,6 +67,7 @@ SYSTEMS = (
     System("clip", ATTENTION, "CLIP: images and texts in one embedding space"),
     System("autoencoder", GENERATIVE, "autoencoder: short codes of examples, beside PCA"),
     System("vae", GENERATIVE, "variational autoencoder: samples, likelihoods, interpolation"),
+    System("diffusion", GENERATIVE, "denoising diffusion: pictures out of noise, by class, with three samplers"),
     System("lif", NEURONS, "leaky integrate-and-fire neuron", verb="simulate"),
     System("hodgkin_huxley", NEURONS, "Hodgkin–Huxley neuron: action potentials from ion channels", verb="simulate"),
     System(

@@ -1,0 +1,71 @@
+"""A denoising diffusion model that learns to make pictures, of each class or of any: like the embedded digits, or the
+user's own."""
+
+import dataclasses
+
+from neuropil.config import Config, option
+from neuropil.data.examples.files import ImageDataConfig
+from neuropil.data.examples.unlabelled import prepare_unlabelled
+from neuropil.errors import InputError
+from neuropil.inspection.report.diffusion import schedule_section, strip_section
+from neuropil.inspection.report.page import Section
+from neuropil.models.diffusion import SIZES, Denoising, Diffusion, DiffusionConfig
+from neuropil.randomness import initialised, seeded
+from neuropil.tasks.generation.diffusion import DiffusionSampler
+from neuropil.tasks.generation.experiment import GenerationExperiment, JudgementConfig
+from neuropil.tasks.generation.scores import spread_labels
+from neuropil.tasks.recipe import Recipe
+from neuropil.training.loop import TrainingConfig
+
+FOLLOWED = 4
+"""Samples that are shown on their way from noise."""
+
+
+class ClassesConfig(Config):
+    conditional: bool = option(True, "class-conditional, where the data has labels")
+
+
+class DiffusionOptions(Config):
+    data: ImageDataConfig = ImageDataConfig()
+    model: DiffusionConfig = SIZES["tiny"]
+    classes: ClassesConfig = ClassesConfig()
+    judgement: JudgementConfig = JudgementConfig()
+    training: TrainingConfig = TrainingConfig(
+        updates=3_000, batch_size=64, learning_rate=1e-3, clip=1.0, average=0.995, keep="last"
+    )
+
+
+OWN_DATA = dataclasses.replace(DiffusionOptions(), model=SIZES["small"])
+"""Pictures of a user's are mostly larger than digits of 8×8."""
+
+
+def build(options: DiffusionOptions, seed: int) -> GenerationExperiment:
+    splits = prepare_unlabelled(options.data, seed)
+    schema = splits.train.schema
+    if schema.kind != "image":
+        raise InputError("diffusion learns from pictures", got=splits.train.source, fix="train the vae or gan on it")
+    classes = len(schema.classes) if options.classes.conditional else 0
+    config = dataclasses.replace(options.model, shape=schema.shape, classes=classes)
+    model = initialised(lambda: Diffusion(config), seed)
+    model.unit_range.fit(splits.train.inputs)
+
+    def inside() -> list[Section]:
+        labels = spread_labels(splits.train.targets, classes, FOLLOWED) if classes else None
+        way = DiffusionSampler(model, schema).strip(FOLLOWED, seeded(seed, "strip"), labels)
+        names = [""] * FOLLOWED if labels is None else [schema.classes[number] for number in labels.tolist()]
+        strip = strip_section(model, [each.t for each in way], [each.x for each in way], names)
+        return [strip, schedule_section(model)]
+
+    return GenerationExperiment(
+        Denoising(model),
+        splits,
+        options.training,
+        options.judgement,
+        lambda trained: DiffusionSampler(trained, schema),
+        seed=seed,
+        name="diffusion",
+        inside=inside,
+    )
+
+
+RECIPE = Recipe(DiffusionOptions(), build, Diffusion, DiffusionSampler, own_data=OWN_DATA)

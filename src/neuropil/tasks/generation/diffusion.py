@@ -1,0 +1,68 @@
+"""A trained diffusion model and the schema of its data: from noise to pictures, in as many steps as there is time
+for."""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from neuropil.models.diffusion import Diffusion
+from neuropil.sampling.diffusion import (
+    DiffusionSamplingConfig,
+    Estimate,
+    Pictures,
+    Predict,
+    guided,
+    sample,
+    trajectory,
+)
+from neuropil.tasks.generation.predictor import ExampleSampler
+from neuropil.tasks.predictor import device_of
+
+
+@dataclass(frozen=True)
+class DiffusionSampler(ExampleSampler):
+    options: ClassVar[tuple[str, ...]] = ("sampler", "steps", "eta", "guidance")
+    guidance: float = 1.0
+    """Where it is not given."""
+
+    @property
+    def diffusion(self) -> Diffusion:
+        return cast(Diffusion, self.model)
+
+    @property
+    def conditional(self) -> bool:
+        return bool(self.diffusion.config.classes)
+
+    def draw(
+        self, count: int, generator: torch.Generator, labels: Int64[Tensor, " count"] | None, **options: Any
+    ) -> Float[Tensor, "count *shape"]:
+        model = self.diffusion
+        predict, config = self._predict(labels, options)
+        kinds = {"prediction": model.config.prediction, "variance": model.config.variance}
+        return model.pictures(sample(predict, self._noise(count, generator), model.schedule, config, **kinds))
+
+    @torch.no_grad()
+    def strip(self, count: int, generator: torch.Generator, labels: Int64[Tensor, " count"] | None) -> list[Estimate]:
+        """The way from x_T to x_0."""
+        model = self.diffusion
+        predict, config = self._predict(labels, {})
+        kinds = {"prediction": model.config.prediction, "variance": model.config.variance}
+        return list(trajectory(predict, self._noise(count, generator), model.schedule, config, **kinds))
+
+    def _predict(
+        self, labels: Int64[Tensor, " count"] | None, options: dict[str, Any]
+    ) -> tuple[Predict, DiffusionSamplingConfig]:
+        given = {name: value for name, value in options.items() if name != "guidance"}
+        config = dataclasses.replace(DiffusionSamplingConfig(), **given)
+        if labels is None:
+            return lambda x, t: self.diffusion(x, t, None), config
+        return guided(self.diffusion, labels.to(device_of(self.model)), options.get("guidance", self.guidance)), config
+
+    def _noise(self, count: int, generator: torch.Generator) -> Callable[[], Pictures]:
+        """Drawn where the generator lives, so that a seed means the same on every device."""
+        return lambda: torch.randn(count, *self.schema.shape, generator=generator).to(device_of(self.model))
