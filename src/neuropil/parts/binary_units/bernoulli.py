@@ -20,12 +20,12 @@ UNUSED_BITS, STEP = np.uint64(40), 2.0**-24
 """The upper 24 bits are all that single precision can hold."""
 
 
-@torch.no_grad()
 def bernoulli(p: Float[Tensor, "*shape"], generator: torch.Generator | None = None) -> Float[Tensor, "*shape"]:
-    """1 with probability p, else 0."""
+    """1 with probability p, else 0; it has no gradient."""
+    p = p.detach()
     if p.device.type != "cpu":
         return torch.bernoulli(p, generator=generator)
-    p = p.contiguous()
+    p = (p if p.dtype == torch.double else p.float()).contiguous()
     sample = torch.empty_like(p)
     draw(p.flatten().numpy(), random_start(generator), sample.view(-1).numpy())
     return sample

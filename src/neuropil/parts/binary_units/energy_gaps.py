@@ -20,6 +20,8 @@ from neuropil.parts.compilation import compiled
 
 ROUNDINGS = 8
 """Of Σ_j |W_ij|, the largest that a field could be."""
+FIELDS_IN_CACHE = 2**20
+"""Bytes: a second-level cache."""
 
 
 def fields(
@@ -60,20 +62,21 @@ class UnitUpdates:
         free = torch.ones_like(x, dtype=torch.bool) if clamped is None else ~clamped.cpu()
         self._machine = weight.numpy(), tie_widths(weight, bias).numpy(), free.contiguous().numpy()
         self._fields = fields(x, weight, bias).numpy()
+        self._at_once = max(1, FIELDS_IN_CACHE // max(1, x.shape[1] * x.element_size()))
         self.settled = torch.zeros(len(x), dtype=torch.bool)
         """True where a deterministic sweep has changed nothing, so that no other will."""
 
     def sweep(self, order: Int64[Tensor, " update"]) -> None:
-        """Deterministic updates of these units, one after the other."""
+        """Deterministic updates of all units in this order, one after the other."""
         arrays = self.states.numpy(), self._fields, *self._machine, self._levels
-        gap_sweep(*arrays, order.numpy(), self.settled.numpy())
+        gap_sweep(*arrays, order.numpy(), self.settled.numpy(), self._at_once)
 
     def stochastic_sweep(
         self, order: Int64[Tensor, " update"], temperature: float, generator: torch.Generator | None = None
     ) -> None:
         weight, _, free = self._machine
         arrays = self.states.numpy(), self._fields, weight, free, self._levels
-        stochastic_sweep(*arrays, order.numpy(), float(temperature), random_start(generator))
+        stochastic_sweep(*arrays, order.numpy(), float(temperature), random_start(generator), self._at_once)
 
 
 @compiled
@@ -86,27 +89,31 @@ def change(x, field, row, unit, level):
 
 
 @compiled
-def gap_sweep(states, fields, weight, ties, free, levels, order, settled):
-    for index in range(len(states)):
-        if settled[index]:
-            continue
-        x, field, changed = states[index], fields[index], False
+def gap_sweep(states, fields, weight, ties, free, levels, order, settled, at_once):
+    """Unit by unit, and each unit in `at_once` states after each other: its weights are read from memory once."""
+    changed = np.zeros(len(states), np.bool_)
+    for begin in range(0, len(states), at_once):
         for unit in order:
-            level = levels[1] if field[unit] >= -ties[unit] else levels[0]
-            if level != x[unit] and free[index, unit]:
-                change(x, field, weight[unit], unit, level)
-                changed = True
-        settled[index] = not changed
+            for index in range(begin, min(begin + at_once, len(states))):
+                if settled[index]:
+                    continue
+                level = levels[1] if fields[index, unit] >= -ties[unit] else levels[0]
+                if level != states[index, unit] and free[index, unit]:
+                    change(states[index], fields[index], weight[unit], unit, level)
+                    changed[index] = True
+    for index in range(len(states)):
+        settled[index] = not changed[index]
 
 
 @compiled
-def stochastic_sweep(states, fields, weight, free, levels, order, temperature, start):
+def stochastic_sweep(states, fields, weight, free, levels, order, temperature, start, at_once):
     difference = levels[1] - levels[0]
-    for index in range(len(states)):
-        x, field = states[index], fields[index]
+    for begin in range(0, len(states), at_once):
         for place in range(len(order)):
             unit = order[place]
-            probability = 1 / (1 + np.exp(-difference * field[unit] / temperature))
-            level = levels[1] if uniform(start, index * len(order) + place) < probability else levels[0]
-            if level != x[unit] and free[index, unit]:
-                change(x, field, weight[unit], unit, level)
+            for index in range(begin, min(begin + at_once, len(states))):
+                probability = 1 / (1 + np.exp(-difference * fields[index, unit] / temperature))
+                drawn = uniform(start, index * len(order) + place)
+                level = levels[1] if drawn < probability else levels[0]
+                if level != states[index, unit] and free[index, unit]:
+                    change(states[index], fields[index], weight[unit], unit, level)
