@@ -193,7 +193,7 @@ def test_recall_refuses_what_is_no_sign():
 
 
 def test_another_number_of_units_is_refused():
-    expected = "a Hopfield network of 100 units needs states [batch, 100], but got [3, 64]."
+    expected = "a network of 100 units needs states [batch, 100], but got [3, 64]."
     assert message(NETWORK.recall, torch.ones(3, 64)) == message(NETWORK.fit, torch.ones(3, 64)) == expected
     assert message(NETWORK.fit, torch.ones(0, 100)) == "HopfieldNetwork.fit needs at least one pattern, but got none."
 

@@ -10,7 +10,7 @@ Patterns that were learned (see `rules`) are, or are close to, minima of E. So a
 one, or at a noisy one, settles at the whole. Up to about 0.138 N random patterns fit into N units (see `capacity`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, Self, TypeAlias
@@ -108,7 +108,6 @@ class HopfieldNetwork(Model):
                 break
         return Recall(torch.where(x >= 0, 1.0, -1.0).to(x), period, steps)
 
-    @torch.no_grad()
     def trajectory(
         self,
         x: Num[Tensor, "..."],
@@ -120,18 +119,8 @@ class HopfieldNetwork(Model):
         """The states after each sweep over all units, or after each step, without end."""
         x = self._states(x)
         if dynamics == "asynchronous":
-            yield from self._sweeps(x, clamped, generator)
-        start, ties = x, tie_widths(self.weight, self.bias)
-        dt = 1 / (self.weight.abs().sum(1).amax() + TINY)  # of τ: not above 1/‖W‖, so that E never rises
-        while True:
-            field = fields(x, self.weight, self.bias)
-            if dynamics == "synchronous":
-                after = torch.where(field >= -ties, 1.0, -1.0).to(x)
-            else:
-                # τ dx/dt = x W + b
-                after = (x + dt * field).clamp(-1, 1)
-            x = after if clamped is None else torch.where(clamped, start, after)
-            yield x
+            return self._sweeps(x, clamped, generator)
+        return self._steps(x, self._synchronous() if dynamics == "synchronous" else self._continuous(), clamped)
 
     def _sweeps(self, x: States, clamped: Tensor | None, generator: torch.Generator | None) -> Iterator[States]:
         updates = UnitUpdates(x, self.weight, self.bias, off=-1.0, clamped=clamped)
@@ -139,16 +128,30 @@ class HopfieldNetwork(Model):
             updates.sweep(torch.randperm(self.config.units, generator=generator))
             yield updates.states.to(x.device, copy=True)
 
+    def _steps(self, x: States, step: Callable[[States], States], clamped: Tensor | None) -> Iterator[States]:
+        start = x
+        while True:
+            x = step(x) if clamped is None else torch.where(clamped, start, step(x))
+            yield x
+
+    def _synchronous(self) -> Callable[[States], States]:
+        ties = tie_widths(self.weight, self.bias)
+        return lambda x: torch.where(fields(x, self.weight, self.bias) >= -ties, 1.0, -1.0).to(x)
+
+    def _continuous(self) -> Callable[[States], States]:
+        # Σ_j |W_ij| is nowhere below ‖W‖, and steps of up to τ / ‖W‖ never raise E.
+        dt = 1 / (self.weight.abs().sum(1).amax() + TINY)
+        # τ dx/dt = x W + b
+        return lambda x: (x + dt * fields(x, self.weight, self.bias)).clamp(-1, 1)
+
     def _states(self, x: Tensor) -> States:
         self._require_states(x, "recall takes states of -1 and +1, with 0 for what is not known", unknown=True)
         return x.to(self.weight)
 
     def _require_states(self, x: Tensor, rule: str, *, unknown: bool) -> None:
         if x.ndim != 2 or x.shape[1] != self.config.units:
-            shape = f"[batch, {self.config.units}]"
-            raise InputError(
-                f"a Hopfield network of {self.config.units} units needs states {shape}", got=f"{list(x.shape)}"
-            )
+            units = self.config.units
+            raise InputError(f"a network of {units} units needs states [batch, {units}]", got=f"{list(x.shape)}")
         if not ((x.abs() == 1) | ((x == 0) & unknown)).all():
             fix = "map your pixels first, for instance patterns = 2 * (images > 0.5) - 1"
             raise InputError(f"HopfieldNetwork.{rule}", got=f"values from {x.min():g} to {x.max():g}", fix=fix)
