@@ -80,10 +80,10 @@ TITLES = {
 TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     ("lower", "number", ("loss", "train_loss", "excess_loss", "pinball_loss", "gap", "energy", "steps_to_converge")),
     ("lower", "number", ("error", "squared_error", "absolute_error", "root_mean_square_error", "mase")),
-    ("lower", "number", ("largest_error", "hidden_error", "visible_error")),
+    ("lower", "number", ("largest_error", "hidden_error", "visible_error", "reconstruction_error")),
     ("lower", "number", ("largest_rate_error", "ms_of_spike_time_error")),
     ("lower", "number", ("perplexity", "bits_per_character", "bits_per_byte")),
-    ("higher", "number", ("log_likelihood",)),
+    ("higher", "number", ("log_likelihood", "pseudo_likelihood")),
     ("higher", "percent", ("accuracy", "train_accuracy", "token_accuracy", "exact_accuracy", "f1")),
     ("higher", "percent", ("balanced_accuracy", "macro_f1")),
     ("higher", "number", ("auc", "r2")),

@@ -22,6 +22,7 @@ from neuropil.models.forecaster import Forecaster, ForecasterConfig, QuantileReg
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
+from neuropil.models.rbm import RBM, ContrastiveDivergence, RBMConfig
 from neuropil.models.recurrent import CellName, RecurrentNetwork, RecurrentNetworkConfig
 from neuropil.models.seq2seq import AttentionName, Seq2Seq, Seq2SeqConfig
 from neuropil.models.spiking.classifier import SpikingClassifier, SpikingClassifierConfig
@@ -119,6 +120,7 @@ LEARNERS: dict[str, Callable[[], tuple[Learner, Batch]]] = {
     "captioner": captioning,
     "forecaster": forecasting,
     "tracker": tracking,
+    "rbm": lambda: (ContrastiveDivergence(RBM(RBMConfig(hidden_size=8, chains=3))), images()),
     "clip": matching,
     "autoencoder": lambda: (ReconstructionLoss(Autoencoder(AutoencoderConfig(hidden_sizes=(8,), tied=True))), images()),
     "vae": lambda: (EvidenceLowerBound(VAE(VAEConfig(network="convolutional", width=4))), images()),

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from neuropil.models.gru import GRUConfig as GRUConfig
     from neuropil.models.hodgkin_huxley.neuron import HodgkinHuxley as HodgkinHuxley
     from neuropil.models.hodgkin_huxley.neuron import HodgkinHuxleyConfig as HodgkinHuxleyConfig
+    from neuropil.models.hopfield.modern import ModernHopfield as ModernHopfield
+    from neuropil.models.hopfield.modern import ModernHopfieldConfig as ModernHopfieldConfig
+    from neuropil.models.hopfield.network import HopfieldNetwork as HopfieldNetwork
+    from neuropil.models.hopfield.network import HopfieldNetworkConfig as HopfieldNetworkConfig
     from neuropil.models.lif import LIF as LIF
     from neuropil.models.lif import LIFConfig as LIFConfig
     from neuropil.models.lstm import LSTM as LSTM
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from neuropil.models.population import Population as Population
     from neuropil.models.predictive_coding.network import PredictiveCoding as PredictiveCoding
     from neuropil.models.predictive_coding.network import PredictiveCodingConfig as PredictiveCodingConfig
+    from neuropil.models.rbm import RBM as RBM
+    from neuropil.models.rbm import RBMConfig as RBMConfig
     from neuropil.models.recurrent import RecurrentNetworkConfig as RecurrentNetworkConfig
     from neuropil.models.recurrent import Sequence as Sequence
     from neuropil.models.rnn import RNN as RNN
@@ -75,8 +81,10 @@ MODELS = {
     "LSTM": "lstm",
     "MLP": "mlp",
     "MinGRU": "mingru",
+    "ModernHopfield": "hopfield.modern",
     "PatchAttention": "attention",
     "PredictiveCoding": "predictive_coding.network",
+    "RBM": "rbm",
     "RNN": "rnn",
     "Seq2Seq": "seq2seq",
     "RecurrentNetwork": "recurrent",
@@ -91,10 +99,11 @@ MODELS = {
 
 SIMULATORS = {
     "HodgkinHuxley": "hodgkin_huxley.neuron",
+    "HopfieldNetwork": "hopfield.network",
     "LIF": "lif",
     "Population": "population",
 }
-"""What runs in time and learns no weights, with the file that holds it."""
+"""What runs in time and is not trained by gradients, with the file that holds it."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,119 @@
+"""Binary units with symmetric connections, updated one at a time by their energy gaps.
+
+    E(x) = −½ x W xᵀ − b xᵀ             x_i ∈ {off, 1}: off is −1 in Hopfield networks, 0 in Boltzmann machines
+    a_i = Σ_j x_j W_ji + b_i            the field of unit i, with W_ii = 0
+    δE_i = E(x_i = 1) − E(x_i = off) = −(1 − off) a_i
+
+    deterministic    x_i = 1 where δE_i ≤ 0, else off: a tie goes to 1, and E never rises
+    stochastic       P(x_i = 1) = 1 / (1 + e^{δE_i / T}): every state is visited in proportion to e^{−E / T}
+
+A unit that changes by d changes all fields by d W_i. So fields are computed once and kept up to date, and a unit that
+stays as it is costs nothing. A field counts as a tie if it differs from zero by no more than rounding may."""
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from neuropil.parts.binary_units.bernoulli import random_start, uniform
+from neuropil.parts.compilation import compiled
+
+ROUNDINGS = 8
+"""Of Σ_j |W_ij|, the largest that a field could be."""
+FIELDS_IN_CACHE = 2**20
+"""Bytes: a second-level cache."""
+
+
+def fields(
+    x: Float[Tensor, "*batch unit"], weight: Float[Tensor, "unit unit"], bias: Float[Tensor, " unit"]
+) -> Float[Tensor, "*batch unit"]:
+    # a = x W + b
+    return x @ weight + bias
+
+
+def pairwise_energy(
+    x: Float[Tensor, "*batch unit"], weight: Float[Tensor, "unit unit"], bias: Float[Tensor, " unit"]
+) -> Float[Tensor, "*batch"]:
+    # E(x) = −½ x W xᵀ − b xᵀ
+    return -0.5 * ((x @ weight) * x).sum(-1) - x @ bias
+
+
+def tie_widths(weight: Float[Tensor, "unit unit"], bias: Float[Tensor, " unit"]) -> Float[Tensor, " unit"]:
+    """How far from zero rounding may put the field of each unit."""
+    return ROUNDINGS * torch.finfo(weight.dtype).eps * (weight.abs().sum(1) + bias.abs())
+
+
+class UnitUpdates:
+    """States of binary units, [batch unit], and sweeps over them. Weights are symmetric with a zero diagonal. Units
+    where `clamped` is true stay as they are; a state of 0 where off is −1 stands for a unit that is not known yet."""
+
+    def __init__(
+        self,
+        x: Float[Tensor, "batch unit"],
+        weight: Float[Tensor, "unit unit"],
+        bias: Float[Tensor, " unit"],
+        *,
+        off: float,
+        clamped: Bool[Tensor, "batch unit"] | None = None,
+    ):
+        x, weight, bias = (given.detach().to("cpu", weight.dtype).contiguous() for given in (x, weight, bias))
+        self.states = x.clone()
+        self._levels = np.array([off, 1], self.states.numpy().dtype)
+        free = torch.ones_like(x, dtype=torch.bool) if clamped is None else ~clamped.cpu()
+        self._machine = weight.numpy(), tie_widths(weight, bias).numpy(), free.contiguous().numpy()
+        self._fields = fields(x, weight, bias).numpy()
+        self._at_once = max(1, FIELDS_IN_CACHE // max(1, x.shape[1] * x.element_size()))
+        self.settled = torch.zeros(len(x), dtype=torch.bool)
+        """True where a deterministic sweep has changed nothing, so that no other will."""
+
+    def sweep(self, order: Int64[Tensor, " update"]) -> None:
+        """Deterministic updates of all units in this order, one after the other."""
+        arrays = self.states.numpy(), self._fields, *self._machine, self._levels
+        gap_sweep(*arrays, order.numpy(), self.settled.numpy(), self._at_once)
+
+    def stochastic_sweep(
+        self, order: Int64[Tensor, " update"], temperature: float, generator: torch.Generator | None = None
+    ) -> None:
+        weight, _, free = self._machine
+        arrays = self.states.numpy(), self._fields, weight, free, self._levels
+        stochastic_sweep(*arrays, order.numpy(), float(temperature), random_start(generator), self._at_once)
+
+
+@compiled
+def change(x, field, row, unit, level):
+    """x_i = level, and a_j += (level − x_i) W_ij for all j."""
+    difference = level - x[unit]
+    x[unit] = level
+    for other in range(len(field)):
+        field[other] += difference * row[other]
+
+
+@compiled
+def gap_sweep(states, fields, weight, ties, free, levels, order, settled, at_once):
+    """Unit by unit, and each unit in `at_once` states after each other: its weights are read from memory once."""
+    changed = np.zeros(len(states), np.bool_)
+    for begin in range(0, len(states), at_once):
+        for unit in order:
+            for index in range(begin, min(begin + at_once, len(states))):
+                if settled[index]:
+                    continue
+                level = levels[1] if fields[index, unit] >= -ties[unit] else levels[0]
+                if level != states[index, unit] and free[index, unit]:
+                    change(states[index], fields[index], weight[unit], unit, level)
+                    changed[index] = True
+    for index in range(len(states)):
+        settled[index] = not changed[index]
+
+
+@compiled
+def stochastic_sweep(states, fields, weight, free, levels, order, temperature, start, at_once):
+    difference = levels[1] - levels[0]
+    for begin in range(0, len(states), at_once):
+        for place in range(len(order)):
+            unit = order[place]
+            for index in range(begin, min(begin + at_once, len(states))):
+                probability = 1 / (1 + np.exp(-difference * fields[index, unit] / temperature))
+                drawn = uniform(start, index * len(order) + place)
+                level = levels[1] if drawn < probability else levels[0]
+                if level != states[index, unit] and free[index, unit]:
+                    change(states[index], fields[index], weight[unit], unit, level)

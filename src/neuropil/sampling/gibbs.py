@@ -1,0 +1,177 @@
+"""Gibbs sampling: let a Boltzmann machine run freely, and it visits its states in proportion to e^{−E/T}.
+
+    block Gibbs     h ~ q(h | v),  v ~ q(v | h)                         all units of a layer of an RBM at once
+    single units    P(x_i = 1) = 1 / (1 + e^{δE_i / T})                 one at a time, for any symmetric connections
+
+At T → 0 a unit does what lowers the energy, and the machine stops at the first minimum that it meets, as a Hopfield
+network does. At a temperature that falls slowly it leaves such minima first (simulated annealing).
+
+    particles = fantasy_particles(rbm, 64, generator=generator)
+    pictures = rbm.decode(particles.mean)
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Self
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from neuropil.errors import InputError
+from neuropil.models.hopfield.network import HopfieldNetwork
+from neuropil.models.rbm import RBM
+from neuropil.parts.binary_units.energy_gaps import UnitUpdates, pairwise_energy
+
+STEPS = 1000
+
+
+def annealing(start: float, end: float = 1.0, steps: int = STEPS) -> list[float]:
+    """Temperatures that fall (or rise) by the same factor in every step."""
+    require_temperatures((start, end))
+    return [start * (end / start) ** (step / max(1, steps - 1)) for step in range(steps)]
+
+
+def require_temperatures(temperatures: Sequence[float]) -> None:
+    if not all(temperature > 0 for temperature in temperatures):
+        rule, fix = "the temperature of stochastic units must be above 0", "lower it to 0.01 for units that hardly err"
+        raise InputError(rule, got=f"{min(temperatures):g}", fix=fix)
+
+
+# --- block Gibbs, around an RBM ---------------------------------------------------------------------------------------
+
+
+class GibbsState(NamedTuple):
+    """After a step. `mean` is E[v | h], of which `visible` is a sample: it makes the better picture."""
+
+    visible: Float[Tensor, "chain visible"]
+    hidden: Float[Tensor, "chain hidden"]
+    mean: Float[Tensor, "chain visible"]
+
+
+def gibbs_chain(
+    model: RBM,
+    v: Float[Tensor, "chain visible"],
+    temperatures: Sequence[float],
+    *,
+    clamped: Bool[Tensor, "..."] | None = None,
+    generator: torch.Generator | None = None,
+) -> Iterator[GibbsState]:
+    """Parallel chains from v, a step for each temperature. Visible units where `clamped`, [visible] or [chain visible],
+    is true are held."""
+    require_temperatures(temperatures)
+    start = v
+    for temperature in temperatures:
+        with torch.no_grad():
+            h = model.sample_hidden(v, temperature, generator)
+            mean = model.visible_mean(h, temperature)
+            v = model.sample_around(mean, temperature, generator)
+            if clamped is not None:
+                mean, v = torch.where(clamped, start, mean), torch.where(clamped, start, v)
+        yield GibbsState(v, h, mean)
+
+
+def fantasy_particles(
+    model: RBM,
+    count: int,
+    temperatures: Sequence[float] = (1.0,) * STEPS,
+    *,
+    generator: torch.Generator | None = None,
+) -> GibbsState:
+    """What the model imagines: the ends of chains that begin at what the visible biases alone would do."""
+    if count < 1 or not temperatures:
+        got = f"{count} chains of {len(temperatures)} steps"
+        raise InputError("fantasy particles need at least one chain of one step", got=got)
+    with torch.no_grad():
+        nothing = model.hidden_bias.new_zeros(count, model.config.hidden_size)
+        start = model.sample_visible(nothing, temperatures[0], generator)
+    *_, last = gibbs_chain(model, start, temperatures, generator=generator)
+    return last
+
+
+# --- single units, of any machine -------------------------------------------------------------------------------------
+
+
+class BoltzmannMachine(NamedTuple):
+    """E(x) = −½ x W xᵀ − b xᵀ with W symmetric and without a diagonal; a unit is `off` or 1."""
+
+    weight: Float[Tensor, "unit unit"]
+    bias: Float[Tensor, " unit"]
+    off: float = 0.0
+
+    @classmethod
+    def of_rbm(cls, model: RBM) -> Self:
+        """Its units are (v, h)."""
+        if model.gaussian:
+            raise InputError("a Boltzmann machine has binary units", got="an RBM of Gaussian visible units")
+        weight, (visible, hidden) = model.weight.detach(), model.weight.shape
+        # −v W hᵀ = −½ x [0 W; Wᵀ 0] xᵀ
+        above = torch.cat([weight.new_zeros(visible, visible), weight], 1)
+        below = torch.cat([weight.mT, weight.new_zeros(hidden, hidden)], 1)
+        return cls(torch.cat([above, below]), torch.cat([model.visible_bias, model.hidden_bias]).detach())
+
+    @classmethod
+    def of_hopfield(cls, network: HopfieldNetwork) -> Self:
+        return cls(network.weight, network.bias, off=-1.0)
+
+    def energy(self, x: Float[Tensor, "*batch unit"]) -> Float[Tensor, "*batch"]:
+        return pairwise_energy(x, self.weight, self.bias)
+
+    def random_states(self, count: int, generator: torch.Generator | None = None) -> Float[Tensor, "start unit"]:
+        bits = torch.randint(0, 2, (count, len(self.bias)), generator=generator)
+        return torch.where(bits == 1, 1.0, self.off).to(self.weight)
+
+
+def stochastic_updates(
+    machine: BoltzmannMachine,
+    x: Float[Tensor, "start unit"],
+    temperatures: Sequence[float],
+    *,
+    generator: torch.Generator | None = None,
+) -> Iterator[Float[Tensor, "start unit"]]:
+    """The states after each sweep over all units in random order, one for each temperature."""
+    require_temperatures(temperatures)
+    updates = UnitUpdates(x, machine.weight, machine.bias, off=machine.off)
+    for temperature in temperatures:
+        order = torch.randperm(len(machine.bias), generator=generator)
+        updates.stochastic_sweep(order, temperature, generator)
+        yield updates.states.clone()
+
+
+def deterministic_updates(
+    machine: BoltzmannMachine, x: Float[Tensor, "start unit"], *, generator: torch.Generator | None = None
+) -> Float[Tensor, "start unit"]:
+    """Where each state stops if units do what lowers the energy: no single unit can lower it further."""
+    updates = UnitUpdates(x, machine.weight, machine.bias, off=machine.off)
+    while not updates.settled.all():
+        updates.sweep(torch.randperm(len(machine.bias), generator=generator))
+    return updates.states
+
+
+class StuckStates(NamedTuple):
+    """Energies of minima that the same starts reached, by deterministic updates alone and by annealed ones first."""
+
+    deterministic: Float[Tensor, " start"]
+    stochastic: Float[Tensor, " start"]
+
+    @property
+    def lowest(self) -> float:
+        return min(self.deterministic.min().item(), self.stochastic.min().item())
+
+    def stuck(self, energies: Float[Tensor, " start"], tolerance: float = 1e-5) -> float:
+        """The share of starts that stopped above the lowest energy of all."""
+        return (energies > self.lowest + tolerance * abs(self.lowest)).double().mean().item()
+
+
+def compare_updates(
+    machine: BoltzmannMachine,
+    x: Float[Tensor, "start unit"],
+    temperatures: Sequence[float],
+    *,
+    generator: torch.Generator | None = None,
+) -> StuckStates:
+    """Deterministic updates stop at the first minimum that they meet; stochastic ones at falling temperatures, from the
+    same starts, mostly reach deeper ones."""
+    stopped = deterministic_updates(machine, x, generator=generator)
+    *_, cooled = stochastic_updates(machine, x, temperatures, generator=generator)
+    settled = deterministic_updates(machine, cooled, generator=generator)
+    return StuckStates(machine.energy(stopped), machine.energy(settled))
