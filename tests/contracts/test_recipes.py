@@ -93,6 +93,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "autoencoder": {"hidden_sizes": (16,), "latent_size": 2, "epochs": 1},
     "vae": {"hidden_sizes": (16,), "latent_size": 4, "epochs": 1, "importance_samples": 4, **JUDGED},
     "diffusion": {"channels": (8, 8), "groups": 4, "attention_levels": (1,), "depth": 1, "epochs": 1, **JUDGED},
+    "hopfield": {"capacity_units": 30},
+    "rbm": {"hidden_size": 16, "epochs": 1, "walks": 4, "annealing_steps": 10, **JUDGED},
     "lif": {"duration": 30.0, "dt": 0.5, "orders": (0, 1)},
     "hodgkin_huxley": {"dt": 0.05, "duration": 40.0},
     "spiking_network": {"duration": 200.0, "settle": 20.0, "dt": 0.5},

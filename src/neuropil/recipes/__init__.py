@@ -29,7 +29,7 @@ class System:
 
 LEARNING, FEED_FORWARD, RECURRENT = "learning machinery", "feed-forward networks", "recurrent networks"
 ATTENTION, NEURONS = "attention and transformers", "biological neurons"
-GENERATIVE = "generative models"
+GENERATIVE, ENERGY = "generative models", "energy-based models"
 
 SYSTEMS = (
     System(
@@ -68,6 +68,8 @@ SYSTEMS = (
     System("autoencoder", GENERATIVE, "autoencoder: short codes of examples, beside PCA"),
     System("vae", GENERATIVE, "variational autoencoder: samples, likelihoods, interpolation"),
     System("diffusion", GENERATIVE, "denoising diffusion: pictures out of noise, by class, with three samplers"),
+    System("hopfield", ENERGY, "Hopfield network: patterns recalled from noise or from a part, by three rules"),
+    System("rbm", ENERGY, "restricted Boltzmann machine: contrastive divergence, Gibbs sampling, likelihoods"),
     System("lif", NEURONS, "leaky integrate-and-fire neuron", verb="simulate"),
     System("hodgkin_huxley", NEURONS, "Hodgkin–Huxley neuron: action potentials from ion channels", verb="simulate"),
     System(

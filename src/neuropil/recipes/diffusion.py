@@ -51,7 +51,7 @@ def build(options: DiffusionOptions, seed: int) -> GenerationExperiment:
 
     def inside() -> list[Section]:
         labels = spread_labels(splits.train.targets, classes, FOLLOWED) if classes else None
-        way = DiffusionSampler(model, schema).strip(FOLLOWED, seeded(seed, "strip"), labels)
+        way = list(DiffusionSampler(model, schema).way(FOLLOWED, seeded(seed, "strip"), labels))
         names = [""] * FOLLOWED if labels is None else [schema.classes[number] for number in labels.tolist()]
         strip = strip_section(model, [each.t for each in way], [each.x for each in way], names)
         return [strip, schedule_section(model)]

@@ -2,7 +2,7 @@
 for."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -17,7 +17,6 @@ from neuropil.sampling.diffusion import (
     Pictures,
     Predict,
     guided,
-    sample,
     trajectory,
 )
 from neuropil.tasks.generation.predictor import ExampleSampler
@@ -41,18 +40,22 @@ class DiffusionSampler(ExampleSampler):
     def draw(
         self, count: int, generator: torch.Generator, labels: Int64[Tensor, " count"] | None, **options: Any
     ) -> Float[Tensor, "count *shape"]:
-        model = self.diffusion
-        predict, config = self._predict(labels, options)
-        kinds = {"prediction": model.config.prediction, "variance": model.config.variance}
-        return model.pictures(sample(predict, self._noise(count, generator), model.schedule, config, **kinds))
+        *_, last = self.way(count, generator, labels, **options)
+        return self.diffusion.pictures(last.x)
 
-    @torch.no_grad()
-    def strip(self, count: int, generator: torch.Generator, labels: Int64[Tensor, " count"] | None) -> list[Estimate]:
-        """The way from x_T to x_0."""
-        model = self.diffusion
-        predict, config = self._predict(labels, {})
-        kinds = {"prediction": model.config.prediction, "variance": model.config.variance}
-        return list(trajectory(predict, self._noise(count, generator), model.schedule, config, **kinds))
+    def way(
+        self, count: int, generator: torch.Generator, labels: Int64[Tensor, " count"] | None, **options: Any
+    ) -> Iterator[Estimate]:
+        """From x_T to x_0."""
+        model, (predict, config) = self.diffusion, self._predict(labels, options)
+        return trajectory(
+            predict,
+            self._noise(count, generator),
+            model.schedule,
+            config,
+            prediction=model.config.prediction,
+            variance=model.config.variance,
+        )
 
     def _predict(
         self, labels: Int64[Tensor, " count"] | None, options: dict[str, Any]

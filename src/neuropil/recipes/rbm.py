@@ -1,0 +1,73 @@
+"""A restricted Boltzmann machine that learns pictures or rows by contrastive divergence: the embedded digits, or the
+user's own."""
+
+import dataclasses
+from typing import cast
+
+from torch import nn
+
+from neuropil.config import Config, option
+from neuropil.data.examples.files import ImageDataConfig
+from neuropil.data.examples.unlabelled import prepare_unlabelled
+from neuropil.inspection.report.page import Section
+from neuropil.inspection.report.rbm import SHOWN, rbm_sections
+from neuropil.models.rbm import RBM, ContrastiveDivergence, RBMConfig
+from neuropil.randomness import initialised, seeded
+from neuropil.tasks.generation.experiment import GenerationExperiment, JudgementConfig
+from neuropil.tasks.generation.gibbs import GibbsSampler, log_likelihood
+from neuropil.tasks.recipe import Recipe
+from neuropil.training.loop import TrainingConfig
+
+
+class PartitionConfig(Config):
+    walks: int = option(100, "walks of annealed importance sampling, by which ln Z is estimated", low=2)
+    annealing_steps: int = option(1_000, "steps of each of them", low=1)
+
+
+class RBMOptions(Config):
+    data: ImageDataConfig = ImageDataConfig()
+    model: RBMConfig = RBMConfig()
+    partition: PartitionConfig = PartitionConfig()
+    judgement: JudgementConfig = JudgementConfig()
+    training: TrainingConfig = TrainingConfig(
+        updates=4_000, batch_size=64, optimizer="momentum", learning_rate=0.02, weight_decay=1e-4, schedule="cosine"
+    )
+
+
+def build(options: RBMOptions, seed: int) -> GenerationExperiment:
+    splits = prepare_unlabelled(options.data, seed)
+    schema, test = splits.train.schema, splits.test
+    config = dataclasses.replace(options.model, shape=schema.shape)
+    model = initialised(lambda: RBM(config), seed)
+    model.fit_marginals(splits.train.inputs)
+
+    def likelihood(trained: RBM) -> tuple[float, float | None]:
+        sizes = {"walks": options.partition.walks, "steps": options.partition.annealing_steps}
+        return log_likelihood(trained, test.inputs, seeded(seed, "likelihood"), **sizes)
+
+    def measure(trained: nn.Module) -> dict[str, float]:
+        return {"log_likelihood": likelihood(cast(RBM, trained))[0]}
+
+    def inside() -> list[Section]:
+        value, error = likelihood(model)
+        how = "ln Z is a sum over all states of the hidden units"
+        if error is not None:
+            how = f"ln Z is estimated by annealed importance sampling, with a standard error of {error:.2g} nats"
+        words = f"The mean log-likelihood of the test examples is {value:.2f} nats; {how}."
+        made = GibbsSampler(model, schema).reconstruct(test.inputs[:SHOWN]).values
+        return rbm_sections(model, test, made, words)
+
+    return GenerationExperiment(
+        ContrastiveDivergence(model),
+        splits,
+        options.training,
+        options.judgement,
+        lambda trained: GibbsSampler(trained, schema),
+        seed=seed,
+        name="rbm",
+        inside=inside,
+        measure=measure,
+    )
+
+
+RECIPE = Recipe(RBMOptions(), build, RBM, GibbsSampler)

@@ -1,0 +1,79 @@
+"""A trained restricted Boltzmann machine and the schema of its data: from chains of Gibbs sampling to examples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from neuropil.data.examples.files import inputs_of, read_inputs
+from neuropil.errors import InputError
+from neuropil.models.rbm import MOST_ENUMERATED, RBM
+from neuropil.sampling.annealed_importance import estimate_log_partition
+from neuropil.sampling.gibbs import annealing, fantasy_particles
+from neuropil.tasks.generated_examples import GeneratedExamples, as_data
+from neuropil.tasks.generation.predictor import ExampleSampler
+from neuropil.tasks.predictor import as_paths, device_of
+
+STEPS, HOTTEST = 500, 2.0
+"""Of the chains: they cool down to a temperature of 1."""
+
+
+@dataclass(frozen=True)
+class GibbsSampler(ExampleSampler):
+    options: ClassVar[tuple[str, ...]] = ("steps",)
+
+    @property
+    def rbm(self) -> RBM:
+        return cast(RBM, self.model)
+
+    @property
+    def conditional(self) -> bool:
+        return False
+
+    def draw(
+        self, count: int, generator: torch.Generator, labels: Int64[Tensor, " count"] | None, **options: Any
+    ) -> Float[Tensor, "count *shape"]:
+        steps = options.get("steps", STEPS)
+        if steps < 1:
+            raise InputError("steps must be at least 1", got=f"{steps}")
+        particles = fantasy_particles(self.rbm, count, annealing(HOTTEST, steps=steps), generator=generator)
+        return self.rbm.decode(particles.mean)
+
+    def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]:
+        return read_inputs(paths, self.schema)
+
+    @torch.no_grad()
+    def encode(self, inputs: Any) -> Float[Tensor, "example hidden"]:
+        """Probabilities of the hidden units: what a classifier may learn from."""
+        return self.rbm.hidden_mean(self.rbm.encode(self._examples(inputs).to(device_of(self.model)))).cpu()
+
+    @torch.no_grad()
+    def reconstruct(self, inputs: Any) -> GeneratedExamples:
+        """Up to the hidden units and down again."""
+        examples = self._examples(inputs)
+        made = self.rbm.reconstruct(examples.to(device_of(self.model)))
+        return GeneratedExamples(as_data(made, self.schema), self.schema, originals=examples)
+
+    def _examples(self, inputs: Any) -> Tensor:
+        paths = as_paths(inputs)
+        return inputs_of(inputs if paths is None else self.read(paths)[0], self.schema)
+
+
+@torch.no_grad()
+def log_likelihood(
+    model: RBM, x: Tensor, generator: torch.Generator, *, walks: int, steps: int
+) -> tuple[float, float | None]:
+    """The mean ln q(v) of examples, in nats, and the standard error of ln Z where it is estimated: by annealed
+    importance sampling, beyond so many hidden units as can be summed over. Pixels are drawn as 0 or 1."""
+    v = model.scale(x.to(device_of(model))).flatten(1)
+    if not model.gaussian:
+        v = (torch.rand(v.shape, generator=generator).to(v) < v).to(v)
+    if model.config.hidden_size <= MOST_ENUMERATED:
+        return float(model.log_likelihood(v, model.log_partition()).double().mean()), None
+    estimate = estimate_log_partition(model, walks=walks, steps=steps, generator=generator)
+    found = model.log_likelihood(v, estimate.log_partition).double().mean()
+    return float(found), estimate.standard_error
