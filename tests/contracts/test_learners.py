@@ -19,6 +19,7 @@ from neuropil.models.bert import BERTConfig, MaskedBERT
 from neuropil.models.captioner import Captioner, CaptionerConfig
 from neuropil.models.clip import CLIP, CLIPConfig, ContrastiveMatching, TextTowerConfig, VisionTowerConfig
 from neuropil.models.forecaster import Forecaster, ForecasterConfig, QuantileRegression
+from neuropil.models.gan import GAN, AdversarialGame, GANConfig
 from neuropil.models.gpt2 import GPT2, GPT2Config
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
@@ -124,6 +125,7 @@ LEARNERS: dict[str, Callable[[], tuple[Learner, Batch]]] = {
     "clip": matching,
     "autoencoder": lambda: (ReconstructionLoss(Autoencoder(AutoencoderConfig(hidden_sizes=(8,), tied=True))), images()),
     "vae": lambda: (EvidenceLowerBound(VAE(VAEConfig(network="convolutional", width=4))), images()),
+    "gan": lambda: (AdversarialGame(GAN(GANConfig(network="convolutional", width=4, spectral_norm=True))), images()),
 }
 QUICK = ["gpt2"]
 UNCOMPILABLE: dict[str, Callable[[], tuple[Learner, Batch]]] = {

@@ -70,6 +70,8 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "Diffusion": noisy_pictures,
     "Diffusion-small": lambda count: noisy_pictures(count, 28),
     "Forecaster": lambda count: (torch.randn(count, 15), torch.randn(count, 15 + 12, 4)),
+    "GAN": lambda count: (torch.randn(count, 64),),
+    "GAN-points": lambda count: (torch.randn(count, 2),),
     "GaussianProcess": lambda count: (torch.rand(count, 1),),
     "GRU": vectors,
     "LSTM": vectors,

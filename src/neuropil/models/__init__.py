@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from neuropil.models.diffusion import DiffusionConfig as DiffusionConfig
     from neuropil.models.forecaster import Forecaster as Forecaster
     from neuropil.models.forecaster import ForecasterConfig as ForecasterConfig
+    from neuropil.models.gan import GAN as GAN
+    from neuropil.models.gan import GANConfig as GANConfig
     from neuropil.models.gaussian_process import GaussianProcess as GaussianProcess
     from neuropil.models.gaussian_process import GaussianProcessConfig as GaussianProcessConfig
     from neuropil.models.gpt2 import GPT2 as GPT2
@@ -76,6 +78,7 @@ MODELS = {
     "Captioner": "captioner",
     "Diffusion": "diffusion",
     "Forecaster": "forecaster",
+    "GAN": "gan",
     "GRU": "gru",
     "GaussianProcess": "gaussian_process",
     "LSTM": "lstm",

@@ -67,6 +67,7 @@ SYSTEMS = (
     System("clip", ATTENTION, "CLIP: images and texts in one embedding space"),
     System("autoencoder", GENERATIVE, "autoencoder: short codes of examples, beside PCA"),
     System("vae", GENERATIVE, "variational autoencoder: samples, likelihoods, interpolation"),
+    System("gan", GENERATIVE, "generative adversarial network: a generator against a discriminator"),
     System("diffusion", GENERATIVE, "denoising diffusion: pictures out of noise, by class, with three samplers"),
     System("hopfield", ENERGY, "Hopfield network: patterns recalled from noise or from a part, by three rules"),
     System("rbm", ENERGY, "restricted Boltzmann machine: contrastive divergence, Gibbs sampling, likelihoods"),
