@@ -241,7 +241,8 @@ class Run:
         return export_onnx(self, self.folder / "model.onnx" if path is None else Path(path), inputs)
 
     def save(self, path: str | Path) -> Path:
-        """Write the folder as one .zip file, without the checkpoint; `neuropil.load` opens it."""
+        """Write the folder as one .zip file, without the checkpoint, and with the names of its data but no paths;
+        `neuropil.load` opens it."""
         return pack(self, Path(path))
 
     @property
