@@ -92,7 +92,7 @@ SMALL: dict[str, dict[str, Any]] = {
     },
     "autoencoder": {"hidden_sizes": (16,), "latent_size": 2, "epochs": 1},
     "vae": {"hidden_sizes": (16,), "latent_size": 4, "epochs": 1, "importance_samples": 4, **JUDGED},
-    "gan": {"hidden_sizes": (16,), "latent_size": 4, "epochs": 1, **JUDGED},
+    "gan": {"width": 4, "latent_size": 4, "epochs": 1, **JUDGED},
     "diffusion": {"channels": (8, 8), "groups": 4, "attention_levels": (1,), "depth": 1, "epochs": 1, **JUDGED},
     "hopfield": {"capacity_units": 30},
     "rbm": {"hidden_size": 16, "epochs": 1, "walks": 4, "annealing_steps": 10, **JUDGED},

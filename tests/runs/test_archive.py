@@ -1,5 +1,7 @@
 """A run in one file, and what is not unpacked."""
 
+import html
+import shlex
 import stat
 import zipfile
 from collections.abc import Callable
@@ -36,6 +38,27 @@ def test_unzipped_by_hand_it_is_one_folder(run: Run, tmp_path: Path):
     with zipfile.ZipFile(run.save(tmp_path / "run.zip")) as packed:
         packed.extractall(tmp_path)
     assert neuropil.load(tmp_path / "mlp").metrics == run.metrics
+
+
+def test_of_the_users_folders_nothing_is_sent(tmp_path: Path):
+    """A path that a shell, HTML and JSON each write in a way of their own."""
+    mine = tmp_path / "my <secret> folder"
+    mine.mkdir()
+    table = mine / 'it\'s "a" & b.csv'
+    table.write_text("size,kind\n" + "".join(f"{i},{'xy'[i % 2]}\n" for i in range(40)))
+    run = neuropil.train(
+        "mlp", data=table, target="kind", out=mine / "mlp", epochs=1, hidden_sizes=(8,), show_progress=False
+    )
+    with zipfile.ZipFile(run.save(tmp_path / "run.zip")) as packed:
+        contents = {name: packed.read(name) for name in packed.namelist()}
+    assert not [name for name, content in contents.items() if b"secret" in content or bytes(tmp_path) in content]
+    loaded = neuropil.load(tmp_path / "run.zip")
+    assert loaded.settings["options"]["data"]["data"] == table.name
+    assert shlex.split(loaded.settings["command"])[3:5] == ["--data", table.name]
+    assert html.escape(loaded.settings["command"]) in contents["mlp/report.html"].decode()
+    assert loaded.predict(table).labels == run.predict(table).labels
+    assert {**loaded.settings, "options": None, "command": None} == {**run.settings, "options": None, "command": None}
+    assert run.settings["options"]["data"]["data"] == str(table)  # the folder itself can go on
 
 
 def test_another_folder_of_that_name_is_left_alone(run: Run, tmp_path: Path):

@@ -534,7 +534,6 @@ def test_a_run_is_evaluated_and_asked_on_data_in_memory(remembered: Run):
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        ("captioner", "captioner reads its data from files ("),
         ("tracker", "tracker reads its data from files ("),
         ("optimizers", "optimizers takes no data, but got a tuple in memory: "),
     ],
@@ -550,6 +549,26 @@ def test_a_system_that_takes_no_data_in_memory_names_those_that_do(name: str, ru
 def test_a_simulation_takes_no_data():
     with pytest.raises(InputError, match=r"^lif takes no data, but got a ndarray in memory: data in memory is for "):
         neuropil.simulate("lif", data=np.zeros(3))
+
+
+def test_a_run_keeps_the_parts_of_its_data_and_goes_on_with_them(tmp_path: Path):
+    rows, labels = rows_of_digits()
+    parts = ((rows[:150], labels[:150]), (rows[150:], labels[150:]))
+    run = neuropil.train("mlp", data=parts, out=tmp_path / "run", report=False, **SMALL)
+    right = np.mean(np.array(run.predict(rows[150:]).labels) == labels[150:])
+    assert run.metrics["accuracy"] == run.evaluate(parts)["accuracy"] == pytest.approx(right)
+    assert run.memory == neuropil.load(run.folder).memory
+    assert neuropil.resume(run.folder, data={"train": parts[0], "test": parts[1]}).finished
+    with pytest.raises(RunError, match="but got the arrays in memory"):
+        neuropil.resume(run.folder, data=parts[0])
+    with pytest.raises(InputError) as error:
+        run.predict({"train": rows, "test": rows})
+    assert str(error.value) == (
+        "data in memory must be one part, but got the parts train, test: give one of them, as in data['train']."
+    )
+
+
+CAPTIONED = [(Image.fromarray(image), f"the digit {label}") for image, label in zip(*digits(), strict=True)][:30]
 
 
 @pytest.mark.parametrize(
@@ -569,6 +588,8 @@ def test_a_simulation_takes_no_data():
         ),
         ("rnn", ["some text to learn from, and more of it"] * 20, ["some text"], {"hidden_size": 8}),
         ("tagger", [(["a", "cat"], ["DET", "NOUN"]), (["the", "cat"], ["DET", "NOUN"])] * 9, ["a cat"], {}),
+        ("captioner", CAPTIONED, [CAPTIONED[0][0]], {"hidden_size": 8, "compare": False}),
+        ("clip", CAPTIONED, CAPTIONED[0][0], {"vision_layers": 1, "text_layers": 1, "batch_size": 8}),
         (
             "forecaster",
             MONTHS,

@@ -123,12 +123,30 @@ def split(
     strata: Int64[Tensor, " example"] | None = None,
     weights: Sequence[int] | None = None,
     notes: Sequence[str] = (),
+    own: Mapping[PartName, tuple[D, Sequence[str]]] | None = None,
 ) -> Splits[D]:
-    """The same for the same seed; each part is in the order of the data. Copies are in one part."""
-    keys, most = list(dataset.keys), MOST_HELD_OUT if isinstance(config, CappedSplitConfig) else None
-    part = assign_parts(keys, config.validation, config.test, seed, strata=strata, weights=weights, most=most)
-    train, validation, test = (dataset.take((part == number).nonzero().flatten()) for number in range(len(PARTS)))
-    return Splits(train, validation, test, notes)
+    """The same for the same seed; each part is in the order of the data. Copies are in one part. Parts that the data
+    has of its `own` beside this one, with notes on them, are kept as they are."""
+    own, most = own or {}, MOST_HELD_OUT if isinstance(config, CappedSplitConfig) else None
+    validation, test = (0.0 if name in own else getattr(config, name) for name in PARTS[1:])
+    part = assign_parts(list(dataset.keys), validation, test, seed, strata=strata, weights=weights, most=most)
+    train, *held = (dataset.take((part == number).nonzero().flatten()) for number in range(len(PARTS)))
+    parts = {name: part for name, (part, _) in own.items()}
+    notes = [*notes, *(f"{name.capitalize()} part: {note}" for name, (_, each) in own.items() for note in each)]
+    notes += shared_notes(train, parts)
+    return Splits(train, parts.get("validation", held[0]), parts.get("test", held[1]), notes)
+
+
+def shared_notes(train: Keyed, own: Mapping[PartName, Keyed]) -> list[str]:
+    """On what parts that the data has of its own share with the training part."""
+    learned = {*train.keys} if own else set[Hashable]()
+    notes = []
+    for name, part in own.items():
+        keys = [*part.keys]
+        if shared := sum(key in learned for key in keys):
+            are = "is" if shared == 1 else "are"
+            notes.append(f"{shared:,} of {len(keys):,} {part.unit} of the {name} part {are} in the training part too.")
+    return notes
 
 
 def assign_parts(

@@ -16,13 +16,13 @@ from neuropil.training.loop import TrainingConfig
 
 class GANOptions(Config):
     data: ImageDataConfig = ImageDataConfig()
-    model: GANConfig = GANConfig()
+    model: GANConfig = GANConfig(network="convolutional")
     game: GameConfig = GameConfig(r1=1.0)
     judgement: JudgementConfig = JudgementConfig()
     # Momentum overshoots in a game of two, so that the optimiser has none. Samples differ from one update to the next;
     # the mean of the weights is better than any of them.
     training: TrainingConfig = TrainingConfig(
-        updates=5_000,
+        updates=4_000,
         batch_size=64,
         optimizer="rmsprop",
         learning_rate=3e-4,

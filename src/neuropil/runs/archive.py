@@ -1,11 +1,17 @@
-"""A run in one file, to be sent: a zip of its folder without the checkpoint, which only a run that goes on needs."""
+"""A run in one file, to be sent: a zip of its folder without the checkpoint, which only a run that goes on needs, and
+without the folders of the sender's machine: of paths the names are left."""
 
+import html
+import json
+import shlex
 import shutil
 import stat
 import tempfile
 import zipfile
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from neuropil.errors import InputError, RunError
 from neuropil.files import replacing
@@ -24,8 +30,44 @@ def pack(run: "Run", path: Path) -> Path:
     folder = run.folder.absolute()
     with replacing(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
-            archive.write(file, Path(folder.name) / file.absolute().relative_to(folder))
+            name = Path(folder.name) / file.absolute().relative_to(folder)
+            if file == run.folder / "config.json" or file.suffix == ".html":
+                archive.writestr(name.as_posix(), _with_names(file, run.settings))
+            else:
+                archive.write(file, name)
     return path
+
+
+def _with_names(file: Path, settings: Mapping[str, Any]) -> str:
+    """A settings file or a page, with the names of what options and the command have the paths of."""
+    text, command = file.read_text(encoding="utf-8"), settings["command"]
+    words = shlex.split(command) if command.startswith("neuropil ") else []  # a call of Python is none of words
+    paths = {word: Path(word).name for word in (*words, *_strings(settings["options"])) if Path(word).is_absolute()}
+    named = command
+    for path in sorted(paths, key=len, reverse=True):
+        named = named.replace(shlex.quote(path), shlex.quote(paths[path])).replace(path, paths[path])
+    if file.suffix == ".html":
+        return text.replace(html.escape(command), html.escape(named))
+    written = json.loads(text)
+    written["neuropil"]["command"] = named
+    written["neuropil"]["options"] = _replaced(settings["options"], paths)
+    return json.dumps(written, indent=2, ensure_ascii=False) + "\n"
+
+
+def _strings(values: Any) -> Iterator[str]:
+    """All texts in a tree of JSON."""
+    if isinstance(values, str):
+        yield values
+    elif isinstance(values, Mapping | list):
+        yield from chain.from_iterable(map(_strings, values.values() if isinstance(values, Mapping) else values))
+
+
+def _replaced(values: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(values, Mapping):
+        return {key: _replaced(value, names) for key, value in values.items()}
+    if isinstance(values, list):
+        return [_replaced(value, names) for value in values]
+    return names.get(values, values) if isinstance(values, str) else values
 
 
 def unpacked(path: Path) -> Path:

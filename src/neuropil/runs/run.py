@@ -249,7 +249,8 @@ class Run:
             return dict(experiment.own_result().metrics)
         evaluator = self.able(Evaluates)
         paths = [data] if isinstance(data, str | Path) else data
-        examples = evaluator.read_labelled([Path(path) for path in paths] if are_paths(data) else in_memory(data))
+        memory = None if are_paths(data) else in_memory(data, parts=True).held_out
+        examples = evaluator.read_labelled([Path(path) for path in paths] if memory is None else memory)
         if known := training_copies(self.folder, examples):
             notify(known)
         return evaluator.evaluate(examples)
@@ -265,7 +266,8 @@ class Run:
         return export_onnx(self, self.folder / "model.onnx" if path is None else Path(path), inputs)
 
     def save(self, path: str | Path) -> Path:
-        """Write the folder as one .zip file, without the checkpoint; `neuropil.load` opens it."""
+        """Write the folder as one .zip file, without the checkpoint, and with the names of its data but no paths;
+        `neuropil.load` opens it."""
         return pack(self, Path(path))
 
     @property
@@ -299,7 +301,7 @@ class Run:
         if data is None:
             fix = f"give it again from Python, as in neuropil.resume({str(self.folder)!r}, data=…)"
             raise RunError(rule, got="none", fix=fix)
-        given = in_memory(data)
+        given = in_memory(data, parts=True)
         if given != self.memory:
             got = "other values of that shape" if str(given) == str(self.memory) else f"the {given}"
             raise RunError(rule, got=got, fix=f"give the same, or start anew with `{self.settings['command']}`")

@@ -130,7 +130,7 @@ def _take(name: str, recipe: Recipe, data: Any) -> InMemory:
     """Data in memory, if the system takes it."""
     option = _data_option(recipe)
     if option is not None and option.in_python:
-        return in_memory(data)
+        return in_memory(data, parts=True)
     rule = f"{name} takes no data" if option is None else f"{name} reads its data from files ({option.help})"
     takers = [
         each.name for each in recipes.SYSTEMS if (found := _data_option(recipes.recipe(each.name))) and found.in_python

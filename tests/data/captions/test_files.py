@@ -1,13 +1,16 @@
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
 
 from data.written_files import noise, refusal, write_text
 from neuropil.data.captions.files import CaptionDataConfig, prepare_captions, read_captions
+from neuropil.data.formats.memory import in_memory
 
 
 @pytest.fixture
@@ -191,3 +194,66 @@ def test_copies_of_a_picture_are_always_in_the_same_part(tmp_path: Path):
     parts = [{int(text.split()[-1]) for text in part.texts} for part in (splits.train, splits.validation, splits.test)]
     assert not (parts[0] & parts[1] | parts[1] & parts[2] | parts[0] & parts[2])
     assert [*map(len, parts)] == [15, 6, 9]
+
+
+@pytest.mark.parametrize("captions", [["a cat", "a  dog", "an animal"], pd.Series(["a cat", "a  dog", "an animal"])])
+@pytest.mark.parametrize("form", ["pictures", "arrays", "array"])
+def test_captions_in_memory_are_those_of_a_table(folder: Path, form: str, captions: list[str]):
+    arrays = [noise(5, 7, seed=index) for index in (0, 1, 0)]
+    pictures = {"pictures": [*map(Image.fromarray, arrays)], "arrays": arrays, "array": np.stack(arrays)}[form]
+    data, notes = read_captions(in_memory((pictures, captions)))
+    assert data.captions == [["a cat", "an animal"], ["a dog"]]
+    np.testing.assert_array_equal(data.pictures[:, 0], np.stack(arrays[:2]))
+    assert data.source.startswith("2 grey images of 5×7 with 3 captions (")
+    assert notes == ()
+
+
+def test_a_picture_in_memory_may_have_several_captions_and_be_of_any_size():
+    rows = [{"image": Image.fromarray(noise(5, 7)), "caption": ["a cat", "an animal"], "id": 3}] * 2
+    rows.append({"image": Image.fromarray(noise(9, 9)), "caption": ["a dog"], "id": 4})
+    data, _ = read_captions(in_memory(rows), shape=(1, 4, 4))
+    assert data.captions == [["a cat", "an animal"] * 2, ["a dog"]]
+    assert data.shape == (1, 4, 4)
+
+
+def test_parts_of_captions_are_kept_as_they_are():
+    pairs = [(Image.fromarray(noise(5, 7, seed=seed)), f"picture {seed}") for seed in range(20)]
+    given = {"train": pairs[:18], "test": pairs[18:]}
+    splits = prepare_captions(CaptionDataConfig(data=in_memory(given, parts=True)), 0)
+    assert (len(splits.train), len(splits.validation), splits.test.texts) == (17, 1, ["picture 18", "picture 19"])
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "sentence"),
+    [
+        (
+            [("cat.png", "a cat")] * 2,
+            {},
+            "column 'x' of the list in memory must hold pictures, but got list in memory (x 2 text, y 2 text): give "
+            "arrays or images of PIL, or the path of a table of files.",
+        ),
+        (
+            (np.zeros((2, 3)), ["a", "b"]),
+            {},
+            "column 'x' of the arrays in memory must hold pictures, but got rows of 3 features.",
+        ),
+        (
+            (noise(2, 5, 5), ["a cat", " "]),
+            {},
+            "row 1, column 'y' of arrays in memory must say something, but got an empty cell: fill it in or remove the "
+            "row.",
+        ),
+        (
+            (noise(2, 5, 5), ["a", "b"]),
+            {"shape": (1, 4, 4)},
+            "column 'x' of the arrays in memory must hold grey images of 4×4, but got grey images of 5×5.",
+        ),
+        (
+            (noise(2, 5, 5), ["a", "b"]),
+            {"folder": Path("here")},
+            "--pictures is the folder of picture files, but got 'here' for arrays in memory: leave it out.",
+        ),
+    ],
+)
+def test_captions_in_memory_that_do_not_fit_are_refused(given: Any, options: dict[str, Any], sentence: str):
+    assert refusal(lambda: read_captions(in_memory(given), **options)) == sentence

@@ -118,3 +118,13 @@ def test_what_is_no_text_to_learn_from_is_refused(given: object, sentence: str):
     with pytest.raises(InputError) as caught:
         prepare_text(TextDataConfig(data=in_memory(given)))
     assert str(caught.value) == sentence
+
+
+def test_parts_of_a_text_are_kept_as_they_are():
+    given = {"train": [LINES], "test": ["one", "two"]}
+    corpus = prepare_text(TextDataConfig(data=in_memory(given, parts=True)))
+    assert corpus.test == "one\n\ntwo"
+    assert corpus.train + corpus.validation == LINES
+    assert 0.04 < len(corpus.validation) / len(LINES) < 0.06
+    whole = prepare_text(TextDataConfig(data=in_memory({**given, "validation": ["three"]}, parts=True)))
+    assert (whole.train, whole.validation, whole.test) == (LINES, "three", "one\n\ntwo")

@@ -235,3 +235,41 @@ def test_what_is_masked_is_missing():
     assert same(prepared((masked, labels)), prepared((gaps, labels)))
     schema = prepared((gaps, labels)).train.schema
     assert torch.equal(inputs_of(masked, schema), inputs_of(gaps, schema))
+
+
+def test_parts_of_arrays_are_kept_as_they_are():
+    labels = np.arange(40) % 3
+    splits = prepare(DataConfig(data=in_memory(((SOME, labels), (SOME[:6] + 9, labels[:6])), parts=True)), 0)
+    assert (len(splits.train), len(splits.validation)) == (36, 4)
+    np.testing.assert_allclose(splits.test.inputs, SOME[:6] + 9, rtol=1e-6)
+    assert splits.test.targets.tolist() == labels[:6].tolist()
+    given = {"train": (SOME, labels), "validation": (SOME[:3] - 9, labels[:3]), "test": (SOME[:6] + 9, labels[:6])}
+    splits = prepare(DataConfig(data=in_memory(given, parts=True)), 0)
+    assert [len(part) for part in splits.parts.values()] == [40, 3, 6]
+
+
+def test_parts_of_a_table_are_read_by_the_columns_of_the_training_part():
+    test = pd.DataFrame(
+        {"id": ["x"] * 2, "kind": ["y", "x"], "colour": ["red", "red"], "a": 1.0, "b": 2.0, "c": [3, None]}
+    )
+    train = FRAME.assign(c=FRAME["c"].where(FRAME.index > 0))
+    splits = prepare(DataConfig(data=in_memory({"train": train, "test": test}, parts=True), target="kind"), 0)
+    assert splits.test.schema.classes == ("x", "y")
+    assert splits.test.targets.tolist() == [1, 0]
+    assert [column.name for column in splits.test.schema.columns] == ["a", "b", "c", "colour"]
+    assert splits.test.inputs[:, [0, 1, 3, 4, 5]].tolist() == [[1, 2, 0, 0, 1], [1, 2, 1, 0, 1]]
+    assert splits.train.source == "42 rows of 6 features in 2 classes (DataFrame in memory)"
+
+
+def test_what_parts_share_is_said():
+    labels = np.arange(40) % 2
+    splits = prepare(DataConfig(data=in_memory(((SOME, labels), (SOME[:9], labels[:9])), parts=True), validation=0), 0)
+    assert splits.notes == ["9 of 9 examples of the test part are in the training part too."]
+
+
+def test_a_part_with_a_class_that_was_not_learned_is_refused():
+    data = in_memory(((SOME, ["a", "b"] * 20), (SOME[:2], ["a", "c"])), parts=True)
+    assert refusal(prepare, DataConfig(data=data), 0) == (
+        "each label must be a class of the training data, but got 'c' (test part of arrays in memory[1]): the classes "
+        "are a, b."
+    )

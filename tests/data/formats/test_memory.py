@@ -219,7 +219,14 @@ def test_texts_are_told_from_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ),
         (
             datasets.DatasetDict({"train": datasets.Dataset.from_dict(FRAME)}),
-            "a mapping must hold columns, but got a DatasetDict of train: give one part, as in data['train'].",
+            "data in memory must be one part, but got the parts train: give one of them, as in data['train'].",
+        ),
+        (
+            datasets.DatasetDict(
+                {"train": datasets.Dataset.from_dict(FRAME), "more": datasets.Dataset.from_dict(FRAME)}
+            ),
+            "a mapping must hold columns, or the parts train, validation and test, but got a DatasetDict of train, "
+            "more: give those that are meant.",
         ),
         (
             {"a": [object()]},
@@ -247,3 +254,60 @@ def test_an_iterable_without_an_end_is_given_up(limits: dict[str, int], monkeypa
     assert sentence.startswith("an iterable is read to its end, within ")
     assert sentence.endswith(", but got more: give the beginning of it, as in itertools.islice(data, 10_000).")
     assert in_memory(itertools.islice(Endless(), 100)).num_rows == 100
+
+
+TABLE = datasets.Dataset.from_dict(FRAME)
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        (((X, NAMES), (X[:2], NAMES[:2])), {"train": 4, "test": 2}),
+        (((X, NAMES), (X[:2], NAMES[:2]), (X[:1], NAMES[:1])), {"train": 4, "validation": 2, "test": 1}),
+        ({"train": (X, NAMES), "val": (X[:2], NAMES[:2])}, {"train": 4, "validation": 2}),
+        ({"test": [("a", "b")] * 3, "training": [("c", "d")] * 5}, {"test": 3, "train": 5}),
+        ({"train": pd.DataFrame(FRAME), "dev": pl.DataFrame(FRAME)}, {"train": 3, "validation": 3}),
+        (datasets.DatasetDict({"train": TABLE, "test": TABLE.select([0])}), {"train": 3, "test": 1}),
+        (datasets.IterableDatasetDict({"train": TABLE.to_iterable_dataset()}), {"train": 3}),
+    ],
+)
+def test_data_may_have_parts_of_its_own(given: Any, parts: dict[str, int]):
+    found = in_memory(given, parts=True)
+    assert {name: part.num_rows for name, part in found.parts.items()} == parts
+    assert found.training is found.parts["train"]
+    assert found.others.keys() == parts.keys() - {"train"}
+    assert (
+        found.held_out is found.parts["test" if "test" in parts else "validation" if "validation" in parts else "train"]
+    )
+    assert InMemory.from_dict(found.to_dict()) == found != found.training
+
+
+def test_data_in_parts_says_what_each_holds():
+    found = in_memory(((X, NAMES), (X[:2], NAMES[:2])), parts=True)
+    shapes = "train x 4×3 float64, train y 4 text, test x 2×3 float64, test y 2 text"
+    assert str(found) == f"arrays in memory ({shapes})"
+    assert found.parts["test"].name == "test part of arrays in memory"
+    assert found.recorded["train x"] == in_memory((X, NAMES)).recorded["x"]
+
+
+@pytest.mark.parametrize("given", [([X, X], [0, 1]), {"train": [1], "x": [2]}, [("a", "b"), ("c", "d")]])
+def test_a_pair_of_rows_has_no_parts(given: Any):
+    assert in_memory(given, parts=True).parts == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (
+            {"train": "train.csv", "test": "test.csv"},
+            "parts of data are given in memory, but got a path for 'train': read them first, as pandas.read_csv does.",
+        ),
+        ({"train": X, "val": X, "dev": X}, "data in memory must have one validation part, but got train, val, dev."),
+        (
+            {"validation": X, "test": X},
+            "data in memory must have a part to train on, but got only validation and test.",
+        ),
+    ],
+)
+def test_parts_that_cannot_be_learned_from_are_refused(given: Any, sentence: str):
+    assert refusal(lambda: in_memory(given, parts=True)) == sentence

@@ -389,3 +389,12 @@ def test_numbers_are_no_texts():
         "column 'x' of the arrays in memory must hold a number or a text in each row, "
         "but got 3×2 values of type float64."
     )
+
+
+def test_parts_of_texts_are_kept_as_they_are():
+    train, test = ([f"text {i}" for i in range(20)], ["a", "b"] * 10), (["text 3", "new", ""], ["b", "a", "a"])
+    splits = prepare_labelled_texts(LabelledTextConfig(data=in_memory((train, test), parts=True)), 0)
+    assert (len(splits.train), len(splits.validation), splits.test.texts) == (18, 2, ["text 3", "new"])
+    assert splits.test.targets.tolist() == [1, 0]
+    assert "Test part: 1 of 3 texts is empty and is left out (first: row 2)." in splits.notes
+    assert "1 of 2 texts of the test part is in the training part too." in splits.notes

@@ -488,3 +488,10 @@ def test_texts_without_another_side_are_no_pairs():
     assert refusal(read_pairs, in_memory(["one text", "another"])) == (
         "the list in memory must hold pairs of texts, but got list in memory (x 2 text)."
     )
+
+
+def test_parts_of_pairs_are_kept_as_they_are():
+    given = {"train": [(f"a {i}", f"{i}") for i in range(20)], "test": [("b", "c"), ("b", "d")]}
+    splits = prepare_pairs(PairDataConfig(data=in_memory(given, parts=True), reverse=True), 0)
+    assert (len(splits.train), len(splits.validation)) == (19, 1)
+    assert (splits.test.sources, splits.test.targets) == (["c", "d"], ["b", "b"])

@@ -467,3 +467,11 @@ def test_an_array_has_a_series_in_each_column_and_an_iterable_of_windows_in_each
 def test_a_trained_model_reads_values_of_any_name():
     table, _ = read_series(in_memory(DATED), SeriesColumns(target="turnover", date="day"))
     assert (table.target, table.label(0)) == ("turnover", "2024-01-01")
+
+
+def test_a_series_in_parts_is_refused():
+    data = in_memory({"train": np.arange(90.0), "test": np.arange(9.0)}, parts=True)
+    assert refusal(prepare_series, SeriesDataConfig(data=data)) == (
+        "a series is divided by time, but got the parts train, test: give it whole, with --test and --validation as "
+        "shares."
+    )

@@ -302,3 +302,10 @@ def test_texts_in_memory_must_have_as_many_tags_as_tokens():
         "each row of list in memory must have as many tags as tokens, with spaces between them, "
         "but got 2 tags for 1 tokens in row 1."
     )
+
+
+def test_parts_of_tagged_texts_are_kept_as_they_are():
+    given = {"train": [([f"w{i}", "x"], ["A", "B"]) for i in range(20)], "test": [(["y"], ["A"])]}
+    splits = prepare_tagged_texts(TaggedTextConfig(data=in_memory(given, parts=True)), 0)
+    assert (len(splits.train), len(splits.validation)) == (18, 2)
+    assert (splits.test.tokens, splits.test.tags) == ([["y"]], [["A"]])

@@ -1,20 +1,23 @@
-"""Pictures and their captions in three parts: the embedded scenes, or the user's own, from a table whose one column
-names a picture and another says what is on it.
+"""Pictures and their captions in three parts: the embedded scenes, or the user's own, from memory or from a table
+whose one column names a picture and another says what is on it.
 
 A picture that is named in several rows has several captions, and is in one part with all of them and with all of its
 copies. Paths are relative to the table, or to a folder that the user names.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from neuropil.config import flag_of, option
 from neuropil.data.captions.dataset import CaptionedPictures
 from neuropil.data.captions.embedded import MOST_RASTER, make_scenes
+from neuropil.data.examples.arrays import array_inputs
 from neuropil.data.examples.dataset import describe_inputs
 from neuropil.data.formats.columns import EMPTY, Cells, ColumnRole, choose_columns, require_value, unclear_columns
 from neuropil.data.formats.delimited import DelimitedFile, is_delimited
 from neuropil.data.formats.images import common_shape, read_images
+from neuropil.data.formats.memory import InMemory, holds_cells, training_part
 from neuropil.data.formats.paths import require_file
 from neuropil.data.splits import CappedSplitConfig, Splits, split
 from neuropil.errors import InputError, did_you_mean
@@ -26,7 +29,9 @@ ELSEWHERE = "paths are relative to the table, or to the folder given by --pictur
 
 class CaptionDataConfig(CappedSplitConfig):
     for_embedded = ("scenes", "raster")
-    data: Path | None = option(None, "CSV or TSV of picture files and captions; without it, scenes of digits")
+    data: Path | InMemory | None = option(
+        None, "CSV or TSV of picture files and captions; without it, scenes of digits"
+    )
     scenes: int = option(23_000, "scenes of digits to make where no data is given", low=20)
     raster: int = option(1, "digits of these scenes stand at multiples of so many pixels", low=1, high=MOST_RASTER)
     picture_column: str | None = option(None, "the column that names the pictures")
@@ -36,15 +41,17 @@ class CaptionDataConfig(CappedSplitConfig):
 
 def prepare_captions(config: CaptionDataConfig, seed: int) -> Splits[CaptionedPictures]:
     """The same for the same seed; each part is in the order of the data."""
-    if config.data is None:
+    source, own = training_part(config.data)
+    if source is None:
         return _embedded(config, seed)
-    picture, caption, folder = config.picture_column, config.caption_column, config.pictures
-    pictures, notes = read_captions(config.data, picture_column=picture, caption_column=caption, folder=folder)
+    read = partial(read_captions, picture_column=config.picture_column, caption_column=config.caption_column)
+    pictures, notes = read(source, folder=config.pictures)
     if (different := len(set(pictures.keys))) < 2:
-        rule = f"{config.data.name} must name at least 2 pictures, one to learn from and one to score"
+        rule = f"{source.name} must name at least 2 pictures, one to learn from and one to score"
         raise InputError(rule, got=f"{different}")
     weights = [len(captions) for captions in pictures.captions]
-    return split(pictures, config, seed, weights=weights, notes=notes)
+    parts = {name: read(part, shape=pictures.shape) for name, part in own.items()}
+    return split(pictures, config, seed, weights=weights, notes=notes, own=parts)
 
 
 def _embedded(config: CaptionDataConfig, seed: int) -> Splits[CaptionedPictures]:
@@ -56,7 +63,7 @@ def _embedded(config: CaptionDataConfig, seed: int) -> Splits[CaptionedPictures]
 
 
 def read_captions(
-    path: Path,
+    source: Path | InMemory,
     *,
     picture_column: str | None = None,
     caption_column: str | None = None,
@@ -64,9 +71,15 @@ def read_captions(
     shape: tuple[int, ...] | None = None,
 ) -> tuple[CaptionedPictures, Sequence[str]]:
     """Each picture once, in the order of the table, with all of its captions; and notes for the report. Pictures are
-    brought to `shape`, or to one that suits them."""
-    table = _table(path)
-    chosen = choose_columns(table.header, (picture_column, caption_column), (PICTURES, CAPTIONS), path.name)
+    brought to `shape`, or to one that suits them. Of memory `folder` has no effect, and is refused."""
+    wanted = picture_column, caption_column
+    if isinstance(source, InMemory):
+        if folder is not None:
+            rule, got = "--pictures is the folder of picture files", f"{folder.as_posix()!r} for {source.name}"
+            raise InputError(rule, got=got, fix="leave it out")
+        return captions_in(source, wanted, shape), ()
+    path, table = source, _table(source)
+    chosen = choose_columns(table.header, wanted, (PICTURES, CAPTIONS), path.name)
     columns = [table.header[column] for column in chosen if column is not None]
     if len(columns) < 2:
         raise unclear_columns(table.header, (PICTURES, CAPTIONS), path.name)
@@ -75,11 +88,42 @@ def read_captions(
     shape, note = common_shape(files) if shape is None else (shape, "")
     pictures = read_images(files, shape).values
     count, where = sum(map(len, captions.values())), f"{path.name}, {note}" if note else path.name
-    source = f"{len(files):,} {describe_inputs(shape)} with {count:,} captions ({where})"
+    phrase = f"{len(files):,} {describe_inputs(shape)} with {count:,} captions ({where})"
     notes = [f"In {path.name}, {columns[0]!r} names the pictures and {columns[1]!r} says what is on them."]
     if picture_column is not None and caption_column is not None:
         notes = []
-    return CaptionedPictures(pictures, list(captions.values()), (), source), notes
+    return CaptionedPictures(pictures, list(captions.values()), (), phrase), notes
+
+
+def captions_in(
+    memory: InMemory, wanted: Sequence[str | None], shape: tuple[int, ...] | None = None
+) -> CaptionedPictures:
+    """Arrays or pictures of PIL with a text each, or with a list of texts; rows are counted from 0."""
+    picture, caption = memory.two_columns(wanted, (PICTURES, CAPTIONS))
+    if holds_cells(memory.column(picture)):
+        rule = f"column {picture!r} of the {memory.name} must hold pictures"
+        raise InputError(rule, got=str(memory), fix="give arrays or images of PIL, or the path of a table of files")
+    inputs, note = array_inputs(memory, picture, shape)
+    if len(inputs.shape) != 3 or inputs.shape != (shape or inputs.shape):
+        rule = f"column {picture!r} of the {memory.name} must hold {describe_inputs(shape) if shape else 'pictures'}"
+        raise InputError(rule, got=describe_inputs(inputs.shape))
+    captions: dict[bytes, list[str]] = {}
+    first = list[int]()
+    for row, (image, texts) in enumerate(zip(inputs.values.numpy(), _texts_of(memory, caption), strict=True)):
+        for text in texts:
+            require_value(Cells(memory.name, caption, [row], [text]), 0, EMPTY, "say something")
+        if image.tobytes() not in captions:
+            first.append(row)
+        captions.setdefault(image.tobytes(), []).extend(" ".join(text.split()) for text in texts)
+    count, where = sum(map(len, captions.values())), f"{memory.name}, {note}" if note else memory.name
+    source = f"{len(captions):,} {describe_inputs(inputs.shape)} with {count:,} captions ({where})"
+    return CaptionedPictures(inputs.values[first], list(captions.values()), (), source)
+
+
+def _texts_of(memory: InMemory, name: str) -> list[list[str]]:
+    values = memory.column(name)
+    several = isinstance(values, list) and isinstance(values[0], list)
+    return [each or [""] for each in values] if several else [[text] for text in memory.texts(name)]
 
 
 def collect(table: DelimitedFile, columns: Sequence[str], folder: Path) -> dict[Path, list[str]]:

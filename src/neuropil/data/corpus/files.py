@@ -9,7 +9,7 @@ from neuropil.data.corpus.dataset import Corpus
 from neuropil.data.corpus.embedded import python_documentation
 from neuropil.data.formats.columns import ColumnRole
 from neuropil.data.formats.lines import read_lines
-from neuropil.data.formats.memory import InMemory
+from neuropil.data.formats.memory import InMemory, training_part
 from neuropil.data.splits import SplitConfig, scoring_share, validation_share
 from neuropil.errors import InputError, listed
 
@@ -28,9 +28,10 @@ class TextDataConfig(SplitConfig):
 
 
 def prepare_text(config: TextDataConfig) -> Corpus:
-    if config.data:
-        text, notes = read_text(config.data), ()
-        source = f"{len(text):,} characters ({_names_of(config.data)})"
+    learned, own = training_part(config.data)
+    if learned:
+        text, notes = read_text(learned), ()
+        source = f"{len(text):,} characters ({_names_of(learned)})"
     else:
         text, note = python_documentation()
         source, notes = f"{len(text):,} characters of Python's own documentation", (note,)
@@ -38,10 +39,14 @@ def prepare_text(config: TextDataConfig) -> Corpus:
         raise InputError(
             f"{_names_of(config.data)} must have at least {LEAST} characters to learn from", got=f"{len(text)}"
         )
-    begin_test = _next_line(text, len(text) - round(config.test * len(text)))
-    begin_validation = _next_line(text, begin_test - round(config.validation * len(text)))
-    parts = text[:begin_validation], text[begin_validation:begin_test], text[begin_test:]
-    return Corpus(*parts, notes, source=source)
+    begin_test = begin_validation = len(text)
+    if "test" not in own:
+        begin_test = begin_validation = _next_line(text, len(text) - round(config.test * len(text)))
+    if "validation" not in own:
+        begin_validation = _next_line(text, begin_test - round(config.validation * len(text)))
+    parts = {"validation": text[begin_validation:begin_test], "test": text[begin_test:]}
+    parts |= {name: read_text(part) for name, part in own.items()}
+    return Corpus(text[:begin_validation], parts["validation"], parts["test"], notes, source=source)
 
 
 def _next_line(text: str, place: int) -> int:

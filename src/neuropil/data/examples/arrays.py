@@ -97,9 +97,13 @@ def array_column(memory: InMemory, ignore: Sequence[str] = ()) -> str | None:
 
 
 def read_memory(
-    memory: InMemory, target: str | None, shape: tuple[int, ...] | None = None, ignore: Sequence[str] = ()
+    memory: InMemory,
+    target: str | None,
+    shape: tuple[int, ...] | None = None,
+    ignore: Sequence[str] = (),
+    columns: Sequence[Column] | None = None,
 ) -> LabelledParts:
-    """As a file is read; pictures get `shape`, or one that suits them."""
+    """As a file is read; pictures get `shape`, or one that suits them. `columns` are those of a trained model."""
     if memory.answer and target not in (None, memory.answer):
         got = f"answers apart and the target {target!r}"
         raise InputError(f"what to predict is given once of the {memory.name}", got=got, fix="leave one of them out")
@@ -125,7 +129,7 @@ def read_memory(
             without.add(row)
         named, labels = inputs.name, labels[kept]
         inputs = Inputs(inputs.values[kept], lambda index: named(int(kept[index])))
-    found = labelled_parts({"train": labelled_inputs(inputs, labels, keys, memory.name)}, keys[1], note)
+    found = labelled_parts({"train": labelled_inputs(inputs, labels, keys, memory.name)}, keys[1], note, columns)
     left_out = [without.note(len(inputs) + without.count, "examples", "row")] if without.count else []
     return replace(found, notes=(*left_out, *found.notes))
 

@@ -40,7 +40,16 @@ from neuropil.data.formats.images import (
 from neuropil.data.formats.memory import InMemory, MemoryTable, in_memory
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
 from neuropil.data.formats.paths import require_path
-from neuropil.data.splits import PARTS, PartName, SplitConfig, Splits, assign_parts, scoring_share, validation_share
+from neuropil.data.splits import (
+    PARTS,
+    PartName,
+    SplitConfig,
+    Splits,
+    assign_parts,
+    scoring_share,
+    shared_notes,
+    validation_share,
+)
 from neuropil.errors import InputError, listed
 
 Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
@@ -89,7 +98,8 @@ def divide(
     train, *held = (learned.take((part_of == number).nonzero().flatten()) for number in range(len(PARTS)))
     splits = Splits(train, parts.get("validation", held[0]), parts.get("test", held[1]))
     schema = dataset.fit_schema(splits.train.schema, splits.train)
-    notes = [*notes, *dataset.precision_notes(splits.train, schema)]
+    own = {name: part for name, part in parts.items() if name != "train"}
+    notes = [*notes, *shared_notes(splits.train, own), *dataset.precision_notes(splits.train, schema)]
     return replace(splits, notes=notes).map(lambda part: dataset.centred_examples(part, schema))
 
 
@@ -117,7 +127,8 @@ def _answer(schema: Schema, name: str = "") -> Column:
 def _labelled_memory(memory: InMemory, schema: Schema) -> LabelledInputs:
     if _array_column(memory, schema) is None:
         return read_labelled_rows(MemoryTable(memory), schema.columns, _answer(schema, memory.answer))
-    return read_memory(memory, schema.target if schema.target in memory.columns else None, schema.shape).held_out
+    target = schema.target if schema.target in memory.columns else None
+    return read_memory(memory, target, schema.shape, columns=schema.columns or None).held_out
 
 
 def read_inputs(paths: Sequence[Path], schema: Schema) -> tuple[Values, list[str]]:
@@ -238,10 +249,13 @@ def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, E
     if isinstance(data, InMemory):
         _require_no_encoding(config, data.name)
         require_no_folder_options(config, data.name)
-        reading = read_memory(data, config.target, ignore=config.ignore)
+        reading = read_memory(data.training, config.target, ignore=config.ignore)
     else:
         reading = _read_file(data, config)
     schema = replace(_learn_schema(reading, config.task, data.name), encoding=config.encoding or "")
+    if isinstance(data, InMemory):
+        others = {name: _labelled_memory(part, schema) for name, part in data.others.items()}
+        reading = replace(reading, parts={**reading.parts, **others})
     source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), data.name, reading.note)
     where = f"the {{}} part of {data.name}".format
     parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}

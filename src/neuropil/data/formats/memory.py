@@ -3,6 +3,7 @@
     (X, y)                      columns x and y, of which y is the answer; so are a list of pairs and a torch Dataset
     a DataFrame, a mapping      a column for each name; of pandas, polars or Hugging Face's datasets
     an array, a list of texts   one column, x
+    {"train": …, "test": …}     parts, each one of these; so is ((X, y), (X_test, y_test))
 
 Each kind of data takes its columns from here where it would otherwise read a file, and all that follows is the same.
 None of the libraries is imported: an object is known by the module of its type. An iterable is read to its end.
@@ -15,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -26,23 +27,26 @@ from neuropil.data.formats.arrays import describe_array, unmasked
 from neuropil.data.formats.columns import Cells, ColumnRole, NumberTexts, choose_columns, unclear_columns
 from neuropil.data.formats.delimited import ROWS_PER_BLOCK, Block, CellTable
 from neuropil.data.formats.images import is_picture
+from neuropil.data.splits import PART_OF_WORD, PARTS, PartName, last_part
 from neuropil.errors import InputError, listed
 from neuropil.progress import counted
 
+S = TypeVar("S")
 Values: TypeAlias = np.ndarray | list[Any]
 """Numbers, of which the first axis is that of the rows; or a list of texts, arrays, pictures or lists of texts."""
 INPUT, ANSWER = "x", "y"
 MOST_ITEMS, MOST_BYTES = 1_000_000, 4 << 30
 """Of an iterable: one with more has no end, or is no data to hold in memory."""
 LONGEST_FILE_NAME = 255
+PARTS_OF_PAIRS = {2: ("train", "test"), 3: PARTS}
 KINDS = "a pair (X, y), an array, a DataFrame, a mapping of columns, a list, a Dataset or another iterable"
 
 
 class InMemory(PythonValue):
     """`name` is what errors and the report call it. `answer` is the column that was given apart from the others, if one
-    was; `dates` are those of an index. What is wrong with an `unreadable` column matters only if it is asked for. One
-    that is read from `config.json` has no columns, only what is `recorded` of them, by which the same data is known
-    again."""
+    was; `dates` are those of an index. What is wrong with an `unreadable` column matters only if it is asked for. Data
+    that comes in `parts` has its columns there. One that is read from `config.json` has no columns, only what is
+    `recorded` of them, by which the same data is known again."""
 
     def __init__(
         self,
@@ -52,11 +56,13 @@ class InMemory(PythonValue):
         dates: list[str] | None = None,
         recorded: Mapping[str, Any] | None = None,
         unreadable: Mapping[str, InputError] | None = None,
+        parts: Mapping[PartName, "InMemory"] | None = None,
     ):
-        self.kind, self.name = kind, f"{kind} in memory"
+        self.kind, self.name, self.parts = kind, f"{kind} in memory", parts or {}
         self.columns, self.answer, self.dates, self.unreadable = columns, answer, dates, unreadable or {}
         every = columns if dates is None else {**columns, "index": dates}
-        self.recorded = recorded or {name: _record(values) for name, values in every.items() if len(values)}
+        inside = {f"{part} {name}": each for part in self.parts for name, each in self.parts[part].recorded.items()}
+        self.recorded = recorded or inside or {name: _record(each) for name, each in every.items() if len(each)}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InMemory) and self.recorded == other.recorded
@@ -72,6 +78,21 @@ class InMemory(PythonValue):
     @property
     def num_rows(self) -> int:
         return len(next(iter(self.columns.values())))
+
+    @property
+    def training(self) -> "InMemory":
+        """The part to learn from, or all there is."""
+        return self.parts["train"] if self.parts else self
+
+    @property
+    def held_out(self) -> "InMemory":
+        """The part that a trained model has not seen, or all there is."""
+        return self.parts[last_part(self.parts)] if self.parts else self
+
+    @property
+    def others(self) -> dict[PartName, "InMemory"]:
+        """The parts beside the one to learn from."""
+        return {name: part for name, part in self.parts.items() if name != "train"}
 
     @property
     def names(self) -> list[str]:
@@ -158,9 +179,16 @@ def are_paths(data: Any) -> bool:
     )
 
 
-def in_memory(data: Any) -> InMemory:
+def in_memory(data: Any, *, parts: bool = False) -> InMemory:
+    """Data with `parts` of its own is taken only where they are asked for."""
     if isinstance(data, InMemory):
         return data
+    if given := _parts_in(data):
+        if parts:
+            return _in_parts(given)
+        example = next(iter(given))
+        fix = f"give one of them, as in data[{example!r}]" if isinstance(data, Mapping) else "give one of them"
+        raise InputError("data in memory must be one part", got=f"the parts {listed([*given])}", fix=fix)
     found = _taken(data)
     if found.unreadable and not found.columns:
         raise next(iter(found.unreadable.values()))
@@ -172,6 +200,44 @@ def in_memory(data: Any) -> InMemory:
             got = f"{found.num_rows:,} and {len(found.columns[other]):,}"
             raise InputError(f"{first} and {other} of the {found.name} must be equally long", got=got)
     return found
+
+
+def training_part(source: S | InMemory) -> tuple[S | InMemory, dict[PartName, InMemory]]:
+    """Of whatever data is given as: what to learn from, and the other parts that data in memory has of its own."""
+    return (source.training, source.others) if isinstance(source, InMemory) else (source, {})
+
+
+def _parts_in(data: Any) -> dict[str, Any]:
+    """By name, where data comes in parts: a mapping with the usual names, or two or three pairs (X, y)."""
+    if isinstance(data, Mapping) and data and {*data} <= PART_OF_WORD.keys():
+        return dict(data)
+    if isinstance(data, tuple) and len(data) in PARTS_OF_PAIRS and all(map(_is_pair_of_columns, data)):
+        return dict(zip(PARTS_OF_PAIRS[len(data)], data, strict=True))
+    return {}
+
+
+def _is_pair_of_columns(data: Any) -> bool:
+    """(X, y), of which each holds a row for every example."""
+    if not isinstance(data, tuple) or len(data) != 2:
+        return False
+    return all(hasattr(each, "__len__") and not isinstance(each, str | bytes) for each in data)
+
+
+def _in_parts(given: Mapping[str, Any]) -> InMemory:
+    parts = dict[PartName, InMemory]()
+    for name, data in given.items():
+        # A list of words is one of texts here, as no files are looked for
+        if isinstance(data, str | Path) and are_paths(data):
+            fix = "read them first, as pandas.read_csv does"
+            raise InputError("parts of data are given in memory", got=f"a path for {name!r}", fix=fix)
+        part = PART_OF_WORD[name]
+        if part in parts:
+            raise InputError(f"data in memory must have one {part} part", got=f"{listed([*given])}")
+        parts[part] = in_memory(data)
+        parts[part].name = f"{part} part of {parts[part].name}"
+    if "train" not in parts:
+        raise InputError("data in memory must have a part to train on", got=f"only {' and '.join(parts)}")
+    return InMemory(parts["train"].kind, {}, parts=parts)
 
 
 def _taken(data: Any) -> InMemory:
@@ -193,8 +259,8 @@ def _taken(data: Any) -> InMemory:
         if not all(hasattr(each, "__len__") and not isinstance(each, str | Mapping) for each in data.values()) or (
             library == "datasets"
         ):
-            fix = f"give one part, as in data[{next(iter(data))!r}]"
-            raise InputError("a mapping must hold columns", got=f"a {kind} of {listed([*map(str, data)])}", fix=fix)
+            rule = "a mapping must hold columns, or the parts train, validation and test"
+            raise InputError(rule, got=f"a {kind} of {listed([*map(str, data)])}", fix="give those that are meant")
         return _named("mapping", data.items())
     if isinstance(data, tuple) and len(data) == 2:
         return _with_answers(*data)

@@ -26,7 +26,7 @@ from neuropil.data.formats.columns import (
 )
 from neuropil.data.formats.delimited import DelimitedFile, Record, read_records, require_two_columns
 from neuropil.data.formats.lines import Tally, count_copies
-from neuropil.data.formats.memory import InMemory
+from neuropil.data.formats.memory import InMemory, training_part
 from neuropil.data.formats.paths import require_file
 from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.embedded import read_docstrings
@@ -64,11 +64,13 @@ class LabelledTextConfig(SplitConfig):
 
 def prepare_labelled_texts(config: LabelledTextConfig, seed: int) -> Splits[LabelledTexts]:
     """The same for the same seed; each part is in the order of the data, with every class in its right proportion."""
-    texts, notes = _embedded(config) if config.data is None else read_labelled_texts(config.data, config.columns)
+    source, own = training_part(config.data)
+    texts, notes = _embedded(config) if source is None else read_labelled_texts(source, config.columns)
     where = "the data" if config.data is None else config.data.name
     if len(texts.classes) < 2:
         raise InputError(f"{where} must have texts of at least 2 classes", got=f"only {listed(texts.classes)!r}")
-    splits = split(texts, config, seed, strata=texts.targets, notes=[*notes, *_rare(texts)])
+    parts = {name: read_labelled_texts(part, config.columns, texts.classes) for name, part in own.items()}
+    splits = split(texts, config, seed, strata=texts.targets, notes=[*notes, *_rare(texts)], own=parts)
     if not len(splits.train) or not len(splits.test):
         rule = f"{where} must hold different texts, some to learn from and some to score"
         raise InputError(rule, got=f"{len(set(texts.keys)):,}")

@@ -20,7 +20,7 @@ from neuropil.data.formats.columns import ColumnRole, choose_columns, is_header,
 from neuropil.data.formats.delimited import DelimitedFile, require_two_columns
 from neuropil.data.formats.jsonl import read_objects, text_in
 from neuropil.data.formats.lines import Tally, count_copies, read_lines
-from neuropil.data.formats.memory import InMemory
+from neuropil.data.formats.memory import InMemory, training_part
 from neuropil.data.formats.paths import require_file, suffix_of
 from neuropil.data.pairs.dataset import Pairs
 from neuropil.data.pairs.embedded import make_dates
@@ -54,8 +54,8 @@ def prepare_pairs(config: PairDataConfig, seed: int) -> Splits[Pairs]:
     """The same for the same seed; each part is in the order of the data."""
     if not config.data:
         return _embedded(config, seed)
-    source, target = config.source_column, config.target_column
-    pairs, notes = read_pairs(config.data, source_column=source, target_column=target, reverse=config.reverse)
+    source, own = training_part(config.data)
+    pairs, notes = _read(source, config)
     counts = Counter(pairs.keys)
     if len(counts) < 2:
         rule = f"{names_of(config.data)} must hold at least 2 different sources, one to learn from and one to score"
@@ -64,7 +64,13 @@ def prepare_pairs(config: PairDataConfig, seed: int) -> Splits[Pairs]:
     if shared:
         which = f"{shared:,} of {len(pairs):,} pairs share their source with another"
         notes = [*notes, f"{which}; the same source is always in the same part."]
-    return split(pairs, config, seed, notes=notes)
+    parts = {name: _read(part, config) for name, part in own.items()}
+    return split(pairs, config, seed, notes=notes, own=parts)
+
+
+def _read(source: Sequence[Path] | InMemory, config: PairDataConfig) -> tuple[Pairs, Sequence[str]]:
+    names = {"source_column": config.source_column, "target_column": config.target_column}
+    return read_pairs(source, **names, reverse=config.reverse)
 
 
 def _embedded(config: PairDataConfig, seed: int) -> Splits[Pairs]:

@@ -134,6 +134,9 @@ def cuts(length: int, horizon: int | None, validation: float, test: float) -> tu
 
 
 def _read(config: SeriesDataConfig) -> tuple[SeriesTable, SeriesColumns, int | None]:
+    if isinstance(config.data, InMemory) and config.data.parts:
+        got, fix = f"the parts {listed([*config.data.parts])}", "give it whole, with --test and --validation as shares"
+        raise InputError("a series is divided by time", got=got, fix=fix)
     if config.data is None:
         embedded = EMBEDDED[config.dataset]
         return embedded.load(), SeriesColumns(), config.horizon or embedded.horizon

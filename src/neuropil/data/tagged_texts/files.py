@@ -17,7 +17,7 @@ from neuropil.config import option
 from neuropil.data.formats.columns import ColumnRole, choose_columns, is_header, unclear_columns
 from neuropil.data.formats.delimited import DelimitedFile, Record, read_records
 from neuropil.data.formats.lines import count_copies, read_lines
-from neuropil.data.formats.memory import InMemory
+from neuropil.data.formats.memory import InMemory, training_part
 from neuropil.data.formats.paths import require_file, suffix_of
 from neuropil.data.splits import SplitConfig, Splits, split
 from neuropil.data.tagged_texts.dataset import TaggedTexts
@@ -58,11 +58,13 @@ def prepare_tagged_texts(config: TaggedTextConfig, seed: int) -> Splits[TaggedTe
     """The same for the same seed; each part is in the order of the data."""
     if config.data is None:
         return _embedded(config, seed)
-    texts, notes = read_tagged_texts(config.data, config.columns)
+    source, own = training_part(config.data)
+    texts, notes = read_tagged_texts(source, config.columns)
     tags = {tag for text in texts.tags for tag in text}
     if len(tags) < 2:
         raise InputError(f"{config.data.name} must have at least 2 tags", got=f"only {tags.pop()!r}")
-    splits = split(texts, config, seed, notes=notes)
+    parts = {name: read_tagged_texts(part, config.columns) for name, part in own.items()}
+    splits = split(texts, config, seed, notes=notes, own=parts)
     if not len(splits.train) or not len(splits.test):
         rule = f"{config.data.name} must hold at least 2 different texts, one to learn from and one to score"
         raise InputError(rule, got=f"{len(set(texts.keys))}", fix="separate texts by empty lines")

@@ -20,7 +20,7 @@ from neuropil.progress import tracked
 from neuropil.protocols import END, START
 from neuropil.sampling.text.beam_search import beam_search, greedy_search
 from neuropil.tasks.captioning.scores import score_captions
-from neuropil.tasks.predictor import Source, Texts, device_of, only_path
+from neuropil.tasks.predictor import Source, Texts, device_of, only_source
 
 PICTURES_AT_ONCE = 256
 TOKENIZER_FILE = "tokenizer.json"
@@ -55,8 +55,8 @@ class CaptionWriter:
         return read_pictures(paths, self.model.config.shape)
 
     def read_labelled(self, source: Source) -> CaptionedPictures:
-        path = only_path(source, "captions are read from")
-        return read_captions(path, shape=self.model.config.shape, **self.columns)[0]
+        given = only_source(source, "captions are read from")
+        return read_captions(given, shape=self.model.config.shape, **self.columns)[0]
 
     def evaluate(self, pictures: CaptionedPictures) -> dict[str, float]:
         return score_captions(self.caption(pictures.pictures).texts, pictures.captions)

@@ -22,7 +22,7 @@ from neuropil.inspection.report.page import Block, Gallery, Report, Section, Tex
 from neuropil.models.clip import CLIP, ContrastiveMatching
 from neuropil.progress import tracked
 from neuropil.tasks.captioning.predictor import CaptionColumns
-from neuropil.tasks.predictor import Predictions, Source, device_of, only_path
+from neuropil.tasks.predictor import Predictions, Source, device_of, only_source
 from neuropil.tasks.retrieval.scores import POOL
 from neuropil.training.evaluation import evaluate
 
@@ -64,8 +64,8 @@ class Retriever:
         return read_pictures(paths, self.model.config.vision.shape)
 
     def read_labelled(self, source: Source) -> CaptionedPictures:
-        path = only_path(source, "captions are read from")
-        return read_captions(path, shape=self.model.config.vision.shape, **self.columns)[0]
+        given = only_source(source, "captions are read from")
+        return read_captions(given, shape=self.model.config.vision.shape, **self.columns)[0]
 
     def evaluate(self, pictures: CaptionedPictures) -> dict[str, float]:
         matches = encode_matches(pictures, self.tokenizer, self.model.config.text.context)
