@@ -42,7 +42,7 @@ def prepare_unlabelled(config: ImageDataConfig, seed: int) -> Splits[Examples]:
 def _is_labelled(data: Path | InMemory) -> bool:
     """By what stands beside the inputs; one folder of images alone is no class."""
     if isinstance(data, InMemory):
-        return array_column(data) is None or len(data.columns) > 1
+        return array_column(data.training) is None or len(data.training.columns) > 1
     require_path(data, "the data must be a file or folder that exists")
     match format_of(data):
         case "image folder":
@@ -62,8 +62,9 @@ def _read(data: Path | InMemory, config: ImageDataConfig) -> tuple[Mapping[PartN
         return read_loose_images(data, config.image_size, skip_unreadable=config.skip_unreadable)
     require_no_folder_options(config, data.name)
     if isinstance(data, InMemory):
-        inputs, note = array_inputs(data, array_column(data) or "")
-        return {"train": inputs}, [note] if note else []
+        parts = {"train": data.training, **data.others}
+        found = {name: array_inputs(part, array_column(part) or "") for name, part in parts.items()}
+        return {name: inputs for name, (inputs, _) in found.items()}, [note for _, note in found.values() if note]
     if format_of(data) == "NPZ":
         return read_input_arrays(data), ()
     name = data.name
@@ -96,7 +97,7 @@ def _as_examples(read: Mapping[PartName, Inputs], name: str) -> dict[PartName, E
 def read_unlabelled(source: Path | InMemory, schema: Schema) -> Examples:
     """Examples to score a trained model on: the test part if there is one, otherwise all. Labels are passed over."""
     if isinstance(source, InMemory):
-        values = inputs_of(source.columns[array_column(source) or ""], schema)
+        values = inputs_of(source.held_out.columns[array_column(source.held_out) or ""], schema)
     else:
         values, _ = files.read_inputs([source], schema)
     nothing = torch.zeros(len(values), 1)
