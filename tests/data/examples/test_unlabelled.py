@@ -86,7 +86,8 @@ def test_arrays_need_no_labels(tmp_path: Path):
 
 def test_parts_of_arrays_in_memory_are_kept():
     images = np.random.default_rng(0).integers(0, 256, (30, 9, 9), dtype=np.uint8)
-    splits = prepare_unlabelled(ImageDataConfig(data=in_memory({"train": images[:20], "test": images[20:]})), 0)
+    parts = in_memory({"train": images[:20], "test": images[20:]}, parts=True)
+    splits = prepare_unlabelled(ImageDataConfig(data=parts), 0)
     assert torch.equal(splits.test.inputs[:, 0], torch.from_numpy(images[20:]))
     assert len(splits.train) + len(splits.validation) == 20
 
