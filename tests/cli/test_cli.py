@@ -189,7 +189,7 @@ def test_json_knows_no_nan(capsys: pytest.CaptureFixture[str]):
     ("words", "completed"),
     [
         (["tr"], {"train", "translate"}),
-        (["train", "g"], {"gru", "gaussian_process", "gpt2"}),
+        (["train", "g"], {"gan", "gru", "gaussian_process", "gpt2"}),
         (["train", "mlp", "--ep"], {"--epochs"}),
         (["simulate", "lif", "--dur"], {"--duration"}),
         (["show", "hod"], {"hodgkin_huxley"}),

@@ -342,7 +342,7 @@ def samples(model: Diffusion, start: Tensor, steps: int) -> Tensor:
     return model.pictures(last.x)
 
 
-@pytest.mark.parametrize("options", [{}, {"schedule": "linear", "prediction": "v", "variance": "large"}])
+@pytest.mark.parametrize("options", [{}, {"beta_schedule": "linear", "prediction": "v", "variance": "large"}])
 def test_a_pipeline_of_ours_samples_the_same_pictures_there(tmp_path: Path, options: dict[str, Any]):
     ours = small(**options)
     ours.save_pretrained(tmp_path)

@@ -20,7 +20,23 @@ from neuropil.errors import InputError
 EXAMPLES_AT_ONCE = 4096
 
 
-class Standardize(nn.Module):
+class Scaling(nn.Module):
+    """What both share: every model begins with one of them, so this is where inputs of another shape are refused."""
+
+    shape: tuple[int, ...]
+    any_size = False
+    """Whether pictures may be larger or smaller than `shape` says."""
+
+    def require_shape(self, x: Tensor) -> None:
+        if self.any_size and x.ndim == 1 + len(self.shape) and x.shape[1] == self.shape[0]:
+            return
+        if x.shape[1:] != self.shape:
+            expected = ", ".join(map(str, ("batch", *self.shape)))
+            rule = f"inputs must have the shape [{expected}] that the model was made for"
+            raise InputError(rule, got=f"{list(x.shape)}")
+
+
+class Standardize(Scaling):
     """μ and σ per feature for tables (`shape` has one axis), per channel for pictures (`shape` begins with the
     channels).
 
@@ -41,7 +57,7 @@ class Standardize(nn.Module):
     @torch.no_grad()
     def fit(self, x: Num[Tensor, "example *shape"]) -> Self:
         """Take μ and σ from the examples; what is constant gets σ = 1, so that nothing is divided by zero."""
-        self._require_shape(x)
+        self.require_shape(x)
         if len(x) == 0:
             raise InputError("Standardize.fit needs at least one example", got="none")
         # The data may be large bytes: a piece at a time becomes double precision.
@@ -59,19 +75,14 @@ class Standardize(nn.Module):
         return self
 
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
-        self._require_shape(x)
+        self.require_shape(x)
         return (x.to(self.mean.dtype) - self.mean) / self.std
 
     def inverse(self, z: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
         return self.mean + self.std * z
 
-    def _require_shape(self, x: Tensor) -> None:
-        if self.any_size and x.ndim == 1 + len(self.shape) and x.shape[1] == self.shape[0]:
-            return
-        require_shape(x, self.shape)
 
-
-class UnitRange(nn.Module):
+class UnitRange(Scaling):
     """Bytes are pictures, whose range is 0 to 255 whatever they show. Of other numbers, low and high are the smallest
     and the largest of each feature for tables (`shape` has one axis), and of all for pictures."""
 
@@ -88,7 +99,7 @@ class UnitRange(nn.Module):
     @torch.no_grad()
     def fit(self, x: Num[Tensor, "example *shape"]) -> Self:
         """What is constant gets a range of one, so that nothing is divided by zero."""
-        require_shape(x, self.shape)
+        self.require_shape(x)
         if len(x) == 0:
             raise InputError("UnitRange.fit needs at least one example", got="none")
         if x.dtype == torch.uint8:
@@ -101,16 +112,8 @@ class UnitRange(nn.Module):
 
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
         """Values beyond what was seen in training stay beyond 0 and 1."""
-        require_shape(x, self.shape)
+        self.require_shape(x)
         return (x.to(self.low.dtype) - self.low) / (self.high - self.low)
 
     def inverse(self, u: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
         return self.low + (self.high - self.low) * u
-
-
-def require_shape(x: Tensor, shape: tuple[int, ...]) -> None:
-    """Every model begins with a scaling, so this is where inputs of another shape are refused."""
-    if x.shape[1:] != shape:
-        expected = ", ".join(map(str, ("batch", *shape)))
-        rule = f"inputs must have the shape [{expected}] that the model was made for"
-        raise InputError(rule, got=f"{list(x.shape)}")
