@@ -4,11 +4,13 @@ from benchmarks import (
     decoding,
     gpt2_step,
     hodgkin_huxley,
+    hopfield,
     import_time,
     loop_overhead,
     mlp_beside_sklearn,
     populations,
     predictive_coding,
+    rbm,
     recording_cost,
     recurrence_speed,
     sentence_embeddings,
@@ -35,6 +37,8 @@ for benchmark in (
     spiking_networks,
     populations,
     predictive_coding,
+    rbm,
+    hopfield,
     spiking_classifier,
 ):
     print(f"\n{(benchmark.__doc__ or '').strip()}")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from neuropil.errors import InputError
-from neuropil.models.rbm import RBM, ContrastiveDivergence, RBMConfig, binary_states, flipped
+from neuropil.models.rbm import RBM, ContrastiveDivergence, RBMConfig, binary_states
 from neuropil.protocols import Batch
 from neuropil.training.loop import TrainingConfig, fit
 from real_data import digits
@@ -88,10 +88,9 @@ def test_the_free_energy_is_the_sum_over_hidden_states(visible: Any, size: tuple
     torch.testing.assert_close(model.free_energy(v), -(-model.energy(v[:, None], h)).logsumexp(1))
 
 
-def test_the_model_answers_with_free_energies_of_inputs_and_then_of_particles():
-    model, x, particles = machine(4, 3), torch.rand(2, 4).double(), torch.rand(3, 4).double()
+def test_the_model_answers_with_free_energies():
+    model, x = machine(4, 3), torch.rand(2, 4).double()
     torch.testing.assert_close(model(x), model.free_energy(model.encode(x)))
-    torch.testing.assert_close(model(x, particles), torch.cat([model(x), model.free_energy(particles)]))
 
 
 # --- likelihoods ------------------------------------------------------------------------------------------------------
@@ -125,11 +124,13 @@ def test_the_likelihoods_of_all_states_sum_to_one():
 def test_the_pseudo_likelihood_is_that_of_each_unit_given_all_others():
     model, v = machine(5, 3), binary_states(5, 0, 32)
     joint = model.log_likelihood(v, model.log_partition()).exp()
+    total = torch.zeros(32).double()
     for unit in range(5):
-        # q(v_i | v_others) = q(v) / (q(v) + q(v with unit i flipped))
-        other = joint[(v != flipped(v, torch.full((32,), unit))).long() @ (2 ** torch.arange(5)) ^ torch.arange(32)]
-        expected = 5 * (joint / (joint + other)).log()
-        torch.testing.assert_close(model.pseudo_likelihood(v, torch.full((32,), unit)), expected)
+        # q(v_i | v_others) = q(v) / (q(v) + q(v with unit i flipped)), whose number differs by one bit
+        expected = (joint / (joint + joint[torch.arange(32) ^ 2**unit])).log()
+        torch.testing.assert_close(model.pseudo_likelihood(v, torch.full((32,), unit)), 5 * expected)
+        total += expected.detach()
+    torch.testing.assert_close(model.pseudo_likelihood(v), total)
 
 
 # --- learning ---------------------------------------------------------------------------------------------------------
@@ -157,15 +158,32 @@ def test_the_gradient_is_the_difference_of_two_mean_energy_gradients(size: tuple
     torch.testing.assert_close(slopes(model, difference), exact_slope(model, data))
 
 
+@KINDS
+def test_the_contrast_of_mean_energies_has_the_gradient_of_the_difference_of_free_energies(visible: Any):
+    model = machine(4, 5, visible=visible, sigma=0.7)
+    data, particles = (
+        torch.rand(6, 4, generator=generator()).double(),
+        torch.rand(3, 4, generator=generator(1)).double(),
+    )
+    difference = model(data).mean() - model.free_energy(particles).mean()
+    torch.testing.assert_close(slopes(model, model(data, particles)), slopes(model, difference))
+
+
+def test_the_mean_energy_is_that_over_the_hidden_states_given_the_visible_ones():
+    model, h = machine(3, 4), binary_states(4, 0, 16)
+    v = binary_states(3, 0, 8)
+    energies = model.energy(v[:, None], h)
+    torch.testing.assert_close(model.mean_energy(v), ((-energies).softmax(1) * energies).sum(1))
+
+
 def test_with_particles_of_the_model_the_loss_has_the_exact_gradient():
     """As many copies of every visible state as q(v) says."""
     model, data = machine(3, 4), torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]).double()
     v = binary_states(3, 0, 8)
     shares = model.log_likelihood(v, model.log_partition()).exp().detach()
     copies = (shares * 200_000).round().long()
-    free = model(data, v.repeat_interleave(copies, 0))
-    difference = free[:2].mean() - free[2:].mean()
-    torch.testing.assert_close(slopes(model, difference), exact_slope(model, data), atol=1e-4, rtol=1e-3)
+    contrast = model(data, v.repeat_interleave(copies, 0))
+    torch.testing.assert_close(slopes(model, contrast), exact_slope(model, data), atol=1e-4, rtol=1e-3)
 
 
 def learner(model: RBM, chains: int, steps: int) -> ContrastiveDivergence:
@@ -229,6 +247,17 @@ def test_contrastive_divergence_begins_at_the_data_and_persistent_chains_where_t
     assert first.shape == (3, 6)
     assert torch.equal(chains.particles(off), first)
     assert torch.equal(chains.state_dict()["chains"], first)
+
+
+def test_mean_field_particles_are_probabilities_and_their_chains_are_samples():
+    model = machine(6, 4, mean_field=True)
+    x = torch.randint(0, 2, (5, 6), generator=generator()).double()
+    for chains in (0, 5):
+        objective = learner(model, chains=chains, steps=3)
+        particles = objective.particles(x)
+        assert ((particles > 0) & (particles < 1)).all()
+        if objective.chains is not None:
+            assert set(objective.chains.unique().tolist()) == {0.0, 1.0}
 
 
 def test_pixels_are_probabilities_that_are_sampled_in_training_if_asked():

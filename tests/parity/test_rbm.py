@@ -7,7 +7,7 @@ from scipy.special import expit
 from sklearn.neural_network import BernoulliRBM
 from torch import Tensor
 
-from neuropil.models.rbm import RBM, ContrastiveDivergence, RBMConfig
+from neuropil.models.rbm import RBM, RBMConfig
 from real_data import digits
 
 X = digits()[0][:300].reshape(300, 64) / 255
@@ -66,8 +66,7 @@ def test_the_update_is_theirs_for_the_same_particles(ours: RBM, theirs: Bernoull
     """`_fit` moves by the learning rate along what the gradient of our loss is, with the same batch and particles."""
     batch, particles = v[:10], (v[10:20] > 0.5).double()
     h, h_particles = (theirs._mean_hiddens(part.numpy()) for part in (batch, particles))
-    free = ours(batch, particles)
-    loss = free[:10].mean() - free[10:].mean()
+    loss = ours(batch, particles)
     slopes = torch.autograd.grad(loss, [ours.weight, ours.visible_bias, ours.hidden_bias])
     expected = [
         (batch.numpy().T @ h - particles.numpy().T @ h_particles) / 10,
@@ -76,6 +75,3 @@ def test_the_update_is_theirs_for_the_same_particles(ours: RBM, theirs: Bernoull
     ]
     for slope, other in zip(slopes, expected, strict=True):
         np.testing.assert_allclose(-slope, other, atol=1e-12)
-    objective = ContrastiveDivergence(ours)
-    objective.particles = lambda x: particles
-    torch.testing.assert_close(objective.loss({"input": batch}), loss)

@@ -11,7 +11,7 @@
 There are no connections within a layer, so that all units of one are sampled at once, given the other. Learning lowers
 −ln q(v) = F(v) + ln Z, whose gradient is that of a difference of free energies, at the data and at what the model does:
 
-    ∇ −ln q(v) = E_{q(h|v)}[∇E] − E_{q(v,h)}[∇E] = ∇F(v) − E_{q(v')}[∇F(v')]
+    ∇ −ln q(v) = ∇F(v) − E_{q(v')}[∇F(v')] = E_{q(h|v)}[∇E] − E_{q(v',h)}[∇E]
 
 Contrastive divergence (CD-k, Hinton 2002) takes v' from k steps of Gibbs sampling that begin at the data, persistent
 contrastive divergence (PCD, Tieleman 2008) from chains that go on from one update to the next.
@@ -53,6 +53,7 @@ class RBMConfig(Config):
     sigma: float = option(1.0, "standard deviation σ of Gaussian visible units, in units of that of the data", above=0)
     steps: int = option(1, "Gibbs steps k in each update", low=1)
     chains: int = option(100, "parallel chains of persistent contrastive divergence; 0: CD, from the data", low=0)
+    mean_field: bool = option(False, "v' as probabilities, not as samples, after the last Gibbs step")
     binarize: bool = option(False, "sample pixels to 0 and 1 in each update; else they are used as probabilities")
     shape: tuple[int, ...] = from_data((1, 8, 8), "axes of one input: features, or channels, height, width")
 
@@ -78,10 +79,15 @@ class RBM(Model):
 
     def forward(
         self, x: Num[Tensor, "batch *shape"], particles: Float[Tensor, "chain visible"] | None = None
-    ) -> Tensor:
-        """Free energies of inputs [batch], and after them those of visible states, such as particles [batch+chain]."""
+    ) -> Float[Tensor, " batch"] | Float[Tensor, ""]:
+        """Free energies of inputs. With particles v', the mean energy of the inputs less that of the particles, whose
+        gradient is that of the likelihood."""
         v = self.encode(x)
-        return self.free_energy(v if particles is None else torch.cat([v, particles]))
+        if particles is None:
+            return self.free_energy(v)
+        # E_{q(h|v)}[E] − E_{q(h|v')}[E]: one product is faster than two slices and their means
+        plus, minus = v.new_full((len(v),), 1 / len(v)), v.new_full((len(particles),), -1 / len(particles))
+        return self.mean_energy(torch.cat([v, particles])) @ torch.cat([plus, minus])
 
     # --- energies -----------------------------------------------------------------------------------------------------
 
@@ -110,6 +116,12 @@ class RBM(Model):
     def free_energy(self, v: Visible) -> Float[Tensor, "*batch"]:
         # F(v) = −b vᵀ − Σ_j ln(1 + e^{−δE(h_j)}), and ‖v − b‖² / 2σ² for Gaussian units
         return self.visible_energy(v) - F.softplus(self._hidden_input(v)).sum(-1)
+
+    def mean_energy(self, v: Visible) -> Float[Tensor, "*batch"]:
+        """E_{q(h|v)}[E(v, h)], with q held as it is: its gradient is that of the free energy, for less, as it needs no
+        logarithms."""
+        inputs = self._hidden_input(v)
+        return self.visible_energy(v) - (inputs * torch.sigmoid(inputs.detach())).sum(-1)
 
     def _hidden_input(self, v: Visible) -> Hidden:
         return F.linear(v if self.variance == 1 else v / self.variance, self.weight.mT, self.hidden_bias)
@@ -207,14 +219,25 @@ class RBM(Model):
         """ln q(v) = −F(v) − ln Z, with ln Z exact or estimated."""
         return -self.free_energy(v) - log_partition
 
-    def pseudo_likelihood(self, v: Float[Tensor, "batch visible"], units: Int64[Tensor, " batch"]) -> Tensor:
-        """The logarithm of Π_i q(v_i | all others), estimated by one of the units of each example [batch]."""
-        return pseudo_likelihood(self.free_energy(v), self.free_energy(flipped(v, units)), v.shape[1])
+    def pseudo_likelihood(
+        self, v: Float[Tensor, "batch visible"], units: Int64[Tensor, " batch"] | None = None
+    ) -> Float[Tensor, " batch"]:
+        """Σ_i ln q(v_i | all others), or an estimate of it by one unit of each example."""
+        free = self.free_energy(v)
+        if units is not None:
+            return v.shape[1] * log_conditional(free, self.free_energy(flipped(v, units)))
+        inputs, total = self._hidden_input(v), torch.zeros_like(free)
+        before = F.softplus(inputs).sum(-1)
+        for unit, (row, bias) in enumerate(zip(self.weight, self.visible_bias, strict=True)):
+            change = 1 - 2 * v[:, unit]  # of the unit; its row times that is what hidden units receive more
+            after = F.softplus(inputs + torch.outer(change, row)).sum(-1)
+            total = total + log_conditional(free, free - change * bias + before - after)
+        return total
 
 
 class ContrastiveDivergence(Objective[RBM]):
-    """F(v) − F(v'): only its gradient means something. What is measured is the pseudo-likelihood, or, for Gaussian
-    visible units, the squared error of reconstructions. Checkpoints hold the persistent chains."""
+    """Of the loss only the gradient means something. What is measured is the pseudo-likelihood or, for Gaussian visible
+    units, the squared error of reconstructions. Checkpoints hold the persistent chains."""
 
     phase = "contrastive divergence"
 
@@ -223,25 +246,22 @@ class ContrastiveDivergence(Objective[RBM]):
         self.chains: Float[Tensor, "chain visible"] | None = None
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        x = batch["input"]
-        particles = self.particles(x)
-        free = self.model(x, particles)
-        # The mean of F(v) less that of F(v'), as one product: a third of the time of two slices and their means.
-        plus, minus = free.new_full((len(x),), 1 / len(x)), free.new_full((len(particles),), -1 / len(particles))
-        return free @ torch.cat([plus, minus])
+        return self.model(batch["input"], self.particles(batch["input"]))
 
     @torch.no_grad()
     def particles(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "chain visible"]:
         """v', after k Gibbs steps from the data, or from where the chains were."""
-        config = self.model.config
-        v = self.model.encode(x) if config.chains == 0 else self.chains
+        model, config = self.model, self.model.config
+        v = model.encode(x) if config.chains == 0 else self.chains
         if v is None:  # chains begin at what the visible biases alone would do
-            nothing = self.model.hidden_bias.new_zeros(config.chains, config.hidden_size)
-            v = self.model.sample_visible(nothing)
-        for _ in range(config.steps):
-            v = self.model.gibbs_step(v)
-        self.chains = v if config.chains else None
-        return v
+            v = model.sample_visible(model.hidden_bias.new_zeros(config.chains, config.hidden_size))
+        for _ in range(config.steps - 1):
+            v = model.gibbs_step(v)
+        mean = model.visible_mean(model.sample_hidden(v))
+        if config.chains == 0:
+            return mean if config.mean_field else model.sample_around(mean)
+        self.chains = model.sample_around(mean)
+        return mean if config.mean_field else self.chains
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         v = self.model.encode(batch["input"])
@@ -249,7 +269,7 @@ class ContrastiveDivergence(Objective[RBM]):
         if self.model.gaussian:
             return {"loss": error, "reconstruction_error": error}
         units = torch.randint(v.shape[1], (len(v),), generator=seeded("flipped units")).to(v.device)
-        likelihood = pseudo_likelihood(*self.model(batch["input"], flipped(v, units)).chunk(2), v.shape[1])
+        likelihood = v.shape[1] * log_conditional(self.model(batch["input"]), self.model.free_energy(flipped(v, units)))
         return {"loss": -likelihood, "pseudo_likelihood": likelihood, "reconstruction_error": error}
 
     def state_dict(self) -> Mapping[str, Tensor]:
@@ -259,11 +279,9 @@ class ContrastiveDivergence(Objective[RBM]):
         self.chains = state["chains"].to(self.model.weight.device) if state else None
 
 
-def pseudo_likelihood(
-    free: Float[Tensor, " batch"], free_flipped: Float[Tensor, " batch"], units: int
-) -> Float[Tensor, " batch"]:
-    # n ln q(v_i | v_others) = n ln σ(F(v with unit i flipped) − F(v))
-    return units * F.logsigmoid(free_flipped - free)
+def log_conditional(free: Float[Tensor, " batch"], free_flipped: Float[Tensor, " batch"]) -> Float[Tensor, " batch"]:
+    # ln q(v_i | all others) = ln σ(F(v with unit i flipped) − F(v))
+    return F.logsigmoid(free_flipped - free)
 
 
 def flipped(v: Float[Tensor, "batch visible"], units: Int64[Tensor, " batch"]) -> Float[Tensor, "batch visible"]:
