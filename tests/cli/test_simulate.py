@@ -16,8 +16,9 @@ def test_a_simulation_prints_its_rates_beside_the_formula_and_the_report(
     lines = said(
         capsys, "simulate", "lif", "--duration", "50", "--inputs", "0.5", "2", "--out", str(tmp_path / "run")
     ).splitlines()
-    assert [line.split("\t")[0] for line in lines[:4]] == ["", "exact spike times", "the formula", "spikes on the grid"]
-    assert lines[4].startswith("exact spike times: mean rate (Hz) 92.17, equal to the formula")
+    names = ["", "exact spike times", "the formula", "spikes on the grid", "v_in = 0.5", "v_in = 2"]
+    assert [line.split("\t")[0] for line in lines[:6]] == names
+    assert lines[6].startswith("exact spike times: mean rate (Hz) 92.17, equal to the formula")
     assert lines[-1] == f"Report: {tmp_path / 'run' / 'report.html'}"
     assert {path.name for path in (tmp_path / "run").iterdir()} == {
         "config.json",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import linalg, signal, stats
 
 from neuropil.errors import InputError
-from neuropil.parts.synapses import Synapse, coefficients, held_input, interval_rates
+from neuropil.parts.synapses import Synapse, coefficients, held_input, interval_rates, latencies
 
 orders = st.integers(0, 6)
 taus = st.floats(0.5, 30)
@@ -181,3 +181,8 @@ def test_a_rate_is_one_over_the_mean_interval_and_zero_where_there_is_none(spike
         train = np.sort(times[neurons == neuron].numpy())
         expected = 1000 / np.diff(train).mean() if len(train) > 1 else 0.0
         np.testing.assert_allclose(found[neuron], expected)
+
+
+def test_a_latency_is_the_time_of_the_first_spike():
+    times, neurons = torch.tensor([3.0, 1.0, 2.0, 5.0]), torch.tensor([0, 2, 0, 2])
+    torch.testing.assert_close(latencies(times, neurons, 3), torch.tensor([2.0, torch.nan, 1.0]), equal_nan=True)

@@ -49,11 +49,30 @@ def study(folder: Path) -> Study:
 
 
 def test_the_staggered_step_is_better_than_euler_for_the_same_work(study: Study):
-    own, euler, rk4, truth = study.evaluate()
+    own, euler, rk4, truth, *_ = study.evaluate()
     assert [own.name, euler.name] == ["staggered, steps of 0.05 ms", "exponential Euler, steps of 0.05 ms"]
     assert own.metrics["ms_of_spike_time_error"] < 0.1 * euler.metrics["ms_of_spike_time_error"]
     assert rk4.metrics["ms_of_spike_time_error"] < 0.01
     assert truth.metrics == {"ms_of_spike_time_error": 0.0, "spikes": 7.0}
+
+
+def test_every_current_has_a_row_of_what_its_neuron_does(study: Study, folder: Path):
+    rows = {result.name: result.metrics for result in study.evaluate()[4:]}
+    assert [*rows] == ["3 µA/cm²", "7 µA/cm²", "10 µA/cm²", "30 µA/cm²"]
+    with np.load(folder / "spikes.npz") as spikes, np.load(folder / "traces.npz") as traces:
+        for neuron, row in enumerate(rows.values()):
+            times = spikes["times"][spikes["neurons"] == neuron]
+            assert row["peak_mv"] == traces["voltages"][:, neuron].max()
+            assert row["latency_ms"] == times[0]
+            assert row["rate_hz"] == pytest.approx(1000 / np.diff(times).mean() if len(times) > 1 else 0.0)
+    assert rows["30 µA/cm²"]["latency_ms"] < rows["7 µA/cm²"]["latency_ms"]
+
+
+def test_a_current_that_is_too_weak_has_no_latency(tmp_path: Path):
+    *_, weak, strong = study_in(tmp_path, currents=(1.0, 20.0)).evaluate()
+    assert weak.metrics.keys() == {"rate_hz", "peak_mv"}
+    assert strong.metrics.keys() == {"rate_hz", "peak_mv", "latency_ms"}
+    assert weak.metrics["peak_mv"] < 0 < strong.metrics["peak_mv"]
 
 
 def test_every_part_of_the_report_has_its_picture(study: Study):

@@ -21,11 +21,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_the_formula_holds_and_the_grid_is_a_little_off(run: Run):
-    exact, formula, grid = run.results
-    assert [result.name for result in run.results] == ["exact spike times", "the formula", "spikes on the grid"]
+    exact, formula, grid, *_ = run.results
+    assert [exact.name, formula.name, grid.name] == ["exact spike times", "the formula", "spikes on the grid"]
     assert exact.metrics["largest_rate_error"] < 1e-9
     assert 1e-4 < grid.metrics["largest_rate_error"] < 0.05
     assert formula.metrics["mean_rate_hz"] == exact.metrics["mean_rate_hz"] > grid.metrics["mean_rate_hz"]
+
+
+def test_every_input_has_a_row_with_the_rate_and_the_latency_of_the_formula(run: Run):
+    """A membrane that starts at rest reaches the threshold after -τ ln(1 - 1/v)."""
+    rows = {result.name: result.metrics for result in run.results[3:]}
+    assert [*rows] == ["v_in = 0.95", "v_in = 1.05", "v_in = 1.3", "v_in = 2", "v_in = 4"]
+    assert rows.pop("v_in = 0.95") == {"rate_hz": 0.0}
+    for value, row in zip((1.05, 1.3, 2, 4), rows.values(), strict=True):
+        latency = -20 * np.log(1 - 1 / value)
+        assert row["latency_ms"] == pytest.approx(latency)
+        assert row["rate_hz"] == pytest.approx(1000 / (latency + 2))
 
 
 def test_spikes_and_traces_are_there_for_other_programs(run: Run):
@@ -107,10 +118,6 @@ def test_a_long_simulation_is_kept_whole_and_drawn_in_part(tmp_path: Path):
             {"rest": 2.0},
             "a neuron whose input is counted in units of its rheobase must rest below its threshold, but got rest=2 "
             "and threshold=1.",
-        ),
-        (
-            {"drive": "some.csv", "inputs": (1.0,)},
-            "--inputs has no effect beside --drive: leave one of them out.",
         ),
         ({"drive": "no.csv"}, "inputs over time must be in a file that exists, but got 'no.csv'."),
     ],

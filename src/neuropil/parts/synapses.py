@@ -123,6 +123,13 @@ def held_input(ratio: float, order: int) -> Float[np.ndarray, " link"]:
     return np.cumsum(terms[::-1])[::-1][1 : order + 2].copy()
 
 
+def latencies(
+    times: Float[Tensor, " spike"], neurons: Int[Tensor, " spike"], num_neurons: int
+) -> Float[Tensor, " neuron"]:
+    """When each neuron fires first; NaN if it never does."""
+    return times.new_full((num_neurons,), torch.nan).scatter_reduce(0, neurons, times, "amin", include_self=False)
+
+
 def interval_rates(
     times: Float[Tensor, " spike"], neurons: Int[Tensor, " spike"], num_neurons: int
 ) -> Float[Tensor, " neuron"]:

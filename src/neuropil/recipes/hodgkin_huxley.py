@@ -25,6 +25,7 @@ from neuropil.data.formats.traces import Traces, read_traces
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.spiking import neurons as pictures
 from neuropil.inspection.report.page import Number, Numbers, Picture, Section, Table, Text
+from neuropil.metrics import find_metric
 from neuropil.models.hodgkin_huxley import neuron as equations
 from neuropil.models.hodgkin_huxley.neuron import (
     STEPS,
@@ -33,6 +34,7 @@ from neuropil.models.hodgkin_huxley.neuron import (
     HodgkinHuxleyRecording,
     Method,
 )
+from neuropil.parts.synapses import latencies
 from neuropil.progress import Display
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
@@ -112,7 +114,7 @@ def _compute(axon: "Axon", drive: Traces | None, folder: Path, display: Display)
     sections.append(_given_section(axon, names, currents, recording))
     display.update(0.8, "steps of several lengths")
     results, section = _step_section(axon, rates)
-    return Findings(results, [*sections, section])
+    return Findings([*results, *_neuron_results(names, recording)], [*sections, section])
 
 
 # --- experiments ------------------------------------------------------------------------------------------------------
@@ -348,16 +350,31 @@ def _rate_section(rates: Rates, fires_at: float) -> Section:
     return Section.illustrated("f–I curve", words, figure, "rate by constant current", table)
 
 
+def _neuron_results(names: Sequence[str], recording: HodgkinHuxleyRecording) -> list[Result]:
+    """Of each current: how fast the neuron fires, how high its voltage gets, and when it fires first, if it does."""
+    peaks = recording.voltages.amax(0).tolist()
+    first = latencies(recording.times, recording.neurons, recording.num_neurons).tolist()
+    results = []
+    for name, rate, peak, latency in zip(names, recording.rates().tolist(), peaks, first, strict=True):
+        found = {"rate_hz": rate, "peak_mv": peak}
+        results.append(Result(name, found if math.isnan(latency) else found | {"latency_ms": latency}))
+    return results
+
+
 def _given_section(axon: Axon, names: Sequence[str], currents: Tensor, recording: HodgkinHuxleyRecording) -> Section:
     options, times = axon.options, axon.times(recording)
     counts = torch.bincount(recording.neurons, minlength=recording.num_neurons).tolist()
-    counted = zip(names, counts, recording.rates().tolist(), strict=True)
-    rows = [[name, str(count), f"{rate:.1f}"] for name, count, rate in counted]
+    measures = ("rate_hz", "peak_mv", "latency_ms")
+    rows = []
+    for result, count in zip(_neuron_results(names, recording), counts, strict=True):
+        found = [f"{result.metrics[name]:.1f}" if name in result.metrics else "–" for name in measures]
+        rows.append([result.name, str(count), *found])
     shown = slice(0, 6)
     figure = pictures.voltages_and_currents(times, recording.voltages[:, shown], currents[:, shown], names[shown])
     origin = "Currents of your file" if options.drive else "Constant currents from the start on"
     words = f"{origin} (shaded, against the right axis) and the voltages; `spikes.npz` and `traces.npz` hold them."
-    header = ["neuron" if options.drive else "current", f"spikes in {options.duration:g} ms", "rate (Hz)"]
+    header = ["neuron" if options.drive else "current", f"spikes in {options.duration:g} ms"]
+    header += [find_metric(name).title for name in measures]
     table = Table(header, rows)
     return Section.illustrated("Given currents", words, figure, "voltages over time, with the currents", table)
 

@@ -23,7 +23,7 @@ from neuropil.errors import InputError
 from neuropil.inspection.pictures.spiking import spikes as pictures
 from neuropil.inspection.report.page import Picture, Section, Table, Text
 from neuropil.models.lif import LIF, LIFConfig, LIFRecording, SpikeTimes, rate
-from neuropil.parts.synapses import Synapse
+from neuropil.parts.synapses import Synapse, latencies
 from neuropil.progress import Display
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
@@ -58,8 +58,6 @@ class LIFOptions(Config):
         for name, values in (("inputs", self.inputs), ("orders", self.orders)):
             if not values:
                 raise InputError(f"--{name} needs at least one number", got="none")
-        if self.drive is not None and self.inputs != type(self).inputs:
-            raise InputError("--inputs has no effect beside --drive", fix="leave one of them out")
         if self.neuron.threshold <= self.neuron.rest:
             got = f"rest={self.neuron.rest:g} and threshold={self.neuron.threshold:g}"
             rule = "a neuron whose input is counted in units of its rheobase must rest below its threshold"
@@ -113,6 +111,8 @@ def _compute(options: LIFOptions, drive: Traces | None, folder: Path, display: D
     write_arrays(folder / SPIKES, **spikes, driven_times=driven.times, driven_neurons=driven.neurons)
     traces = {"times": times, "inputs": inputs, "voltages": constant.voltages}
     write_arrays(folder / TRACES, **traces, driven_inputs=changing, driven_voltages=driven.voltages)
+    asked = _neuron_results([f"v_in = {_written(value, options.neuron.unit)}" for value in inputs.tolist()], constant)
+    asked += _neuron_results(names, driven) if drive else []
     shown = times[: max(round(SHOWN / options.dt), 1)]
     constant, driven = constant.first_steps(len(shown)), driven.first_steps(len(shown))
     sections = [
@@ -123,7 +123,16 @@ def _compute(options: LIFOptions, drive: Traces | None, folder: Path, display: D
         _driven_section(options, names if drive else [""], changing[: len(shown)], shown, driven),
         _synapse_section(options, shown, constant),
     ]
-    return Findings(_results(rate(curve, options.neuron), counted), sections)
+    return Findings([*_results(rate(curve, options.neuron), counted), *asked], sections)
+
+
+def _neuron_results(names: Sequence[str], recording: LIFRecording) -> list[Result]:
+    """Of each input: how fast the neuron fires, and when first, if it does."""
+    first = latencies(recording.times, recording.neurons, recording.num_neurons).tolist()
+    results = []
+    for name, rate_hz, latency in zip(names, recording.rates().tolist(), first, strict=True):
+        results.append(Result(name, {"rate_hz": rate_hz} | ({} if math.isnan(latency) else {"latency_ms": latency})))
+    return results
 
 
 def _results(formula: Rates, counted: Counted) -> list[Result]:
