@@ -2,6 +2,7 @@
 
 from benchmarks import (
     decoding,
+    diffusion,
     gpt2_step,
     hodgkin_huxley,
     hopfield,
@@ -32,6 +33,7 @@ for benchmark in (
     recurrence_speed,
     decoding,
     gpt2_step,
+    diffusion,
     sentence_embeddings,
     hodgkin_huxley,
     spiking_networks,

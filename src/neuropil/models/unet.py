@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
+from neuropil.parts.group_norm import GroupNormSiLU
 from neuropil.parts.multi_head import MultiHeadAttention
 from neuropil.parts.parameters import ParameterRow, TypedModuleList
 from neuropil.parts.pretrained_model import PretrainedModel
@@ -84,8 +85,8 @@ class UNetConfig(Config):
         if len(self.shape) != 3:
             rule = "a U-Net needs pictures of channels, height and width"
             raise InputError(rule, got=f"inputs of shape {self.shape}")
-        if min(self.shape[1:]) < self.factor:
-            rule = f"a U-Net of {len(self.channels)} levels needs pictures of at least {self.factor}×{self.factor}"
+        if min(self.shape[1:]) < (least := 2 * self.factor):  # a single place cannot be normalised
+            rule = f"a U-Net of {len(self.channels)} levels needs pictures of at least {least}×{least}"
             raise InputError(rule, got=f"{self.shape[1]}×{self.shape[2]}", fix="choose fewer levels")
 
 
@@ -102,7 +103,7 @@ class UNet(PretrainedModel):
         self.down = TypedModuleList(DownStage(config, level) for level in levels)
         self.middle = Middle(config)
         self.up = TypedModuleList(UpStage(config, level) for level in reversed(levels))
-        self.norm = nn.GroupNorm(config.groups, widths[0], config.epsilon)
+        self.norm = GroupNormSiLU(config.groups, widths[0], config.epsilon)
         self.output = zeroed(nn.Conv2d(widths[0], config.outputs or config.shape[0], 3, padding=1))
 
     def forward(
@@ -115,14 +116,15 @@ class UNet(PretrainedModel):
         height, width = x.shape[-2:]
         x = F.pad(x, (0, -width % self.config.factor, 0, -height % self.config.factor))
         e = F.silu(self.embed(time, classes))  # batch time_width
-        h = self.stem(x.contiguous(memory_format=torch.channels_last))  # the layout that CPUs convolve fastest
+        # The layout that CPUs convolve fastest. Pictures of one channel cannot be said to have it before the stem.
+        h = self.stem(x).contiguous(memory_format=torch.channels_last)
         skips = [h]
         for stage in self.down:
             h = stage(h, e, skips)
         h = self.middle(h, e)
         for stage in self.up:
             h = stage(h, e, skips)
-        return self.output(silu(self.norm(h)))[..., :height, :width]
+        return self.output(self.norm(h))[..., :height, :width]
 
     def embed(self, time: Tensor, classes: Tensor | None) -> Float[Tensor, "batch time_width"]:
         e = self.time(time)
@@ -175,10 +177,10 @@ class TimedResidualBlock(nn.Module):
     def __init__(self, config: UNetConfig, channels: int, width: int):
         super().__init__()
         self.scales = config.time_effect == "scale_shift"
-        self.norm1 = nn.GroupNorm(config.groups, channels, config.epsilon)
+        self.norm1 = GroupNormSiLU(config.groups, channels, config.epsilon)
         self.convolution1 = nn.Conv2d(channels, width, 3, padding=1)
         self.time = nn.Linear(config.time_size, 2 * width if self.scales else width)
-        self.norm2 = nn.GroupNorm(config.groups, width, config.epsilon)
+        self.norm2 = (nn.GroupNorm if self.scales else GroupNormSiLU)(config.groups, width, config.epsilon)
         self.dropout = nn.Dropout(config.dropout)
         self.convolution2 = zeroed(nn.Conv2d(width, width, 3, padding=1))
         self.shortcut = nn.Identity() if channels == width else nn.Conv2d(channels, width, 1)
@@ -186,14 +188,13 @@ class TimedResidualBlock(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch channel height width"], e: Float[Tensor, "batch time_width"]
     ) -> Float[Tensor, "batch channel2 height width"]:
-        h = self.convolution1(silu(self.norm1(x)))
-        effect = rearrange(self.time(e), "batch channel -> batch channel 1 1")
+        h = self.convolution1(self.norm1(x))
         if self.scales:
-            scale, shift = effect.chunk(2, dim=1)
-            h = self.norm2(h) * (1 + scale) + shift
+            scale, shift = rearrange(self.time(e), "batch (part channel) -> part batch channel 1 1", part=2)
+            h = F.silu(self.norm2(h) * (1 + scale) + shift)
         else:
-            h = self.norm2(h.add_(effect))
-        return self.convolution2(self.dropout(silu(h))).add_(self.shortcut(x))
+            h = self.norm2(h, self.time(e))
+        return self.convolution2(self.dropout(h)).add_(self.shortcut(x))
 
     def parameter_row(self, name: str) -> ParameterRow:
         c, m, t = self.convolution1.in_channels, self.convolution1.out_channels, self.time.in_features
@@ -301,11 +302,6 @@ class Upsample(nn.Module):
         w = F.pad(w, (0, 1)) + F.pad(w, (1, 0))
         k = F.pad(w, (0, 0, 0, 1)) + F.pad(w, (0, 0, 1, 0))
         return F.conv_transpose2d(h, k, self.convolution.bias, stride=2, padding=1)
-
-
-def silu(z: Tensor) -> Tensor:
-    """φ(z) = z σ(z), in the memory of z where no gradient will ask for it: new memory costs as much as the function."""
-    return F.silu(z, inplace=not torch.is_grad_enabled())
 
 
 def zeroed(layer: L) -> L:

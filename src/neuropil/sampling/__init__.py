@@ -1,1 +1,1 @@
-"""Loops that run around a trained model: writing a sequence token by token."""
+"""Loops that run around a trained model: writing a text token by token, or taking the noise from a picture."""
