@@ -86,6 +86,7 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "RecurrentNetwork": few_tokens,
     "RecurrentNetwork-encoder_decoder": lambda count: (*few_tokens(count), padded_tokens(count, 5, 20)),
     "RecurrentNetwork-one_to_many": lambda count: (torch.randn(count, 6), padded_tokens(count, 5, 20)),
+    "RecurrentTextClassifier": few_tokens,
     "SpikingClassifier": pictures,
     "Tracker": lambda count: (torch.randint(0, 256, (count, 5, 1, 28, 28), dtype=torch.uint8),),
     "Transformer": lambda count: (padded_tokens(count, 7), padded_tokens(count, 5)),

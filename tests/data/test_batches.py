@@ -85,20 +85,25 @@ TOKENIZER = Tokenizer.train(["a b c d e f g h"], "words")
 def test_long_texts_are_cut_at_either_side_and_counted():
     texts, targets = ["a b c", "d e", ""], torch.tensor([0, 1, 0])
     whole, end = (encode_texts(texts, targets, TOKENIZER, limit, "end") for limit in (3, 2))
-    beginning = encode_texts(texts, targets, TOKENIZER, 2, "beginning")
+    beginning, both = (encode_texts(texts, targets, TOKENIZER, 2, side) for side in ("beginning", "both"))
     a, b, c, d, e = TOKENIZER.encode(["a b c d e"])[0]
     everything = torch.arange(3)
     assert whole.inputs.padded(everything).tolist() == [[a, b, c], [d, e, 0], [UNKNOWN, 0, 0]]
     assert end.inputs.padded(everything).tolist() == [[b, c], [d, e], [UNKNOWN, 0]]
     assert beginning.inputs.padded(everything).tolist() == [[a, b], [d, e], [UNKNOWN, 0]]
-    assert (whole.too_long, end.too_long, beginning.too_long) == (0, 1, 1)
+    assert both.inputs.padded(everything).tolist() == [[a, c], [d, e], [UNKNOWN, 0]]
+    assert (whole.too_long, end.too_long, beginning.too_long, both.too_long) == (0, 1, 1, 1)
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(4, 99), max_size=20), st.integers(1, 30))
-def test_a_text_is_never_without_a_token(ids: list[int], limit: int):
-    for side in ("beginning", "end"):
-        assert 1 <= len(shorten(ids, limit, side)) <= limit
+def test_a_text_is_cut_to_as_many_tokens_as_there_is_room_for(ids: list[int], limit: int):
+    kept = min(len(ids), limit)
+    assert shorten(ids, limit, "beginning") == ids[:kept]
+    assert shorten(ids, limit, "end") == ids[len(ids) - kept :]
+    both = shorten(ids, limit, "both")
+    before = kept // 2 if kept == limit else kept
+    assert both == ids[:before] + ids[len(ids) - (kept - before) :]
 
 
 def test_texts_and_their_classes_stay_together():

@@ -15,10 +15,14 @@ from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.embedded import read_docstrings
 from neuropil.data.labelled_texts.files import LabelledTextConfig, prepare_labelled_texts
 from neuropil.data.splits import Splits
+from neuropil.models.text_classifier import RecurrentTextClassifier
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
+from neuropil.tasks.text_classification.experiment import TextClassificationExperiment
 from neuropil.tasks.text_classification.predictor import LearnedEncoder, TextClassifier, TokensConfig
 from neuropil.tasks.text_classification.scores import classifiers, count_words
+from neuropil.training.evaluation import evaluate
+from neuropil.training.weights import load_model
 
 SMALL = {"hidden_size": 8, "embedding_size": 8, "epochs": 3, "learning_rate": 0.02, "batch_size": 16}
 
@@ -82,13 +86,37 @@ def test_the_vocabulary_is_that_of_the_training_part_alone():
 
 
 def test_results_stand_beside_counted_words(run: Run):
-    assert [result.name for result in run.results] == [
-        "text_classifier",
+    own, *others = run.results
+    assert own.name == "text_classifier"
+    accuracy = {result.name: result.metrics["accuracy"] for result in others}
+    assert set(accuracy) == {
+        "its network alone",
+        "its bag of n-grams alone",
         "TF-IDF and logistic regression",
         "always the most frequent class",
-    ]
-    assert run.results[2].metrics["accuracy"] == 0.5
+    }
+    assert accuracy["always the most frequent class"] == 0.5
     assert run.evaluate() == pytest.approx(run.metrics)
+
+
+def test_the_folder_holds_the_vote_and_each_voter(run: Run):
+    again, alone = neuropil.load(run.folder), {result.name: result.metrics for result in run.results}
+    assert again.evaluate() == pytest.approx(run.metrics)
+    model = cast(RecurrentTextClassifier, again.model)
+    for name, share in (("its network alone", 1.0), ("its bag of n-grams alone", 0.0)):
+        model.share.fill_(share)
+        assert again.evaluate() == pytest.approx(alone[name])
+
+
+def test_the_share_of_the_network_is_fitted_to_the_validation_part(run: Run):
+    experiment = cast(TextClassificationExperiment, run.experiment())
+    model = cast(RecurrentTextClassifier, experiment.model)
+    load_model(run.folder / "model.safetensors", model)
+    fitted, losses = float(model.share), {}
+    for share in torch.linspace(0, 1, 21):
+        model.share.fill_(share)
+        losses[float(share)] = evaluate(experiment.learner, experiment.batches("validation"))["loss"]
+    assert losses[fitted] == min(losses.values())
 
 
 def test_a_file_of_the_users_is_scored(run: Run, tmp_path: Path):
@@ -193,8 +221,8 @@ def test_where_letters_are_read_letters_are_counted(tmp_path: Path):
 @pytest.mark.slow
 def test_it_learns_which_library_a_sentence_is_from(tmp_path: Path):
     run = neuropil.train("text_classifier", out=tmp_path / "run", show_progress=False)
-    own, counted, _ = run.results
-    assert own.metrics["accuracy"] > counted.metrics["accuracy"] > 0.75
+    accuracy = {result.name: result.metrics["accuracy"] for result in run.results}
+    assert accuracy["text_classifier"] > accuracy["TF-IDF and logistic regression"] > 0.75
 
 
 def test_own_data_has_its_own_defaults():

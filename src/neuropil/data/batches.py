@@ -26,7 +26,7 @@ TEXTS_PER_STEP = 10_000
 Change: TypeAlias = Callable[[Batch, torch.Generator], Batch]
 """What is done to a batch at random before a model learns from it."""
 ChangeTokens: TypeAlias = Callable[[list[int]], list[int]]
-Side = Literal["beginning", "end"]
+Side = Literal["beginning", "end", "both"]
 Device: TypeAlias = torch.device | str
 
 
@@ -261,28 +261,33 @@ class EncodedTexts:
 def encode_texts(
     texts: Sequence[str], targets: Int64[Tensor, " example"], tokenizer: Encoding, max_tokens: int, side: Side
 ) -> EncodedTexts:
-    """The texts in their order; of one with more than `max_tokens`, so many at one side of it."""
+    """The texts in their order; of one with more than `max_tokens`, so many of them. A text without any token is one
+    that is unknown: there is always something to read."""
     too_long = 0
 
     def cut(ids: list[int]) -> list[int]:
         nonlocal too_long
         too_long += len(ids) > max_tokens
-        return shorten(ids, max_tokens, side)
+        return shorten(ids, max_tokens, side) or [UNKNOWN]
 
     return EncodedTexts(Sequences.of_texts(texts, tokenizer, cut), targets, too_long)
 
 
 def shorten(ids: list[int], max_tokens: int, side: Side) -> list[int]:
-    """A text without any token is one that is unknown: there is always something to read."""
-    return (ids[-max_tokens:] if side == "end" else ids[:max_tokens]) or [UNKNOWN]
+    """Of both sides about half each."""
+    if len(ids) <= max_tokens:
+        return ids
+    first = {"beginning": max_tokens, "end": 0, "both": max_tokens // 2}[side]
+    return ids[:first] + ids[len(ids) - max_tokens + first :]
 
 
-def hide_tokens(share: float) -> Change:
-    """Random tokens of each batch become unknown: no word alone carries an answer, and unknown words are seen."""
+def hide_tokens(share: float, hidden: int = UNKNOWN, kept: Sequence[int] = (PADDING,)) -> Change:
+    """Random tokens of each batch, save those that are `kept`, become `hidden`: no word alone carries an answer, and
+    unknown words are seen."""
 
     def hide(batch: Batch, generator: torch.Generator) -> Batch:
         tokens = batch["input"]
-        hidden = (torch.rand(tokens.shape, generator=generator) < share) & (tokens != PADDING)
-        return {**batch, "input": tokens.masked_fill(hidden, UNKNOWN)}
+        chosen = (torch.rand(tokens.shape, generator=generator) < share) & ~torch.isin(tokens, torch.tensor(kept))
+        return {**batch, "input": tokens.masked_fill(chosen, hidden)}
 
     return hide

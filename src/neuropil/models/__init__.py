@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from neuropil.models.seq2seq import Seq2SeqConfig as Seq2SeqConfig
     from neuropil.models.spiking.classifier import SpikingClassifier as SpikingClassifier
     from neuropil.models.spiking.classifier import SpikingClassifierConfig as SpikingClassifierConfig
+    from neuropil.models.text_classifier import RecurrentTextClassifier as RecurrentTextClassifier
+    from neuropil.models.text_classifier import RecurrentTextClassifierConfig as RecurrentTextClassifierConfig
     from neuropil.models.tracker import Tracker as Tracker
     from neuropil.models.tracker import TrackerConfig as TrackerConfig
     from neuropil.models.transformer import Transformer as Transformer
@@ -91,6 +93,7 @@ MODELS = {
     "RNN": "rnn",
     "Seq2Seq": "seq2seq",
     "RecurrentNetwork": "recurrent",
+    "RecurrentTextClassifier": "text_classifier",
     "SpikingClassifier": "spiking.classifier",
     "Tracker": "tracker",
     "Transformer": "transformer",

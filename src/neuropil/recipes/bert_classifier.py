@@ -27,16 +27,12 @@ class StartConfig(Config):
     vocabulary_size: int = option(4_000, "maximum vocabulary size, from scratch", low=100)
 
 
-class SmoothingConfig(Config):
-    label_smoothing: float = option(0.0, "label smoothing of the training loss", low=0, high=0.9)
-
-
 class BERTClassifierOptions(Config):
     data: LabelledTextConfig = LabelledTextConfig()
     begin: StartConfig = StartConfig()
     tokens: WordPieceConfig = WordPieceConfig()
     model: BERTConfig = dataclasses.replace(SIZES["tiny"], context=256)
-    objective: SmoothingConfig = SmoothingConfig()
+    objective: TextObjective = TextObjective(word_dropout=0.0)
     training: TrainingConfig = TrainingConfig(epochs=4, batch_size=32, learning_rate=2e-4, warmup=0.1, clip=1.0)
 
 
@@ -49,9 +45,8 @@ def build(options: BERTClassifierOptions, seed: int) -> TextClassificationExperi
     model, tokenizer = initial_model(options, splits.train.texts, len(splits.train.classes), seed)
     encoder = WordPieceEncoder(tokenizer, fitting_tokens(options.tokens, model.config.context))
     classifier = MaskedTextClassifier(model, encoder, splits.train.classes, options.data.columns)
-    objective = TextObjective(label_smoothing=options.objective.label_smoothing, word_dropout=0.0)
     naming = {"seed": seed, "name": "bert_classifier"}
-    return TextClassificationExperiment(classifier, splits, options.training, objective=objective, **naming)
+    return TextClassificationExperiment(classifier, splits, options.training, objective=options.objective, **naming)
 
 
 def fitting_tokens(tokens: WordPieceConfig, context: int) -> WordPieceConfig:

@@ -1,12 +1,13 @@
-"""A recurrent network that classifies texts: the library of a docstring, or the label of the user's own texts."""
+"""A recurrent network beside a bag of words that classifies texts: docstrings by library, or the user's by label."""
 
 import dataclasses
 
 from neuropil.config import Config
 from neuropil.data.labelled_texts.files import LabelledTextConfig, prepare_labelled_texts
-from neuropil.models.recurrent import RecurrentNetwork, RecurrentNetworkConfig
+from neuropil.models.text_classifier import RecurrentTextClassifier, RecurrentTextClassifierConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.text_classification.bag import fit_bag
 from neuropil.tasks.text_classification.experiment import TextClassificationExperiment, TextObjective
 from neuropil.tasks.text_classification.predictor import LearnedEncoder, TextClassifier, TokensConfig
 from neuropil.tasks.texts import shrink_embeddings
@@ -17,7 +18,7 @@ from neuropil.training.loop import TrainingConfig
 class TextClassifierOptions(Config):
     data: LabelledTextConfig = LabelledTextConfig()
     tokens: TokensConfig = TokensConfig(tokens="bpe", vocabulary_size=8_000)
-    model: RecurrentNetworkConfig = RecurrentNetworkConfig(
+    model: RecurrentTextClassifierConfig = RecurrentTextClassifierConfig(
         cell="gru", hidden_size=128, embedding_size=128, bidirectional=True, pooling="max", dropout=0.5
     )
     objective: TextObjective = TextObjective(label_smoothing=0.1, word_dropout=0.2)
@@ -45,11 +46,18 @@ def build(options: TextClassifierOptions, seed: int) -> TextClassificationExperi
     encoder = LearnedEncoder.learn(splits.train.texts, options.tokens)
     sizes = {"vocabulary_size": len(encoder.tokenizer), "output_size": len(splits.train.classes)}
     config = dataclasses.replace(options.model, shape="many_to_one", **sizes)
-    model = initialised(lambda: RecurrentNetwork(config), seed)
-    shrink_embeddings(model.embedding)
+    model = initialised(lambda: RecurrentTextClassifier(config), seed)
+    shrink_embeddings(model.network.embedding)
     classifier = TextClassifier(model, encoder, splits.train.classes, options.data.columns)
     naming = {"seed": seed, "name": "text_classifier"}
-    return TextClassificationExperiment(classifier, splits, options.training, objective=options.objective, **naming)
+    experiment = TextClassificationExperiment(
+        classifier, splits, options.training, objective=options.objective, **naming
+    )
+    if config.bag:
+        fit_bag(model.bag, experiment.encoded["train"], experiment.encoded["validation"])
+    return experiment
 
 
-RECIPE = Recipe(TextClassifierOptions(), build, RecurrentNetwork, TextClassifier, own_data=OWN_DATA, ladder=LADDER)
+RECIPE = Recipe(
+    TextClassifierOptions(), build, RecurrentTextClassifier, TextClassifier, own_data=OWN_DATA, ladder=LADDER
+)

@@ -3,19 +3,19 @@
 import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from neuropil.config import Config, option
-from neuropil.data.batches import LengthBatches, hide_tokens
+from neuropil.data.batches import LengthBatches
 from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.splits import PartName, Splits
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Classification
-from neuropil.protocols import Learner
+from neuropil.protocols import Batch, Learner
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.text_classification import report
 from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, TextClassifier
@@ -23,11 +23,24 @@ from neuropil.tasks.text_classification.scores import classifiers
 from neuropil.tasks.texts import in_order, too_long_note
 from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig
+from neuropil.training.weights import save_model
 
 
 class TextObjective(Config):
     label_smoothing: float = option(0.0, "label smoothing of the training loss", low=0, high=0.9)
-    word_dropout: float = option(0.1, "probability that a training token is made unknown", low=0, high=0.9)
+    word_dropout: float = option(
+        0.1, "probability that a training token is made unknown, or [MASK] for BERT", low=0, high=0.9
+    )
+
+
+@runtime_checkable
+class Voting(Protocol):
+    """A model of two, a network and a bag of words, which vote."""
+
+    share: Tensor
+    """Of the network."""
+
+    def fit_share(self, batches: Iterable[Batch]) -> None: ...
 
 
 class TextClassificationExperiment(TrainableExperiment[Float[Tensor, "text class"]]):
@@ -44,11 +57,12 @@ class TextClassificationExperiment(TrainableExperiment[Float[Tensor, "text class
         objective: TextObjective,
     ):
         self.splits, self.classifier, self.encoder = splits, classifier, classifier.encoder
-        self.change = hide_tokens(objective.word_dropout)
+        self.change = self.encoder.hide(objective.word_dropout)
         self.texts = splits.parts
         self.encoded = {part: self.encoder.encode(each.texts, each.targets) for part, each in self.texts.items()}
-        limit, side = self.encoder.config.max_tokens, "last" if self.encoder.config.read_from == "end" else "first"
-        consequence = f", of which only the {side} {limit:,} are read"
+        limit, side = self.encoder.config.max_tokens, self.encoder.config.read_from
+        which = {"beginning": f"the first {limit:,}", "end": f"the last {limit:,}", "both": f"{limit:,} at both ends"}
+        consequence = f", of which only {which[side]} are read"
         cut = too_long_note(self.encoded["train"].too_long, len(splits.train), "text", limit, consequence)
         learner = Classification(classifier.model, objective.label_smoothing, answer=classifier.logits)
         super().__init__(learner, self.encoded, training, seed, name, splits.train.source, [*splits.notes, *cut])
@@ -70,6 +84,12 @@ class TextClassificationExperiment(TrainableExperiment[Float[Tensor, "text class
     def save(self, folder: Path) -> None:
         self.encoder.save(folder)
 
+    def calibrate(self, folder: Path) -> None:
+        """How much the network's vote counts, beside that of a bag of words."""
+        if isinstance(self.model, Voting) and len(self.encoded["validation"]):
+            self.model.fit_share(self.batches("validation").epoch(0))
+            save_model(folder / "model.safetensors", self.model)
+
     def batches(self, part: PartName) -> LengthBatches:
         if part != "train":
             return in_order(self.encoded[part], self.device)
@@ -82,6 +102,17 @@ class TextClassificationExperiment(TrainableExperiment[Float[Tensor, "text class
 
     def score(self, learner: Learner, predictions: Float[Tensor, "text class"]) -> dict[str, float]:
         return evaluate(learner, self.batches("test"))
+
+    def ablation_results(self) -> list[Result]:
+        """Of a model that votes, what each of the two predicts alone."""
+        if not isinstance(self.model, Voting):
+            return []
+        share, found = self.model.share.clone(), list[Result]()
+        for name, alone in (("its network alone", 1), ("its bag of n-grams alone", 0)):
+            self.model.share.fill_(alone)
+            found.append(Result(name, evaluate(self.learner, self.batches("test"))))
+        self.model.share.copy_(share)
+        return found
 
     def baselines(self) -> list[Result]:
         return classifiers(self.splits, self.encoder.kind)

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from neuropil.config import Config, option
-from neuropil.data.batches import EncodedTexts, Sequences, Side, encode_texts
+from neuropil.data.batches import Change, EncodedTexts, Sequences, Side, encode_texts, hide_tokens, shorten
 from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.files import TextColumns, read_labelled_texts
 from neuropil.data.tokenizers.encoding import AnyTokenizer
@@ -20,7 +20,7 @@ from neuropil.errors import InputError
 from neuropil.inspection.gates import Passage
 from neuropil.models.bert import BERTClassifier
 from neuropil.parts.objectives import Classification
-from neuropil.protocols import PADDING
+from neuropil.protocols import PADDING, UNKNOWN
 from neuropil.tasks.masked_language_modelling.predictor import embed
 from neuropil.tasks.predictor import Predictions, Source, as_texts, device_of, only_source
 from neuropil.tasks.texts import in_order, read_texts
@@ -32,15 +32,15 @@ TOKENS_AT_ONCE = 1024
 
 class TokensConfig(Config):
     tokens: Kind = option("words", "tokens: words, characters, or bpe (byte-pair encoding)")
-    vocabulary_size: int = option(10_000, "maximum vocabulary size; rarer tokens are unknown", low=8)
+    vocabulary_size: int = option(30_000, "maximum vocabulary size; rarer tokens are unknown", low=8)
     lowercase: bool = option(True, "read capitals as small letters")
-    max_tokens: int = option(256, "longer texts are truncated to so many tokens, and counted in the report", low=1)
-    read_from: Side = option("end", "which side of a longer text is kept")
+    max_tokens: int = option(512, "longer texts are truncated to so many tokens, and counted in the report", low=1)
+    read_from: Side = option("both", "which side of a longer text is kept, or about half of both")
 
 
 class WordPieceConfig(Config):
     max_tokens: int = option(256, "longer texts are truncated to so many tokens, with [CLS] and [SEP]", low=3)
-    read_from: Side = option("beginning", "which side of a longer text is kept")
+    read_from: Side = option("both", "which side of a longer text is kept, or about half of both")
 
 
 @runtime_checkable
@@ -56,6 +56,10 @@ class TextEncoder(Protocol):
     @property
     def kind(self) -> Kind:
         """What simpler models should count."""
+        ...
+
+    def hide(self, probability: float) -> Change:
+        """Word dropout."""
         ...
 
     def encode(self, texts: Sequence[str], targets: Int64[Tensor, " text"]) -> EncodedTexts: ...
@@ -82,6 +86,9 @@ class LearnedEncoder:
     @property
     def kind(self) -> Kind:
         return self.config.tokens
+
+    def hide(self, probability: float) -> Change:
+        return hide_tokens(probability)
 
     def cased(self, text: str) -> str:
         return _cased(text, self.config)
@@ -114,6 +121,11 @@ class WordPieceEncoder:
     def load(cls, folder: Path, tokens: Mapping[str, Any]) -> "WordPieceEncoder":
         return cls(PublishedTokenizer.load(folder), WordPieceConfig.from_dict(tokens))
 
+    def hide(self, probability: float) -> Change:
+        """By the token that stood for hidden words in pre-training."""
+        around = [number for number in (self.tokenizer.start, self.tokenizer.end) if number is not None]
+        return hide_tokens(probability, self.tokenizer.mask or self.tokenizer.unknown or UNKNOWN, [PADDING, *around])
+
     def encode(self, texts: Sequence[str], targets: Int64[Tensor, " text"]) -> EncodedTexts:
         before, after = self.tokenizer.start, self.tokenizer.end
         room, too_long = self.config.max_tokens - 2, 0
@@ -121,8 +133,7 @@ class WordPieceEncoder:
         def surround(ids: list[int]) -> list[int]:
             nonlocal too_long
             too_long += len(ids) > room
-            kept = ids[-room:] if self.config.read_from == "end" else ids[:room]
-            return [before or 0, *kept, after or 0]
+            return [before or 0, *shorten(ids, room, self.config.read_from), after or 0]
 
         return EncodedTexts(Sequences.of_texts(texts, self.tokenizer, surround), targets, too_long)
 
