@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from neuropil.models.diffusion import Diffusion, DiffusionConfig, NoiseSchedule, PredictionName, VarianceName
-from neuropil.models.unet import SIZES, UNet
+from neuropil.models.unet.network import SIZES, UNet
 from neuropil.parts.parameters import count_parameters
 from neuropil.pretrained.unet2d import places
 from neuropil.sampling.diffusion import (

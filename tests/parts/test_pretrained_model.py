@@ -11,7 +11,7 @@ from neuropil.models.bert import BERT, BERTClassifier, MaskedBERT
 from neuropil.models.clip import CLIP
 from neuropil.models.diffusion import Diffusion
 from neuropil.models.gpt2 import GPT2, GPT2Config
-from neuropil.models.unet import UNet
+from neuropil.models.unet.network import UNet
 from neuropil.models.vit import ViT
 from neuropil.parts.checkpoint_families import CheckpointFamily, family_of
 from neuropil.parts.pretrained_model import PretrainedModel

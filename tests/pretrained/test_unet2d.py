@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from neuropil.errors import InputError, NeuropilError, RunError
 from neuropil.models.diffusion import Diffusion, DiffusionConfig
-from neuropil.models.unet import UNet, UNetConfig
+from neuropil.models.unet.network import UNet, UNetConfig
 from neuropil.training.weights import load_model, save_model
 
 SIZES: dict[str, Any] = {"channels": (4, 8), "depth": 1, "attention_levels": (1,), "groups": 2, "shape": (1, 8, 8)}

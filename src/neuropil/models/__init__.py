@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from neuropil.models.tracker import TrackerConfig as TrackerConfig
     from neuropil.models.transformer import Transformer as Transformer
     from neuropil.models.transformer import TransformerConfig as TransformerConfig
-    from neuropil.models.unet import UNet as UNet
-    from neuropil.models.unet import UNetConfig as UNetConfig
+    from neuropil.models.unet.network import UNet as UNet
+    from neuropil.models.unet.network import UNetConfig as UNetConfig
     from neuropil.models.universal_approximation import UniversalApproximator as UniversalApproximator
     from neuropil.models.universal_approximation import UniversalApproximatorConfig as UniversalApproximatorConfig
     from neuropil.models.vae import VAE as VAE
@@ -97,7 +97,7 @@ MODELS = {
     "SpikingClassifier": "spiking.classifier",
     "Tracker": "tracker",
     "Transformer": "transformer",
-    "UNet": "unet",
+    "UNet": "unet.network",
     "UniversalApproximator": "universal_approximation",
     "VAE": "vae",
 }

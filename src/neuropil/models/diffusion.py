@@ -27,8 +27,8 @@ from torch import Tensor
 
 from neuropil.config import option
 from neuropil.errors import InputError
-from neuropil.models import unet
-from neuropil.models.unet import UNet, UNetConfig
+from neuropil.models.unet import network as unet
+from neuropil.models.unet.network import UNet, UNetConfig
 from neuropil.parts.objectives import Objective
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.parts.standardize import UnitRange

@@ -109,9 +109,10 @@ class BagOfBigrams(nn.Module):
         bigrams = bigrams[kept][counts[kept].argsort(stable=True)]
         # Of those that fall into one bucket the last one stays, which is the most frequent.
         owners = dict(zip(self._buckets(bigrams).tolist(), bigrams.tolist(), strict=True))
-        self.owner[list(owners)] = torch.tensor(list(owners.values()))
+        buckets, bigrams = torch.tensor([*owners.items()], dtype=torch.int64).reshape(-1, 2).unbind(1)
+        self.owner[buckets] = bigrams.to(self.owner)
         features, counts = count_texts(map(self._features, texts))
-        # 1 + ln((1 + N) / (1 + N_g))
+        # φ_g = 1 + ln((1 + N) / (1 + N_g)) where g occurs
         self.idf[features] = 1 + torch.log((1 + sum(map(len, texts))) / (1 + counts))
         self.idf[: UNKNOWN + 1] = 0  # padding and unknown words say nothing
 

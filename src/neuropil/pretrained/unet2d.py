@@ -17,7 +17,7 @@ from torch import nn
 from neuropil.errors import InputError
 from neuropil.files import write_text
 from neuropil.models.diffusion import Diffusion, DiffusionConfig
-from neuropil.models.unet import UNet, UNetConfig
+from neuropil.models.unet.network import UNet, UNetConfig
 from neuropil.pretrained import names
 from neuropil.pretrained.folders import SETTINGS, WEIGHTS, Folder, Stored, read_json
 from neuropil.pretrained.names import HuggingFaceFamily, Pairs, Place

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from neuropil.parts.group_norm import FEW_THREADS, GroupNormSiLU
+from neuropil.models.unet.group_norm import FEW_THREADS, GroupNormSiLU
 
 
 def layer(groups: int, channels: int) -> GroupNormSiLU:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from neuropil.errors import InputError
-from neuropil.models.unet import PlaceAttention, TimedResidualBlock, UNet, UNetConfig, Upsample
+from neuropil.models.unet.network import PlaceAttention, TimedResidualBlock, UNet, UNetConfig, Upsample
 from neuropil.parts.parameters import count_parameters
 
 

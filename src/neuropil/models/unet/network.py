@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.parts.group_norm import GroupNormSiLU
+from neuropil.models.unet.group_norm import GroupNormSiLU
 from neuropil.parts.multi_head import MultiHeadAttention
 from neuropil.parts.parameters import ParameterRow, TypedModuleList
 from neuropil.parts.pretrained_model import PretrainedModel
