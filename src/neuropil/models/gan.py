@@ -37,6 +37,9 @@ from neuropil.parts.standardize import UnitRange
 from neuropil.protocols import Batch, OptimizerName, Phase
 from neuropil.randomness import seeded
 
+R1_OF_TABLES, R1_OF_PICTURES = 0.003, 0.3
+"""γ, where it is not given: modes of tables may be narrow, and then D has to be steep."""
+
 
 class GANConfig(CoderConfig):
     hidden_sizes: tuple[int, ...] = option(
@@ -109,7 +112,12 @@ class GAN(Model):
 
 class GameConfig(Config):
     ratio: int = option(1, "discriminator updates for each update of the generator", low=1)
-    r1: float = option(0.1, "R₁ penalty γ on the discriminator's gradient at real examples; 0 for none", low=0)
+    r1: float | None = option(
+        None,
+        "R₁ penalty γ on the discriminator's gradient at real examples; 0 for none; "
+        f"by default {R1_OF_TABLES:g} for tables and {R1_OF_PICTURES:g} for pictures",
+        low=0,
+    )
     label_smoothing: float = option(
         0.0, "one-sided label smoothing: real examples have the target 1 − ε", low=0, high=0.5
     )
@@ -128,6 +136,8 @@ class AdversarialGame:
 
     def __init__(self, model: GAN, config: GameConfig | None = None):
         self.model, self.config = model, config or GameConfig()
+        usual = R1_OF_TABLES if len(model.config.shape) == 1 else R1_OF_PICTURES
+        self.r1 = usual if self.config.r1 is None else self.config.r1
 
     def phases(self) -> Sequence[Phase]:
         game, model = self.config, self.model
@@ -154,7 +164,7 @@ class AdversarialGame:
         d_real, d_fake = self.model(self.model.noise(len(real)), real).chunk(2)
         # L_D = −E[ln D(x)] − E[ln(1 − D(G(z)))] + R₁
         loss = against(d_real, 1 - self.config.label_smoothing).mean() + against(d_fake, 0.0).mean()
-        return loss + self.config.r1 * r1_penalty(self.model.discriminator, real) if self.config.r1 else loss
+        return loss + self.r1 * r1_penalty(self.model.discriminator, real) if self.r1 else loss
 
     def generator_loss(self, batch: Batch) -> Float[Tensor, ""]:
         # L_G = −E[ln D(G(z))]
@@ -297,7 +307,7 @@ def lengths(x: Float[Tensor, "batch *shape"]) -> Float[Tensor, " batch"]:
 
 
 SIZES = {
-    "points": GANConfig(shape=(2,), hidden_sizes=(128, 128), latent_size=2),
+    "points": GANConfig(shape=(2,), hidden_sizes=(128, 128, 128), latent_size=2),
     "base": GANConfig(),
     "convolutional": GANConfig(network="convolutional"),
     "spectral": GANConfig(network="convolutional", spectral_norm=True),

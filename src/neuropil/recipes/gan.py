@@ -17,7 +17,7 @@ from neuropil.training.loop import TrainingConfig
 class GANOptions(Config):
     data: ImageDataConfig = ImageDataConfig()
     model: GANConfig = GANConfig(network="convolutional")
-    game: GameConfig = GameConfig(r1=1.0)
+    game: GameConfig = GameConfig()
     judgement: JudgementConfig = JudgementConfig()
     # Momentum overshoots in a game of two, so that the optimiser has none. Samples differ from one update to the next;
     # the mean of the weights is better than any of them.
