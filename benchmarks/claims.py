@@ -57,8 +57,6 @@ TIME_LIMITS = (5, 20)
 VIT_PATCH = 7
 """Sixteen patches of MNIST's pictures in place of 49: three times as many passes in the same time."""
 ROUNDED_CHARACTERS = 12_000
-REVIEWED: dict[str, Any] = {"max_tokens": 128, "epochs": 2}
-"""Of reviews that are longer, the first tokens are read."""
 ROUNDING = (
     f"What rounded weights cost: GPT-2 after `neuropil train gpt2 --minutes {GPT2_MINUTES[0]}`, on "
     f"{ROUNDED_CHARACTERS:,} characters that it has not seen."
@@ -165,7 +163,8 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         )
         figures["reviews"] = (about, lambda: reviews(path))
         figures["mini-lm"] = (
-            "Accuracy on the same reviews after `neuropil train bert_classifier --start MiniLM`.",
+            "Accuracy on the same reviews after `neuropil train bert_classifier --data reviews`, from scratch, and "
+            "with `--start MiniLM --precision bfloat16`.",
             lambda: mini_lm_reviews(path),
         )
     if (book := arguments.book) is not None:
@@ -316,15 +315,15 @@ def clip() -> list[str]:
 
 
 def mini_lm_reviews(path: Path) -> list[str]:
-    rows = results(
-        "bert_classifier",
-        {"accuracy": percent},
-        range(1),
-        named="MiniLM, taught further",
-        data=path,
-        start=mini_lm(),
-        **REVIEWED,
-    )
+    fine_tuned: dict[str, Any] = {"start": mini_lm(), "precision": "bfloat16"}
+    options: dict[str, dict[str, Any]] = {"BERT from scratch": {}, "MiniLM, fine-tuned": fine_tuned}
+    rows = [
+        row
+        for number, (named, given) in enumerate(options.items())
+        for row in results("bert_classifier", {"accuracy": percent}, range(1), named=named, data=path, **given)[
+            : 1 if number == 0 else None
+        ]
+    ]
     return table(["classifier", "accuracy", "seconds of training"], rows)
 
 

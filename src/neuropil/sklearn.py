@@ -151,7 +151,8 @@ class Estimator(BaseEstimator):
             options |= {"out": self.out, "seed": seed, "show_progress": self.verbose}
             self.predictor_: Any = train(self.system, data=(X, y), **options).predictor
         else:
-            chosen = recipe.defaults(own_data=True).override(data=in_memory((X, y)), **options)
+            defaults = recipe.defaults(own_data=True, start=bool(options.get("start")))
+            chosen = defaults.override(data=in_memory((X, y)), **options)
             prepare_precision(next(each for each in vars(chosen).values() if isinstance(each, TrainingConfig)))
             experiment = recipe.build(chosen, seed)
             with TemporaryDirectory(prefix="neuropil-") as temporary:

@@ -117,6 +117,13 @@ def test_show_has_the_defaults_for_data_of_the_users_own_too(capsys: pytest.Capt
     assert defaults["--heads"] == "4"
 
 
+def test_show_has_the_defaults_for_a_model_to_start_from_too(capsys: pytest.CaptureFixture[str]):
+    rows = [line.split("\t") for line in said(capsys, "show", "bert_classifier").splitlines() if line.startswith("--")]
+    defaults = {name: default for name, _, default, _ in rows}
+    assert defaults["--epochs"] == "4; with --start 2"
+    assert defaults["--width"] == "128"
+
+
 def test_show_gives_equations_and_options(capsys: pytest.CaptureFixture[str]):
     shown = said(capsys, "show", "mlp")
     assert "hˡ = φ(Wˡ hˡ⁻¹ + bˡ)" in shown

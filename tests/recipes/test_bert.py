@@ -1,7 +1,7 @@
 """BERT as a user meets it: it finds hidden words, has a vector for a text, and goes on learning as a classifier."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -9,13 +9,15 @@ import torch
 
 import neuropil
 from command_line import said
+from neuropil.data.tokenizers.published import PublishedTokenizer
 from neuropil.errors import InputError
 from neuropil.models.bert import BERT, MaskedBERT, mean_of
+from neuropil.recipes import recipe
 from neuropil.recipes.bert_classifier import BERTClassifierOptions, build, fitting_tokens
 from neuropil.runs import open as opening
 from neuropil.runs.run import Run
 from neuropil.tasks.masked_language_modelling.predictor import TextFiller, alike, written
-from neuropil.tasks.text_classification.predictor import WordPieceConfig
+from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, WordPieceConfig
 
 TEXT = "\n".join(
     f"the {word} {word} {word} and {word} {word} are {word} {word} " * 8 for word in ("cat", "dog", "fish", "bird") * 30
@@ -218,3 +220,25 @@ def test_the_default_number_of_tokens_gives_way_to_a_shorter_context():
 def test_a_model_with_a_short_context_is_started_from_without_further_options(run: Run, labelled: Path):
     options = BERTClassifierOptions().override(data=labelled, start=run.folder)
     assert build(options, seed=0).facts()["tokens"]["max_tokens"] == SMALL["context"]
+
+
+def test_a_model_to_start_from_has_defaults_of_its_own(classifier: Run):
+    options = recipe("bert_classifier")
+    assert options.defaults(own_data=True, start=True) == options.fine_tuning
+    assert options.defaults(own_data=True) == options.defaults(own_data=False) == options.options
+    assert options.fine_tuning is not None
+    chosen, usual = classifier.settings["options"], options.fine_tuning.to_dict()
+    assert chosen["model"] == usual["model"] != options.options.to_dict()["model"]
+    assert chosen["training"] == usual["training"] | {"epochs": 12, "learning_rate": 3e-3, "batch_size": 8}
+
+
+def test_word_dropout_masks_words_and_leaves_the_ends_of_a_text(classifier: Run):
+    encoder = cast(MaskedTextClassifier, classifier.predictor).encoder
+    tokenizer = cast(PublishedTokenizer, encoder.tokenizer)
+    tokens = encoder.encode(["gold", "the cat sat here"], torch.arange(2)).inputs.padded(torch.arange(2))
+    hidden = encoder.hide(0.9999)({"input": tokens}, torch.Generator().manual_seed(0))["input"]
+    around = torch.isin(tokens, torch.tensor([tokenizer.padding, tokenizer.start, tokenizer.end]))
+    assert around.any(dim=1).all()
+    assert not around.all()
+    assert torch.equal(hidden[around], tokens[around])
+    assert (hidden[~around] == tokenizer.mask).all()

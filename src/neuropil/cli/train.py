@@ -4,6 +4,7 @@ import shlex
 import shutil
 import sys
 import textwrap
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,9 @@ def show(arguments: ShowArguments) -> None:
     system = recipes.find(arguments.name)
     recipe = recipes.recipe(system.name)
     form = FORMS[recipe.verb]
-    embedded, own = (form(recipe=recipe.defaults(own_data=own_data)).options() for own_data in (False, True))
+    sets = {"": recipe.options, "--data": recipe.own_data, "--start": recipe.fine_tuning}
+    by_flag = {flag: form(recipe=options).options() for flag, options in sets.items() if options is not None}
+    embedded = by_flag.pop("")
     if arguments.json:
         options = [
             {"name": each.name, "type": describe_type(each.type), "default": each.default, "help": each.help}
@@ -62,15 +65,22 @@ def show(arguments: ShowArguments) -> None:
     print(f"{system.name} ({system.family}): {system.summary}\n\n{recipe.equations}\n")
     print(f"Options of neuropil {recipe.verb} {system.name}:")
     rows = [
-        [flag_of(each.name), describe_type(each.type), _default(each, with_data), each.help]
-        for each, with_data in zip(embedded, own, strict=True)
+        [
+            flag_of(each.name),
+            describe_type(each.type),
+            _default(each, {flag: options[place] for flag, options in by_flag.items()}),
+            each.help,
+        ]
+        for place, each in enumerate(embedded)
     ]
     print_table(["option", "type", "default", "meaning"], rows)
 
 
-def _default(option: Option, with_data: Option) -> str:
-    default, own = describe_value(option.default), describe_value(with_data.default)
-    return default if default == own else f"{default}; with --data {own}"
+def _default(option: Option, others: Mapping[str, Option]) -> str:
+    """And what it is where another option is given, if that is different."""
+    default = describe_value(option.default)
+    own = {flag: describe_value(other.default) for flag, other in others.items()}
+    return "; ".join([default, *(f"with {flag} {value}" for flag, value in own.items() if value != default)])
 
 
 def _show_run(folder: Path, as_json: bool) -> None:
@@ -117,7 +127,8 @@ def train(words: list[str]) -> None:
     from neuropil import recipes
 
     system, recipe = recipes.find(words[0]), recipes.recipe_for("train", words[0])
-    defaults = recipe.defaults(own_data=any(word.partition("=")[0] == "--data" for word in words))
+    given = {word.partition("=")[0] for word in words}
+    defaults = recipe.defaults(own_data="--data" in given, start="--start" in given)
     form, about = TrainArguments(recipe=defaults), f"Train: {system.summary}."
     arguments = parse(form, words[1:], command=f"train {system.name}", about=about)
     chosen = _changes(defaults, arguments.recipe, words[1:])

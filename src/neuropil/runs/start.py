@@ -82,7 +82,7 @@ def _start(
     name, recipe = recipes.find(name).name, recipes.recipe_for(verb, name)
     if options.get("data") is not None and not are_paths(options["data"]):
         options = options | {"data": _take(name, recipe, options["data"])}
-    defaults = recipe.defaults(own_data=bool(options.get("data")))
+    defaults = recipe.defaults(own_data=bool(options.get("data")), start=bool(options.get("start")))
     typed = chosen = defaults.override(**options)
     data = getattr(chosen, "data", None)
     if isinstance(data, SplitConfig) and data.data:

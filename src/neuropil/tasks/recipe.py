@@ -18,16 +18,17 @@ Verb: TypeAlias = Literal["train", "simulate"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """`options` are the defaults, and `own_data` those for a user's data, where they differ. `build` makes the
-    experiment from options and a seed. `model` and `predictor` are what a finished run is opened as, where it leaves a
-    model. `ladder` has the sizes that a time limit chooses from, for a user's data. `verb` is the command that starts
-    it: what is simulated learns nothing."""
+    """`options` are the defaults, `own_data` those for a user's data and `fine_tuning` those for a model to start from,
+    where they differ. `build` makes the experiment from options and a seed. `model` and `predictor` are what a finished
+    run is opened as, where it leaves a model. `ladder` has the sizes that a time limit chooses from, for a user's data.
+    `verb` is the command that starts it: what is simulated learns nothing."""
 
     options: Config
     build: Callable[[Any, int], Experiment]
     model: type[nn.Module] | None = None
     predictor: type[Any] | None = None  # a `Predictor`
     own_data: Config | None = None
+    fine_tuning: Config | None = None
     ladder: Ladder = field(default_factory=Ladder)
     about: str = ""
     verb: Verb = "train"
@@ -38,7 +39,9 @@ class Recipe:
         name = f"neuropil.{self.about}" if self.about else self.model.__module__ if self.model else ""
         return (import_module(name).__doc__ or "").strip()
 
-    def defaults(self, *, own_data: bool) -> Config:
+    def defaults(self, *, own_data: bool, start: bool = False) -> Config:
+        if start and self.fine_tuning is not None:
+            return self.fine_tuning
         return self.own_data if own_data and self.own_data is not None else self.options
 
     def restore(self, facts: Mapping[str, Any], folder: Path) -> Predictor | None:
