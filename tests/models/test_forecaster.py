@@ -14,7 +14,9 @@ from neuropil.models.forecaster import (
     Forecaster,
     ForecasterConfig,
     QuantileRegression,
+    gaps_between_quantiles,
     level_and_spread,
+    offsets,
     pinball,
 )
 from neuropil.models.recurrent import CellName
@@ -112,10 +114,13 @@ def test_a_fitted_net_begins_as_the_linear_forecast_with_the_quantiles_of_its_er
         q = model(batch["history"], batch["known"])
     linear = batch["history"][:, -6:] @ matrix[:, :6].T + matrix[:, 6]
     assert torch.allclose(q[..., MEDIAN], linear, atol=1e-4)
-    _, s = level_and_spread(batch["history"][:, -12:])
-    width = ((batch["target"] - linear) / s).quantile(torch.tensor([0.1, 0.9]), dim=0).diff(dim=0)[0]
+    s = level_and_spread(batch["history"][:, -12:])[1] ** model.gamma
     ours = ((q[..., MEDIAN + 2] - q[..., MEDIAN - 2]) / s)[0]
-    assert torch.allclose(ours, width, rtol=1e-3)
+    for step, width in enumerate(ours.tolist()):
+        count = len(linear) / (step + 1)  # that so many errors, of overlapping steps, are worth
+        outer = 0.4 * (count + 1) / count
+        errors = ((batch["target"] - linear) / s)[:, step]
+        assert width == pytest.approx((errors.quantile(0.5 + outer) - errors.quantile(0.5 - outer)).item(), rel=1e-3)
 
 
 def test_the_nets_read_their_context_and_the_linear_forecast_its_lags():
@@ -144,7 +149,7 @@ def test_pinball_is_that_of_scikit_learn():
 def test_the_loss_is_the_mean_over_what_is_there():
     batch = windows_of(wave(40), 12, 4)
     batch["valid_mask"] = torch.rand(batch["valid_mask"].shape, generator=torch.Generator().manual_seed(0)) < 0.7
-    model = perturbed(ForecasterConfig(hidden_size=4, lags=3, steps=4, features=0, members=1))
+    model = perturbed(ForecasterConfig(hidden_size=4, lags=3, steps=4, features=0, members=1, correction=1.0))
     learner = QuantileRegression(model)
     q = model(batch["history"], batch["known"])
     each = pinball(batch["target"], q).mean(-1)
@@ -169,7 +174,7 @@ def test_mase_is_the_error_of_the_median():
 def test_nets_are_trained_by_their_own_loss_and_measured_by_their_mean():
     batch, model = (
         windows_of(wave(40), 12, 4),
-        perturbed(ForecasterConfig(hidden_size=4, lags=3, steps=4, features=0, members=3)),
+        perturbed(ForecasterConfig(hidden_size=4, lags=3, steps=4, features=0, members=3, correction=1.0)),
     )
     learner, alone = QuantileRegression(model), model(batch["history"], batch["known"], average=False)
     assert torch.allclose(model(batch["history"], batch["known"]), alone.mean(0))
@@ -177,6 +182,67 @@ def test_nets_are_trained_by_their_own_loss_and_measured_by_their_mean():
     losses = [pinball(batch["target"], each).mean().item() for each in alone]
     assert learner.loss(batch).item() == pytest.approx(sum(losses) / 3, rel=1e-5)
     assert learner.metrics(batch)["loss"].mean().item() < learner.loss(batch).item()
+
+
+def test_the_median_lies_halfway_between_the_nets_and_the_linear_forecast():
+    batch, model = (
+        windows_of(wave(40), 12, 4),
+        perturbed(ForecasterConfig(hidden_size=4, lags=3, steps=4, features=0, members=3)),
+    )
+    model.linear.copy_(persistence(3, 4))
+    q, nets = model(batch["history"], batch["known"]), model(batch["history"], batch["known"], average=False).mean(0)
+    torch.testing.assert_close(q[..., MEDIAN], (nets[..., MEDIAN] + batch["history"][:, -1:]) / 2)
+    torch.testing.assert_close(q - q[..., MEDIAN, None], nets - nets[..., MEDIAN, None])
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
+def test_bands_grow_with_the_swing_as_far_as_errors_did(gamma: float):
+    """Windows of different swing, with errors as large as its power γ."""
+    generator = torch.Generator().manual_seed(0)
+    s = torch.logspace(-1, 1, 400).unsqueeze(1)
+    history = s * torch.tensor([1.0, -1.0]).repeat(6)
+    batch = {
+        "history": history,
+        "known": torch.zeros(400, 15, 0),
+        "target": history[:, -1:] + s**gamma * torch.randn(400, 3, generator=generator),
+        "valid_mask": torch.ones(400, 3, dtype=torch.bool),
+    }
+    config = ForecasterConfig(hidden_size=4, lags=2, context=12, steps=3, features=0)
+    model = Forecaster(config).fit(batch, persistence(2, 3)).eval()
+    assert model.gamma == gamma
+    q = model(history, batch["known"])
+    width = (q[..., MEDIAN + 2] - q[..., MEDIAN - 2]) / s**gamma
+    assert torch.allclose(width, torch.tensor(2 * 1.2816), rtol=0.15)
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(4, 40), st.integers(1, 4))
+def test_bands_from_few_errors_hold_their_share_of_the_next(count: int, horizon: int):
+    """Errors h steps ahead are sums of the h steps from their origin on, as those of a series that wanders."""
+    generator = torch.Generator().manual_seed(count)
+    steps = torch.randn(300, count + 3 * horizon, generator=generator)
+    errors = steps.unfold(1, horizon, 1).cumsum(-1)  # draw origin horizon
+    seen, later = errors[:, :count], errors[:, count + horizon]
+    valid = torch.ones(count, horizon, dtype=torch.bool)
+    around = torch.stack([offsets(gaps_between_quantiles(each, valid)) for each in seen])
+    around = around + seen.median(1).values.unsqueeze(-1)
+    inside = (later > around[..., MEDIAN - 2]) & (later < around[..., MEDIAN + 2])
+    worth = count / torch.arange(1, horizon + 1)
+    possible = (worth - 1) / (worth + 1)  # between the least and the greatest of so many
+    assert (inside.float().mean(0) > possible.clamp(max=0.8) - 0.1).all()
+
+
+def test_bands_are_as_wide_as_the_errors_of_forecasts_that_had_not_seen_what_came():
+    batch = windows_of(wave(noise=0.3), 18, 5)
+    config = ForecasterConfig(hidden_size=4, lags=6, context=12, steps=5, features=0)
+    noise = 3 * torch.randn(batch["target"].shape, generator=torch.Generator().manual_seed(0))
+    seen, unseen = (
+        Forecaster(config).fit(batch, persistence(6, 5), rolled).eval()(batch["history"], batch["known"])
+        for rolled in (None, {**batch, "forecast": batch["target"] + noise})
+    )
+    torch.testing.assert_close(seen[..., MEDIAN], unseen[..., MEDIAN])
+    coverage = ((noise > unseen[..., 1] - unseen[..., 3]) & (noise < unseen[..., 5] - unseen[..., 3])).float().mean()
+    assert coverage == pytest.approx(0.8, abs=0.03)
 
 
 def test_it_learns_what_the_linear_part_cannot():

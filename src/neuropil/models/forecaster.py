@@ -4,16 +4,20 @@
     z_t = (y_t − c) / s,  ẑ_t = (ŷ_t − c) / s             c, s: mean and mean deviation of what the net reads
     e_t = f(z_t, x_t; e_{t−1})                            the encoder reads the history,  t ≤ T
     d_h = g(ẑ_{T+h}, h/H, x_{T+h}; d_{h−1}),  d_0 = e_T   the decoder reads what is known of the future,  h = 1 … H
-    m_h = ẑ_{T+h} + w·d_h                                 median: the linear forecast and a correction
-    q_h(½ ± j) = m_h ± Σ_{i≤j} softplus(v_i·d_h + r_ih)   quantiles, which cannot cross
+    m_h = ẑ_{T+h} + κ w·d_h                               median: the linear forecast and a correction
+    q_h(½ ± j) = m_h ± s^{γ−1} Σ_{i≤j} softplus(v_i·d_h + r_ih)         quantiles, which cannot cross
     y_{T+h} = c + s q_h                                   q_h: mean over networks that differ in their first weights
 
 f and g are recurrences of any cell. x is known in advance: the calendar and the user's covariates. The net measures
 each window in its own level and spread, so what it learns of one time holds at another, where the series stands higher
-and swings more. All steps of the horizon are written at once (MQ-RNN, Wen et al. 2017), not fed back, and learned by
-the pinball loss of all quantiles, by each net for itself:
+and swings more. Whether errors grow with the swing is another matter: in y, bands are as wide as s^γ, with γ from 0 to
+1 by the training part. All steps of the horizon are written at once (MQ-RNN, Wen et al. 2017), not fed back, and
+learned by the pinball loss of all quantiles, by each net for itself:
 
     ρ_τ(y, q) = max(τ (y − q), (τ − 1) (y − q))
+
+Each net learns with κ = 1. What is learned of one time is often wrong at another, so the mean of all is taken with
+κ = ½, halfway to the linear forecast: means of forecasts err less than each.
 """
 
 from collections.abc import Mapping
@@ -38,6 +42,8 @@ BANDS = (0.5, 0.8, 0.9)
 """Shares of the truth that the bands around the median should hold."""
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 MEDIAN = len(BANDS)
+GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""γ that are tried."""
 
 
 class ForecasterConfig(Config):
@@ -46,6 +52,9 @@ class ForecasterConfig(Config):
     layers: int = option(1, "number of layers of the encoder and of the decoder", low=1)
     dropout: float = option(0.1, "dropout probability", low=0, high=0.9)
     members: int = option(4, "networks in the ensemble; they share the linear forecast", low=1)
+    correction: float = option(
+        0.5, "weight of the ensemble's correction in the forecast; the rest is the linear forecast's", low=0, high=1
+    )
     lags: int = from_data(12, "values of history that the linear forecast rests on")
     context: int = from_data(12, "values of history that the networks read")
     features: int = from_data(4, "covariates that are known in advance at each step")
@@ -55,39 +64,56 @@ class ForecasterConfig(Config):
 class Forecaster(Model):
     linear: Float[Tensor, "horizon coefficient"]
     """A and b: for each step the weights of the last values, the latest last, and then the constant."""
+    gamma: Float[Tensor, ""]
 
     def __init__(self, config: ForecasterConfig):
         super().__init__()
         self.config = config
         self.standardize = Standardize((config.features,))
         self.register_buffer("linear", torch.zeros(config.steps, config.lags + 1))
+        self.register_buffer("gamma", torch.ones(()))
         self.members = TypedModuleList[ForecastNetwork](ForecastNetwork(config) for _ in range(config.members))
 
     def forward(
         self, history: Float[Tensor, "batch time"], known: Float[Tensor, "batch whole feature"], average: bool = True
     ) -> Float[Tensor, "*member batch horizon level"]:
-        """Quantiles at `LEVELS`, in the units of the history; without `average`, those of each net."""
+        """Quantiles at `LEVELS`, in the units of the history; without `average`, those of each net, with κ = 1."""
         self._require(history, known)
         lags, context = self.config.lags, self.config.context
         ahead = F.linear(history[:, -lags:], self.linear[:, :lags], self.linear[:, lags])  # batch horizon
         c, s = level_and_spread(history[:, -context:])  # batch 1
         z, ahead = (history[:, -context:] - c) / s, (ahead - c) / s
         x = self._scaled(known[:, -context - self.config.steps :])  # batch context+horizon feature
-        added = torch.stack([member(z, ahead, x) for member in self.members])  # member batch horizon level
-        y = c.unsqueeze(-1) + s.unsqueeze(-1) * (ahead.unsqueeze(-1) + added)
-        return y.mean(0) if average else y
+        width = s ** (self.gamma - 1)
+        added = torch.stack([member(z, ahead, x, width) for member in self.members])  # member batch horizon level
+        if average:
+            added = added.mean(0)
+            added = added - (1 - self.config.correction) * added[..., MEDIAN : MEDIAN + 1]
+        return c.unsqueeze(-1) + s.unsqueeze(-1) * (ahead.unsqueeze(-1) + added)
 
     @torch.no_grad()
-    def fit(self, batch: Batch, linear: Float[Tensor, "horizon coefficient"]) -> Self:
+    def fit(self, batch: Batch, linear: Float[Tensor, "horizon coefficient"], rolled: Batch | None = None) -> Self:
         """What has a closed form, from windows of the training part: the scaling of what is known, and the widths of
-        the bands by the errors of the linear forecast. The net begins as this forecast, and learns what is missing."""
+        the bands by the errors of the linear forecast. The net begins as this forecast, and learns what is missing.
+
+        `rolled` are windows with a `forecast` that was made without having seen them, whose errors are as large as
+        those to come; without it, the errors are those of the linear forecast on the batch itself.
+        """
         self.linear.copy_(linear)
         if self.config.features:
             self.standardize.fit(rearrange(batch["known"], "batch time feature -> (batch time) feature"))
-        median = self(batch["history"], batch["known"])[..., MEDIAN]
-        _, s = level_and_spread(batch["history"][:, -self.config.context :])
+        rolled = rolled or {**batch, "forecast": self(batch["history"], batch["known"])[..., MEDIAN]}
+        errors, valid = rolled["target"] - rolled["forecast"], rolled["valid_mask"]
+        _, s = level_and_spread(rolled["history"][:, -self.config.context :])
+
+        def loss(gamma: float) -> float:
+            around = offsets(gaps_between_quantiles(errors / s**gamma, valid)) * s.unsqueeze(-1) ** gamma
+            return float(pinball(errors, around)[valid].mean())
+
+        self.gamma.fill_(min(GAMMAS, key=loss))
+        gaps = gaps_between_quantiles(errors / s**self.gamma, valid)
         for member in self.members:
-            member.quantiles.set_widths((batch["target"] - median) / s, batch["valid_mask"])
+            member.quantiles.set_widths(gaps)
         return self
 
     def _scaled(self, known: Float[Tensor, "batch time feature"]) -> Float[Tensor, "batch time feature"]:
@@ -122,12 +148,13 @@ class ForecastNetwork(nn.Module):
         z: Float[Tensor, "batch time"],
         ahead: Float[Tensor, "batch horizon"],
         x: Float[Tensor, "batch whole feature"],
+        width: Float[Tensor, "batch 1"],
     ) -> Float[Tensor, "batch horizon level"]:
         past, future = x.split([z.shape[1], ahead.shape[1]], 1)
         place = torch.linspace(1 / ahead.shape[1], 1, ahead.shape[1], device=z.device).expand_as(ahead)
         states = self.encoder(torch.cat([z.unsqueeze(-1), past], -1)).states
         d = self.decoder(torch.cat([torch.stack([ahead, place], -1), future], -1), states).outputs  # batch horizon unit
-        return self.quantiles(self.dropout(d))
+        return self.quantiles(self.dropout(d), width)
 
 
 class Quantiles(nn.Module):
@@ -140,21 +167,43 @@ class Quantiles(nn.Module):
         nn.init.zeros_(self.output.weight)
         nn.init.zeros_(self.output.bias)
 
-    def forward(self, d: Float[Tensor, "batch horizon unit"]) -> Float[Tensor, "batch horizon level"]:
+    def forward(
+        self, d: Float[Tensor, "batch horizon unit"], width: Float[Tensor, "batch 1"]
+    ) -> Float[Tensor, "batch horizon level"]:
         y = self.output(d)
-        correction, gaps = y[..., :1], F.softplus(y[..., 1:] + self.widths)
-        below, above = gaps.split(MEDIAN, -1)
-        return correction + torch.cat([-below.cumsum(-1).flip(-1), torch.zeros_like(correction), above.cumsum(-1)], -1)
+        correction, gaps = y[..., :1], F.softplus(y[..., 1:] + self.widths) * width.unsqueeze(-1)
+        return correction + offsets(gaps)
 
     @torch.no_grad()
-    def set_widths(self, errors: Float[Tensor, "batch horizon"], valid: Bool[Tensor, "batch horizon"]) -> None:
-        """Gaps as between the quantiles of these errors at each step of the horizon."""
-        for step in range(errors.shape[1]):
-            seen = errors[valid[:, step], step]
-            if len(seen):
-                q = torch.quantile(seen, torch.tensor(LEVELS, device=seen.device))
-                gaps = torch.cat([q[: MEDIAN + 1].diff().flip(0), q[MEDIAN:].diff()]).clamp(min=1e-3)
-                self.widths[step] = gaps + torch.log(-torch.expm1(-gaps))  # softplus⁻¹
+    def set_widths(self, gaps: Float[Tensor, "horizon gap"]) -> None:
+        self.widths.copy_(gaps + torch.log(-torch.expm1(-gaps)))  # softplus⁻¹
+
+
+def offsets(gaps: Float[Tensor, "*any gap"]) -> Float[Tensor, "*any level"]:
+    """How far the quantiles lie from the median: the gaps below it, from the inside outwards, then those above."""
+    below, above = gaps.split(MEDIAN, -1)
+    middle = torch.zeros_like(gaps[..., :1])
+    return torch.cat([-below.cumsum(-1).flip(-1), middle, above.cumsum(-1)], -1)
+
+
+def gaps_between_quantiles(
+    errors: Float[Tensor, "batch horizon"], valid: Bool[Tensor, "batch horizon"]
+) -> Float[Tensor, "horizon gap"]:
+    """Of the errors at each step of the horizon; where a step has none, of all.
+
+    The next error lies outside the middle 80 % of n others more often than one time in five, so the levels are moved
+    outwards by (n + 1) / n, as in conformal prediction. Errors h steps ahead from neighbouring origins share all but
+    one of these steps, so n of them are worth n / h.
+    """
+    q = []
+    for step in range(errors.shape[1]):
+        seen = errors[valid[:, step], step]
+        seen = seen if len(seen) else errors[valid]
+        count = max(len(seen) / (step + 1), 1.0)
+        levels = 0.5 + (torch.tensor(LEVELS, device=errors.device) - 0.5) * (count + 1) / count
+        q.append(torch.quantile(seen, levels.clamp(0, 1)))
+    q = torch.stack(q)  # horizon level
+    return torch.cat([q[:, : MEDIAN + 1].diff().flip(-1), q[:, MEDIAN:].diff()], -1).clamp(min=1e-3)
 
 
 class QuantileRegression(Objective[Forecaster]):

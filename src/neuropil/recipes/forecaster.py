@@ -13,8 +13,8 @@ from neuropil.tasks.forecasting.predictor import SeriesForecaster
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
-MOST_FOR_WIDTHS = 5_000
-"""Windows whose errors the bands are as wide as at first, evenly spaced."""
+MOST_WINDOWS = 5_000
+"""Evenly spaced, from which what is known in advance is scaled."""
 
 
 class ForecasterOptions(Config):
@@ -30,7 +30,7 @@ def build(options: ForecasterOptions, seed: int) -> ForecastingExperiment:
     read = min(panel.window, max(SEASONS_IN_WINDOW * splits.season, SHORTEST_WINDOW))
     sizes = {"lags": panel.window, "context": read, "features": splits.table.num_features, "steps": panel.horizon}
     model = initialised(lambda: Forecaster(dataclasses.replace(options.model, **sizes)), seed)
-    model.fit(splits.train.thinned(MOST_FOR_WIDTHS).batch(), start.learned)
+    model.fit(splits.train.thinned(MOST_WINDOWS).batch(), start.learned, start.rolled)
     own = {"seed": seed, "name": "forecaster", "longest_gap": options.data.longest_gap, "start": start}
     return ForecastingExperiment(model, splits, options.training, **own)
 

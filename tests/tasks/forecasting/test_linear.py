@@ -108,8 +108,16 @@ def test_recursions_of_each_season_are_tried():
         "exponential smoothing",
         "exponential smoothing, seasonal (24)",
         "exponential smoothing, seasonal (168)",
+        "exponential smoothing, with drift",
+        "exponential smoothing, seasonal (24) only, with drift",
+        "exponential smoothing, seasonal (168) only, with drift",
     ]
-    assert [str(each) for each in structures((1,))] == ["AR", "AR of first differences", "exponential smoothing"]
+    assert [str(each) for each in structures((1,))] == [
+        "AR",
+        "AR of first differences",
+        "exponential smoothing",
+        "exponential smoothing, with drift",
+    ]
 
 
 def panel_of(values: np.ndarray, season: int, window: int, horizon: int) -> tuple[Panel, int, int]:

@@ -5,17 +5,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import mean_absolute_error, mean_pinball_loss
 
 from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN
-from neuropil.tasks.forecasting.scores import (
-    FEWEST_ORIGINS,
-    Rolled,
-    conformal_quantile,
-    error_quantiles,
-    factors_from,
-    outcomes_by,
-    ratios,
-    sliding_factors,
-    stretched,
-)
+from neuropil.tasks.forecasting.scores import Rolled, adaptive_factors, error_quantiles, outcomes_by, stretched
 
 OFFSETS = torch.tensor([-1.64, -1.28, -0.67, 0.0, 0.67, 1.28, 1.64])
 """Of a normal distribution's quantiles at the levels."""
@@ -47,13 +37,40 @@ def test_mase_by_hand():
     assert rolled.mase_by_step().tolist() == [0.5, 0.0]
 
 
-def test_a_band_that_is_stretched_by_its_factor_holds_its_share():
-    rolled = rolled_of(400, spread=2.5)
-    assert rolled.coverage()[1] < 0.5
-    factors = factors_from(ratios(rolled), rolled.valid_mask)
-    better = rolled.with_quantiles(stretched(rolled.quantiles, factors.expand(len(rolled), -1)))
-    assert better.coverage() == pytest.approx(BANDS, abs=0.01)
+@pytest.mark.parametrize("spread", [0.3, 1.0, 2.5])
+def test_bands_hold_their_shares_in_the_long_run_however_wide_they_were(spread: float):
+    rolled = rolled_of(1500, spread=spread)
+    better = rolled.with_quantiles(stretched(rolled.quantiles, adaptive_factors(rolled, rolled.origins)))
+    assert better.coverage() == pytest.approx(BANDS, abs=0.02)
     assert better.scores()["mase"] == rolled.scores()["mase"]
+
+
+def test_bands_hold_their_shares_also_where_errors_grow_all_the_time():
+    """Quantiles of past errors would fall short."""
+    rolled = rolled_of(1000)
+    growing = torch.logspace(0, 2, 1000).unsqueeze(1)
+    rolled = Rolled(
+        rolled.quantiles, rolled.median + growing * (rolled.target - rolled.median), rolled.valid_mask, rolled.origins
+    )
+    assert rolled.coverage()[1] < 0.4
+    better = rolled.with_quantiles(stretched(rolled.quantiles, adaptive_factors(rolled, rolled.origins)))
+    assert better.coverage() == pytest.approx(BANDS, abs=0.04)
+
+
+def test_factors_follow_the_rule_of_adaptive_conformal_inference_by_hand():
+    """One step ahead, η = 0.2: after a miss log f grows by 0.2 of the promised share, else it shrinks by the rest."""
+    quantiles, origins = OFFSETS.expand(4, 1, -1), torch.tensor([3, 4, 6, 7])
+    rolled = Rolled(quantiles, torch.tensor([[9.0], [0.1], [-9.0], [9.0]]), torch.ones(4, 1, dtype=torch.bool), origins)
+    factors = adaptive_factors(rolled, torch.tensor([3, 4, 5, 6, 7, 9]), (1.0, 2.0, 1.0))
+    shares = torch.tensor(BANDS)
+    changes = [torch.zeros(3), 0.2 * shares, 0.2 * (shares - 1), torch.zeros(3), 0.2 * shares, 0.2 * shares]
+    torch.testing.assert_close(factors.log(), torch.tensor([1.0, 2.0, 1.0]).log() + torch.stack(changes).cumsum(0))
+
+
+def test_a_step_counts_once_however_many_forecasts_were_made_for_it():
+    one = rolled_of(60, horizon=4)
+    asked = torch.tensor([110, 130, 170])
+    torch.testing.assert_close(adaptive_factors(one + one, asked), adaptive_factors(one, asked))
 
 
 @settings(deadline=None, max_examples=50)
@@ -66,16 +83,6 @@ def test_stretched_quantiles_never_cross_and_keep_their_median(factors: list[flo
     assert torch.allclose(stretched(quantiles, torch.ones(5, len(BANDS))), quantiles, atol=1e-6)
 
 
-@settings(deadline=None, max_examples=50)
-@given(st.integers(1, 200), st.floats(0.05, 0.95))
-def test_the_conformal_quantile_is_the_one_of_the_books(count: int, share: float):
-    values = torch.randn(count, generator=torch.Generator().manual_seed(count))
-    found = conformal_quantile(values, share)
-    at_most = int((values <= found).sum())
-    assert at_most >= min(count, share * (count + 1))
-    assert at_most - 1 < share * (count + 1)
-
-
 @settings(deadline=None, max_examples=40)
 @given(st.integers(101, 165), st.integers(1, 80), st.integers(0, 50))
 def test_a_factor_knows_only_outcomes_from_before_its_origin(origin: int, length: int, seed: int):
@@ -84,17 +91,17 @@ def test_a_factor_knows_only_outcomes_from_before_its_origin(origin: int, length
     later = torch.where(outcome >= origin, 1e3, rolled.target)
     changed = Rolled(rolled.quantiles, later, rolled.valid_mask, rolled.origins)
     asked = torch.tensor([origin])
-    assert torch.equal(sliding_factors(rolled, asked, length), sliding_factors(changed, asked, length))
+    assert torch.equal(adaptive_factors(rolled, asked), adaptive_factors(changed, asked))
     assert torch.equal(error_quantiles(rolled, asked, length), error_quantiles(changed, asked, length))
     rows, known = outcomes_by(rolled, origin, length)
     assert (outcome[rows][known] < origin).all()
     assert (rolled.origins[rows] >= origin - 4 - length).all()
 
 
-def test_few_outcomes_leave_a_band_as_it_was():
-    few = rolled_of(FEWEST_ORIGINS - 1)
-    assert factors_from(ratios(few), few.valid_mask).tolist() == [1, 1, 1]
-    assert sliding_factors(rolled_of(), torch.tensor([100, 105]), 50, (2.0, 3.0, 4.0)).tolist() == [[2, 3, 4]] * 2
+def test_without_outcomes_a_band_is_left_as_it_was():
+    asked = torch.tensor([50, 100])
+    assert adaptive_factors(rolled_of(), asked, (2.0, 3.0, 4.0)).flatten().tolist() == pytest.approx([2, 3, 4] * 2)
+    assert adaptive_factors(rolled_of(0), asked).tolist() == [[1, 1, 1]] * 2
 
 
 def test_a_point_forecast_gets_the_quantiles_of_its_own_errors():

@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from neuropil.data.series.files import SeriesSplits
@@ -24,10 +26,8 @@ from neuropil.tasks.forecasting.predictor import CALIBRATION_FILE, WINDOWS_AT_ON
 from neuropil.tasks.forecasting.scores import (
     UNSTRETCHED,
     Rolled,
+    adaptive_factors,
     error_quantiles,
-    factors_from,
-    ratios,
-    sliding_factors,
     stretched,
 )
 from neuropil.training.history import Row
@@ -86,18 +86,23 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
     def calibrate(self, folder: Path) -> None:
         """Widths by forecasts of what no part of the model has seen; then the linear forecast is fitted anew, to the
         validation part too: the latest values tell most of the next."""
-        self.network.linear.copy_(self.start.learned)
-        validation = self._uncalibrated(self.splits.validation)
-        factors = factors_from(ratios(validation), validation.valid_mask)
-        content = json.dumps({"bands": BANDS, "factors": factors.tolist()}, indent=2)
+        content = json.dumps({"bands": BANDS, "factors": self._factors_after_validation().tolist()}, indent=2)
         write_text(folder / CALIBRATION_FILE, content + "\n")
         self.network.linear.copy_(self.start.later)
         save_model(folder / "model.safetensors", self.network)
 
     def predict_test(self, learner: Learner) -> Rolled:
-        validation, test = self._uncalibrated(self.splits.validation), self._uncalibrated(self.splits.test)
-        factors = sliding_factors(validation + test, test.origins, self.forecaster.calibration)
+        test = self._uncalibrated(self.splits.test)
+        factors = adaptive_factors(test, test.origins, self._factors_after_validation().tolist())
         return test.with_quantiles(stretched(test.quantiles, factors))
+
+    def _factors_after_validation(self) -> Float[Tensor, " band"]:
+        """By the linear forecast that was fitted before it: errors of the later one would be too small."""
+        linear = self.network.linear.clone()
+        self.network.linear.copy_(self.start.learned)
+        validation = self._uncalibrated(self.splits.validation)
+        self.network.linear.copy_(linear)
+        return adaptive_factors(validation, torch.tensor([self.splits.test_begin]))[0]
 
     def score(self, learner: Learner, predictions: Rolled) -> dict[str, float]:
         return predictions.scores()
@@ -128,11 +133,10 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
 
     def own_sections(self) -> list[Section]:
         splits, table = self.splits, self.splits.table
-        calibrated_over = table.step.of(self.forecaster.calibration)
         by_method = {self.name: self.predictions, **self.compared}
         return [
             report.forecasts_section(splits.test, self.predictions, table.target),
-            report.horizon_section(by_method, self._uncalibrated(splits.test), str(table.step), calibrated_over),
+            report.horizon_section(by_method, self._uncalibrated(splits.test), str(table.step)),
             report.future_section(self.forecaster, table, splits.panel),
         ]
 

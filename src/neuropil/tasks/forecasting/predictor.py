@@ -21,7 +21,7 @@ from neuropil.data.series.steps import TimeStep
 from neuropil.data.series.windows import Panel, SeriesWindows, WindowBatches
 from neuropil.errors import InputError
 from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN
-from neuropil.tasks.forecasting.scores import UNSTRETCHED, Rolled, band_of, sliding_factors, stretched
+from neuropil.tasks.forecasting.scores import UNSTRETCHED, Rolled, adaptive_factors, band_of, stretched
 from neuropil.tasks.predictor import Source, device_of, only_path, only_source
 
 WINDOWS_AT_ONCE = 512
@@ -87,9 +87,9 @@ class SeriesForecaster:
     units: Mapping[str, SeriesUnits]
     """Of each series of the training data, by name."""
     calibration: int
-    """Over how many steps of outcomes the bands are calibrated."""
+    """Over how many steps before the end of a file the bands are calibrated."""
     factors: tuple[float, ...]
-    """By which the bands are stretched where a file is too short to tell."""
+    """By which the bands were stretched at the end of the validation part."""
 
     @classmethod
     def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
@@ -131,7 +131,7 @@ class SeriesForecaster:
             needed = panel.table.step.of(self.window + self.horizon)
             raise InputError(f"series to score must have {needed} without a long gap", got="none")
         rolled = Rolled.of(windows, self.quantiles(windows))
-        factors = sliding_factors(rolled, rolled.origins, self.calibration, self.factors)
+        factors = adaptive_factors(rolled, rolled.origins, self.factors)
         return rolled.with_quantiles(stretched(rolled.quantiles, factors)).scores()
 
     def quantiles(self, windows: SeriesWindows) -> Float[Tensor, "window horizon level"]:
@@ -148,7 +148,7 @@ class SeriesForecaster:
         """From the latest outcomes in the data itself, as the bands were calibrated when they were scored."""
         begin = min(series.end for series in panel.table.series) - 2 * self.horizon - self.calibration
         recent = panel.windows(begin, panel.table.end).thinned(MOST_ORIGINS)
-        return sliding_factors(Rolled.of(recent, self.quantiles(recent)), last.origins, self.calibration, self.factors)
+        return adaptive_factors(Rolled.of(recent, self.quantiles(recent)), last.origins, self.factors)
 
     def _panel(self, table: SeriesTable) -> Panel:
         own = find_units(table, self.season, table.end)

@@ -39,7 +39,7 @@ def forecasts_section(test: SeriesWindows, rolled: Rolled, target: str) -> Secti
     return Section("Forecasts", [Text(words), figure])
 
 
-def horizon_section(by_method: Mapping[str, Rolled], uncalibrated: Rolled, step: str, calibrated_over: str) -> Section:
+def horizon_section(by_method: Mapping[str, Rolled], uncalibrated: Rolled, step: str) -> Section:
     """Errors and coverage by how far ahead; the first method is the forecaster."""
     step, rolled = step if step[0].isalpha() else "step", next(iter(by_method.values()))
     errors = error_by_step({name: each.mase_by_step() for name, each in by_method.items()}, step=step)
@@ -53,8 +53,8 @@ def horizon_section(by_method: Mapping[str, Rolled], uncalibrated: Rolled, step:
         "intervals of a baseline are the quantiles of its own recent errors."
     )
     calibrated = (
-        "Intervals are stretched by the one factor with which they would have covered their share of the latest "
-        f"forecasts whose outcome was known at the origin, over {calibrated_over}."
+        "Calibrated intervals (adaptive conformal inference) are stretched by a factor that grows after forecasts "
+        "whose interval missed the truth, and shrinks after others, as far as outcomes were known at the origin."
     )
     return Section(
         "Error by horizon",
@@ -72,8 +72,8 @@ def start_section(start: LinearStart, history: Sequence[Row], monitor: str) -> S
     """What the networks began with, and whether they became better than it."""
     parts = [f"{name} {100 * share:.0f} %" for name, share in start.shares.items() if share >= LEAST_SHARE]
     words = (
-        "Training begins with a linear forecast, the mean of recursions that are weighed by their errors on the "
-        f"training and the validation part: {', '.join(parts)}."
+        "Training begins with a linear forecast, the mean of recursions that are weighed by their errors from "
+        f"rolling origins in the training and the validation part: {', '.join(parts)}."
     )
     found = [(row["step"], row[monitor]) for row in history if row["kind"] == "validation"]
     if found:

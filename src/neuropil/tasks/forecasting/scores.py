@@ -3,15 +3,18 @@ promise.
 
     MASE = mean |y − ŷ| / mean |y_t − y_{t−m}|           the second mean over the training part, a season m apart
 
-A net learns the shape of its bands from the training part, and the world moves on. So the bands are calibrated (split
-conformal prediction, sliding): around the median each is stretched by the one factor with which it would have held its
-share of the latest forecasts whose outcome is already known. At each origin only outcomes from before it are used.
+A net learns the shape of its bands from the training part, and the world moves on. So the bands are calibrated
+(adaptive conformal inference, Gibbs and Candès 2021): each is stretched around the median by a factor that grows when
+the truth has fallen outside more often than promised, and shrinks when less often. At each origin only outcomes from
+before it are used.
 
-    r = (y − m) / (q_high − m) above the median, (m − y) / (m − q_low) below
-    factor = the ⌈(n + 1) share⌉-th smallest of n such r
+    log f ← log f + η (share of the bands for this step that missed the truth − (1 − promised share)),   η = 1 / horizon
+
+at each step of time. As long as log f stays bounded, the shares that miss and that were promised to miss agree in the
+long run, whatever the series does. A forecast is known to have missed a horizon later at most, so in this time a factor
+moves by no more than e.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,8 +25,8 @@ from torch import Tensor
 from neuropil.data.series.windows import SeriesWindows
 from neuropil.models.forecaster import BANDS, LEVELS, MEDIAN, pinball
 
-FEWEST_ORIGINS = 10
-"""With outcomes of fewer forecasts a band is not calibrated by them."""
+FASTEST = 0.2
+"""η of a short horizon."""
 UNSTRETCHED = (1.0,) * len(BANDS)
 SCORED_BAND = BANDS.index(0.8)
 
@@ -110,42 +113,32 @@ def ratios(rolled: Rolled) -> Float[Tensor, "window horizon band"]:
     return torch.stack(found, -1)
 
 
-def factors_from(
-    needed: Float[Tensor, "window horizon band"],
-    known: Bool[Tensor, "window horizon"],
-    otherwise: Sequence[float] = UNSTRETCHED,
-) -> Float[Tensor, " band"]:
-    """With which each band would have held its share of the known outcomes; `otherwise` where there are too few to
-    tell."""
-    if int(known.any(1).sum()) < FEWEST_ORIGINS:
-        return torch.tensor(otherwise)
-    return torch.stack([conformal_quantile(needed[known][:, band], share) for band, share in enumerate(BANDS)])
-
-
-def conformal_quantile(values: Float[Tensor, " value"], share: float) -> Float[Tensor, ""]:
-    """The ⌈(n + 1) share⌉-th smallest, which the next value exceeds with a probability of at most 1 − share if all are
-    alike."""
-    rank = min(len(values), math.ceil((len(values) + 1) * share))
-    return values.kthvalue(rank).values
-
-
-def sliding_factors(
-    rolled: Rolled, origins: Int64[Tensor, " asked"], length: int, otherwise: Sequence[float] = UNSTRETCHED
+def adaptive_factors(
+    rolled: Rolled, origins: Int64[Tensor, " asked"], start: Sequence[float] = UNSTRETCHED
 ) -> Float[Tensor, "asked band"]:
-    """For each origin asked for, the factors from the outcomes that were known by then, of forecasts not much older
-    than `length` steps."""
-    needed, found = ratios(rolled), {}
-    for origin in origins.unique().tolist():
-        rows, known = outcomes_by(rolled, origin, length)
-        found[origin] = factors_from(needed[rows], known, otherwise)
+    """For each origin asked for, f of each band by the outcomes that were known by then."""
+    horizon, promised = rolled.target.shape[1], torch.tensor(BANDS)
+    rate = min(FASTEST, 1 / horizon)
+    row = torch.arange(len(rolled)).unsqueeze(1).expand(-1, horizon)[rolled.valid_mask]
+    time = (rolled.origins.unsqueeze(1) + torch.arange(horizon))[rolled.valid_mask]
+    order = time.argsort(stable=True)
+    row, time, needed = row[order], time[order], ratios(rolled)[rolled.valid_mask][order]
+    log, used, found, known = torch.tensor(start).log(), torch.ones(len(rolled), len(BANDS)), {}, 0
+    for origin in torch.cat([rolled.origins, origins]).unique().tolist():
+        before = int(torch.searchsorted(time, origin))
+        _, step, forecasts = time[known:before].unique(return_inverse=True, return_counts=True)
+        missed = (needed[known:before] > used[row[known:before]]).float() - (1 - promised)
+        log = log + rate * (missed / forecasts[step].unsqueeze(1)).sum(0)
+        used[rolled.origins == origin] = found[origin] = log.exp()
+        known = before
     return torch.stack([found[origin] for origin in origins.tolist()]) if len(origins) else torch.ones(0, len(BANDS))
 
 
 def error_quantiles(
     rolled: Rolled, origins: Int64[Tensor, " asked"], length: int
 ) -> Float[Tensor, "asked horizon level"]:
-    """Bands around a forecast that has none, such as a baseline's: the quantiles of its own errors at each step, of the
-    same outcomes as above, moved so that the median is 0."""
+    """Bands around a forecast that has none, such as a baseline's: the quantiles of its own errors at each step, of
+    outcomes that were known by then, moved so that the median is 0."""
     errors, found = rolled.target - rolled.median, {}
     for origin in origins.unique().tolist():
         rows, known = outcomes_by(rolled, origin, length)
