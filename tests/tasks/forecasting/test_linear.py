@@ -4,8 +4,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
+from jaxtyping import Float64
 from statsmodels.tsa.ar_model import AutoReg
 from statsmodels.tsa.holtwinters import SimpleExpSmoothing
+from torch import Tensor
 
 from neuropil.data.series.dataset import Series, SeriesTable
 from neuropil.data.series.files import cuts
@@ -19,7 +21,6 @@ from neuropil.tasks.forecasting.linear import (
     Structure,
     apply,
     autoregression,
-    mean_error,
     normal_equations,
     run_on,
     solve,
@@ -206,3 +207,8 @@ def test_a_series_that_is_too_short_for_anything_goes_on_as_it_was():
     start = LinearStart.fit(panel, (1,), train_end, test_begin)
     assert start.shares == {"persistence": 1}
     assert start.later.tolist() == [[0, 1, 0]]
+
+
+def mean_error(matrix: Float64[Tensor, "horizon coefficient"], windows: dict[str, Tensor]) -> float:
+    errors = (windows["target"] - apply(matrix, windows["history"])).abs()
+    return float(errors[windows["valid_mask"]].mean())

@@ -290,8 +290,3 @@ def parts_before(panel: Panel, end: int) -> list[Part]:
         place = slice(begin + max(0, length - MOST_VALUES), begin + length)
         parts.append(Part(panel.between[place].double().numpy(), panel.valid_mask[place].numpy()))
     return parts
-
-
-def mean_error(matrix: Float64[Tensor, "horizon coefficient"], windows: dict[str, Tensor]) -> float:
-    errors = (windows["target"] - apply(matrix, windows["history"])).abs()
-    return float(errors[windows["valid_mask"]].mean())
