@@ -23,7 +23,7 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 
 import neuropil
-from benchmarks import small_tables
+from benchmarks import generation, small_tables
 from benchmarks.forecasting import HEADER as EIGHT_HEADER
 from benchmarks.forecasting import rows as eight_series
 from benchmarks.gpt2_learning import compare as compare_gpt2
@@ -137,6 +137,22 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "Accuracy on the 20 % of the embedded digits that are held out, another split for each of five seeds.",
             vit,
         ),
+        "samples": (
+            "Examples made after `neuropil train NAME` on the embedded digits, as a classifier of them sees it.",
+            samples,
+        ),
+        "modes": (
+            "Modes of a mixture of Gaussians that `neuropil train gan` finds, for each of five seeds.",
+            lambda: table(
+                ["mixture", "modes found", "samples within 3 σ of a mode", "seconds of training"],
+                generation.modes(trained, training_seconds),
+            ),
+        ),
+        "capacity": (
+            "The load, in patterns for each unit, up to which a Hopfield network with Hebb's rule keeps its patterns; "
+            f"in theory {generation.CRITICAL_LOAD:g}.",
+            lambda: table(["units", "capacity", "beside theory"], generation.capacities()),
+        ),
         "clip": (f"The right one of {POOL} unseen scenes or captions, after `neuropil train clip`.", clip),
     }
     if (folder := arguments.mnist) is not None:
@@ -146,6 +162,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         options = f"--patch {VIT_PATCH} --minutes {VIT_MINUTES:g}"
         about = f"Accuracy on MNIST's own 10,000 test pictures after `neuropil train vit --data mnist {options}`."
         figures["vit-mnist"] = (about, lambda: vit_mnist(folder))
+        figures |= imagined_mnist(folder)
     if (pairs := arguments.pairs) is not None:
         about = (
             f"Scores on {HELD_OUT:,} held-out pairs after {TRANSLATION_MINUTES:g} minutes, both at the same time on a "
@@ -178,6 +195,82 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             lambda: limited(["gpt2", "mingru"], "bits_per_byte", data=book),
         )
     return figures
+
+
+def imagined_mnist(path: Path) -> dict[str, tuple[str, Callable[[], list[str]]]]:
+    minutes, samples = generation.MINUTES, generation.MINUTES_OF_SAMPLES
+    command = "`neuropil train {} --data mnist {}--minutes {:g}`"
+    return {
+        "autoencoder-mnist": (
+            "Squared error of MNIST's test pictures, of values from 0 to 1, from codes of 16 numbers, after "
+            f"{command.format('autoencoder', '', minutes['autoencoder'])}.",
+            lambda: codes(path),
+        ),
+        "likelihood-mnist": (
+            "Mean log-likelihood of binarised test pictures of MNIST, in nats: of the VAE with 5,000 importance "
+            f"samples after {command.format('vae', '--likelihood bernoulli --binarize ', minutes['vae'])}, of the RBM "
+            "by annealed importance sampling after "
+            f"{command.format('rbm', '--hidden-size 500 --binarize ', minutes['rbm'])}.",
+            lambda: likelihoods(path),
+        ),
+        "samples-mnist": (
+            f"Examples made after {command.format('NAME', '', samples['vae'])}, as a classifier of MNIST sees them.",
+            lambda: samples_of_mnist(path),
+        ),
+    }
+
+
+def samples() -> list[str]:
+    return table(generation.judged_header(), generation.judged(runs_of(generation.MADE_BY), training_seconds))
+
+
+def runs_of(names: Sequence[str], **options: Any) -> Iterator[tuple[str, Run]]:
+    for name in names:
+        with trained(name, **options) as run:
+            yield name, run
+
+
+def samples_of_mnist(path: Path) -> list[str]:
+    """And, of the diffusion model, by sampler and by guidance."""
+    own: dict[str, list[str]] = {}
+
+    def runs() -> Iterator[tuple[str, Run]]:
+        for name, minutes in generation.MINUTES_OF_SAMPLES.items():
+            with trained(name, data=path, minutes=minutes) as run:
+                yield name, run
+                if name == "diffusion":
+                    own["samplers"] = table(generation.SAMPLERS_HEADER, generation.samplers(run))
+                    own["guidance"] = table(generation.GUIDANCE_HEADER, generation.guidances(run))
+
+    lines = table(generation.judged_header(), generation.judged(runs(), training_seconds))
+    return [
+        *lines,
+        "",
+        "The same diffusion model by its samplers:",
+        "",
+        *own["samplers"],
+        "",
+        "And by its guidance, with the default sampler; the class is the one that was asked for:",
+        "",
+        *own["guidance"],
+    ]
+
+
+def codes(path: Path) -> list[str]:
+    minutes = generation.MINUTES["autoencoder"]
+    metrics = {"reconstruction_error": lambda value: f"{value:.5f}", "probe_accuracy": percent}
+    rows = results("autoencoder", metrics, range(1), data=path, minutes=minutes)
+    return table(["code", "squared error", "accuracy of a linear classifier of it", "seconds of training"], rows)
+
+
+def likelihoods(path: Path) -> list[str]:
+    options = {"vae": generation.BINARISED_VAE, "rbm": generation.BINARISED_RBM}
+    metrics = {"log_likelihood": lambda value: f"{value:.1f}"}
+    rows = [
+        results(name, metrics, range(1), data=path, minutes=generation.MINUTES[name], **given)[0]
+        for name, given in options.items()
+    ]
+    return table(["model", "log-likelihood", "seconds of training"], rows)
 
 
 def small_tables_beside() -> list[str]:

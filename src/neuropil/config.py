@@ -160,8 +160,8 @@ def _is_python_value(kind: Any) -> bool:
 
 
 def flag_of(name: str) -> str:
-    """An option as the command line writes it: `--label-smoothing`."""
-    return f"--{name.replace('_', '-')}"
+    """An option as the command line writes it: `--label-smoothing`, and `--class` of the name `class_`."""
+    return f"--{name.rstrip('_').replace('_', '-')}"
 
 
 def describe_type(kind: Any) -> str:

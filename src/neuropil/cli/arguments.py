@@ -61,7 +61,8 @@ def _field(option: Option, positional: bool, optional: bool) -> tuple[str, Any, 
 
     default = "" if option.default in (None, (), "") else f"(default: {describe_value(option.default)})"
     shown = "(required)" if positional and not optional else default
-    form = tyro.conf.arg(help=option.help, metavar=_metavar(option, positional), help_behavior_hint=shown)
+    name = None if positional else flag_of(option.name).removeprefix("--")
+    form = tyro.conf.arg(name=name, help=option.help, metavar=_metavar(option, positional), help_behavior_hint=shown)
     kind = Annotated[option.type, form]
     if positional:  # where it is required, the placeholder in the Config is no default
         place = dataclasses.field(default=option.default) if optional else dataclasses.field()

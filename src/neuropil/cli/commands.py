@@ -103,7 +103,7 @@ COMMANDS = {
         ("texts",),
     ),
     "sample": Command(
-        "sample RUN [--count 64] [--label CLASS] [--out grid.png]",
+        "sample RUN [--count 64] [--class NAME] [--out grid.png]",
         "make new examples with a generative model",
         use.sample,
         use.SampleArguments,

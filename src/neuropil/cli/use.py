@@ -223,7 +223,7 @@ class SampleArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     count: int = option(64, "number of samples", low=1, high=1_000_000)
     seed: int = option(0, "seed of the random numbers")
-    label: str | None = option(None, "class of the samples, where the model knows classes")
+    class_: str | None = option(None, "class of the samples, where the model knows classes")
     steps: int | None = option(None, "sampling steps, where the model takes some", low=1)
     guidance: float | None = option(None, "classifier-free guidance, where the model has it; 1 for none", low=0)
     sampler: str | None = option(None, "sampling method, where the model has several")
@@ -237,7 +237,7 @@ def sample(arguments: SampleArguments) -> None:
     opened = run.load(arguments.run).able(Samples)
     given = {"steps": arguments.steps, "guidance": arguments.guidance, "sampler": arguments.sampler}
     options = {name: value for name, value in given.items() if value is not None}
-    seed, label = arguments.seed, arguments.label
+    seed, label = arguments.seed, arguments.class_
     _write(lambda: opened.sample(arguments.count, seed=seed, label=label, **options), arguments.out, arguments.json)
 
 
