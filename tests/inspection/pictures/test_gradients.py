@@ -23,6 +23,17 @@ def test_layers_are_named_where_all_networks_have_the_same():
     assert [label.get_text() for label in axes.get_xticklabels()] == ["layer 0", "layer 1"]
 
 
+@pytest.mark.parametrize("words", ["layer", "decoder.recurrence.forwards"])
+def test_labels_of_the_axes_lie_within_the_picture(words: str):
+    layers = [LayerGradient(f"{words}.{index}", 1.0, 1.0, 1.0) for index in range(12)]
+    flow = gradient_flow({"a": GradientProfile(1.0, layers)})
+    for figure in (flow, gradient_through_time({"a": TimeProfile([1.0, 0.5, 0.25])})):
+        figure.draw_without_rendering()
+        label, (width, height) = figure.axes[0].yaxis.label.get_window_extent(), figure.bbox.size
+        assert 0 <= label.x0 < label.x1 <= width
+        assert 0 <= label.y0 < label.y1 <= height
+
+
 def test_a_layer_without_gradient_leaves_a_gap():
     (axes,) = gradient_flow({"a": profile(1.0, 0.0, 2.0)}).axes
     np.testing.assert_array_equal(np.asarray(axes.lines[0].get_ydata()), [0.5, np.nan, 1])

@@ -152,7 +152,9 @@ def test_one_head_alone_has_no_mean_and_no_maximum():
         ("\u0301a", "◌\u0301a"),
         ("e\u0301", "e\u0301"),
         ("\u093f", "◌\u093f"),
-        ("\u200c", "U+200C"),
+        ("\u200b", "U+200B"),
+        ("\u200c", "╎"),
+        ("\u200d", "‿"),
         ("می\u200cشود", "می\u200cشود"),
         ("\u202eabc", "U+202Eabc"),
         ("\x00", "U+0000"),
@@ -206,6 +208,11 @@ def test_without_a_script_the_strongest_link_of_each_query_can_be_read():
 
 def test_it_says_that_attention_is_no_explanation():
     assert CAVEAT in example(["a"], ["b"]).html()
+
+
+def test_signs_for_joiners_are_explained_where_they_stand():
+    assert f"{CAVEAT} ╎ is a zero-width non-joiner.</p>" in example(["a"], [*"سه\u200cشنبه"]).html()
+    assert f"{CAVEAT}</p>" in example(["a"], ["سه\u200cشنبه"]).html()
 
 
 def test_viewers_on_one_page_share_no_id_and_run_one_script(tmp_path: Path):
@@ -388,6 +395,28 @@ def test_viewers_that_are_put_into_a_page_later_start_too(tmp_path: Path):
         "Strongest link: eins looks at one 0.80",
         "Strongest link: zwei looks at two 0.80",
     ]
+
+
+INK_AT_THE_EDGE = """
+(async () => {
+  const viewer = document.querySelector("neuropil-alignment");
+  while (!("ready" in viewer.dataset)) await new Promise((done) => setTimeout(done, 10));
+  const canvas = viewer.querySelector(".matrix canvas"), context = canvas.getContext("2d");
+  const dark = (value, i) => i % 4 === 0 && value > 0 && value < 250;  // the red of each pixel
+  const inked = (width, height) => [...context.getImageData(0, 0, width, height).data].some(dark);
+  document.title = JSON.stringify([inked(1, canvas.height), inked(canvas.width, 1), inked(200, canvas.height)]);
+})();
+"""
+
+
+@needs_a_browser
+@pytest.mark.parametrize(("query", "key"), [("WWWWWWWWWWWWWWWW", "x"), ("x", "WWWWWWWWWWWWWWWW")])
+def test_the_bold_label_of_what_is_pointed_at_is_not_cut(tmp_path: Path, query: str, key: str):
+    head = "<!doctype html><meta charset=utf-8><title></title>"
+    dom = browsed(f"{head}{link(query, key).html()}<script>{INK_AT_THE_EDGE}</script>", tmp_path)
+    title = re.search(r"<title>(.*?)</title>", dom)
+    assert title is not None
+    assert json.loads(title[1]) == [False, False, True]
 
 
 VISIT = """

@@ -30,7 +30,7 @@ def gradient_flow(profiles: Mapping[str, GradientProfile], *, bound: float | Non
     axes.set_ylim(min(low / 2, 0.1), max(high * 2, 10))  # at least two decades: what differs little should look so
     style.make_logarithmic(axes)
     _name_layers(axes, list(flows.values()), deepest)
-    axes.set_ylabel("gradient norm relative to the last layer")
+    axes.set_ylabel("gradient norm\nrelative to the last layer")
     axes.legend(loc="best")
     return figure
 
@@ -44,7 +44,7 @@ def gradient_through_time(profiles: Mapping[str, TimeProfile]) -> Figure:
         axes.plot(np.where(share == 0, np.nan, share), label=name, **style.line(index))
     if any(style.spans_decades(share) for share in shares.values()):
         style.make_logarithmic(axes)
-    axes.set(xlabel="steps back in time", ylabel="gradient norm relative to the last step")
+    axes.set(xlabel="steps back in time", ylabel="gradient norm\nrelative to the last step")
     axes.invert_xaxis()
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")  # lines fan out over the whole panel
     return figure

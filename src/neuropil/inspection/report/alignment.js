@@ -156,7 +156,7 @@
       text.dir = readsFromRight(tokens.join(" ")) ? "rtl" : "ltr";
       return tokens.map((token, i) => {
         // In a running text a space before a word is a space; one that is a token by itself stays visible, and lines may end after it.
-        const className = /^[␣⏎⇥∅]$/.test(token) ? "space" : /^[<[].+[>\]]$/.test(token) ? "special" : /^◌/.test(token) ? "mark" : "";
+        const className = /^[␣⏎⇥∅╎‿]$/.test(token) ? "space" : /^[<[].+[>\]]$/.test(token) ? "special" : /^◌/.test(token) ? "mark" : "";
         const properties = { className, role: "option", tabIndex: i ? -1 : 0 };
         const shown = make("span", properties, joined && token.length > 1 ? token.replaceAll("␣", " ") : token);
         shown.dataset.index = i;
@@ -252,7 +252,7 @@
     #planned() {
       const width = this.matrix.clientWidth, font = `${LETTERS}px ${getComputedStyle(this).fontFamily}`;
       const context = this.canvas.getContext("2d"), longest = width < 500 ? 10 : 16;
-      context.font = font;
+      context.font = `600 ${font}`;  // the label of what is pointed at is bold, and needs the most room
       const [query, key] = ["query", "key"].map((side) => this.#labels(side).map((label) => {
         const letters = [...label.replace(/^␣(?=.)/u, "")];
         return letters.length > longest ? `${letters.slice(0, longest - 1).join("")}…` : letters.join("");

@@ -83,9 +83,11 @@ class Alignment:
     def html(self) -> str:
         """Markup with its style, data and script, for a report (`inspection.report.Html`) or any other page."""
         title = f'<p class="title" dir="auto">{escape(self.title)}</p>\n' if self.title else ""
+        tokens = {token for each in self.maps for token in (*each.queries, *each.keys)}
+        signs = "".join(f" {sign} is a {name}." for letter, (sign, name) in _JOINERS.items() if letter in tokens)
         return (
             f"<neuropil-alignment>\n<style>{_resource('alignment.css')}</style>\n{title}"
-            f'<p class="caveat">{CAVEAT}</p>\n{_strongest_links(self.maps[-1])}\n'
+            f'<p class="caveat">{CAVEAT}{signs}</p>\n{_strongest_links(self.maps[-1])}\n'
             f"{_data(self.maps)}\n<script>{_resource('alignment.js')}</script>\n</neuropil-alignment>"
         )
 
@@ -187,6 +189,8 @@ def _packed(values: UInt8[np.ndarray, "..."]) -> str:
 
 
 _VISIBLE = {" ": "␣", "▁": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}
+_JOINERS = {"\u200c": ("╎", "zero-width non-joiner"), "\u200d": ("‿", "zero-width joiner")}
+"""Letters of a word, which are seen only where they are a token by themselves; their signs and names."""
 
 
 def shown(token: str) -> str:
@@ -198,6 +202,8 @@ def shown(token: str) -> str:
 
 
 def _visible(letter: str, *, alone: bool) -> str:
+    if alone and letter in _JOINERS:
+        return _JOINERS[letter][0]
     category, turns = unicodedata.category(letter), unicodedata.bidirectional(letter)
     if letter in _VISIBLE or category == "Zs":
         return _VISIBLE.get(letter, "␣")

@@ -2,6 +2,7 @@
 learned from."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from neuropil.tasks.language_modelling.predictor import LanguageModel
 TEMPERATURES = (0.0, 0.5, 0.8, 1.0)
 READ_CHARACTERS, PROMPT, GENERATED, COLOURED = 4_000, 60, 300, 1_200
 """Characters of the test part that a report reads, of the prompt; tokens to generate; characters to colour."""
+EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n){3,}")
 MOST_BITS = 8.0
 """Surprisal at which a token is as red as can be."""
 
@@ -29,13 +31,19 @@ def samples_section(model: LanguageModel[Any], text: str, seed: int) -> Section:
         prompt = model.tokenizer.decode(model.tokens_of(prompt)[: max(model.context // 4, 1)].tolist())
     words = (
         f"The prompt is the first {len(prompt)} characters of the test part. The temperature divides the logits: at 0 "
-        "the most probable token is always taken, at 1 tokens are sampled as the model expects them."
+        "the most probable token is always taken, at 1 tokens are sampled as the model expects them. Where many lines "
+        "are empty, ⏎ × is how many."
     )
     blocks: list[Block] = [Text(words)]
     for temperature in TEMPERATURES:
         generated = "".join(model.generate(prompt, length=GENERATED, temperature=temperature, seed=seed))
-        blocks += [Text(f"Temperature {temperature:g}:"), Code(f"{prompt}▷{generated}")]
+        blocks += [Text(f"Temperature {temperature:g}:"), Code(without_empty_lines(f"{prompt}▷{generated}"))]
     return Section("Samples", blocks)
+
+
+def without_empty_lines(text: str) -> str:
+    """A model that has learned little may write nothing else."""
+    return EMPTY_LINES.sub(lambda found: f"\n⏎ × {found[0].count(chr(10)) - 1}\n", text)
 
 
 def surprise_section(model: LanguageModel[Any], text: str) -> Section:

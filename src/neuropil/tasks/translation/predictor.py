@@ -142,7 +142,7 @@ class Translator:
             keys = read if name.startswith("encoder") or "cross" in name else known
             maps.append(AttentionMap(name, weights[0].cpu(), queries, keys))
         maps.sort(key=lambda each: "cross" in each.name)  # a viewer opens with the last one, which people come for
-        return Alignment(maps, title=f"{text} → {translation}")
+        return Alignment(maps, title=arrow_between(text, translation))
 
     def passage(self, text: str) -> Passage:
         """The text, and the model's own translation of it, for whoever watches recurrent cells at work."""
@@ -204,6 +204,13 @@ class Translator:
 
     def _row(self, ids: list[int]) -> Int64[Tensor, "1 time"]:
         return torch.tensor([ids], device=device_of(self.model))
+
+
+def arrow_between(source: str, target: str) -> str:
+    """A line from left to right, in which each text keeps its own direction: one from right to left would otherwise
+    turn the line around, and the arrow would point back at it."""
+    isolated = (f"\N{FIRST STRONG ISOLATE}{text}\N{POP DIRECTIONAL ISOLATE}" for text in (source, target))
+    return "\N{LEFT-TO-RIGHT MARK}" + " → ".join(isolated)
 
 
 def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
