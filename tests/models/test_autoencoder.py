@@ -112,8 +112,9 @@ def test_a_tied_convolutional_decoder_is_the_encoders_layers_transposed():
     torch.manual_seed(0)
     config = AutoencoderConfig(network="convolutional", width=4, tied=True, latent_size=3, shape=(2, 20, 17))
     model, z = Autoencoder(config), torch.randn(5, 3)
-    first, second = (model.get_parameter(f"encoder.layers.{number}.weight") for number in range(2))
-    h = F.relu(z @ model.code.weight).unflatten(1, (8, 5, 4))
+    first, second, third = (model.get_parameter(f"encoder.layers.{number}.weight") for number in range(3))
+    h = F.relu(z @ model.code.weight).unflatten(1, (16, 2, 2))
+    h = F.relu(F.conv_transpose2d(h, third, stride=2, padding=1, output_padding=(1, 0)))
     h = F.relu(F.conv_transpose2d(h, second, stride=2, padding=1))
     a = F.conv_transpose2d(h, first, stride=2, padding=1, output_padding=(0, 1))
     torch.testing.assert_close(model.decode(z), a.sigmoid())  # first biases are zero

@@ -19,6 +19,10 @@ from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
 
+LARGEST_ERROR = 0.3
+"""Standard error of ln Z, in nats, from which on a few of the walks carry the estimate."""
+
+
 class PartitionConfig(Config):
     walks: int = option(100, "walks of annealed importance sampling, by which ln Z is estimated", low=2)
     annealing_steps: int = option(1_000, "steps of each of them", low=1)
@@ -53,6 +57,8 @@ def build(options: RBMOptions, seed: int) -> GenerationExperiment:
         how = "ln Z is a sum over all states of the hidden units"
         if error is not None:
             how = f"ln Z is estimated by annealed importance sampling, with a standard error of {error:.2g} nats"
+            if error > LARGEST_ERROR:
+                how += ": a few walks carry it, and the likelihood may be too high; raise --annealing-steps"
         words = f"The mean log-likelihood of the test examples is {value:.2f} nats; {how}."
         made = GibbsSampler(model, schema).reconstruct(test.inputs[:SHOWN]).values
         return rbm_sections(model, test, made, words)

@@ -21,7 +21,7 @@ from neuropil.parts.coders.dense import RECTIFIERS, dense
 from neuropil.parts.parameters import TypedModuleList
 
 KERNEL, STRIDE, PADDING = 4, 2, 1
-SMALLEST, LARGEST_GRID = 8, 7
+SMALLEST, LARGEST_GRID = 8, 3
 """Shorter sides: of a picture, and of the grid at which halving ends."""
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from neuropil.data.examples.files import inputs_of, read_inputs
 from neuropil.errors import InputError
-from neuropil.models.rbm import MOST_ENUMERATED, RBM
+from neuropil.models.rbm import LEAST_SHARE, MOST_ENUMERATED, RBM
 from neuropil.sampling.annealed_importance import estimate_log_partition
 from neuropil.sampling.gibbs import annealing, fantasy_particles
 from neuropil.tasks.generated_examples import GeneratedExamples, as_data
@@ -74,6 +74,8 @@ def log_likelihood(
         v = (torch.rand(v.shape, generator=generator).to(v) < v).to(v)
     if model.config.hidden_size <= MOST_ENUMERATED:
         return float(model.log_likelihood(v, model.log_partition()).double().mean()), None
-    estimate = estimate_log_partition(model, walks=walks, steps=steps, generator=generator)
+    # Walks begin at a machine without weights; the closer its units come to the data, the less has to be annealed.
+    base = None if model.gaussian else v.mean(0).clamp(LEAST_SHARE, 1 - LEAST_SHARE).logit()
+    estimate = estimate_log_partition(model, walks=walks, steps=steps, base_bias=base, generator=generator)
     found = model.log_likelihood(v, estimate.log_partition).double().mean()
     return float(found), estimate.standard_error
