@@ -246,11 +246,11 @@ def samples_of_mnist(path: Path) -> list[str]:
     return [
         *lines,
         "",
-        "The same diffusion model by its samplers:",
+        f"The same diffusion model by its samplers, {generation.COMPARED} samples each:",
         "",
         *own["samplers"],
         "",
-        "And by its guidance, with the default sampler; the class is the one that was asked for:",
+        f"And by its guidance, {generation.COMPARED} samples each; the class is the one that was asked for:",
         "",
         *own["guidance"],
     ]

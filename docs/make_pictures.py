@@ -35,6 +35,8 @@ from neuropil.parts.expression import Expression
 from neuropil.parts.objectives import Classification
 from neuropil.randomness import initialised
 from neuropil.tasks.classification.experiment import ClassificationExperiment
+from neuropil.tasks.generation.experiment import GenerationExperiment
+from neuropil.tasks.recall.experiment import RecallExperiment
 from neuropil.tasks.recipe import Experiment
 from neuropil.training.history import read_history
 from neuropil.training.optimizers import OptimizerName, build_optimizer
@@ -46,6 +48,7 @@ FOLDER = Path(__file__).parent / "pictures"
 FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 LARGEST = 150_000
 START = (-0.3, -0.4)
+RECALLED = 8
 
 
 def main(names: Sequence[str]) -> None:
@@ -104,6 +107,31 @@ def from_report(name: str, alt: str, **options: Any) -> Callable[[], str]:
         return standing_alone(image)
 
     return draw
+
+
+def samples_of(name: str, count: int = 32) -> Callable[[], str]:
+    """What a generative model made for its report, not chosen by anybody."""
+
+    def draw() -> str:
+        experiment, _ = finished(name)
+        if not isinstance(experiment, GenerationExperiment):
+            raise TypeError(f"{name} must make examples")
+        images = rearrange(experiment.predictions[:count], "image 1 height width -> image height width")
+        return standing_alone(figure_svg(image_grid(images.numpy(), [""] * count, columns=16)))
+
+    return draw
+
+
+def recalled() -> str:
+    """Digits that a Hopfield network has stored, the same with flipped signs, and what it makes of them."""
+    experiment, _ = finished("hopfield")
+    if not isinstance(experiment, RecallExperiment):
+        raise TypeError("the hopfield network recalls patterns")
+    patterns, given = experiment.patterns[:RECALLED], experiment.damaged["noise"][:RECALLED]
+    rows = {"stored": patterns, "given": given, "recalled": experiment.recalled(experiment.memory.model, given)}
+    images = [experiment.memory.pictures(states).squeeze(1) for states in rows.values()]
+    captions = [name for name in rows for _ in range(RECALLED)]
+    return standing_alone(figure_svg(image_grid(torch.cat(images).numpy(), captions, columns=RECALLED)))
 
 
 def cnn_doubts() -> str:
@@ -368,6 +396,16 @@ PICTURES: dict[str, Callable[[], str]] = {
     "transformer": from_report("transformer", "attention of each output token"),
     "vit": from_report("vit", "pictures, and beside each"),
     "clip": from_report("clip", "similarities"),
+    "autoencoder": from_report("autoencoder", "codes of the test examples"),
+    "vae": from_report("vae", "decoded pictures over"),
+    "vae-between": from_report("vae", "pictures between pairs"),
+    "gan": samples_of("gan"),
+    "diffusion": from_report("diffusion", "x_T to x_0"),
+    "diffusion-samples": samples_of("diffusion"),
+    "rbm": from_report("rbm", "weights of hidden units"),
+    "rbm-samples": samples_of("rbm"),
+    "hopfield": recalled,
+    "hopfield-capacity": from_report("hopfield", "overlap against load"),
     "lif": from_report("lif", "voltages over time"),
     "lif-synapses": from_report("lif", "synaptic filters"),
     "lif-tuning": from_report("lif", "tuning curve"),

@@ -15,6 +15,7 @@ from neuropil.tasks.generation.diffusion import DiffusionSampler
 from neuropil.tasks.generation.experiment import GenerationExperiment, JudgementConfig
 from neuropil.tasks.generation.scores import spread_labels
 from neuropil.tasks.recipe import Recipe
+from neuropil.tasks.time_limit import Ladder, Size
 from neuropil.training.loop import TrainingConfig
 
 FOLLOWED = 4
@@ -37,6 +38,15 @@ class DiffusionOptions(Config):
 
 OWN_DATA = dataclasses.replace(DiffusionOptions(), model=SIZES["small"])
 """Pictures of a user's are mostly larger than digits of 8×8."""
+
+LADDER = Ladder(
+    sizes=(
+        Size({"channels": (16, 32, 32)}),
+        Size({"channels": (32, 64, 64)}, updates=2_000),
+        Size({"channels": (64, 128, 128)}, updates=10_000),
+    )
+)
+"""Below some thousand updates a small U-Net is further than a large one."""
 
 
 def build(options: DiffusionOptions, seed: int) -> GenerationExperiment:
@@ -68,4 +78,4 @@ def build(options: DiffusionOptions, seed: int) -> GenerationExperiment:
     )
 
 
-RECIPE = Recipe(DiffusionOptions(), build, Diffusion, DiffusionSampler, own_data=OWN_DATA)
+RECIPE = Recipe(DiffusionOptions(), build, Diffusion, DiffusionSampler, own_data=OWN_DATA, ladder=LADDER)

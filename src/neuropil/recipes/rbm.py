@@ -18,7 +18,6 @@ from neuropil.tasks.generation.gibbs import GibbsSampler, log_likelihood
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
-
 LARGEST_ERROR = 0.3
 """Standard error of ln Z, in nats, from which on a few of the walks carry the estimate."""
 

@@ -118,7 +118,7 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
         return sampler.sample_labels(self.count, seeded(self.seed, "samples"), self.labels)
 
     def score(self, learner: Learner, predictions: Tensor) -> dict[str, float]:
-        found = self.judged(predictions) | self.of_classes(predictions)
+        found = self.judged(predictions) | self._of_classes(predictions)
         return found | evaluate(learner, self.batches("test")) | self.measure(learner.model)
 
     def judged(self, samples: Tensor) -> dict[str, float]:
@@ -147,7 +147,7 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
     def real_distances(self) -> Tensor:
         return nearest(self.real.inputs.float(), self.references.inputs.float())[0]
 
-    def of_classes(self, samples: Tensor) -> dict[str, float]:
+    def _of_classes(self, samples: Tensor) -> dict[str, float]:
         """How many samples are of the class that was asked for, as the judge sees them."""
         if self.labels is None or self.judge.classify is None:
             return {}
