@@ -37,7 +37,7 @@ from neuropil.parts.standardize import UnitRange
 from neuropil.protocols import Batch, OptimizerName, Phase
 from neuropil.randomness import seeded
 
-R1_OF_TABLES, R1_OF_PICTURES = 0.003, 0.3
+R1_OF_TABLES, R1_OF_PICTURES = 0.003, 0.03
 """γ, where it is not given: modes of tables may be narrow, and then D has to be steep."""
 
 
