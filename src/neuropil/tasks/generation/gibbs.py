@@ -1,6 +1,6 @@
 """A trained restricted Boltzmann machine and the schema of its data: from chains of Gibbs sampling to examples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -15,7 +15,7 @@ from neuropil.models.rbm import MOST_ENUMERATED, RBM
 from neuropil.sampling.annealed_importance import estimate_log_partition
 from neuropil.sampling.gibbs import annealing, fantasy_particles
 from neuropil.tasks.generated_examples import GeneratedExamples, as_data
-from neuropil.tasks.generation.predictor import ExampleSampler
+from neuropil.tasks.generation.predictor import AT_ONCE, ExampleSampler
 from neuropil.tasks.predictor import as_paths, device_of
 
 STEPS, HOTTEST = 500, 2.0
@@ -49,7 +49,12 @@ class GibbsSampler(ExampleSampler):
     @torch.no_grad()
     def encode(self, inputs: Any) -> Float[Tensor, "example hidden"]:
         """Probabilities of the hidden units: what a classifier may learn from."""
-        return self.rbm.hidden_mean(self.rbm.encode(self._examples(inputs).to(device_of(self.model)))).cpu()
+        return torch.cat([self.rbm.hidden_mean(v).cpu() for v in self._visible(inputs)])
+
+    @torch.no_grad()
+    def pseudo_likelihood(self, inputs: Any) -> Float[Tensor, " example"]:
+        """Σ_i ln q(v_i | all others) of each example, in nats."""
+        return torch.cat([self.rbm.pseudo_likelihood(v).cpu() for v in self._visible(inputs)])
 
     @torch.no_grad()
     def reconstruct(self, inputs: Any) -> GeneratedExamples:
@@ -57,6 +62,10 @@ class GibbsSampler(ExampleSampler):
         examples = self._examples(inputs)
         made = self.rbm.reconstruct(examples.to(device_of(self.model)))
         return GeneratedExamples(as_data(made, self.schema), self.schema, originals=examples)
+
+    def _visible(self, inputs: Any) -> Iterator[Float[Tensor, "example visible"]]:
+        """A few examples at a time."""
+        return (self.rbm.encode(part.to(device_of(self.model))) for part in self._examples(inputs).split(AT_ONCE))
 
     def _examples(self, inputs: Any) -> Tensor:
         paths = as_paths(inputs)
