@@ -4,6 +4,7 @@
     Classifier("text_classifier").fit(texts, labels).predict(texts)
     Regressor("mlp").fit(X, y).score(X, y)
     Transformer("mlp").fit(X, y).transform(X)     what the output layer is given: the last hidden features
+    Transformer("rbm").fit(X).transform(X)        without labels: the code of a system that encodes, here P(h = 1 | v)
 
 Parameters are the options that `neuropil show NAME` lists. The data goes the way of `neuropil.train(NAME, data=(X, y))`
 into a folder that is removed at the end; with `out` the run folder stays, with scores and a report on the held-out
@@ -25,6 +26,7 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.utils import Tags, check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -36,7 +38,7 @@ from neuropil.models.mlp import MLP
 from neuropil.models.predictive_coding.network import PredictiveCoding
 from neuropil.runs.start import train
 from neuropil.tasks.classification.predictor import ExamplePredictor
-from neuropil.tasks.predictor import Predictions, as_texts
+from neuropil.tasks.predictor import Encodes, Predictions, ScoresPseudoLikelihood, as_texts
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.text_classification.predictor import TextClassifier
 from neuropil.tasks.texts import in_order
@@ -100,7 +102,7 @@ class Estimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
+        tags.target_tags.required = self._needs_labels
         tags.input_tags.string = self._reads_texts
         tags.input_tags.two_d_array = not self._reads_texts
         return tags
@@ -108,7 +110,7 @@ class Estimator(BaseEstimator):
     @classmethod
     def _suits(cls, recipe: Recipe) -> bool:
         """Whether a system's model can answer as this estimator does."""
-        return recipe.predictor is not None and issubclass(recipe.predictor, ExamplePredictor | TextClassifier)
+        return _has(recipe, ExamplePredictor, TextClassifier)
 
     @property
     def _recipe(self) -> Recipe:
@@ -121,15 +123,19 @@ class Estimator(BaseEstimator):
 
     @property
     def _reads_texts(self) -> bool:
-        found = self._recipe.predictor
-        return found is not None and issubclass(found, TextClassifier)
+        return _has(self._recipe, TextClassifier)
+
+    @property
+    def _needs_labels(self) -> bool:
+        return True
 
     def _inputs(self, X: Any) -> Any:
         """Numbers as an array; texts, and tables that have columns of texts, as they are."""
         check_is_fitted(self)
         if self._reads_texts:
             return X
-        return validate_data(self, X, reset=False, allow_nd=True, skip_check_array=_has_text_columns(X))
+        categories = self._needs_labels and _has_text_columns(X)
+        return validate_data(self, X, reset=False, allow_nd=True, skip_check_array=categories)
 
     def _pair(self, X: Any, y: Any, **checks: Any) -> tuple[Any, np.ndarray]:
         if not self._reads_texts and not _has_text_columns(X):
@@ -139,7 +145,7 @@ class Estimator(BaseEstimator):
             validate_data(self, X, y, skip_check_array=True)
         return X, column_or_1d(y, warn=True)
 
-    def _fit(self, X: Any, y: Any, task: str) -> Self:
+    def _fit(self, data: Any, task: str = "") -> Self:
         """From what is validated. Without `out` nothing is scored, which may take longer than to learn."""
         recipe, usual = self._recipe, self._get_param_names()
         given = {name: value for name, value in self.get_params().items() if value is not None or name not in usual}
@@ -149,10 +155,10 @@ class Estimator(BaseEstimator):
         seed = int(state) if isinstance(state, int | np.integer) else int(check_random_state(state).randint(MOST_SEED))
         if self.out is not None:
             options |= {"out": self.out, "seed": seed, "show_progress": self.verbose}
-            self.predictor_: Any = train(self.system, data=(X, y), **options).predictor
+            self.predictor_: Any = train(self.system, data=data, **options).predictor
         else:
             defaults = recipe.defaults(own_data=True, start=bool(options.get("start")))
-            chosen = defaults.override(data=in_memory((X, y)), **options)
+            chosen = defaults.override(data=in_memory(data), **options)
             prepare_precision(next(each for each in vars(chosen).values() if isinstance(each, TrainingConfig)))
             experiment = recipe.build(chosen, seed)
             with TemporaryDirectory(prefix="neuropil-") as temporary:
@@ -168,6 +174,11 @@ class Estimator(BaseEstimator):
         return self.predictor_.predict(inputs)
 
 
+def _has(recipe: Recipe, *kinds: type) -> bool:
+    """Whether what opens a system's finished run is of one of these kinds, or has one of these capabilities."""
+    return recipe.predictor is not None and issubclass(recipe.predictor, kinds)
+
+
 def _has_text_columns(X: Any) -> bool:
     """Of a DataFrame: scikit-learn would refuse them, the system reads them as categories."""
     return hasattr(X, "columns") and any(not isinstance(each, np.ndarray) for each in in_memory(X).columns.values())
@@ -180,7 +191,7 @@ class Classifier(ClassifierMixin, Estimator):
         X, y = self._pair(X, y)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
-        return self._fit(X, y, "classification")
+        return self._fit((X, y), "classification")
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "example class"]:
         found = self._predictions(X)
@@ -207,28 +218,47 @@ class Regressor(RegressorMixin, Estimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         X, y = self._pair(X, y, y_numeric=True)
-        return self._fit(X, y.astype(np.float64), "regression")
+        return self._fit((X, y.astype(np.float64)), "regression")
 
     def predict(self, X: Any) -> Float[np.ndarray, " example"]:
         return self._predictions(X).values.double().numpy()
 
 
+def _scores_samples(estimator: "Transformer") -> bool:
+    return _has(estimator._recipe, ScoresPseudoLikelihood)
+
+
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Features learned from labels: what the output layer of the trained system is given. Labels that are fractions are
-    learned by regression, others by classification."""
+    """Features. Of a system that encodes (autoencoder, vae, rbm): its codes, learned without labels. Of others: what
+    the output layer of the trained system is given; labels that are fractions are learned by regression, others by
+    classification."""
 
     @classmethod
     def _suits(cls, recipe: Recipe) -> bool:
+        if _has(recipe, Encodes):
+            return True
         return super()._suits(recipe) and recipe.model is not PredictiveCoding  # it settles, and has no output layer
 
-    def fit(self, X: Any, y: Any) -> Self:
+    @property
+    def _needs_labels(self) -> bool:
+        return not _has(self._recipe, Encodes)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Codes are learned from X alone, and y is not looked at."""
+        if not self._needs_labels:
+            X = validate_data(self, X, allow_nd=True, ensure_min_samples=2)
+            self._fit(X)
+            self._n_features_out = self.predictor_.encode(X[:1]).shape[1]
+            return self
         X, y = self._pair(X, y)
-        self._fit(X, y, "regression" if type_of_target(y) == "continuous" else "classification")
+        self._fit((X, y), "regression" if type_of_target(y) == "continuous" else "classification")
         self._n_features_out = self.predictor_.model.output.in_features
         return self
 
     def transform(self, X: Any) -> Float[np.ndarray, "example feature"]:
         inputs, found = self._inputs(X), list[torch.Tensor]()
+        if not self._needs_labels:
+            return self.predictor_.encode(inputs).double().numpy()
         hook = self.predictor_.model.output.register_forward_pre_hook(lambda _, given: found.append(given[0]))
         try:
             self.predictor_.predict(inputs)
@@ -240,3 +270,10 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             order = [batch["target"] for batch in in_order(encoded, features.device).epoch(0)]
             features = torch.empty_like(features).index_copy(0, torch.cat(order), features)
         return features.double().numpy()
+
+    @available_if(_scores_samples)
+    def score_samples(self, X: Any) -> Float[np.ndarray, " example"]:
+        """The pseudo-likelihood Σ_i ln q(v_i | all others) of each example, in nats: higher is likelier. scikit-learn's
+        `BernoulliRBM.score_samples` estimates the same by one unit i, drawn at random; here all are summed."""
+        inputs = self._inputs(X)
+        return self.predictor_.pseudo_likelihood(inputs).double().numpy()

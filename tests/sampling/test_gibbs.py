@@ -126,7 +126,7 @@ def test_a_hopfield_network_is_a_boltzmann_machine_of_signs():
     x = BoltzmannMachine.of_hopfield(network).random_states(10, generator())
     assert set(x.unique().tolist()) == {-1.0, 1.0}
     assert torch.equal(BoltzmannMachine.of_hopfield(network).energy(x), network.energy(x))
-    stopped = deterministic_updates(BoltzmannMachine.of_hopfield(network), x, generator=generator(1))
+    *_, stopped = deterministic_updates(BoltzmannMachine.of_hopfield(network), x, generator=generator(1))
     assert torch.equal(stopped, network.recall(x, generator=generator(1)).states)
 
 
@@ -139,7 +139,7 @@ def test_single_units_visit_the_same_states_as_blocks():
 
 def test_deterministic_updates_stop_where_no_unit_can_lower_the_energy():
     boltzmann = BoltzmannMachine.of_rbm(machine(6, 6))
-    x = deterministic_updates(boltzmann, boltzmann.random_states(50, generator()), generator=generator())
+    *_, x = deterministic_updates(boltzmann, boltzmann.random_states(50, generator()), generator=generator())
     for unit in range(12):
         changed = x.clone()
         changed[:, unit] = 1 - changed[:, unit]
@@ -153,6 +153,9 @@ def test_deterministic_updates_get_stuck_in_mixtures_of_patterns_where_annealed_
     boltzmann = BoltzmannMachine.of_hopfield(network)
     starts = boltzmann.random_states(300, generator())
     found = compare_updates(boltzmann, starts, annealing(15.0, 1.0, 200), generator=generator(1))
+    torch.testing.assert_close(found.deterministic[0], network.energy(starts))
+    assert (found.deterministic.diff(dim=0) <= 1e-4).all()
+    assert (found.stochastic.diff(dim=0) > 1).any()
     assert found.lowest == pytest.approx(network.energy(patterns).min().item())
     assert found.stuck(found.deterministic) > 0.2
     assert found.stuck(found.stochastic) < 0.01

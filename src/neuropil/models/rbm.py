@@ -223,6 +223,9 @@ class RBM(Model):
         self, v: Float[Tensor, "batch visible"], units: Int64[Tensor, " batch"] | None = None
     ) -> Float[Tensor, " batch"]:
         """Σ_i ln q(v_i | all others), or an estimate of it by one unit of each example."""
+        if self.gaussian:
+            rule = "the pseudo-likelihood needs visible units of two states"
+            raise InputError(rule, got="Gaussian ones", fix="use visible='bernoulli'")
         free = self.free_energy(v)
         if units is not None:
             return v.shape[1] * log_conditional(free, self.free_energy(flipped(v, units)))

@@ -14,7 +14,7 @@ from neuropil.inspection.report.rbm import SHOWN, rbm_sections
 from neuropil.models.rbm import RBM, ContrastiveDivergence, RBMConfig
 from neuropil.randomness import initialised, seeded
 from neuropil.tasks.generation.experiment import GenerationExperiment, JudgementConfig
-from neuropil.tasks.generation.gibbs import GibbsSampler, log_likelihood
+from neuropil.tasks.generation.gibbs import GibbsSampler, log_likelihood, updates_section
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
@@ -60,7 +60,7 @@ def build(options: RBMOptions, seed: int) -> GenerationExperiment:
                 how += ": a few walks carry it, and the likelihood may be too high; raise --annealing-steps"
         words = f"The mean log-likelihood of the test examples is {value:.2f} nats; {how}."
         made = GibbsSampler(model, schema).reconstruct(test.inputs[:SHOWN]).values
-        return rbm_sections(model, test, made, words)
+        return [*rbm_sections(model, test, made, words), *updates_section(model, seeded(seed, "updates"))]
 
     return GenerationExperiment(
         ContrastiveDivergence(model),

@@ -139,27 +139,29 @@ def stochastic_updates(
 
 def deterministic_updates(
     machine: BoltzmannMachine, x: Float[Tensor, "start unit"], *, generator: torch.Generator | None = None
-) -> Float[Tensor, "start unit"]:
-    """Where each state stops if units do what lowers the energy: no single unit can lower it further."""
+) -> Iterator[Float[Tensor, "start unit"]]:
+    """The states after each sweep over all units in random order, if units do what lowers the energy. In the last no
+    single unit can lower it further."""
     updates = UnitUpdates(x, machine.weight, machine.bias, off=machine.off)
     while not updates.settled.all():
         updates.sweep(torch.randperm(len(machine.bias), generator=generator))
-    return updates.states
+        yield updates.states.clone()
 
 
-class StuckStates(NamedTuple):
-    """Energies of minima that the same starts reached, by deterministic updates alone and by annealed ones first."""
+class EnergyPaths(NamedTuple):
+    """Energies of the same starts before and after each sweep: by deterministic updates alone, and by annealed ones,
+    which deterministic ones follow at the end. The last are those of minima."""
 
-    deterministic: Float[Tensor, " start"]
-    stochastic: Float[Tensor, " start"]
+    deterministic: Float[Tensor, "sweep start"]
+    stochastic: Float[Tensor, "longer start"]
 
     @property
     def lowest(self) -> float:
-        return min(self.deterministic.min().item(), self.stochastic.min().item())
+        return min(self.deterministic[-1].min().item(), self.stochastic[-1].min().item())
 
-    def stuck(self, energies: Float[Tensor, " start"], tolerance: float = 1e-5) -> float:
+    def stuck(self, path: Float[Tensor, "any start"], tolerance: float = 1e-5) -> float:
         """The share of starts that stopped above the lowest energy of all."""
-        return (energies > self.lowest + tolerance * abs(self.lowest)).double().mean().item()
+        return (path[-1] > self.lowest + tolerance * abs(self.lowest)).double().mean().item()
 
 
 def compare_updates(
@@ -168,10 +170,13 @@ def compare_updates(
     temperatures: Sequence[float],
     *,
     generator: torch.Generator | None = None,
-) -> StuckStates:
+) -> EnergyPaths:
     """Deterministic updates stop at the first minimum that they meet; stochastic ones at falling temperatures, from the
     same starts, mostly reach deeper ones."""
-    stopped = deterministic_updates(machine, x, generator=generator)
-    *_, cooled = stochastic_updates(machine, x, temperatures, generator=generator)
-    settled = deterministic_updates(machine, cooled, generator=generator)
-    return StuckStates(machine.energy(stopped), machine.energy(settled))
+    start = machine.energy(x)
+    falling = [machine.energy(states) for states in deterministic_updates(machine, x, generator=generator)]
+    annealed, states = list[Tensor](), x
+    for states in stochastic_updates(machine, x, temperatures, generator=generator):
+        annealed.append(machine.energy(states))
+    annealed += [machine.energy(each) for each in deterministic_updates(machine, states, generator=generator)]
+    return EnergyPaths(torch.stack([start, *falling]), torch.stack([start, *annealed]))

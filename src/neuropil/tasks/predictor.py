@@ -159,6 +159,20 @@ class Embeds(Protocol):
 
 
 @runtime_checkable
+class Encodes(Protocol):
+    def encode(self, inputs: Any) -> Float[Tensor, "example feature"]:
+        """The code of each example: features that were learned without labels."""
+        ...
+
+
+@runtime_checkable
+class ScoresPseudoLikelihood(Protocol):
+    def pseudo_likelihood(self, inputs: Any) -> Float[Tensor, " example"]:
+        """Σ_i ln q(v_i | all others) of each example, in nats."""
+        ...
+
+
+@runtime_checkable
 class Fills(Protocol):
     def fill(self, text: str, most: int = 5) -> Sequence[Any]: ...
 
@@ -228,6 +242,8 @@ class Recalls(Protocol):
 
 @dataclass(frozen=True)
 class Capability:
+    """One that has a command; `Encodes` and `ScoresPseudoLikelihood` are for Python alone."""
+
     verb: str
     protocol: type
     does: str

@@ -1,11 +1,18 @@
 """Memories: energies that fall, and what is left of patterns as more are stored."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 from jaxtyping import Float
 
 from neuropil.inspection.pictures import style
-from neuropil.inspection.pictures.style import MUTED, PALETTE, Array, Figure, numbers
+from neuropil.inspection.pictures.style import MUTED, PALETTE, WIDTH, Array, Figure, numbers
+
+MOST_LINES, MOST_POINTS = 20, 120
+LINEAR = 0.1
+"""Nats above the lowest energy, up to which the axis is linear."""
+ENDS: dict[str, Any] = {"color": PALETTE[1], "markersize": 4, "alpha": 0.7, "markeredgewidth": 0, "clip_on": False}
 
 
 @style.house_style
@@ -16,6 +23,28 @@ def energies(values: Float[Array, "pattern sweep"]) -> Figure:
         axes.plot(range(len(row)), row, color=PALETTE[0], alpha=0.5, marker="o", markersize=2.5)
     axes.set(xlabel="sweep over all units", ylabel="energy")
     style.show_whole_numbers(axes)
+    return figure
+
+
+@style.house_style
+def energies_above(panels: Mapping[str, Float[Array, "sweep start"]], lowest: float) -> Figure:
+    """A panel for each way of updating and a line for each start, on an axis that is logarithmic above LINEAR: what
+    reached the lowest energy ends on the line at zero."""
+    from matplotlib.ticker import FuncFormatter
+
+    figure = style.new_figure(WIDTH, 2.8)
+    axes_of = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axes, (name, values) in zip(axes_of, panels.items(), strict=True):
+        above = np.maximum(numbers(values)[:, :MOST_LINES] - lowest, 0)
+        sweeps = np.unique(np.linspace(0, len(above) - 1, MOST_POINTS).round().astype(int))
+        axes.plot(sweeps, above[sweeps], color=PALETTE[0], alpha=0.4, linewidth=0.9)
+        axes.plot(np.full(above.shape[1], sweeps[-1]), above[-1], "o", **ENDS)
+        axes.set(title=name, xlabel="sweep over all units")
+        style.show_whole_numbers(axes)
+    axes_of[0].set_yscale("symlog", linthresh=LINEAR)
+    axes_of[0].set_ylim(-LINEAR / 4, None)
+    axes_of[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.power_of_ten(value)))
+    axes_of[0].set_ylabel("energy above the lowest (nats)")
     return figure
 
 
