@@ -169,11 +169,13 @@ def test_the_contrast_of_mean_energies_has_the_gradient_of_the_difference_of_fre
     torch.testing.assert_close(slopes(model, model(data, particles)), slopes(model, difference))
 
 
-def test_the_mean_energy_is_that_over_the_hidden_states_given_the_visible_ones():
-    model, h = machine(3, 4), binary_states(4, 0, 16)
-    v = binary_states(3, 0, 8)
+@KINDS
+def test_the_weighted_energy_is_that_over_the_hidden_states_given_the_visible_ones(visible: Any):
+    model, h = machine(3, 4, visible=visible, sigma=0.7), binary_states(4, 0, 16)
+    v, weights = binary_states(3, 0, 8), torch.randn(8, generator=generator()).double()
     energies = model.energy(v[:, None], h)
-    torch.testing.assert_close(model.mean_energy(v), ((-energies).softmax(1) * energies).sum(1))
+    expected = weights @ ((-energies).softmax(1) * energies).sum(1)
+    torch.testing.assert_close(model.weighted_energy(v, weights), expected)
 
 
 def test_with_particles_of_the_model_the_loss_has_the_exact_gradient():

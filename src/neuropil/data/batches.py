@@ -68,9 +68,9 @@ class ShuffledBatches:
         return -(-len(self.examples) // self.size)
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
-        order = self.order(number)
-        for index in range(start, len(self)):
-            end = (index + 1) * self.size if index < len(self) - 1 else len(order)
+        order, count = self.order(number), len(self)
+        for index in range(start, count):
+            end = (index + 1) * self.size if index < count - 1 else len(order)
             batch = self.gather(order, index * self.size, end)
             batch = {name: values.to(self.device) for name, values in batch.items()}
             if self.augment is not None:

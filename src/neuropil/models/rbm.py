@@ -29,7 +29,7 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.parts.binary_units.bernoulli import bernoulli
+from neuropil.parts.binary_units.bernoulli import bernoulli, bernoulli_
 from neuropil.parts.objectives import Objective
 from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import EXAMPLES_AT_ONCE, Standardize, UnitRange
@@ -85,9 +85,8 @@ class RBM(Model):
         v = self.encode(x)
         if particles is None:
             return self.free_energy(v)
-        # E_{q(h|v)}[E] − E_{q(h|v')}[E]: one product is faster than two slices and their means
         plus, minus = v.new_full((len(v),), 1 / len(v)), v.new_full((len(particles),), -1 / len(particles))
-        return self.mean_energy(torch.cat([v, particles])) @ torch.cat([plus, minus])
+        return self.weighted_energy(torch.cat([v, particles]), torch.cat([plus, minus]))
 
     # --- energies -----------------------------------------------------------------------------------------------------
 
@@ -117,11 +116,15 @@ class RBM(Model):
         # F(v) = −b vᵀ − Σ_j ln(1 + e^{−δE(h_j)}), and ‖v − b‖² / 2σ² for Gaussian units
         return self.visible_energy(v) - F.softplus(self._hidden_input(v)).sum(-1)
 
-    def mean_energy(self, v: Visible) -> Float[Tensor, "*batch"]:
-        """E_{q(h|v)}[E(v, h)], with q held as it is: its gradient is that of the free energy, for less, as it needs no
-        logarithms."""
-        inputs = self._hidden_input(v)
-        return self.visible_energy(v) - (inputs * torch.sigmoid(inputs.detach())).sum(-1)
+    def weighted_energy(self, v: Float[Tensor, "batch visible"], s: Float[Tensor, " batch"]) -> Float[Tensor, ""]:
+        """Σ_n s_n E_{q(h|v_n)}[E(v_n, h)], with q held as it is: its gradient is that of free energies."""
+        with torch.no_grad():
+            h = self._hidden_input(v).sigmoid_()
+            # ∂E/∂W = −Σ_n s_n v_nᵀ h_n / σ²,  ∂E/∂c = −Σ_n s_n h_n
+            of_weight, of_bias = (v * (s / -self.variance)[:, None]).mT @ h, -s @ h
+        # E is linear in W and c: these times their slopes are the energy, and back-propagation has no more to do
+        linear = torch.dot(self.weight.flatten(), of_weight.flatten()) + torch.dot(self.hidden_bias, of_bias)
+        return linear + torch.dot(s, self.visible_energy(v))
 
     def _hidden_input(self, v: Visible) -> Hidden:
         return F.linear(v if self.variance == 1 else v / self.variance, self.weight.mT, self.hidden_bias)
@@ -140,8 +143,10 @@ class RBM(Model):
         v = self._visible_input(h)
         return v if self.gaussian else torch.sigmoid(_cooled(v, temperature))
 
+    @torch.no_grad()
     def sample_hidden(self, v: Visible, temperature: float = 1.0, generator: Generator = None) -> Hidden:
-        return bernoulli(self.hidden_mean(v, temperature), generator)
+        mean = _cooled(self._hidden_input(v), temperature).sigmoid_()
+        return bernoulli_(mean, generator)
 
     def sample_visible(self, h: Hidden, temperature: float = 1.0, generator: Generator = None) -> Visible:
         return self.sample_around(self.visible_mean(h, temperature), temperature, generator)

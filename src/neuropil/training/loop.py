@@ -214,6 +214,7 @@ class _Loop:
         self.learner, self.model, self.config, self.seed, self.folder = learner, learner.model, config, seed, folder
         self.train, self.validation, self.device = train, validation, device
         self.phases = learner.phases()
+        self.scheduled = learner if isinstance(learner, ScheduledLearner) else None
         self.optimizers = {phase.name: self._optimizer(phase) for phase in self.phases}
         self.average = WeightAverage(self.model, config.average) if config.average else None
         self.trained = self.model, self.optimizers, self.phases, self.average
@@ -262,14 +263,14 @@ class _Loop:
         return list(islice(batches, self.config.accumulate))
 
     def _epoch(self, display: Display, stop: StopRequest) -> None:
-        batches = self.train.epoch(self.state.epoch, start=self.state.batch)
+        batches, num_batches = self.train.epoch(self.state.epoch, start=self.state.batch), len(self.train)
         for group in iter(lambda: self._group(batches), []):
             self._update(group)
             self.state.batch += len(group)
-            self.examples += sum(len(next(iter(batch.values()))) for batch in group)
+            self.examples += sum(map(_num_examples, group))
             if display.due():
                 display.update(self._share_done(), *self._figures())
-            epoch_over = self.state.batch >= len(self.train)
+            epoch_over = self.state.batch >= num_batches
             if epoch_over or self.state.step % UPDATES_BETWEEN_ROWS == 0:
                 self._log_training()
             if epoch_over:
@@ -288,8 +289,8 @@ class _Loop:
     def _update(self, group: Sequence[Batch]) -> None:
         _seed_random_numbers(self.seed, self.state.step, self.device)
         share = self._rate_share()
-        if isinstance(self.learner, ScheduledLearner):
-            self.learner.begin_update(min(1.0, self._share_done()))
+        if self.scheduled is not None:
+            self.scheduled.begin_update(min(1.0, self._share_done()))
         for phase in self.phases:
             if (self.state.step + 1) % phase.every == 0:
                 self._play(phase, group, self._peak_rate(phase) * share)
@@ -303,10 +304,11 @@ class _Loop:
             parameters["lr"] = rate
         # The gradients of the update before are kept until the loss is known to be finite: they explain one that is not
         self.latest = phase, group[-1], rate
-        sizes = [len(next(iter(batch.values()))) for batch in group]
         for index, batch in enumerate(group):
             with self._precision():
-                loss = phase.loss(batch) * (sizes[index] / sum(sizes))  # each example counts once, in whichever batch
+                loss = phase.loss(batch)
+                if len(group) > 1:  # each example counts once, in whichever batch
+                    loss = loss * (_num_examples(batch) / sum(map(_num_examples, group)))
             value += loss.item()
             if not math.isfinite(value):
                 raise self._diverged(phase, batch, value, rate)
@@ -445,6 +447,10 @@ class _Loop:
 
     def _averaged(self) -> AbstractContextManager[None]:
         return self.average.in_place() if self.average is not None else nullcontext()
+
+
+def _num_examples(batch: Batch) -> int:
+    return next(iter(batch.values())).shape[0]
 
 
 def _seed_random_numbers(seed: int, step: int, device: torch.device) -> None:

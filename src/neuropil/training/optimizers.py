@@ -27,7 +27,7 @@ from torch.optim.sgd import sgd
 
 from neuropil.protocols import OptimizerName
 
-SGD: dict[str, Any] = {"dampening": 0.0, "nesterov": False, "maximize": False, "foreach": True}
+SGD: dict[str, Any] = {"dampening": 0.0, "nesterov": False, "maximize": False}
 RMSPROP: dict[str, Any] = {"alpha": 0.99, "eps": 1e-8, "momentum": 0.0, "centered": False, "foreach": True}
 ADAM: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": False, "maximize": False, "fused": True}
 MUON_MOMENTUM, MUON_SCALE = 0.95, 0.2
@@ -69,12 +69,14 @@ Rule: TypeAlias = Callable[[Optimizer, list[Tensor], list[Tensor], Mapping[str, 
 
 
 def _sgd(own: Optimizer, weights: list[Tensor], gradients: list[Tensor], rates: Mapping[str, float]) -> None:
-    sgd(weights, gradients, [None] * len(weights), momentum=0.0, **rates, **SGD)
+    # A CPU takes one weight after the other anyhow, and sorting them by device costs more than a small model's update
+    together = weights[0].device.type != "cpu"
+    sgd(weights, gradients, [None] * len(weights), momentum=0.0, foreach=together, **rates, **SGD)
 
 
 def _momentum(own: Optimizer, weights: list[Tensor], gradients: list[Tensor], rates: Mapping[str, float]) -> None:
     buffers = [own.state.get(weight, {}).get("momentum_buffer") for weight in weights]  # begin as the first gradient
-    sgd(weights, gradients, buffers, momentum=own.momentum, **rates, **SGD)
+    sgd(weights, gradients, buffers, momentum=own.momentum, foreach=weights[0].device.type != "cpu", **rates, **SGD)
     moved = zip(weights, buffers, strict=True)
     own.state |= {weight: {"momentum_buffer": buffer} for weight, buffer in moved if buffer is not None}
 

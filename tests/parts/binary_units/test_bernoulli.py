@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from neuropil.parts.binary_units.bernoulli import bernoulli, random_start, uniform
+from neuropil.parts.binary_units.bernoulli import bernoulli, bernoulli_, random_start, uniform
 
 PUBLISHED = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821]
 """What splitmix64 gives from the seed 1234567, as the reference implementation of Vigna has it."""
@@ -53,6 +53,15 @@ def test_the_same_generator_gives_the_same_sample_and_goes_on_to_another(seed: i
 def test_probabilities_that_are_no_block_of_memory_are_read_in_their_order():
     p = torch.tensor([[0.0, 1.0, 0.0], [1.0, 1.0, 0.0]]).mT
     assert torch.equal(bernoulli(p), p)
+
+
+def test_samples_can_take_the_place_of_their_probabilities():
+    p = torch.full((3, 50), 0.5)
+    first, second = (torch.Generator().manual_seed(0) for _ in range(2))
+    expected = bernoulli(p, first)
+    assert torch.equal(p, torch.full((3, 50), 0.5))
+    assert bernoulli_(p, second) is p
+    assert torch.equal(p, expected)
 
 
 def test_a_sample_has_no_gradient_and_follows_its_device():

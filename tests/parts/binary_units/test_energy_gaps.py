@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from neuropil.parts.binary_units.energy_gaps import UnitUpdates, fields, pairwise_energy
+from neuropil.parts.binary_units.energy_gaps import UNITS_FOR_THREADS, UnitUpdates, fields, pairwise_energy
 
 OFF = pytest.mark.parametrize("off", [-1.0, 0.0])
 
@@ -50,6 +50,23 @@ def test_a_sweep_is_the_loop_over_units_and_never_raises_the_energy(off: float, 
         updates.sweep(order)
         assert torch.equal(updates.states, expected)
         assert (pairwise_energy(updates.states, weight, bias) <= before + 1e-12).all()
+
+
+def test_threads_share_the_states_and_change_no_sweep(monkeypatch: pytest.MonkeyPatch):
+    weight, bias = machine(40)
+    begin = 1 - 2 * torch.randint(0, 2, (UNITS_FOR_THREADS // 40 + 1, 40), generator=torch.Generator()).double()
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        updates, sweeps = UnitUpdates(begin, weight, bias, off=-1.0), 0
+        assert len(updates._team.members) == threads
+        while not updates.settled.all():
+            updates.sweep(torch.arange(40))
+            sweeps += 1
+        found.append(updates.states)
+        assert sweeps > 2
+    assert torch.equal(*found)
+    assert (fields(found[0], weight, bias) * found[0] >= 0).all()
 
 
 @pytest.mark.parametrize("num_patterns", [3, 6, 10, 31])

@@ -98,15 +98,28 @@ class HopfieldNetwork(Model):
         """Where states [batch unit] settle. Units that are not known are 0; those where `clamped` is true are held. The
         order of asynchronous updates is random, from `generator`."""
         before = x = self._states(x)
+        if dynamics == "asynchronous":
+            return self._settle(
+                UnitUpdates(x, self.weight, self.bias, off=-1.0, clamped=clamped), generator, most_steps
+            )
         period, steps = torch.zeros(len(x), dtype=torch.int64, device=x.device), 0
-        for after in islice(self.trajectory(x, dynamics, clamped=clamped, generator=generator), most_steps):
+        for after in islice(self.trajectory(x, dynamics, clamped=clamped), most_steps):
             steps += 1
             period[(after == before).all(1) & (period == 0)] = 2
             period[(after == x).all(1)] = 1
             before, x = x, after
             if period.all():
                 break
-        return Recall(torch.where(x >= 0, 1.0, -1.0).to(x), period, steps)
+        return Recall(signs(x), period, steps)
+
+    def _settle(self, updates: UnitUpdates, generator: torch.Generator | None, most_steps: int) -> Recall:
+        """E falls with every change, so that no state comes back."""
+        steps = 0
+        while steps < most_steps and not updates.settled.all():
+            updates.sweep(torch.randperm(self.config.units, generator=generator))
+            steps += 1
+        device = self.weight.device
+        return Recall(signs(updates.states).to(device), updates.settled.long().to(device), steps)
 
     def trajectory(
         self,
@@ -155,6 +168,11 @@ class HopfieldNetwork(Model):
         if not ((x.abs() == 1) | ((x == 0) & unknown)).all():
             fix = "map your pixels first, for instance patterns = 2 * (images > 0.5) - 1"
             raise InputError(f"HopfieldNetwork.{rule}", got=f"values from {x.min():g} to {x.max():g}", fix=fix)
+
+
+def signs(x: Float[Tensor, "*batch unit"]) -> Float[Tensor, "*batch unit"]:
+    """A field or a state of zero goes to 1."""
+    return torch.where(x >= 0, 1.0, -1.0).to(x)
 
 
 SIZES = {"base": HopfieldNetworkConfig()}

@@ -23,12 +23,15 @@ UNUSED_BITS, STEP = np.uint64(40), 2.0**-24
 def bernoulli(p: Float[Tensor, "*shape"], generator: torch.Generator | None = None) -> Float[Tensor, "*shape"]:
     """1 with probability p, else 0; it has no gradient."""
     p = p.detach()
-    if p.device.type != "cpu":
-        return torch.bernoulli(p, generator=generator)
-    p = (p if p.dtype == torch.double else p.float()).contiguous()
-    sample = torch.empty_like(p)
-    draw(p.flatten().numpy(), random_start(generator), sample.view(-1).numpy())
-    return sample
+    return bernoulli_(p.clone(memory_format=torch.contiguous_format), generator)
+
+
+def bernoulli_(p: Float[Tensor, "*shape"], generator: torch.Generator | None = None) -> Float[Tensor, "*shape"]:
+    """The samples take the place of their probabilities, which no gradient needs."""
+    if p.device.type != "cpu" or p.dtype not in (torch.float, torch.double):
+        return p.copy_(torch.bernoulli(p, generator=generator))
+    draw(p.view(-1).numpy(), random_start(generator))
+    return p
 
 
 def random_start(generator: torch.Generator | None = None) -> np.uint64:
@@ -47,6 +50,7 @@ def uniform(start, place):
 
 
 @compiled
-def draw(p, start, sample):
+def draw(p, start):
+    """In place: with another array for the samples, one would have to know that the two do not overlap."""
     for place in range(len(p)):
-        sample[place] = 1 if uniform(start, place) < p[place] else 0
+        p[place] = 1 if uniform(start, place) < p[place] else 0

@@ -17,18 +17,21 @@ from torch import Tensor
 
 from neuropil.parts.binary_units.bernoulli import random_start, uniform
 from neuropil.parts.compilation import compiled
+from neuropil.parts.threads import TeamMember, team_of
 
 ROUNDINGS = 8
 """Of Σ_j |W_ij|, the largest that a field could be."""
 FIELDS_IN_CACHE = 2**20
 """Bytes: a second-level cache."""
+UNITS_FOR_THREADS = 2**16
+"""With fewer units in all states together, threads take longer to start than to sweep."""
 
 
 def fields(
     x: Float[Tensor, "*batch unit"], weight: Float[Tensor, "unit unit"], bias: Float[Tensor, " unit"]
 ) -> Float[Tensor, "*batch unit"]:
     # a = x W + b
-    return x @ weight + bias
+    return torch.addmm(bias, x, weight) if x.ndim == 2 else x @ weight + bias
 
 
 def pairwise_energy(
@@ -63,13 +66,20 @@ class UnitUpdates:
         self._machine = weight.numpy(), tie_widths(weight, bias).numpy(), free.contiguous().numpy()
         self._fields = fields(x, weight, bias).numpy()
         self._at_once = max(1, FIELDS_IN_CACHE // max(1, x.shape[1] * x.element_size()))
+        self._team = team_of(torch.get_num_threads() if x.numel() >= UNITS_FOR_THREADS else 1)
         self.settled = torch.zeros(len(x), dtype=torch.bool)
         """True where a deterministic sweep has changed nothing, so that no other will."""
 
     def sweep(self, order: Int64[Tensor, " update"]) -> None:
-        """Deterministic updates of all units in this order, one after the other."""
-        arrays = self.states.numpy(), self._fields, *self._machine, self._levels
-        gap_sweep(*arrays, order.numpy(), self.settled.numpy(), self._at_once)
+        """Deterministic updates of all units in this order, one after the other. Each thread has states of its own."""
+        weight, ties, free = self._machine
+        of_states = self.states.numpy(), self._fields, free, self.settled.numpy()
+        machine = weight, ties, self._levels, order.numpy(), self._at_once
+
+        def share(thread: TeamMember) -> None:
+            gap_sweep(*(np.array_split(each, thread.members)[thread.member] for each in of_states), *machine)
+
+        self._team.run(share)
 
     def stochastic_sweep(
         self, order: Int64[Tensor, " update"], temperature: float, generator: torch.Generator | None = None
@@ -89,7 +99,7 @@ def change(x, field, row, unit, level):
 
 
 @compiled
-def gap_sweep(states, fields, weight, ties, free, levels, order, settled, at_once):
+def gap_sweep(states, fields, free, settled, weight, ties, levels, order, at_once):
     """Unit by unit, and each unit in `at_once` states after each other: its weights are read from memory once."""
     changed = np.zeros(len(states), np.bool_)
     for begin in range(0, len(states), at_once):
