@@ -13,7 +13,7 @@ from neuropil.data.examples.files import inputs_of, read_inputs
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.memories import energies_above
 from neuropil.inspection.report.page import Section, percent
-from neuropil.models.rbm import MOST_ENUMERATED, RBM
+from neuropil.models.rbm import LEAST_SHARE, MOST_ENUMERATED, RBM
 from neuropil.sampling.annealed_importance import estimate_log_partition
 from neuropil.sampling.gibbs import BoltzmannMachine, annealing, compare_updates, fantasy_particles
 from neuropil.tasks.generated_examples import GeneratedExamples, as_data
