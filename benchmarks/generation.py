@@ -9,20 +9,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, cast
 
+import torch
+
 from neuropil.data.examples.mixtures import ModeCoverage, grid, ring
 from neuropil.metrics import find_metric
 from neuropil.models.hopfield.capacity import CRITICAL_LOAD, capacity, capacity_curve
 from neuropil.randomness import seeded
 from neuropil.runs.run import Run
+from neuropil.tasks.classification.experiment import ClassificationExperiment
+from neuropil.tasks.experiment import Result
 from neuropil.tasks.generation.diffusion import DiffusionSampler
 from neuropil.tasks.generation.experiment import GenerationExperiment
+from neuropil.tasks.generation.judgement import Judgement, JudgementConfig
+from neuropil.tasks.generation.predictive_coding import GenerativeClassifier
 from neuropil.tasks.generation.scores import spread_labels
 
 Trained = Callable[..., AbstractContextManager[Run]]
 """`trained(name, **options)` of benchmarks.claims."""
 Rows = list[list[str]]
 
-MADE_BY = ("vae", "gan", "diffusion", "rbm")
+MADE_BY = ("diffusion", "gan", "vae", "rbm", "predictive_coding")
 JUDGED = ("frechet_distance", "precision", "recall", "class_coverage", "memorised")
 MINUTES = {"autoencoder": 5.0, "vae": 10.0, "rbm": 10.0}
 MINUTES_OF_SAMPLES = {"vae": 20.0, "gan": 20.0, "diffusion": 20.0}
@@ -58,15 +64,23 @@ def judged_header() -> list[str]:
 def judged(runs: Iterable[tuple[str, Run]], seconds: Callable[[Run], float]) -> Rows:
     """A row for the samples of each; then those that the last was compared with."""
     rows: Rows = []
-    others: Sequence[Any] = ()
+    others: Sequence[Result] = ()
     for name, run in runs:
-        own, *others = run.results
-        rows.append([f"by {name}", *judgement(own.metrics), f"{seconds(run):,.0f}"])
-    return [*rows, *([each.name, *judgement(each.metrics), ""] for each in others)]
+        own, *others = run.results if "frechet_distance" in run.metrics else judged_classifier(run)
+        rows.append([f"by {name}", *scores_of(own.metrics), f"{seconds(run):,.0f}"])
+    return [*rows, *([each.name, *scores_of(each.metrics), ""] for each in others)]
 
 
-def judgement(metrics: Mapping[str, float]) -> list[str]:
+def scores_of(metrics: Mapping[str, float]) -> list[str]:
     return [find_metric(name).text(metrics[name]) if name in metrics else "" for name in JUDGED]
+
+
+def judged_classifier(run: Run) -> list[Result]:
+    """Of predictive coding, whose run ends with an accuracy."""
+    experiment, sampler = cast(ClassificationExperiment, run.experiment()), cast(GenerativeClassifier, run.predictor)
+    judgement = Judgement(experiment.splits, JudgementConfig(), 0, torch.device("cpu"))
+    samples = sampler.sample_labels(judgement.count, seeded(0, "samples"), judgement.labels)
+    return [Result("predictive_coding", judgement.score(samples, judgement.labels)), *judgement.compared()]
 
 
 def samplers(run: Run) -> Rows:
@@ -90,15 +104,9 @@ def guidances(run: Run) -> Rows:
 
 def judge(experiment: GenerationExperiment, run: Run, **options: Any) -> dict[str, float]:
     """Of fewer samples than in a run's results, evenly over the classes."""
-    sampler = cast(DiffusionSampler, run.predictor)
-    classes, targets = len(experiment.schema.classes), experiment.splits.train.targets
-    labels = spread_labels(targets, classes, COMPARED)
-    samples = sampler.sample_labels(COMPARED, seeded(0, "samples"), labels, **options)
-    classify = experiment.judge.classify
-    if classify is None:
-        raise ValueError("samples of MNIST are judged by a classifier")
-    share = float((classify(samples) == labels).double().mean())
-    return experiment.judged(samples) | {"class_accuracy": share}
+    sampler, judgement = cast(DiffusionSampler, run.predictor), experiment.judgement
+    labels = spread_labels(experiment.splits.train.targets, len(experiment.schema.classes), COMPARED)
+    return judgement.score(sampler.sample_labels(COMPARED, seeded(0, "samples"), labels, **options), labels)
 
 
 def modes(trained: Trained, seconds: Callable[[Run], float]) -> Rows:

@@ -103,7 +103,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "population": {"duration": 200.0, "repeats": 1},
     "dynamics": {"equations": ("4*y", "-4*x"), "start": (3.0, 0.0), "neurons": 200, "duration": 500.0, "hold": 1500.0},
     "spiking_classifier": {"hidden_sizes": (32, 16), "steps": 10, "epochs": 1},
-    "predictive_coding": {"hidden_sizes": (16, 16), "epochs": 1},
+    "predictive_coding": {"hidden_sizes": (16, 16), "epochs": 1, **JUDGED},
 }
 SHORTENED: dict[str, dict[str, Any]] = {
     "recurrence": {"updates": 40},

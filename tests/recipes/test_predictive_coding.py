@@ -1,6 +1,7 @@
 """Predictive coding as a user meets it: one network that classifies, generates and completes, beside
 back-propagation."""
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 import neuropil
 from neuropil.data.examples.batches import ExampleBatches, RepeatedBatches
@@ -21,12 +23,14 @@ from neuropil.protocols import Batch
 from neuropil.recipes.predictive_coding import PredictiveCodingOptions, build
 from neuropil.runs.pages.gradients import write_gradients
 from neuropil.runs.run import Run
+from neuropil.sampling.predictive_coding import LayerNoise
+from neuropil.tasks.generation.predictive_coding import GenerativeClassifier
 from neuropil.training.history import read_history
 from neuropil.training.loop import TrainingConfig, fit
 from neuropil.training.weights import read_tensors
 from real_data import diabetes
 
-SMALL: dict[str, Any] = {"hidden_sizes": (16, 16), "epochs": 1}
+SMALL: dict[str, Any] = {"hidden_sizes": (16, 16), "epochs": 1, "judge_updates": 40}
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +76,37 @@ def test_the_report_shows_what_it_settles_generates_and_completes(run: Run):
     ]
 
 
+def test_samples_are_those_of_the_class_that_is_asked_for_and_of_the_seed(run: Run):
+    samples = run.sample(300, seed=1, label="0")
+    assert samples.names == ("0",) * 300
+    assert torch.equal(neuropil.load(run.folder).sample(300, seed=1, label="0").values, samples.values)
+    assert samples.values.float().std(0).mean() > 5  # they differ
+    assert len(run.sample(3)) == 3
+
+
+def test_a_sample_without_noise_is_the_downward_sweep_from_its_class(run: Run):
+    model, predictor = run.model, run.predictor
+    assert isinstance(model, PredictiveCoding)
+    assert isinstance(predictor, GenerativeClassifier)
+    silent = [LayerNoise(torch.zeros_like(each.mean), torch.zeros_like(each.root)) for each in predictor.noise]
+    found = dataclasses.replace(predictor, noise=silent).sample(2, label="7").values
+    swept = model.decode(model.begin(None, model.encode_target(torch.tensor([7, 7])))[0])
+    torch.testing.assert_close(found.float(), swept.detach().round().clamp(0, 255))
+
+
+def test_the_report_judges_samples_as_those_of_generative_models_are(run: Run):
+    table = run.report.read_text().split("Memorised are samples")[1].split("<table")[1].split("</table>")[0]
+    header, *rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr")[1:]]
+    names = ["Fréchet distance", "precision", "recall", "class coverage", "class accuracy", "memorised"]
+    assert header == ["", *names]
+    assert [row[0] for row in rows] == [
+        "samples",
+        "what it expects of each class",
+        "a Gaussian fitted to the data",
+        "real examples, held out",
+    ]
+
+
 @pytest.mark.parametrize("direction", [pytest.param("up", marks=pytest.mark.slow), "down"])
 def test_predictions_may_go_one_way_only(tmp_path: Path, direction: str):
     run = neuropil.train("predictive_coding", out=tmp_path / "run", show_progress=False, direction=direction, **SMALL)
@@ -79,6 +114,13 @@ def test_predictions_may_go_one_way_only(tmp_path: Path, direction: str):
     assert isinstance(model, PredictiveCoding)
     assert (len(model.up), len(model.down)) == ((3, 0) if direction == "up" else (0, 3))
     assert run.report.exists()
+    if direction == "up":
+        with pytest.raises(InputError) as caught:
+            run.sample(3)
+        assert str(caught.value) == (
+            "predictive coding makes examples by predictions that go down, but got direction='up': "
+            "train it with direction='both'."
+        )
 
 
 def test_a_table_of_numbers_is_learned_and_generated(tmp_path: Path):
@@ -100,6 +142,9 @@ def test_a_table_of_numbers_is_learned_and_generated(tmp_path: Path):
     (table,) = (block for block in sections["What it generates"] if isinstance(block, Table))
     assert [row[0] for row in table.rows] == names
     assert len(table.header) == 6
+    (judged,) = (block for block in sections["How samples are judged"] if isinstance(block, Table))
+    assert judged.header == ["", "Fréchet distance", "precision", "recall", "memorised"]
+    assert [row[0] for row in judged.rows] == ["samples", "a Gaussian fitted to the data", "real examples, held out"]
 
 
 def test_another_number_format_is_refused():
@@ -160,6 +205,11 @@ def test_incremental_learning_is_an_option(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_it_reads_digits(tmp_path: Path):
+def test_it_reads_digits_and_makes_some_that_another_classifier_reads(tmp_path: Path):
     run = neuropil.train("predictive_coding", out=tmp_path / "run", show_progress=False)
     assert run.metrics["accuracy"] >= 0.96
+    digits = load_digits()
+    other = LogisticRegression(max_iter=2000).fit(digits.inputs.flatten(1) / 255, digits.targets)
+    made = [run.sample(50, seed=1, label=str(label)).values.flatten(1) / 255 for label in range(10)]
+    right = np.mean([other.predict(each.numpy()) == label for label, each in enumerate(made)])
+    assert right > 0.4  # chance is 0.1

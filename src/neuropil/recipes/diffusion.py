@@ -12,7 +12,8 @@ from neuropil.inspection.report.page import Section
 from neuropil.models.diffusion import SIZES, Denoising, Diffusion, DiffusionConfig
 from neuropil.randomness import initialised, seeded
 from neuropil.tasks.generation.diffusion import DiffusionSampler
-from neuropil.tasks.generation.experiment import GenerationExperiment, JudgementConfig
+from neuropil.tasks.generation.experiment import GenerationExperiment
+from neuropil.tasks.generation.judgement import JudgementConfig
 from neuropil.tasks.generation.scores import spread_labels
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.time_limit import Ladder, Size

@@ -8,7 +8,8 @@ from neuropil.data.examples.unlabelled import prepare_unlabelled
 from neuropil.inspection.report.gan import gan_sections
 from neuropil.models.gan import GAN, AdversarialGame, GameConfig, GANConfig
 from neuropil.randomness import initialised
-from neuropil.tasks.generation.experiment import GenerationExperiment, JudgementConfig
+from neuropil.tasks.generation.experiment import GenerationExperiment
+from neuropil.tasks.generation.judgement import JudgementConfig
 from neuropil.tasks.generation.predictor import LatentSampler
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig

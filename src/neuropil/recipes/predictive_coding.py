@@ -2,8 +2,8 @@
 pictures or tables.
 
 Beside it, an MLP of the same layers learns by back-propagation from the same batches. The report shows the energy while
-the network settles, the cosine of its weight changes to back-propagation's, what it generates for each class, and how
-it completes covered pictures."""
+the network settles, the cosine of its weight changes to back-propagation's, what it generates for each class and how
+that is judged, and how it completes covered pictures."""
 
 import dataclasses
 
@@ -11,14 +11,23 @@ from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.errors import InputError
+from neuropil.inspection.report.page import Section
 from neuropil.inspection.report.predictive_coding import inside_sections
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.randomness import initialised
+from neuropil.sampling.predictive_coding import LayerNoise
 from neuropil.tasks.classification.experiment import ClassificationExperiment, fit_scales
-from neuropil.tasks.classification.predictor import ExamplePredictor
 from neuropil.tasks.classification.scores import scorer_for
 from neuropil.tasks.experiment import Ablation
+from neuropil.tasks.generation.judgement import Judgement, JudgementConfig
+from neuropil.tasks.generation.predictive_coding import (
+    GenerativeClassifier,
+    measured_noise,
+    samples_sections,
+    save_noise,
+)
+from neuropil.tasks.predictor import device_of
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
@@ -32,6 +41,7 @@ class PredictiveCodingOptions(Config):
     model: PredictiveCodingConfig = PredictiveCodingConfig()
     learning: LearningConfig = LearningConfig()
     augment: Augment = Augment(shift=0.5, rotate=10, zoom=0.1)
+    judgement: JudgementConfig = JudgementConfig()
     training: TrainingConfig = TrainingConfig(updates=1260, learning_rate=2e-3, keep="last")
 
 
@@ -46,6 +56,14 @@ def build(options: PredictiveCodingOptions, seed: int) -> ClassificationExperime
     model = fit_scales(initialised(lambda: PredictiveCoding(config), seed), splits.train)
     same = {name: getattr(config, name) for name in ("hidden_sizes", "activation", "shape", "outputs")}
     mlp = fit_scales(initialised(lambda: MLP(MLPConfig(**same, dropout=0.0)), seed), splits.train)
+
+    def noise() -> list[LayerNoise]:
+        return measured_noise(model, splits.train, seed)
+
+    def inside() -> list[Section]:
+        judgement = Judgement(splits, options.judgement, seed, device_of(model))
+        return [*inside_sections(model, splits.test), *samples_sections(model, judgement, noise())]
+
     return ClassificationExperiment(
         model,
         splits,
@@ -54,9 +72,10 @@ def build(options: PredictiveCodingOptions, seed: int) -> ClassificationExperime
         name="predictive_coding",
         learner=SettledEnergy(model),
         repeats=config.steps if options.learning.incremental else 1,
-        inside=lambda: inside_sections(model, splits.test),
+        inside=inside,
+        calibration=lambda folder: save_noise(folder, noise()),
         ablation=Ablation("back-propagation, the same layers", scorer_for(mlp, schema)),
     )
 
 
-RECIPE = Recipe(PredictiveCodingOptions(), build, PredictiveCoding, ExamplePredictor)
+RECIPE = Recipe(PredictiveCodingOptions(), build, PredictiveCoding, GenerativeClassifier)

@@ -13,8 +13,9 @@ from neuropil.inspection.report.page import Section
 from neuropil.inspection.report.rbm import SHOWN, rbm_sections
 from neuropil.models.rbm import RBM, ContrastiveDivergence, RBMConfig
 from neuropil.randomness import initialised, seeded
-from neuropil.tasks.generation.experiment import GenerationExperiment, JudgementConfig
+from neuropil.tasks.generation.experiment import GenerationExperiment
 from neuropil.tasks.generation.gibbs import GibbsSampler, log_likelihood, updates_section
+from neuropil.tasks.generation.judgement import JudgementConfig
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 

@@ -11,7 +11,8 @@ from neuropil.data.examples.unlabelled import prepare_unlabelled
 from neuropil.inspection.report.vae import vae_sections
 from neuropil.models.vae import VAE, ELBOConfig, EvidenceLowerBound, VAEConfig
 from neuropil.randomness import initialised, seeded
-from neuropil.tasks.generation.experiment import GenerationExperiment, JudgementConfig
+from neuropil.tasks.generation.experiment import GenerationExperiment
+from neuropil.tasks.generation.judgement import JudgementConfig
 from neuropil.tasks.generation.predictor import CodeSampler
 from neuropil.tasks.predictor import device_of
 from neuropil.tasks.recipe import Recipe

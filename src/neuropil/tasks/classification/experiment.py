@@ -1,6 +1,7 @@
 """Classification of pictures or table rows; regression, where the targets are numbers."""
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float
@@ -64,13 +65,15 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         repeats: int = 1,
         inside: Callable[[], Sequence[Section]] | None = None,
         ablation: Ablation | None = None,
+        calibration: Callable[[Path], None] | None = None,
     ):
         """The model learns by cross-entropy or squared error, or as the `learner` has it, from each batch `repeats`
         times. Only pictures are augmented. `inside` makes the report's sections on what is in the model; without it,
-        its first weights are drawn."""
+        its first weights are drawn. `calibration` writes what a predictor needs of the trained model into the run's
+        folder."""
         self.splits, self.schema, self.repeats = splits, splits.train.schema, repeats
         self.augment = options.augment if self.schema.kind == "image" else None
-        self.examples = splits.parts
+        self.examples, self.calibration = splits.parts, calibration
         self.inside = inside or (lambda: [report.inside_section(self.model, self.schema)])
         objective = objective or ObjectiveConfig()
         learner = learner or scorer_for(model, self.schema, objective.label_smoothing, objective.l1)
@@ -100,6 +103,10 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
     @property
     def training_batches(self) -> Batches:
         return RepeatedBatches(self.batches("train"), self.repeats) if self.repeats > 1 else self.batches("train")
+
+    def calibrate(self, folder: Path) -> None:
+        if self.calibration is not None:
+            self.calibration(folder)
 
     def predict_test(self, learner: Learner) -> Float[Tensor, "example output"]:
         return ExamplePredictor(learner.model, self.schema).predict_examples(self.splits.test.inputs).scores

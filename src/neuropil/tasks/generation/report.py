@@ -1,6 +1,6 @@
 """What a report shows of a generative model: samples, the training examples nearest to them, and their classes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jaxtyping import Int64
 from torch import Tensor
@@ -8,6 +8,7 @@ from torch import Tensor
 from neuropil.data.examples.dataset import Schema
 from neuropil.inspection.report.images import pixels
 from neuropil.inspection.report.page import Gallery, Section, Table, Text, Thumbnail
+from neuropil.metrics import find_metric
 from neuropil.tasks.generation.scores import NEIGHBOURS, names_of_missing
 
 SHOWN, NEAREST = 40, 12
@@ -17,13 +18,13 @@ def samples_section(samples: Tensor, schema: Schema, labels: Int64[Tensor, " sam
     """Where classes were asked for, in their order."""
     if schema.kind != "image":
         return Section("Samples", [Table([f"feature {n}" for n in range(schema.shape[0])], samples[:SHOWN].tolist())])
-    step = max(1, len(samples) // SHOWN)
-    chosen = range(0, len(samples), step)[:SHOWN] if labels is not None else range(min(SHOWN, len(samples)))
+    shown = range(min(SHOWN, len(samples)))
+    chosen = shown if labels is None else [place * len(samples) // len(shown) for place in shown]
     captions = ["" if labels is None else schema.classes[int(labels[index])] for index in chosen]
-    shown = [Thumbnail(pixels(samples[index]), caption) for index, caption in zip(chosen, captions, strict=True)]
-    words = f"{len(shown)} of {len(samples):,} samples, not chosen by anybody."
+    items = [Thumbnail(pixels(samples[index]), caption) for index, caption in zip(chosen, captions, strict=True)]
+    words = f"{len(items)} of {len(samples):,} samples, not chosen by anybody."
     asked = " The class that was asked for stands below each." if labels is not None else ""
-    return Section("Samples", [Text(words + asked), Gallery(shown)])
+    return Section("Samples", [Text(words + asked), Gallery(items)])
 
 
 def nearest_section(samples: Tensor, neighbours: Tensor, schema: Schema) -> Section:
@@ -54,7 +55,8 @@ def classes_section(
     return Section("Classes", [Text(words), Table(["class", "samples", "real examples"], rows)])
 
 
-def judge_section(about: str, count: int) -> Section:
+def judge_section(about: str, count: int, scores: Mapping[str, Mapping[str, float]] | None = None) -> Section:
+    """With a table of `scores` by name, where they are not those that the run itself ends with."""
     words = (
         f"{count:,} samples are compared in the features of {about}. The Fréchet distance is that between Gaussians "
         "fitted to the features of samples and of training examples. Precision is the share of samples within the "
@@ -63,4 +65,14 @@ def judge_section(about: str, count: int) -> Section:
         "nearer to a training example than 99 % of the test examples are. Real examples that were held out have the "
         "scores of the last line, which no model is expected to beat."
     )
-    return Section("How samples are judged", [Text(words)])
+    return Section("How samples are judged", [Text(words), *([_score_table(scores)] if scores else [])])
+
+
+def _score_table(scores: Mapping[str, Mapping[str, float]]) -> Table:
+    """With the metrics of the first, of which others may lack some."""
+    metrics = [find_metric(name) for name in next(iter(scores.values()))]
+    rows = [
+        [name, *(metric.text(found[metric.name]) if metric.name in found else "" for metric in metrics)]
+        for name, found in scores.items()
+    ]
+    return Table(["", *(metric.title for metric in metrics)], rows)

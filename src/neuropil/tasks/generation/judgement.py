@@ -1,0 +1,106 @@
+"""One measure for generated examples of any model: what they are compared with, and the scores of both."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from neuropil.config import Config, option
+from neuropil.data.examples.dataset import Examples
+from neuropil.data.splits import Splits
+from neuropil.randomness import seeded
+from neuropil.tasks.experiment import Result
+from neuropil.tasks.generated_examples import as_data
+from neuropil.tasks.generation.judge import Judge, train_judge
+from neuropil.tasks.generation.scores import (
+    class_coverage,
+    frechet_distance,
+    gaussian_examples,
+    memorised_share,
+    nearest,
+    precision_and_recall,
+    spread_labels,
+)
+
+MOST_REFERENCES = 10_000
+"""Training examples with which generated ones are compared."""
+
+
+class JudgementConfig(Config):
+    judged_samples: int = option(2_000, "samples to score, at most as many as there are test examples", low=2)
+    judge_updates: int = option(400, "updates of the classifier in whose features samples are scored", low=1)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The same for the same data and seed, whatever model made the samples."""
+
+    splits: Splits[Examples]
+    config: JudgementConfig
+    seed: int
+    device: torch.device
+
+    @property
+    def count(self) -> int:
+        return min(self.config.judged_samples, len(self.splits.test))
+
+    @cached_property
+    def real(self) -> Examples:
+        """Of the test part, as many as samples."""
+        chosen = torch.randperm(len(self.splits.test), generator=seeded(self.seed, "judged"))[: self.count]
+        return self.splits.test.take(chosen)
+
+    @cached_property
+    def references(self) -> Examples:
+        train = self.splits.train
+        return train.take(torch.randperm(len(train), generator=seeded(self.seed, "references"))[:MOST_REFERENCES])
+
+    @cached_property
+    def judge(self) -> Judge:
+        return train_judge(self.splits.train, self.config.judge_updates, self.seed, self.device)
+
+    @cached_property
+    def labels(self) -> Int64[Tensor, " sample"]:
+        """Classes to ask for, in the proportions of the training part."""
+        train = self.splits.train
+        return spread_labels(train.targets, len(train.schema.classes), self.count)
+
+    def score(self, samples: Tensor, labels: Int64[Tensor, " sample"] | None = None) -> dict[str, float]:
+        """With the classes that were asked for, how many samples are of theirs, as the judge sees them."""
+        judge, references = self.judge, self.references.inputs
+        features = judge.features(samples)
+        precision, recall = precision_and_recall(features, judge.features(self.real.inputs))
+        found = {
+            "frechet_distance": frechet_distance(features, judge.features(references)),
+            "precision": precision,
+            "recall": recall,
+        }
+        distances, _ = nearest(samples.float(), references.float())
+        if judge.classify is not None:
+            seen, classes = judge.classify(samples), len(self.splits.train.schema.classes)
+            found["class_coverage"] = class_coverage(seen, self.real.targets, classes)
+            found |= {} if labels is None else {"class_accuracy": float((seen == labels).double().mean())}
+        return found | {"memorised": memorised_share(distances, self.real_distances)}
+
+    def score_of_real(self) -> dict[str, float]:
+        """The scores of the test examples themselves; to be within their own manifold would be no art, so that they
+        are compared with as many training examples there."""
+        features = self.judge.features(self.real.inputs)
+        precision, recall = precision_and_recall(features, self.judge.features(self.references.inputs[: self.count]))
+        return self.score(self.real.inputs) | {"precision": precision, "recall": recall}
+
+    @cached_property
+    def real_distances(self) -> Tensor:
+        return nearest(self.real.inputs.float(), self.references.inputs.float())[0]
+
+    def compared(self) -> list[Result]:
+        """Random examples with the mean and covariance of the data; and real ones, which no model is expected to
+        beat."""
+        drawn = gaussian_examples(self.references.inputs.float(), self.count, seeded(self.seed, "gaussian"))
+        random = as_data(drawn, self.splits.train.schema)
+        return [
+            Result("a Gaussian fitted to the data", self.score(random)),
+            Result("real examples, held out", self.score_of_real(), limit=True),
+        ]
