@@ -94,6 +94,21 @@ def test_other_precisions_are_pytorchs(dtype: torch.dtype):
     assert torch.equal(norm(x, shift), separately(norm, x, shift))
 
 
+def test_features_of_autocast_are_normalised_in_single_precision_and_keep_theirs():
+    norm, x = layer(2, 4), features(2, 4, 3, 3, dtype=torch.bfloat16)
+    shift = torch.randn(2, 4, dtype=torch.bfloat16)
+    found = norm(x, shift)
+    direction = torch.randn_like(found)
+    (found * direction).sum().backward()
+    exact = x.detach().float().requires_grad_()
+    expected = separately(norm, exact, shift.float())
+    torch.testing.assert_close(found, expected.bfloat16(), rtol=2**-8, atol=1e-6)  # one step of bfloat16
+    (expected * direction.float()).sum().backward()
+    assert x.grad is not None
+    assert exact.grad is not None
+    torch.testing.assert_close(x.grad, exact.grad.bfloat16())
+
+
 def test_many_threads_share_pytorchs_own():
     norm, x = layer(2, 4), features(2, 4, 3, 3)
     before = torch.get_num_threads()

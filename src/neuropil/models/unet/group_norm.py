@@ -5,7 +5,8 @@
 
 A convolution is fastest on a CPU where the channels of a place lie side by side (channels last); there PyTorch's own
 function takes ten times as long as elsewhere, and adding, normalising and SiLU are three ways through the memory. A
-kernel takes one picture at a time, which stays in the cache meanwhile.
+kernel takes one picture at a time, which stays in the cache meanwhile. It computes in single precision, also where
+autocast gives it features in bfloat16.
 """
 
 from typing import Any, TypeAlias
@@ -35,13 +36,14 @@ class GroupNormSiLU(nn.GroupNorm):
         if not self._suits_kernel(input):
             moved = input if shift is None else input + rearrange(shift, "batch channel -> batch channel 1 1")
             return F.silu(super().forward(moved))
-        x = rearrange(input, "batch channel height width -> batch (height width) channel")
-        shift = torch.zeros(1).expand(len(x), x.shape[2]) if shift is None else shift
-        y = _NormSiLU.apply(x, shift, self.weight, self.bias, self.num_groups, self.eps)
+        x = rearrange(input.float(), "batch channel height width -> batch (height width) channel")
+        shift = torch.zeros(1).expand(len(x), x.shape[2]) if shift is None else shift.float()
+        y = _NormSiLU.apply(x, shift, self.weight, self.bias, self.num_groups, self.eps).to(input.dtype)
         return rearrange(y, "batch (height width) channel -> batch channel height width", height=input.shape[2])
 
     def _suits_kernel(self, x: Tensor) -> bool:
-        plain = x.dtype == torch.float32 and x.device.type == "cpu" and not torch.compiler.is_compiling()
+        precise = self.weight.dtype == torch.float32 and x.dtype in (torch.float32, torch.bfloat16)  # of autocast
+        plain = precise and x.device.type == "cpu" and not torch.compiler.is_compiling()
         last = x.is_contiguous(memory_format=torch.channels_last)
         return plain and last and torch.get_num_threads() <= FEW_THREADS
 
