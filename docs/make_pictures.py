@@ -117,7 +117,7 @@ def samples_of(name: str, count: int = 32) -> Callable[[], str]:
         if not isinstance(experiment, GenerationExperiment):
             raise TypeError(f"{name} must make examples")
         images = rearrange(experiment.predictions[:count], "image 1 height width -> image height width")
-        return standing_alone(figure_svg(image_grid(images.numpy(), [""] * count, columns=16)))
+        return standing_alone(figure_svg(image_grid(images.numpy(), columns=16)))
 
     return draw
 

@@ -140,7 +140,13 @@ def test_a_grid_shows_every_image_under_its_caption(shape: tuple[int, ...]):
         np.testing.assert_array_equal(np.asarray(axes.images[0].get_array()), image)
 
 
-def test_images_without_captions_are_refused():
+def test_bytes_are_drawn_as_they_are_and_numbers_on_their_own_scale():
+    for images, limits in ((np.full((1, 2, 2), 100, np.uint8), (0, 255)), (np.array([[[1.0, 3.0]]]), (1, 3))):
+        (axes,) = [axes for axes in image_grid(images).axes if axes.images]
+        assert axes.images[0].get_clim() == limits
+
+
+def test_too_few_captions_are_refused():
     with pytest.raises(InputError) as error:
         image_grid(np.zeros((2, 4, 4)), ["only one"])
     assert str(error.value) == "a grid of images needs one caption for each, but got 2 images and 1 captions."

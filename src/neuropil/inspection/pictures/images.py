@@ -35,16 +35,18 @@ TEXT_WIDTH, LETTERS = 2.1, 34
 
 
 @style.house_style
-def image_grid(images: Images, captions: Sequence[str], *, columns: int = 8) -> Figure:
-    """Images in rows, each under its caption; grey ones share no scale, each uses its own from darkest to lightest."""
+def image_grid(images: Images, captions: Sequence[str] | None = None, *, columns: int = 8) -> Figure:
+    """Images in rows, each under its caption. Bytes are drawn as they are; of other grey images each uses its own scale
+    from darkest to lightest."""
+    captions = captions or [""] * len(images)
     if len(images) != len(captions):
         got = f"{len(images)} images and {len(captions)} captions"
         raise InputError("a grid of images needs one caption for each", got=got)
     rows, columns = style.rows_of(len(images), columns)
     cell = WIDTH / max(columns, 5)
     wrapped = ["\n".join(textwrap.wrap(caption, int(13 * cell), max_lines=3, placeholder="…")) for caption in captions]
-    lines = max(caption.count("\n") + 1 for caption in wrapped)
-    height = rows * (cell * images.shape[1] / images.shape[2] + 0.1 + 0.15 * lines)
+    lines = max(caption.count("\n") + 1 for caption in wrapped) if any(captions) else 0
+    height = rows * (cell * images.shape[1] / images.shape[2] + (0.1 + 0.15 * lines if lines else 0.05))
     figure, panels = _image_panels(rows, columns, cell * columns, height)
     for axes, image, caption in zip(panels.flat, numbers(images), wrapped, strict=False):
         draw_image(axes, image)
@@ -202,7 +204,8 @@ def thinned(image: np.ndarray) -> np.ndarray:
 
 
 def draw_image(axes: Axes, image: np.ndarray) -> None:
-    axes.imshow(image, cmap="gray", interpolation="none")
+    limits = (0, 255) if image.dtype == np.uint8 else (None, None)
+    axes.imshow(image, cmap="gray", interpolation="none", vmin=limits[0], vmax=limits[1])
     axes.set_axis_off()
 
 

@@ -74,4 +74,4 @@ def _pictures(model: VAE, codes: Tensor, columns: int, alt: str) -> Picture:
     unit = model.decode(codes.to(model.mean.weight.device))
     images = model.unit_range.inverse(unit).round().clamp(0, 255).to(torch.uint8).cpu()
     arrays = torch.stack([torch.from_numpy(pixels(image)) for image in images])
-    return Picture.of(image_grid(arrays, [""] * len(arrays), columns=columns), alt=alt)
+    return Picture.of(image_grid(arrays, columns=columns), alt=alt)
