@@ -172,11 +172,24 @@ def compare_updates(
     generator: torch.Generator | None = None,
 ) -> EnergyPaths:
     """Deterministic updates stop at the first minimum that they meet; stochastic ones at falling temperatures, from the
-    same starts, mostly reach deeper ones."""
-    start = machine.energy(x)
-    falling = [machine.energy(states) for states in deterministic_updates(machine, x, generator=generator)]
-    annealed, states = list[Tensor](), x
-    for states in stochastic_updates(machine, x, temperatures, generator=generator):
-        annealed.append(machine.energy(states))
-    annealed += [machine.energy(each) for each in deterministic_updates(machine, states, generator=generator)]
-    return EnergyPaths(torch.stack([start, *falling]), torch.stack([start, *annealed]))
+    same starts, mostly reach deeper ones. Each start has its own order of units: it decides which minimum is met."""
+    paths = [_energy_paths(machine, start, temperatures, generator) for start in x.split(1)]
+    return EnergyPaths(*(_side_by_side(each) for each in zip(*paths, strict=True)))
+
+
+def _energy_paths(
+    machine: BoltzmannMachine,
+    x: Float[Tensor, "start unit"],
+    temperatures: Sequence[float],
+    generator: torch.Generator | None,
+) -> EnergyPaths:
+    falling = [x, *deterministic_updates(machine, x, generator=generator)]
+    annealed = [x, *stochastic_updates(machine, x, temperatures, generator=generator)]
+    annealed += deterministic_updates(machine, annealed[-1], generator=generator)
+    return EnergyPaths(machine.energy(torch.stack(falling)), machine.energy(torch.stack(annealed)))
+
+
+def _side_by_side(paths: Sequence[Float[Tensor, "_ start"]]) -> Float[Tensor, "longest all"]:
+    """What has settled stays as it is."""
+    longest = max(map(len, paths))
+    return torch.cat([torch.cat([path, path[-1:].expand(longest - len(path), -1)]) for path in paths], 1)

@@ -20,7 +20,7 @@ def test_energies_are_drawn_above_the_lowest_and_end_in_a_point_each():
 
 
 def test_of_many_starts_and_sweeps_some_are_drawn_the_first_and_the_last_among_them():
-    figure = energies_above({"many": torch.rand(1000, 50)}, 0.0)
+    figure = energies_above({"many": torch.rand(1000, 80)}, 0.0)
     paths, _ = lines_of(figure.axes[0])
     assert len(paths) == MOST_LINES
     sweeps = np.asarray(paths[0].get_xdata())

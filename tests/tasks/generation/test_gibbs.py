@@ -30,13 +30,13 @@ def test_of_two_minima_deterministic_updates_stay_in_the_higher_one():
     """All units off have an energy of 0, and all on one of 15 − 20 (2 − 1) = −5: between them the hidden unit flips."""
     words = words_of(machine(2.0, -1.0, -15.0))
     assert "no unit can lower it further, and 0 % of" not in words
-    assert "in 500 sweeps, it is 0 %. Noise leaves minima in which deterministic updates get stuck." in words
+    assert "in 1,000 sweeps, it is 0 %. Noise leaves minima in which deterministic updates get stuck." in words
 
 
 def test_of_one_minimum_it_says_that_nothing_got_stuck():
     words = words_of(machine(0.0, 1.0, 1.0))
     assert "after 2 sweeps no unit can lower it further, and 0 % of the states are stuck" in words
-    assert words.endswith("in 500 sweeps, it is 0 %. All reach the same energy: no other minimum was met.")
+    assert words.endswith("in 1,000 sweeps, it is 0 %. All reach the same energy: no other minimum was met.")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from neuropil.inspection.pictures import style
 from neuropil.inspection.pictures.style import MUTED, PALETTE, WIDTH, Array, Figure, numbers
 
-MOST_LINES, MOST_POINTS = 20, 120
+MOST_LINES, MOST_POINTS = 50, 120
 LINEAR = 0.1
 """Nats above the lowest energy, up to which the axis is linear."""
 ENDS: dict[str, Any] = {"color": PALETTE[1], "markersize": 4, "alpha": 0.7, "markeredgewidth": 0, "clip_on": False}

@@ -22,7 +22,7 @@ from neuropil.tasks.predictor import as_paths, device_of
 
 STEPS, HOTTEST = 500, 2.0
 """Of the chains: they cool down to a temperature of 1."""
-STARTS, ANNEALED = 100, (4.0, 0.02, 500)
+STARTS, ANNEALED = 50, (2.0, 0.05, 1_000)
 """Random states whose updates a report compares; first temperature, last temperature, sweeps."""
 MOST_UNITS = 2_000
 """Of a machine whose single units are updated: each has a connection to each."""
@@ -109,7 +109,7 @@ def updates_section(model: RBM, generator: torch.Generator) -> list[Section]:
         f"{STARTS} random states, whose units are updated one at a time by their energy gaps. Deterministic updates do "
         f"what lowers the energy; after {len(paths.deterministic) - 1} sweeps no unit can lower it further, and "
         f"{percent(stopped, 0)} of the states are stuck above the lowest energy that was found. Of stochastic updates "
-        f"of the same states, at a temperature that falls from {hot:g} to {cold:g} in {sweeps} sweeps, it is "
+        f"of the same states, at a temperature that falls from {hot:g} to {cold:g} in {sweeps:,} sweeps, it is "
         f"{percent(cooled, 0)}. {_compared(stopped, cooled)}"
     )
     panels = {
