@@ -68,11 +68,11 @@ def test_their_parameters_are_counted():
         (
             (13,),
             "convolutional coders need pictures of channels, height and width, but got inputs of shape (13,): "
-            "use network='dense'.",
+            "use --network dense.",
         ),
         (
             (1, 7, 20),
-            "convolutional coders need pictures of at least 8×8 pixels, but got 7×20: use network='dense'.",
+            "convolutional coders need pictures of at least 8×8 pixels, but got 7×20: use --network dense.",
         ),
     ],
 )

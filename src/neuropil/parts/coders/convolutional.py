@@ -38,10 +38,10 @@ def stages(shape: Sequence[int], width: int) -> list[tuple[int, int, int]]:
 def require_picture(shape: Sequence[int]) -> tuple[int, int, int]:
     if len(shape) != 3:
         rule = "convolutional coders need pictures of channels, height and width"
-        raise InputError(rule, got=f"inputs of shape {tuple(shape)}", fix="use network='dense'")
+        raise InputError(rule, got=f"inputs of shape {tuple(shape)}", fix="use --network dense")
     if min(shape[1:]) < SMALLEST:
         rule = f"convolutional coders need pictures of at least {SMALLEST}×{SMALLEST} pixels"
-        raise InputError(rule, got=f"{shape[1]}×{shape[2]}", fix="use network='dense'")
+        raise InputError(rule, got=f"{shape[1]}×{shape[2]}", fix="use --network dense")
     channels, height, breadth = shape
     return channels, height, breadth
 
