@@ -7,6 +7,7 @@
 
 import statistics
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,13 +86,15 @@ def same_batches(batch_size: int) -> None:
         model.scale.fit(EXAMPLES.inputs)
         train(model, batch_size, epochs=LARGE_EPOCHS, learning_rate=0.1, optimizer="sgd")
 
-    def theirs() -> None:
-        BernoulliRBM(LARGE, batch_size=batch_size, n_iter=LARGE_EPOCHS, random_state=0).fit(PIXELS)
+    def theirs(dtype: str) -> None:
+        BernoulliRBM(LARGE, batch_size=batch_size, n_iter=LARGE_EPOCHS, random_state=0).fit(PIXELS.astype(dtype))
 
-    seconds = alternate({"neuropil": ours, "scikit-learn": theirs}, ROUNDS)
+    peers = {dtype: partial(theirs, dtype) for dtype in ("float64", "float32")}  # as the pixels come, and as ours are
+    seconds = alternate({"neuropil": ours, **peers}, ROUNDS)
     per_epoch = 1000 * statistics.median(seconds["neuropil"]) / LARGE_EPOCHS
-    against = ratio(seconds["scikit-learn"], seconds["neuropil"])
-    print(f"1,000 units, batches of {batch_size}, scikit-learn / neuropil: {against}, {per_epoch:.0f} ms per epoch")
+    print(f"1,000 units, batches of {batch_size}: {per_epoch:.0f} ms per epoch")
+    for dtype in peers:
+        print(f"  scikit-learn in {dtype} / neuropil: {ratio(seconds[dtype], seconds['neuropil'])}")
 
 
 def main() -> None:

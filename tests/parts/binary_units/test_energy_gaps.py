@@ -60,11 +60,11 @@ def test_threads_share_the_states_and_change_no_sweep(monkeypatch: pytest.Monkey
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         updates, sweeps = UnitUpdates(begin, weight, bias, off=-1.0), 0
         assert len(updates._team.members) == threads
-        while not updates.settled.all():
+        while sweeps < 100 and not updates.settled.all():
             updates.sweep(torch.arange(40))
             sweeps += 1
         found.append(updates.states)
-        assert sweeps > 2
+        assert 2 < sweeps < 100
     assert torch.equal(*found)
     assert (fields(found[0], weight, bias) * found[0] >= 0).all()
 
