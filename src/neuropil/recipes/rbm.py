@@ -30,12 +30,19 @@ class PartitionConfig(Config):
 
 class RBMOptions(Config):
     data: ImageDataConfig = ImageDataConfig()
-    model: RBMConfig = RBMConfig()
+    # The more chains, the less the gradient is that of where a few of them happen to be.
+    model: RBMConfig = RBMConfig(chains=500)
     partition: PartitionConfig = PartitionConfig()
     judgement: JudgementConfig = JudgementConfig()
     training: TrainingConfig = TrainingConfig(
         updates=4_000, batch_size=64, optimizer="momentum", learning_rate=0.02, weight_decay=1e-4, schedule="cosine"
     )
+
+
+OWN_DATA = dataclasses.replace(
+    RBMOptions(), training=dataclasses.replace(RBMOptions().training, updates=10_000, batch_size=100)
+)
+"""Data of a user's are mostly more than the digits."""
 
 
 def build(options: RBMOptions, seed: int) -> GenerationExperiment:
@@ -76,4 +83,4 @@ def build(options: RBMOptions, seed: int) -> GenerationExperiment:
     )
 
 
-RECIPE = Recipe(RBMOptions(), build, RBM, GibbsSampler)
+RECIPE = Recipe(RBMOptions(), build, RBM, GibbsSampler, own_data=OWN_DATA)
