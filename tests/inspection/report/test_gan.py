@@ -17,9 +17,8 @@ def words_of(generator_bias: float, spread: float) -> tuple[str, dict[str, float
     with torch.no_grad():
         model.unit_range.fit(examples)
         span = model.unit_range.high - model.unit_range.low
-        output = model.generator.decoder.output
-        output.weight.copy_(torch.diag(spread / span))
-        output.bias.copy_((generator_bias - model.unit_range.low) / span)
+        model.get_parameter("generator.decoder.output.weight").copy_(torch.diag(spread / span))
+        model.get_parameter("generator.decoder.output.bias").copy_((generator_bias - model.unit_range.low) / span)
         model.discriminator.output.weight.zero_()
     test = Examples(examples, torch.zeros(200).long(), Schema(kind="table", shape=(2,), classes=()), "made")
     game = gan_sections(model, AdversarialGame(model), test)[0]
