@@ -116,7 +116,8 @@ def samples_of(name: str, count: int = 32) -> Callable[[], str]:
         experiment, _ = finished(name)
         if not isinstance(experiment, GenerationExperiment):
             raise TypeError(f"{name} must make examples")
-        images = rearrange(experiment.predictions[:count], "image 1 height width -> image height width")
+        chosen = torch.linspace(0, len(experiment.predictions) - 1, count).long()  # of all classes, which are in order
+        images = rearrange(experiment.predictions[chosen], "image 1 height width -> image height width")
         return standing_alone(figure_svg(image_grid(images.numpy(), columns=16)))
 
     return draw
