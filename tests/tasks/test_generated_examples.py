@@ -5,7 +5,7 @@ import pytest
 import torch
 from PIL import Image
 
-from neuropil.data.examples.dataset import Schema
+from neuropil.data.examples.dataset import Column, Schema
 from neuropil.errors import InputError
 from neuropil.tasks.generated_examples import GeneratedExamples
 
@@ -62,6 +62,45 @@ def test_rows_of_numbers_cannot_be_drawn_and_nothing_is_written(tmp_path: Path):
     assert str(error.value) == expected
     assert not list(tmp_path.iterdir())
     assert rows._repr_png_() is None
+
+
+def test_rows_come_back_as_the_data_had_them():
+    """With the offset of a column far from zero, and without the feature that says what was missing."""
+    columns = (Column(name="time", kind="number"), Column(name="weight", kind="number", missing=True))
+    schema = Schema(kind="table", shape=(3,), classes=(), columns=columns, offsets=(1.7e9, 0.0, 0.0))
+    given = torch.tensor([[2.0, 3.0, 0.0]])
+    made = GeneratedExamples.of(torch.tensor([[0.25, 1.0, 0.5]]), schema, originals=given)
+    given.zero_()
+    assert made.values.tolist() == [[1.7e9 + 0.25, 1.0]]
+    assert made.originals is not None
+    assert made.originals.tolist() == [[1.7e9 + 2, 3.0]]
+
+
+@pytest.mark.parametrize(
+    ("count", "columns", "name", "message"),
+    [
+        (
+            30_000,
+            None,
+            "a.png",
+            "a grid has at most 100,000,000 pixels, but got 11,418×11,484: write the examples to .npz.",
+        ),
+        (
+            300,
+            300,
+            "a.webp",
+            "a picture of this format has at most 16,383 pixels in a row, but got 68×19,802: name it .png.",
+        ),
+    ],
+)
+def test_a_grid_that_no_file_can_hold_is_refused(
+    count: int, columns: int | None, name: str, message: str, tmp_path: Path
+):
+    values = torch.zeros(1, 1, 8, 8, dtype=torch.uint8).expand(count, -1, -1, -1)
+    with pytest.raises(InputError) as error:
+        GeneratedExamples(values, GREY, columns=columns).save(tmp_path / name)
+    assert str(error.value) == message
+    assert not list(tmp_path.iterdir())
 
 
 def test_another_ending_is_refused():

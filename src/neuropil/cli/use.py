@@ -219,6 +219,9 @@ def search(arguments: SearchArguments) -> None:
         print(arguments.out, file=sys.stderr)
 
 
+MOST_IN_A_GRID = 10_000
+
+
 class SampleArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     count: int = option(64, "number of samples", low=1, high=1_000_000)
@@ -232,8 +235,12 @@ class SampleArguments(Arguments):
 
 def sample(arguments: SampleArguments) -> None:
     from neuropil.runs import run
+    from neuropil.tasks.generated_examples import ARRAYS
     from neuropil.tasks.predictor import Samples
 
+    if arguments.count > MOST_IN_A_GRID and arguments.out.suffix.lower() not in ARRAYS:
+        rule, got = f"a grid shows at most {MOST_IN_A_GRID:,} samples", f"{arguments.count:,}"
+        raise InputError(rule, got=got, fix="write them with --out samples.npz")
     opened = run.load(arguments.run).able(Samples)
     given = {"steps": arguments.steps, "guidance": arguments.guidance, "sampler": arguments.sampler}
     options = {name: value for name, value in given.items() if value is not None}

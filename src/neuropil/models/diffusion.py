@@ -50,7 +50,7 @@ DRAWS = 4
 
 
 class DiffusionConfig(UNetConfig):
-    timesteps: int = option(1_000, "number of diffusion steps T in training", low=2)
+    timesteps: int = option(1_000, "number of diffusion steps T in training", low=2, high=100_000)
     beta_schedule: ScheduleName = option("cosine", "noise schedule: linear β_t, or ᾱ_t as a squared cosine")
     beta_start: float = option(1e-4, "β_1 of the linear schedule", above=0, high=LARGEST_BETA)
     beta_end: float = option(0.02, "β_T of the linear schedule", above=0, high=LARGEST_BETA)

@@ -33,8 +33,8 @@ from neuropil.parts.standardize import UnitRange
 from neuropil.protocols import Batch
 from neuropil.randomness import seeded
 
-DECODED_AT_ONCE = 4096
-"""Rows, of the importance-weighted likelihood: what bounds its memory."""
+DECODED_AT_ONCE, NUMBERS_AT_ONCE = 4096, 2**24
+"""Rows, and numbers in them, of the importance-weighted likelihood: what bounds its memory."""
 EXAMPLES_AT_ONCE = 64
 FIRST_SIGMA = 0.1
 """Of a Gaussian likelihood that is learned: from 1, most of the run would pass before an error counts beside the KL."""
@@ -117,7 +117,7 @@ class VAE(Model):
         """−ln p(x|z) in nats, given what the decoder makes of z, or of several for each input."""
         logits, u = logits.flatten(-len(self.config.shape)), u.flatten(1)
         if self.config.likelihood == "bernoulli":
-            return bernoulli_cross_entropy(logits, u.expand_as(logits))
+            return bernoulli_cross_entropy(logits, u.clamp(0, 1).expand_as(logits))  # probabilities
         # ‖u − û‖² / 2s² + D ln s + (D/2) ln 2π
         squares = squared_error(at_least_single(logits).sigmoid(), u.expand_as(logits))
         return squares * (-2 * self.log_sigma).exp() + u.shape[1] * (self.log_sigma + 0.5 * math.log(2 * math.pi))
@@ -127,12 +127,12 @@ class VAE(Model):
         self, x: Num[Tensor, "batch *shape"], samples: int = 5000, *, generator: torch.Generator | None = None
     ) -> Float[Tensor, " batch"]:
         """Importance-weighted estimate of ln p(x) in nats, a few samples at a time: memory does not grow with them."""
-        pieces = x.split(EXAMPLES_AT_ONCE)
+        pieces = x.split(min(EXAMPLES_AT_ONCE, self._rows_at_once))
         return torch.cat([self._log_likelihood(piece, samples, generator) for piece in pieces])
 
     def _log_likelihood(self, x: Tensor, samples: int, generator: torch.Generator | None) -> Float[Tensor, " batch"]:
         u, q = self.unit_range(x), self.posterior(x)
-        at_once = max(1, DECODED_AT_ONCE // len(x))
+        at_once = max(1, self._rows_at_once // len(x))
         total = u.new_full((len(x),), -math.inf)
         for begin in range(0, samples, at_once):
             noise = self._noise(min(at_once, samples - begin), len(x), generator=generator)  # sample batch latent
@@ -145,6 +145,10 @@ class VAE(Model):
         # ln (1/k) Σ w
         return total - math.log(samples)
 
+    @property
+    def _rows_at_once(self) -> int:
+        return max(1, min(DECODED_AT_ONCE, NUMBERS_AT_ONCE // math.prod(self.config.shape)))
+
     def _noise(self, *sizes: int, generator: torch.Generator | None) -> Float[Tensor, "*sizes latent"]:
         """Drawn where the generator lives, so that a seed means the same on every device."""
         return torch.randn(*sizes, self.config.latent_size, generator=generator).to(self.mean.weight)
@@ -152,7 +156,9 @@ class VAE(Model):
 
 class ELBOConfig(Config):
     beta: float = option(1.0, "weight β of the KL term", low=0)
-    kl_warmup: float = option(0.1, "fraction of the run in which the weight of the KL term rises from 0 to β", low=0)
+    kl_warmup: float = option(
+        0.1, "fraction of the run in which the weight of the KL term rises from 0 to β", low=0, high=1
+    )
     free_bits: float = option(0.0, "free bits λ: nats of KL in each latent dimension that cost nothing", low=0)
     binarize: bool = option(False, "dynamic binarisation: draw each pixel as 0 or 1, with its value as probability")
 

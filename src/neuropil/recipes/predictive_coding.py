@@ -61,8 +61,11 @@ def build(options: PredictiveCodingOptions, seed: int) -> ClassificationExperime
         return measured_noise(model, splits.train, seed)
 
     def inside() -> list[Section]:
+        sections = inside_sections(model, splits.test)
+        if len(splits.test) < 2:  # nothing to judge samples by
+            return sections
         judgement = Judgement(splits, options.judgement, seed, device_of(model))
-        return [*inside_sections(model, splits.test), *samples_sections(model, judgement, noise())]
+        return [*sections, *samples_sections(model, judgement, noise())]
 
     return ClassificationExperiment(
         model,

@@ -29,7 +29,7 @@ class LayerNoise(NamedTuple):
 
     @classmethod
     def of(cls, errors: Float[Tensor, "example unit"]) -> "LayerNoise":
-        values, vectors = torch.linalg.eigh(errors.double().mT.cov())
+        values, vectors = torch.linalg.eigh(torch.atleast_2d(errors.double().mT.cov()))
         # Σ = V diag(λ) Vᵀ, so that R = V diag(√λ)
         return cls(errors.mean(0), (vectors * values.clamp(min=0).sqrt()).to(errors))
 

@@ -5,20 +5,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from neuropil.data.examples.dataset import Schema
+from neuropil.data.examples.dataset import Schema, restored
 from neuropil.errors import InputError
 from neuropil.files import replacing
 from neuropil.inspection.report.images import pixels
 
 LEAST_SIDE, GAP = 64, 2
 """Pixels of one picture in a grid: smaller ones are enlarged by whole factors."""
+MOST_PIXELS = 100_000_000
+MOST_IN_A_ROW = {".webp": 16_383, ".jpg": 65_500, ".jpeg": 65_500}
 PICTURES, ARRAYS = (".png", ".jpg", ".jpeg", ".webp"), (".npz", ".npy")
 
 
@@ -33,6 +35,12 @@ class GeneratedExamples:
     """What each was made from, and stands to the right of in a grid."""
     columns: int | None = None
     """Of the grid; by default about as many as rows."""
+
+    @classmethod
+    def of(cls, values: Tensor, schema: Schema, *, originals: Tensor | None = None, **others: Any) -> Self:
+        """From what a model makes, and what it was given."""
+        given = None if originals is None else restored(originals, schema).clone()  # not the caller's memory
+        return cls(restored(values, schema), schema, originals=given, **others)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -60,6 +68,7 @@ class GeneratedExamples:
         columns = min(self.columns or alike * math.ceil(math.sqrt(len(images)) / alike), len(images))
         rows = math.ceil(len(images) / columns)
         tall, wide = factor * height + GAP, factor * width + GAP
+        require_room(rows * tall, columns * wide)
         grid = np.full((rows * tall + GAP, columns * wide + GAP, 3), 255, dtype=np.uint8)
         for index, image in enumerate(images):
             array = pixels(image)
@@ -91,7 +100,9 @@ class GeneratedExamples:
         from PIL import Image
 
         encoded = io.BytesIO()
-        Image.fromarray(self.grid()).save(encoded, {".png": "PNG", ".webp": "WEBP"}.get(suffix, "JPEG"))
+        grid = self.grid()
+        require_room(*grid.shape[:2], MOST_IN_A_ROW.get(suffix))
+        Image.fromarray(grid).save(encoded, {".png": "PNG", ".webp": "WEBP"}.get(suffix, "JPEG"))
         return encoded.getvalue()
 
 
@@ -101,6 +112,15 @@ def require_savable(path: Path) -> None:
         raise InputError(rule, got=f"{path.name!r}", fix=f"name it {path.stem or 'grid'}.png")
 
 
+def require_room(height: int, width: int, longest: int | None = None) -> None:
+    fix = "write the examples to .npz"
+    if height * width > MOST_PIXELS:
+        raise InputError(f"a grid has at most {MOST_PIXELS:,} pixels", got=f"{height:,}×{width:,}", fix=fix)
+    if longest is not None and max(height, width) > longest:
+        rule = f"a picture of this format has at most {longest:,} pixels in a row"
+        raise InputError(rule, got=f"{height:,}×{width:,}", fix="name it .png")
+
+
 def as_data(values: Float[Tensor, "example *shape"], schema: Schema) -> Tensor:
-    """What a model answers in the units of the data, as the data has it: bytes, where they are pictures."""
+    """What a model answers, as it was given the data: bytes, where they are pictures."""
     return values.round().clamp(0, 255).to(torch.uint8).cpu() if schema.kind == "image" else values.cpu()

@@ -113,3 +113,14 @@ def test_examples_to_score_may_have_labels_or_not(tmp_path: Path):
     np.savez(tmp_path / "alone.npz", x=images)
     for data in (tmp_path / "both.npz", tmp_path / "alone.npz", in_memory(images)):
         assert torch.equal(read_unlabelled(data, splits.train.schema).inputs, splits.test.inputs)
+
+
+def test_rows_of_a_file_are_those_of_memory(tmp_path: Path):
+    """Centred, where float32 would lose digits."""
+    rows = 1.7e9 + np.random.default_rng(0).normal(size=(50, 2))
+    np.savez(tmp_path / "rows.npz", x=rows)
+    schema = prepare_unlabelled(ImageDataConfig(data=tmp_path / "rows.npz"), 0).train.schema
+    of_file, of_memory = (read_unlabelled(source, schema).inputs for source in (tmp_path / "rows.npz", in_memory(rows)))
+    assert any(schema.offsets)
+    assert torch.equal(of_file, of_memory)
+    assert of_file.abs().max() < 10

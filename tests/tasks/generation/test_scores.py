@@ -81,7 +81,7 @@ def test_the_nearest_training_example_is_found_whatever_is_in_memory_at_a_time(m
     apart = (x.flatten(1)[:, None] - train.flatten(1)[None]).norm(dim=-1)
     monkeypatch.setattr("neuropil.tasks.generation.scores.AT_ONCE", 100)
     distances, which = nearest(x, train)
-    torch.testing.assert_close(distances, apart.min(1).values)
+    torch.testing.assert_close(distances.float(), apart.min(1).values)
     assert torch.equal(which, apart.argmin(1))
 
 
@@ -90,6 +90,25 @@ def test_copies_count_as_memorised_and_fresh_examples_hardly():
     of_real = nearest(real, train)[0]
     assert memorised_share(nearest(train[:50], train)[0], of_real) == 1
     assert memorised_share(nearest(fresh, train)[0], of_real) < 0.04
+
+
+def test_copies_of_numbers_far_from_zero_count_as_memorised_too():
+    """Years, whose spread is small beside their mean: products of float32 would leave no digit of a distance."""
+    train, real = 2e4 + torch.rand(2, 400, 2, generator=seeded("years"))
+    of_real = nearest(real, train)[0]
+    assert of_real.median() > 0.01
+    assert memorised_share(nearest(train[:50], train)[0], of_real) == 1
+
+
+def test_one_feature_has_a_distance_and_a_gaussian():
+    x = torch.randn(500, 1, generator=seeded("one"))
+    assert frechet_distance(x, x + 3) == pytest.approx(9)
+    assert gaussian_examples(x, 2_000, seeded("drawn")).std() == pytest.approx(x.std().item(), rel=0.1)
+
+
+def test_the_gaussian_of_large_pictures_needs_no_covariance_of_their_pixels():
+    train = torch.randint(0, 256, (5, 3, 256, 256), generator=seeded("large")).to(torch.uint8)
+    assert gaussian_examples(train, 2, seeded("drawn")).shape == (2, 3, 256, 256)
 
 
 def test_the_gaussian_baseline_has_the_mean_and_covariance_of_the_data():

@@ -229,6 +229,18 @@ def centred(inputs: Tensor, schema: Schema) -> Tensor:
     return (imputed(inputs.double(), schema) - offsets).float()
 
 
+def restored(inputs: Tensor, schema: Schema) -> Tensor:
+    """The way back from `centred`: columns as the data has them, in double precision where float32 has too few digits,
+    without the features that say what is missing."""
+    if schema.kind == "image":
+        return inputs
+    if schema.offsets:
+        inputs = inputs.double() + torch.tensor(schema.offsets, dtype=torch.double)
+    names = [(column, name) for column in schema.columns for name in column.features]
+    values = [index for index, (column, name) in enumerate(names) if name != f"{column.name} is missing"]
+    return inputs[:, values] if len(values) < inputs.shape[1] == len(names) else inputs
+
+
 def imputed(inputs: Float64[Tensor, "example feature"], schema: Schema) -> Float64[Tensor, "example feature"]:
     """Inputs with no value missing; models from before there were means have none."""
     if not schema.imputed:

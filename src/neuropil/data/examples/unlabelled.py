@@ -99,6 +99,6 @@ def read_unlabelled(source: Path | InMemory, schema: Schema) -> Examples:
     if isinstance(source, InMemory):
         values = inputs_of(source.held_out.columns[array_column(source.held_out) or ""], schema)
     else:
-        values, _ = files.read_inputs([source], schema)
+        values = inputs_of(files.read_inputs([source], schema)[0], schema)
     nothing = torch.zeros(len(values), 1)
     return Examples(values, nothing, schema, f"{len(values):,} {describe_inputs(schema.shape)} ({source.name})")

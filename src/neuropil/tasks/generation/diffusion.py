@@ -2,6 +2,7 @@
 for."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
@@ -10,6 +11,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from neuropil.errors import InputError
 from neuropil.models.diffusion import Diffusion
 from neuropil.sampling.diffusion import (
     DiffusionSamplingConfig,
@@ -60,11 +62,16 @@ class DiffusionSampler(ExampleSampler):
     def _predict(
         self, labels: Int64[Tensor, " count"] | None, options: dict[str, Any]
     ) -> tuple[Predict, DiffusionSamplingConfig]:
+        usual = DiffusionSamplingConfig()
+        steps = min(usual.steps, self.diffusion.config.timesteps)
         given = {name: value for name, value in options.items() if name != "guidance"}
-        config = dataclasses.replace(DiffusionSamplingConfig(), **given)
+        config = dataclasses.replace(usual, **{"steps": steps, **given})
+        guidance = options.get("guidance", self.guidance)
+        if not isinstance(guidance, int | float) or not 0 <= guidance < math.inf:
+            raise InputError("guidance must be a number from 0 on", got=f"{guidance!r}")
         if labels is None:
             return lambda x, t: self.diffusion(x, t, None), config
-        return guided(self.diffusion, labels.to(device_of(self.model)), options.get("guidance", self.guidance)), config
+        return guided(self.diffusion, labels.to(device_of(self.model)), guidance), config
 
     def _noise(self, count: int, generator: torch.Generator) -> Callable[[], Pictures]:
         """Drawn where the generator lives, so that a seed means the same on every device."""

@@ -90,7 +90,7 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
 
     def own_sections(self) -> list[Section]:
         samples, judge, references = self.predictions, self.judgement.judge, self.judgement.references.inputs
-        _, neighbours = nearest(samples[: report.NEAREST].float(), references.float())
+        _, neighbours = nearest(samples[: report.NEAREST], references)
         seen, real = judge.classify(samples) if judge.classify is not None else None, self.judgement.real.targets
         return [
             report.samples_section(samples, self.schema, self.labels),

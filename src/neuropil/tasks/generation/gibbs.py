@@ -67,7 +67,7 @@ class GibbsSampler(ExampleSampler):
         """Up to the hidden units and down again."""
         examples = self._examples(inputs)
         made = self.rbm.reconstruct(examples.to(device_of(self.model)))
-        return GeneratedExamples(as_data(made, self.schema), self.schema, originals=examples)
+        return GeneratedExamples.of(as_data(made, self.schema), self.schema, originals=examples)
 
     def _visible(self, inputs: Any) -> Iterator[Float[Tensor, "example visible"]]:
         """A few examples at a time."""

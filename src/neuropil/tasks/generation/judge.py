@@ -50,8 +50,8 @@ def train_judge(train: Examples, updates: int, seed: int, device: torch.device) 
     model.standardize.fit(train.inputs)
     model.to(device)
     batches = ExampleBatches(train, 64, seed, shuffle=True, device=device)
-    epochs = max(1, updates // max(len(batches), 1))
-    training = TrainingConfig(epochs=epochs, learning_rate=3e-3, keep="last", checkpoint_seconds=1e9)
+    updates = max(updates, len(batches))  # all examples are seen
+    training = TrainingConfig(updates=updates, learning_rate=3e-3, keep="last", checkpoint_seconds=1e9)
     with TemporaryDirectory(prefix="neuropil-") as folder:
         fit(Classification(model), batches, None, training, seed=seed, folder=Path(folder), show_progress=False)
     return Judge(

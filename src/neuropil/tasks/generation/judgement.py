@@ -10,6 +10,7 @@ from torch import Tensor
 from neuropil.config import Config, option
 from neuropil.data.examples.dataset import Examples
 from neuropil.data.splits import Splits
+from neuropil.errors import InputError
 from neuropil.randomness import seeded
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.generated_examples import as_data
@@ -30,7 +31,9 @@ MOST_REFERENCES = 10_000
 
 class JudgementConfig(Config):
     judged_samples: int = option(2_000, "samples to score, at most as many as there are test examples", low=2)
-    judge_updates: int = option(400, "updates of the classifier in whose features samples are scored", low=1)
+    judge_updates: int = option(
+        400, "updates of the classifier in whose features samples are scored; at least a pass", low=1
+    )
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,11 @@ class Judgement:
     config: JudgementConfig
     seed: int
     device: torch.device
+
+    def __post_init__(self) -> None:
+        if len(self.splits.test) < 2:
+            rule, fix = "samples are judged beside at least 2 test examples", "give more examples or a larger --test"
+            raise InputError(rule, got=f"{len(self.splits.test)}", fix=fix)
 
     @property
     def count(self) -> int:
@@ -77,7 +85,7 @@ class Judgement:
             "precision": precision,
             "recall": recall,
         }
-        distances, _ = nearest(samples.float(), references.float())
+        distances, _ = nearest(samples, references)
         if judge.classify is not None:
             seen, classes = judge.classify(samples), len(self.splits.train.schema.classes)
             found["class_coverage"] = class_coverage(seen, self.real.targets, classes)
@@ -93,12 +101,12 @@ class Judgement:
 
     @cached_property
     def real_distances(self) -> Tensor:
-        return nearest(self.real.inputs.float(), self.references.inputs.float())[0]
+        return nearest(self.real.inputs, self.references.inputs)[0]
 
     def compared(self) -> list[Result]:
         """Random examples with the mean and covariance of the data; and real ones, which no model is expected to
         beat."""
-        drawn = gaussian_examples(self.references.inputs.float(), self.count, seeded(self.seed, "gaussian"))
+        drawn = gaussian_examples(self.references.inputs, self.count, seeded(self.seed, "gaussian"))
         random = as_data(drawn, self.splits.train.schema)
         return [
             Result("a Gaussian fitted to the data", self.score(random)),

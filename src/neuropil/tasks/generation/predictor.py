@@ -46,8 +46,8 @@ class ExampleSampler(ABC):
 
     def sample(self, count: int = 16, *, seed: int = 0, label: str | None = None, **options: Any) -> GeneratedExamples:
         """New examples, the same for the same seed; of one class, where the model knows classes."""
-        if count < 1:
-            raise InputError("count must be at least 1", got=f"{count}")
+        if not isinstance(count, int) or count < 1:
+            raise InputError("count must be a whole number from 1 on", got=f"{count!r}")
         for name in options:
             if name not in self.options:
                 known = nearest(name, self.options) if self.options else "leave it out"
@@ -55,7 +55,7 @@ class ExampleSampler(ABC):
                 raise InputError(what, got=f"{name!r}", fix=known)
         labels = None if label is None else torch.full((count,), self.class_number(label))
         drawn = self.sample_labels(count, seeded(seed, "samples"), labels, **options)
-        return GeneratedExamples(drawn, self.schema, () if label is None else (label,) * count)
+        return GeneratedExamples.of(drawn, self.schema, names=() if label is None else (label,) * count)
 
     def class_number(self, label: str) -> int:
         if not self.conditional:

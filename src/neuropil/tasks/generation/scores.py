@@ -10,17 +10,18 @@ A manifold is the union of balls around its examples that reach to their k-th ne
 Real examples that are held out get the same scores: no model is expected to be better.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float64, Int64, Shaped
 from torch import Tensor
 
 NEIGHBOURS = 3
 NEAR = 0.01
 """Quantile of the distances of real examples to training examples: what is nearer counts as memorised."""
-AT_ONCE = 2**25
-"""Distances that stand in memory at a time."""
+AT_ONCE, MOST_NUMBERS = 2**25, 2**28
+"""Numbers of examples, or distances, that stand in memory at a time; numbers that a covariance is made of."""
 
 
 def frechet_distance(x: Float[Tensor, "example feature"], y: Float[Tensor, "other feature"]) -> float:
@@ -45,7 +46,7 @@ def gaussian_frechet(
 
 def _moments(x: Float[Tensor, "example feature"]) -> tuple[Tensor, Tensor]:
     x = x.double()
-    return x.mean(0), x.mT.cov()
+    return x.mean(0), torch.atleast_2d(x.mT.cov())
 
 
 def precision_and_recall(
@@ -70,13 +71,23 @@ def class_coverage(generated: Int64[Tensor, " example"], real: Int64[Tensor, " o
 
 
 def nearest(
-    x: Float[Tensor, "example *shape"], train: Float[Tensor, "other *shape"]
-) -> tuple[Float[Tensor, " example"], Int64[Tensor, " example"]]:
-    """Distance to the nearest training example, and which it is."""
-    flat = train.flatten(1)
-    pieces = x.flatten(1).split(max(1, AT_ONCE // max(len(train), 1)))
-    found = [torch.cdist(piece, flat).min(1) for piece in pieces]
-    return torch.cat([each.values for each in found]), torch.cat([each.indices for each in found])
+    x: Shaped[Tensor, "example *shape"], train: Shaped[Tensor, "other *shape"]
+) -> tuple[Float64[Tensor, " example"], Int64[Tensor, " example"]]:
+    """Distance to the nearest training example, and which it is, a few of both at a time. Without the mean, which may
+    be far larger than any distance."""
+    x, train = x.flatten(1), train.flatten(1)
+    rows = max(1, AT_ONCE // max(1, x.shape[1]))
+    centre = torch.stack([part.double().mean(0) * len(part) for part in train.split(rows)]).sum(0) / len(train)
+    distances, places = x.new_full((len(x),), math.inf, dtype=torch.double), torch.zeros(len(x), dtype=torch.int64)
+    for begin, known in zip(range(0, len(train), rows), train.split(rows), strict=True):
+        known = known.double() - centre
+        found = [
+            torch.cdist(piece.double() - centre, known).min(1) for piece in x.split(min(rows, AT_ONCE // rows + 1))
+        ]
+        nearer, where = torch.cat([each.values for each in found]), torch.cat([each.indices for each in found]) + begin
+        places = torch.where(nearer < distances, where, places)
+        distances = torch.minimum(distances, nearer)
+    return distances, places
 
 
 def memorised_share(generated: Float[Tensor, " example"], real: Float[Tensor, " other"]) -> float:
@@ -85,14 +96,17 @@ def memorised_share(generated: Float[Tensor, " example"], real: Float[Tensor, " 
 
 
 def gaussian_examples(
-    train: Float[Tensor, "example *shape"], count: int, generator: torch.Generator
+    train: Shaped[Tensor, "example *shape"], count: int, generator: torch.Generator
 ) -> Float[Tensor, "count *shape"]:
-    """What is random but for the mean and covariance of the training examples."""
-    flat = train.flatten(1).double()
-    values, vectors = torch.linalg.eigh(flat.mT.cov())
-    noise = torch.randn(count, flat.shape[1], generator=generator, dtype=torch.double)
-    drawn = flat.mean(0) + (noise * values.clamp(min=0).sqrt()) @ vectors.mT
-    return drawn.float().reshape(count, *train.shape[1:])
+    """What is random but for the mean and covariance of the training examples, of so many as fit into memory.
+
+    x = m + Xᵀ z / √(n − 1),  z ~ N(0, I)            X: n examples without their mean m
+    """
+    flat = train.flatten(1)
+    flat = flat[: max(2, MOST_NUMBERS // flat.shape[1])].float()
+    mean = flat.mean(0)
+    noise = torch.randn(count, len(flat), generator=generator)
+    return (mean + noise @ (flat - mean) / math.sqrt(len(flat) - 1)).reshape(count, *train.shape[1:])
 
 
 def spread_labels(targets: Int64[Tensor, " example"], classes: int, count: int) -> Int64[Tensor, " count"]:

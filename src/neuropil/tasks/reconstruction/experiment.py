@@ -93,7 +93,8 @@ class ReconstructionExperiment(TrainableExperiment[Float[Tensor, "example latent
         note = f" (on {len(self.some):,} examples)" if len(self.some) < len(self.splits.train) else ""
         return [
             Result(
-                f"PCA with {self.latent} components{note}", {"reconstruction_error": float(errors.mean()), **probed}
+                f"PCA with {len(linear.directions)} components{note}",
+                {"reconstruction_error": float(errors.mean()), **probed},
             ),
             Result("the mean of all examples", {"reconstruction_error": float(mean.mean())}),
         ]
@@ -105,7 +106,7 @@ class ReconstructionExperiment(TrainableExperiment[Float[Tensor, "example latent
         shown = test.take(report.chosen(test))
         found = {
             "reconstruction": self.reconstructor.decoded(shown.inputs),
-            f"PCA, {self.latent} components": self.components.reconstruct(self.unit(shown)),
+            f"PCA, {len(self.components.directions)} components": self.components.reconstruct(self.unit(shown)),
         }
         made = {name: self.reconstructor.as_data(unit) for name, unit in found.items()}
         return [

@@ -79,7 +79,7 @@ class Reconstructor:
     def reconstruct(self, inputs: Any) -> GeneratedExamples:
         """`inputs` are examples like the training data, in a tensor or array, or a path or paths of files."""
         examples = self._examples(inputs)
-        return GeneratedExamples(self.as_data(self.decoded(examples)), self.schema, originals=examples)
+        return GeneratedExamples.of(self.as_data(self.decoded(examples)), self.schema, originals=examples)
 
     def interpolate(self, first: Any, last: Any, steps: int = 8) -> GeneratedExamples:
         """The way between the codes of two examples, in equal steps."""
@@ -88,7 +88,7 @@ class Reconstructor:
             got = f"{len(begin)} and {len(end)}"
             raise InputError("interpolation goes from one example to one other", got=got)
         codes = latents.interpolate(begin[0], end[0], steps, self.path)
-        return GeneratedExamples(self.as_data(self.decode(codes)), self.schema, columns=steps)
+        return GeneratedExamples.of(self.as_data(self.decode(codes)), self.schema, columns=steps)
 
     def _examples(self, inputs: Any) -> Tensor:
         paths = as_paths(inputs)

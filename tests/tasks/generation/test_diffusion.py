@@ -1,0 +1,38 @@
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+
+from neuropil.data.examples.dataset import Schema
+from neuropil.errors import InputError
+from neuropil.models.diffusion import Diffusion, DiffusionConfig
+from neuropil.tasks.generation.diffusion import DiffusionSampler
+
+TINY = DiffusionConfig(channels=(8,), depth=1, attention_levels=(), groups=4, shape=(1, 8, 8), classes=2)
+SCHEMA = Schema(kind="image", shape=(1, 8, 8), classes=("a", "b"))
+
+
+def sampler(**changes: Any) -> DiffusionSampler:
+    torch.manual_seed(0)
+    return DiffusionSampler(Diffusion(dataclasses.replace(TINY, **changes)).eval(), SCHEMA)
+
+
+def test_a_model_of_few_timesteps_is_sampled_in_all_of_them():
+    way = list(sampler(timesteps=6).way(1, torch.Generator().manual_seed(0), None))
+    assert way[0].t == 6
+    assert len(way) == 7
+
+
+@pytest.mark.parametrize("guidance", [float("nan"), float("inf"), -3.0, "x"])
+def test_guidance_is_a_number_from_zero_on(guidance: Any):
+    with pytest.raises(InputError) as error:
+        sampler().sample(1, label="a", guidance=guidance)
+    assert str(error.value) == f"guidance must be a number from 0 on, but got {guidance!r}."
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_count_is_a_whole_number(count: Any):
+    with pytest.raises(InputError) as error:
+        sampler().sample(count)
+    assert str(error.value) == f"count must be a whole number from 1 on, but got {count!r}."
