@@ -99,6 +99,11 @@ class Display:
             line = f"{self.title}: {'  '.join(fitting(known, figures, 1000))}"
             console().print(line, highlight=False, soft_wrap=True)
 
+    def say(self, sentence: str) -> None:
+        """A line that stays."""
+        if self.show:
+            console().print(f"{self.title}: {sentence}", highlight=False, soft_wrap=True)
+
     def _elapsed(self) -> str:
         return duration(self.last - self.begun[1])
 

@@ -69,6 +69,15 @@ class ScheduledLearner(Protocol):
 
 
 @runtime_checkable
+class WatchfulLearner(Protocol):
+    """A learner that can tell what goes wrong from what validation measures."""
+
+    def warning(self, metrics: Mapping[str, float]) -> str | None:
+        """One sentence with the cure, or none. It is said once, from a quarter of the run on."""
+        ...
+
+
+@runtime_checkable
 class StreamLearner(Protocol):
     """A learner whose metrics depend on the batches before: evaluation hands the carried state on, None at first."""
 

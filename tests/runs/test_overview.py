@@ -20,6 +20,7 @@ def accuracy(name: str, value: float) -> Result:
         ([accuracy("cnn", 0.8), accuracy("a", 0.9)], "cnn: accuracy 80.00 %, 10.00 points BELOW a (90.00 %)."),
         ([accuracy("cnn", 1.0), accuracy("a", 1.0)], "cnn: accuracy 100.00 %, equal to a (100.00 %)."),
         ([Result("lstm", {"loss": 0.5}), Result("a", {"loss": 1.0})], "lstm: loss 0.5, 50.0 % below a (1)."),
+        ([Result("lstm", {"loss": 3.5}), Result("a", {"loss": 0.5})], "lstm: loss 3.5, 7.0 TIMES that of a (0.5)."),
         ([Result("lstm", {"loss": 0.5}), Result("a", {"loss": 0.0})], "lstm: loss 0.5, against a (0)."),
         ([Result("x", {"spikes": 9.0}), Result("a", {"spikes": 10.0})], "x: spikes 9, 10 % away from a (10)."),
         (

@@ -108,7 +108,7 @@ def test_another_ending_is_refused():
         GeneratedExamples(pictures(1), GREY).save("samples.tiff")
     assert str(error.value) == (
         "generated examples are written to .png, .jpg, .webp, .npz or .npy, but got 'samples.tiff': "
-        "name it samples.png."
+        "name it samples.png, or .npz for arrays."
     )
 
 

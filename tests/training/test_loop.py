@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,6 +86,20 @@ def test_a_scheduled_learner_of_a_run_with_a_time_limit_hears_of_time(tmp_path: 
     train(tmp_path, TrainingConfig(minutes=0.005), learner)
     assert learner.shares == sorted(learner.shares)
     assert 0 <= learner.shares[0] <= learner.shares[-1] <= 1
+
+
+class Watchful(DigitLearner):
+    def warning(self, metrics: Mapping[str, float]) -> str:
+        return f"high loss: it is {metrics['loss']:.2f}; train for longer."
+
+
+def test_a_fault_is_named_once_with_its_cure_and_not_at_the_beginning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    rows = fit(Watchful(), TRAIN, VALIDATION, TrainingConfig(epochs=8), seed=0, folder=tmp_path, show_progress=True)
+    said = [line for line in capsys.readouterr().err.splitlines() if "high loss" in line]
+    losses = [row["loss"] for row in rows if row["kind"] == "validation"]
+    assert said == [f"training: high loss: it is {losses[1]:.2f}; train for longer."]
 
 
 class StoppedAt(DigitLearner):

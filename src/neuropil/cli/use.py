@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -230,7 +231,7 @@ class SampleArguments(Arguments):
     steps: int | None = option(None, "sampling steps, where the model takes some", low=1)
     guidance: float | None = option(None, "classifier-free guidance, where the model has it; 1 for none", low=0)
     sampler: str | None = option(None, "sampling method, where the model has several")
-    out: Path = option(Path("samples.png"), "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
+    out: Path | None = option(None, "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
 
 
 def sample(arguments: SampleArguments) -> None:
@@ -238,20 +239,22 @@ def sample(arguments: SampleArguments) -> None:
     from neuropil.tasks.generated_examples import ARRAYS
     from neuropil.tasks.predictor import Samples
 
-    if arguments.count > MOST_IN_A_GRID and arguments.out.suffix.lower() not in ARRAYS:
+    out = arguments.out
+    if out is not None and arguments.count > MOST_IN_A_GRID and out.suffix.lower() not in ARRAYS:
         rule, got = f"a grid shows at most {MOST_IN_A_GRID:,} samples", f"{arguments.count:,}"
         raise InputError(rule, got=got, fix="write them with --out samples.npz")
     opened = run.load(arguments.run).able(Samples)
     given = {"steps": arguments.steps, "guidance": arguments.guidance, "sampler": arguments.sampler}
     options = {name: value for name, value in given.items() if value is not None}
     seed, label = arguments.seed, arguments.class_
-    _write(lambda: opened.sample(arguments.count, seed=seed, label=label, **options), arguments.out, arguments.json)
+    make = partial(opened.sample, arguments.count, seed=seed, label=label, **options)
+    _write(make, out, "samples", arguments.json)
 
 
 class ReconstructArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     inputs: tuple[Path, ...] = option((), "files like the training data: pictures, IDX, NPZ")
-    out: Path = option(Path("reconstructions.png"), "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
+    out: Path | None = option(None, "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
 
 
 def reconstruct(arguments: ReconstructArguments) -> None:
@@ -259,13 +262,14 @@ def reconstruct(arguments: ReconstructArguments) -> None:
     from neuropil.tasks.predictor import Reconstructs
 
     opened = run.load(arguments.run).able(Reconstructs)
-    _write(lambda: opened.reconstruct(opened.read(arguments.inputs)[0]), arguments.out, arguments.json)
+    inputs = arguments.inputs
+    _write(lambda: opened.reconstruct(opened.read(inputs)[0]), arguments.out, "reconstructions", arguments.json)
 
 
 class RecallArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     inputs: tuple[Path, ...] = option((), "files of damaged or noisy examples: pictures, IDX, NPZ")
-    out: Path = option(Path("recalled.png"), "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
+    out: Path | None = option(None, "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
 
 
 def recall(arguments: RecallArguments) -> None:
@@ -273,7 +277,7 @@ def recall(arguments: RecallArguments) -> None:
     from neuropil.tasks.predictor import Recalls
 
     opened = run.load(arguments.run).able(Recalls)
-    _write(lambda: opened.recall(opened.read(arguments.inputs)[0]), arguments.out, arguments.json)
+    _write(lambda: opened.recall(opened.read(arguments.inputs)[0]), arguments.out, "recalled", arguments.json)
 
 
 class InterpolateArguments(Arguments):
@@ -281,7 +285,7 @@ class InterpolateArguments(Arguments):
     first: Path = option(Path(), "a picture")
     last: Path = option(Path(), "another")
     steps: int = option(8, "pictures in all", low=2, high=1_000)
-    out: Path = option(Path("interpolation.png"), "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
+    out: Path | None = option(None, "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
 
 
 def interpolate(arguments: InterpolateArguments) -> None:
@@ -290,19 +294,23 @@ def interpolate(arguments: InterpolateArguments) -> None:
 
     opened = run.load(arguments.run).able(Interpolates)
     first, last = (opened.read([path])[0] for path in (arguments.first, arguments.last))
-    _write(lambda: opened.interpolate(first, last, arguments.steps), arguments.out, arguments.json)
+    _write(lambda: opened.interpolate(first, last, arguments.steps), arguments.out, "interpolation", arguments.json)
 
 
-def _write(make: "Callable[[], GeneratedExamples]", out: Path, as_json: bool) -> None:
-    """What was made, into a file; as JSON, the values themselves."""
+def _write(make: "Callable[[], GeneratedExamples]", out: Path | None, name: str, as_json: bool) -> None:
+    """What was made, into a file: without `out`, pictures as a grid, rows and very many pictures as arrays. As JSON,
+    the values themselves."""
     from neuropil.tasks.generated_examples import require_savable
 
     if as_json:
         for record in make().records():
             print_json(record)
         return
-    require_savable(out)
-    print(make().save(out))
+    if out is not None:
+        require_savable(out)
+    made = make()
+    drawn = made.schema.kind == "image" and len(made) <= MOST_IN_A_GRID
+    print(made.save(out or Path(f"{name}.{'png' if drawn else 'npz'}")))
 
 
 class ExportArguments(Arguments):

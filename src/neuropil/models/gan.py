@@ -183,6 +183,10 @@ class AdversarialGame:
             **{name: torch.full_like(d_real, value) for name, value in of_batch.items()},
         }
 
+    def warning(self, metrics: Mapping[str, float]) -> str | None:
+        found = diagnose(metrics)
+        return None if found is None else f"{found.name}: {found.evidence}; {found.cure}."
+
 
 def against(logits: Float[Tensor, " batch"], target: float) -> Float[Tensor, " batch"]:
     """Cross-entropy of D with the target."""
@@ -240,7 +244,8 @@ def diagnose(metrics: Mapping[str, float]) -> Diagnosis | None:
     loss, cross_entropy = metrics["discriminator_loss"], metrics["generator_loss"]
     if spread < 0.5:
         evidence = f"samples are only {spread:.0%} as far apart as real examples"
-        return Diagnosis("mode collapse", evidence, "raise --r1, or --ratio for a discriminator that keeps up")
+        cure = "train for longer, or raise --r1, or --ratio for a discriminator that keeps up"
+        return Diagnosis("mode collapse", evidence, cure)
     if loss < 0.1 * EVEN and cross_entropy > 3:
         evidence = (
             f"the discriminator's loss is {loss:.3f}, where {EVEN:.3f} is chance: it leaves no gradient to follow"
@@ -249,11 +254,11 @@ def diagnose(metrics: Mapping[str, float]) -> Diagnosis | None:
         return Diagnosis("discriminator saturation", evidence, cure)
     if distance > 0.05 and loss > 0.9 * EVEN:
         evidence = f"the energy distance is {distance:.3f}, but the discriminator's loss {loss:.3f} is nearly chance"
-        cure = "lower --r1, or give the discriminator more units, a higher learning rate or a higher --ratio"
+        cure = "train for longer, lower --r1, or give the discriminator more units, a higher learning rate or --ratio"
         return Diagnosis("weak discriminator", evidence, cure)
     if distance > 0.05:
         evidence = f"the energy distance of samples from real examples is {distance:.3f}, and their spread {spread:.0%}"
-        return Diagnosis("missing modes", evidence, "raise --r1, or train for longer")
+        return Diagnosis("missing modes", evidence, "train for longer, or raise --r1")
     return None
 
 

@@ -151,7 +151,7 @@ def _shape(theirs: Mapping[str, Any]) -> tuple[int, ...]:
 def settings_of(model: UNet | Diffusion) -> dict[str, Any]:
     our = model.config
     channels, height, width = our.shape
-    attends = [level in our.attention_levels for level in range(len(our.channels))]
+    attends = [our.attends(level) for level in range(len(our.channels))]
     return {
         "_class_name": KIND,
         **PUBLISHED,

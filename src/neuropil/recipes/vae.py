@@ -8,6 +8,7 @@ from torch import nn
 from neuropil.config import Config, option
 from neuropil.data.examples.files import ImageDataConfig
 from neuropil.data.examples.unlabelled import prepare_unlabelled
+from neuropil.errors import InputError
 from neuropil.inspection.report.vae import vae_sections
 from neuropil.models.vae import VAE, ELBOConfig, EvidenceLowerBound, VAEConfig
 from neuropil.randomness import initialised, seeded
@@ -41,6 +42,9 @@ OWN_DATA = dataclasses.replace(VAEOptions(), model=VAEConfig(likelihood="gaussia
 
 
 def build(options: VAEOptions, seed: int) -> GenerationExperiment:
+    if options.objective.binarize and options.model.likelihood != "bernoulli":
+        rule = "binarised pixels are 0 or 1, and have a Bernoulli likelihood"
+        raise InputError(rule, got=f"--likelihood {options.model.likelihood}", fix="add --likelihood bernoulli")
     splits = prepare_unlabelled(options.data, seed)
     config = dataclasses.replace(options.model, shape=splits.train.schema.shape)
     model = initialised(lambda: VAE(config), seed)

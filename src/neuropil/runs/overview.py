@@ -62,6 +62,8 @@ def margin(results: Sequence[Result]) -> str:
     elif metric.better == "higher":
         points = f"{100 * abs(mine - other):.2f}" if metric.format == "percent" else f"{abs(mine - other):.1f}"
         words = f"{points} points {'above' if mine > other else 'BELOW'}"
+    elif metric.better == "lower" and 1 <= away < math.inf:
+        words = f"{mine / other:,.1f} TIMES that of"
     elif not abs(away) < 1:
         words = "against"
     elif metric.better is None:  # a rate is neither good nor bad, but near what theory says or not

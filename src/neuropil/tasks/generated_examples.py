@@ -109,7 +109,7 @@ class GeneratedExamples:
 def require_savable(path: Path) -> None:
     if path.suffix.lower() not in (*PICTURES, *ARRAYS):
         rule = "generated examples are written to .png, .jpg, .webp, .npz or .npy"
-        raise InputError(rule, got=f"{path.name!r}", fix=f"name it {path.stem or 'grid'}.png")
+        raise InputError(rule, got=f"{path.name!r}", fix=f"name it {path.stem or 'grid'}.png, or .npz for arrays")
 
 
 def require_room(height: int, width: int, longest: int | None = None) -> None:

@@ -12,7 +12,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,6 +39,7 @@ from neuropil.protocols import (
     ScheduledLearner,
     StatefulLearner,
     Uncompilable,
+    WatchfulLearner,
 )
 from neuropil.randomness import mix
 from neuropil.training import checkpoint
@@ -53,6 +54,8 @@ from neuropil.training.schedules import ScheduleName, rate_share
 from neuropil.training.weights import load_model, save_model
 
 UPDATES_BETWEEN_ROWS = 50
+WATCHED_FROM = 0.25
+"""Share of the run."""
 LEAST_EPOCHS = 10
 MOST_VALIDATIONS = 20
 """Of a run with a time limit: at most so many, and as take a twentieth of it."""
@@ -226,6 +229,7 @@ class _Loop:
             if isinstance(learner, StatefulLearner):
                 learner.load_state_dict(learner_state)
         self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard)
+        self.warned = set[str]()
         self.examples, self.opened = 0, time.monotonic()
         self.started, self.saved_at = self.opened - self.state.elapsed, self.opened
         updates_per_epoch = math.ceil(len(train) / config.accumulate)
@@ -236,6 +240,7 @@ class _Loop:
     # --- the run ------------------------------------------------------------------------------------------------------
 
     def run(self, display: Display) -> None:
+        self.display = display
         display.begin(self._share_done())
         with StopRequest() as stop:
             if self.state.step == 0 and isinstance(self.learner, FittedLearner):
@@ -371,7 +376,17 @@ class _Loop:
                     save_model(self.weights_path, self.model)
             else:
                 self.state.validations_since_best += 1
+        self._warn(metrics)
         self._validate_next(self._share_done() - began)
+
+    def _warn(self, metrics: Mapping[str, float]) -> None:
+        """At first no learner is any good. A fault is named once, by its first words: its numbers change."""
+        if not isinstance(self.learner, WatchfulLearner) or self._share_done() < WATCHED_FROM:
+            return
+        sentence = self.learner.warning(metrics)
+        if sentence is not None and sentence.partition(":")[0] not in self.warned:
+            self.warned.add(sentence.partition(":")[0])
+            self.display.say(sentence)
 
     def _validate_next(self, cost: float) -> None:
         """After a pause, given the share of the time limit that a validation takes."""

@@ -96,7 +96,10 @@ def test_tables_are_refused(tmp_path: Path):
     (tmp_path / "rows.csv").write_text("a,b\n1,2\n3,4\n")
     with pytest.raises(InputError) as error:
         prepare_unlabelled(ImageDataConfig(data=tmp_path / "rows.csv"), 0)
-    assert str(error.value) == "the data must be a folder of images, IDX or NPZ, but got the table rows.csv."
+    assert str(error.value) == (
+        "the data must be a folder of images, IDX or NPZ, but got the table rows.csv: write columns of numbers by "
+        "numpy.savez('rows.npz', x=rows)."
+    )
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path):

@@ -39,8 +39,8 @@ def test_samples_that_are_all_alike_are_named_with_the_cure():
     share = measured["sample spread"]
     assert share == pytest.approx(0.1, abs=0.02)
     assert words == (
-        f"Mode collapse: samples are only {share:.0%} as far apart as real examples. The cure: raise --r1, or --ratio "
-        "for a discriminator that keeps up."
+        f"Mode collapse: samples are only {share:.0%} as far apart as real examples. The cure: train for longer, or "
+        "raise --r1, or --ratio for a discriminator that keeps up."
     )
 
 

@@ -149,7 +149,10 @@ def test_a_model_that_always_knew_the_class_asks_for_it():
             {"channels": (3, 8), "groups": 1},
             "channels must be even at the first level, for cosines and sines of the time, but got 3.",
         ),
-        ({"attention_levels": (0, 2)}, "attention_levels must be below 2, the number of levels, but got 2."),
+        (
+            {"attention_levels": (0, 2)},
+            "attention_levels must be from 0 to 1, or from −1 to −2, of 2 levels, but got 2.",
+        ),
         (
             {"head_width": 6},
             "head_width must divide the channels of the levels with attention, but got 6 for 16, 16 channels.",
@@ -165,3 +168,8 @@ def test_sizes_that_do_not_fit_together_are_refused(options: dict[str, Any], sen
     with pytest.raises(InputError) as caught:
         config(**options)
     assert str(caught.value) == sentence
+
+
+def test_the_last_level_is_minus_one():
+    config = UNetConfig(channels=(8, 16, 16), groups=4, attention_levels=(-1,))
+    assert [config.attends(level) for level in range(3)] == [False, False, True]

@@ -31,8 +31,15 @@ def test_guidance_is_a_number_from_zero_on(guidance: Any):
     assert str(error.value) == f"guidance must be a number from 0 on, but got {guidance!r}."
 
 
-@pytest.mark.parametrize("count", [0, -1])
+@pytest.mark.parametrize("count", [0, -1, 10**9])
 def test_a_count_is_a_whole_number(count: Any):
     with pytest.raises(InputError) as error:
         sampler().sample(count)
-    assert str(error.value) == f"count must be a whole number from 1 on, but got {count!r}."
+    assert str(error.value) == f"count must be a whole number from 1 to 1,000,000, but got {count!r}."
+
+
+@pytest.mark.parametrize(("classes", "fix"), [(2, "name one (--class)"), (0, "leave it out")])
+def test_guidance_without_a_class_is_refused(classes: int, fix: str):
+    with pytest.raises(InputError) as error:
+        sampler(classes=classes).sample(1, guidance=2.0)
+    assert str(error.value) == f"guidance leads to a class, but got none: {fix}."

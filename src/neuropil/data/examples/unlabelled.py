@@ -53,7 +53,8 @@ def _is_labelled(data: Path | InMemory) -> bool:
             return all(map(has_labels, files_by_part(data).values()))
         case kind:
             got = f"the {kind} {data.name}"
-            raise InputError("the data must be a folder of images, IDX or NPZ", got=got)
+            fix = "write columns of numbers by numpy.savez('rows.npz', x=rows)"
+            raise InputError("the data must be a folder of images, IDX or NPZ", got=got, fix=fix)
 
 
 def _read(data: Path | InMemory, config: ImageDataConfig) -> tuple[Mapping[PartName, Inputs], Sequence[str]]:

@@ -34,7 +34,9 @@ TimeEffect = Literal["shift", "scale_shift"]
 class UNetConfig(Config):
     channels: tuple[int, ...] = option((64, 128, 128), "channels of each level; each after the first halves the sides")
     depth: int = option(2, "residual blocks at each level", low=1)
-    attention_levels: tuple[int, ...] = option((1, 2), "levels with self-attention, counted from 0", low=0)
+    attention_levels: tuple[int, ...] = option(
+        (1, 2), "levels with self-attention, counted from 0, or from −1 for the last one backwards"
+    )
     middle_attention: bool = option(True, "self-attention between the way down and the way up")
     head_width: int | None = option(None, "channels of each attention head; none: one head of all channels", low=1)
     groups: int = option(32, "groups of the group norms; they divide the channels", low=1)
@@ -59,6 +61,9 @@ class UNetConfig(Config):
         """Sides are halved until they are divided by this."""
         return 2 ** (len(self.channels) - 1)
 
+    def attends(self, level: int) -> bool:
+        return level in self.attention_levels or level - len(self.channels) in self.attention_levels
+
     @property
     def null_class(self) -> int | None:
         """What stands for no class, where a class was left out in training."""
@@ -74,9 +79,11 @@ class UNetConfig(Config):
         if self.channels[0] % 2 or (self.slowest_included and self.channels[0] < 4):
             rule = "channels must be even at the first level, for cosines and sines of the time"
             raise InputError(rule, got=f"{self.channels[0]}")
-        if any(level >= len(self.channels) for level in self.attention_levels):
-            rule = f"attention_levels must be below {len(self.channels)}, the number of levels"
-            raise InputError(rule, got=f"{max(self.attention_levels)}")
+        count = len(self.channels)
+        for level in self.attention_levels:
+            if not -count <= level < count:
+                rule = f"attention_levels must be from 0 to {count - 1}, or from −1 to −{count}, of {count} levels"
+                raise InputError(rule, got=f"{level}")
         attended = [self.channels[level] for level in self.attention_levels]
         attended += self.channels[-1:] if self.middle_attention else []
         if self.head_width and any(channels % self.head_width for channels in attended):
@@ -223,7 +230,7 @@ class DownStage(nn.Module):
     def __init__(self, config: UNetConfig, level: int):
         super().__init__()
         width, before = config.channels[level], config.channels[max(level - 1, 0)]
-        attends = level in config.attention_levels
+        attends = config.attends(level)
         sizes = [before, *[width] * (config.depth - 1)]
         self.blocks = TypedModuleList(TimedResidualBlock(config, channels, width) for channels in sizes)
         self.attentions = TypedModuleList(PlaceAttention(config, width) for _ in sizes if attends)
@@ -261,7 +268,7 @@ class UpStage(nn.Module):
         super().__init__()
         channels, width = config.channels, config.channels[level]
         deeper, before = channels[min(level + 1, len(channels) - 1)], channels[max(level - 1, 0)]
-        attends = level in config.attention_levels
+        attends = config.attends(level)
         coming, down = [deeper, *[width] * config.depth], [*[width] * config.depth, before]
         sizes = [sum(pair) for pair in zip(coming, down, strict=True)]
         self.blocks = TypedModuleList(TimedResidualBlock(config, size, width) for size in sizes)
@@ -310,8 +317,8 @@ def zeroed(layer: L) -> L:
 
 
 SIZES = {
-    "tiny": UNetConfig(channels=(32, 64), depth=1, attention_levels=(1,), groups=8, shape=(1, 8, 8), classes=10),
-    "small": UNetConfig(channels=(32, 64, 64), depth=1, attention_levels=(2,), groups=8, classes=10),
+    "tiny": UNetConfig(channels=(32, 64), depth=1, attention_levels=(-1,), groups=8, shape=(1, 8, 8), classes=10),
+    "small": UNetConfig(channels=(32, 64, 64), depth=1, attention_levels=(-1,), groups=8, classes=10),
     "cifar10": UNetConfig(
         channels=(128, 256, 256, 256), attention_levels=(1,), shape=(3, 32, 32), dropout=0.1, pad_at_ends=True
     ),

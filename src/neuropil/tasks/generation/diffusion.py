@@ -70,6 +70,9 @@ class DiffusionSampler(ExampleSampler):
         if not isinstance(guidance, int | float) or not 0 <= guidance < math.inf:
             raise InputError("guidance must be a number from 0 on", got=f"{guidance!r}")
         if labels is None:
+            if "guidance" in options:
+                fix = "name one (--class)" if self.conditional else "leave it out"
+                raise InputError("guidance leads to a class", got="none", fix=fix)
             return lambda x, t: self.diffusion(x, t, None), config
         return guided(self.diffusion, labels.to(device_of(self.model)), guidance), config
 

@@ -77,11 +77,14 @@ def _through(model: nn.Module, inputs: Inputs) -> tuple[Tensor, Tensor]:
 def _components(train: Examples) -> Judge:
     from sklearn.decomposition import PCA
 
-    flat = train.inputs.flatten(1).float().numpy()
+    # Shades from 0 to 1; columns of numbers, each in units of its own spread.
+    flat = train.inputs.flatten(1).float()
+    spread = flat.std(0, correction=0)
+    unit = torch.tensor(255.0) if train.schema.kind == "image" else torch.where(spread > 0, spread, 1.0)
     count = min(COMPONENTS, *flat.shape)
-    fitted = PCA(count, svd_solver="randomized", random_state=0).fit(flat)
+    fitted = PCA(count, svd_solver="randomized", random_state=0).fit((flat / unit).numpy())
 
     def features(inputs: Inputs) -> Float[Tensor, "example feature"]:
-        return torch.from_numpy(fitted.transform(inputs.flatten(1).float().numpy())).float()
+        return torch.from_numpy(fitted.transform((inputs.flatten(1).float() / unit).numpy())).float()
 
     return Judge(f"the first {count} principal components of the training part, which has no labels", features, None)

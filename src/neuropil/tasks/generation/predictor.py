@@ -18,7 +18,7 @@ from neuropil.randomness import seeded
 from neuropil.tasks.generated_examples import GeneratedExamples, as_data
 from neuropil.tasks.reconstruction.predictor import Reconstructor
 
-AT_ONCE = 250
+AT_ONCE, MOST_SAMPLES = 250, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class ExampleSampler(ABC):
 
     def sample(self, count: int = 16, *, seed: int = 0, label: str | None = None, **options: Any) -> GeneratedExamples:
         """New examples, the same for the same seed; of one class, where the model knows classes."""
-        if not isinstance(count, int) or count < 1:
-            raise InputError("count must be a whole number from 1 on", got=f"{count!r}")
+        if not isinstance(count, int) or not 1 <= count <= MOST_SAMPLES:
+            raise InputError(f"count must be a whole number from 1 to {MOST_SAMPLES:,}", got=f"{count!r}")
         for name in options:
             if name not in self.options:
                 known = nearest(name, self.options) if self.options else "leave it out"

@@ -12,6 +12,8 @@ from neuropil.metrics import find_metric
 from neuropil.tasks.generation.scores import NEIGHBOURS, names_of_missing
 
 SHOWN, NEAREST = 40, 12
+FEW = 200
+"""Test examples: with fewer a manifold has few balls, and a covariance more numbers than it is made of."""
 
 
 def samples_section(samples: Tensor, schema: Schema, labels: Int64[Tensor, " sample"] | None) -> Section:
@@ -63,8 +65,10 @@ def judge_section(about: str, count: int, scores: Mapping[str, Mapping[str, floa
         "manifold of the test examples, recall the share of test examples within that of the samples; a manifold is "
         f"made of balls around its examples that reach to neighbour {NEIGHBOURS}. Memorised are samples that are "
         "nearer to a training example than 99 % of the test examples are. Real examples that were held out have the "
-        "scores of the last line, which no model is expected to beat."
+        "scores of the last line: as good as the data would be about as good as these."
     )
+    if count < FEW:
+        words += f" From {count} test examples all of this is rough."
     return Section("How samples are judged", [Text(words), *([_score_table(scores)] if scores else [])])
 
 
