@@ -34,8 +34,10 @@ class RBMOptions(Config):
     model: RBMConfig = RBMConfig(chains=500)
     partition: PartitionConfig = PartitionConfig()
     judgement: JudgementConfig = JudgementConfig()
+    # The last weights are kept: the pseudo-likelihood, which is all that can be measured on the way, is highest before
+    # the learning rate has fallen and the chains have come to rest, and the likelihood is not.
     training: TrainingConfig = TrainingConfig(
-        updates=4_000, batch_size=64, optimizer="momentum", learning_rate=0.02, weight_decay=1e-4, schedule="cosine"
+        updates=4_000, batch_size=64, optimizer="momentum", learning_rate=0.02, weight_decay=1e-4, keep="last"
     )
 
 

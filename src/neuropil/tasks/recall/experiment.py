@@ -45,6 +45,10 @@ class RecallExperiment:
     def __init__(self, model: HopfieldNetwork, splits: Splits[Examples], config: RecallConfig, *, seed: int, name: str):
         self.splits, self.config, self.seed, self.name = splits, config, seed, name
         self.stored = splits.train.take(chosen(splits.train, config.patterns))
+        self.notes = list(splits.notes)
+        if len(self.stored) < config.patterns:
+            few = f"The training part has {len(self.stored):,} examples, and {config.patterns:,} were to be stored."
+            self.notes.append(few)
         self.memory = PatternMemory(model, splits.train.schema, tuple(threshold_of(splits.train).tolist()))
 
     @cached_property
@@ -57,7 +61,7 @@ class RecallExperiment:
             "schema": self.memory.schema.to_dict(),
             "threshold": list(self.memory.threshold),
             "source": self.splits.train.source,
-            "notes": list(self.splits.notes),
+            "notes": self.notes,
             "fingerprint": fingerprint([self.stored.inputs]),
         }
 
@@ -112,7 +116,7 @@ class RecallExperiment:
             report.energy_section(network, self.damaged["noise"][:count], seeded(self.seed, "energy")),
             report.capacity_section(curve),
             report.settled_section(settled, count),
-            data_section(self.splits.train.source, ["", "examples"], [["stored", count]], self.splits.notes),
+            data_section(self.splits.train.source, ["", "examples"], [["stored", count]], self.notes),
         ]
 
 
