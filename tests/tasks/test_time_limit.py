@@ -34,12 +34,13 @@ def fit(
     updates_per_pass: int = 10_000,
     build_seconds: float = 0.0,
     evaluation_seconds: float = 0.0,
+    scoring_seconds: float = 0.0,
 ) -> GPT2Options:
     """Updates take as many times longer as a model is wider than 32."""
 
     def measure(options: GPT2Options, build: object, most_seconds: float) -> Candidate[GPT2Options]:
         speed = seconds_per_update * options.model.width / 32
-        return Candidate(options, build_seconds, speed, updates_per_pass, evaluation_seconds)
+        return Candidate(options, build_seconds, speed, updates_per_pass, evaluation_seconds, scoring_seconds)
 
     monkeypatch.setattr(time_limit, "measure", measure)
     options = GPT2Options().override(minutes=1.0, **given)
@@ -79,6 +80,11 @@ def test_preparing_evaluation_and_report_are_in_the_time_and_training_has_half_o
 ):
     fitted = fit(monkeypatch, {}, build_seconds=build_seconds, evaluation_seconds=evaluation_seconds)
     assert fitted.training.seconds == pytest.approx(seconds, abs=1)
+
+
+def test_what_scoring_takes_beside_is_in_the_time_too(monkeypatch):
+    fitted = fit(monkeypatch, {}, build_seconds=1.0, evaluation_seconds=0.5, scoring_seconds=10.0)
+    assert fitted.training.seconds == pytest.approx(45, abs=1)
 
 
 def test_the_choice_is_one_sentence(monkeypatch):

@@ -65,6 +65,8 @@ class Candidate(Generic[C]):
     updates_per_pass: int
     evaluation_seconds: float
     """Of the validation part."""
+    scoring_seconds: float = 0.0
+    """Beside passes over the parts."""
 
     def updates(self, seconds: float) -> int:
         """In so much time, in which the experiment is built again."""
@@ -113,7 +115,7 @@ def fit_to_minutes(
         )
     # After training come the last validation and the test part; baselines and report take a few times as long as
     # preparing did. Where all that is long, half of the time is for training all the same.
-    after = 2 * chosen.evaluation_seconds + 3 * chosen.build_seconds
+    after = 2 * chosen.evaluation_seconds + chosen.scoring_seconds + 3 * chosen.build_seconds
     seconds = max(left() - chosen.build_seconds - max(0.0, after - EVALUATION_SHARE * limit), limit / 2)
     training = dataclasses.replace(training_of(fitted), seconds=seconds, fitted=sentence)
     return dataclasses.replace(fitted, training=training)  # type: ignore[type-var]  # every Config is a dataclass
@@ -126,7 +128,8 @@ def measure(options: C, build: Callable[[C], Experiment], most_seconds: float) -
     batches, training = experiment.training_batches, training_of(options)
     update = seconds_per_update(experiment.learner, batches, training, most_seconds=most_seconds)
     evaluation = evaluation_seconds(experiment.learner, experiment.validation_batches)
-    return Candidate(options, build_seconds, update, math.ceil(len(batches) / training.accumulate), evaluation)
+    updates_per_pass, scoring = math.ceil(len(batches) / training.accumulate), experiment.scoring_seconds()
+    return Candidate(options, build_seconds, update, updates_per_pass, evaluation, scoring)
 
 
 def training_of(options: Config) -> TrainingConfig:

@@ -1,5 +1,6 @@
 """Generation: a model that learns to make examples like those of the training part, and is judged by what it makes."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,9 @@ from neuropil.tasks.generation.predictor import ExampleSampler
 from neuropil.tasks.generation.scores import nearest
 from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig
+
+TIMED = 32
+"""Samples by which the time of all is estimated."""
 
 
 class GenerationExperiment(TrainableExperiment[Tensor]):
@@ -78,6 +82,14 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
     def predict_test(self, learner: Learner) -> Tensor:
         sampler = self.make_sampler(learner.model)
         return sampler.sample_labels(self.judgement.count, seeded(self.seed, "samples"), self.labels)
+
+    def scoring_seconds(self) -> float:
+        """Of the samples, by a few of them."""
+        count = min(TIMED, self.judgement.count)
+        labels = None if self.labels is None else self.labels[:count]
+        began = time.monotonic()
+        self.make_sampler(self.model).sample_labels(count, seeded("timed"), labels)
+        return (time.monotonic() - began) * self.judgement.count / count
 
     def score(self, learner: Learner, predictions: Tensor) -> dict[str, float]:
         found = self.judgement.score(predictions, self.labels)
