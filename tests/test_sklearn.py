@@ -1,6 +1,7 @@
 """Systems as scikit-learn's estimators, by scikit-learn's own checks."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,15 @@ def test_a_transformer_gives_what_the_output_layer_is_given():
         model.output(torch.from_numpy(features)).detach(), model(torch.from_numpy(ROWS)).detach(), atol=1e-5
     )
     assert make_pipeline(found, LogisticRegression()).fit(ROWS, NAMES).score(ROWS, NAMES) > 0.9
+
+
+def test_threads_may_transform_at_once():
+    found = Transformer("mlp", hidden_sizes=(24,), **QUICK).fit(ROWS, NAMES)
+    parts = np.array_split(ROWS, 2)
+    expected = [found.transform(part) for part in parts]
+    with ThreadPoolExecutor(2) as threads:
+        for number, features in zip([0, 1] * 50, threads.map(found.transform, parts * 50), strict=True):
+            np.testing.assert_allclose(features, expected[number], atol=1e-9)
 
 
 @pytest.mark.parametrize("system", [system for _, system in UNLABELLED])

@@ -11,6 +11,7 @@ into a folder that is removed at the end; with `out` the run folder stays, with 
 `test` share. The fitted estimator needs no folder, and is stored as scikit-learn's own are.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -34,6 +35,7 @@ from neuropil import recipes
 from neuropil.data.examples.dataset import Labels, encode_classes, number_name
 from neuropil.data.formats.memory import in_memory
 from neuropil.errors import InputError, nearest
+from neuropil.inspection.output_inputs import with_output_inputs
 from neuropil.models.mlp import MLP
 from neuropil.models.predictive_coding.network import PredictiveCoding
 from neuropil.runs.start import train
@@ -256,14 +258,11 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self
 
     def transform(self, X: Any) -> Float[np.ndarray, "example feature"]:
-        inputs, found = self._inputs(X), list[torch.Tensor]()
+        inputs = self._inputs(X)
         if not self._needs_labels:
             return self.predictor_.encode(inputs).double().numpy()
-        hook = self.predictor_.model.output.register_forward_pre_hook(lambda _, given: found.append(given[0]))
-        try:
-            self.predictor_.predict(inputs)
-        finally:
-            hook.remove()
+        watched, found = with_output_inputs(self.predictor_.model)
+        replace(self.predictor_, model=watched).predict(inputs)
         features = torch.cat(found)
         if self._reads_texts:  # which are read in the order of their lengths
             encoded = self.predictor_.encoder.encode(as_texts(inputs), torch.arange(len(features)))

@@ -88,6 +88,36 @@ def test_the_free_energy_is_the_sum_over_hidden_states(visible: Any, size: tuple
     torch.testing.assert_close(model.free_energy(v), -(-model.energy(v[:, None], h)).logsumexp(1))
 
 
+@KINDS
+@torch.no_grad()
+def test_under_autocast_energies_and_samples_keep_all_digits(visible: Any):
+    model = machine(20, 30, visible=visible, sigma=0.7).float()
+    v, h = torch.rand(6, 20, generator=generator()), torch.rand(6, 30, generator=generator()).round()
+    particles = torch.rand(9, 20, generator=generator(1)).round()
+
+    def energies() -> list[Tensor]:
+        return [model.energy(v, h), model.free_energy(v), model(v), model(v, particles)]
+
+    expected = energies()
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(energies(), expected)
+        assert model.gibbs_step(v).dtype == model.hidden_mean(v).dtype == torch.float32
+        assert ContrastiveDivergence(model).particles(v).dtype == torch.float32
+
+
+@KINDS
+def test_the_gradient_under_autocast_is_the_same(visible: Any):
+    model = machine(20, 30, visible=visible, sigma=0.7).float()
+    v, particles = (torch.rand(count, 20, generator=generator(count)).round() for count in (6, 9))
+    model(v, particles).backward()
+    expected = [parameter.grad for parameter in model.parameters()]
+    model.zero_grad()
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = model(v, particles)
+    loss.backward()
+    torch.testing.assert_close([parameter.grad for parameter in model.parameters()], expected)
+
+
 def test_the_model_answers_with_free_energies():
     model, x = machine(4, 3), torch.rand(2, 4).double()
     torch.testing.assert_close(model(x), model.free_energy(model.encode(x)))

@@ -74,6 +74,17 @@ def test_the_bag_counts_what_occurs_once_and_no_padding(text: list[int], padding
     torch.testing.assert_close(again, alone)
 
 
+def test_texts_of_one_word_are_counted_by_themselves_as_they_are_among_longer_ones():
+    words, longer = padded([[5], [6], [5]]), padded(TEXTS)
+    alone, among = (BagOfBigrams(VOCABULARY, 64, CLASSES) for _ in range(2))
+    alone.count([words, longer])
+    among.count([padded([[5], [6], [5], *TEXTS])])
+    torch.testing.assert_close(alone.idf, among.idf)
+    features, phi = alone.features(words)
+    assert torch.equal(features, words)
+    assert torch.equal(phi, torch.ones(3, 1))
+
+
 def test_a_text_of_unknown_words_has_the_bias_alone():
     bag = weighed()
     torch.testing.assert_close(bag(torch.tensor([[UNKNOWN, UNKNOWN, PADDING]])), bag.bias[None])

@@ -96,6 +96,19 @@ def test_a_constant_feature_becomes_zero_in_the_unit_range():
     torch.testing.assert_close(unit(torch.tensor([[3.0, 1.5]])), torch.tensor([[0.0, 0.5]]))
 
 
+@given(st.floats(-(2.0**126), 2.0**126, width=32), st.sampled_from([torch.float, torch.double]))
+def test_any_constant_becomes_zero_in_the_unit_range_and_comes_back(constant: float, dtype: torch.dtype):
+    x = torch.full((3, 1), constant, dtype=dtype)
+    unit = UnitRange((1,)).fit(x)
+    assert torch.equal(unit(x), torch.zeros(3, 1))
+    assert torch.equal(unit.inverse(unit(x)), x.float())
+
+
+def test_numbers_that_differ_by_less_than_single_precision_can_tell_are_constant_in_the_unit_range():
+    x = torch.tensor([[1e9], [1e9 + 1]], dtype=torch.double)
+    assert torch.equal(UnitRange((1,)).fit(x)(x), torch.zeros(2, 1))
+
+
 def test_the_unit_range_refuses_inputs_of_another_shape():
     with pytest.raises(InputError) as error:
         UnitRange((1, 8, 8))(torch.zeros(2, 1, 9, 8))

@@ -176,7 +176,13 @@ def test_annealed_updates_find_the_lowest_of_all_states_more_often():
 def test_annealing_falls_by_the_same_factor_in_every_step():
     temperatures = annealing(10.0, 0.1, 5)
     assert temperatures == pytest.approx([10, math.sqrt(10), 1, 1 / math.sqrt(10), 0.1])
-    assert annealing(2.0, 1.0, 1) == [2.0]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 1000])
+def test_annealing_ends_at_the_last_temperature(steps: int):
+    temperatures = annealing(7.0, 0.3, steps)
+    assert len(temperatures) == steps
+    assert temperatures[-1] == 0.3
 
 
 def message(call: Any, *arguments: Any) -> str:
@@ -199,6 +205,23 @@ def test_no_chain_and_no_step_are_refused():
     )
     assert message(fantasy_particles, machine(), 3, []) == (
         "fantasy particles need at least one chain of one step, but got 3 chains of 0 steps."
+    )
+
+
+def test_weights_without_an_energy_are_no_boltzmann_machine():
+    rule = "the weights of a Boltzmann machine must be symmetric with a zero diagonal"
+    assert message(BoltzmannMachine, torch.tensor([[0.0, 1.0], [-1.0, 0.0]]), torch.zeros(2)) == (
+        f"{rule}, but got differences of up to 2: take (weight + weight.mT) / 2."
+    )
+    assert message(BoltzmannMachine, torch.tensor([[0.0, 1.0], [1.0, -3.0]]), torch.zeros(2)) == (
+        f"{rule}, but got 3 on the diagonal: take weight.fill_diagonal_(0)."
+    )
+
+
+def test_a_mask_of_other_chains_is_refused():
+    chain = gibbs_chain(machine(), torch.zeros(1, 4).double(), [1.0], clamped=torch.ones(3, 4, dtype=torch.bool))
+    assert message(next, chain) == (
+        "clamped units of states [1, 4] must be a mask of truth values [4] or [1, 4], but got [3, 4] of bool."
     )
 
 

@@ -19,6 +19,7 @@ contrastive divergence (PCD, Tieleman 2008) from chains that go on from one upda
 
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
 from typing import Literal, TypeAlias
 
@@ -93,14 +94,16 @@ class RBM(Model):
     def energy(
         self, v: Float[Tensor, "*#batch visible"], h: Float[Tensor, "*#batch hidden"]
     ) -> Float[Tensor, "*#batch"]:
-        # E(v, h) = −v W hᵀ − b vᵀ − c hᵀ, with −v W hᵀ / σ² and ‖v − b‖² / 2σ² for Gaussian units
-        return self.visible_energy(v) - ((v @ self.weight / self.variance + self.hidden_bias) * h).sum(-1)
+        with _all_digits(v):
+            # E(v, h) = −v W hᵀ − b vᵀ − c hᵀ, with −v W hᵀ / σ² and ‖v − b‖² / 2σ² for Gaussian units
+            return self.visible_energy(v) - ((v @ self.weight / self.variance + self.hidden_bias) * h).sum(-1)
 
     def visible_energy(self, v: Visible) -> Float[Tensor, "*batch"]:
         """What a visible state costs by itself."""
         if self.gaussian:
             return (v - self.visible_bias).square().sum(-1) / (2 * self.variance)
-        return -(v @ self.visible_bias)
+        with _all_digits(v):
+            return -(v @ self.visible_bias)
 
     def hidden_gap(self, v: Visible) -> Hidden:
         """δE(h) = E(h_j = 1) − E(h_j = 0)."""
@@ -113,12 +116,13 @@ class RBM(Model):
         return -self._visible_input(h)
 
     def free_energy(self, v: Visible) -> Float[Tensor, "*batch"]:
-        # F(v) = −b vᵀ − Σ_j ln(1 + e^{−δE(h_j)}), and ‖v − b‖² / 2σ² for Gaussian units
-        return self.visible_energy(v) - F.softplus(self._hidden_input(v)).sum(-1)
+        with _all_digits(v):
+            # F(v) = −b vᵀ − Σ_j ln(1 + e^{−δE(h_j)}), and ‖v − b‖² / 2σ² for Gaussian units
+            return self.visible_energy(v) - F.softplus(self._hidden_input(v)).sum(-1)
 
     def weighted_energy(self, v: Float[Tensor, "batch visible"], s: Float[Tensor, " batch"]) -> Float[Tensor, ""]:
         """Σ_n s_n E_{q(h|v_n)}[E(v_n, h)], with q held as it is: its gradient is that of free energies."""
-        with torch.no_grad():
+        with torch.no_grad(), _all_digits(v):
             h = self._hidden_input(v).sigmoid_()
             # ∂E/∂W = −Σ_n s_n v_nᵀ h_n / σ²,  ∂E/∂c = −Σ_n s_n h_n
             of_weight, of_bias = (v * (s / -self.variance)[:, None]).mT @ h, -s @ h
@@ -127,10 +131,11 @@ class RBM(Model):
         return linear + torch.dot(s, self.visible_energy(v))
 
     def _hidden_input(self, v: Visible) -> Hidden:
-        return F.linear(v if self.variance == 1 else v / self.variance, self.weight.mT, self.hidden_bias)
+        h = F.linear(v if self.variance == 1 else v / self.variance, self.weight.mT, self.hidden_bias)
+        return h.to(self.weight.dtype)  # autocast: a product has fewer digits, units and chains have all
 
     def _visible_input(self, h: Hidden) -> Visible:
-        return F.linear(h, self.weight, self.visible_bias)
+        return F.linear(h, self.weight, self.visible_bias).to(self.weight.dtype)
 
     # --- units --------------------------------------------------------------------------------------------------------
 
@@ -301,6 +306,11 @@ def flipped(v: Float[Tensor, "batch visible"], units: Int64[Tensor, " batch"]) -
 def binary_states(units: int, begin: int, end: int) -> Float[Tensor, "state unit"]:
     """Some of the 2ⁿ states of n binary units, by number, in double precision."""
     return (torch.arange(begin, end)[:, None] >> torch.arange(units) & 1).double()
+
+
+def _all_digits(v: Tensor) -> AbstractContextManager[object]:
+    """Without autocast: what is learned and measured are small differences of large energies."""
+    return nullcontext() if v.is_meta else torch.autocast(v.device.type, enabled=False)
 
 
 def _cooled(x: Tensor, temperature: float) -> Tensor:

@@ -138,9 +138,9 @@ def count_texts(batches: Iterable[Int64[Tensor, "batch any"]]) -> tuple[Int64[Te
 
 
 def distinct(numbers: Int64[Tensor, "batch any"]) -> tuple[Int64[Tensor, "batch any"], Bool[Tensor, "batch any"]]:
-    """The numbers of each row in order, and where each stands for the first time."""
+    """The numbers of each row, none of which is negative, in order, and where each stands for the first time."""
     ordered = numbers.sort(1).values
-    return ordered, F.pad(ordered.diff(dim=1) != 0, (1, 0), value=True)
+    return ordered, F.pad(ordered, (1, 0), value=NOBODY).diff(dim=1) != 0  # also of rows without a number
 
 
 SIZES = {

@@ -107,7 +107,7 @@ class UnitRange(Scaling):
         flat = x if len(self.shape) == 1 else x.reshape(-1, 1)
         low, high = (extreme.reshape(self.low.shape) for extreme in flat.aminmax(dim=0))
         self.low.copy_(low)
-        self.high.copy_(torch.where(high > low, high, low + 1))
+        self.high.copy_(range_end(self.low, high))
         return self
 
     def forward(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
@@ -117,3 +117,10 @@ class UnitRange(Scaling):
 
     def inverse(self, u: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
         return self.low + (self.high - self.low) * u
+
+
+def range_end(low: Float[Tensor, "*each"], high: Num[Tensor, "*each"]) -> Float[Tensor, "*each"]:
+    """`high` in the precision of `low`, or one more than `low` where that is no higher. From 2²⁴ on single precision
+    may round one more to the same number: there it is the next."""
+    high, next_number = high.to(low.dtype), low.nextafter(torch.full_like(low, torch.inf))
+    return torch.where(high > low, high, next_number.maximum(low + 1))

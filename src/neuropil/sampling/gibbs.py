@@ -11,24 +11,25 @@ network does. At a temperature that falls slowly it leaves such minima first (si
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from neuropil.errors import InputError
 from neuropil.models.hopfield.network import HopfieldNetwork
 from neuropil.models.rbm import RBM
-from neuropil.parts.binary_units.energy_gaps import UnitUpdates, pairwise_energy
+from neuropil.parts.binary_units.energy_gaps import UnitUpdates, mask_of, pairwise_energy
 
 STEPS = 1000
 
 
 def annealing(start: float, end: float = 1.0, steps: int = STEPS) -> list[float]:
-    """Temperatures that fall (or rise) by the same factor in every step."""
+    """Temperatures that fall (or rise) by the same factor in every step; a single one is `end`."""
     require_temperatures((start, end))
-    return [start * (end / start) ** (step / max(1, steps - 1)) for step in range(steps)]
+    return [end * (start / end) ** (step / max(1, steps - 1)) for step in reversed(range(steps))]
 
 
 def require_temperatures(temperatures: Sequence[float]) -> None:
@@ -53,20 +54,20 @@ def gibbs_chain(
     v: Float[Tensor, "chain visible"],
     temperatures: Sequence[float],
     *,
-    clamped: Bool[Tensor, "..."] | None = None,
+    clamped: Shaped[Tensor, "..."] | None = None,
     generator: torch.Generator | None = None,
 ) -> Iterator[GibbsState]:
     """Parallel chains from v, a step for each temperature. Visible units where `clamped`, [visible] or [chain visible],
     is true are held."""
     require_temperatures(temperatures)
-    start = v
+    start, held = v, None if clamped is None else mask_of(v, clamped)
     for temperature in temperatures:
         with torch.no_grad():
             h = model.sample_hidden(v, temperature, generator)
             mean = model.visible_mean(h, temperature)
             v = model.sample_around(mean, temperature, generator)
-            if clamped is not None:
-                mean, v = torch.where(clamped, start, mean), torch.where(clamped, start, v)
+            if held is not None:
+                mean, v = torch.where(held, start, mean), torch.where(held, start, v)
         yield GibbsState(v, h, mean)
 
 
@@ -91,12 +92,23 @@ def fantasy_particles(
 # --- single units, of any machine -------------------------------------------------------------------------------------
 
 
-class BoltzmannMachine(NamedTuple):
+@dataclass(frozen=True)
+class BoltzmannMachine:
     """E(x) = −½ x W xᵀ − b xᵀ with W symmetric and without a diagonal; a unit is `off` or 1."""
 
     weight: Float[Tensor, "unit unit"]
     bias: Float[Tensor, " unit"]
     off: float = 0.0
+
+    def __post_init__(self) -> None:
+        """There is no energy otherwise, and units that were to lower it may never come to rest."""
+        rule = "the weights of a Boltzmann machine must be symmetric with a zero diagonal"
+        if self.weight.diagonal().any():
+            largest = self.weight.diagonal().abs().max()
+            raise InputError(rule, got=f"{largest:g} on the diagonal", fix="take weight.fill_diagonal_(0)")
+        if not torch.equal(self.weight, self.weight.mT):
+            largest = (self.weight - self.weight.mT).abs().max()
+            raise InputError(rule, got=f"differences of up to {largest:g}", fix="take (weight + weight.mT) / 2")
 
     @classmethod
     def of_rbm(cls, model: RBM) -> Self:

@@ -1,6 +1,8 @@
 """Exponential moving average of the weights: θ̄ ← d θ̄ + (1 − d) θ. Often better than any point of the path.
 
-The statistics of batch normalisation are averaged with them: those of the last weights would not be the average's.
+The statistics of batch normalisation are averaged with them: those of the last weights would not be the average's. The
+singular vectors of spectral normalisation are not: their average is no vector of unit length, and those of the last
+weights are nearly the average's.
 """
 
 from collections.abc import Iterator
@@ -15,7 +17,8 @@ class WeightAverage:
     def __init__(self, model: nn.Module, decay: float):
         self.decay = decay
         moving = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-        moving |= {name for name, buffer in model.named_buffers() if buffer.is_floating_point()}
+        buffers = {name for name, buffer in model.named_buffers() if buffer.is_floating_point()}
+        moving |= {name for name in buffers if "parametrizations." not in name}
         self.weights = {name: weight for name, weight in model.state_dict().items() if name in moving}
         self.average = {name: weight.clone() for name, weight in self.weights.items()}
 
@@ -42,5 +45,5 @@ class WeightAverage:
             self.average[name] = own
 
     def load(self, state: dict[str, Tensor]) -> None:
-        for name, value in state.items():
-            self.average[name].copy_(value)
+        for name, average in self.average.items():
+            average.copy_(state[name])

@@ -122,6 +122,19 @@ def test_clamped_units_are_held(dynamics: Dynamics):
     assert overlap(recall.states[:, 20:], PATTERNS[:, 20:]).mean() > 0.95
 
 
+@pytest.mark.parametrize("dynamics", DYNAMICS)
+def test_a_mask_of_units_holds_those_of_every_state_and_others_are_refused(dynamics: Dynamics):
+    start, clamped = noisy(PATTERNS, 0.3, generator()), torch.arange(100) < 20
+    expected = NETWORK.recall(start, dynamics, clamped=clamped.expand(5, 100), generator=generator()).states
+    for mask in (clamped, clamped[None]):
+        assert torch.equal(NETWORK.recall(start, dynamics, clamped=mask, generator=generator()).states, expected)
+    with pytest.raises(InputError) as error:
+        NETWORK.recall(start[:1], dynamics, clamped=clamped.expand(5, 100))
+    assert str(error.value) == (
+        "clamped units of states [1, 100] must be a mask of truth values [100] or [1, 100], but got [5, 100] of bool."
+    )
+
+
 def test_a_bias_is_the_mean_of_the_patterns_and_tells_a_pattern_from_its_negative():
     patterns = torch.where(torch.rand(3, 80, generator=generator()) < 0.7, 1.0, -1.0)
     network = network_of(patterns, bias=True)

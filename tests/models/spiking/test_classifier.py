@@ -185,6 +185,11 @@ def test_random_spikes_come_at_the_rate_of_the_intensity_and_are_the_same_in_eve
     assert not torch.equal(coding.train()(x), coding(x))
 
 
+def test_a_large_constant_has_no_intensity():
+    x = torch.full((3, 1), 1e9)
+    assert torch.equal(PoissonCoding((1,), 4).fit(x).intensities(x), torch.zeros(3, 1))
+
+
 def test_of_latencies_the_brightest_comes_first_and_the_darkest_never():
     coding = LatencyCoding((5,), 10).fit(torch.tensor([[0.0] * 5, [1.0] * 5]))
     spikes = coding(torch.tensor([[1.0, 0.95, 0.55, 0.01, 0.0]]))[:, 0]

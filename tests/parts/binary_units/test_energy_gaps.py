@@ -1,6 +1,7 @@
 """Updates of single units, beside loops that compute every field anew."""
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from neuropil.errors import InputError
 from neuropil.parts.binary_units.energy_gaps import UNITS_FOR_THREADS, UnitUpdates, fields, pairwise_energy
 
 OFF = pytest.mark.parametrize("off", [-1.0, 0.0])
@@ -137,3 +139,68 @@ def test_a_cold_unit_does_what_a_deterministic_one_does():
     sure.sweep(torch.arange(6))
     assert torch.equal(cold.states, sure.states)
     assert np.isfinite(cold._fields).all()
+
+
+@pytest.mark.parametrize("shape", [(8,), (1, 8)])
+def test_a_mask_for_one_state_holds_for_all(shape: tuple[int, ...]):
+    weight, bias = machine(8)
+    held = torch.rand(8, generator=torch.Generator().manual_seed(0)) < 0.5
+    begin = states(8, -1.0)
+    one, each = (
+        UnitUpdates(begin, weight, bias, off=-1.0, clamped=mask)
+        for mask in (held.view(shape), held.expand(len(begin), 8))
+    )
+    for updates in (one, each):
+        updates.sweep(torch.arange(8))
+        updates.stochastic_sweep(torch.arange(8), 5.0, torch.Generator().manual_seed(0))
+    assert torch.equal(one.states, each.states)
+    assert torch.equal(one.states[:, held], begin[:, held])
+
+
+def refused(call: Callable[[], object]) -> str:
+    with pytest.raises(InputError) as error:
+        call()
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("clamped", "got"),
+    [
+        (torch.ones(2, 4, dtype=torch.bool), "[2, 4] of bool"),
+        (torch.ones(3, 1, dtype=torch.bool), "[3, 1] of bool"),
+        (torch.ones(3, dtype=torch.bool), "[3] of bool"),
+        (torch.ones(3, 4), "[3, 4] of float32"),
+    ],
+)
+def test_a_mask_that_fits_no_states_is_refused(clamped: Tensor, got: str):
+    weight, bias = machine(4)
+    assert refused(lambda: UnitUpdates(states(4, 0.0)[:3], weight, bias, off=0.0, clamped=clamped)) == (
+        f"clamped units of states [3, 4] must be a mask of truth values [4] or [3, 4], but got {got}."
+    )
+
+
+def test_an_order_of_other_units_is_refused():
+    weight, bias = machine(4)
+    updates = UnitUpdates(states(4, 0.0), weight, bias, off=0.0)
+    for sweep in (updates.sweep, lambda order: updates.stochastic_sweep(order, 1.0)):
+        rule = "an order of updates must have units from 0 to 3, but got"
+        assert refused(lambda sweep=sweep: sweep(torch.tensor([0, 4]))) == f"{rule} 0 to 4."
+        assert refused(lambda sweep=sweep: sweep(torch.tensor([-1, 2]))) == f"{rule} -1 to 2."
+        rule = "an order of updates must be a row of whole numbers, but got"
+        assert refused(lambda sweep=sweep: sweep(torch.ones(4))) == f"{rule} [4] of float32."
+        assert refused(lambda sweep=sweep: sweep(torch.arange(4)[None])) == f"{rule} [1, 4] of int64."
+
+
+def test_machines_of_other_shapes_and_of_few_digits_are_refused():
+    weight, bias = machine(4)
+    x = states(4, 0.0)
+    rule = "binary units need states [batch, unit], weights [unit, unit] and biases [unit], but got"
+    assert refused(lambda: UnitUpdates(x[0], weight, bias, off=0.0)) == f"{rule} [4], [4, 4] and [4]."
+    assert refused(lambda: UnitUpdates(x[:, :3], weight, bias, off=0.0)) == f"{rule} [16, 3], [4, 4] and [4]."
+    assert refused(lambda: UnitUpdates(x, weight[:3], bias, off=0.0)) == f"{rule} [16, 4], [3, 4] and [4]."
+    assert refused(lambda: UnitUpdates(x, weight, bias[:1], off=0.0)) == f"{rule} [16, 4], [4, 4] and [1]."
+    for dtype in (torch.bfloat16, torch.float16):
+        assert refused(lambda dtype=dtype: UnitUpdates(x, weight.to(dtype), bias, off=0.0)) == (
+            "weights of binary units must be in single or double precision, "
+            f"but got [4, 4] of {str(dtype).removeprefix('torch.')}."
+        )

@@ -16,13 +16,13 @@ from itertools import islice
 from typing import Literal, Self, TypeAlias
 
 import torch
-from jaxtyping import Bool, Float, Int64, Num
+from jaxtyping import Bool, Float, Int64, Num, Shaped
 from torch import Tensor
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.hopfield.rules import RULES, RuleName
-from neuropil.parts.binary_units.energy_gaps import UnitUpdates, fields, pairwise_energy, tie_widths
+from neuropil.parts.binary_units.energy_gaps import UnitUpdates, fields, mask_of, pairwise_energy, tie_widths
 from neuropil.parts.parameters import Model
 
 States: TypeAlias = Float[Tensor, "batch unit"]
@@ -91,12 +91,12 @@ class HopfieldNetwork(Model):
         x: Num[Tensor, "..."],
         dynamics: Dynamics = "asynchronous",
         *,
-        clamped: Bool[Tensor, "batch unit"] | None = None,
+        clamped: Shaped[Tensor, "..."] | None = None,
         generator: torch.Generator | None = None,
         most_steps: int = MOST_STEPS,
     ) -> Recall:
-        """Where states [batch unit] settle. Units that are not known are 0; those where `clamped` is true are held. The
-        order of asynchronous updates is random, from `generator`."""
+        """Where states [batch unit] settle. Units that are not known are 0; those where `clamped`, [unit] or
+        [batch unit], is true are held. The order of asynchronous updates is random, from `generator`."""
         before = x = self._states(x)
         if dynamics == "asynchronous":
             return self._settle(
@@ -126,7 +126,7 @@ class HopfieldNetwork(Model):
         x: Num[Tensor, "..."],
         dynamics: Dynamics = "asynchronous",
         *,
-        clamped: Bool[Tensor, "batch unit"] | None = None,
+        clamped: Shaped[Tensor, "..."] | None = None,
         generator: torch.Generator | None = None,
     ) -> Iterator[States]:
         """The states after each sweep over all units, or after each step, without end."""
@@ -142,9 +142,9 @@ class HopfieldNetwork(Model):
             yield updates.states.to(x.device, copy=True)
 
     def _steps(self, x: States, step: Callable[[States], States], clamped: Tensor | None) -> Iterator[States]:
-        start = x
+        start, held = x, None if clamped is None else mask_of(x, clamped)
         while True:
-            x = step(x) if clamped is None else torch.where(clamped, start, step(x))
+            x = step(x) if held is None else torch.where(held, start, step(x))
             yield x
 
     def _synchronous(self) -> Callable[[States], States]:

@@ -29,7 +29,7 @@ from neuropil.models.lif import LIF, LIFConfig, constants
 from neuropil.models.spiking.layer import LayerActivity, SpikingLayerConfig, above, fire, in_steps
 from neuropil.parts.activations import SURROGATE_SLOPE
 from neuropil.parts.parameters import ParameterRow, linear_row
-from neuropil.parts.standardize import Standardize
+from neuropil.parts.standardize import Standardize, range_end
 from neuropil.randomness import seeded
 
 CodingName = Literal["current", "poisson", "latency"]
@@ -183,9 +183,9 @@ class SpikeCoding(nn.Module, ABC):
     def fit(self, x: Num[Tensor, "example *shape"]) -> Self:
         """The range per feature of tables, per channel of pictures."""
         axes = (0, *range(2, x.ndim))
-        low, high = x.amin(axes).to(self.low.dtype), x.amax(axes).to(self.low.dtype)
-        self.low.copy_(low.reshape(self.low.shape))
-        self.high.copy_(torch.where(high > low, high, low + 1).reshape(self.low.shape))
+        low, high = (extreme(axes).reshape(self.low.shape) for extreme in (x.amin, x.amax))
+        self.low.copy_(low)
+        self.high.copy_(range_end(self.low, high))
         return self
 
     def intensities(self, x: Num[Tensor, "batch *shape"]) -> Float[Tensor, "batch input"]:

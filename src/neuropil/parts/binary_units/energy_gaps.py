@@ -12,9 +12,10 @@ stays as it is costs nothing. A field counts as a tie if it differs from zero by
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Int64, Num, Shaped
 from torch import Tensor
 
+from neuropil.errors import InputError
 from neuropil.parts.binary_units.bernoulli import random_start, uniform
 from neuropil.parts.compilation import compiled
 from neuropil.parts.threads import TeamMember, team_of
@@ -48,21 +49,23 @@ def tie_widths(weight: Float[Tensor, "unit unit"], bias: Float[Tensor, " unit"])
 
 class UnitUpdates:
     """States of binary units, [batch unit], and sweeps over them. Weights are symmetric with a zero diagonal. Units
-    where `clamped` is true stay as they are; a state of 0 where off is −1 stands for a unit that is not known yet."""
+    where `clamped`, [unit] or [batch unit], is true stay as they are; a state of 0 where off is −1 stands for a unit
+    that is not known yet."""
 
     def __init__(
         self,
-        x: Float[Tensor, "batch unit"],
-        weight: Float[Tensor, "unit unit"],
-        bias: Float[Tensor, " unit"],
+        x: Float[Tensor, "..."],
+        weight: Float[Tensor, "..."],
+        bias: Float[Tensor, "..."],
         *,
         off: float,
-        clamped: Bool[Tensor, "batch unit"] | None = None,
+        clamped: Shaped[Tensor, "..."] | None = None,
     ):
+        _require_machine(x, weight, bias)
         x, weight, bias = (given.detach().to("cpu", weight.dtype).contiguous() for given in (x, weight, bias))
         self.states = x.clone()
         self._levels = np.array([off, 1], self.states.numpy().dtype)
-        free = torch.ones_like(x, dtype=torch.bool) if clamped is None else ~clamped.cpu()
+        free = torch.ones_like(x, dtype=torch.bool) if clamped is None else ~mask_of(x, clamped)
         self._machine = weight.numpy(), tie_widths(weight, bias).numpy(), free.contiguous().numpy()
         self._fields = fields(x, weight, bias).numpy()
         self._at_once = max(1, FIELDS_IN_CACHE // max(1, x.shape[1] * x.element_size()))
@@ -70,11 +73,11 @@ class UnitUpdates:
         self.settled = torch.zeros(len(x), dtype=torch.bool)
         """True where a deterministic sweep has changed nothing, so that no other will."""
 
-    def sweep(self, order: Int64[Tensor, " update"]) -> None:
+    def sweep(self, order: Num[Tensor, "..."]) -> None:
         """Deterministic updates of all units in this order, one after the other. Each thread has states of its own."""
         weight, ties, free = self._machine
         of_states = self.states.numpy(), self._fields, free, self.settled.numpy()
-        machine = weight, ties, self._levels, order.numpy(), self._at_once
+        machine = weight, ties, self._levels, self._units(order), self._at_once
 
         def share(thread: TeamMember) -> None:
             gap_sweep(*(np.array_split(each, thread.members)[thread.member] for each in of_states), *machine)
@@ -82,11 +85,43 @@ class UnitUpdates:
         self._team.run(share)
 
     def stochastic_sweep(
-        self, order: Int64[Tensor, " update"], temperature: float, generator: torch.Generator | None = None
+        self, order: Num[Tensor, "..."], temperature: float, generator: torch.Generator | None = None
     ) -> None:
         weight, _, free = self._machine
         arrays = self.states.numpy(), self._fields, weight, free, self._levels
-        stochastic_sweep(*arrays, order.numpy(), float(temperature), random_start(generator), self._at_once)
+        stochastic_sweep(*arrays, self._units(order), float(temperature), random_start(generator), self._at_once)
+
+    def _units(self, order: Num[Tensor, "..."]) -> Int64[np.ndarray, " update"]:
+        """Compiled loops do not look where an array ends."""
+        units = self.states.shape[1]
+        if order.ndim != 1 or order.dtype != torch.int64:
+            raise InputError("an order of updates must be a row of whole numbers", got=_described(order))
+        if ((order < 0) | (order >= units)).any():
+            rule = f"an order of updates must have units from 0 to {units - 1}"
+            raise InputError(rule, got=f"{order.min()} to {order.max()}")
+        return order.numpy(force=True)
+
+
+def _require_machine(x: Tensor, weight: Tensor, bias: Tensor) -> None:
+    if weight.dtype not in (torch.float, torch.double):
+        raise InputError("weights of binary units must be in single or double precision", got=_described(weight))
+    units = weight.shape[-1] if weight.ndim else 0
+    if weight.shape != (units, units) or bias.shape != (units,) or x.ndim != 2 or x.shape[1] != units:
+        rule = "binary units need states [batch, unit], weights [unit, unit] and biases [unit]"
+        raise InputError(rule, got=f"{list(x.shape)}, {list(weight.shape)} and {list(bias.shape)}")
+
+
+def mask_of(x: Float[Tensor, "batch unit"], clamped: Shaped[Tensor, "..."]) -> Bool[Tensor, "batch unit"]:
+    """Which unit of which state is held, of a mask that may be the same for all states."""
+    batch, units = x.shape
+    if clamped.dtype != torch.bool or clamped.shape not in ((units,), (1, units), (batch, units)):
+        rule = f"clamped units of states {[batch, units]} must be a mask of truth values {[units]} or {[batch, units]}"
+        raise InputError(rule, got=_described(clamped))
+    return clamped.to(x.device).expand(batch, units)
+
+
+def _described(given: Tensor) -> str:
+    return f"{list(given.shape)} of {str(given.dtype).removeprefix('torch.')}"
 
 
 @compiled

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
+from neuropil.data.formats.arrays import require_finite
 from neuropil.data.formats.memory import in_memory
 from neuropil.data.series.dataset import Series, SeriesTable, SeriesUnits, step_names
 from neuropil.data.series.files import MOST_ORIGINS, SeriesColumns, read_series
@@ -114,6 +115,10 @@ class SeriesForecaster:
         panel = self._panel(table)
         last = panel.last_windows()
         quantiles = last.restored(stretched(self.quantiles(last), self._factors(panel, last)))
+        if not quantiles.isfinite().all():
+            largest = max(np.nanmax(np.abs(series.values)) for series in table.series)
+            rule = "values to continue must be of the size of those that were learned, or nearly"
+            raise InputError(rule, got=f"some of up to {largest:g}")
         return SeriesForecasts([series.name for series in table.series], self._dates(table), quantiles)
 
     def read(self, paths: Sequence[Path]) -> tuple[SeriesTable, list[str]]:
@@ -162,10 +167,14 @@ class SeriesForecaster:
             return read_series(Path(inputs), self.columns, self.step)[0]
         if not isinstance(inputs, np.ndarray | Tensor | list | tuple):
             return read_series(in_memory(inputs), self.columns, self.step)[0]
-        values = np.asarray(inputs, dtype=np.float64)
+        rule = "values to continue must be a row of numbers that begins and ends with one"
+        try:
+            values = np.asarray(inputs.numpy(force=True) if isinstance(inputs, Tensor) else inputs, dtype=np.float64)
+        except (TypeError, ValueError) as cause:
+            raise InputError(rule, got=f"a {type(inputs).__name__} of other things ({cause})") from cause
         if values.ndim != 1 or not len(values) or np.isnan(values[[0, -1]]).any():
-            rule = "values to continue must be a row of numbers that begins and ends with one"
             raise InputError(rule, got=f"an array of shape {values.shape}")
+        require_finite(values, "values to continue", gaps=True)
         series = Series("", 0, values, np.zeros((len(values), 0)))
         table = SeriesTable((series,), self.step, None, self.columns.target or "", self.columns.known)
         if table.num_features:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from neuropil.data.examples.batches import ExampleBatches
 from neuropil.data.examples.dataset import Examples
+from neuropil.inspection.output_inputs import with_output_inputs
 from neuropil.models.cnn import CNN, CNNConfig
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.parts.objectives import Classification
@@ -63,15 +64,10 @@ def train_judge(train: Examples, updates: int, seed: int, device: torch.device) 
 
 def _through(model: nn.Module, inputs: Inputs) -> tuple[Tensor, Tensor]:
     """What the output layer is given, and the logits."""
-    found: list[Tensor] = []
-    output = model.get_submodule("output")
-    hook = output.register_forward_pre_hook(lambda _, given: found.append(given[0].cpu()))
-    try:
-        with torch.no_grad():
-            logits = torch.cat([model(part.to(device_of(model))).cpu() for part in inputs.split(AT_ONCE)])
-    finally:
-        hook.remove()
-    return torch.cat(found), logits
+    watched, found = with_output_inputs(model)
+    with torch.no_grad():
+        logits = torch.cat([watched(part.to(device_of(model))).cpu() for part in inputs.split(AT_ONCE)])
+    return torch.cat(found).cpu(), logits
 
 
 def _components(train: Examples) -> Judge:

@@ -1,6 +1,7 @@
 """Recall: a memory that stores some patterns, and is given damaged ones."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from neuropil.data.splits import Splits
 from neuropil.inspection.report.page import Section
 from neuropil.models.hopfield.capacity import capacity_curve, count_settled_states, noisy, partial
 from neuropil.models.hopfield.modern import ModernHopfield, ModernHopfieldConfig
-from neuropil.models.hopfield.network import HopfieldNetwork, HopfieldNetworkConfig
+from neuropil.models.hopfield.network import HopfieldNetwork
 from neuropil.models.hopfield.rules import RULES
 from neuropil.randomness import seeded
 from neuropil.tasks.experiment import Result, fingerprint
@@ -91,7 +92,7 @@ class RecallExperiment:
         found = {"modern Hopfield network, one step": softly, "the damaged pattern itself": states}
         for rule in RULES:
             if rule != own.config.rule:
-                other = HopfieldNetwork(HopfieldNetworkConfig(units=own.config.units, rule=rule)).fit(self.patterns)
+                other = HopfieldNetwork(replace(own.config, rule=rule)).fit(self.patterns)
                 found[f"rule {rule}"] = self.recalled(other, states)
         others = [Result(name, recall_scores(each, true)) for name, each in found.items()]
         nearest = recall_scores(nearest_pattern(states, self.patterns), true)
