@@ -206,12 +206,15 @@ def imagined_mnist(path: Path) -> dict[str, tuple[str, Callable[[], list[str]]]]
             f"{command.format('autoencoder', '', minutes['autoencoder'])}.",
             lambda: codes(path),
         ),
-        "likelihood-mnist": (
-            "Mean log-likelihood of binarised test pictures of MNIST, in nats: of the VAE with 5,000 importance "
-            f"samples after {command.format('vae', '--likelihood bernoulli --binarize ', minutes['vae'])}, of the RBM "
-            "by annealed importance sampling after "
+        "vae-mnist": (
+            "Mean log-likelihood of binarised test pictures of MNIST, in nats, by 5,000 importance samples, after "
+            f"{command.format('vae', '--likelihood bernoulli --binarize ', minutes['vae'])}.",
+            lambda: likelihood("vae", path, generation.BINARISED_VAE),
+        ),
+        "rbm-mnist": (
+            "Mean log-likelihood of binarised test pictures of MNIST, in nats, by annealed importance sampling, after "
             f"{command.format('rbm', '--hidden-size 500 --binarize ', minutes['rbm'])}.",
-            lambda: likelihoods(path),
+            lambda: likelihood("rbm", path, generation.BINARISED_RBM),
         ),
         "samples-mnist": (
             f"Examples made after {command.format('NAME', '', samples['vae'])}, as a classifier of MNIST sees them.",
@@ -263,13 +266,9 @@ def codes(path: Path) -> list[str]:
     return table(["code", "squared error", "accuracy of a linear classifier of it", "seconds of training"], rows)
 
 
-def likelihoods(path: Path) -> list[str]:
-    options = {"vae": generation.BINARISED_VAE, "rbm": generation.BINARISED_RBM}
+def likelihood(name: str, path: Path, options: Mapping[str, Any]) -> list[str]:
     metrics = {"log_likelihood": lambda value: f"{value:.1f}"}
-    rows = [
-        results(name, metrics, range(1), data=path, minutes=generation.MINUTES[name], **given)[0]
-        for name, given in options.items()
-    ]
+    rows = results(name, metrics, range(1), data=path, minutes=generation.MINUTES[name], **options)[:1]
     return table(["model", "log-likelihood", "seconds of training"], rows)
 
 
