@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from functools import partial
 
 from neuropil.config import Config
 from neuropil.data.examples.files import ImageDataConfig
@@ -25,12 +26,12 @@ class AutoencoderOptions(Config):
 def build(options: AutoencoderOptions, seed: int) -> ReconstructionExperiment:
     splits = prepare_unlabelled(options.data, seed)
     config = dataclasses.replace(options.model, shape=splits.train.schema.shape)
-    require_bottleneck(config)
     model = initialised(lambda: Autoencoder(config), seed)
     model.unit_range.fit(splits.train.inputs)
     learner = ReconstructionLoss(model, options.objective)
     naming = {"latent": config.latent_size, "seed": seed, "name": "autoencoder"}
-    return ReconstructionExperiment(learner, splits, options.training, **naming)
+    require = partial(require_bottleneck, config)
+    return ReconstructionExperiment(learner, splits, options.training, **naming, require=require)
 
 
 def require_bottleneck(config: AutoencoderConfig) -> None:

@@ -97,6 +97,7 @@ def _start(
         experiment = recipe.build(chosen, seed)
     if isinstance(experiment, TrainableExperiment):
         _require_effect(options, experiment.idle_options())
+        experiment.require_scorable()
     typed, chosen = map(_with_whole_paths, (typed, chosen))
     folder = new_folder(Path("runs") / f"{name}-{date.today().isoformat()}", out)
     settings = {

@@ -137,6 +137,9 @@ class TrainableExperiment(ABC, Generic[P]):
     def predict_test(self, learner: Learner) -> P:
         """What a learner's model, as it is now, predicts of the test part."""
 
+    def require_scorable(self) -> None:
+        """Before a run is trained: refuse what could not be scored afterwards."""
+
     def scoring_seconds(self) -> float:
         """What scoring takes beside passes over the parts, about: measured before training, for a time limit."""
         return 0.0

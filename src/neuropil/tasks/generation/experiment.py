@@ -83,6 +83,9 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
         sampler = self.make_sampler(learner.model)
         return sampler.sample_labels(self.judgement.count, seeded(self.seed, "samples"), self.labels)
 
+    def require_scorable(self) -> None:
+        self.judgement.require_examples()
+
     def scoring_seconds(self) -> float:
         """Of the samples, by a few of them."""
         count = min(TIMED, self.judgement.count)

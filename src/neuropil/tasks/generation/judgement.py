@@ -45,7 +45,7 @@ class Judgement:
     seed: int
     device: torch.device
 
-    def __post_init__(self) -> None:
+    def require_examples(self) -> None:
         if len(self.splits.test) < 2:
             rule, fix = "samples are judged beside at least 2 test examples", "give more examples or a larger --test"
             raise InputError(rule, got=f"{len(self.splits.test)}", fix=fix)

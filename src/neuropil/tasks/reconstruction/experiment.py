@@ -37,8 +37,11 @@ class ReconstructionExperiment(TrainableExperiment[Float[Tensor, "example latent
         name: str,
         augment: Augment | None = None,
         inside: Callable[[], Sequence[Section]] = list,
+        require: Callable[[], None] = lambda: None,
     ):
-        """`latent` is the size of a code, and `inside` makes the report's sections on what is in the model."""
+        """`latent` is the size of a code, `inside` makes the report's sections on what is in the model, and `require`
+        refuses what no score would say anything about."""
+        self.require = require
         self.splits, self.schema, self.latent, self.inside = splits, splits.train.schema, latent, inside
         self.augment = augment if self.schema.kind == "image" else None
         super().__init__(learner, splits.parts, training, seed, name, splits.train.source, splits.notes)
@@ -57,6 +60,9 @@ class ReconstructionExperiment(TrainableExperiment[Float[Tensor, "example latent
             return in_order(self.splits.parts[part], self.device)
         size, augment = self.training.batch_size, self.augment
         return ExampleBatches(self.splits.train, size, self.seed, shuffle=True, augment=augment, device=self.device)
+
+    def require_scorable(self) -> None:
+        self.require()
 
     # --- codes, and what they are worth -------------------------------------------------------------------------------
 
