@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -216,10 +217,13 @@ def imagined_mnist(path: Path) -> dict[str, tuple[str, Callable[[], list[str]]]]
             f"{command.format('rbm', '--hidden-size 500 --binarize ', minutes['rbm'])}.",
             lambda: likelihood("rbm", path, generation.BINARISED_RBM),
         ),
-        "samples-mnist": (
-            f"Examples made after {command.format('NAME', '', samples['vae'])}, as a classifier of MNIST sees them.",
-            lambda: samples_of_mnist(path),
-        ),
+        **{
+            f"{name}-samples-mnist": (
+                f"Examples made after {command.format(name, '', limit)}, as a classifier of MNIST sees them.",
+                partial(samples_of_mnist, name, path, limit),
+            )
+            for name, limit in samples.items()
+        },
     }
 
 
@@ -233,30 +237,23 @@ def runs_of(names: Sequence[str], **options: Any) -> Iterator[tuple[str, Run]]:
             yield name, run
 
 
-def samples_of_mnist(path: Path) -> list[str]:
+def samples_of_mnist(name: str, path: Path, minutes: float) -> list[str]:
     """And, of the diffusion model, by sampler and by guidance."""
-    own: dict[str, list[str]] = {}
-
-    def runs() -> Iterator[tuple[str, Run]]:
-        for name, minutes in generation.MINUTES_OF_SAMPLES.items():
-            with trained(name, data=path, minutes=minutes) as run:
-                yield name, run
-                if name == "diffusion":
-                    own["samplers"] = table(generation.SAMPLERS_HEADER, generation.samplers(run))
-                    own["guidance"] = table(generation.GUIDANCE_HEADER, generation.guidances(run))
-
-    lines = table(generation.judged_header(), generation.judged(runs(), training_seconds))
-    return [
-        *lines,
-        "",
-        f"The same diffusion model by its samplers, {generation.COMPARED} samples each:",
-        "",
-        *own["samplers"],
-        "",
-        f"And by its guidance, {generation.COMPARED} samples each; the class is the one that was asked for:",
-        "",
-        *own["guidance"],
-    ]
+    with trained(name, data=path, minutes=minutes) as run:
+        lines = table(generation.judged_header(), generation.judged([(name, run)], training_seconds))
+        if name != "diffusion":
+            return lines
+        return [
+            *lines,
+            "",
+            f"The same model by its samplers, {generation.COMPARED} samples each:",
+            "",
+            *table(generation.SAMPLERS_HEADER, generation.samplers(run)),
+            "",
+            f"And by its guidance, {generation.COMPARED} samples each; the class is the one that was asked for:",
+            "",
+            *table(generation.GUIDANCE_HEADER, generation.guidances(run)),
+        ]
 
 
 def codes(path: Path) -> list[str]:

@@ -20,13 +20,14 @@ class GANOptions(Config):
     model: GANConfig = GANConfig(network="convolutional")
     game: GameConfig = GameConfig()
     judgement: JudgementConfig = JudgementConfig()
-    # Momentum overshoots in a game of two, so that the optimiser has none. Samples differ from one update to the next;
-    # the mean of the weights is better than any of them.
+    # Momentum overshoots in a game of two, so that the optimiser has none. Weights that decay cannot tell narrow modes.
+    # Samples differ from one update to the next; the mean of the weights is better than any of them.
     training: TrainingConfig = TrainingConfig(
         updates=4_000,
         batch_size=64,
         optimizer="rmsprop",
         learning_rate=1e-3,
+        weight_decay=0.0,
         average=0.995,
         monitor="energy_distance",
         keep="last",
