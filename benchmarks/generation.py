@@ -51,7 +51,7 @@ GAN_OF_POINTS: dict[str, Any] = {
     "schedule": "cosine",
     "average": 0.999,
     "batch_size": 256,
-    "updates": 5_000,
+    "updates": 8_000,
 }
 UNITS, NETWORKS = (100, 500, 2_000), 5
 LOADS = tuple(0.10 + 0.004 * step for step in range(16))
