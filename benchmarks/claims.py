@@ -142,6 +142,11 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             "Examples made after `neuropil train NAME` on the embedded digits, as a classifier of them sees it.",
             samples,
         ),
+        "samplers": (
+            "One diffusion model of the embedded digits by its samplers and, with the default one, by its guidance; "
+            f"{generation.COMPARED} samples each.",
+            samplers,
+        ),
         "modes": (
             "Modes of a mixture of Gaussians that `neuropil train gan` finds, for each of five seeds.",
             lambda: table(
@@ -238,22 +243,15 @@ def runs_of(names: Sequence[str], **options: Any) -> Iterator[tuple[str, Run]]:
 
 
 def samples_of_mnist(name: str, path: Path, minutes: float) -> list[str]:
-    """And, of the diffusion model, by sampler and by guidance."""
     with trained(name, data=path, minutes=minutes) as run:
-        lines = table(generation.judged_header(), generation.judged([(name, run)], training_seconds))
-        if name != "diffusion":
-            return lines
-        return [
-            *lines,
-            "",
-            f"The same model by its samplers, {generation.COMPARED} samples each:",
-            "",
-            *table(generation.SAMPLERS_HEADER, generation.samplers(run)),
-            "",
-            f"And by its guidance, {generation.COMPARED} samples each; the class is the one that was asked for:",
-            "",
-            *table(generation.GUIDANCE_HEADER, generation.guidances(run)),
-        ]
+        return table(generation.judged_header(), generation.judged([(name, run)], training_seconds))
+
+
+def samplers() -> list[str]:
+    with trained("diffusion") as run:
+        by_sampler = table(generation.SAMPLERS_HEADER, generation.samplers(run))
+        by_guidance = table(generation.GUIDANCE_HEADER, generation.guidances(run))
+    return [*by_sampler, "", "The class is the one that was asked for:", "", *by_guidance]
 
 
 def codes(path: Path) -> list[str]:
