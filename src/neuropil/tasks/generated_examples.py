@@ -101,7 +101,8 @@ class GeneratedExamples:
 
         encoded = io.BytesIO()
         grid = self.grid()
-        require_room(*grid.shape[:2], MOST_IN_A_ROW.get(suffix))
+        height, width, _ = grid.shape
+        require_room(height, width, MOST_IN_A_ROW.get(suffix))
         Image.fromarray(grid).save(encoded, {".png": "PNG", ".webp": "WEBP"}.get(suffix, "JPEG"))
         return encoded.getvalue()
 
