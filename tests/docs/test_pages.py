@@ -209,3 +209,9 @@ def test_the_drawing_of_the_house_has_every_room():
 
     drawing = (DOCS / "pictures" / "house.svg").read_text(encoding="utf-8")
     assert [room for room in ROW_OF if f">{room}<" not in drawing] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_includes_is_there(page: Path):
+    for name in re.findall(r'--8<-- "([^":]+)', page.read_text(encoding="utf-8")):
+        assert (DOCS / name).exists() or (ROOT / name).exists(), name
