@@ -233,7 +233,7 @@ def imagined_mnist(path: Path) -> dict[str, tuple[str, Callable[[], list[str]]]]
 
 
 def samples() -> list[str]:
-    return table(generation.judged_header(), generation.judged(runs_of(generation.MADE_BY), training_seconds))
+    return table(generation.scores_header(), generation.scored(runs_of(generation.MADE_BY), training_seconds))
 
 
 def runs_of(names: Sequence[str], **options: Any) -> Iterator[tuple[str, Run]]:
@@ -244,7 +244,7 @@ def runs_of(names: Sequence[str], **options: Any) -> Iterator[tuple[str, Run]]:
 
 def samples_of_mnist(name: str, path: Path, minutes: float) -> list[str]:
     with trained(name, data=path, minutes=minutes) as run:
-        return table(generation.judged_header(), generation.judged([(name, run)], training_seconds))
+        return table(generation.scores_header(), generation.scored([(name, run)], training_seconds))
 
 
 def samplers() -> list[str]:

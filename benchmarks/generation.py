@@ -1,6 +1,6 @@
 """What generative and energy-based models reach: the figures of `make claims` on their pages.
 
-Samples are judged in the features of a classifier that learned the same training part. On MNIST each model has so many
+Samples are scored in the features of a classifier that learned the same training part. On MNIST each model has so many
 minutes.
 """
 
@@ -20,8 +20,8 @@ from neuropil.tasks.classification.experiment import ClassificationExperiment
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.generation.diffusion import DiffusionSampler
 from neuropil.tasks.generation.experiment import GenerationExperiment
-from neuropil.tasks.generation.judgement import Judgement, JudgementConfig
 from neuropil.tasks.generation.predictive_coding import GenerativeClassifier
+from neuropil.tasks.generation.sample_scorer import SampleScorer, SampleScoringConfig
 from neuropil.tasks.generation.scores import spread_labels
 
 Trained = Callable[..., AbstractContextManager[Run]]
@@ -29,7 +29,7 @@ Trained = Callable[..., AbstractContextManager[Run]]
 Rows = list[list[str]]
 
 MADE_BY = ("diffusion", "gan", "vae", "rbm", "predictive_coding")
-JUDGED = ("frechet_distance", "precision", "recall", "class_coverage", "memorised")
+SCORES = ("frechet_distance", "precision", "recall", "class_coverage", "memorised")
 MINUTES = {"autoencoder": 5.0, "vae": 10.0, "rbm": 10.0}
 MINUTES_OF_SAMPLES = {"vae": 20.0, "gan": 20.0, "diffusion": 20.0}
 SAMPLERS = (("ddpm", 250), ("ddim", 20), ("dpm_solver", 20), ("ddim", 10), ("dpm_solver", 10))
@@ -57,37 +57,37 @@ UNITS, NETWORKS = (100, 500, 2_000), 5
 LOADS = tuple(0.10 + 0.004 * step for step in range(16))
 
 
-def judged_header() -> list[str]:
-    return ["examples", *(find_metric(name).title for name in JUDGED), "seconds of training"]
+def scores_header() -> list[str]:
+    return ["examples", *(find_metric(name).title for name in SCORES), "seconds of training"]
 
 
-def judged(runs: Iterable[tuple[str, Run]], seconds: Callable[[Run], float]) -> Rows:
+def scored(runs: Iterable[tuple[str, Run]], seconds: Callable[[Run], float]) -> Rows:
     """A row for the samples of each; then those that the last was compared with."""
     rows: Rows = []
     others: Sequence[Result] = ()
     for name, run in runs:
-        own, *others = run.results if "frechet_distance" in run.metrics else judged_classifier(run)
+        own, *others = run.results if "frechet_distance" in run.metrics else scored_classifier(run)
         rows.append([f"by {name}", *scores_of(own.metrics), f"{seconds(run):,.0f}"])
     return [*rows, *([each.name, *scores_of(each.metrics), ""] for each in others)]
 
 
 def scores_of(metrics: Mapping[str, float]) -> list[str]:
-    return [find_metric(name).text(metrics[name]) if name in metrics else "" for name in JUDGED]
+    return [find_metric(name).text(metrics[name]) if name in metrics else "" for name in SCORES]
 
 
-def judged_classifier(run: Run) -> list[Result]:
+def scored_classifier(run: Run) -> list[Result]:
     """Of predictive coding, whose run ends with an accuracy."""
     experiment, sampler = cast(ClassificationExperiment, run.experiment()), cast(GenerativeClassifier, run.predictor)
-    judgement = Judgement(experiment.splits, JudgementConfig(), 0, torch.device("cpu"))
-    samples = sampler.sample_labels(judgement.count, seeded(0, "samples"), judgement.labels)
-    return [Result("predictive_coding", judgement.score(samples, judgement.labels)), *judgement.compared()]
+    scorer = SampleScorer(experiment.splits, SampleScoringConfig(), 0, torch.device("cpu"))
+    samples = sampler.sample_labels(scorer.count, seeded(0, "samples"), scorer.labels)
+    return [Result("predictive_coding", scorer.score(samples, scorer.labels)), *scorer.compared()]
 
 
 def samplers(run: Run) -> Rows:
     """The Fréchet distance by sampler and number of steps, and as a ratio to the first."""
     experiment, rows, first = cast(GenerationExperiment, run.experiment()), Rows(), 0.0
     for name, steps in SAMPLERS:
-        scores = judge(experiment, run, sampler=name, steps=steps)
+        scores = score(experiment, run, sampler=name, steps=steps)
         first = first or scores["frechet_distance"]
         ratio = scores["frechet_distance"] / first
         rows.append([name, f"{steps}", f"{scores['frechet_distance']:.3f}", f"{ratio:.2f}"])
@@ -96,17 +96,17 @@ def samplers(run: Run) -> Rows:
 
 def guidances(run: Run) -> Rows:
     experiment = cast(GenerationExperiment, run.experiment())
-    found = {scale: judge(experiment, run, guidance=scale) for scale in GUIDANCE}
+    found = {scale: score(experiment, run, guidance=scale) for scale in GUIDANCE}
     return [
         [f"{scale:g}", *(find_metric(name).text(scores[name]) for name in GUIDED)] for scale, scores in found.items()
     ]
 
 
-def judge(experiment: GenerationExperiment, run: Run, **options: Any) -> dict[str, float]:
+def score(experiment: GenerationExperiment, run: Run, **options: Any) -> dict[str, float]:
     """Of fewer samples than in a run's results, evenly over the classes."""
-    sampler, judgement = cast(DiffusionSampler, run.predictor), experiment.judgement
+    sampler, scorer = cast(DiffusionSampler, run.predictor), experiment.scorer
     labels = spread_labels(experiment.splits.train.targets, len(experiment.schema.classes), COMPARED)
-    return judgement.score(sampler.sample_labels(COMPARED, seeded(0, "samples"), labels, **options), labels)
+    return scorer.score(sampler.sample_labels(COMPARED, seeded(0, "samples"), labels, **options), labels)
 
 
 def modes(trained: Trained, seconds: Callable[[Run], float]) -> Rows:

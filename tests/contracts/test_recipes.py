@@ -21,7 +21,7 @@ from neuropil.tasks.experiment import Result
 
 DATES = {"epochs": 1, "batch_size": 2000, "test": 0.01, "validation": 0.01, "max_tokens": 16}
 FEW_TEXTS = {"epochs": 1, "batch_size": 512, "vocabulary_size": 1000, "test": 0.7, "max_tokens": 32}
-JUDGED = {"judge_updates": 20, "judged_samples": 50}
+FEW_SCORED = {"classifier_updates": 20, "scored_samples": 50}
 SMALL: dict[str, dict[str, Any]] = {
     "autodiff": {"epochs": 1, "pixels": 24},
     "activations": {"hidden_sizes": (8,), "epochs": 1, "repeats": 1},
@@ -91,11 +91,11 @@ SMALL: dict[str, dict[str, Any]] = {
         "epochs": 1,
     },
     "autoencoder": {"hidden_sizes": (16,), "latent_size": 2, "epochs": 1},
-    "vae": {"hidden_sizes": (16,), "latent_size": 4, "epochs": 1, "importance_samples": 4, **JUDGED},
-    "gan": {"width": 4, "latent_size": 4, "epochs": 1, **JUDGED},
-    "diffusion": {"channels": (8, 8), "groups": 4, "attention_levels": (1,), "depth": 1, "epochs": 1, **JUDGED},
+    "vae": {"hidden_sizes": (16,), "latent_size": 4, "epochs": 1, "importance_samples": 4, **FEW_SCORED},
+    "gan": {"width": 4, "latent_size": 4, "epochs": 1, **FEW_SCORED},
+    "diffusion": {"channels": (8, 8), "groups": 4, "attention_levels": (1,), "depth": 1, "epochs": 1, **FEW_SCORED},
     "hopfield": {"capacity_units": 30},
-    "rbm": {"hidden_size": 16, "epochs": 1, "walks": 4, "annealing_steps": 10, **JUDGED},
+    "rbm": {"hidden_size": 16, "epochs": 1, "walks": 4, "annealing_steps": 10, **FEW_SCORED},
     "lif": {"duration": 30.0, "dt": 0.5, "orders": (0, 1)},
     "hodgkin_huxley": {"dt": 0.05, "duration": 40.0},
     "spiking_network": {"duration": 200.0, "settle": 20.0, "dt": 0.5},
@@ -103,7 +103,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "population": {"duration": 200.0, "repeats": 1},
     "dynamics": {"equations": ("4*y", "-4*x"), "start": (3.0, 0.0), "neurons": 200, "duration": 500.0, "hold": 1500.0},
     "spiking_classifier": {"hidden_sizes": (32, 16), "steps": 10, "epochs": 1},
-    "predictive_coding": {"hidden_sizes": (16, 16), "epochs": 1, **JUDGED},
+    "predictive_coding": {"hidden_sizes": (16, 16), "epochs": 1, **FEW_SCORED},
 }
 SHORTENED: dict[str, dict[str, Any]] = {
     "recurrence": {"updates": 40},

@@ -21,7 +21,7 @@ def refusal(system: str, folder: Path, rows: int, **options: Any) -> str:
 @pytest.mark.parametrize("system", ["vae", "rbm"])
 def test_samples_need_more_than_one_test_example_beside_them(system: str, tmp_path: Path):
     assert refusal(system, tmp_path, 5) == (
-        "samples are judged beside at least 2 test examples, but got 1: give more examples or a larger --test."
+        "samples are scored beside at least 2 test examples, but got 1: give more examples or a larger --test."
     )
 
 

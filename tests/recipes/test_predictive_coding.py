@@ -30,7 +30,7 @@ from neuropil.training.loop import TrainingConfig, fit
 from neuropil.training.weights import read_tensors
 from real_data import diabetes
 
-SMALL: dict[str, Any] = {"hidden_sizes": (16, 16), "epochs": 1, "judge_updates": 40}
+SMALL: dict[str, Any] = {"hidden_sizes": (16, 16), "epochs": 1, "classifier_updates": 40}
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_a_sample_without_noise_is_the_downward_sweep_from_its_class(run: Run):
     torch.testing.assert_close(found.float(), swept.detach().round().clamp(0, 255))
 
 
-def test_the_report_judges_samples_as_those_of_generative_models_are(run: Run):
+def test_the_report_scores_samples_as_those_of_generative_models_are(run: Run):
     table = run.report.read_text().split("Memorised are samples")[1].split("<table")[1].split("</table>")[0]
     header, *rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr")[1:]]
     names = ["Fréchet distance", "precision", "recall", "class coverage", "class accuracy", "memorised"]
@@ -142,9 +142,9 @@ def test_a_table_of_numbers_is_learned_and_generated(tmp_path: Path):
     (table,) = (block for block in sections["What it generates"] if isinstance(block, Table))
     assert [row[0] for row in table.rows] == names
     assert len(table.header) == 6
-    (judged,) = (block for block in sections["How samples are judged"] if isinstance(block, Table))
-    assert judged.header == ["", "Fréchet distance", "precision", "recall", "memorised"]
-    assert [row[0] for row in judged.rows] == ["samples", "a Gaussian fitted to the data", "real examples, held out"]
+    (scored,) = (block for block in sections["How samples are scored"] if isinstance(block, Table))
+    assert scored.header == ["", "Fréchet distance", "precision", "recall", "memorised"]
+    assert [row[0] for row in scored.rows] == ["samples", "a Gaussian fitted to the data", "real examples, held out"]
 
 
 def test_another_number_format_is_refused():

@@ -13,7 +13,7 @@ from neuropil.models.diffusion import SIZES, Denoising, Diffusion, DiffusionConf
 from neuropil.randomness import initialised, seeded
 from neuropil.tasks.generation.diffusion import DiffusionSampler
 from neuropil.tasks.generation.experiment import GenerationExperiment
-from neuropil.tasks.generation.judgement import JudgementConfig
+from neuropil.tasks.generation.sample_scorer import SampleScoringConfig
 from neuropil.tasks.generation.scores import spread_labels
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.time_limit import Ladder, Size
@@ -31,7 +31,7 @@ class DiffusionOptions(Config):
     data: ImageDataConfig = ImageDataConfig()
     model: DiffusionConfig = SIZES["tiny"]
     classes: ClassesConfig = ClassesConfig()
-    judgement: JudgementConfig = JudgementConfig()
+    scoring: SampleScoringConfig = SampleScoringConfig()
     training: TrainingConfig = TrainingConfig(
         updates=3_000, batch_size=64, learning_rate=1e-3, clip=1.0, average=0.995, keep="last"
     )
@@ -72,7 +72,7 @@ def build(options: DiffusionOptions, seed: int) -> GenerationExperiment:
         Denoising(model),
         splits,
         options.training,
-        options.judgement,
+        options.scoring,
         lambda trained: DiffusionSampler(trained, schema),
         seed=seed,
         name="diffusion",

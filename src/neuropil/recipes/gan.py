@@ -9,8 +9,8 @@ from neuropil.inspection.report.gan import gan_sections
 from neuropil.models.gan import GAN, AdversarialGame, GameConfig, GANConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.generation.experiment import GenerationExperiment
-from neuropil.tasks.generation.judgement import JudgementConfig
 from neuropil.tasks.generation.predictor import LatentSampler
+from neuropil.tasks.generation.sample_scorer import SampleScoringConfig
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
@@ -19,7 +19,7 @@ class GANOptions(Config):
     data: ImageDataConfig = ImageDataConfig()
     model: GANConfig = GANConfig(network="convolutional")
     game: GameConfig = GameConfig()
-    judgement: JudgementConfig = JudgementConfig()
+    scoring: SampleScoringConfig = SampleScoringConfig()
     # Momentum overshoots in a game of two, so that the optimiser has none. Weights that decay cannot tell narrow modes.
     # Samples differ from one update to the next; the mean of the weights is better than any of them.
     training: TrainingConfig = TrainingConfig(
@@ -44,7 +44,7 @@ def build(options: GANOptions, seed: int) -> GenerationExperiment:
         learner,
         splits,
         options.training,
-        options.judgement,
+        options.scoring,
         lambda trained: LatentSampler(trained, schema),
         seed=seed,
         name="gan",

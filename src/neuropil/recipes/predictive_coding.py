@@ -3,7 +3,7 @@ pictures or tables.
 
 Beside it, an MLP of the same layers learns by back-propagation from the same batches. The report shows the energy while
 the network settles, the cosine of its weight changes to back-propagation's, what it generates for each class and how
-that is judged, and how it completes covered pictures."""
+that is scored, and how it completes covered pictures."""
 
 import dataclasses
 
@@ -20,13 +20,13 @@ from neuropil.sampling.predictive_coding import LayerNoise
 from neuropil.tasks.classification.experiment import ClassificationExperiment, fit_scales
 from neuropil.tasks.classification.scores import scorer_for
 from neuropil.tasks.experiment import Ablation
-from neuropil.tasks.generation.judgement import Judgement, JudgementConfig
 from neuropil.tasks.generation.predictive_coding import (
     GenerativeClassifier,
     measured_noise,
     samples_sections,
     save_noise,
 )
+from neuropil.tasks.generation.sample_scorer import SampleScorer, SampleScoringConfig
 from neuropil.tasks.predictor import device_of
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
@@ -41,7 +41,7 @@ class PredictiveCodingOptions(Config):
     model: PredictiveCodingConfig = PredictiveCodingConfig()
     learning: LearningConfig = LearningConfig()
     augment: Augment = Augment(shift=0.5, rotate=10, zoom=0.1)
-    judgement: JudgementConfig = JudgementConfig()
+    scoring: SampleScoringConfig = SampleScoringConfig()
     training: TrainingConfig = TrainingConfig(updates=1260, learning_rate=2e-3, keep="last")
 
 
@@ -62,10 +62,10 @@ def build(options: PredictiveCodingOptions, seed: int) -> ClassificationExperime
 
     def inside() -> list[Section]:
         sections = inside_sections(model, splits.test)
-        if len(splits.test) < 2:  # nothing to judge samples by
+        if len(splits.test) < 2:  # nothing to score samples by
             return sections
-        judgement = Judgement(splits, options.judgement, seed, device_of(model))
-        return [*sections, *samples_sections(model, judgement, noise())]
+        scorer = SampleScorer(splits, options.scoring, seed, device_of(model))
+        return [*sections, *samples_sections(model, scorer, noise())]
 
     return ClassificationExperiment(
         model,

@@ -15,7 +15,7 @@ from neuropil.models.rbm import RBM, ContrastiveDivergence, RBMConfig
 from neuropil.randomness import initialised, seeded
 from neuropil.tasks.generation.experiment import GenerationExperiment
 from neuropil.tasks.generation.gibbs import GibbsSampler, log_likelihood, updates_section
-from neuropil.tasks.generation.judgement import JudgementConfig
+from neuropil.tasks.generation.sample_scorer import SampleScoringConfig
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
 
@@ -33,7 +33,7 @@ class RBMOptions(Config):
     # The more chains, the less the gradient is that of where a few of them happen to be.
     model: RBMConfig = RBMConfig(chains=500)
     partition: PartitionConfig = PartitionConfig()
-    judgement: JudgementConfig = JudgementConfig()
+    scoring: SampleScoringConfig = SampleScoringConfig()
     # The last weights are kept: the pseudo-likelihood, which is all that can be measured on the way, is highest before
     # the learning rate has fallen and the chains have come to rest, and the likelihood is not.
     training: TrainingConfig = TrainingConfig(
@@ -76,7 +76,7 @@ def build(options: RBMOptions, seed: int) -> GenerationExperiment:
         ContrastiveDivergence(model),
         splits,
         options.training,
-        options.judgement,
+        options.scoring,
         lambda trained: GibbsSampler(trained, schema),
         seed=seed,
         name="rbm",

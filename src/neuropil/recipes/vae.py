@@ -13,8 +13,8 @@ from neuropil.inspection.report.vae import vae_sections
 from neuropil.models.vae import VAE, ELBOConfig, EvidenceLowerBound, VAEConfig
 from neuropil.randomness import initialised, seeded
 from neuropil.tasks.generation.experiment import GenerationExperiment
-from neuropil.tasks.generation.judgement import JudgementConfig
 from neuropil.tasks.generation.predictor import CodeSampler
+from neuropil.tasks.generation.sample_scorer import SampleScoringConfig
 from neuropil.tasks.predictor import device_of
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
@@ -33,7 +33,7 @@ class VAEOptions(Config):
     model: VAEConfig = VAEConfig(likelihood="gaussian", latent_size=8)
     objective: ELBOConfig = ELBOConfig()
     likelihood: LikelihoodConfig = LikelihoodConfig()
-    judgement: JudgementConfig = JudgementConfig()
+    scoring: SampleScoringConfig = SampleScoringConfig()
     training: TrainingConfig = TrainingConfig(updates=3_000, batch_size=64, learning_rate=1e-3)
 
 
@@ -62,7 +62,7 @@ def build(options: VAEOptions, seed: int) -> GenerationExperiment:
         learner,
         splits,
         options.training,
-        options.judgement,
+        options.scoring,
         lambda trained: CodeSampler(trained, schema),
         seed=seed,
         name="vae",

@@ -1,4 +1,4 @@
-"""Generation: a model that learns to make examples like those of the training part, and is judged by what it makes."""
+"""Generation: a model that learns to make examples like those of the training part, and is scored by what it makes."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -20,8 +20,8 @@ from neuropil.tasks.classification.predictor import in_order
 from neuropil.tasks.classification.report import data_section
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.generation import report
-from neuropil.tasks.generation.judgement import Judgement, JudgementConfig
 from neuropil.tasks.generation.predictor import ExampleSampler
+from neuropil.tasks.generation.sample_scorer import SampleScorer, SampleScoringConfig
 from neuropil.tasks.generation.scores import nearest
 from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig
@@ -38,7 +38,7 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
         learner: Learner,
         splits: Splits[Examples],
         training: TrainingConfig,
-        judgement: JudgementConfig,
+        scoring: SampleScoringConfig,
         sampler: Callable[[torch.nn.Module], ExampleSampler],
         *,
         seed: int,
@@ -53,7 +53,7 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
         self.splits, self.schema, self.inside = splits, splits.train.schema, inside
         self.make_sampler, self.augment = sampler, augment if self.schema.kind == "image" else None
         super().__init__(learner, splits.parts, training, seed, name, splits.train.source, splits.notes)
-        self.judgement = Judgement(splits, judgement, seed, self.device)
+        self.scorer = SampleScorer(splits, scoring, seed, self.device)
 
     # --- data ---------------------------------------------------------------------------------------------------------
 
@@ -72,46 +72,46 @@ class GenerationExperiment(TrainableExperiment[Tensor]):
         size, augment = self.training.batch_size, self.augment
         return ExampleBatches(self.splits.train, size, self.seed, shuffle=True, augment=augment, device=self.device)
 
-    # --- what is made, and how it is judged ---------------------------------------------------------------------------
+    # --- what is made, and how it is scored ---------------------------------------------------------------------------
 
     @cached_property
     def labels(self) -> Int64[Tensor, " sample"] | None:
         """The classes that are asked for, where a model knows classes."""
-        return self.judgement.labels if self.make_sampler(self.model).conditional else None
+        return self.scorer.labels if self.make_sampler(self.model).conditional else None
 
     def predict_test(self, learner: Learner) -> Tensor:
         sampler = self.make_sampler(learner.model)
-        return sampler.sample_labels(self.judgement.count, seeded(self.seed, "samples"), self.labels)
+        return sampler.sample_labels(self.scorer.count, seeded(self.seed, "samples"), self.labels)
 
     def require_scorable(self) -> None:
-        self.judgement.require_examples()
+        self.scorer.require_examples()
 
     def scoring_seconds(self) -> float:
         """Of the samples, by a few of them."""
-        count = min(TIMED, self.judgement.count)
+        count = min(TIMED, self.scorer.count)
         labels = None if self.labels is None else self.labels[:count]
         began = time.monotonic()
         self.make_sampler(self.model).sample_labels(count, seeded("timed"), labels)
-        return (time.monotonic() - began) * self.judgement.count / count
+        return (time.monotonic() - began) * self.scorer.count / count
 
     def score(self, learner: Learner, predictions: Tensor) -> dict[str, float]:
-        found = self.judgement.score(predictions, self.labels)
+        found = self.scorer.score(predictions, self.labels)
         return found | evaluate(learner, self.batches("test")) | self.measure(learner.model)
 
     def baselines(self) -> list[Result]:
-        return self.judgement.compared()
+        return self.scorer.compared()
 
     # --- report -------------------------------------------------------------------------------------------------------
 
     def own_sections(self) -> list[Section]:
-        samples, judge, references = self.predictions, self.judgement.judge, self.judgement.references.inputs
+        samples, extractor, references = self.predictions, self.scorer.extractor, self.scorer.references.inputs
         _, neighbours = nearest(samples[: report.NEAREST], references)
-        seen, real = judge.classify(samples) if judge.classify is not None else None, self.judgement.real.targets
+        seen, real = extractor.classify(samples) if extractor.classify is not None else None, self.scorer.real.targets
         return [
             report.samples_section(samples, self.schema, self.labels),
             report.nearest_section(samples, references[neighbours], self.schema),
             *([] if seen is None else [report.classes_section(seen, real, self.schema.classes)]),
-            report.judge_section(judge.about, self.judgement.count),
+            report.scoring_section(extractor.about, self.scorer.count),
             *self.inside(),
         ]
 

@@ -18,8 +18,8 @@ from neuropil.sampling.predictive_coding import LayerNoise, ancestral_samples, f
 from neuropil.tasks.classification.predictor import ExamplePredictor
 from neuropil.tasks.generated_examples import as_data
 from neuropil.tasks.generation import report
-from neuropil.tasks.generation.judgement import Judgement
 from neuropil.tasks.generation.predictor import ExampleSampler
+from neuropil.tasks.generation.sample_scorer import SampleScorer
 from neuropil.tasks.predictor import device_of
 from neuropil.training.weights import read_tensors, write_tensors
 
@@ -82,21 +82,21 @@ def save_noise(folder: Path, noise: Sequence[LayerNoise]) -> None:
         write_tensors(folder / NOISE_FILE, named, {})
 
 
-def samples_sections(model: PredictiveCoding, judgement: Judgement, noise: Sequence[LayerNoise]) -> list[Section]:
+def samples_sections(model: PredictiveCoding, scorer: SampleScorer, noise: Sequence[LayerNoise]) -> list[Section]:
     """Samples and their scores, beside those of the one example that is expected of each class; none where predictions
     go up alone, by which an input is not determined."""
     if not noise:
         return []
-    schema = judgement.splits.train.schema
-    sampler, labels = GenerativeClassifier(model, schema, noise), judgement.labels if schema.classes else None
-    samples = sampler.sample_labels(judgement.count, seeded(judgement.seed, "samples"), labels)
-    scores = {"samples": judgement.score(samples, labels)}
+    schema = scorer.splits.train.schema
+    sampler, labels = GenerativeClassifier(model, schema, noise), scorer.labels if schema.classes else None
+    samples = sampler.sample_labels(scorer.count, seeded(scorer.seed, "samples"), labels)
+    scores = {"samples": scorer.score(samples, labels)}
     if labels is not None:
         classes = torch.arange(len(schema.classes), device=device_of(model))
         expected = as_data(model.generate(classes), schema)[labels]
-        scores["what it expects of each class"] = judgement.score(expected, labels)
-    scores |= {result.name: result.metrics for result in judgement.compared()}
+        scores["what it expects of each class"] = scorer.score(expected, labels)
+    scores |= {result.name: result.metrics for result in scorer.compared()}
     return [
         report.samples_section(samples, schema, labels),
-        report.judge_section(judgement.judge.about, judgement.count, scores),
+        report.scoring_section(scorer.extractor.about, scorer.count, scores),
     ]

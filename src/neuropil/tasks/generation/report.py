@@ -51,13 +51,13 @@ def classes_section(
     counts = [each.bincount(minlength=len(classes)).tolist() for each in (generated, real)]
     rows = [[name, *numbers] for name, *numbers in zip(classes, *counts, strict=True)]
     missing = names_of_missing(generated, classes)
-    words = "Classes of the samples, as the judge sees them, and of as many test examples."
+    words = "Classes of the samples, as the classifier sees them, and of as many test examples."
     if missing:
         words += f" No sample is of {'the class' if len(missing) == 1 else 'the classes'} {', '.join(missing)}."
     return Section("Classes", [Text(words), Table(["class", "samples", "real examples"], rows)])
 
 
-def judge_section(about: str, count: int, scores: Mapping[str, Mapping[str, float]] | None = None) -> Section:
+def scoring_section(about: str, count: int, scores: Mapping[str, Mapping[str, float]] | None = None) -> Section:
     """With a table of `scores` by name, where they are not those that the run itself ends with."""
     words = (
         f"{count:,} samples are compared in the features of {about}. The Fréchet distance is that between Gaussians "
@@ -69,7 +69,7 @@ def judge_section(about: str, count: int, scores: Mapping[str, Mapping[str, floa
     )
     if count < FEW:
         words += f" From {count} test examples all of this is rough."
-    return Section("How samples are judged", [Text(words), *([_score_table(scores)] if scores else [])])
+    return Section("How samples are scored", [Text(words), *([_score_table(scores)] if scores else [])])
 
 
 def _score_table(scores: Mapping[str, Mapping[str, float]]) -> Table:

@@ -1,13 +1,13 @@
-"""How good generated examples are, beside real ones that nobody has learned from, in the features of a judge.
+"""How good generated examples are, beside real ones that nobody has learned from, in the features of a classifier.
 
     Fréchet distance   ‖m − m'‖² + tr(C + C' − 2 (C C')^½)     between Gaussians with the means and covariances of both
     precision          share of generated examples that lie within the manifold of the real ones
     recall             share of real examples that lie within the manifold of the generated ones
-    class coverage     1 − ½ Σ_c |p_c − q_c|                   shares of the classes among both, as the judge sees them
+    class coverage     1 − ½ Σ_c |p_c − q_c|                   shares of the classes: of generated ones as they are seen
     memorised          share of generated examples that are nearer to a training example than 99 % of the real ones are
 
 A manifold is the union of balls around its examples that reach to their k-th neighbours (Kynkäänniemi et al. 2019).
-Real examples that are held out get the same scores: no model is expected to be better.
+Real examples that are held out get the same scores, as a model that makes examples like the data would.
 """
 
 import math

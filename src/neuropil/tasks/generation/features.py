@@ -1,5 +1,5 @@
-"""Who looks at generated examples: a classifier that learned the same training part, or, where there are no labels,
-principal components.
+"""Features in which generated examples are compared with real ones: those of a classifier that learned the same
+training part, or, where there are no labels, principal components.
 
 Distances between pictures mean little in pixels. The features that a classifier computes before its last layer are far
 apart where the classes are, as those of a network trained on photographs are in the usual Fréchet inception distance.
@@ -30,14 +30,14 @@ Inputs = Tensor
 
 
 @dataclass(frozen=True)
-class Judge:
+class FeatureExtractor:
     about: str
     features: Callable[[Inputs], Float[Tensor, "example feature"]]
     classify: Callable[[Inputs], Int64[Tensor, " example"]] | None
     """Where there are classes."""
 
 
-def train_judge(train: Examples, updates: int, seed: int, device: torch.device) -> Judge:
+def train_feature_extractor(train: Examples, updates: int, seed: int, device: torch.device) -> FeatureExtractor:
     """The same for the same examples and seed."""
     schema = train.schema
     if not schema.classes:
@@ -55,7 +55,7 @@ def train_judge(train: Examples, updates: int, seed: int, device: torch.device) 
     training = TrainingConfig(updates=updates, learning_rate=3e-3, keep="last", checkpoint_seconds=1e9)
     with TemporaryDirectory(prefix="neuropil-") as folder:
         fit(Classification(model), batches, None, training, seed=seed, folder=Path(folder), show_progress=False)
-    return Judge(
+    return FeatureExtractor(
         f"a {name} that was trained on the labels of the training part",
         lambda inputs: _through(model, inputs)[0],
         lambda inputs: _through(model, inputs)[1].argmax(-1),
@@ -70,7 +70,7 @@ def _through(model: nn.Module, inputs: Inputs) -> tuple[Tensor, Tensor]:
     return torch.cat(found).cpu(), logits
 
 
-def _components(train: Examples) -> Judge:
+def _components(train: Examples) -> FeatureExtractor:
     from sklearn.decomposition import PCA
 
     # Shades from 0 to 1; columns of numbers, each in units of its own spread.
@@ -83,4 +83,6 @@ def _components(train: Examples) -> Judge:
     def features(inputs: Inputs) -> Float[Tensor, "example feature"]:
         return torch.from_numpy(fitted.transform((inputs.flatten(1).float() / unit).numpy())).float()
 
-    return Judge(f"the first {count} principal components of the training part, which has no labels", features, None)
+    return FeatureExtractor(
+        f"the first {count} principal components of the training part, which has no labels", features, None
+    )
