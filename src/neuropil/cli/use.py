@@ -220,9 +220,6 @@ def search(arguments: SearchArguments) -> None:
         print(arguments.out, file=sys.stderr)
 
 
-MOST_IN_A_GRID = 10_000
-
-
 class SampleArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     count: int = option(64, "number of samples", low=1, high=1_000_000)
@@ -300,7 +297,7 @@ def interpolate(arguments: InterpolateArguments) -> None:
 def _write(make: "Callable[[], GeneratedExamples]", out: Path | None, name: str, as_json: bool) -> None:
     """What was made, into a file: without `out`, pictures as a grid, rows and very many pictures as arrays. As JSON,
     the values themselves."""
-    from neuropil.tasks.generated_examples import require_savable
+    from neuropil.tasks.generated_examples import MOST_IN_A_GRID, require_savable
 
     if as_json:
         for record in make().records():

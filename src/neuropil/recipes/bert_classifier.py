@@ -41,7 +41,7 @@ FINE_TUNING = BERTClassifierOptions(
     training=TrainingConfig(epochs=2, batch_size=16, learning_rate=1e-4, warmup=0.1, clip=1.0),
 )
 """Weights that know much already move little and not for long. Without dropout of the attention weights, which the
-fused kernel does not have, an update takes a quarter less time."""
+fused kernel does not have, an update takes less time."""
 
 LADDER = Ladder(sizes=(Size({"max_tokens": 128}), Size({"max_tokens": WordPieceConfig().max_tokens}, updates=1_500)))
 """In little time more texts are better than longer ones; the model may have a size of its own (`--start`)."""

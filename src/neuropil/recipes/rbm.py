@@ -10,11 +10,11 @@ from neuropil.config import Config, option
 from neuropil.data.examples.files import ImageDataConfig
 from neuropil.data.examples.unlabelled import prepare_unlabelled
 from neuropil.inspection.report.page import Section
-from neuropil.inspection.report.rbm import SHOWN, rbm_sections
+from neuropil.inspection.report.rbm import SHOWN, rbm_sections, updates_section
 from neuropil.models.rbm import RBM, ContrastiveDivergence, RBMConfig
 from neuropil.randomness import initialised, seeded
 from neuropil.tasks.generation.experiment import GenerationExperiment
-from neuropil.tasks.generation.gibbs import GibbsSampler, log_likelihood, updates_section
+from neuropil.tasks.generation.gibbs import ANNEALED, GibbsSampler, energies_of_updates, log_likelihood
 from neuropil.tasks.generation.sample_scorer import SampleScoringConfig
 from neuropil.tasks.recipe import Recipe
 from neuropil.training.loop import TrainingConfig
@@ -70,7 +70,11 @@ def build(options: RBMOptions, seed: int) -> GenerationExperiment:
                 how += ": a few walks carry it, and the likelihood may be too high; raise --annealing-steps"
         words = f"The mean log-likelihood of the test examples is {value:.2f} nats; {how}."
         made = GibbsSampler(model, schema).reconstruct(test.inputs[:SHOWN]).values
-        return [*rbm_sections(model, test, made, words), *updates_section(model, seeded(seed, "updates"))]
+        sections, paths = rbm_sections(model, test, made, words), energies_of_updates(model, seeded(seed, "updates"))
+        if paths is not None:
+            stuck = paths.stuck(paths.deterministic), paths.stuck(paths.stochastic)
+            sections.append(updates_section(*paths, lowest=paths.lowest, stuck=stuck, temperatures=ANNEALED))
+        return sections
 
     return GenerationExperiment(
         ContrastiveDivergence(model),

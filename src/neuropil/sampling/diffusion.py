@@ -40,6 +40,7 @@ class DiffusionSamplingConfig(Config):
     spacing: SpacingName = option("quadratic", "times of the steps: even, or quadratic, which is denser at the end")
     eta: float = option(0.0, "η of DDIM: 0 draws no noise, 1 as much as ancestral sampling", low=0, high=1)
     clip: bool = option(True, "clip each predicted x_0 to −1 … 1")
+    guidance: float = option(1.0, "scale of classifier-free guidance; 1 for none", low=0, high=1e6)
 
 
 class Estimate(NamedTuple):

@@ -20,6 +20,8 @@ from neuropil.inspection.report.images import pixels
 LEAST_SIDE, GAP = 64, 2
 """Pixels of one picture in a grid: smaller ones are enlarged by whole factors."""
 MOST_PIXELS = 100_000_000
+MOST_IN_A_GRID = MOST_PIXELS // (LEAST_SIDE + GAP) ** 2
+"""Small square pictures; of larger ones fewer fit."""
 MOST_IN_A_ROW = {".webp": 16_383, ".jpg": 65_500, ".jpeg": 65_500}
 PICTURES, ARRAYS = (".png", ".jpg", ".jpeg", ".webp"), (".npz", ".npy")
 

@@ -13,6 +13,8 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from neuropil.data.copies import Keyed
+from neuropil.data.examples.dataset import Schema
+from neuropil.data.examples.files import inputs_of, read_inputs
 from neuropil.data.formats.memory import InMemory, in_memory
 from neuropil.data.labelled_texts.files import TEXTS
 from neuropil.errors import InputError
@@ -301,6 +303,12 @@ def as_texts(inputs: Any) -> list[str]:
         if not isinstance(text, str):
             raise InputError("texts must be a string or a list of strings", got=f"{text!r}")
     return texts
+
+
+def as_examples(inputs: Any, schema: Schema) -> Tensor:
+    """Of a tensor or array of examples (or of one), or of the path or paths of files."""
+    paths = as_paths(inputs)
+    return inputs_of(inputs if paths is None else read_inputs(paths, schema)[0], schema)
 
 
 def as_paths(inputs: Any) -> list[Path] | None:

@@ -69,16 +69,20 @@ Rule: TypeAlias = Callable[[Optimizer, list[Tensor], list[Tensor], Mapping[str, 
 
 
 def _sgd(own: Optimizer, weights: list[Tensor], gradients: list[Tensor], rates: Mapping[str, float]) -> None:
-    # A CPU takes one weight after the other anyhow, and sorting them by device costs more than a small model's update
-    together = weights[0].device.type != "cpu"
-    sgd(weights, gradients, [None] * len(weights), momentum=0.0, foreach=together, **rates, **SGD)
+    sgd(weights, gradients, [None] * len(weights), momentum=0.0, foreach=_together(weights), **rates, **SGD)
 
 
 def _momentum(own: Optimizer, weights: list[Tensor], gradients: list[Tensor], rates: Mapping[str, float]) -> None:
     buffers = [own.state.get(weight, {}).get("momentum_buffer") for weight in weights]  # begin as the first gradient
-    sgd(weights, gradients, buffers, momentum=own.momentum, foreach=weights[0].device.type != "cpu", **rates, **SGD)
+    sgd(weights, gradients, buffers, momentum=own.momentum, foreach=_together(weights), **rates, **SGD)
     moved = zip(weights, buffers, strict=True)
     own.state |= {weight: {"momentum_buffer": buffer} for weight, buffer in moved if buffer is not None}
+
+
+def _together(weights: list[Tensor]) -> bool:
+    """A CPU takes one weight after the other anyhow, and sorting them by device costs more than a small model's
+    update."""
+    return weights[0].device.type != "cpu"
 
 
 def _rmsprop(own: Optimizer, weights: list[Tensor], gradients: list[Tensor], rates: Mapping[str, float]) -> None:

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from neuropil.inspection.report.page import Text
+from neuropil.inspection.report.rbm import updates_section
 from neuropil.models.rbm import RBM, RBMConfig
-from neuropil.tasks.generation.gibbs import updates_section
+from neuropil.tasks.generation.gibbs import ANNEALED, energies_of_updates
 
 VISIBLE = 20
 
@@ -20,8 +21,10 @@ def machine(weight: float, visible_bias: float, hidden_bias: float) -> RBM:
 
 
 def words_of(model: RBM) -> str:
-    (section,) = updates_section(model, torch.Generator().manual_seed(0))
-    text = section.blocks[0]
+    paths = energies_of_updates(model, torch.Generator().manual_seed(0))
+    assert paths is not None
+    stuck = paths.stuck(paths.deterministic), paths.stuck(paths.stochastic)
+    text = updates_section(*paths, lowest=paths.lowest, stuck=stuck, temperatures=ANNEALED).blocks[0]
     assert isinstance(text, Text)
     return text.text
 
@@ -42,5 +45,5 @@ def test_of_one_minimum_it_says_that_nothing_got_stuck():
 @pytest.mark.parametrize(
     "config", [RBMConfig(shape=(4,), visible="gaussian"), RBMConfig(shape=(1000,), hidden_size=1001)]
 )
-def test_gaussian_units_and_too_many_have_no_such_section(config: RBMConfig):
-    assert updates_section(RBM(config), torch.Generator()) == []
+def test_gaussian_units_and_too_many_are_not_compared(config: RBMConfig):
+    assert energies_of_updates(RBM(config), torch.Generator()) is None

@@ -41,11 +41,15 @@ class Column(Config):
     date_format: str = ""
 
     @property
-    def features(self) -> list[str]:
-        """Their names, in order."""
+    def value_features(self) -> list[str]:
+        """Names of those that hold what a cell says."""
         between = ": " if self.kind == "date" else " = "
-        names = [f"{self.name}{between}{value}" for value in self.values] or [self.name]
-        return [*names, f"{self.name} is missing"] if self.missing else names
+        return [f"{self.name}{between}{value}" for value in self.values] or [self.name]
+
+    @property
+    def features(self) -> list[str]:
+        """Names of all, in order."""
+        return [*self.value_features, f"{self.name} is missing"] if self.missing else self.value_features
 
 
 class Schema(Config):
@@ -236,9 +240,8 @@ def restored(inputs: Tensor, schema: Schema) -> Tensor:
         return inputs
     if schema.offsets:
         inputs = inputs.double() + torch.tensor(schema.offsets, dtype=torch.double)
-    names = [(column, name) for column in schema.columns for name in column.features]
-    values = [index for index, (column, name) in enumerate(names) if name != f"{column.name} is missing"]
-    return inputs[:, values] if len(values) < inputs.shape[1] == len(names) else inputs
+    held = [index < len(column.value_features) for column in schema.columns for index in range(len(column.features))]
+    return inputs[:, held] if inputs.shape[1] == len(held) else inputs
 
 
 def imputed(inputs: Float64[Tensor, "example feature"], schema: Schema) -> Float64[Tensor, "example feature"]:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from neuropil.data.examples.batches import ExampleBatches
 from neuropil.data.examples.dataset import Examples, Schema
-from neuropil.data.examples.files import inputs_of, read_inputs, read_labelled
+from neuropil.data.examples.files import read_inputs, read_labelled
 from neuropil.tasks.classification.scores import final_scores, scorer_for
-from neuropil.tasks.predictor import Predictions, Source, as_paths, device_of, only_source
+from neuropil.tasks.predictor import Predictions, Source, as_examples, device_of, only_source
 from neuropil.training.evaluation import evaluate
 
 EVALUATION_BATCH = 512
@@ -29,8 +29,7 @@ class ExamplePredictor:
 
     def predict(self, inputs: Any) -> Predictions:
         """`inputs` is a tensor or array of examples (or of one), or a path or paths of files."""
-        paths = as_paths(inputs)
-        return self.predict_examples(inputs_of(inputs if paths is None else self.read(paths)[0], self.schema))
+        return self.predict_examples(as_examples(inputs, self.schema))
 
     def predict_examples(self, examples: Tensor) -> Predictions:
         """For inputs as `Examples` have them."""

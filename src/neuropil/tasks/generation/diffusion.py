@@ -1,8 +1,6 @@
 """A trained diffusion model and the schema of its data: from noise to pictures, in as many steps as there is time
 for."""
 
-import dataclasses
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
@@ -28,8 +26,6 @@ from neuropil.tasks.predictor import device_of
 @dataclass(frozen=True)
 class DiffusionSampler(ExampleSampler):
     options: ClassVar[tuple[str, ...]] = ("sampler", "steps", "eta", "guidance")
-    guidance: float = 1.0
-    """Where it is not given."""
 
     @property
     def diffusion(self) -> Diffusion:
@@ -64,17 +60,13 @@ class DiffusionSampler(ExampleSampler):
     ) -> tuple[Predict, DiffusionSamplingConfig]:
         usual = DiffusionSamplingConfig()
         steps = min(usual.steps, self.diffusion.config.timesteps)
-        given = {name: value for name, value in options.items() if name != "guidance"}
-        config = dataclasses.replace(usual, **{"steps": steps, **given})
-        guidance = options.get("guidance", self.guidance)
-        if not isinstance(guidance, int | float) or not 0 <= guidance < math.inf:
-            raise InputError("guidance must be a number from 0 on", got=f"{guidance!r}")
+        config = usual.override(**{"steps": steps, **options})
         if labels is None:
             if "guidance" in options:
                 fix = "name one (--class)" if self.conditional else "leave it out"
                 raise InputError("guidance leads to a class", got="none", fix=fix)
             return lambda x, t: self.diffusion(x, t, None), config
-        return guided(self.diffusion, labels.to(device_of(self.model)), guidance), config
+        return guided(self.diffusion, labels.to(device_of(self.model)), config.guidance), config
 
     def _noise(self, count: int, generator: torch.Generator) -> Callable[[], Pictures]:
         """Drawn where the generator lives, so that a seed means the same on every device."""

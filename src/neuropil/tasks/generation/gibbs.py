@@ -9,16 +9,14 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from neuropil.data.examples.files import inputs_of, read_inputs
+from neuropil.data.examples.files import read_inputs
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.memories import energies_above
-from neuropil.inspection.report.page import Section, percent
 from neuropil.models.rbm import LEAST_SHARE, MOST_ENUMERATED, RBM
 from neuropil.sampling.annealed_importance import estimate_log_partition
-from neuropil.sampling.gibbs import BoltzmannMachine, annealing, compare_updates, fantasy_particles
+from neuropil.sampling.gibbs import BoltzmannMachine, EnergyPaths, annealing, compare_updates, fantasy_particles
 from neuropil.tasks.generated_examples import GeneratedExamples, as_data
 from neuropil.tasks.generation.predictor import AT_ONCE, ExampleSampler
-from neuropil.tasks.predictor import as_paths, device_of
+from neuropil.tasks.predictor import as_examples, device_of
 
 STEPS, HOTTEST = 500, 2.0
 """Of the chains: they cool down to a temperature of 1."""
@@ -65,17 +63,14 @@ class GibbsSampler(ExampleSampler):
     @torch.no_grad()
     def reconstruct(self, inputs: Any) -> GeneratedExamples:
         """Up to the hidden units and down again."""
-        examples = self._examples(inputs)
+        examples = as_examples(inputs, self.schema)
         made = self.rbm.reconstruct(examples.to(device_of(self.model)))
         return GeneratedExamples.of(as_data(made, self.schema), self.schema, originals=examples)
 
     def _visible(self, inputs: Any) -> Iterator[Float[Tensor, "example visible"]]:
         """A few examples at a time."""
-        return (self.rbm.encode(part.to(device_of(self.model))) for part in self._examples(inputs).split(AT_ONCE))
-
-    def _examples(self, inputs: Any) -> Tensor:
-        paths = as_paths(inputs)
-        return inputs_of(inputs if paths is None else self.read(paths)[0], self.schema)
+        examples = as_examples(inputs, self.schema)
+        return (self.rbm.encode(part.to(device_of(self.model))) for part in examples.split(AT_ONCE))
 
 
 @torch.no_grad()
@@ -96,34 +91,11 @@ def log_likelihood(
     return float(found), estimate.standard_error
 
 
-def updates_section(model: RBM, generator: torch.Generator) -> list[Section]:
-    """Deterministic beside stochastic updates of single units; none where units are not binary or too many."""
+def energies_of_updates(model: RBM, generator: torch.Generator) -> EnergyPaths | None:
+    """Of random states by deterministic and by annealed updates of single units; none where units are not binary or too
+    many."""
     if model.gaussian or model.config.visible_size + model.config.hidden_size > MOST_UNITS:
-        return []
+        return None
     machine = BoltzmannMachine.of_rbm(model)
     starts = machine.random_states(STARTS, generator)
-    paths = compare_updates(machine, starts, annealing(*ANNEALED), generator=generator)
-    hot, cold, sweeps = ANNEALED
-    stopped, cooled = paths.stuck(paths.deterministic), paths.stuck(paths.stochastic)
-    words = (
-        f"{STARTS} random states, whose units are updated one at a time by their energy gaps. Deterministic updates do "
-        f"what lowers the energy; after {len(paths.deterministic) - 1} sweeps no unit can lower it further, and "
-        f"{percent(stopped, 0)} of the states are stuck above the lowest energy that was found. Of stochastic updates "
-        f"of the same states, at a temperature that falls from {hot:g} to {cold:g} in {sweeps:,} sweeps, it is "
-        f"{percent(cooled, 0)}. {_compared(stopped, cooled)}"
-    )
-    panels = {
-        f"Deterministic: {percent(stopped, 0)} stuck": paths.deterministic,
-        f"Stochastic, T from {hot:g} to {cold:g}: {percent(cooled, 0)} stuck": paths.stochastic,
-    }
-    figure = energies_above(panels, paths.lowest)
-    alt = "energies over sweeps of deterministic and of stochastic updates"
-    return [Section.illustrated("Deterministic and stochastic updates", words, figure, alt)]
-
-
-def _compared(stopped: float, cooled: float) -> str:
-    if stopped == 0 and cooled == 0:
-        return "All reach the same energy: no other minimum was met."
-    if cooled < stopped:
-        return "Noise leaves minima in which deterministic updates get stuck."
-    return "Noise did not help here: the temperature may fall too fast."
+    return compare_updates(machine, starts, annealing(*ANNEALED), generator=generator)

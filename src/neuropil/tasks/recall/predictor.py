@@ -10,11 +10,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from neuropil.data.examples.dataset import Schema
-from neuropil.data.examples.files import inputs_of, read_inputs
+from neuropil.data.examples.files import read_inputs
 from neuropil.models.hopfield.network import HopfieldNetwork
 from neuropil.randomness import seeded
 from neuropil.tasks.generated_examples import GeneratedExamples, as_data
-from neuropil.tasks.predictor import as_paths
+from neuropil.tasks.predictor import as_examples
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,7 @@ class PatternMemory:
 
     def recall(self, inputs: Any) -> GeneratedExamples:
         """`inputs` are examples like the stored ones, in a tensor or array, or a path or paths of files."""
-        paths = as_paths(inputs)
-        examples = inputs_of(inputs if paths is None else self.read(paths)[0], self.schema)
+        examples = as_examples(inputs, self.schema)
         states = self.model.recall(self.signs(examples), generator=seeded("recall")).states
         return GeneratedExamples(self.pictures(states), self.schema, originals=examples)
 

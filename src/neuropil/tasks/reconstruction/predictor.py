@@ -10,14 +10,14 @@ from jaxtyping import Float, Num
 from torch import Tensor, nn
 
 from neuropil.data.examples.dataset import Examples, Schema
-from neuropil.data.examples.files import inputs_of, read_inputs
+from neuropil.data.examples.files import read_inputs
 from neuropil.data.examples.unlabelled import read_unlabelled
 from neuropil.errors import InputError
 from neuropil.parts.coders import latents
 from neuropil.parts.standardize import UnitRange
 from neuropil.tasks import generated_examples
 from neuropil.tasks.generated_examples import GeneratedExamples
-from neuropil.tasks.predictor import Source, as_paths, device_of, only_source
+from neuropil.tasks.predictor import Source, as_examples, device_of, only_source
 from neuropil.tasks.reconstruction.scores import squared_errors
 
 AT_ONCE = 512
@@ -63,7 +63,7 @@ class Reconstructor:
     @torch.no_grad()
     def encode(self, inputs: Any) -> Float[Tensor, "example latent"]:
         """The code of each example: what a classifier may learn from."""
-        parts = self._examples(inputs).split(AT_ONCE)
+        parts = as_examples(inputs, self.schema).split(AT_ONCE)
         return torch.cat([self.coder.encode(part.to(device_of(self.model))).cpu() for part in parts])
 
     @torch.no_grad()
@@ -78,7 +78,7 @@ class Reconstructor:
 
     def reconstruct(self, inputs: Any) -> GeneratedExamples:
         """`inputs` are examples like the training data, in a tensor or array, or a path or paths of files."""
-        examples = self._examples(inputs)
+        examples = as_examples(inputs, self.schema)
         return GeneratedExamples.of(self.as_data(self.decoded(examples)), self.schema, originals=examples)
 
     def interpolate(self, first: Any, last: Any, steps: int = 8) -> GeneratedExamples:
@@ -89,10 +89,6 @@ class Reconstructor:
             raise InputError("interpolation goes from one example to one other", got=got)
         codes = latents.interpolate(begin[0], end[0], steps, self.path)
         return GeneratedExamples.of(self.as_data(self.decode(codes)), self.schema, columns=steps)
-
-    def _examples(self, inputs: Any) -> Tensor:
-        paths = as_paths(inputs)
-        return inputs_of(inputs if paths is None else self.read(paths)[0], self.schema)
 
     def as_data(self, unit: Float[Tensor, "example *shape"]) -> Tensor:
         scale = self.coder.unit_range
