@@ -233,7 +233,7 @@ class SampleArguments(Arguments):
 
 def sample(arguments: SampleArguments) -> None:
     from neuropil.runs import run
-    from neuropil.tasks.generated_examples import ARRAYS
+    from neuropil.tasks.generated_examples import ARRAYS, MOST_IN_A_GRID
     from neuropil.tasks.predictor import Samples
 
     out = arguments.out
