@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from neuropil.data.examples.embedded import load_digits
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("vae") / "run"
-    few = {"epochs": 1, "classifier_updates": 1, "scored_samples": 10, "importance_samples": 2}
+    few: dict[str, Any] = {"epochs": 1, "classifier_updates": 1, "scored_samples": 10, "importance_samples": 2}
     neuropil.train("vae", out=folder, seed=0, show_progress=False, **few)
     return folder
 
@@ -58,7 +59,7 @@ def test_pictures_are_reconstructed_and_interpolated_between(folder: Path, digit
     main(["interpolate", str(folder), *digits, "--steps", "5", "--out", str(way)])
     run = neuropil.load(folder)
     np.testing.assert_array_equal(np.load(both)["x"], run.reconstruct(digits).values.numpy())
-    np.testing.assert_array_equal(np.load(way)["x"], run.interpolate(*digits, 5).values.numpy())
+    np.testing.assert_array_equal(np.load(way)["x"], run.interpolate(digits[0], digits[1], 5).values.numpy())
     # A way begins and ends at what the two pictures are decoded to.
     np.testing.assert_array_equal(np.load(way)["x"][[0, -1]], np.load(both)["x"])
 
