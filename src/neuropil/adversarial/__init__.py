@@ -1,0 +1,1 @@
+"""Perturbing inputs against a classifier: a threat model, attacks within it, and signs that their result is wrong."""
