@@ -53,6 +53,8 @@ TITLES = {
     "f1": "F1",
     "macro_f1": "macro F1",
     "auc": "AUC",
+    "natural_risk": "natural risk R(f)",
+    "robust_risk": "robust risk R_rob(f)",
     "r2": "R²",
     "squared_error": "mean squared error",
     "absolute_error": "mean absolute error",
@@ -87,7 +89,8 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     ("lower", "number", ("perplexity", "bits_per_character", "bits_per_byte")),
     ("higher", "number", ("log_likelihood", "pseudo_likelihood")),
     ("higher", "percent", ("accuracy", "train_accuracy", "token_accuracy", "exact_accuracy", "f1")),
-    ("higher", "percent", ("balanced_accuracy", "macro_f1")),
+    ("higher", "percent", ("balanced_accuracy", "macro_f1", "robust_accuracy")),
+    ("lower", "percent", ("natural_risk", "robust_risk")),
     ("higher", "number", ("auc", "r2")),
     ("higher", "percent", ("text_recall_at_1", "image_recall_at_1")),
     ("lower", "number", ("frechet_distance", "reconstruction", "bound", "energy_distance")),
@@ -106,6 +109,7 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
 )
 METRICS = {name: Metric(name, better, form) for better, form, names in TABLE for name in names}
 HEADLINES = (
+    "robust_risk",
     "bits_per_byte",
     "bleu",
     "chrf",

@@ -9,7 +9,7 @@ Each is a function (classifier, x, y, threat, config, generator=) to perturbed i
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int64, Num
@@ -55,6 +55,7 @@ def mean(truths: Bool[Tensor, " some"]) -> float:
     return truths.double().mean().item() if len(truths) else 0.0
 
 
+@runtime_checkable
 class AttackFunction(Protocol):
     def __call__(
         self,

@@ -5,6 +5,7 @@ patch of one picture, the patches that receive most attention in each class, and
 
 import dataclasses
 
+from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.dataset import Examples
@@ -22,6 +23,7 @@ class AttentionOptions(Config):
     data: DataConfig = DataConfig()
     model: PatchAttentionConfig = PatchAttentionConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
+    defence: DefenceConfig = DefenceConfig()
     augment: Augment = Augment(shift=0.5, rotate=10, zoom=0.1)
     training: TrainingConfig = TrainingConfig(updates=2000, learning_rate=2e-3, clip=1.0, keep="last")
 
@@ -37,6 +39,7 @@ def build(options: AttentionOptions, seed: int) -> ClassificationExperiment:
         seed=seed,
         name="attention",
         objective=options.objective,
+        defence=options.defence,
         inside=lambda: [weights_section(model, splits.test), entropy_section(model, splits.test)],
     )
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.files import DataConfig, prepare
@@ -17,6 +18,7 @@ class CNNOptions(Config):
     data: DataConfig = DataConfig()
     model: CNNConfig = CNNConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
+    defence: DefenceConfig = DefenceConfig()
     augment: Augment = Augment(shift=1, rotate=10, zoom=0.1)
     # A rate that ends at zero ends at good weights; which epoch looks best on a small validation part is mostly luck.
     training: TrainingConfig = TrainingConfig(updates=630, learning_rate=3e-3, keep="last")
@@ -28,7 +30,9 @@ def build(options: CNNOptions, seed: int) -> ClassificationExperiment:
     config = dataclasses.replace(options.model, shape=schema.shape, classes=schema.num_outputs)
     model = initialised(lambda: CNN(config), seed)
     model.standardize.fit(splits.train.inputs)
-    return ClassificationExperiment(model, splits, options, seed=seed, name="cnn", objective=options.objective)
+    return ClassificationExperiment(
+        model, splits, options, seed=seed, name="cnn", objective=options.objective, defence=options.defence
+    )
 
 
 RECIPE = Recipe(CNNOptions(), build, CNN, ExamplePredictor)

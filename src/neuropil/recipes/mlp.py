@@ -3,6 +3,7 @@ own."""
 
 import dataclasses
 
+from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.files import DataConfig, prepare
@@ -18,6 +19,7 @@ class MLPOptions(Config):
     data: DataConfig = DataConfig()
     model: MLPConfig = MLPConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
+    defence: DefenceConfig = DefenceConfig()
     augment: Augment = Augment(shift=0.5, rotate=10, zoom=0.1)
     training: TrainingConfig = TrainingConfig(updates=1260, learning_rate=2e-3)
 
@@ -28,7 +30,9 @@ def build(options: MLPOptions, seed: int) -> ClassificationExperiment:
     config = dataclasses.replace(options.model, shape=schema.shape, outputs=schema.num_outputs)
     config = config.sized(len(splits.train))
     model = fit_scales(initialised(lambda: MLP(config), seed), splits.train)
-    return ClassificationExperiment(model, splits, options, seed=seed, name="mlp", objective=options.objective)
+    return ClassificationExperiment(
+        model, splits, options, seed=seed, name="mlp", objective=options.objective, defence=options.defence
+    )
 
 
 OWN_DATA = MLPOptions(training=TrainingConfig(updates=1260, learning_rate=2e-3, weight_decay=0.3, keep="last"))

@@ -7,6 +7,7 @@ that is scored, and how it completes covered pictures."""
 
 import dataclasses
 
+from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.files import DataConfig, prepare
@@ -40,6 +41,7 @@ class PredictiveCodingOptions(Config):
     data: DataConfig = DataConfig()
     model: PredictiveCodingConfig = PredictiveCodingConfig()
     learning: LearningConfig = LearningConfig()
+    defence: DefenceConfig = DefenceConfig()
     augment: Augment = Augment(shift=0.5, rotate=10, zoom=0.1)
     scoring: SampleScoringConfig = SampleScoringConfig()
     training: TrainingConfig = TrainingConfig(updates=1260, learning_rate=2e-3, keep="last")
@@ -73,6 +75,7 @@ def build(options: PredictiveCodingOptions, seed: int) -> ClassificationExperime
         options,
         seed=seed,
         name="predictive_coding",
+        defence=options.defence,
         learner=SettledEnergy(model),
         repeats=config.steps if options.learning.incremental else 1,
         inside=inside,

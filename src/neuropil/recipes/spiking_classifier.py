@@ -5,6 +5,7 @@ The report follows one input through the layers, spike by spike, and shows how s
 
 import dataclasses
 
+from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.files import DataConfig, prepare
@@ -23,6 +24,7 @@ class SpikingClassifierOptions(Config):
     data: DataConfig = DataConfig()
     model: SpikingClassifierConfig = SpikingClassifierConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
+    defence: DefenceConfig = DefenceConfig()
     augment: Augment = Augment(shift=0.5, rotate=10, zoom=0.1)
     training: TrainingConfig = TrainingConfig(updates=1_200, learning_rate=5e-3, keep="last")
 
@@ -50,6 +52,7 @@ def build(options: SpikingClassifierOptions, seed: int) -> ClassificationExperim
         seed=seed,
         name="spiking_classifier",
         objective=options.objective,
+        defence=options.defence,
         inside=lambda: [*spiking_sections(model, splits.test), inside_section(model, schema)],
     )
 

@@ -6,6 +6,7 @@ drawn from."""
 import dataclasses
 from pathlib import Path
 
+from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.files import DataConfig, format_of, prepare
@@ -25,6 +26,7 @@ class ViTOptions(Config):
     data: DataConfig = DataConfig()
     model: ViTConfig = ViTConfig(width=64, heads=4, layers=4, patch=None, shape=())
     objective: ObjectiveConfig = ObjectiveConfig(label_smoothing=0.1)
+    defence: DefenceConfig = DefenceConfig()
     augment: Augment = Augment(shift=0.5, rotate=10, zoom=0.1)
     training: TrainingConfig = TrainingConfig(
         updates=2_000, learning_rate=2e-3, weight_decay=0.05, warmup=0.1, clip=1.0, keep="last"
@@ -53,6 +55,7 @@ def build(options: ViTOptions, seed: int) -> ClassificationExperiment:
         seed=seed,
         name="vit",
         objective=options.objective,
+        defence=options.defence,
         inside=lambda: [rollout_section(model, splits.test)],
     )
 

@@ -1,12 +1,16 @@
 """Classification of pictures or table rows; regression, where the targets are numbers."""
 
-from collections.abc import Callable, Iterable, Sequence
+import copy
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from neuropil.adversarial.defences import DefenceConfig, DefenceName, DefendedLearner
+from neuropil.adversarial.threat_model import ThreatModel
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.batches import ExampleBatches, RepeatedBatches
@@ -14,10 +18,12 @@ from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.splits import PartName, Splits
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
+from neuropil.parts.objectives import Classification
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batches, Learner
 from neuropil.tasks.classification import report
 from neuropil.tasks.classification.predictor import ExamplePredictor, in_order
+from neuropil.tasks.classification.robustness import RobustnessTest, robustness_section
 from neuropil.tasks.classification.scores import baselines, final_scores, scorer_for
 from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
 from neuropil.training.evaluation import evaluate
@@ -27,6 +33,16 @@ from neuropil.training.loop import TrainingConfig
 class ObjectiveConfig(Config):
     label_smoothing: float = option(0.0, "label smoothing of the training loss", low=0, high=0.9)
     l1: float = option(0.0, "weight of the L1 penalty on weight matrices, which makes them sparse", low=0)
+
+
+OTHER_TERMS = ["label_smoothing", "l1"]
+IDLE: Mapping[DefenceName, tuple[Iterable[str], str]] = {
+    "none": ([each.name for each in DefenceConfig().options() if each.name != "defence"], "training without --defence"),
+    "adversarial": (["beta"], "adversarial training"),
+    "trades": (OTHER_TERMS, "the loss of TRADES"),
+    "binary_trades": (OTHER_TERMS, "the loss of TRADES"),
+}
+"""Options that have no effect on each defence."""
 
 
 @runtime_checkable
@@ -61,6 +77,7 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         seed: int,
         name: str,
         objective: ObjectiveConfig | None = None,
+        defence: DefenceConfig | None = None,
         learner: Learner | None = None,
         repeats: int = 1,
         inside: Callable[[], Sequence[Section]] | None = None,
@@ -68,9 +85,9 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         calibration: Callable[[Path], None] | None = None,
     ):
         """The model learns by cross-entropy or squared error, or as the `learner` has it, from each batch `repeats`
-        times. Only pictures are augmented. `inside` makes the report's sections on what is in the model; without it,
-        its first weights are drawn. `calibration` writes what a predictor needs of the trained model into the run's
-        folder."""
+        times; a `defence` attacks the examples that it learns from. Only pictures are augmented. `inside` makes the
+        report's sections on what is in the model; without it, its first weights are drawn. `calibration` writes what a
+        predictor needs of the trained model into the run's folder."""
         self.splits, self.schema, self.repeats = splits, splits.train.schema, repeats
         self.augment = options.augment if self.schema.kind == "image" else None
         self.examples, self.calibration = splits.parts, calibration
@@ -78,6 +95,16 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         objective = objective or ObjectiveConfig()
         learner = learner or scorer_for(model, self.schema, objective.label_smoothing, objective.l1)
         source, training = splits.train.source, options.training
+        self.defence, self.robustness = defence or DefenceConfig(), None
+        if self.defence.defence != "none":
+            self.robustness = RobustnessTest(splits.test, splits.train, self.defence.norm, self.defence.eps, seed)
+            threat, without = self.robustness.threat(self.defence.eps), DefenceConfig()
+            learner = defended(learner, threat, self.defence, self.schema)
+            other = scorer_for(copy.deepcopy(model), self.schema, objective.label_smoothing, objective.l1)
+            undefended = Ablation("the same model without a defence", other) if ablation is None else ablation
+            ablation = dataclasses.replace(undefended, learner=DefendedLearner(undefended.learner, threat, without))
+            if training.monitor == "loss":  # which is that of clean examples, and lowest before ε has grown
+                training = dataclasses.replace(training, monitor="robust_accuracy")
         super().__init__(learner, self.examples, training, seed, name, source, splits.notes, ablation=ablation)
 
     def own_facts(self) -> dict[str, Any]:
@@ -86,7 +113,11 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
     def idle_options(self) -> dict[str, str]:
         augmentation = [each.name for each in Augment().options()] if self.schema.kind == "table" else []
         smoothing = [] if self.schema.classes else ["label_smoothing"]
-        return dict.fromkeys(augmentation, "a table") | dict.fromkeys(smoothing, "a regression")
+        return {
+            **dict.fromkeys(augmentation, "a table"),
+            **dict.fromkeys(smoothing, "a regression"),
+            **dict.fromkeys(*IDLE[self.defence.defence]),
+        }
 
     def training_keys(self) -> list[bytes]:
         return self.splits.train.keys
@@ -113,16 +144,33 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
 
     def score(self, learner: Learner, predictions: Float[Tensor, "example output"]) -> dict[str, float]:
         measured = evaluate(scorer_for(learner.model, self.schema), self.batches("test"))
-        return measured | final_scores(predictions, self.splits.test)
+        risks = {} if self.robustness is None else self.robustness.risks(learner.model)
+        return measured | final_scores(predictions, self.splits.test) | risks
 
     def baselines(self) -> list[Result]:
         return baselines(self.splits)
 
     def own_sections(self) -> list[Section]:
-        return [report.mistakes_section(self.splits.test, self.predictions), *self.inside()]
+        sections = [report.mistakes_section(self.splits.test, self.predictions), *self.inside()]
+        if self.robustness is None:
+            return sections
+        models = {"this model": self.model}
+        if self.ablation is not None:
+            models[self.ablation.name] = self.ablation.learner.model
+        return [robustness_section(self.robustness, models), *sections]
 
     def data_section(self) -> Section:
         return report.data_section(self.examples, self.augment, self.notes)
+
+
+def defended(learner: Learner, threat: ThreatModel, config: DefenceConfig, schema: Schema) -> DefendedLearner:
+    if config.defence != "adversarial" and not isinstance(learner, Classification):
+        rule, fix = "the second term of TRADES is back-propagated", "take --defence adversarial"
+        raise InputError(rule, got="a model with a learning rule of its own", fix=fix)
+    if config.defence == "binary_trades" and schema.num_outputs != 2:
+        got = f"{schema.num_outputs}"
+        raise InputError("--defence binary_trades is for two classes", got=got, fix="take --defence trades")
+    return DefendedLearner(learner, threat, config)
 
 
 def require_pictures(name: str, splits: Splits) -> Schema:

@@ -1,0 +1,54 @@
+"""What an attacker may do to the examples of a data set: the threat model in their own units.
+
+ε of pictures counts from 0 (black) to 1 (white), as in the literature; the models take bytes, so it is times 255. That
+of a table counts in standard deviations of each column of the training part, within the range of its values.
+Categories, parts of dates and marks of missing cells are not numbers that change a little, and stay.
+"""
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from neuropil.adversarial.threat_model import Norm, ThreatModel
+from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.errors import InputError
+
+WHITE = 255.0
+
+
+def threat_model(
+    train: Examples, norm: Norm, eps: float, target: int | None = None, attacked: Tensor | None = None
+) -> ThreatModel:
+    """`attacked` are inputs that may lie beyond the range of the training part."""
+    schema = train.schema
+    require_classes(schema, train.source)
+    if schema.kind == "image":
+        return ThreatModel(norm, WHITE * eps, 0.0, WHITE, target)
+    # A part of few rows may hold a column of one value: it has no unit, and stays.
+    known = train.inputs if attacked is None else torch.cat([train.inputs, attacked.to(train.inputs)])
+    scale = torch.where(numeric_features(schema), train.inputs.double().std(0, correction=0), 0.0).float()
+    if not scale.any():
+        rule = "an attack changes numbers"
+        raise InputError(rule, got=f"{train.source}, which has none that vary", fix="attack a model of other data")
+    return ThreatModel(norm, eps, known.amin(0), known.amax(0), target, scale)
+
+
+def unit_of(schema: Schema) -> str:
+    """Of ε, in words."""
+    return "pixels from 0 to 1" if schema.kind == "image" else "standard deviations of each column"
+
+
+def numeric_features(schema: Schema) -> Bool[Tensor, " feature"]:
+    """Which features hold the value of a number; all, where columns are not known."""
+    found = [
+        column.kind == "number" and index < len(column.value_features)
+        for column in schema.columns
+        for index in range(len(column.features))
+    ]
+    return torch.tensor(found or [True] * schema.shape[0])
+
+
+def require_classes(schema: Schema, source: str) -> None:
+    if not schema.classes:
+        rule = "an attack changes which class is predicted"
+        raise InputError(rule, got=f"{source}, whose targets are numbers", fix="attack a model of classes")
