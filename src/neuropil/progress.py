@@ -4,7 +4,7 @@ import functools
 import html
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -110,6 +110,34 @@ class Display:
     def _left(self, share: float) -> str:
         done, seconds = share - self.begun[0], self.last - self.begun[1]
         return f"{duration(seconds * max(0.0, 1 - share) / done)} left" if done > 0 else "? left"
+
+
+class Stages:
+    """One display for work of several stages, each with a share of its own; use as a context. It is shown only where
+    the work takes long."""
+
+    def __init__(self, title: str, *, show: bool = True):
+        self.display, self.began, self.shown = Display(title, show=show), time.monotonic(), False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.shown:
+            self.display.__exit__(*exception)
+
+    def begin(self, name: str) -> Callable[[float], None]:
+        """What the next stage is told its share by."""
+        self.display.begin(0.0)
+
+        def update(share: float) -> None:
+            if not self.shown and time.monotonic() - self.began > PATIENCE:
+                self.display.__enter__()
+                self.shown = True
+            if self.shown and self.display.due():
+                self.display.update(share, name)
+
+        return update
 
 
 def fitting(known: Sequence[str], figures: Sequence[str], room: int) -> list[str]:

@@ -129,6 +129,14 @@ COMMANDS = {
         use.RecallArguments,
         ("run", "inputs"),
     ),
+    "attack": Command(
+        "attack RUN [INPUT...] [--eps 0.1] [--minimal | --strongest] ...",
+        "adversarial examples, and the accuracy that they leave",
+        use.attack,
+        use.attack_arguments,
+        ("run", "inputs"),
+        ("inputs",),
+    ),
     "export": Command(
         "export RUN [--out model.onnx]",
         "write the model as ONNX, for other programs",

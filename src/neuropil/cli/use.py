@@ -11,6 +11,7 @@ from neuropil.cli.arguments import Arguments
 from neuropil.cli.output import print_json, print_table
 from neuropil.config import Config, option
 from neuropil.errors import InputError
+from neuropil.progress import Stages
 
 if TYPE_CHECKING:
     from neuropil.tasks.generated_examples import GeneratedExamples
@@ -308,6 +309,50 @@ def _write(make: "Callable[[], GeneratedExamples]", out: Path | None, name: str,
     made = make()
     drawn = made.schema.kind == "image" and len(made) <= MOST_IN_A_GRID
     print(made.save(out or Path(f"{name}.{'png' if drawn else 'npz'}")))
+
+
+class AttackArguments(Arguments):
+    run: Path = option(Path(), "a run folder")
+    inputs: tuple[Path, ...] = option((), "files like the training data; without any, examples of the held-out part")
+    attack: Config
+    minimal: bool = option(False, "the smallest perturbation that changes the class: --method minimal")
+    strongest: bool = option(False, "all that is strong, one after the other: --method strongest")
+    out: Path | None = option(None, "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
+
+
+def attack_arguments() -> AttackArguments:
+    from neuropil.runs.attack import AttackConfig
+
+    return AttackArguments(attack=AttackConfig())
+
+
+def attack(arguments: AttackArguments) -> None:
+    from neuropil.runs import run
+    from neuropil.runs.attack import attack_config, attack_run
+    from neuropil.runs.pages.attack import write_attack
+    from neuropil.tasks.generated_examples import require_savable
+
+    if arguments.out is not None:
+        require_savable(arguments.out)
+    opened = run.load(arguments.run)
+    config = attack_config(arguments.attack, minimal=arguments.minimal, strongest=arguments.strongest)
+    if arguments.inputs or arguments.out is not None:
+        with Stages("attack") as stages:
+            found = attack_run(opened, arguments.inputs or None, None, config, progress=stages.begin(config.method))
+        _print_answers("input", found.names, found, arguments.json)
+        if arguments.out is not None:
+            print(found.save(arguments.out), file=sys.stderr)
+        return
+    with Stages("attack") as stages:
+        page, accuracy, signs = write_attack(opened, config, stage=stages.begin)
+    if arguments.json:
+        print_json({"accuracy": accuracy, "signs": [each.name for each in signs if each.found], "page": page})
+        return
+    print_table(["attack", "accuracy"], [[name, f"{100 * share:.2f} %"] for name, share in accuracy.items()])
+    for each in signs:
+        if each.found:
+            print(f"Sign of false safety: {each.words}")
+    print(page)
 
 
 class ExportArguments(Arguments):

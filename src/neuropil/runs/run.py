@@ -50,6 +50,7 @@ from neuropil.training.weights import load_model, load_state, unique_state
 
 if TYPE_CHECKING:
     from neuropil.runs.export import Export
+    from neuropil.tasks.classification.attacked import AttackedExamples
 
 FORMAT = 2
 SETTINGS = {"command": str, "facts": dict, "options": dict, "recipe": str, "seed": int}
@@ -231,6 +232,16 @@ class Run:
     def recall(self, inputs: Any) -> GeneratedExamples:
         """The stored patterns that examples settle at."""
         return self.able(Recalls).recall(inputs)
+
+    def attack(self, inputs: Any = None, labels: Sequence[str] | None = None, **options: Any) -> "AttackedExamples":
+        """Adversarial examples: of inputs like the training data, with the names of their classes, or of the run's
+        held-out part. `options` are `method`, `norm`, `eps`, `target` and the others of `neuropil attack`, and those of
+        the method itself, such as `momentum`. What is found has `robust_accuracy`, `perturbed` and `save(path)`."""
+        from neuropil.runs.attack import AttackConfig, attack_run
+
+        known = {each.name for each in AttackConfig().options()}
+        config = AttackConfig().override(**{name: options.pop(name) for name in known & options.keys()})
+        return attack_run(self, inputs, labels, config, **options)
 
     def evaluate(self, data: Any = None, *, notify: Callable[[str], None] = warnings.warn) -> dict[str, float]:
         """Scores on labelled data of the user's, in files or in memory, or on the held-out part of the run's own

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from neuropil.adversarial.attacks import AdversarialExamples, attack
+from neuropil.adversarial.attacks import AdversarialExamples, attack, minimal_perturbation
 from neuropil.adversarial.threat_model import Norm, ThreatModel
 from neuropil.data.examples.dataset import Examples
 from neuropil.inspection.pictures.robustness import accuracy_over_eps
@@ -49,11 +49,33 @@ class RobustnessTest:
         progress: Callable[[float], object] | None = None,
         **options: Any,
     ) -> AdversarialExamples:
-        """The first so many examples; parts are shuffled, so that they are as good as any."""
-        chosen = self.examples.take(torch.arange(min(count, len(self.examples))))
-        threat, device = self.threat(self.eps if eps is None else eps), device_of(model)
-        x, y, generator = chosen.inputs.to(device), chosen.targets.to(device), seeded(self.seed, "attack")
-        return attack(model, x, y, threat, name=name, generator=generator, progress=progress, **options)
+        threat = self.threat(self.eps if eps is None else eps)
+        return attack(model, *self.first(count, model), threat, name=name, **self._shown(progress), **options)
+
+    def minimal(
+        self,
+        model: nn.Module,
+        name: str = "minimal",
+        *,
+        count: int = SCORED,
+        progress: Callable[[float], object] | None = None,
+        **options: Any,
+    ) -> AdversarialExamples:
+        """The smallest perturbations that change the class, however large they are."""
+        threat, method = self.threat(self.eps), {"minimal": "boundary"}.get(name, name)
+        limits = {"low": threat.low, "high": threat.high, "target": self.target, "scale": threat.scale}
+        found = self.first(count, model)
+        return minimal_perturbation(
+            model, *found, self.norm, **limits, method=method, **self._shown(progress), **options
+        )
+
+    def first(self, count: int, model: nn.Module) -> tuple[Tensor, Tensor]:
+        """Parts are shuffled, so that the first examples are as good as any."""
+        chosen, device = self.examples.take(torch.arange(min(count, len(self.examples)))), device_of(model)
+        return chosen.inputs.to(device), chosen.targets.to(device)
+
+    def _shown(self, progress: Callable[[float], object] | None) -> dict[str, Any]:
+        return {"generator": seeded(self.seed, "attack"), "progress": progress}
 
     def risks(self, model: nn.Module) -> dict[str, float]:
         """R(f), and R_rob(f) as far as projected gradient descent finds it: it may be higher."""
@@ -66,10 +88,16 @@ class RobustnessTest:
         radii = [factor * self.eps for factor in RADII]
         return [eps for eps in radii if eps <= WIDEST] if self.train.schema.kind == "image" else radii
 
-    def curve(self, model: nn.Module, name: str = "pgd", **options: Any) -> list[float]:
+    def curve(
+        self, model: nn.Module, name: str = "pgd", *, progress: Callable[[float], object] | None = None, **options: Any
+    ) -> list[float]:
         """The accuracy under an attack of each radius."""
-        found = [self.attack(model, name, eps=eps, count=DRAWN, **options) for eps in self.radii]
-        return [each.robust_accuracy for each in found]
+        found, radii = [], self.radii
+        for done, eps in enumerate(radii):
+            found.append(self.attack(model, name, eps=eps, count=DRAWN, **options).robust_accuracy)
+            if progress is not None:
+                progress((done + 1) / len(radii))
+        return found
 
 
 def robustness_section(test: RobustnessTest, models: Mapping[str, nn.Module]) -> Section:

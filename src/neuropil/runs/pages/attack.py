@@ -1,0 +1,96 @@
+"""The page of an attack on a run's classifier, written beside its report."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from neuropil.adversarial.false_safety import Sign, signs
+from neuropil.inspection.report.attack import CLEAN, accuracy_section, pictures_section, signs_section
+from neuropil.inspection.report.page import Report, Section, Table, Text, write_report
+from neuropil.runs.attack import WITHOUT_EPS, AttackConfig, attacked, robustness_test
+from neuropil.runs.run import Run
+from neuropil.tasks.classification.attacked import AttackedExamples
+from neuropil.tasks.classification.robustness import DRAWN, NORMS
+from neuropil.tasks.classification.threats import unit_of
+
+SHOWN = 6
+COMPARED = ("fgsm", "pgd")
+"""Attacks whose curves are drawn, and which stand beside the one that was asked for."""
+
+
+def write_attack(
+    run: Run, config: AttackConfig, *, stage: Callable[[str], Callable[[float], object]]
+) -> tuple[Path, dict[str, float], list[Sign]]:
+    """The page's path, the accuracy under each attack, and the signs of false safety; `stage` is told what is begun,
+    and gives what its progress is shown by."""
+    test, names = robustness_test(run, None, None, config)
+    model, limited = run.model, config.method not in WITHOUT_EPS
+    asked = attacked(run, test, names, config, progress=stage(config.method))
+    accuracy = {CLEAN: asked.accuracy}
+    for name in COMPARED:
+        if name != config.method:
+            accuracy[name] = test.attack(model, name, progress=stage(name)).robust_accuracy
+    if limited:
+        accuracy[config.method] = asked.robust_accuracy
+    curves = {name: test.curve(model, name, progress=stage(f"{name} over ε")) for name in COMPARED}
+    few = names[:DRAWN]
+    smallest = replace(config, method="minimal", steps=None, restarts=None)
+    minimal = attacked(run, test, few, smallest, progress=stage("minimal perturbations")) if limited else asked
+    x, y = test.first(DRAWN, model)
+    stage("signs of false safety")
+    found = signs(model, x, y, test.threat(config.eps))
+    unit = unit_of(test.train.schema)
+    sections = [
+        accuracy_section(accuracy, curves, test.radii, config.eps, unit),
+        signs_section([(each.name, each.found, each.words) for each in found]),
+        *examples_sections(asked, minimal, unit),
+    ]
+    towards = "" if config.target is None else f" towards the class {config.target}"
+    summary = (
+        f"{len(names):,} examples of the held-out part, perturbed{towards} in the {NORMS[config.norm]} norm by at most "
+        f"ε = {config.eps:g} ({unit})."
+    )
+    path = run.folder / "attack.html"
+    write_report(path, Report(f"neuropil · attack on {run.folder.name}", summary, sections))
+    return path, accuracy, found
+
+
+def examples_sections(asked: AttackedExamples, minimal: AttackedExamples, unit: str) -> list[Section]:
+    """Some that the attack fooled; and of those that are classified rightly, the nearest to another class and the
+    farthest from it."""
+    right = [index for index, each in enumerate(minimal.before) if each == minimal.labels[index]]
+    distance, fooled = minimal.distance.tolist(), minimal.found.success.tolist()
+    order = sorted(right, key=lambda index: (not fooled[index], distance[index]))
+    changed = [index for index, (before, after) in enumerate(zip(asked.before, asked.after, strict=True)) if before != after]
+    never = sum(not fooled[index] for index in right)
+    toughest = "Those that need the largest perturbation to be classified differently, the toughest first."
+    if never:
+        toughest += f" {never:,} of {len(right):,} could not be changed at all."
+    return [
+        section
+        for title, words, found, chosen in (
+            ("Attacked examples", "Examples whose predicted class the attack changed.", asked, changed[:SHOWN]),
+            (
+                "The most fragile examples",
+                f"Those whose predicted class the smallest perturbation changes; its size is in {unit}.",
+                minimal,
+                order[:SHOWN],
+            ),
+            ("The toughest examples", toughest, minimal, order[::-1][:SHOWN]),
+        )
+        for section in [examples_section(title, words, found, chosen)]
+        if chosen
+    ]
+
+
+def examples_section(title: str, words: str, found: AttackedExamples, chosen: Sequence[int]) -> Section:
+    classes = [(found.before[index], found.after[index]) for index in chosen]
+    sizes = [f"{NORMS[found.norm]} {found.distance[index].item():.3g}" for index in chosen]
+    if found.schema.kind == "image":
+        factors = found.amplification(chosen).tolist()
+        return pictures_section(title, words, found.triples(chosen), classes, sizes, factors)
+    rows = [
+        [found.names[index], f"{before} → {after}", size, found.largest_changes(index)]
+        for index, (before, after), size in zip(chosen, classes, sizes, strict=True)
+    ]
+    return Section(title, [Text(words), Table(["row", "predicted class", "size", "largest changes"], rows)])
