@@ -41,7 +41,8 @@ class ThreatModel:
     target: int | None = None
     """The class to reach; None: any class but the right one."""
     scale: Tensor | None = None
-    """Unit of each feature, such as its standard deviation; 0 where a feature may not change."""
+    """Unit of each feature, such as its standard deviation; 0 where a feature may not change. With as many axes as a
+    batch of inputs has, the units of each example."""
 
     def __post_init__(self) -> None:
         if self.norm not in ("linf", "l2"):
@@ -142,7 +143,10 @@ class Ball:
 
     def select(self, chosen: Shaped[Tensor, " some"]) -> "Ball":
         """Those of some examples, by mask or number."""
-        return Ball(self.norm, self.eps, self.original[chosen], self.lower[chosen], self.upper[chosen], self.scale)
+        scale = self.scale
+        if scale is not None and scale.ndim == self.original.ndim:
+            scale = scale[chosen]
+        return Ball(self.norm, self.eps, self.original[chosen], self.lower[chosen], self.upper[chosen], scale)
 
     def project_(self, x: Inputs) -> Inputs:
         if self.norm == "linf":

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from neuropil.cli.arguments import Arguments
 from neuropil.cli.output import print_json, print_table
@@ -14,6 +14,7 @@ from neuropil.errors import InputError
 from neuropil.progress import Stages
 
 if TYPE_CHECKING:
+    from neuropil.runs.attack import AttackConfig
     from neuropil.tasks.generated_examples import GeneratedExamples
     from neuropil.tasks.predictor import Answers
 
@@ -335,7 +336,9 @@ def attack(arguments: AttackArguments) -> None:
     if arguments.out is not None:
         require_savable(arguments.out)
     opened = run.load(arguments.run)
-    config = attack_config(arguments.attack, minimal=arguments.minimal, strongest=arguments.strongest)
+    config = attack_config(
+        cast("AttackConfig", arguments.attack), minimal=arguments.minimal, strongest=arguments.strongest
+    )
     if arguments.inputs or arguments.out is not None:
         with Stages("attack") as stages:
             found = attack_run(opened, arguments.inputs or None, None, config, progress=stages.begin(config.method))

@@ -65,12 +65,13 @@ def attack_run(
     run: Run,
     inputs: Any = None,
     labels: Sequence[str] | None = None,
-    config: AttackConfig = AttackConfig(),
+    config: AttackConfig | None = None,
     *,
     progress: Callable[[float], object] | None = None,
     **options: Any,
 ) -> AttackedExamples:
     """`options` are further ones of the attack's own."""
+    config = config or AttackConfig()
     test, names = robustness_test(run, inputs, labels, config)
     return attacked(run, test, names, config, progress=progress, **options)
 

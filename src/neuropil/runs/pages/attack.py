@@ -61,7 +61,8 @@ def examples_sections(asked: AttackedExamples, minimal: AttackedExamples, unit: 
     right = [index for index, each in enumerate(minimal.before) if each == minimal.labels[index]]
     distance, fooled = minimal.distance.tolist(), minimal.found.success.tolist()
     order = sorted(right, key=lambda index: (not fooled[index], distance[index]))
-    changed = [index for index, (before, after) in enumerate(zip(asked.before, asked.after, strict=True)) if before != after]
+    pairs = zip(asked.before, asked.after, strict=True)
+    changed = [index for index, (before, after) in enumerate(pairs) if before != after]
     never = sum(not fooled[index] for index in right)
     toughest = "Those that need the largest perturbation to be classified differently, the toughest first."
     if never:

@@ -13,6 +13,7 @@ from torch import Tensor
 from neuropil.adversarial.attacks import AdversarialExamples
 from neuropil.adversarial.threat_model import Norm
 from neuropil.data.examples.dataset import Schema, restored
+from neuropil.files import replacing
 from neuropil.tasks.classification.threats import WHITE
 from neuropil.tasks.generated_examples import GeneratedExamples, require_savable
 
@@ -95,7 +96,9 @@ class AttackedExamples:
         picture file can hold."""
         index = torch.tensor(chosen, dtype=torch.long)
         original, perturbed = self.found.original.cpu()[index], self.found.perturbed.cpu()[index]
-        shown = GREY + (perturbed - original) * torch.from_numpy(self.amplification(chosen)).float()[:, None, None, None]
+        shown = (
+            GREY + (perturbed - original) * torch.from_numpy(self.amplification(chosen)).float()[:, None, None, None]
+        )
         three = torch.stack([original, shown, perturbed], 1).flatten(0, 1)
         return three.round().clamp(0, WHITE).to(torch.uint8)
 
@@ -124,8 +127,6 @@ class AttackedExamples:
         require_savable(path)
         if path.suffix.lower() not in (".npz", ".npy"):
             return GeneratedExamples(self.triples(range(len(self))), self.schema, columns=3).save(path)
-        from neuropil.files import replacing
-
         with replacing(path) as part, part.open("wb") as file:
             if path.suffix.lower() == ".npy":
                 np.save(file, self.perturbed.numpy())
