@@ -75,9 +75,11 @@ def substitute_words(
     *,
     unknown: int,
     target: int | None = None,
+    places: Bool[Tensor, " time"] | None = None,
 ) -> SubstitutedText:
-    """`label` is the right class; `unknown` the token that stands for none."""
-    replaceable = neighbours.allowed[tokens]
+    """`label` is the right class; `unknown` the token that stands for none; `places` those of the words that may be
+    substituted, by default all that `neighbours` allow."""
+    replaceable = neighbours.allowed[tokens] if places is None else places
     most = max(1, int(neighbours.config.words * int(replaceable.sum()))) if replaceable.any() else 0
 
     def harm(texts: Int64[Tensor, "text time"]) -> tuple[Float[Tensor, " text"], Int64[Tensor, " text"]]:

@@ -318,6 +318,7 @@ class AttackArguments(Arguments):
     attack: Config
     minimal: bool = option(False, "the smallest perturbation that changes the class: --method minimal")
     strongest: bool = option(False, "all that is strong, one after the other: --method strongest")
+    surrogate: Path | None = option(None, "run of another model of the same data: what fools it is tried here too")
     out: Path | None = option(None, "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
 
 
@@ -329,13 +330,14 @@ def attack_arguments() -> AttackArguments:
 
 def attack(arguments: AttackArguments) -> None:
     from neuropil.runs import run
-    from neuropil.runs.attack import attack_config, attack_run
+    from neuropil.runs.attack import attack_config, attack_run, save
     from neuropil.runs.pages.attack import write_attack
     from neuropil.tasks.generated_examples import require_savable
 
     if arguments.out is not None:
         require_savable(arguments.out)
     opened = run.load(arguments.run)
+    surrogate = None if arguments.surrogate is None else run.load(arguments.surrogate)
     config = attack_config(
         cast("AttackConfig", arguments.attack), minimal=arguments.minimal, strongest=arguments.strongest
     )
@@ -344,18 +346,19 @@ def attack(arguments: AttackArguments) -> None:
             found = attack_run(opened, arguments.inputs or None, None, config, progress=stages.begin(config.method))
         _print_answers("input", found.names, found, arguments.json)
         if arguments.out is not None:
-            print(found.save(arguments.out), file=sys.stderr)
+            print(save(found, arguments.out), file=sys.stderr)
         return
     with Stages("attack") as stages:
-        page, accuracy, signs = write_attack(opened, config, stage=stages.begin)
+        page = write_attack(opened, config, surrogate=surrogate, stage=stages.begin)
+    signs = [each for each in page.signs if each.found]
     if arguments.json:
-        print_json({"accuracy": accuracy, "signs": [each.name for each in signs if each.found], "page": page})
+        print_json({"accuracy": page.accuracy, "signs": {each.name: each.numbers for each in signs}, "page": page.path})
         return
-    print_table(["attack", "accuracy"], [[name, f"{100 * share:.2f} %"] for name, share in accuracy.items()])
+    rows = [[name, f"{100 * share:.2f} %", f"{100 * (1 - share):.2f} %"] for name, share in page.accuracy.items()]
+    print_table(["attack", "accuracy", "risk"], rows)
     for each in signs:
-        if each.found:
-            print(f"Sign of false safety: {each.words}")
-    print(page)
+        print(f"Sign of false safety ({each.name}): {each.words}")
+    print(page.path)
 
 
 class ExportArguments(Arguments):

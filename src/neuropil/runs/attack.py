@@ -2,21 +2,26 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
 
 import torch
 from torch import Tensor
 
 from neuropil.adversarial.threat_model import Norm
-from neuropil.config import Config, option
-from neuropil.data.examples.dataset import Examples, Schema
+from neuropil.adversarial.word_substitution import SubstitutionConfig
+from neuropil.config import Config, flag_of, option
+from neuropil.data.examples.dataset import Examples
 from neuropil.errors import InputError, RunError, nearest
 from neuropil.runs.run import Run
 from neuropil.tasks.classification.attacked import AttackedExamples
 from neuropil.tasks.classification.experiment import ClassificationExperiment
 from neuropil.tasks.classification.predictor import ExamplePredictor
 from neuropil.tasks.classification.robustness import RobustnessTest
-from neuropil.tasks.predictor import as_examples, as_paths
+from neuropil.tasks.predictor import as_examples, as_paths, as_texts
+from neuropil.tasks.text_classification.attack import AttackedTexts, attack_texts
+from neuropil.tasks.text_classification.experiment import TextClassificationExperiment
+from neuropil.tasks.text_classification.predictor import TextClassifier
 
 AttackName: TypeAlias = Literal[
     "fgsm",
@@ -44,6 +49,7 @@ class AttackConfig(Config):
     steps: int | None = option(None, "steps of the attack; without it, its own number", low=1)
     restarts: int | None = option(None, "restarts of the attack; without it, its own number", low=1)
     target: str | None = option(None, "class to reach; without it, any but the right one")
+    substitution: SubstitutionConfig = SubstitutionConfig()
     count: int = option(200, "examples of the held-out part to attack", low=1)
     seed: int = option(0, "seed of the random numbers")
 
@@ -69,9 +75,12 @@ def attack_run(
     *,
     progress: Callable[[float], object] | None = None,
     **options: Any,
-) -> AttackedExamples:
+) -> AttackedExamples | AttackedTexts:
     """`options` are further ones of the attack's own."""
     config = config or AttackConfig()
+    require_effect(config, texts=isinstance(run.predictor, TextClassifier))
+    if isinstance(run.predictor, TextClassifier):
+        return attack_texts_of(run, run.predictor, inputs, labels, config, progress=progress)
     test, names = robustness_test(run, inputs, labels, config)
     return attacked(run, test, names, config, progress=progress, **options)
 
@@ -91,6 +100,49 @@ def attacked(
     return AttackedExamples(found, test.examples.schema, names, config.method, config.norm)
 
 
+def attack_texts_of(
+    run: Run,
+    classifier: TextClassifier,
+    inputs: Any,
+    labels: Sequence[str] | None,
+    config: AttackConfig,
+    *,
+    progress: Callable[[float], object] | None = None,
+) -> AttackedTexts:
+    numbers: Sequence[int] | None
+    if inputs is None:
+        test = cast(TextClassificationExperiment, run.experiment()).splits.test
+        texts, numbers = test.texts[: config.count], test.targets[: config.count].tolist()
+        names = [f"text {number}" for number in range(len(texts))]
+    else:
+        paths = as_paths(inputs)
+        texts, names = classifier.read(paths) if paths is not None else (as_texts(inputs), [])
+        numbers = None if labels is None else [class_number(classifier.classes, label) for label in labels]
+    target = None if config.target is None else class_number(classifier.classes, config.target)
+    return attack_texts(classifier, texts, numbers, config.substitution, target=target, names=names, progress=progress)
+
+
+def save(found: AttackedExamples | AttackedTexts, path: Path) -> Path:
+    if isinstance(found, AttackedTexts):
+        rule, fix = "attacked pictures and rows are written to files", "take what is printed, or --json"
+        raise InputError(rule, got="texts", fix=fix)
+    return found.save(path)
+
+
+OF_TEXTS = [each.name for each in SubstitutionConfig().options()]
+OF_EXAMPLES = ["method", "norm", "eps", "steps", "restarts"]
+
+
+def require_effect(config: AttackConfig, *, texts: bool) -> None:
+    """Refuse options that were changed and do nothing."""
+    given = {each.name: each.default for each in config.options()}
+    usual = {each.name: each.default for each in AttackConfig().options()}
+    for name in OF_EXAMPLES if texts else OF_TEXTS:
+        if given[name] != usual[name]:
+            what = "texts, whose words are substituted" if texts else "pictures and rows"
+            raise InputError(f"{flag_of(name)} has no effect on {what}", fix="leave it out")
+
+
 def robustness_test(
     run: Run, inputs: Any, labels: Sequence[str] | None, config: AttackConfig
 ) -> tuple[RobustnessTest, list[str]]:
@@ -98,7 +150,7 @@ def robustness_test(
     are taken to be of the classes that the model predicts."""
     predictor = classifier_of(run)
     schema = predictor.schema
-    target = None if config.target is None else class_number(schema, config.target)
+    target = None if config.target is None else class_number(schema.classes, config.target)
     # Of pictures the units are known; those of columns are in the training part.
     whole = inputs is None or schema.kind == "table"
     experiment = run.experiment() if whole else None
@@ -119,7 +171,7 @@ def robustness_test(
 
 def classifier_of(run: Run) -> ExamplePredictor:
     if not isinstance(run.predictor, ExamplePredictor):
-        rule, fix = "an attack needs a classifier of pictures or rows", "train the cnn, or the mlp for a table"
+        rule, fix = "an attack needs a classifier of pictures, rows or texts", "train the cnn, or the mlp for a table"
         raise RunError(rule, got=f"a run of {run.name} in {run.folder}", fix=fix)
     return run.predictor
 
@@ -129,10 +181,10 @@ def labels_of(predictor: ExamplePredictor, values: Tensor, labels: Sequence[str]
         return predictor.predict_examples(values).scores.argmax(-1)
     if len(labels) != len(values):
         raise InputError("there must be a label for each input", got=f"{len(labels)} for {len(values)} inputs")
-    return torch.tensor([class_number(predictor.schema, str(label)) for label in labels])
+    return torch.tensor([class_number(predictor.schema.classes, str(label)) for label in labels])
 
 
-def class_number(schema: Schema, name: str) -> int:
-    if name not in schema.classes:
-        raise InputError("a class must be one that the model knows", got=f"{name!r}", fix=nearest(name, schema.classes))
-    return schema.classes.index(name)
+def class_number(classes: Sequence[str], name: str) -> int:
+    if name not in classes:
+        raise InputError("a class must be one that the model knows", got=f"{name!r}", fix=nearest(name, classes))
+    return classes.index(name)

@@ -51,6 +51,7 @@ from neuropil.training.weights import load_model, load_state, unique_state
 if TYPE_CHECKING:
     from neuropil.runs.export import Export
     from neuropil.tasks.classification.attacked import AttackedExamples
+    from neuropil.tasks.text_classification.attack import AttackedTexts
 
 FORMAT = 2
 SETTINGS = {"command": str, "facts": dict, "options": dict, "recipe": str, "seed": int}
@@ -233,7 +234,9 @@ class Run:
         """The stored patterns that examples settle at."""
         return self.able(Recalls).recall(inputs)
 
-    def attack(self, inputs: Any = None, labels: Sequence[str] | None = None, **options: Any) -> "AttackedExamples":
+    def attack(
+        self, inputs: Any = None, labels: Sequence[str] | None = None, **options: Any
+    ) -> "AttackedExamples | AttackedTexts":
         """Adversarial examples: of inputs like the training data, with the names of their classes, or of the run's
         held-out part. `options` are `method`, `norm`, `eps`, `target` and the others of `neuropil attack`, and those of
         the method itself, such as `momentum`. What is found has `robust_accuracy`, `perturbed` and `save(path)`."""

@@ -3,26 +3,49 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from neuropil.adversarial.false_safety import Sign, signs
 from neuropil.inspection.report.attack import CLEAN, accuracy_section, pictures_section, signs_section
-from neuropil.inspection.report.page import Report, Section, Table, Text, write_report
-from neuropil.runs.attack import WITHOUT_EPS, AttackConfig, attacked, robustness_test
+from neuropil.inspection.report.page import Report, Section, Table, Text, percent, write_report
+from neuropil.runs.attack import (
+    WITHOUT_EPS,
+    AttackConfig,
+    attack_texts_of,
+    attacked,
+    classifier_of,
+    require_effect,
+    robustness_test,
+)
 from neuropil.runs.run import Run
 from neuropil.tasks.classification.attacked import AttackedExamples
 from neuropil.tasks.classification.robustness import DRAWN, NORMS
 from neuropil.tasks.classification.threats import unit_of
+from neuropil.tasks.text_classification.predictor import TextClassifier
 
 SHOWN = 6
+SUBSTITUTION = "word substitution"
 COMPARED = ("fgsm", "pgd")
 """Attacks whose curves are drawn, and which stand beside the one that was asked for."""
 
 
+class AttackPage(NamedTuple):
+    path: Path
+    accuracy: dict[str, float]
+    """Under each attack."""
+    signs: list[Sign]
+    """Of false safety; none are known for texts."""
+
+
 def write_attack(
-    run: Run, config: AttackConfig, *, stage: Callable[[str], Callable[[float], object]]
-) -> tuple[Path, dict[str, float], list[Sign]]:
-    """The page's path, the accuracy under each attack, and the signs of false safety; `stage` is told what is begun,
-    and gives what its progress is shown by."""
+    run: Run, config: AttackConfig, *, surrogate: Run | None = None, stage: Callable[[str], Callable[[float], object]]
+) -> AttackPage:
+    """`surrogate` is a run of another model, whose attacked examples may fool this one too; `stage` is told what is
+    begun, and gives what its progress is shown by."""
+    path = run.folder / "attack.html"
+    require_effect(config, texts=isinstance(run.predictor, TextClassifier))
+    if isinstance(run.predictor, TextClassifier):
+        return _write_texts(path, run, run.predictor, config, stage(SUBSTITUTION))
     test, names = robustness_test(run, None, None, config)
     model, limited = run.model, config.method not in WITHOUT_EPS
     asked = attacked(run, test, names, config, progress=stage(config.method))
@@ -37,8 +60,8 @@ def write_attack(
     smallest = replace(config, method="minimal", steps=None, restarts=None)
     minimal = attacked(run, test, few, smallest, progress=stage("minimal perturbations")) if limited else asked
     x, y = test.first(DRAWN, model)
-    stage("signs of false safety")
-    found = signs(model, x, y, test.threat(config.eps))
+    other = None if surrogate is None else classifier_of(surrogate).model
+    found = signs(model, x, y, test.threat(config.eps), surrogate=other, progress=stage("signs of false safety"))
     unit = unit_of(test.train.schema)
     sections = [
         accuracy_section(accuracy, curves, test.radii, config.eps, unit),
@@ -50,9 +73,30 @@ def write_attack(
         f"{len(names):,} examples of the held-out part, perturbed{towards} in the {NORMS[config.norm]} norm by at most "
         f"ε = {config.eps:g} ({unit})."
     )
-    path = run.folder / "attack.html"
     write_report(path, Report(f"neuropil · attack on {run.folder.name}", summary, sections))
-    return path, accuracy, found
+    return AttackPage(path, accuracy, found)
+
+
+def _write_texts(
+    path: Path, run: Run, classifier: TextClassifier, config: AttackConfig, progress: Callable[[float], object]
+) -> AttackPage:
+    found = attack_texts_of(run, classifier, None, None, config, progress=progress)
+    accuracy = {CLEAN: found.accuracy, SUBSTITUTION: found.robust_accuracy}
+    changed = [each for each in found.found if each.before == each.label and each.success]
+    shares = [len(each.changed) / len(each.tokens) for each in changed]
+    words = (
+        f"Of {len(found):,} texts of the held-out part {percent(found.accuracy)} are classified rightly, and "
+        f"{percent(found.robust_accuracy)} after words were substituted by near ones of the model's own embedding. "
+        "The search is greedy: where it fails, another may not."
+    )
+    if shares:
+        words += f" Where it succeeds, {percent(sum(shares) / len(shares))} of the tokens are substituted."
+    rows = [
+        [f"{found.classes[each.before]} → {found.classes[each.after]}", found.marked(each)] for each in changed[:SHOWN]
+    ]
+    sections = [Section.of("Words in place of words", words, Table(["predicted class", "text"], rows))]
+    write_report(path, Report(f"neuropil · attack on {run.folder.name}", words, sections))
+    return AttackPage(path, accuracy, [])
 
 
 def examples_sections(asked: AttackedExamples, minimal: AttackedExamples, unit: str) -> list[Section]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from einops import rearrange
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
@@ -96,9 +97,8 @@ class AttackedExamples:
         picture file can hold."""
         index = torch.tensor(chosen, dtype=torch.long)
         original, perturbed = self.found.original.cpu()[index], self.found.perturbed.cpu()[index]
-        shown = (
-            GREY + (perturbed - original) * torch.from_numpy(self.amplification(chosen)).float()[:, None, None, None]
-        )
+        factor = rearrange(torch.from_numpy(self.amplification(chosen)).float(), "picture -> picture 1 1 1")
+        shown = GREY + (perturbed - original) * factor
         three = torch.stack([original, shown, perturbed], 1).flatten(0, 1)
         return three.round().clamp(0, WHITE).to(torch.uint8)
 

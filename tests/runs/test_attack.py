@@ -1,0 +1,181 @@
+"""Attacks on runs: pictures, rows and texts, of the held-out part and of the user's."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import neuropil
+from neuropil.cli import main
+from neuropil.data.examples.embedded import load_digits
+from neuropil.errors import NeuropilError
+from neuropil.runs.run import Run
+from neuropil.tasks.classification.attacked import AttackedExamples
+from neuropil.tasks.text_classification.attack import AttackedTexts
+
+QUIET: dict[str, Any] = {"show_progress": False, "report": False, "seed": 0}
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return neuropil.train("mlp", hidden_sizes=(32,), updates=200, out=tmp_path_factory.mktemp("a") / "run", **QUIET)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("b")
+    generator = np.random.default_rng(0)
+    height, weight = generator.normal(170, 10, 200), generator.normal(70, 12, 200)
+    lines = [
+        f"{h:.1f},{w:.1f},{'red' if n % 2 else 'blue'},{'tall' if h > 170 else 'short'}"
+        for n, (h, w) in enumerate(zip(height, weight, strict=True))
+    ]
+    (folder / "people.csv").write_text("\n".join(["height,weight,colour,kind", *lines]) + "\n")
+    return neuropil.train(
+        "mlp", data=folder / "people.csv", hidden_sizes=(8,), updates=150, out=folder / "run", **QUIET
+    )
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    few = {"hidden_size": 8, "embedding_size": 8, "updates": 20, "test": 0.7, "max_tokens": 32, "vocabulary_size": 500}
+    return neuropil.train("text_classifier", out=tmp_path_factory.mktemp("c") / "run", **few, **QUIET)
+
+
+def attacked(run: Run, *arguments: Any, **options: Any) -> AttackedExamples:
+    found = run.attack(*arguments, **options)
+    assert isinstance(found, AttackedExamples)
+    return found
+
+
+def test_the_held_out_part_is_attacked_and_its_risks_are_known(pictures: Run):
+    found = attacked(pictures, eps=0.2, count=40, steps=5)
+    assert len(found) == 40
+    clean = pictures.predict(found.found.original.byte()).labels
+    moved = pictures.model(found.perturbed).argmax(-1).tolist()
+    right = [label == guess for label, guess in zip(found.labels, clean, strict=True)]
+    assert found.natural_risk == pytest.approx(1 - np.mean(right))
+    still = [right and found.labels[i] == found.schema.classes[moved[i]] for i, right in enumerate(right)]
+    assert found.robust_risk == pytest.approx(1 - np.mean(still))
+    assert found.robust_risk > found.natural_risk + 0.2
+    assert found.distance.max() <= 0.2 + 1e-6
+
+
+def test_epsilon_of_rows_is_in_standard_deviations_and_categories_stay(rows: Run):
+    found = attacked(rows, eps=0.5, count=20, steps=10)
+    change = (found.perturbed - found.found.original).abs()
+    assert change[:, :2].amax(0).tolist() == pytest.approx([5, 6], rel=0.2)
+    assert not change[:, 2:].any()
+    assert found.robust_risk > found.natural_risk
+
+
+def test_words_are_substituted_where_texts_are_classified(texts: Run):
+    found = texts.attack(["sunny and warm weather today", "heavy rain"], words=1.0, similarity=-1.0)
+    assert isinstance(found, AttackedTexts)
+    assert [record["before"] for record in found.records()] == texts.classify(found.names).labels
+    for record, each in zip(found.records(), found.found, strict=True):
+        assert record["fooled"] == (record["before"] != record["after"])
+        assert len(each.tokens) == len(each.original)
+    assert found.accuracy == 1  # labels are what the model predicts
+
+
+def test_grids_have_a_row_of_three_and_arrays_what_the_model_saw(pictures: Run, tmp_path: Path):
+    found = attacked(pictures, count=4, eps=0.1, steps=2)
+    with Image.open(found.save(tmp_path / "grid.png")) as grid:
+        assert grid.size == (3 * 66 + 2, 4 * 66 + 2)
+    arrays = np.load(found.save(tmp_path / "arrays.npz"))
+    np.testing.assert_array_equal(arrays["x"], found.perturbed.numpy())
+    np.testing.assert_array_equal(arrays["original"], found.found.original.numpy())
+    assert arrays["y"].tolist() == found.labels
+
+
+def test_perturbations_are_drawn_about_grey_at_full_strength(pictures: Run):
+    found = attacked(pictures, count=3, eps=0.1, steps=2)
+    original, change, result = found.triples([1])
+    assert original.tolist() == found.found.original[1].byte().tolist()
+    assert int(change.min()) <= 1 or int(change.max()) >= 254
+    assert (result.float() - found.found.perturbed[1]).abs().max() <= 0.5
+
+
+def test_inputs_with_labels_count_as_wrong_where_the_model_is(pictures: Run):
+    digits = load_digits()
+    wrong = [str((int(label) + 1) % 10) for label in digits.targets[:5]]
+    found = attacked(pictures, digits.inputs[:5], wrong, eps=0.01, steps=1)
+    assert found.accuracy < 0.5
+    assert torch.equal(found.found.perturbed, found.found.original)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "12"}, "a class must be one that the model knows, but got '12': did you mean '1'?"),
+        ({"words": 0.5}, "--words has no effect on pictures and rows: leave it out."),
+        (
+            {"momentumm": 1},
+            "an option must be one of the attack's, but got 'momentumm': did you mean 'momentum'?",
+        ),
+        ({"eps": 0.0}, "eps must be above 0, but got 0.0."),
+        ({"eps": 2.0}, "eps of the L∞ norm must be at most the width of the input range, 255, but got 510: "),
+        ({"labels": ["1"]}, "there must be a label for each input, but got 1 for 2 inputs."),
+    ],
+)
+def test_what_cannot_be_attacked_gets_one_sentence(pictures: Run, options: dict[str, Any], message: str):
+    labels = options.pop("labels", None)
+    with pytest.raises(NeuropilError) as error:
+        pictures.attack(load_digits().inputs[:2], labels, **options)
+    assert str(error.value).startswith(message)
+
+
+def test_only_classifiers_are_attacked(tmp_path: Path):
+    few = {
+        "epochs": 1,
+        "hidden_size": 4,
+        "classifier_updates": 1,
+        "scored_samples": 2,
+        "walks": 2,
+        "annealing_steps": 1,
+    }
+    run = neuropil.train("rbm", out=tmp_path / "run", **few, **QUIET)
+    with pytest.raises(NeuropilError) as error:
+        run.attack()
+    assert str(error.value) == (
+        f"an attack needs a classifier of pictures, rows or texts, but got a run of rbm in {run.folder}: train the "
+        "cnn, or the mlp for a table."
+    )
+
+
+def test_options_of_pictures_are_refused_for_texts(texts: Run):
+    with pytest.raises(NeuropilError) as error:
+        texts.attack(["a text"], eps=0.3)
+    assert str(error.value) == "--eps has no effect on texts, whose words are substituted: leave it out."
+
+
+# --- as it is typed ---------------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_a_page_and_prints_accuracies(pictures: Run, capsys: pytest.CaptureFixture[str]):
+    main(["attack", str(pictures.folder), "--eps", "0.1", "--count", "20", "--steps", "4"])
+    out = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[0] for line in out[:4]] == ["attack", "no attack", "fgsm", "pgd"]
+    assert out[-1] == str(pictures.folder / "attack.html")
+    page = (pictures.folder / "attack.html").read_text()
+    for title in ("Accuracy under attack", "Signs of false safety", "The most fragile examples", "The toughest"):
+        assert title in page
+
+
+def test_the_command_answers_for_files(pictures: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    Image.fromarray(load_digits().inputs[0, 0].numpy()).save(tmp_path / "zero.png")
+    main(["attack", str(pictures.folder), str(tmp_path / "zero.png"), "--minimal", "--out", str(tmp_path / "a.png")])
+    name, classes, fooled, _ = capsys.readouterr().out.strip().split("\t")
+    assert (name, classes[:4], fooled) == ("zero.png", "0 → ", "fooled")
+    assert (tmp_path / "a.png").exists()
+
+
+def test_texts_have_a_page_too(texts: Run, capsys: pytest.CaptureFixture[str]):
+    main(["attack", str(texts.folder), "--count", "5"])
+    out = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[0] for line in out[:3]] == ["attack", "no attack", "word substitution"]
+    assert "Words in place of words" in (texts.folder / "attack.html").read_text()
