@@ -1,5 +1,6 @@
 """Attacks on runs: pictures, rows and texts, of the held-out part and of the user's."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,23 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Run:
     ]
     (folder / "people.csv").write_text("\n".join(["height,weight,colour,kind", *lines]) + "\n")
     return neuropil.train(
-        "mlp", data=folder / "people.csv", hidden_sizes=(8,), updates=150, out=folder / "run", **QUIET
+        "mlp", data=folder / "people.csv", target="kind", hidden_sizes=(8,), updates=150, out=folder / "run", **QUIET
     )
 
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    few = {"hidden_size": 8, "embedding_size": 8, "updates": 20, "test": 0.7, "max_tokens": 32, "vocabulary_size": 500}
-    return neuropil.train("text_classifier", out=tmp_path_factory.mktemp("c") / "run", **few, **QUIET)
+    generator = np.random.default_rng(0)
+    moods = {"praise": ["good", "great", "fine", "moving"], "blame": ["bad", "dull", "poor", "awful"]}
+    things = ["film", "story", "music", "cast", "end"]
+    said, labels = [], []
+    for number in range(120):
+        label = ("praise", "blame")[number % 2]
+        said.append(" ".join(f"{generator.choice(moods[label])} {generator.choice(things)}" for _ in range(4)))
+        labels.append(label)
+    few = {"hidden_size": 8, "embedding_size": 8, "updates": 60}
+    folder = tmp_path_factory.mktemp("c") / "run"
+    return neuropil.train("text_classifier", data=(said, labels), out=folder, **few, **QUIET)
 
 
 def attacked(run: Run, *arguments: Any, **options: Any) -> AttackedExamples:
@@ -73,7 +83,7 @@ def test_epsilon_of_rows_is_in_standard_deviations_and_categories_stay(rows: Run
 
 
 def test_words_are_substituted_where_texts_are_classified(texts: Run):
-    found = texts.attack(["sunny and warm weather today", "heavy rain"], words=1.0, similarity=-1.0)
+    found = texts.attack(["good film and fine story", "dull music"], words=1.0, similarity=-1.0)
     assert isinstance(found, AttackedTexts)
     assert [record["before"] for record in found.records()] == texts.classify(found.names).labels
     for record, each in zip(found.records(), found.found, strict=True):
@@ -174,8 +184,6 @@ def test_the_command_answers_for_files(pictures: Run, tmp_path: Path, capsys: py
     assert (tmp_path / "a.png").exists()
 
 
-def test_texts_have_a_page_too(texts: Run, capsys: pytest.CaptureFixture[str]):
-    main(["attack", str(texts.folder), "--count", "5"])
-    out = capsys.readouterr().out.splitlines()
-    assert [line.split("\t")[0] for line in out[:3]] == ["attack", "no attack", "word substitution"]
-    assert "Words in place of words" in (texts.folder / "attack.html").read_text()
+def test_the_command_answers_for_texts(texts: Run, capsys: pytest.CaptureFixture[str]):
+    main(["attack", str(texts.folder), "good film and fine story", "--words", "1.0", "--json"])
+    assert json.loads(capsys.readouterr().out)["input"] == "good film and fine story"

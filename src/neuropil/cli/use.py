@@ -318,7 +318,9 @@ class AttackArguments(Arguments):
     attack: Config
     minimal: bool = option(False, "the smallest perturbation that changes the class: --method minimal")
     strongest: bool = option(False, "all that is strong, one after the other: --method strongest")
-    surrogate: Path | None = option(None, "run of another model of the same data: what fools it is tried here too")
+    surrogate: Path | None = option(
+        None, "run of another model, from which attacks are transferred; a small one is trained if none"
+    )
     out: Path | None = option(None, "grid of pictures (.png, .jpg, .webp) or arrays (.npz, .npy)")
 
 

@@ -20,11 +20,15 @@ from neuropil.runs.attack import (
 from neuropil.runs.run import Run
 from neuropil.tasks.classification.attacked import AttackedExamples
 from neuropil.tasks.classification.robustness import DRAWN, NORMS
+from neuropil.tasks.classification.small_classifier import train_small_classifier
 from neuropil.tasks.classification.threats import unit_of
+from neuropil.tasks.predictor import device_of
 from neuropil.tasks.text_classification.predictor import TextClassifier
 
 SHOWN = 6
 SUBSTITUTION = "word substitution"
+UPDATES = 400
+"""Of another model, whose attacked examples are tried too."""
 COMPARED = ("fgsm", "pgd")
 """Attacks whose curves are drawn, and which stand beside the one that was asked for."""
 
@@ -40,7 +44,8 @@ class AttackPage(NamedTuple):
 def write_attack(
     run: Run, config: AttackConfig, *, surrogate: Run | None = None, stage: Callable[[str], Callable[[float], object]]
 ) -> AttackPage:
-    """`surrogate` is a run of another model, whose attacked examples may fool this one too; `stage` is told what is
+    """`surrogate` is a run of another model, whose attacked examples are tried too; without it, a small one is trained
+    on the same part. `stage` is told what is
     begun, and gives what its progress is shown by."""
     path = run.folder / "attack.html"
     require_effect(config, texts=isinstance(run.predictor, TextClassifier))
@@ -60,7 +65,11 @@ def write_attack(
     smallest = replace(config, method="minimal", steps=None, restarts=None)
     minimal = attacked(run, test, few, smallest, progress=stage("minimal perturbations")) if limited else asked
     x, y = test.first(DRAWN, model)
-    other = None if surrogate is None else classifier_of(surrogate).model
+    if surrogate is None:
+        stage("training another model")
+        other = train_small_classifier(test.train, UPDATES, config.seed, device_of(model))
+    else:
+        other = classifier_of(surrogate).model
     found = signs(model, x, y, test.threat(config.eps), surrogate=other, progress=stage("signs of false safety"))
     unit = unit_of(test.train.schema)
     sections = [

@@ -5,26 +5,20 @@ Distances between pictures mean little in pixels. The features that a classifier
 apart where the classes are, as those of a network trained on photographs are in the usual Fréchet inception distance.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from neuropil.data.examples.batches import ExampleBatches
 from neuropil.data.examples.dataset import Examples
 from neuropil.inspection.output_inputs import with_output_inputs
-from neuropil.models.cnn import CNN, CNNConfig
-from neuropil.models.mlp import MLP, MLPConfig
-from neuropil.parts.objectives import Classification
-from neuropil.randomness import initialised
+from neuropil.tasks.classification.small_classifier import BATCH, train_small_classifier
 from neuropil.tasks.predictor import device_of
-from neuropil.training.loop import TrainingConfig, fit
 
-WIDTH, COMPONENTS, AT_ONCE = 16, 64, 512
+COMPONENTS, AT_ONCE = 64, 512
 Inputs = Tensor
 """Of examples, as they are given to a model: bytes of pictures, or numbers."""
 
@@ -39,24 +33,12 @@ class FeatureExtractor:
 
 def train_feature_extractor(train: Examples, updates: int, seed: int, device: torch.device) -> FeatureExtractor:
     """The same for the same examples and seed."""
-    schema = train.schema
-    if not schema.classes:
+    if not train.schema.classes:
         return _components(train)
-    if schema.kind == "image":
-        config = CNNConfig(shape=schema.shape, classes=len(schema.classes), width=WIDTH, dropout=0.0)
-        model, name = initialised(lambda: CNN(config), seed), "CNN"
-    else:
-        sizes = MLPConfig(shape=schema.shape, outputs=len(schema.classes))
-        model, name = initialised(lambda: MLP(sizes), seed), "MLP"
-    model.standardize.fit(train.inputs)
-    model.to(device)
-    batches = ExampleBatches(train, 64, seed, shuffle=True, device=device)
-    updates = max(updates, len(batches))  # all examples are seen
-    training = TrainingConfig(updates=updates, learning_rate=3e-3, keep="last", checkpoint_seconds=1e9)
-    with TemporaryDirectory(prefix="neuropil-") as folder:
-        fit(Classification(model), batches, None, training, seed=seed, folder=Path(folder), show_progress=False)
+    updates = max(updates, math.ceil(len(train) / BATCH))  # all examples are seen
+    model = train_small_classifier(train, updates, seed, device)
     return FeatureExtractor(
-        f"a {name} that was trained on the labels of the training part",
+        f"a {type(model).__name__} that was trained on the labels of the training part",
         lambda inputs: _through(model, inputs)[0],
         lambda inputs: _through(model, inputs)[1].argmax(-1),
     )
