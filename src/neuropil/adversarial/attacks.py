@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Int64, Num
 from torch import Tensor
 
-from neuropil.adversarial.auto_pgd import AutoPGDConfig, auto_pgd
+from neuropil.adversarial.auto_pgd import AutoPGDConfig, TargetedAutoPGDConfig, auto_pgd, targeted_auto_pgd
 from neuropil.adversarial.classifier import BATCH, Classifier, held, logits_of
 from neuropil.adversarial.gradient_attack import GradientAttackConfig, attack_loss, gradient_attack
 from neuropil.adversarial.losses import require_classes
@@ -100,7 +100,7 @@ class NamedAttack:
 
 APGD_CE = Stage(auto_pgd, AutoPGDConfig())
 APGD_DLR = Stage(auto_pgd, AutoPGDConfig(loss="dlr"))
-APGD_TARGETED = Stage(auto_pgd, AutoPGDConfig(loss="dlr", targets=9))
+APGD_TARGETED = Stage(targeted_auto_pgd, TargetedAutoPGDConfig())
 BOUNDARY = Stage(minimal_attack, MinimalConfig())
 SQUARE = Stage(square_attack, SquareConfig())
 

@@ -10,10 +10,11 @@ which, since the checkpoint before,
     2. neither was η halved then, nor has the highest loss grown.
 
 Checkpoints are at the shares p_{j+1} = p_j + max(p_j − p_{j−1} − 0.03, 0.06) of the steps, with p₀ = 0 and p₁ = 0.22:
-the ascent explores first and then refines. With `targets`, it is run for each of the most likely wrong classes, on the
-targeted difference-of-logits ratio.
+the ascent explores first and then refines. The targeted version climbs the targeted difference-of-logits ratio of each
+of the most likely wrong classes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -34,7 +35,12 @@ class AutoPGDConfig(Config):
     steps: int = option(100, "gradient steps", low=1)
     restarts: int = option(1, "restarts at random points of the ball", low=1)
     loss: Literal["cross_entropy", "dlr"] = option("cross_entropy", "loss to make large: cross_entropy or dlr")
-    targets: int = option(0, "number of wrong classes to aim at, the most likely first; 0: away from the right", low=0)
+
+
+class TargetedAutoPGDConfig(Config):
+    steps: int = option(100, "gradient steps", low=1)
+    restarts: int = option(1, "restarts at random points of the ball, for each target", low=1)
+    targets: int = option(9, "number of wrong classes to aim at, the most likely first", low=1)
 
 
 def auto_pgd(
@@ -47,37 +53,59 @@ def auto_pgd(
     generator: torch.Generator | None = None,
 ) -> Inputs:
     """A point at which each example is misclassified, or else that of the highest loss in the last ascent."""
+    if config.loss == "dlr" and threat.target is not None:
+        ascents = [(torch.stack([y, threat.goal(y)], 1), towards_target)]
+    else:
+        ascents = [(y, attack_loss(threat, config.loss))]
+    return ascend_in_turn(classifier, x, y, threat, ascents * config.restarts, config.steps, generator)
+
+
+def targeted_auto_pgd(
+    classifier: Classifier,
+    x: Num[Tensor, "batch *shape"],
+    y: Labels,
+    threat: ThreatModel,
+    config: TargetedAutoPGDConfig,
+    *,
+    generator: torch.Generator | None = None,
+) -> Inputs:
+    """Towards each of the most likely wrong classes in turn; towards one only, if the threat model has a target."""
+    with held(classifier):
+        likely = (
+            logits_of(classifier, threat.ball(x).original)
+            .scatter(1, y[:, None], -torch.inf)
+            .argsort(1, descending=True)
+        )
+    classes = (
+        likely[:, : min(config.targets, likely.shape[1] - 1)] if threat.target is None else threat.goal(y)[:, None]
+    )
+    ascents = [
+        (torch.stack([y, target], 1), towards_target) for target in classes.unbind(1) for _ in range(config.restarts)
+    ]
+    return ascend_in_turn(classifier, x, y, threat, ascents, config.steps, generator)
+
+
+def ascend_in_turn(
+    classifier: Classifier,
+    x: Num[Tensor, "batch *shape"],
+    y: Labels,
+    threat: ThreatModel,
+    ascents: Sequence[tuple[Shaped[Tensor, "batch *known"], Loss]],
+    steps: int,
+    generator: torch.Generator | None,
+) -> Inputs:
+    """Each ascent is what its loss needs to know of the examples, and the loss; those that one has fooled rest."""
     with held(classifier):
         ball = threat.ball(x)
         found, left = ball.original.clone(), torch.arange(len(ball), device=ball.original.device)
-        for known, loss in objectives(classifier, ball.original, y, threat, config):
-            for _ in range(config.restarts):
-                start = ball.uniform(generator)
-                if not len(left):
-                    return found
-                some = ball.select(left)
+        for known, loss in ascents:
+            start = ball.uniform(generator)
+            if len(left):
                 found[left], fooled = ascend(
-                    classifier, some, start[left], y[left], known[left], threat, loss, config.steps
+                    classifier, ball.select(left), start[left], y[left], known[left], threat, loss, steps
                 )
                 left = left[~fooled]
     return found
-
-
-def objectives(
-    classifier: Classifier, x: Inputs, y: Labels, threat: ThreatModel, config: AutoPGDConfig
-) -> list[tuple[Shaped[Tensor, "batch *known"], Loss]]:
-    """Of each ascent: what the loss needs to know of each example, and the loss."""
-    targeted = config.loss == "dlr" or config.targets > 0
-    if threat.target is not None and targeted:
-        return [(torch.stack([y, threat.goal(y)], 1), towards_target)]
-    if threat.target is not None or not config.targets:
-        return [(y, attack_loss(threat, config.loss))]
-    logits = logits_of(classifier, x)
-    likely = logits.scatter(1, y[:, None], -torch.inf).argsort(1, descending=True)
-    return [
-        (torch.stack([y, likely[:, rank]], 1), towards_target)
-        for rank in range(min(config.targets, logits.shape[1] - 1))
-    ]
 
 
 def towards_target(

@@ -31,7 +31,7 @@ class GradientAttackConfig(Config):
     restarts: int = option(1, "restarts; all after the first begin at random points of the ball", low=1)
     momentum: float = option(0.0, "momentum: decay factor of the accumulated gradient (MI-FGSM)", low=0)
     start: StartName = option("random", "starting point: clean (the input itself) or random (uniform in the ball)")
-    loss: LossName = option("cross_entropy", "loss to make large: cross_entropy, margin or dlr")
+    loss: LossName = option("cross_entropy", "loss to make large: cross_entropy, margin, dlr or tempered")
     early_stopping: bool = option(True, "stop at the first misclassified point of an example")
 
     @property

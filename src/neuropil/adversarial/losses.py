@@ -4,9 +4,11 @@
     margin                 max_{k≠y} z_k − z_y                              above 0 where the class is wrong
     DLR                    −(z_y − max_{k≠y} z_k) / (z_π1 − z_π3)           Croce and Hein 2020: π sorts z downwards
     targeted DLR           −(z_y − z_t) / (z_π1 − (z_π3 + z_π4) / 2)
+    tempered               −ln softmax(z / T)_y                             T = max(1, |margin| / 10), held
 
 Cross-entropy vanishes, with its gradient, where a model is very sure; the margin does not, and the difference-of-logits
-ratio does not change either when all logits are shifted or scaled.
+ratio does not change either when all logits are shifted or scaled. Both see one wrong class at a time, whereas
+cross-entropy sees all of them: a temperature keeps it from vanishing.
 """
 
 from collections.abc import Callable
@@ -25,9 +27,11 @@ Logits: TypeAlias = Float[Tensor, "batch class"]
 Classes: TypeAlias = Int64[Tensor, " batch"]
 Loss: TypeAlias = Callable[[Tensor, Any], Float[Tensor, " batch"]]
 """From logits, and what is known of each example (its class), to one value per example."""
-LossName = Literal["cross_entropy", "margin", "dlr"]
+LossName = Literal["cross_entropy", "margin", "dlr", "tempered"]
 
 NO_DIVISION_BY_ZERO = 1e-12
+LARGEST_MARGIN = 10.0
+"""In single precision, cross-entropy is 0 from a margin of 17 on."""
 
 
 def margin(logits: Logits, y: Classes) -> Float[Tensor, " batch"]:
@@ -55,6 +59,12 @@ def targeted_difference_of_logits_ratio(logits: Logits, y: Classes, target: Clas
     return difference / (top[:, 0] - top[:, 2:].mean(1) + NO_DIVISION_BY_ZERO)
 
 
+def tempered_cross_entropy(logits: Logits, y: Classes) -> Float[Tensor, " batch"]:
+    # T = max(1, |margin| / 10)
+    temperature = (margin(logits, y).detach().abs() / LARGEST_MARGIN).clamp(min=1)
+    return categorical_cross_entropy(logits / rearrange(temperature, "batch -> batch 1"), y)
+
+
 def of_class(logits: Logits, y: Classes) -> Float[Tensor, " batch"]:
     return logits.gather(1, rearrange(y, "batch -> batch 1")).squeeze(1)
 
@@ -63,6 +73,7 @@ LOSSES: dict[LossName, Loss] = {
     "cross_entropy": categorical_cross_entropy,
     "margin": margin,
     "dlr": difference_of_logits_ratio,
+    "tempered": tempered_cross_entropy,
 }
 
 

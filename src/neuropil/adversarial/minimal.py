@@ -1,9 +1,9 @@
 """Minimal perturbations: how far is it to the nearest input that is misclassified?
 
-    bisection    ε between one at which PGD fails and one at which it succeeds, by halves of log ε
+    bisection    ε between one at which PGD fails and one at which it succeeds, by halves of log ε; from x itself
     DeepFool     x ← x + (1 + o) (f / ‖w‖_*) d(w)              to the nearest boundary of the linearised classifier:
                  f = z_y − z_k,  w = ∇(z_k − z_y)              Moosavi-Dezfooli 2016
-    boundary     δ ← Π_r(δ + α r d(∇ margin)),  then r ← r (1 − γ) where δ is adversarial, and r (1 + γ) where not:
+    boundary     δ ← Π_r(δ + α r d(∇L)),  then r ← r (1 − γ) where δ is adversarial, and r (1 + γ) where not:
                  back and forth across the boundary, in steps that shrink               DDN, Rony 2019; FMN, Pintor 2021
 
 d(w) is the steepest direction of the norm and ‖w‖_* the dual norm: sign(w) and ‖w‖₁ for L∞, w / ‖w‖₂ and ‖w‖₂ for L2.
@@ -40,7 +40,11 @@ from neuropil.config import Config, option
 MethodName = Literal["boundary", "deepfool", "bisection"]
 HALVINGS = 10
 """Of the interval along the line from the original, at last."""
+FIRST_STEPS = 10
+"""Of DeepFool, before the boundary is followed."""
 SMALLEST_STEP, SMALLEST_GAMMA = 0.01, 0.001
+SMALLEST_EPS = 2.0**-14
+"""With which bisection begins, as a share of the largest."""
 NO_DIVISION_BY_ZERO = 1e-12
 
 
@@ -50,7 +54,7 @@ class MinimalConfig(Config):
     gamma: float = option(0.05, "γ of the boundary search: relative change of the norm in its first steps", above=0)
     overshoot: float = option(0.02, "o of DeepFool: how far beyond the linearised boundary to go", low=0)
     candidates: int = option(10, "classes whose boundaries DeepFool looks at, the most likely ones", low=2)
-    rounds: int = option(10, "rounds of bisection", low=1)
+    rounds: int = option(12, "rounds of bisection", low=1)
 
 
 def minimal_attack(
@@ -93,10 +97,13 @@ def movable(gradient: Inputs, x: Inputs, ball: Ball) -> Inputs:
 def follow_boundary(
     classifier: Classifier, ball: Ball, y: Labels, threat: ThreatModel, config: MinimalConfig
 ) -> Inputs:
-    x, best = ball.original.clone(), ball.original.clone()
-    shortest = torch.full_like(x.flatten(1).sum(1), torch.inf)
-    radius = torch.full_like(shortest, torch.inf)
-    loss = attack_loss(threat, "margin")
+    x, best = ball.original.clone(), deepfool(classifier, ball, y, threat, replace(config, steps=FIRST_STEPS))
+    # what DeepFool finds in a few steps is the first to be beaten
+    fooled = threat.fooled(logits_of(classifier, best), y)
+    best[~fooled] = ball.original[~fooled]
+    shortest = threat.distance(best, ball.original).masked_fill(~fooled, torch.inf)
+    radius = shortest.clone()
+    loss = attack_loss(threat, "tempered")
     for step in range(config.steps):
         falling = (1 + math.cos(math.pi * step / config.steps)) / 2
         alpha = SMALLEST_STEP + (1 - SMALLEST_STEP) * falling
@@ -106,14 +113,12 @@ def follow_boundary(
         norm, adversarial = length(ball.norm, delta), threat.fooled(logits, y)
         shorter = adversarial & (norm < shortest)
         best[shorter], shortest[shorter] = x[shorter], norm[shorter]
-        # before the boundary was crossed once, r goes to where the linearised one is
-        to_boundary = norm + value.abs() / (
-            dual_length(ball.norm, in_inputs(gradient, ball.scale)) + NO_DIVISION_BY_ZERO
-        )
-        outwards = torch.where(shortest.isfinite(), radius * (1 + gamma), to_boundary)
+        # before the boundary was crossed once, r grows by the length in which L would change as much as it is
+        further = norm + value.abs() / (dual_length(ball.norm, in_inputs(gradient, ball.scale)) + NO_DIVISION_BY_ZERO)
+        outwards = torch.where(shortest.isfinite(), radius * (1 + gamma), further)
         radius = torch.where(adversarial, torch.minimum(radius * (1 - gamma), shortest), outwards)
         radius = radius.clamp(max=ball.eps)
-        # δ ← Π_r(δ + α r d(∇ margin))
+        # δ ← Π_r(δ + α r d(∇L))
         direction = in_units(ball.steepest_(gradient), ball.scale)
         delta += alpha * per_example(radius, delta) * direction
         x = ball.project_(ball.original + in_inputs(shrink(ball.norm, delta, radius), ball.scale))
@@ -185,9 +190,9 @@ def bisect(
 ) -> Inputs:
     found = ball.original.clone()
     above = torch.full_like(found.flatten(1).sum(1), ball.eps)
-    below = above / 2**HALVINGS
+    below = above * SMALLEST_EPS
     ones = torch.ones_like(found) if ball.scale is None else ball.scale.expand_as(found)
-    pgd = GradientAttackConfig(steps=config.steps)
+    pgd = GradientAttackConfig(steps=config.steps, start="clean")
     for number in range(config.rounds + 1):
         # first whether there is any at all, and then the middle of log ε
         eps = above if number == 0 else (below * above).sqrt()
