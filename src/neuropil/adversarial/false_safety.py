@@ -54,10 +54,12 @@ def signs(
     steps: int = 20,
     queries: int = 300,
     batch_size: int = BATCH,
+    unit: float = 1.0,
     generator: torch.Generator | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> list[Sign]:
-    """All of them, found or not; without a surrogate, transfer is not measured. A few hundred examples are enough."""
+    """All of them, found or not; without a surrogate, transfer is not measured. A few hundred examples are enough. In
+    sentences eps is written in units of `unit`."""
     threat.require_units(x)
     with held(classifier):
         x = x.detach().to(torch.float64 if x.dtype == torch.float64 else torch.float32)
@@ -66,7 +68,7 @@ def signs(
         right &= y != threat.target
     if not right.any():
         raise InputError("signs of false safety need examples that are classified rightly", got=f"none of {len(x)}")
-    measured = Measurement(classifier, x[right], y[right], threat, steps, queries, batch_size, generator)
+    measured = Measurement(classifier, x[right], y[right], threat, steps, queries, batch_size, unit, generator)
     kinds: dict[str, Callable[[], Sign]] = {
         "zero gradients": measured.zero_gradients,
         "masked gradients": measured.masked_gradients,
@@ -99,6 +101,7 @@ class Measurement:
         steps: int,
         queries: int,
         batch_size: int,
+        unit: float,
         generator: torch.Generator | None,
     ):
         self.classifier = classifier
@@ -108,6 +111,7 @@ class Measurement:
         self.steps = steps
         self.queries = queries
         self.batch_size = batch_size
+        self.unit = unit
         self.generator = generator
         self.known: dict[tuple[str, float], float] = {}
 
@@ -179,7 +183,7 @@ class Measurement:
     def larger_eps(self) -> Sign:
         whole = largest(self.threat, self.x)
         sizes = sorted({eps for eps in (self.threat.eps, 2 * self.threat.eps, 4 * self.threat.eps) if eps < whole})
-        shares = {f"{eps:g}": self.success("pgd", eps) for eps in (*sizes, whole)}
+        shares = {f"{eps / self.unit:g}": self.success("pgd", eps) for eps in (*sizes, whole)}
         values = list(shares.values())
         falls = any(later < earlier - TOLERANCE for earlier, later in pairwise(values))
         found = falls or values[-1] < 1 - 5 * TOLERANCE

@@ -21,7 +21,7 @@ from neuropil.runs.run import Run
 from neuropil.tasks.classification.attacked import AttackedExamples
 from neuropil.tasks.classification.robustness import DRAWN, NORMS
 from neuropil.tasks.classification.small_classifier import train_small_classifier
-from neuropil.tasks.classification.threats import unit_of
+from neuropil.tasks.classification.threats import unit_of, unit_size
 from neuropil.tasks.predictor import device_of
 from neuropil.tasks.text_classification.predictor import TextClassifier
 
@@ -70,7 +70,8 @@ def write_attack(
         other = train_small_classifier(test.train, UPDATES, config.seed, device_of(model))
     else:
         other = classifier_of(surrogate).model
-    found = signs(model, x, y, test.threat(config.eps), surrogate=other, progress=stage("signs of false safety"))
+    threat, size = test.threat(config.eps), unit_size(test.train.schema)
+    found = signs(model, x, y, threat, surrogate=other, unit=size, progress=stage("signs of false safety"))
     unit = unit_of(test.train.schema)
     sections = [
         accuracy_section(accuracy, curves, test.radii, config.eps, unit),

@@ -15,7 +15,7 @@ from neuropil.adversarial.attacks import AdversarialExamples
 from neuropil.adversarial.threat_model import Norm
 from neuropil.data.examples.dataset import Schema, restored
 from neuropil.files import replacing
-from neuropil.tasks.classification.threats import WHITE
+from neuropil.tasks.classification.threats import WHITE, unit_size
 from neuropil.tasks.generated_examples import GeneratedExamples, require_savable
 
 GREY = 127.5
@@ -54,8 +54,7 @@ class AttackedExamples:
 
     @property
     def distance(self) -> Float[Tensor, " example"]:
-        found = self.found.distance.cpu()
-        return found / WHITE if self.schema.kind == "image" else found
+        return self.found.distance.cpu() / unit_size(self.schema)
 
     @property
     def labels(self) -> list[str]:

@@ -23,7 +23,7 @@ def threat_model(
     schema = train.schema
     require_classes(schema, train.source)
     if schema.kind == "image":
-        return ThreatModel(norm, WHITE * eps, 0.0, WHITE, target)
+        return ThreatModel(norm, unit_size(schema) * eps, 0.0, WHITE, target)
     # A part of few rows may hold a column of one value: it has no unit, and stays.
     known = train.inputs if attacked is None else torch.cat([train.inputs, attacked.to(train.inputs)])
     scale = torch.where(numeric_features(schema), train.inputs.double().std(0, correction=0), 0.0).float()
@@ -36,6 +36,11 @@ def threat_model(
 def unit_of(schema: Schema) -> str:
     """Of ε, in words."""
     return "pixels from 0 to 1" if schema.kind == "image" else "standard deviations of each column"
+
+
+def unit_size(schema: Schema) -> float:
+    """How much ε = 1 is, in units of a model's inputs (and of `scale`)."""
+    return WHITE if schema.kind == "image" else 1.0
 
 
 def numeric_features(schema: Schema) -> Bool[Tensor, " feature"]:
