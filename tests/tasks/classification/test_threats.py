@@ -27,7 +27,7 @@ def test_epsilon_of_a_table_counts_in_standard_deviations_and_leaves_all_but_num
     )
     schema = Schema(kind="table", shape=(6,), classes=("a", "b"), columns=columns)
     rows = torch.tensor([[1.0, 0.0, 1.0, 0.0, 100.0, 7.0], [3.0, 1.0, 0.0, 1.0, 300.0, 7.0]])
-    threat = threat_model(examples(schema, rows), "linf", 0.5, attacked=torch.tensor([[9.0, 0, 1, 0, 0, 7]]))
+    threat = threat_model(examples(schema, rows), "linf", 0.5, attacked=[torch.tensor([[9.0, 0, 1, 0, 0, 7]])])
     assert threat.scale is not None
     assert threat.scale.tolist() == [1.0, 0.0, 0.0, 0.0, 100.0, 0.0]
     moved = threat.project(rows + 1000.0, rows)

@@ -97,7 +97,8 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         source, training = splits.train.source, options.training
         self.defence, self.robustness = defence or DefenceConfig(), None
         if self.defence.defence != "none":
-            self.robustness = RobustnessTest(splits.test, splits.train, self.defence.norm, self.defence.eps, seed)
+            norm, eps, others = self.defence.norm, self.defence.eps, (splits.validation,)
+            self.robustness = RobustnessTest(splits.test, splits.train, norm, eps, seed, others=others)
             threat, without = self.robustness.threat(self.defence.eps), DefenceConfig()
             learner = defended(learner, threat, self.defence, self.schema)
             other = scorer_for(copy.deepcopy(model), self.schema, objective.label_smoothing, objective.l1)

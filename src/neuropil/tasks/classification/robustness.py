@@ -35,9 +35,12 @@ class RobustnessTest:
     eps: float
     seed: int
     target: int | None = None
+    others: tuple[Examples, ...] = ()
+    """What else may be attacked: of tables, the range of inputs is that of all that is known."""
 
     def threat(self, eps: float) -> ThreatModel:
-        return threat_model(self.train, self.norm, eps, self.target, self.examples.inputs)
+        attacked = [part.inputs for part in (self.examples, *self.others)]
+        return threat_model(self.train, self.norm, eps, self.target, attacked)
 
     def attack(
         self,

@@ -5,6 +5,8 @@ of a table counts in standard deviations of each column of the training part, wi
 Categories, parts of dates and marks of missing cells are not numbers that change a little, and stay.
 """
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool
 from torch import Tensor
@@ -17,7 +19,7 @@ WHITE = 255.0
 
 
 def threat_model(
-    train: Examples, norm: Norm, eps: float, target: int | None = None, attacked: Tensor | None = None
+    train: Examples, norm: Norm, eps: float, target: int | None = None, attacked: Sequence[Tensor] = ()
 ) -> ThreatModel:
     """`attacked` are inputs that may lie beyond the range of the training part."""
     schema = train.schema
@@ -25,7 +27,7 @@ def threat_model(
     if schema.kind == "image":
         return ThreatModel(norm, unit_size(schema) * eps, 0.0, WHITE, target)
     # A part of few rows may hold a column of one value: it has no unit, and stays.
-    known = train.inputs if attacked is None else torch.cat([train.inputs, attacked.to(train.inputs)])
+    known = torch.cat([train.inputs, *(inputs.to(train.inputs) for inputs in attacked)])
     scale = torch.where(numeric_features(schema), train.inputs.double().std(0, correction=0), 0.0).float()
     if not scale.any():
         rule = "an attack changes numbers"
