@@ -24,7 +24,7 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 
 import neuropil
-from benchmarks import generation, small_tables
+from benchmarks import generation, robustness, small_tables
 from benchmarks.forecasting import HEADER as EIGHT_HEADER
 from benchmarks.forecasting import rows as eight_series
 from benchmarks.gpt2_learning import compare as compare_gpt2
@@ -159,6 +159,11 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             f"in theory {generation.CRITICAL_LOAD:g}.",
             lambda: table(["units", "capacity", "beside theory"], generation.capacities()),
         ),
+        "trades": (
+            f"Accuracy on held-out digits after `neuropil train cnn --defence trades --eps {robustness.DIGITS_EPS:g} "
+            "--beta β`, and under PGD of 40 steps with five restarts.",
+            lambda: table(["β", "clean", "attacked"], robustness.betas(trained)),
+        ),
         "clip": (f"The right one of {POOL} unseen scenes or captions, after `neuropil train clip`.", clip),
     }
     if (folder := arguments.mnist) is not None:
@@ -169,6 +174,13 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         about = f"Accuracy on MNIST's own 10,000 test pictures after `neuropil train vit --data mnist {options}`."
         figures["vit-mnist"] = (about, lambda: vit_mnist(folder))
         figures |= imagined_mnist(folder)
+        flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in robustness.MNIST_OPTIONS.items())
+        figures["robust-mnist"] = (
+            f"Accuracy on {robustness.ATTACKED:,} of MNIST's own test pictures that may change by ε = "
+            f"{robustness.MNIST_EPS:g} (L∞), after `neuropil train cnn --data mnist --minutes "
+            f"{robustness.MNIST_MINUTES:g} {flags}`, and after {robustness.NATURAL_MINUTES:g} minutes without one.",
+            lambda: table(robustness.HEADER, robustness.mnist(trained, training_seconds, folder)),
+        )
     if (pairs := arguments.pairs) is not None:
         about = (
             f"Scores on {HELD_OUT:,} held-out pairs after {TRANSLATION_MINUTES:g} minutes, both at the same time on a "
