@@ -310,7 +310,7 @@ HOUSE = (
     },
 )
 MOST_ABREAST = 4
-PLANNED = frozenset(("adversarial", "lab", "server"))
+PLANNED = frozenset(("lab", "server"))
 
 
 def house() -> str:
