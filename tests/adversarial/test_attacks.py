@@ -87,10 +87,12 @@ def test_batches_change_nothing_where_nothing_is_random():
 
 def test_the_strongest_fools_all_that_any_of_its_parts_fools():
     model, (x, y) = cnn(), held_out(50)
-    threat, options = ThreatModel("linf", 0.08), {"steps": 10, "targets": 3, "queries": 30}
+    threat = ThreatModel("linf", 0.08)
+    options: dict[str, Any] = {"steps": 10, "targets": 3, "queries": 30}
     strongest = attack(model, x, y, threat, name="strongest", generator=generator(), **options)
     for name, known in (("apgd_ce", ["steps"]), ("square", ["queries"]), ("fgsm", [])):
-        part = attack(model, x, y, threat, name=name, generator=generator(), **{each: options[each] for each in known})
+        own: dict[str, Any] = {each: options[each] for each in known}
+        part = attack(model, x, y, threat, name=name, generator=generator(), **own)
         assert strongest.robust_accuracy <= part.robust_accuracy
     first = attack(model, x, y, threat, name="apgd_ce", generator=generator(), steps=10)
     assert strongest.success[first.success].all()

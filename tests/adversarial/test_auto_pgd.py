@@ -6,7 +6,9 @@ from torch.nn import functional as F
 from digit_classifiers import cnn, held_out
 from neuropil.adversarial.attacks import attack
 from neuropil.adversarial.auto_pgd import AutoPGDConfig, auto_pgd, checkpoints_of
-from neuropil.adversarial.threat_model import ThreatModel
+from neuropil.adversarial.threat_model import Norm, ThreatModel
+
+EPS: dict[Norm, float] = {"linf": 0.1, "l2": 0.5}
 
 
 def generator() -> torch.Generator:
@@ -31,7 +33,7 @@ def test_it_reaches_a_higher_loss_than_pgd_of_as_many_steps():
 
 def test_targets_fool_no_fewer_than_one_ascent_does():
     model, (x, y) = cnn(), held_out(60)
-    for norm, eps in (("linf", 0.1), ("l2", 0.5)):
+    for norm, eps in EPS.items():
         found = {
             name: attack(model, x, y, ThreatModel(norm, eps), name=name, steps=20, generator=generator())
             for name in ("apgd_ce", "apgd_dlr", "apgd_targeted")

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from digit_classifiers import cnn, held_out, mlp
+from neuropil.adversarial.classifier import Classifier
 from neuropil.adversarial.false_safety import Sign, signs
 from neuropil.adversarial.threat_model import ThreatModel
 from neuropil.errors import InputError
@@ -21,7 +22,7 @@ NAMES = [
 ]
 
 
-def of(model: object, surrogate: object = None) -> dict[str, Sign]:
+def of(model: Classifier, surrogate: Classifier | None = None) -> dict[str, Sign]:
     x, y = held_out(60)
     measured = signs(
         model, x, y, THREAT, surrogate=surrogate, steps=10, queries=60, generator=torch.Generator().manual_seed(0)

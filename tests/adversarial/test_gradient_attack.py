@@ -51,7 +51,8 @@ def test_a_step_in_units_of_features_is_that_of_a_rescaled_classifier():
     model, x, y = linear()
     scale = 0.5 + torch.rand(20, generator=generator(2))
     rescaled = nn.Sequential(Times(scale), model)
-    for norm, eps in (("linf", 0.02), ("l2", 0.1)):
+    sizes: dict[Norm, float] = {"linf": 0.02, "l2": 0.1}
+    for norm, eps in sizes.items():
         found = gradient_attack(model, x, y, ThreatModel(norm, eps, scale=scale), FGSM)
         expected = scale * gradient_attack(rescaled, x / scale, y, ThreatModel(norm, eps, 0.0, 9.0), FGSM)
         assert torch.allclose(found, expected, atol=1e-5)
@@ -137,7 +138,8 @@ def test_any_loss_of_logits_and_what_is_known_can_be_climbed():
 
 def test_a_model_is_left_as_it_was():
     model, (x, y) = cnn().train(), held_out(20)
-    model[1].weight.requires_grad_(False)
+    kernel = next(model.parameters()).requires_grad_(False)
+    layout = kernel.stride(), kernel.data_ptr()
     state = {name: value.clone() for name, value in model.state_dict().items()}
     modes = [each.training for each in model.modules()]
     with torch.inference_mode():
@@ -147,7 +149,8 @@ def test_a_model_is_left_as_it_was():
     assert all(parameter.grad is None for parameter in model.parameters())
     assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
     assert not found.requires_grad
-    model[1].weight.requires_grad_(True)
+    assert (kernel.stride(), kernel.data_ptr()) == layout
+    kernel.requires_grad_(True)
     model.eval()
 
 

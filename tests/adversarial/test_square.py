@@ -11,6 +11,9 @@ from neuropil.adversarial.attacks import attack
 from neuropil.adversarial.square import SquareConfig, Window, bump, pyramid, share_at, square_attack, tiles
 from neuropil.adversarial.threat_model import Norm, ThreatModel
 
+EPS: dict[Norm, float] = {"linf": 0.1, "l2": 0.5}
+LARGE_EPS: dict[Norm, float] = {"linf": 0.2, "l2": 1.2}
+
 
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
@@ -43,7 +46,7 @@ def test_every_feature_is_at_an_end_of_its_interval():
 
 def test_what_becomes_of_an_example_does_not_depend_on_the_others():
     model, (x, y) = cnn(), held_out(30)
-    for norm, eps in (("linf", 0.1), ("l2", 0.5)):
+    for norm, eps in EPS.items():
         threat, config = ThreatModel(norm, eps), SquareConfig(queries=40)
         together = square_attack(model, x, y, threat, config, generator=generator())
         alone = square_attack(model, x[7:8], y[7:8], threat, config, generator=generator())
@@ -52,7 +55,7 @@ def test_what_becomes_of_an_example_does_not_depend_on_the_others():
 
 def test_tables_are_attacked_too():
     model, (x, y) = mlp(), held_out(40)
-    for norm, eps in (("linf", 0.2), ("l2", 1.2)):
+    for norm, eps in LARGE_EPS.items():
         threat = ThreatModel(norm, eps)
         found = attack(lambda x: model(x[:, None]), x.flatten(1), y, threat, name="square", queries=150)
         assert found.success_rate > 0.2

@@ -132,7 +132,13 @@ ATTACKS: dict[str, NamedAttack] = {
     ),
     "strongest": NamedAttack(
         "all that is strong, in turn: Auto-PGD on cross-entropy and towards targets, the boundary search, and Square",
-        (APGD_CE, APGD_TARGETED, BOUNDARY, SQUARE),
+        # targeted Auto-PGD and Square with half of the papers' steps and queries
+        (
+            APGD_CE,
+            Stage(targeted_auto_pgd, TargetedAutoPGDConfig(steps=50)),
+            BOUNDARY,
+            Stage(square_attack, SquareConfig(queries=2500)),
+        ),
     ),
 }
 

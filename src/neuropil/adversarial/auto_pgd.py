@@ -95,7 +95,7 @@ def ascend_in_turn(
     generator: torch.Generator | None,
 ) -> Inputs:
     """Each ascent is what its loss needs to know of the examples, and the loss; those that one has fooled rest."""
-    with held(classifier):
+    with held(classifier, channels_last=True):
         ball = threat.ball(x)
         found, left = ball.original.clone(), torch.arange(len(ball), device=ball.original.device)
         for known, loss in ascents:

@@ -22,19 +22,26 @@ BATCH = 256
 
 
 @contextmanager
-def held(classifier: Classifier) -> Iterator[None]:
-    """Around an attack, on a module whose modes and parameters are given back as they were."""
+def held(classifier: Classifier, *, channels_last: bool = False) -> Iterator[None]:
+    """Around an attack, on a module whose modes and parameters are given back as they were. With `channels_last`, the
+    kernels of convolutions have the layout that CPUs convolve fastest; logits may then differ in their last bits."""
     module = classifier if isinstance(classifier, nn.Module) else nn.Identity()
     modes = [(each, each.training) for each in module.modules()]
     needing = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    kernels = [each.weight for each in module.modules() if isinstance(each, nn.Conv2d)] if channels_last else []
+    layouts = [(kernel, kernel.data) for kernel in kernels if kernel.device.type == "cpu"]
     try:
         module.eval()
         for parameter in needing:
             parameter.requires_grad_(False)
+        for kernel, values in layouts:
+            kernel.data = values.contiguous(memory_format=torch.channels_last)
         # also where the caller has switched gradients off
         with torch.inference_mode(False), torch.enable_grad():
             yield
     finally:
+        for kernel, values in layouts:
+            kernel.data = values
         for parameter in needing:
             parameter.requires_grad_(True)
         for each, training in modes:

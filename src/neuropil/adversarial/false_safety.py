@@ -15,6 +15,7 @@ two measured shares of the examples that are classified rightly before.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import torch
 from jaxtyping import Num
@@ -118,7 +119,7 @@ class Measurement:
     def success(self, name: str, eps: float | None = None) -> float:
         """Share that an attack fools; PGD is asked for more than once."""
         eps = self.threat.eps if eps is None else eps
-        options = {"pgd": {"steps": self.steps}, "square": {"queries": self.queries}}.get(name, {})
+        options: dict[str, Any] = {"pgd": {"steps": self.steps}, "square": {"queries": self.queries}}.get(name, {})
         if (name, eps) not in self.known:
             found = attack(
                 self.classifier,

@@ -52,7 +52,7 @@ def gradient_attack(
     """Perturbed inputs, in float32 (or float64, if x is). `loss` is used in place of the named one; y is then whatever
     it needs to know of each example, and without early stopping need not be classes."""
     value = attack_loss(threat, config.loss) if loss is None else loss
-    with held(classifier):
+    with held(classifier, channels_last=True):
         ball = threat.ball(x)
         found, highest = ball.original.clone(), ball.original.new_full((len(ball),), -torch.inf)
         left = torch.arange(len(ball), device=found.device)  # the examples that are not fooled yet

@@ -56,7 +56,7 @@ def square_attack(
 ) -> Inputs:
     """All examples are tried with the same windows, so that what becomes of one does not depend on the others."""
     loss = attack_loss(threat, "margin")
-    with held(classifier), torch.no_grad():
+    with held(classifier, channels_last=True), torch.no_grad():
         ball = threat.ball(x)
         propose = stripes_and_squares if threat.norm == "linf" else bumps
         found, left = ball.original.clone(), torch.arange(len(ball), device=ball.original.device)
