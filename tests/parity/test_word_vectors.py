@@ -10,7 +10,9 @@ from gensim.models import KeyedVectors, Word2Vec
 from gensim.test.utils import datapath
 from gensim.utils import simple_preprocess
 
-from neuropil.tasks.word_vectors.questions import AnalogyQuestions, read_questions
+from neuropil.data.formats.paths import opened
+from neuropil.pretrained.word_vectors import read_vectors, write_vectors
+from neuropil.tasks.word_vectors.questions import AnalogyQuestions, SimilarityPairs, read_questions
 from neuropil.tasks.word_vectors.scores import analogy_scores, similarity_scores
 from neuropil.tasks.word_vectors.vectors import SimilarWord, WordVectors
 
@@ -69,7 +71,9 @@ def test_similarities_are_those_of_gensim(theirs: Any, ours: WordVectors):
 @pytest.mark.parametrize("path", [WORDSIM, SIMLEX])
 def test_correlations_with_people_are_those_of_gensim(theirs: Any, ours: WordVectors, path: str):
     pearson, spearman, unknown = theirs.evaluate_word_pairs(path)
-    found = similarity_scores(ours, read_questions(Path(path)))  # type: ignore[arg-type]
+    judged = read_questions(Path(path))
+    assert isinstance(judged, SimilarityPairs)
+    found = similarity_scores(ours, judged)
     assert found["pearson"] == pytest.approx(pearson[0], abs=1e-6)
     assert found["spearman"] == pytest.approx(spearman[0], abs=1e-6)
     assert 100 * found["out_of_vocabulary"] == pytest.approx(unknown)
@@ -105,3 +109,35 @@ def test_analogy_accuracies_are_those_of_gensim_section_by_section(tmp_path: Pat
         "accuracy": expected.pop("Total accuracy"),
         **expected,
     }
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # gensim's
+@pytest.mark.parametrize("name", ["v.bin", "v.vec", "v.txt", "v.bin.gz", "v.vec.gz", "v.txt.gz"])
+def test_files_are_exchanged_with_gensim_both_ways(theirs: Any, tmp_path: Path, name: str):
+    binary, header = ".bin" in name, ".txt" not in name
+    theirs.save_word2vec_format(str(tmp_path / f"theirs-{name}"), binary=binary, write_header=header)
+    words, vectors = read_vectors(tmp_path / f"theirs-{name}")
+    assert words == theirs.index_to_key
+    assert np.array_equal(vectors.numpy(), theirs.vectors)
+    write_vectors(tmp_path / name, words, vectors, None if header else "glove")
+    again = KeyedVectors.load_word2vec_format(str(tmp_path / name), binary=binary, no_header=not header)
+    assert again.index_to_key == words
+    assert np.array_equal(again.vectors, theirs.vectors)
+    with opened(tmp_path / name) as ours, opened(tmp_path / f"theirs-{name}") as expected:
+        assert ours.read() == expected.read()
+
+
+@pytest.mark.parametrize("name", ["high_precision.kv.bin", "high_precision.kv.txt", "euclidean_vectors.bin"])
+def test_files_that_came_with_gensim_are_read_as_it_does(name: str):
+    expected = KeyedVectors.load_word2vec_format(datapath(name), binary=name.endswith("bin"))
+    words, vectors = read_vectors(Path(datapath(name)))
+    assert words == expected.index_to_key
+    assert np.array_equal(vectors.numpy(), expected.vectors)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # gensim's
+def test_a_file_of_glove_is_read_as_gensim_does():
+    expected = KeyedVectors.load_word2vec_format(datapath("test_glove.txt"), no_header=True)
+    words, vectors = read_vectors(Path(datapath("test_glove.txt")))
+    assert words == expected.index_to_key
+    assert np.array_equal(vectors.numpy(), expected.vectors)
