@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as st_numpy
 
 from neuropil.errors import DataWarning, InputError
 from neuropil.pretrained import word_vectors
-from neuropil.pretrained.word_vectors import are_vectors, layout_of, read_vectors, write_vectors
+from neuropil.pretrained.word_vectors import holds_vectors, layout_of, read_vectors, write_vectors
 
 WORDS = ["the", "new\u00a0york", "İstanbul", "猫", "</s>", "1.5", "e\u0301"]
 VECTORS = torch.tensor([[number + 0.1, -2e-7 * number, 3e8] for number in range(7)])
@@ -190,9 +190,8 @@ def test_a_header_that_asks_for_more_than_fits_is_refused_before_any_of_it_is_re
 
 def test_files_are_known_by_their_names(tmp_path: Path):
     for name in ("v.bin", "v.VEC", "v.txt.gz"):
-        assert are_vectors(written(tmp_path, b"", name))
-    assert not are_vectors(written(tmp_path, b"", "run.zip"))
-    assert not are_vectors(tmp_path / "none.bin")
+        assert holds_vectors(tmp_path / name)
+    assert not holds_vectors(tmp_path / "run.zip")
     with pytest.raises(InputError) as error:
         write_vectors(tmp_path / "v.csv", WORDS, VECTORS)
     assert str(error.value) == ("word vectors are written to a file that ends in .bin, .vec, .txt, but got 'v.csv'.")

@@ -51,9 +51,9 @@ class Layout:
     """Of words, if the file says it."""
 
 
-def are_vectors(path: Path) -> bool:
-    """By the name of a file that is there."""
-    return path.is_file() and suffix_of(path) in SUFFIXES
+def holds_vectors(path: Path) -> bool:
+    """By the name of the file."""
+    return suffix_of(path) in SUFFIXES
 
 
 def read_vectors(path: Path, vocabulary_size: int | None = None) -> tuple[list[str], Float[Tensor, "word width"]]:
@@ -200,7 +200,7 @@ def _require_count(path: Path, layout: Layout, found: int) -> None:
 
 def format_of(path: Path) -> VectorFormat:
     """By the name of a file that is to be written."""
-    if suffix_of(path) not in SUFFIXES:
+    if not holds_vectors(path):
         raise InputError(f"word vectors are written to a file that ends in {', '.join(SUFFIXES)}", got=f"{path.name!r}")
     return SUFFIXES[suffix_of(path)]
 

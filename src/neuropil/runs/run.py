@@ -234,6 +234,11 @@ class Run:
         """The cosine of their vectors."""
         return self.able(ComparesWords).similarity(word, other)
 
+    def save_vectors(self, path: str | Path, format: str | None = None) -> None:
+        """Write word vectors as "word2vec", "word2vec-binary" or "glove"; by default the name of the file says which:
+        .bin, .vec or .txt, also packed as .gz."""
+        self.able(ComparesWords).save_vectors(path, format)
+
     def sample(self, count: int = 16, *, seed: int = 0, label: str | None = None, **options: Any) -> GeneratedExamples:
         """New examples, the same for the same seed; `label` is a class, where the model knows classes. What is found
         has `values`, `grid()` and `save(path)`."""

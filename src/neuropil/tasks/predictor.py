@@ -260,6 +260,10 @@ class ComparesWords(Protocol):
 
     def similarity(self, word: str, other: str) -> float: ...
 
+    def save_vectors(self, path: str | Path, format: Any = None) -> None:
+        """In a format of word2vec or GloVe; by default the name of the file says which."""
+        ...
+
 
 @dataclass(frozen=True)
 class Capability:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from neuropil.data.formats.lines import read_lines
 from neuropil.errors import RunError
+from neuropil.pretrained.word_vectors import VectorFormat, write_vectors
 from neuropil.tasks.predictor import Source, only_path
 from neuropil.tasks.word_vectors.questions import AnalogyQuestions, SimilarityPairs, read_questions
 from neuropil.tasks.word_vectors.scores import analogy_scores, similarity_scores
@@ -65,6 +66,10 @@ class WordVectorPredictor:
 
     def similarity(self, word: str, other: str) -> float:
         return self.vectors.similarity(word, other)
+
+    def save_vectors(self, path: str | Path, format: VectorFormat | None = None) -> None:
+        """To a file of word2vec (text or binary) or of GloVe; by default its name says which."""
+        write_vectors(Path(path), self.words, self.vectors.vectors, format)
 
     def read_labelled(self, source: Source) -> AnalogyQuestions | SimilarityPairs:
         return read_questions(only_path(source, "word vectors are evaluated on"))
