@@ -92,10 +92,9 @@ class NumberFile:
         self.length += len(block)
 
     def mapped(self) -> EncodedWords:
-        if not self.length:
-            return EncodedWords(np.empty(0, np.int32))
-        self.file.flush()
-        # "r+", for compiled functions are compiled once more for what cannot be written
-        numbers = np.memmap(self.file, np.int32, mode="r+", shape=(self.length,))
-        self.file.close()
-        return EncodedWords(numbers.view(np.ndarray))
+        with self.file as file:
+            if not self.length:  # nothing cannot be mapped
+                return EncodedWords(np.empty(0, np.int32))
+            file.flush()
+            # "r+", for compiled functions are compiled once more for what cannot be written
+            return EncodedWords(np.memmap(file, np.int32, mode="r+", shape=(self.length,)).view(np.ndarray))

@@ -6,7 +6,7 @@ holds more of it than a block. Blocks of sentences are held out at even distance
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Literal
@@ -50,16 +50,16 @@ class WordDataConfig(SplitConfig):
 def prepare_words(config: WordDataConfig) -> WordCorpus:
     learned, own = training_part(config.data)
 
-    def sentences_of(part: PartName) -> Iterator[list[str]]:
-        if part in own:
-            return words_of(own[part], config)
-        return part_of(part, words_of(learned, config), config, own)
+    def sentences_in_parts() -> Iterator[tuple[PartName, list[str]]]:
+        yield from in_parts(words_of(learned, config), config, own)
+        for part, source in own.items():
+            yield from ((part, words) for words in words_of(source, config))
 
-    counts = count_words(sentences_of("train"))
+    counts = count_words(words for part, words in sentences_in_parts() if part == "train")
     total = counts.total()
     vocabulary = Vocabulary.most_frequent(counts, min_count=config.min_count)
     require_words(vocabulary, counts, config)
-    parts = {part: encode(sentences_of(part), vocabulary) for part in PARTS}
+    parts = encode(sentences_in_parts(), vocabulary)
     notes: list[str] = []
     for _ in range(config.phrases):
         train, size = parts["train"], len(vocabulary)
@@ -124,22 +124,22 @@ def sentences(lines: Iterable[str], unit: Literal["line", "paragraph"]) -> Itera
             yield " ".join(paragraph)
 
 
-def part_of(
-    part: PartName, sentences: Iterable[list[str]], config: WordDataConfig, own: Iterable[PartName]
-) -> Iterator[list[str]]:
-    """The blocks of sentences that belong to it. Where a part comes with the data, nothing is held out for it."""
-    shares = {name: 0.0 if name in own else share for name, share in (("test", config.test), ("validation", config.validation))}
-    held, filled, block_part = {name: 0.5 for name in shares}, WORDS_IN_BLOCK, "train"
+def in_parts(
+    sentences: Iterable[list[str]], config: WordDataConfig, own: Collection[PartName]
+) -> Iterator[tuple[PartName, list[str]]]:
+    """Blocks of sentences are held out at even distances. Where a part comes with the data, none are for it."""
+    shares = {"test": config.test, "validation": config.validation}
+    held = {name: 0.5 for name in shares if name not in own}
+    filled, part = WORDS_IN_BLOCK, "train"
     for words in sentences:
         if filled >= WORDS_IN_BLOCK:
-            filled, block_part = 0, "train"
-            for name, share in shares.items():
-                held[name] += share
-                if held[name] >= 1 and block_part == "train":
-                    held[name], block_part = held[name] - 1, name
+            filled, part = 0, "train"
+            for name in held:
+                held[name] += shares[name]
+                if held[name] >= 1 and part == "train":
+                    held[name], part = held[name] - 1, name
         filled += len(words)
-        if block_part == part:
-            yield words
+        yield part, words
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -161,11 +161,11 @@ def require_words(vocabulary: Vocabulary, counts: Counter[str], config: WordData
         raise InputError(rule, got=got, fix="give more text, or lower --min-count")
 
 
-def encode(sentences: Iterable[list[str]], vocabulary: Vocabulary) -> EncodedWords:
-    encoded, index = NumberFile(), vocabulary.index
-    for words in sentences:
-        encoded.write([*(index.get(word, UNKNOWN) for word in words), END])
-    return encoded.mapped()
+def encode(sentences: Iterable[tuple[PartName, list[str]]], vocabulary: Vocabulary) -> dict[PartName, EncodedWords]:
+    encoded, index = {part: NumberFile() for part in PARTS}, vocabulary.index
+    for part, words in sentences:
+        encoded[part].write([*(index.get(word, UNKNOWN) for word in words), END])
+    return {part: file.mapped() for part, file in encoded.items()}
 
 
 def renumber(part: EncodedWords, old: Vocabulary, new: Vocabulary) -> EncodedWords:

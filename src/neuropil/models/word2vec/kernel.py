@@ -19,7 +19,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int32, UInt64
+from jaxtyping import Int32, UInt64
 
 from neuropil.data.words.dataset import END
 from neuropil.parts.barrier import atomic_increment
@@ -27,8 +27,8 @@ from neuropil.parts.compilation import compiled, compiled_in_any_order
 
 CHUNK = 10_000
 """Words and sentence ends that a thread takes at once."""
-ROWS, COLUMNS = 2, 3
-"""Of the blocks in which scores are computed: the vectors of two contexts and three candidates fit into registers."""
+ROWS, COLUMNS = 2, 6
+"""Contexts and candidates of the blocks in which scores are computed: their twelve sums fit into registers."""
 ALWAYS = 1 << 32
 GOLDEN, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -36,7 +36,9 @@ LOG2_E, LN2 = np.float32(1.4426950408889634), np.float32(0.6931471805599453)
 ROUNDER = np.float32(1.5 * 2**23)
 """So large that what is added to it is rounded to a whole number, which then stands in its lowest bits."""
 F2, F3, F4, F5, F6 = (np.float32(1 / math.factorial(k)) for k in range(2, 7))
-LARGE = 1e250
+MOST_FACTORS = 1000
+"""Of a product of numbers up to 2, which overflows beyond 2¹⁰²³."""
+LN_2 = math.log(2)
 
 
 class Sampler(NamedTuple):
@@ -55,10 +57,14 @@ class Room(NamedTuple):
     contexts: np.ndarray
     candidates: np.ndarray
     vectors: np.ndarray
-    """Of the candidates."""
+    """Of the candidates, of which there are a multiple of six."""
     changes: np.ndarray
     """Of those."""
     scores: np.ndarray
+    """Of all candidates for one context after the other, where the gradients are put too."""
+    signs: np.ndarray
+    """+1 for each score of a true word, −1 for others."""
+    factors: np.ndarray
     hidden: np.ndarray
     hidden_change: np.ndarray
 
@@ -96,7 +102,7 @@ def draw_noise(state, sampler):
 
 
 @compiled
-def fill_aliases(chances: Float64[np.ndarray, " word"], kept, alias):
+def fill_aliases(chances, kept, alias):
     """Walker's method: every word has an equal share of the line, and gives what it does not need to one other."""
     size = len(chances)
     left = chances * (size / chances.sum())
@@ -160,9 +166,10 @@ def sample_place(text, count, place, sampler, state, contexts, candidates):
 # --- what is learned --------------------------------------------------------------------------------------------------
 
 
-@compiled_in_any_order
+@compiled
 def exp_below_zero(x):
-    """Of x ≤ 0, by arithmetic alone, of which a processor takes as many numbers at once as its registers hold."""
+    """Of x ≤ 0, by arithmetic alone. Its order matters: in any other, what is added for rounding would be taken away
+    again before it has rounded anything."""
     x = max(x, np.float32(-87))
     # eˣ = 2ᵏ eʳ with |r| ≤ ½ ln 2, and eʳ by its series to r⁶
     shifted = x * LOG2_E + ROUNDER
@@ -193,93 +200,111 @@ def add_row(x, row, y, other):
 
 
 @compiled_in_any_order
-def score_block(v, a, b, u, t, scores, row):
-    """S_ct of two contexts and three candidates."""
-    a0 = a1 = a2 = b0 = b1 = b2 = np.float32(0)
+def score_block(v, a, b, u, t, scores, first, second):
+    """S_ct of two contexts and six candidates, for the scores from `first` and from `second` on."""
+    a0 = a1 = a2 = a3 = a4 = a5 = np.float32(0)
+    b0 = b1 = b2 = b3 = b4 = b5 = np.float32(0)
     for d in range(v.shape[1]):
         x, y = v[a, d], v[b, d]
-        a0 += x * u[t, d]
-        a1 += x * u[t + 1, d]
-        a2 += x * u[t + 2, d]
-        b0 += y * u[t, d]
-        b1 += y * u[t + 1, d]
-        b2 += y * u[t + 2, d]
-    scores[row, t], scores[row, t + 1], scores[row, t + 2] = a0, a1, a2
-    scores[row + 1, t], scores[row + 1, t + 1], scores[row + 1, t + 2] = b0, b1, b2
+        a0, b0 = a0 + x * u[t, d], b0 + y * u[t, d]
+        a1, b1 = a1 + x * u[t + 1, d], b1 + y * u[t + 1, d]
+        a2, b2 = a2 + x * u[t + 2, d], b2 + y * u[t + 2, d]
+        a3, b3 = a3 + x * u[t + 3, d], b3 + y * u[t + 3, d]
+        a4, b4 = a4 + x * u[t + 4, d], b4 + y * u[t + 4, d]
+        a5, b5 = a5 + x * u[t + 5, d], b5 + y * u[t + 5, d]
+    set_six(scores, first, (a0, a1, a2, a3, a4, a5))
+    set_six(scores, second, (b0, b1, b2, b3, b4, b5))
+
+
+@compiled
+def set_six(scores, place, values):
+    scores[place], scores[place + 1], scores[place + 2] = values[0], values[1], values[2]
+    scores[place + 3], scores[place + 4], scores[place + 5] = values[3], values[4], values[5]
+
+
+@compiled
+def get_six(g, place):
+    return g[place], g[place + 1], g[place + 2], g[place + 3], g[place + 4], g[place + 5]
 
 
 @compiled_in_any_order
-def gradients(scores, num_contexts, num_candidates, rate):
-    """G in the place of S, with zeros where there is no such context or candidate; and the loss.
+def gradients(scores, signs, factors, size, rate):
+    """G in the place of S, of `size` of them one after the other; and the loss.
 
-    −ln σ(y) = max(−y, 0) + ln(1 + e^{−|y|}), of which the logarithms are those of one product.
+    −ln σ(y) = max(−y, 0) + ln(1 + e^{−|y|}), where y is S of the true word and −S of a negative sample; the logarithms
+    are those of products.
     """
-    loss, product = 0.0, 1.0
-    for c in range(num_contexts):
-        for t in range(num_candidates):
-            sign = np.float32(1) if t == 0 else np.float32(-1)
-            y = sign * scores[c, t]
-            e = exp_below_zero(-abs(y))
-            loss += max(-y, np.float32(0))
-            product *= np.float64(np.float32(1) + e)
-            # [t is the true word] − σ(S) = ±σ(−y)
-            scores[c, t] = rate * sign * (e if y > 0 else np.float32(1)) / (np.float32(1) + e)
-        if product > LARGE:
-            loss, product = loss + math.log(product), 1.0
-    return loss + math.log(product)
+    loss = np.float32(0)
+    for place in range(size):
+        y = signs[place] * scores[place]
+        e = exp_below_zero(-abs(y))
+        loss += max(-y, np.float32(0))
+        factors[place] = np.float32(1) + e
+        # [t is the true word] − σ(S) = ±σ(−y)
+        scores[place] = rate * signs[place] * (e if y > 0 else np.float32(1)) / (np.float32(1) + e)
+    total = np.float64(loss)
+    for begin in range(0, size, MOST_FACTORS):
+        product = 1.0
+        for place in range(begin, min(begin + MOST_FACTORS, size)):
+            product *= np.float64(factors[place])
+        total += math.log(product)
+    return total
 
 
 @compiled_in_any_order
-def add_to_contexts(v, a, b, u, t, g, row):
-    """v_c ← v_c + Σ_t G_ct u_t of two contexts and three candidates."""
-    a0, a1, a2 = g[row, t], g[row, t + 1], g[row, t + 2]
-    b0, b1, b2 = g[row + 1, t], g[row + 1, t + 1], g[row + 1, t + 2]
+def add_to_contexts(v, a, b, u, t, g, first, second):
+    """v_c ← v_c + Σ_t G_ct u_t of two contexts and six candidates."""
+    a0, a1, a2, a3, a4, a5 = get_six(g, first)
+    b0, b1, b2, b3, b4, b5 = get_six(g, second)
     for d in range(v.shape[1]):
-        x, y, z = u[t, d], u[t + 1, d], u[t + 2, d]
-        v[a, d] += a0 * x + a1 * y + a2 * z
-        v[b, d] += b0 * x + b1 * y + b2 * z
+        u0, u1, u2, u3, u4, u5 = u[t, d], u[t + 1, d], u[t + 2, d], u[t + 3, d], u[t + 4, d], u[t + 5, d]
+        v[a, d] += a0 * u0 + a1 * u1 + a2 * u2 + a3 * u3 + a4 * u4 + a5 * u5
+        v[b, d] += b0 * u0 + b1 * u1 + b2 * u2 + b3 * u3 + b4 * u4 + b5 * u5
 
 
 @compiled_in_any_order
-def add_to_changes(changes, v, a, b, t, g, row):
-    """Σ_c G_ct v_c of two contexts and three candidates."""
-    a0, a1, a2 = g[row, t], g[row, t + 1], g[row, t + 2]
-    b0, b1, b2 = g[row + 1, t], g[row + 1, t + 1], g[row + 1, t + 2]
+def add_to_changes(changes, v, a, b, t, g, first, second):
+    """Σ_c G_ct v_c of two contexts and six candidates."""
+    a0, a1, a2, a3, a4, a5 = get_six(g, first)
+    b0, b1, b2, b3, b4, b5 = get_six(g, second)
     for d in range(v.shape[1]):
         x, y = v[a, d], v[b, d]
         changes[t, d] += a0 * x + b0 * y
         changes[t + 1, d] += a1 * x + b1 * y
         changes[t + 2, d] += a2 * x + b2 * y
+        changes[t + 3, d] += a3 * x + b3 * y
+        changes[t + 4, d] += a4 * x + b4 * y
+        changes[t + 5, d] += a5 * x + b5 * y
 
 
-@compiled_in_any_order
+@compiled
 def learn_pairs(v, u, room, num_contexts, num_candidates, rate):
     """A step of skip-gram at one place; the loss before it, summed over contexts."""
-    contexts, candidates, g = room.contexts, room.candidates, room.scores
-    # An odd context is paired with itself, and missing candidates are vectors of zeros; their G is 0.
-    rows, columns = -(-num_contexts // ROWS) * ROWS, -(-num_candidates // COLUMNS) * COLUMNS
-    if rows > num_contexts:
-        contexts[num_contexts] = contexts[num_contexts - 1]
+    contexts, candidates, g, columns = room.contexts, room.candidates, room.scores, room.vectors.shape[0]
+    # Missing candidates are vectors of zeros, whose scores of 0 cost ln 2 each. An odd context is paired with itself.
     for t in range(num_candidates):
         copy_row(u, candidates[t], room.vectors, t)
-    for t in range(columns):
-        clear_row(room.changes, t)
     for t in range(num_candidates, columns):
         clear_row(room.vectors, t)
-    for row in range(0, rows, ROWS):
-        for t in range(0, columns, COLUMNS):
-            score_block(v, contexts[row], contexts[row + 1], room.vectors, t, g, row)
-    loss = gradients(g, num_contexts, num_candidates, rate)
     for t in range(columns):
-        for row in range(rows):
-            if t >= num_candidates or row >= num_contexts:
-                g[row, t] = 0
-    for row in range(0, rows, ROWS):
+        clear_row(room.changes, t)
+    contexts[num_contexts] = contexts[num_contexts - 1]
+    for c in range(0, num_contexts, ROWS):
         for t in range(0, columns, COLUMNS):
-            add_to_changes(room.changes, v, contexts[row], contexts[row + 1], t, g, row)
-    for row in range(0, rows, ROWS):
+            first = c * columns + t
+            score_block(v, contexts[c], contexts[c + 1], room.vectors, t, g, first, first + columns)
+    size = num_contexts * columns
+    loss = gradients(g, room.signs, room.factors, size, rate) - num_contexts * (columns - num_candidates) * LN_2
+    for place in range(size, size + columns):
+        g[place] = 0
+    for c in range(0, num_contexts, ROWS):
         for t in range(0, columns, COLUMNS):
-            add_to_contexts(v, contexts[row], contexts[row + 1], room.vectors, t, g, row)
+            first = c * columns + t
+            add_to_changes(room.changes, v, contexts[c], contexts[c + 1], t, g, first, first + columns)
+    for c in range(0, num_contexts, ROWS):
+        for t in range(0, columns, COLUMNS):
+            first = c * columns + t
+            add_to_contexts(v, contexts[c], contexts[c + 1], room.vectors, t, g, first, first + columns)
     for t in range(num_candidates):
         add_row(room.changes, t, u, candidates[t])
     return loss
@@ -289,7 +314,7 @@ def learn_pairs(v, u, room, num_contexts, num_candidates, rate):
 def learn_mean(v, u, room, num_contexts, num_candidates, rate):
     """A step of CBOW at one place; the loss before it. Each context gets its share 1/C of the gradient of the mean,
     which word2vec.c and gensim give to each in full (İrsoy, Benton and Stratos 2021)."""
-    hidden, change, scores = room.hidden, room.hidden_change, room.scores
+    hidden, change, g = room.hidden, room.hidden_change, room.scores
     width, share = v.shape[1], np.float32(1) / np.float32(num_contexts)
     for d in range(width):
         hidden[d] = change[d] = 0
@@ -301,16 +326,14 @@ def learn_mean(v, u, room, num_contexts, num_candidates, rate):
         score = np.float32(0)
         for d in range(width):
             score += hidden[d] * u[room.candidates[t], d]
-        scores[0, t] = score
-    loss = gradients(scores, 1, num_candidates, rate)
+        g[t] = score
+    loss = gradients(g, room.signs, room.factors, num_candidates, rate)
     for t in range(num_candidates):
-        g = scores[0, t]
         for d in range(width):
-            change[d] += g * u[room.candidates[t], d]
+            change[d] += g[t] * u[room.candidates[t], d]
     for t in range(num_candidates):
-        g = scores[0, t]
         for d in range(width):
-            u[room.candidates[t], d] += g * hidden[d]
+            u[room.candidates[t], d] += g[t] * hidden[d]
     for c in range(num_contexts):
         for d in range(width):
             v[room.contexts[c], d] += change[d] * share
@@ -319,29 +342,32 @@ def learn_mean(v, u, room, num_contexts, num_candidates, rate):
 
 @compiled
 def room_for(width, sampler):
-    contexts, candidates = 2 * sampler.window + ROWS, sampler.negatives + 1 + COLUMNS
-    single = np.float32
+    contexts, single = 2 * sampler.window + ROWS, np.float32
+    candidates = -(-(sampler.negatives + 1) // COLUMNS) * COLUMNS
+    signs = np.full(contexts * candidates, -1, single)
+    signs[::candidates] = 1
     return Room(
         np.zeros(contexts, np.int64),
         np.zeros(candidates, np.int64),
         np.zeros((candidates, width), single),
         np.zeros((candidates, width), single),
-        np.zeros((contexts, candidates), single),
+        np.zeros(contexts * candidates, single),
+        signs,
+        np.zeros(contexts * candidates, single),
         np.zeros(width, single),
         np.zeros(width, single),
     )
 
 
 @compiled
-def learn(words, v, u, sampler, skip_gram, key, first_chunk, rates, losses, pairs, taken, team):
-    """All members together: a chunk for each of the `rates`, from `first_chunk` on. `losses` and `pairs` are summed over
-    the places of each chunk."""
+def learn(words, v, u, sampler, skip_gram, key, chunks, rates, losses, pairs, taken, team):
+    """All members together: each of the `chunks` with its rate. `losses` and `pairs` are summed over its places."""
     room, state, text = room_for(v.shape[1], sampler), np.zeros(1, np.uint64), np.empty(CHUNK, np.int32)
     while True:
         number = atomic_increment(taken)
-        if number >= len(rates):
+        if number >= len(chunks):
             break
-        chunk = first_chunk + number
+        chunk = chunks[number]
         begin_random(state, key, chunk)
         count = subsample(words[chunk * CHUNK : (chunk + 1) * CHUNK], sampler.keep, state, text)
         for place in range(count):

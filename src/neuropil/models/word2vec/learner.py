@@ -7,7 +7,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +20,7 @@ from neuropil.models.word2vec.kernel import ALWAYS, CHUNK, Sampler, fill_aliases
 from neuropil.models.word2vec.network import NO_WORD, Word2Vec, negative_sampling_loss, share_below
 from neuropil.parts.threads import one_thread, team_of
 from neuropil.protocols import ChunkLosses
-from neuropil.randomness import mix
+from neuropil.randomness import mix, seeded
 
 PLACES_AT_ONCE = 1 << 12
 Scores: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -118,19 +117,18 @@ class NegativeSampling:
     def __len__(self) -> int:
         return num_chunks(self.words)
 
-    @cached_property
-    def words_per_place(self) -> float:
-        """Of the row of numbers, in which the ends of sentences are places too."""
-        return len(self.words) / len(self.words.numbers)
-
     def learn(self, epoch: int, first: int, rates: Sequence[float]) -> ChunkLosses:
         losses, examples = np.zeros(len(rates)), np.zeros(len(rates), np.int64)
         vectors = self.model.input_vectors.detach().numpy(), self.model.output_vectors.detach().numpy()
         skip_gram, key = self.model.config.architecture == "skip_gram", np.uint64(mix(self.seed, "pass", epoch))
-        of_chunks = np.array(rates, np.float32), losses, examples, np.zeros(1, np.int64)
-        team_of(self.threads).run(learn, self.words.numbers, *vectors, self.sampler, skip_gram, key, first, *of_chunks)
-        read = min(len(rates) * CHUNK, len(self.words.numbers) - first * CHUNK) * self.words_per_place
-        return ChunkLosses(float(losses.sum()), int(examples.sum()), round(read))
+        # In another order in each pass: what is read last would be remembered best.
+        order = torch.randperm(len(self), generator=seeded(self.seed, "order", epoch)).numpy()
+        of_chunks = order[first : first + len(rates)], np.array(rates, np.float32), losses, examples
+        taken = np.zeros(1, np.int64)
+        team = team_of(self.threads)
+        team.run(learn, self.words.numbers, *vectors, self.sampler, skip_gram, key, *of_chunks, taken)
+        read = round(len(self.words) * len(rates) / len(self))
+        return ChunkLosses(float(losses.sum()), int(examples.sum()), read)
 
     def metrics(self) -> dict[str, float]:
         return {} if self.held_out is None else self.measure(self.held_out)
