@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -74,7 +74,9 @@ def main(words: Sequence[str] = ()) -> None:
     for what in ("words_per_second", "words_per_processor_second", "megabytes"):
         ours, theirs = ([getattr(each, what) for each in found[name]] for name in found)
         ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-        print(f"{what.replace('_', ' ')}, neuropil / gensim: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+        print(
+            f"{what.replace('_', ' ')}, neuropil / gensim: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        )
     if arguments.grid:
         print_grid(arguments)
 
@@ -108,8 +110,7 @@ def scored(corpus: WordCorpus, model: Word2Vec, seed: int) -> dict[str, float]:
     scores = {"held-out loss": learner.measure(places)["loss"]}
     for name in TESTS:
         pairs = read_questions(Path(datapath(name)))
-        assert isinstance(pairs, SimilarityPairs)
-        scores[Path(name).stem] = similarity_scores(vectors, pairs)["spearman"]
+        scores[Path(name).stem] = similarity_scores(vectors, cast(SimilarityPairs, pairs))["spearman"]
     return scores
 
 
@@ -126,9 +127,7 @@ def train_ours(arguments: Arguments, seed: int, corpus: WordCorpus | None = None
     config = Word2VecConfig(width=width or arguments.width, vocabulary_size=len(corpus.vocabulary))
     model = initialised(lambda: Word2Vec(config), seed)
     settings = {"seed": seed, "threads": arguments.threads}
-    learner = NegativeSampling(
-        model, corpus.train, corpus.vocabulary.counts, NegativeSamplingConfig(), **settings
-    )
+    learner = NegativeSampling(model, corpus.train, corpus.vocabulary.counts, NegativeSamplingConfig(), **settings)
     learner.learn(0, 0, [])  # what is compiled is compiled, or read from the disk
     chunks = len(learner)
 
@@ -169,7 +168,9 @@ def print_grid(arguments: Arguments) -> None:
         corpus = prepared(arguments, size)
         for width in (50, 100, 200, 300):
             each = train_ours(arguments, 0, corpus, width)
-            speeds = f"{each.words_per_second:,.0f} words/s, {each.words_per_processor_second:,.0f} per processor second"
+            speeds = (
+                f"{each.words_per_second:,.0f} words/s, {each.words_per_processor_second:,.0f} per processor second"
+            )
             print(f"vocabulary {len(corpus.vocabulary):,}, dimension {width}: {speeds}")
 
 

@@ -95,5 +95,7 @@ def test_a_finished_run_learns_no_more_and_has_its_weights(tmp_path: Path):
 def test_a_loss_that_is_not_finite_ends_the_run_with_a_sentence(tmp_path: Path):
     with pytest.raises(DivergedError) as error:
         fitted(Counting(loss=float("nan")), tmp_path)
-    assert str(error.value).startswith("the loss must stay finite, but got nan at step 1: lower the learning rate (0.02")
+    assert str(error.value).startswith(
+        "the loss must stay finite, but got nan at step 1: lower the learning rate (0.02"
+    )
     assert str(error.value).endswith("at that step); no checkpoint was written yet.")

@@ -107,7 +107,9 @@ class _ChunkLoop:
         self.state.examples += losses.examples
         self.read += losses.read
         if not math.isfinite(losses.total):
-            kept = "the last good checkpoint is kept" if self.checkpoint_path.exists() else "no checkpoint was written yet"
+            kept = (
+                "the last good checkpoint is kept" if self.checkpoint_path.exists() else "no checkpoint was written yet"
+            )
             fix = f"lower the learning rate ({self._rate(self.state.step):g} at that step); {kept}"
             raise DivergedError("the loss must stay finite", got=f"{losses.total} at step {self.state.step}", fix=fix)
 
@@ -138,7 +140,12 @@ class _ChunkLoop:
         latest = next((row for row in reversed(self.history.rows) if row["kind"] == "validation"), {})
         held_out = [f"val loss {latest['loss']:.4f}"] if "loss" in latest else []
         loss = [f"loss {self._mean_loss():.4f}"] if self.state.examples else []
-        return [*loss, f"{speed:,.0f} words/s", *held_out, f"epoch {min(epoch, self.config.epochs)}/{self.config.epochs}"]
+        return [
+            *loss,
+            f"{speed:,.0f} words/s",
+            *held_out,
+            f"epoch {min(epoch, self.config.epochs)}/{self.config.epochs}",
+        ]
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.started

@@ -69,7 +69,9 @@ class EncodedWords:
             yield self.numbers[begin : begin + NUMBERS_AT_ONCE]
 
     def counts(self, size: int) -> Int64[np.ndarray, " word"]:
-        return sum((np.bincount(block[block >= 0], minlength=size) for block in self.blocks()), np.zeros(size, np.int64))
+        return sum(
+            (np.bincount(block[block >= 0], minlength=size) for block in self.blocks()), np.zeros(size, np.int64)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ That is a step down the gradient of Σ_c L_c. With one set of negatives for all 
 matrices, whose rows stay in the nearest cache (Ji et al. 2019); with a set for each pair most of the time would go
 into fetching rows. CBOW has one context vector at each place, the mean of the C.
 
-Threads take chunks of the text, and write to the same vectors without waiting for each other (Recht et al. 2011). Random
-numbers depend on the chunk alone, so that any number of threads sees the same samples, and one thread always makes the
-same bits. This file needs Numba, and is imported only where it is used.
+Threads take chunks of the text, and write to the same vectors without waiting for each other (Recht et al. 2011).
+Random numbers depend on the chunk alone, so that any number of threads sees the same samples, and one thread always
+makes the same bits. This file needs Numba, and is imported only where it is used.
 """
 
 import math

@@ -1,8 +1,8 @@
 """word2vec's learner: chunks of encoded words, sampled and learned from by the compiled kernel.
 
-    subsampling          P(keep w) = √(t / f(w)) + t / f(w)            f the share of all words, t the threshold
-    noise                P(w) ∝ count(w)^¾
-    reduced window       at each place as far as r words to both sides, r drawn from 1 … window
+subsampling          P(keep w) = √(t / f(w)) + t / f(w)            f the share of all words, t the threshold
+noise                P(w) ∝ count(w)^¾
+reduced window       at each place as far as r words to both sides, r drawn from 1 … window
 """
 
 import os

@@ -92,7 +92,11 @@ class WordVectorExperiment:
         return self.held_out(self.corpus.test, "test")
 
     def evaluate(self) -> list[Result]:
-        counts, sampler, examples = self.corpus.vocabulary.counts, self.learner.sampler, self.learner.examples(self.test)
+        counts, sampler, examples = (
+            self.corpus.vocabulary.counts,
+            self.learner.sampler,
+            self.learner.examples(self.test),
+        )
         keep = keep_chances(counts, self.sampling.subsample)
         noise = noise_chances(counts, self.sampling.noise_exponent)
         unigram = unigram_scores(counts, keep, noise, self.sampling.negatives)
