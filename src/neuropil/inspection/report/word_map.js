@@ -70,7 +70,7 @@
         this.#zoom(Math.exp(-event.deltaY / 200), (event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height);
       }, { passive: false });
       const [closer, farther, whole] = this.querySelectorAll("button");
-      closer.addEventListener("click", () => this.#zoom(1.6));
+      closer.addEventListener("click", () => this.#zoom(1.6, ...this.#middle()));
       farther.addEventListener("click", () => this.#zoom(1 / 1.6));
       whole.addEventListener("click", () => this.#zoom(0));
       this.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
@@ -93,12 +93,25 @@
       });
       this.#pinned = this.#found[0] ?? null;
       this.#choose(this.#pinned);
+      if (this.#pinned !== null) this.#center(this.#pinned);
       if (typed && !this.#found.length) this.status.textContent = `“${this.input.value.trim()}” is not among the ${this.words.length} words of the map.`;
     }
 
     #zoom(factor, x = 0.5, y = 0.5) {
       const zoom = between(1, this.#view.zoom * factor, DEEPEST), room = 1 / this.#view.zoom - 1 / zoom;
       this.#look({ zoom, x: this.#view.x + x * room, y: this.#view.y + y * room });
+    }
+
+    // Where to look closer, as a share of what is seen: at the word that is kept, or in the middle.
+    #middle() {
+      if (this.#pinned === null) return [0.5, 0.5];
+      const [x, y] = this.#place(this.#pinned);
+      return [between(0, x / WIDTH, 1), between(0, y / HEIGHT, 1)];
+    }
+
+    #center(number) {
+      const [x, y] = this.#place(number), { zoom, ...corner } = this.#view;
+      this.#look({ zoom, x: corner.x + (x / WIDTH - 0.5) / zoom, y: corner.y + (y / HEIGHT - 0.5) / zoom });
     }
 
     #drag(event) {
