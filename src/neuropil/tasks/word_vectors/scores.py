@@ -12,12 +12,10 @@ from neuropil.errors import InputError
 from neuropil.metrics import ACCURACY_OF
 from neuropil.progress import tracked
 from neuropil.tasks.word_vectors.questions import Analogy, AnalogyQuestions, SimilarityPairs
-from neuropil.tasks.word_vectors.vectors import WordVectors
+from neuropil.tasks.word_vectors.vectors import COSINES_AT_ONCE, WordVectors
 
 VOCABULARY_SIZE = 300_000
 """Words that are compared with, as in gensim."""
-COSINES_AT_ONCE = 1 << 24
-"""64 MB of them."""
 
 
 class CaseInsensitive:

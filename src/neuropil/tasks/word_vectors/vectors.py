@@ -7,7 +7,7 @@ odd one out     the word x of several with the smallest cos(x, Σ ŵ) to all of 
 The words of a question are not among its answers. The vectors are never copied, however many there are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -22,6 +22,10 @@ MOST_SUGGESTED, NEAR = 3, 0.7
 """Words that are suggested for one that is not known, and how alike their letters must be."""
 SHORTEST = 1e-15
 """Norm below which a vector points nowhere: its cosines are 0."""
+
+
+COSINES_AT_ONCE = 1 << 24
+"""64 MB of them, where many words are asked for."""
 
 
 class SimilarWord(NamedTuple):
@@ -108,6 +112,16 @@ class WordVectors:
             SimilarWord(self.words[int(number)], cosine)
             for number, cosine in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
+
+    def neighbours_of_each(self, words: Sequence[str], count: int = 10) -> Iterator[list[SimilarWord]]:
+        """Those of many words, one after the other."""
+        count = min(count, len(self) - 1)
+        for portion in torch.tensor([self.number(word) for word in words]).split(max(1, COSINES_AT_ONCE // len(self))):
+            cosines = self.cosines(self.unit(portion.tolist()))
+            cosines.scatter_(1, portion[:, None], -torch.inf)
+            best = cosines.topk(count)
+            for numbers, values in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+                yield [SimilarWord(self.words[int(each)], value) for each, value in zip(numbers, values, strict=True)]
 
     def analogy(self, a: str, b: str, c: str, *, count: int = 10) -> list[SimilarWord]:
         """What is to c as a is to b, the likeliest first: king − man + woman."""
