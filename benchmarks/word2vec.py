@@ -74,16 +74,16 @@ def main(words: Sequence[str] = ()) -> None:
     for what in ("words_per_second", "words_per_processor_second", "megabytes"):
         ours, theirs = ([getattr(each, what) for each in found[name]] for name in found)
         ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-        print(
-            f"{what.replace('_', ' ')}, neuropil / gensim: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        )
+        between = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        print(f"{what.replace('_', ' ')}, neuropil / gensim: {statistics.median(ratios):.2f} ({between})")
     if arguments.grid:
         print_grid(arguments)
 
 
 def line(each: Trained) -> str:
+    speeds = f"{each.words_per_second:,.0f} words/s, {each.words_per_processor_second:,.0f} words per processor second"
     scores = ", ".join(f"{name} {value:.4f}" for name, value in each.scores.items())
-    return f"{each.words_per_second:,.0f} words/s, {each.words_per_processor_second:,.0f} words per processor second, {each.megabytes:.0f} MB, {scores}"
+    return f"{speeds}, {each.megabytes:.0f} MB, {scores}"
 
 
 def summary(several: list[Trained]) -> str:

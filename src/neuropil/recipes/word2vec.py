@@ -25,9 +25,7 @@ def build(options: Word2VecOptions, seed: int) -> WordVectorExperiment:
     corpus = prepare_words(options.data)
     config = dataclasses.replace(options.model, vocabulary_size=len(corpus.vocabulary))
     model = initialised(lambda: Word2Vec(config), seed)
-    return WordVectorExperiment(
-        model, corpus, options.sampling, options.training, seed=seed, name="word2vec", inside=lambda: []
-    )
+    return WordVectorExperiment(model, corpus, options.sampling, options.training, seed=seed, name="word2vec")
 
 
 RECIPE = Recipe(Word2VecOptions(), build, Word2Vec, WordVectorPredictor)

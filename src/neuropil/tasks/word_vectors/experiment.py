@@ -1,7 +1,7 @@
 """Word vectors: a model that learns which words occur together, and so which are alike."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -29,7 +29,9 @@ from neuropil.models.word2vec.network import Word2Vec
 from neuropil.randomness import mix
 from neuropil.tasks.experiment import Result, fingerprint
 from neuropil.tasks.report import data_section, model_section
+from neuropil.tasks.word_vectors import report
 from neuropil.tasks.word_vectors.baselines import FactorisedCounts, unigram_scores
+from neuropil.tasks.word_vectors.vectors import WordVectors
 from neuropil.training.chunk_loop import ChunkTrainingConfig, fit_chunks
 from neuropil.training.history import Row
 
@@ -51,12 +53,10 @@ class WordVectorExperiment:
         *,
         seed: int,
         name: str,
-        inside: Callable[[], Sequence[Section]],
     ):
-        """`inside` makes the report's sections on the vectors."""
         require_sentences(corpus)
         self.model, self.corpus, self.sampling, self.training = model, corpus, sampling, training
-        self.seed, self.name, self.inside = seed, name, inside
+        self.seed, self.name = seed, name
         counts = corpus.vocabulary.counts
         how = {"seed": seed, "threads": training.threads}
         self.learner = NegativeSampling(model, corpus.train, counts, sampling, **how)
@@ -116,13 +116,16 @@ class WordVectorExperiment:
 
     def sections(self, history: Sequence[Row]) -> list[Section]:
         curve = Picture.of(learning_curve(history), alt="loss against training steps")
-        seconds, pairs = max((row["seconds"] for row in history), default=0.0), len(self.corpus.train)
-        words = f"Training took {seconds:,.1f} seconds on {self.learner.threads} threads, for {self.training.epochs} "
-        words += f"passes over {pairs:,} words."
+        seconds, threads = max((row["seconds"] for row in history), default=0.0), self.learner.threads
+        words = f"Training took {seconds:,.1f} seconds on {threads} {'thread' if threads == 1 else 'threads'}, for "
+        words += f"{self.training.epochs} passes over {len(self.corpus.train):,} words."
+        vocabulary = self.corpus.vocabulary
+        vectors = WordVectors(vocabulary.words, self.model.input_vectors.detach(), vocabulary.counts.tolist())
         parts = [[name, len(part), int((part.numbers == END).sum())] for name, part in self.corpus.parts.items()]
         return [
             Section("Training", [Text(words), curve]),
-            *self.inside(),
+            report.map_section(vectors),
+            report.neighbours_section(vectors),
             model_section(self.model.parameter_table(), self.model),
             data_section(self.corpus.source, ["part", "words", "sentences"], parts, self.corpus.notes),
         ]
