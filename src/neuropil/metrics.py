@@ -47,6 +47,9 @@ PHASE_LOSS = "_loss"
 PHASE_RATE = "_learning_rate"
 """Where they have different learning rates, each is written as `<phase>_learning_rate`."""
 
+ACCURACY_OF = "accuracy_of_"
+"""Where a test set has sections, the accuracy of each is written as `accuracy_of_<section>`."""
+
 TITLES = {
     "mase": "MASE",
     "coverage_80": "coverage of the 80 % interval",
@@ -60,6 +63,8 @@ TITLES = {
     "absolute_error": "mean absolute error",
     "bleu": "BLEU",
     "chrf": "chrF",
+    "spearman": "Spearman correlation",
+    "pearson": "Pearson correlation",
     "text_recall_at_1": "text recall@1",
     "image_recall_at_1": "image recall@1",
     "frechet_distance": "Fréchet distance",
@@ -91,7 +96,8 @@ TABLE: tuple[tuple[Better, Format, tuple[str, ...]], ...] = (
     ("higher", "percent", ("accuracy", "train_accuracy", "token_accuracy", "exact_accuracy", "f1")),
     ("higher", "percent", ("balanced_accuracy", "macro_f1", "robust_accuracy")),
     ("lower", "percent", ("natural_risk", "robust_risk")),
-    ("higher", "number", ("auc", "r2")),
+    ("higher", "number", ("auc", "r2", "spearman", "pearson")),
+    (None, "percent", ("out_of_vocabulary",)),
     ("higher", "percent", ("text_recall_at_1", "image_recall_at_1")),
     ("lower", "number", ("frechet_distance", "reconstruction", "bound", "energy_distance")),
     ("higher", "percent", ("precision", "recall", "class_coverage", "class_accuracy", "probe_accuracy")),
@@ -134,5 +140,7 @@ def find_metric(name: str) -> Metric:
         return Metric(name, "lower")
     if name.endswith(PHASE_RATE):
         return Metric(name)
+    if name.startswith(ACCURACY_OF):
+        return Metric(name, "higher", "percent")
     fix = f"declare it there, or use one of {', '.join(METRICS)}"
     raise InputError("a metric must be declared in neuropil.metrics", got=f"{name!r}", fix=fix)

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from torch import Tensor
 from torch.nn import Module, Parameter
@@ -112,6 +112,35 @@ class Batches(Protocol):
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of pass `number`, from batch `start` on."""
+        ...
+
+
+class ChunkLosses(NamedTuple):
+    """Of some chunks: the sum of their losses, of how many examples, and how many words or rows were read."""
+
+    total: float
+    examples: int
+    read: int
+
+
+@runtime_checkable
+class ChunkLearner(Protocol):
+    """A learner that makes its own updates in compiled code, many thousands in one call: a pass over its data is so
+    many chunks, of which each is learned from with a learning rate of its own."""
+
+    @property
+    def model(self) -> Module: ...
+
+    def __len__(self) -> int:
+        """Chunks in one pass."""
+        ...
+
+    def learn(self, epoch: int, first: int, rates: Sequence[float]) -> ChunkLosses:
+        """Update the model by a chunk for each of the rates, from chunk `first` of pass `epoch` on."""
+        ...
+
+    def metrics(self) -> Mapping[str, float]:
+        """Of held-out data; nothing where there is none."""
         ...
 
 

@@ -350,8 +350,8 @@ def test_inspect_gradients_speaks_and_writes_a_page(capsys: pytest.CaptureFixtur
         ("evaluate runs", "a run is a folder with a config.json, but got 'runs': make one with neuropil train NAME."),
         (
             "embed MiniLM a",
-            "a model is a run, a Hugging Face folder, or owner/name on its hub, but got 'MiniLM', "
-            "which is no folder here.",
+            "a model is a run, a Hugging Face folder, owner/name on its hub, or a file of word vectors, but got "
+            "'MiniLM', which is no folder here.",
         ),
         (
             "fill my/bert",

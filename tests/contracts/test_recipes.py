@@ -32,6 +32,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "universal_approximation": {"hidden_size": 8, "epochs": 2},
     "mlp": {"hidden_sizes": (8,), "epochs": 2},
     "cnn": {"width": 4, "epochs": 1},
+    "word2vec": {"width": 4, "epochs": 1, "threads": 1, "vocabulary_size": 300},
     "recurrence": {"hidden_size": 8, "steps": 20, "updates": 10},
     **{
         name: {"hidden_size": 16, "embedding_size": 8, "epochs": 1, "batch_size": 512}
@@ -109,6 +110,7 @@ SHORTENED: dict[str, dict[str, Any]] = {
     "recurrence": {"updates": 40},
     **{name: {"updates": 60, "batch_size": 128, "hidden_size": 32} for name in ("rnn", "lstm", "gru", "mingru")},
     "mlp": {"epochs": 5},
+    "word2vec": {"threads": 1},
     "cnn": {"epochs": 3},
     "attention": {"epochs": 3},
     "text_classifier": {"epochs": 1, "hidden_size": 16, "embedding_size": 16},

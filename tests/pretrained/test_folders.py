@@ -96,7 +96,7 @@ def test_a_path_that_does_not_exist_is_not_looked_for_on_the_hub(name: str, aske
     assert said(GPT2, name) == f"{rule}, but got {name!r}, which is no folder here."
     with pytest.raises(InputError) as error:
         neuropil.open(name)
-    rule = "a model is a run, a Hugging Face folder, or owner/name on its hub"
+    rule = "a model is a run, a Hugging Face folder, owner/name on its hub, or a file of word vectors"
     assert str(error.value) == f"{rule}, but got {name!r}, which is no folder here."
     assert asked == []
 

@@ -20,12 +20,15 @@ from neuropil import recipes
 from neuropil.errors import InputError, RunError
 from neuropil.runs.export import example_inputs
 from neuropil.runs.run import Run
+from neuropil.training.loop import TrainingConfig
 from real_data import digits
 
 SYSTEMS = [
     each.name
     for each in recipes.SYSTEMS
-    if each.family != recipes.NEURONS and recipes.recipe(each.name).predictor is not None
+    if each.family != recipes.NEURONS
+    and recipes.recipe(each.name).predictor is not None
+    and isinstance(getattr(recipes.recipe(each.name).options, "training", None), TrainingConfig)
 ]
 PICTURES = ("mlp", "cnn", "attention", "vit")
 

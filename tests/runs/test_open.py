@@ -119,7 +119,7 @@ def test_folders_that_are_no_models_are_refused(tmp_path: Path):
         f"{str(tmp_path)!r}."
     )
     assert refusal(opening.open, tmp_path / "nowhere").startswith(
-        "a model is a run, a Hugging Face folder, or owner/name on its hub, but got "
+        "a model is a run, a Hugging Face folder, owner/name on its hub, or a file of word vectors, but got "
         f"{str(tmp_path / 'nowhere')!r}, which is no folder here"
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuropil import __version__
-from neuropil.cli import inspect, train, use
+from neuropil.cli import inspect, train, use, words
 from neuropil.cli.arguments import parse
 from neuropil.config import Config
 from neuropil.errors import InputError, nearest
@@ -102,6 +102,28 @@ COMMANDS = {
         ("run", "texts"),
         ("texts",),
     ),
+    "neighbours": Command(
+        "neighbours VECTORS WORD... [--negative WORD] [--count 10]",
+        "the most similar words, by their vectors",
+        words.neighbours,
+        words.NeighboursArguments,
+        ("run", "words"),
+        ("words",),
+    ),
+    "analogy": Command(
+        "analogy VECTORS king man woman",
+        "complete an analogy: king − man + woman",
+        words.analogy,
+        words.AnalogyArguments,
+        ("run", "a", "b", "c"),
+    ),
+    "odd-one-out": Command(
+        "odd-one-out VECTORS WORD WORD WORD...",
+        "the word that does not belong to the others",
+        words.odd_one_out,
+        words.OddOneOutArguments,
+        ("run", "words"),
+    ),
     "sample": Command(
         "sample RUN [--count 64] [--class NAME] [--out grid.png]",
         "make new examples with a generative model",
@@ -138,8 +160,8 @@ COMMANDS = {
         ("inputs",),
     ),
     "export": Command(
-        "export RUN [--out model.onnx]",
-        "write the model as ONNX, for other programs",
+        "export RUN [--out model.onnx | vectors.bin]",
+        "write the model as ONNX, or word vectors as word2vec or GloVe",
         use.export,
         use.ExportArguments,
     ),
@@ -169,14 +191,14 @@ STARTED_BY_NAME = {
 """Commands whose options depend on the system that is named first."""
 
 
-def run_command(words: list[str]) -> None:
-    if not words or words[0] in ("-h", "--help", "help"):
+def run_command(arguments: list[str]) -> None:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
         _print_help()
         return
-    if words[0] == "--version":
+    if arguments[0] == "--version":
         print(f"neuropil {__version__}")
         return
-    name, *rest = words
+    name, *rest = arguments
     if name == "--completion":
         from neuropil.cli.completion import script
 
@@ -202,5 +224,6 @@ def _print_help() -> None:
     for command in COMMANDS.values():
         print(f"  {command.usage:<{width}}  {command.summary}")
     print("\nMODEL is a run folder, a Hugging Face folder, or owner/name on its hub.")
+    print("VECTORS is a run folder, or a file of word vectors (word2vec text or binary, GloVe; plain or gzip).")
     print("neuropil COMMAND --help explains a command; neuropil train NAME --help lists all options of a system.")
     print("neuropil --completion bash | zsh | fish prints what completes these words in a shell.")

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from neuropil.cli.arguments import Arguments
 from neuropil.cli.output import print_json, print_table
@@ -49,16 +49,21 @@ def _print_answers(what: str, names: Sequence[str], answers: "Answers", as_json:
 
 
 class EvaluateArguments(Arguments):
-    run: Path = option(Path(), "a run folder")
+    run: Path = option(Path(), "a run folder, or a file of word vectors")
     data: tuple[Path, ...] = option((), "labelled files of your own; without it, the run's held-out part")
+    vocabulary_size: int | None = option(None, "of word vectors: maximum vocabulary size", low=1)
 
 
 def evaluate(arguments: EvaluateArguments) -> None:
     from neuropil.metrics import find_metric
-    from neuropil.runs import run
+    from neuropil.runs import open
 
-    opened = run.load(arguments.run)
-    metrics = opened.evaluate(arguments.data or None, notify=lambda words: print(words, file=sys.stderr))
+    metrics = open.evaluate(
+        arguments.run,
+        arguments.data,
+        vocabulary_size=arguments.vocabulary_size,
+        notify=lambda words: print(words, file=sys.stderr),
+    )
     if arguments.json:
         print_json(metrics)
         return
@@ -364,11 +369,32 @@ def attack(arguments: AttackArguments) -> None:
 
 
 class ExportArguments(Arguments):
-    run: Path = option(Path(), "a run folder")
+    run: Path = option(Path(), "a run folder, or a file of word vectors")
     out: Path | None = option(None, "file to write; without it, model.onnx in the run folder")
+    format: Literal["onnx", "word2vec", "word2vec-binary", "glove"] | None = option(
+        None, "file format; without it, by the name of the file: .bin, .vec and .txt hold word vectors of word2vec"
+    )
+    vocabulary_size: int | None = option(None, "of word vectors: maximum vocabulary size", low=1)
 
 
 def export(arguments: ExportArguments) -> None:
+    from neuropil.pretrained.word_vectors import holds_vectors
+
+    out, format = arguments.out, arguments.format
+    if format == "onnx" or (format is None and (out is None or not holds_vectors(out))):
+        _export_onnx(arguments)
+        return
+    if out is None:
+        raise InputError("word vectors are exported to a file", got="none", fix="add --out vectors.txt")
+    from neuropil.runs.open import open_able
+    from neuropil.tasks.predictor import ComparesWords
+
+    vectors = open_able(arguments.run, ComparesWords, vocabulary_size=arguments.vocabulary_size)
+    vectors.save_vectors(out, format)
+    print(out)
+
+
+def _export_onnx(arguments: ExportArguments) -> None:
     from neuropil.runs import run
 
     found = run.load(arguments.run).export("onnx", arguments.out)

@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from neuropil.models.vae import VAEConfig as VAEConfig
     from neuropil.models.vit import ViT as ViT
     from neuropil.models.vit import ViTConfig as ViTConfig
+    from neuropil.models.word2vec.network import Word2Vec as Word2Vec
+    from neuropil.models.word2vec.network import Word2VecConfig as Word2VecConfig
 
 MODELS = {
     "BERT": "bert",
@@ -100,6 +102,7 @@ MODELS = {
     "UNet": "unet.network",
     "UniversalApproximator": "universal_approximation",
     "VAE": "vae",
+    "Word2Vec": "word2vec.network",
 }
 """Each model's class and its file, with its Config beside it; tests/contracts covers all of them."""
 

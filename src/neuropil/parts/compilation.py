@@ -28,7 +28,8 @@ IMPORT = re.compile(r"^(?:from|import) +([\w.]+)(?: +import +(\([^)]*\)|.*))?", 
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    return _cached(function)
+    """Said outright: a function that says nothing of it is compiled with the freedom of whoever calls it first."""
+    return _cached(function, fastmath=False)
 
 
 def compiled_inside(function: Callable[..., Any]) -> Any:

@@ -45,6 +45,7 @@ SYSTEMS = (
     System("universal_approximation", LEARNING, "any continuous function from steep sigmoids"),
     System("mlp", FEED_FORWARD, "multi-layer perceptron for tables and pictures, classes and numbers"),
     System("cnn", FEED_FORWARD, "residual convolutional network for image classification"),
+    System("word2vec", FEED_FORWARD, "word vectors by skip-gram or CBOW with negative sampling"),
     System("recurrence", RECURRENT, "back-propagation through time, vanishing and exploding gradients, clipping"),
     System("rnn", RECURRENT, "recurrent network as a character-level language model"),
     System("lstm", RECURRENT, "long short-term memory as a language model"),

@@ -71,7 +71,10 @@ def example_inputs(run: "Run", inputs: Any = None) -> dict[str, Tensor]:
     if run.memory is not None:
         fix = "give some, as in run.export('onnx', inputs=X[:3])"
         raise RunError(f"{run.folder} does not hold its data, which was in memory", got="no inputs", fix=fix)
-    experiment = cast(TrainableExperiment[Any], run.experiment())
+    experiment = run.experiment()
+    if not isinstance(experiment, TrainableExperiment):
+        fix = "give some as tensors, as in run.export('onnx', inputs=(x,)); word vectors also have --format word2vec"
+        raise RunError(f"the model of {run.name} is exported to ONNX with inputs", got="none", fix=fix)
     return _first_call(experiment.model, lambda: evaluate(experiment.learner, experiment.batches("test")))
 
 

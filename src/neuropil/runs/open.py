@@ -1,8 +1,10 @@
-"""`neuropil.open`: a trained model to be used, from a run, a Hugging Face folder, or a name on its hub."""
+"""`neuropil.open`: a trained model to be used, from a run, a Hugging Face folder, a name on its hub, or a file of word
+vectors."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from neuropil.data.labelled_texts.files import TextColumns
 from neuropil.data.tokenizers.published import fitting_tokenizer
@@ -11,32 +13,63 @@ from neuropil.models.bert import BERT, BERTClassifier, MaskedBERT
 from neuropil.models.clip import CLIP
 from neuropil.models.gpt2 import GPT2
 from neuropil.pretrained.folders import SENTENCES, SETTINGS, is_hub_name, located, read_json, well_typed
+from neuropil.pretrained.word_vectors import holds_vectors, read_vectors
 from neuropil.runs import run
 from neuropil.runs.archive import unpacked
 from neuropil.tasks.language_modelling.gpt2 import GPT2LanguageModel
 from neuropil.tasks.masked_language_modelling.predictor import TextEmbedder, TextFiller
+from neuropil.tasks.predictor import Evaluates
 from neuropil.tasks.retrieval.predictor import Retriever
 from neuropil.tasks.text_classification.predictor import MaskedTextClassifier, WordPieceConfig, WordPieceEncoder
+from neuropil.tasks.word_vectors.predictor import WordVectorPredictor
 
 C = TypeVar("C")
 START_OF_TEXT = "<|endoftext|>"
 """What GPT-2 was trained to read before a text, for it stood between any two."""
 
 
-def open(source: str | Path) -> Any:
+def open(source: str | Path, *, vocabulary_size: int | None = None) -> Any:
     """A predictor, with the capabilities of its model: `open("runs/…").translate([…])`. A name on the hub is
-    downloaded."""
-    folder, settings = find_model(source)
-    return run.load(folder).predictor if _is_run(folder, settings) else _open_published(folder, settings)
+    downloaded. Of word vectors, in a run or in a file of word2vec or GloVe, the first `vocabulary_size` are kept."""
+    return open_able(source, object, vocabulary_size=vocabulary_size)
 
 
-def open_able(source: str | Path, capability: type[C]) -> C:
+def open_able(source: str | Path, capability: type[C], *, vocabulary_size: int | None = None) -> C:
     """The same, if it has this capability."""
+    if vocabulary_size is not None and vocabulary_size < 1:
+        raise InputError("vocabulary_size must be at least 1", got=f"{vocabulary_size}")
+    if _is_vector_file(Path(source)):
+        vectors = WordVectorPredictor.of(*read_vectors(Path(source), vocabulary_size))
+        return run.able(vectors, capability, f"the word vectors of {source}")
     folder, settings = find_model(source)
     if _is_run(folder, settings):
-        return run.load(folder).able(capability)
-    model = _open_published(folder, settings)
-    return run.able(model, capability, f"a {type(model.model).__name__} in {folder}")
+        opened = run.load(folder)
+        model = opened.predictor if capability is object else opened.able(capability)
+    else:
+        published = _open_published(folder, settings)
+        model = run.able(published, capability, f"a {type(published.model).__name__} in {folder}")
+    if vocabulary_size is None:
+        return cast(C, model)
+    if not isinstance(model, WordVectorPredictor):
+        raise InputError("vocabulary_size is an option of word vectors", got=f"the model in {folder}")
+    return cast(C, model.most_frequent(vocabulary_size))
+
+
+def evaluate(
+    source: str | Path,
+    data: Sequence[Path],
+    *,
+    vocabulary_size: int | None = None,
+    notify: Callable[[str], None] = warnings.warn,
+) -> dict[str, float]:
+    """As `Run.evaluate`, also of models that others trained, which have no data of their own."""
+    path = unpacked(Path(source))
+    if not _is_vector_file(path) and vocabulary_size is None:
+        return run.load(path).evaluate(data or None, notify=notify)
+    if not data:
+        raise InputError("word vectors are evaluated on a test set", got="none", fix="add --data questions-words.txt")
+    evaluator = open_able(path, Evaluates, vocabulary_size=vocabulary_size)
+    return evaluator.evaluate(evaluator.read_labelled(data))
 
 
 def _open_published(folder: Path, settings: Mapping[str, Any]) -> Any:
@@ -52,13 +85,17 @@ def find_model(source: str | Path) -> tuple[Path, Mapping[str, Any]]:
     """The folder, and what its `config.json` says."""
     path = unpacked(Path(source))
     if not path.exists() and not is_hub_name(str(source)):
-        rule = "a model is a run, a Hugging Face folder, or owner/name on its hub"
+        rule = "a model is a run, a Hugging Face folder, owner/name on its hub, or a file of word vectors"
         raise InputError(rule, got=f"{str(source)!r}, which is no folder here", fix=run.newest_run(path))
     folder = located(path if path.exists() else source, "a model")
     if not (folder / SETTINGS).exists():
         rule = f"a model is a run, or a folder with a {SETTINGS} as Hugging Face writes it"
         raise InputError(rule, got=f"none in {str(folder)!r}")
     return folder, read_json(folder / SETTINGS)
+
+
+def _is_vector_file(path: Path) -> bool:
+    return path.is_file() and holds_vectors(path)
 
 
 def _is_run(folder: Path, settings: Mapping[str, Any]) -> bool:

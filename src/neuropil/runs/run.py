@@ -31,6 +31,7 @@ from neuropil.tasks.predictor import (
     CAPABILITIES,
     Capability,
     Classifies,
+    ComparesWords,
     Embeds,
     Evaluates,
     Fills,
@@ -216,6 +217,29 @@ class Run:
         return self.able(Searches).search(
             [Path(path) for path in ([images] if isinstance(images, str | Path) else images)]
         )
+
+    def neighbours(
+        self, positive: str | Sequence[str], negative: str | Sequence[str] = (), *, count: int = 10
+    ) -> Sequence[Any]:
+        """The nearest words by cosine, each with it: of a word, or of the sum of several less that of others."""
+        return self.able(ComparesWords).neighbours(positive, negative, count=count)
+
+    def analogy(self, a: str, b: str, c: str, *, count: int = 10) -> Sequence[Any]:
+        """The nearest words to a − b + c: `run.analogy("king", "man", "woman")`."""
+        return self.able(ComparesWords).analogy(a, b, c, count=count)
+
+    def odd_one_out(self, words: Sequence[str]) -> str:
+        """The one that is farthest from all of them together."""
+        return self.able(ComparesWords).odd_one_out(words)
+
+    def similarity(self, word: str, other: str) -> float:
+        """The cosine of their vectors."""
+        return self.able(ComparesWords).similarity(word, other)
+
+    def save_vectors(self, path: str | Path, format: str | None = None) -> None:
+        """Write word vectors as "word2vec", "word2vec-binary" or "glove"; by default the name of the file says which:
+        .bin, .vec or .txt, also packed as .gz."""
+        self.able(ComparesWords).save_vectors(path, format)
 
     def sample(self, count: int = 16, *, seed: int = 0, label: str | None = None, **options: Any) -> GeneratedExamples:
         """New examples, the same for the same seed; `label` is a class, where the model knows classes. What is found

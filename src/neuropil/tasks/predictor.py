@@ -242,6 +242,31 @@ class Recalls(Protocol):
     def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]: ...
 
 
+@runtime_checkable
+class ComparesWords(Protocol):
+    """By the cosines of their vectors; what is found has a `word` and its `cosine`, the largest first."""
+
+    def neighbours(
+        self, positive: str | Sequence[str], negative: str | Sequence[str] = (), *, count: int = 10
+    ) -> Sequence[Any]: ...
+
+    def analogy(self, a: str, b: str, c: str, *, count: int = 10) -> Sequence[Any]:
+        """a − b + c"""
+        ...
+
+    def centrality(self, words: Sequence[str]) -> Sequence[Any]:
+        """Each of the words with all of them together, the odd one last."""
+        ...
+
+    def odd_one_out(self, words: Sequence[str]) -> str: ...
+
+    def similarity(self, word: str, other: str) -> float: ...
+
+    def save_vectors(self, path: str | Path, format: Any = None) -> None:
+        """In a format of word2vec or GloVe; by default the name of the file says which."""
+        ...
+
+
 @dataclass(frozen=True)
 class Capability:
     """One that has a command; `Encodes` and `ScoresPseudoLikelihood` are for Python alone."""
@@ -272,6 +297,9 @@ CAPABILITIES = (
         "interpolate", Interpolates, "interpolates between examples", "neuropil interpolate {run} A B --out grid.png"
     ),
     Capability("recall", Recalls, "recalls stored patterns", "neuropil recall {run} FILE --out grid.png"),
+    Capability("neighbours", ComparesWords, "compares words", "neuropil neighbours {run} king"),
+    Capability("analogy", ComparesWords, "completes analogies", "neuropil analogy {run} king man woman"),
+    Capability("odd-one-out", ComparesWords, "finds the odd word", "neuropil odd-one-out {run} cat dog king"),
     Capability("track", Tracks, "tracks an object through films", "neuropil predict {run} FOLDER"),
 )
 

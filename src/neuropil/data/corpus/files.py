@@ -31,13 +31,13 @@ def prepare_text(config: TextDataConfig) -> Corpus:
     learned, own = training_part(config.data)
     if learned:
         text, notes = read_text(learned), ()
-        source = f"{len(text):,} characters ({_names_of(learned)})"
+        source = f"{len(text):,} characters ({names_of(learned)})"
     else:
         text, note = python_documentation()
         source, notes = f"{len(text):,} characters of Python's own documentation", (note,)
     if len(text) < LEAST:
         raise InputError(
-            f"{_names_of(config.data)} must have at least {LEAST} characters to learn from", got=f"{len(text)}"
+            f"{names_of(config.data)} must have at least {LEAST} characters to learn from", got=f"{len(text)}"
         )
     begin_test = begin_validation = len(text)
     if "test" not in own:
@@ -55,7 +55,7 @@ def _next_line(text: str, place: int) -> int:
     return end + 1 if end >= 0 else place
 
 
-def _names_of(source: Sequence[Path] | InMemory) -> str:
+def names_of(source: Sequence[Path] | InMemory) -> str:
     return source.name if isinstance(source, InMemory) else listed([path.name for path in source], most=3)
 
 
@@ -64,11 +64,11 @@ def read_text(source: Sequence[Path] | InMemory) -> str:
     out."""
     if isinstance(source, InMemory):
         return BETWEEN_FILES.join(source.only_texts(CORPUS)).replace("\r\n", "\n")
-    files = chain.from_iterable(_files_in(path) if path.is_dir() else [path] for path in source)
+    files = chain.from_iterable(files_in(path) if path.is_dir() else [path] for path in source)
     return BETWEEN_FILES.join("\n".join(read_lines(path, progress=True)) for path in files)
 
 
-def _files_in(folder: Path) -> list[Path]:
+def files_in(folder: Path) -> list[Path]:
     inside = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     files = sorted(path for path in inside if not any(part.startswith(".") for part in path.parts))
     if not files:

@@ -66,7 +66,7 @@ def sentences_of(source: str) -> Iterator[str]:
 def _distinct(library: str) -> dict[str, str]:
     """Sentences by their keys."""
     found: dict[str, str] = {}
-    for path in _sources(library):
+    for path in sources_of(library):
         for sentence in sentences_of(path.read_text(encoding="utf-8", errors="replace")):
             found.setdefault(key_of(sentence), sentence)
     if not found:
@@ -75,7 +75,7 @@ def _distinct(library: str) -> dict[str, str]:
     return found
 
 
-def _sources(library: str) -> list[Path]:
+def sources_of(library: str) -> list[Path]:
     root = _root(library)
     paths = {path for pattern in LIBRARIES[library].split() for inner in root.glob(pattern) for path in _files(inner)}
     return sorted(path for path in paths if not APART & set(path.relative_to(root).parts))
