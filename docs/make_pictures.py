@@ -27,6 +27,7 @@ from neuropil.data.examples.embedded import load_digits
 from neuropil.files import write_text
 from neuropil.inspection.gradients import GradientProfile, profile_gradients
 from neuropil.inspection.pictures.images import image_grid
+from neuropil.inspection.pictures.robustness import accuracy_over_beta
 from neuropil.inspection.pictures.style import INK, MUTED, PALETTE, house_style, line, make_logarithmic, new_figure
 from neuropil.inspection.report.page import Picture
 from neuropil.inspection.report.svg import figure_svg
@@ -133,6 +134,15 @@ def recalled() -> str:
     images = [experiment.memory.pictures(states).squeeze(1) for states in rows.values()]
     captions = [name for name in rows for _ in range(RECALLED)]
     return standing_alone(figure_svg(image_grid(torch.cat(images).numpy(), captions, columns=RECALLED)))
+
+
+def over_beta() -> str:
+    """Of the figures that `make claims` has found."""
+    lines = (FOLDER.parent / "claims" / "trades.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip(" %") for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    beta, clean, attacked = zip(*(map(float, row) for row in cells[2:]), strict=True)
+    figure = accuracy_over_beta([share / 100 for share in clean], [share / 100 for share in attacked], beta)
+    return standing_alone(figure_svg(figure))
 
 
 def cnn_doubts() -> str:
@@ -367,6 +377,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "neuropil": neuropil,
     "house": house,
     "autodiff": autodiff,
+    "trades": over_beta,
     # What some of these show needs no training, so the rest of their report is made short.
     "activations": from_report(
         "activations", "each activation with its derivative", epochs=1, hidden_sizes=(8,), repeats=1

@@ -197,7 +197,7 @@ def test_json_knows_no_nan(capsys: pytest.CaptureFixture[str]):
     [
         (["tr"], {"train", "translate"}),
         (["train", "g"], {"gan", "gru", "gaussian_process", "gpt2"}),
-        (["train", "mlp", "--ep"], {"--epochs"}),
+        (["train", "mlp", "--epo"], {"--epochs"}),
         (["simulate", "lif", "--dur"], {"--duration"}),
         (["show", "hod"], {"hodgkin_huxley"}),
         (["search", "run", "--im"], {"--images"}),

@@ -21,12 +21,12 @@ def accuracy_over_eps(curves: Mapping[str, Sequence[float]], eps: Sequence[float
 
 
 @style.house_style
-def accuracy_over_beta(clean: Sequence[float], robust: Sequence[float], beta: Sequence[float], eps: float) -> Figure:
+def accuracy_over_beta(clean: Sequence[float], robust: Sequence[float], beta: Sequence[float]) -> Figure:
     """What TRADES trades: a point for each β."""
     style.require_some(beta, "a picture of accuracy over β needs at least one β")
     figure = style.new_figure(WIDTH, 3.0)
     axes = figure.subplots()
-    for index, (name, accuracy) in enumerate({"clean examples": clean, f"attacked, ε = {eps:g}": robust}.items()):
+    for index, (name, accuracy) in enumerate({"clean examples": clean, "attacked examples": robust}.items()):
         axes.plot(
             beta, [100 * share for share in accuracy], label=name, marker="o", markersize=3.5, **style.line(index)
         )
