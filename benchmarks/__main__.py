@@ -1,6 +1,7 @@
 """`make bench`: every benchmark, one after the other."""
 
 from benchmarks import (
+    adversarial,
     decoding,
     diffusion,
     gpt2_step,
@@ -42,6 +43,7 @@ for benchmark in (
     rbm,
     hopfield,
     spiking_classifier,
+    adversarial,
 ):
     print(f"\n{(benchmark.__doc__ or '').strip()}")
     benchmark.main()

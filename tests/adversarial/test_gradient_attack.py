@@ -165,10 +165,11 @@ def test_a_model_is_left_as_it_was_also_by_an_attack_that_fails():
 
 def test_any_callable_can_be_attacked_and_a_seed_means_the_same():
     model, (x, y) = cnn(), held_out(20)
-    threat, config = ThreatModel("linf", 0.1), GradientAttackConfig(steps=3)
+    threat, config = ThreatModel("l2", 0.5), GradientAttackConfig(steps=3)
     by_module = gradient_attack(model, x, y, threat, config, generator=generator())
     by_function = gradient_attack(lambda x: model(x), x, y, threat, config, generator=generator())
-    assert torch.equal(by_module, by_function)
+    assert torch.allclose(by_module, by_function, atol=1e-5)  # kernels of a module are laid out otherwise
+    assert torch.equal(by_module, gradient_attack(model, x, y, threat, config, generator=generator()))
     assert not torch.equal(by_module, gradient_attack(model, x, y, threat, config, generator=generator(1)))
 
 

@@ -30,22 +30,22 @@ def held(classifier: Classifier, *, channels_last: bool = False) -> Iterator[Non
     needing = [parameter for parameter in module.parameters() if parameter.requires_grad]
     kernels = [each.weight for each in module.modules() if isinstance(each, nn.Conv2d)] if channels_last else []
     layouts = [(kernel, kernel.data) for kernel in kernels if kernel.device.type == "cpu"]
-    try:
-        module.eval()
-        for parameter in needing:
-            parameter.requires_grad_(False)
-        for kernel, values in layouts:
-            kernel.data = values.contiguous(memory_format=torch.channels_last)
-        # also where the caller has switched gradients off
-        with torch.inference_mode(False), torch.enable_grad():
+    # also where the caller has switched gradients off
+    with torch.inference_mode(False), torch.enable_grad():
+        try:
+            module.eval()
+            for parameter in needing:
+                parameter.requires_grad_(False)
+            for kernel, values in layouts:
+                kernel.data = values.contiguous(memory_format=torch.channels_last)
             yield
-    finally:
-        for kernel, values in layouts:
-            kernel.data = values
-        for parameter in needing:
-            parameter.requires_grad_(True)
-        for each, training in modes:
-            each.training = training
+        finally:
+            for kernel, values in layouts:
+                kernel.data = values
+            for parameter in needing:
+                parameter.requires_grad_(True)
+            for each, training in modes:
+                each.training = training
 
 
 class InputGradient(NamedTuple):
