@@ -18,10 +18,19 @@ SMALL: dict[str, dict[str, Any]] = {
     "spiking_classifier": {"hidden_sizes": (8,), "steps": 4},
     "predictive_coding": {"hidden_sizes": (8,), "steps": 4, "classifier_updates": 1, "scored_samples": 10},
 }
-QUICK: dict[str, Any] = {"updates": 3, "attack_steps": 2, "test": 0.02, "show_progress": False, "report": False}
+QUICK: dict[str, Any] = {
+    "updates": 3,
+    "attack_steps": 2,
+    "test": 0.02,
+    "validation": 0.02,
+    "show_progress": False,
+    "report": False,
+}
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("vit", "attention"))) for name in SMALL]
+)
 def test_every_classifier_learns_from_attacked_examples(name: str, tmp_path: Path):
     run = neuropil.train(name, defence="adversarial", eps=0.2, out=tmp_path / "run", seed=0, **SMALL[name], **QUICK)
     own, *others = run.results
@@ -33,8 +42,8 @@ def test_every_classifier_learns_from_attacked_examples(name: str, tmp_path: Pat
 
 
 def test_the_same_seed_gives_the_same_weights(tmp_path: Path):
-    whole = neuropil.train("cnn", defence="trades", out=tmp_path / "whole", seed=0, **SMALL["cnn"], **QUICK)
-    again = neuropil.train("cnn", defence="trades", out=tmp_path / "again", seed=0, **SMALL["cnn"], **QUICK)
+    whole = neuropil.train("mlp", defence="trades", out=tmp_path / "whole", seed=0, **SMALL["mlp"], **QUICK)
+    again = neuropil.train("mlp", defence="trades", out=tmp_path / "again", seed=0, **SMALL["mlp"], **QUICK)
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, again.model.state_dict()[name]), name
 
