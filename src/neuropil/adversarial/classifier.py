@@ -37,7 +37,8 @@ def held(classifier: Classifier, *, channels_last: bool = False) -> Iterator[Non
             for parameter in needing:
                 parameter.requires_grad_(False)
             for kernel, values in layouts:
-                kernel.data = values.contiguous(memory_format=torch.channels_last)
+                # of one channel, `contiguous` would leave strides from which convolutions do not see the layout
+                kernel.data = torch.empty_like(values, memory_format=torch.channels_last).copy_(values)
             yield
         finally:
             for kernel, values in layouts:
