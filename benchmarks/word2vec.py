@@ -144,7 +144,8 @@ def train_theirs(arguments: Arguments, seed: int) -> Trained:
 
     corpus = prepared(arguments)
     sentences = sentences_of(corpus, corpus.train)
-    settings = {"vector_size": arguments.width, "window": 5, "negative": 5, "sample": 1e-3, "min_count": 1, "sg": 1}
+    settings: dict[str, Any] = {"window": 5, "negative": 5, "sample": 1e-3, "min_count": 1, "sg": 1}
+    settings |= {"vector_size": arguments.width}
     theirs = Gensim(**settings, alpha=RATE, min_alpha=FINAL_RATE, workers=arguments.threads, seed=seed + 1)
     theirs.build_vocab(sentences)
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -49,7 +50,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StopRequest, "__enter__", lambda self: STOP.append(self) or enter(self))
 
 
-def fitted(learner: Counting, folder: Path, **options: float) -> list[dict[str, float]]:
+def fitted(learner: Counting, folder: Path, **options: Any) -> list[dict[str, float]]:
     return fit_chunks(learner, ChunkTrainingConfig(**options), folder=folder, title="test", show_progress=False)
 
 

@@ -18,7 +18,8 @@ class Word2VecOptions(Config):
     data: WordDataConfig = WordDataConfig()
     model: Word2VecConfig = Word2VecConfig()
     sampling: NegativeSamplingConfig = NegativeSamplingConfig()
-    training: ChunkTrainingConfig = ChunkTrainingConfig()
+    # The embedded text is short, and passed over more often.
+    training: ChunkTrainingConfig = ChunkTrainingConfig(epochs=10)
 
 
 def build(options: Word2VecOptions, seed: int) -> WordVectorExperiment:
@@ -28,5 +29,5 @@ def build(options: Word2VecOptions, seed: int) -> WordVectorExperiment:
     return WordVectorExperiment(model, corpus, options.sampling, options.training, seed=seed, name="word2vec")
 
 
-RECIPE = Recipe(Word2VecOptions(), build, Word2Vec, WordVectorPredictor)
-"""A corpus of a user's is mostly larger, and needs no other options."""
+OWN_DATA = Word2VecOptions(training=ChunkTrainingConfig())
+RECIPE = Recipe(Word2VecOptions(), build, Word2Vec, WordVectorPredictor, own_data=OWN_DATA)

@@ -1,6 +1,7 @@
 """Phrases, beside gensim's."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,12 +27,13 @@ def texts() -> list[list[str]]:
 
 
 def test_phrases_are_those_of_gensim_with_the_same_score(texts: list[list[str]]):
-    theirs = Phrases(texts, min_count=1, threshold=200.0, scoring=mikolov_score, delimiter="_")
+    scoring: Any = mikolov_score
+    theirs = Phrases(texts, min_count=1, threshold=200.0, scoring=scoring, delimiter="_")
     expected = {phrase for phrase, score in theirs.find_phrases(texts).items() if score > 200}
     data = in_memory({"train": texts, "test": texts[:20]}, parts=True)
     ours = prepare_words(WordDataConfig(data=data, validation=0.0, min_count=1, phrases=1, phrase_threshold=200.0))
     assert {word for word in ours.vocabulary.words if "_" in word} == expected
-    assert "new_south" in expected or "osama_bin" in expected or len(expected) > 50
+    assert len(expected) > 50
 
 
 def test_a_second_pass_joins_phrases_of_more_words():

@@ -77,7 +77,7 @@ def test_a_compiled_pass_is_gradient_descent_by_autograd(architecture: str, wind
 def test_a_loss_is_right_where_scores_are_so_large_that_exponentials_would_overflow():
     learner = learner_of(text())
     with torch.no_grad():
-        learner.model.input_vectors *= 40
+        learner.model.input_vectors.mul_(40)
     places = learner.examples(places_of(learner))
     expected = negative_sampling_loss(learner.model(*places), places.candidates).detach().double().sum()
     found = learner.learn(0, 0, [0.0])

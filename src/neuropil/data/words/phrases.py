@@ -22,7 +22,7 @@ class Pairs(NamedTuple):
 
     first: Int64[np.ndarray, " pair"]
     second: Int64[np.ndarray, " pair"]
-    count: Int64[np.ndarray, " pair"]
+    times: Int64[np.ndarray, " pair"]
 
     def take(self, chosen: Bool[np.ndarray, " pair"]) -> "Pairs":
         return Pairs(*(column[chosen] for column in self))
@@ -45,7 +45,7 @@ def phrase_scores(pairs: Pairs, vocabulary: Vocabulary, discount: int) -> Float6
     """With N as the number of words that are in the vocabulary."""
     alone, total = vocabulary.counts.astype(np.float64), float(vocabulary.counts.sum())
     # score(a, b) = (count(a b) − δ) / (count(a) count(b)) · N
-    return (pairs.count - discount) / (alone[pairs.first] * alone[pairs.second]) * total
+    return (pairs.times - discount) / (alone[pairs.first] * alone[pairs.second]) * total
 
 
 def find_phrases(words: EncodedWords, vocabulary: Vocabulary, *, discount: int, threshold: float) -> Pairs:
