@@ -94,6 +94,7 @@ INPUTS: dict[str, Callable[[int], Inputs]] = {
     "UNet-small": lambda count: noisy_pictures(count, 28),
     "UniversalApproximator": lambda count: (torch.rand(count),),
     "VAE": pictures,
+    "Word2Vec": lambda count: (torch.randint(0, 1_000, (count, 4)), torch.randint(0, 1_000, (count, 6))),
 }
 
 

@@ -96,3 +96,9 @@ class FullSoftmax(Objective[Word2Vec]):
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         # −ln P(o | c)
         return {"loss": F.cross_entropy(self.model.all_scores(batch["input"]), batch["target"], reduction="none")}
+
+
+SIZES = {
+    "skip_gram": Word2VecConfig(vocabulary_size=1_000),
+    "cbow": Word2VecConfig(architecture="cbow", vocabulary_size=1_000),
+}
