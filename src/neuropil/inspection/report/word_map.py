@@ -7,9 +7,9 @@ import functools
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib import resources
-from typing import NamedTuple
 
 WIDTH, HEIGHT, MARGIN = 760, 560, 34
 """Pixels of the drawing, as in word_map.js."""
@@ -18,7 +18,8 @@ SMALLEST, LARGEST = 2.2, 6.0
 """Radius of a dot: by the logarithm of the count."""
 
 
-class MappedWord(NamedTuple):
+@dataclass(frozen=True)
+class MappedWord:
     word: str
     point: tuple[float, float]
     """From 0 to 1 on both axes."""

@@ -4,6 +4,8 @@ As the original word2vec and gensim compute them: among the most frequent words 
 of several spellings the most frequent; and questions with a word that is not known are left out, and counted.
 """
 
+from typing import Any
+
 import torch
 from jaxtyping import Int64
 from torch import Tensor
@@ -93,8 +95,8 @@ def similarity_scores(
         raise InputError(rule, got=f"{len(known)} of {len(rows):,}")
     x, y = (compared.unit([row[side] for row, _ in known]) for side in (0, 1))
     cosines, similarities = (x * y).sum(1).numpy(), [similarity for _, similarity in known]
+    correlations: Any = {"spearman": stats.spearmanr, "pearson": stats.pearsonr}
     return {
-        "spearman": float(stats.spearmanr(similarities, cosines)[0]),
-        "pearson": float(stats.pearsonr(similarities, cosines)[0]),
+        **{name: float(compute(similarities, cosines).statistic) for name, compute in correlations.items()},
         "out_of_vocabulary": 1 - len(known) / len(rows),
     }
