@@ -19,6 +19,7 @@ from benchmarks import (
     spiking_classifier,
     spiking_networks,
     transformer_step,
+    word2vec,
 )
 from neuropil.training.precision import prepare_bfloat16
 
@@ -42,6 +43,7 @@ for benchmark in (
     rbm,
     hopfield,
     spiking_classifier,
+    word2vec,
 ):
     print(f"\n{(benchmark.__doc__ or '').strip()}")
     benchmark.main()
