@@ -20,6 +20,7 @@ from benchmarks import (
     spiking_classifier,
     spiking_networks,
     transformer_step,
+    word2vec,
 )
 from neuropil.training.precision import prepare_bfloat16
 
@@ -44,6 +45,7 @@ for benchmark in (
     hopfield,
     spiking_classifier,
     adversarial,
+    word2vec,
 ):
     print(f"\n{(benchmark.__doc__ or '').strip()}")
     benchmark.main()

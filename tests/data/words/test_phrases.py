@@ -12,7 +12,7 @@ from gensim.utils import simple_preprocess
 from neuropil.data.formats.memory import in_memory
 from neuropil.data.words.dataset import END, UNKNOWN, EncodedWords
 from neuropil.data.words.files import WordDataConfig, prepare_words
-from neuropil.data.words.phrases import Pairs, count_pairs, join, join_phrases
+from neuropil.data.words.phrases import WordPairs, count_pairs, join, join_phrases
 
 
 def mikolov_score(worda_count, wordb_count, bigram_count, len_vocab, min_count, corpus_word_count):
@@ -54,7 +54,7 @@ def test_of_overlapping_phrases_the_first_is_joined():
 
 def test_without_phrases_words_stay_as_they_are():
     words = EncodedWords(np.array([0, 1, END, 1], np.int32))
-    none = Pairs(*(np.empty(0, np.int64) for _ in range(3)))
+    none = WordPairs(*(np.empty(0, np.int64) for _ in range(3)))
     assert join_phrases(words, none, 2).numbers.tolist() == [0, 1, END, 1]
 
 

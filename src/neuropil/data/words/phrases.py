@@ -17,18 +17,18 @@ MOST_PAIRS = 50_000_000
 """Different pairs that are counted at the same time; where there are more, the rarest are forgotten."""
 
 
-class Pairs(NamedTuple):
+class WordPairs(NamedTuple):
     """Words that follow each other, in the order of their numbers, and how often they do."""
 
     first: Int64[np.ndarray, " pair"]
     second: Int64[np.ndarray, " pair"]
     times: Int64[np.ndarray, " pair"]
 
-    def take(self, chosen: Bool[np.ndarray, " pair"]) -> "Pairs":
-        return Pairs(*(column[chosen] for column in self))
+    def take(self, chosen: Bool[np.ndarray, " pair"]) -> "WordPairs":
+        return WordPairs(*(column[chosen] for column in self))
 
 
-def count_pairs(words: EncodedWords, size: int) -> Pairs:
+def count_pairs(words: EncodedWords, size: int) -> WordPairs:
     keys, counts, rarest = np.empty(0, np.int64), np.empty(0, np.int64), 1
     for block in words.blocks():
         first, second = block[:-1].astype(np.int64), block[1:].astype(np.int64)
@@ -38,30 +38,30 @@ def count_pairs(words: EncodedWords, size: int) -> Pairs:
         counts = np.bincount(place, np.concatenate([counts, times]), minlength=len(keys)).astype(np.int64)
         while len(keys) > MOST_PAIRS:
             keys, counts, rarest = keys[counts > rarest], counts[counts > rarest], rarest + 1
-    return Pairs(keys // size, keys % size, counts)
+    return WordPairs(keys // size, keys % size, counts)
 
 
-def phrase_scores(pairs: Pairs, vocabulary: Vocabulary, discount: int) -> Float64[np.ndarray, " pair"]:
+def phrase_scores(pairs: WordPairs, vocabulary: Vocabulary, discount: int) -> Float64[np.ndarray, " pair"]:
     """With N as the number of words that are in the vocabulary."""
     alone, total = vocabulary.counts.astype(np.float64), float(vocabulary.counts.sum())
     # score(a, b) = (count(a b) − δ) / (count(a) count(b)) · N
     return (pairs.times - discount) / (alone[pairs.first] * alone[pairs.second]) * total
 
 
-def find_phrases(words: EncodedWords, vocabulary: Vocabulary, *, discount: int, threshold: float) -> Pairs:
+def find_phrases(words: EncodedWords, vocabulary: Vocabulary, *, discount: int, threshold: float) -> WordPairs:
     """The pairs that are to be joined; `discount` is δ, below which no pair is a phrase."""
     pairs = count_pairs(words, len(vocabulary))
     return pairs.take(phrase_scores(pairs, vocabulary, discount) > threshold)
 
 
-def with_phrases(vocabulary: Vocabulary, phrases: Pairs) -> tuple[str, ...]:
+def with_phrases(vocabulary: Vocabulary, phrases: WordPairs) -> tuple[str, ...]:
     """The words, and after them the phrases."""
     names = vocabulary.words
     pairs = zip(phrases.first.tolist(), phrases.second.tolist(), strict=True)
     return names + tuple(f"{names[first]}{JOINED_BY}{names[second]}" for first, second in pairs)
 
 
-def join_phrases(words: EncodedWords, phrases: Pairs, size: int) -> EncodedWords:
+def join_phrases(words: EncodedWords, phrases: WordPairs, size: int) -> EncodedWords:
     """From left to right, each word in one phrase at most; phrase i becomes the word `size` + i."""
     joined, keys = NumberFile(), phrases.first * size + phrases.second
     for block in words.blocks():

@@ -51,7 +51,7 @@ class Sampler(NamedTuple):
     negatives: int
 
 
-class Room(NamedTuple):
+class PlaceBuffers(NamedTuple):
     """What one thread needs for one place of the text."""
 
     contexts: np.ndarray
@@ -278,75 +278,75 @@ def add_to_changes(changes, v, a, b, t, g, first, second):
 
 
 @compiled
-def learn_pairs(v, u, room, num_contexts, num_candidates, rate):
+def learn_pairs(v, u, buffers, num_contexts, num_candidates, rate):
     """A step of skip-gram at one place; the loss before it, summed over contexts."""
-    contexts, candidates, g, columns = room.contexts, room.candidates, room.scores, room.vectors.shape[0]
+    contexts, candidates, g, columns = buffers.contexts, buffers.candidates, buffers.scores, buffers.vectors.shape[0]
     # Missing candidates are vectors of zeros, whose scores of 0 cost ln 2 each. An odd context is paired with itself.
     for t in range(num_candidates):
-        copy_row(u, candidates[t], room.vectors, t)
+        copy_row(u, candidates[t], buffers.vectors, t)
     for t in range(num_candidates, columns):
-        clear_row(room.vectors, t)
+        clear_row(buffers.vectors, t)
     for t in range(columns):
-        clear_row(room.changes, t)
+        clear_row(buffers.changes, t)
     contexts[num_contexts] = contexts[num_contexts - 1]
     for c in range(0, num_contexts, ROWS):
         for t in range(0, columns, COLUMNS):
             first = c * columns + t
-            score_block(v, contexts[c], contexts[c + 1], room.vectors, t, g, first, first + columns)
+            score_block(v, contexts[c], contexts[c + 1], buffers.vectors, t, g, first, first + columns)
     size = num_contexts * columns
-    loss = gradients(g, room.signs, room.factors, size, rate) - num_contexts * (columns - num_candidates) * LN_2
+    loss = gradients(g, buffers.signs, buffers.factors, size, rate) - num_contexts * (columns - num_candidates) * LN_2
     for place in range(size, size + columns):
         g[place] = 0
     for c in range(0, num_contexts, ROWS):
         for t in range(0, columns, COLUMNS):
             first = c * columns + t
-            add_to_changes(room.changes, v, contexts[c], contexts[c + 1], t, g, first, first + columns)
+            add_to_changes(buffers.changes, v, contexts[c], contexts[c + 1], t, g, first, first + columns)
     for c in range(0, num_contexts, ROWS):
         for t in range(0, columns, COLUMNS):
             first = c * columns + t
-            add_to_contexts(v, contexts[c], contexts[c + 1], room.vectors, t, g, first, first + columns)
+            add_to_contexts(v, contexts[c], contexts[c + 1], buffers.vectors, t, g, first, first + columns)
     for t in range(num_candidates):
-        add_row(room.changes, t, u, candidates[t])
+        add_row(buffers.changes, t, u, candidates[t])
     return loss
 
 
 @compiled_in_any_order
-def learn_mean(v, u, room, num_contexts, num_candidates, rate):
+def learn_mean(v, u, buffers, num_contexts, num_candidates, rate):
     """A step of CBOW at one place; the loss before it. Each context gets its share 1/C of the gradient of the mean,
     which word2vec.c and gensim give to each in full (İrsoy, Benton and Stratos 2021)."""
-    hidden, change, g = room.hidden, room.hidden_change, room.scores
+    hidden, change, g = buffers.hidden, buffers.hidden_change, buffers.scores
     width, share = v.shape[1], np.float32(1) / np.float32(num_contexts)
     for d in range(width):
         hidden[d] = change[d] = 0
     for c in range(num_contexts):
         for d in range(width):
             # v_c = 1/C Σ_j v_j
-            hidden[d] += v[room.contexts[c], d] * share
+            hidden[d] += v[buffers.contexts[c], d] * share
     for t in range(num_candidates):
         score = np.float32(0)
         for d in range(width):
-            score += hidden[d] * u[room.candidates[t], d]
+            score += hidden[d] * u[buffers.candidates[t], d]
         g[t] = score
-    loss = gradients(g, room.signs, room.factors, num_candidates, rate)
+    loss = gradients(g, buffers.signs, buffers.factors, num_candidates, rate)
     for t in range(num_candidates):
         for d in range(width):
-            change[d] += g[t] * u[room.candidates[t], d]
+            change[d] += g[t] * u[buffers.candidates[t], d]
     for t in range(num_candidates):
         for d in range(width):
-            u[room.candidates[t], d] += g[t] * hidden[d]
+            u[buffers.candidates[t], d] += g[t] * hidden[d]
     for c in range(num_contexts):
         for d in range(width):
-            v[room.contexts[c], d] += change[d] * share
+            v[buffers.contexts[c], d] += change[d] * share
     return loss
 
 
 @compiled
-def room_for(width, sampler):
+def buffers_for(width, sampler):
     contexts, single = 2 * sampler.window + ROWS, np.float32
     candidates = -(-(sampler.negatives + 1) // COLUMNS) * COLUMNS
     signs = np.full(contexts * candidates, -1, single)
     signs[::candidates] = 1
-    return Room(
+    return PlaceBuffers(
         np.zeros(contexts, np.int64),
         np.zeros(candidates, np.int64),
         np.zeros((candidates, width), single),
@@ -362,7 +362,7 @@ def room_for(width, sampler):
 @compiled
 def learn(words, v, u, sampler, skip_gram, key, chunks, rates, losses, pairs, taken, team):
     """All members together: each of the `chunks` with its rate. `losses` and `pairs` are summed over its places."""
-    room, state, text = room_for(v.shape[1], sampler), np.zeros(1, np.uint64), np.empty(CHUNK, np.int32)
+    buffers, state, text = buffers_for(v.shape[1], sampler), np.zeros(1, np.uint64), np.empty(CHUNK, np.int32)
     while True:
         number = atomic_increment(taken)
         if number >= len(chunks):
@@ -373,13 +373,13 @@ def learn(words, v, u, sampler, skip_gram, key, chunks, rates, losses, pairs, ta
         for place in range(count):
             if text[place] != END:
                 num_contexts, num_candidates = sample_place(
-                    text, count, place, sampler, state, room.contexts, room.candidates
+                    text, count, place, sampler, state, buffers.contexts, buffers.candidates
                 )
                 if num_contexts > 0 and skip_gram:
-                    losses[number] += learn_pairs(v, u, room, num_contexts, num_candidates, rates[number])
+                    losses[number] += learn_pairs(v, u, buffers, num_contexts, num_candidates, rates[number])
                     pairs[number] += num_contexts
                 elif num_contexts > 0:
-                    losses[number] += learn_mean(v, u, room, num_contexts, num_candidates, rates[number])
+                    losses[number] += learn_mean(v, u, buffers, num_contexts, num_candidates, rates[number])
                     pairs[number] += 1
 
 
