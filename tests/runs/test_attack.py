@@ -10,6 +10,8 @@ import torch
 from PIL import Image
 
 import neuropil
+from neuropil.adversarial import minimal
+from neuropil.adversarial.attacks import ATTACKS
 from neuropil.cli import main
 from neuropil.data.examples.embedded import load_digits
 from neuropil.errors import NeuropilError
@@ -139,6 +141,50 @@ def test_what_cannot_be_attacked_gets_one_sentence(pictures: Run, options: dict[
     assert str(error.value).startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("inputs", "labels", "message"),
+    [
+        (None, ["1"], "labels are those of inputs, but got labels alone: give the inputs too."),
+        (
+            torch.zeros(0, 1, 8, 8, dtype=torch.uint8),
+            None,
+            "inputs must be images or rows of features, but got 0×1×8×8 values of type uint8.",
+        ),
+        (np.zeros((1, 8, 8), np.uint8), "1", "labels must be a list of classes, but got '1': give one for each input."),
+    ],
+)
+def test_inputs_and_labels_belong_together(pictures: Run, inputs: Any, labels: Any, message: str):
+    with pytest.raises(NeuropilError) as error:
+        pictures.attack(inputs, labels)
+    assert str(error.value) == message
+
+
+def test_searches_for_the_smallest_have_their_own_steps(pictures: Run, monkeypatch: pytest.MonkeyPatch):
+    taken: list[int] = []
+    original = minimal.deepfool
+
+    def watched(classifier: Any, ball: Any, y: Any, threat: Any, config: minimal.MinimalConfig) -> Any:
+        taken.append(config.steps)
+        return original(classifier, ball, y, threat, config)
+
+    monkeypatch.setattr(minimal, "deepfool", watched)
+    attacked(pictures, method="deepfool", count=3)
+    assert taken == [ATTACKS["deepfool"].stages[0].config.to_dict()["steps"]]
+
+
+def test_a_page_of_l2_reaches_beyond_white(pictures: Run, capsys: pytest.CaptureFixture[str]):
+    main(["attack", str(pictures.folder), "--norm", "l2", "--eps", "2", "--count", "10", "--steps", "2"])
+    assert capsys.readouterr().out.splitlines()[-1] == str(pictures.folder / "attack.html")
+
+
+def test_texts_of_the_target_class_are_not_counted_as_fooled(texts: Run):
+    said = ["good film and fine story", "dull music"]
+    found = texts.attack(said, target="praise", similarity=1.0)
+    assert isinstance(found, AttackedTexts)
+    assert [each.success for each in found.found] == [False, False]
+    assert found.robust_accuracy == 1
+
+
 def test_only_classifiers_are_attacked(tmp_path: Path):
     few = {
         "epochs": 1,
@@ -158,9 +204,48 @@ def test_only_classifiers_are_attacked(tmp_path: Path):
 
 
 def test_options_of_pictures_are_refused_for_texts(texts: Run):
+    for options in ({"eps": 0.3}, {"momentum": 0.5}):
+        with pytest.raises(NeuropilError) as error:
+            texts.attack(["a text"], **options)
+        (name,) = options
+        assert str(error.value) == f"--{name} has no effect on texts, whose words are substituted: leave it out."
     with pytest.raises(NeuropilError) as error:
-        texts.attack(["a text"], eps=0.3)
-    assert str(error.value) == "--eps has no effect on texts, whose words are substituted: leave it out."
+        texts.attack([])
+    assert str(error.value) == "an attack needs texts, but got none: leave them out to attack the held-out part."
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["ROWS", "--out", "rows.png"],
+            "a grid is drawn of pictures, but got rows: give --out a name that ends in .npz.",
+        ),
+        (
+            ["TEXTS", "--out", "a.npz"],
+            "attacked pictures and rows are written to files, but got texts: take what is printed, or --json.",
+        ),
+        (
+            ["PICTURES", "--surrogate", "ROWS"],
+            "the surrogate must have the inputs of the attacked model, but got [4] in ROWS for [1, 8, 8] in PICTURES.",
+        ),
+        (
+            ["PICTURES", "--out", "a.png", "--surrogate", "PICTURES"],
+            "--surrogate is for the page on the held-out part, but got inputs or --out: leave out the inputs and "
+            "--out.",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_the_attack(
+    pictures: Run, rows: Run, texts: Run, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+):
+    folders = {"PICTURES": str(pictures.folder), "ROWS": str(rows.folder), "TEXTS": str(texts.folder)}
+    with pytest.raises(SystemExit) as exit:
+        main(["attack", *(folders.get(word, word) for word in words)])
+    assert exit.value.code == 2
+    for name, folder in folders.items():
+        message = message.replace(name, folder)
+    assert capsys.readouterr().err.strip() == f"neuropil: {message}"
 
 
 # --- as it is typed ---------------------------------------------------------------------------------------------------

@@ -203,11 +203,12 @@ def minimal_perturbation(
     *,
     target: int | None = None,
     scale: Tensor | None = None,
+    name: str = "minimal",
     **options: Any,
 ) -> AdversarialExamples:
-    """The smallest perturbations that change the class, however large; `options` are those of `attack` and of
-    `MinimalConfig`. Without success, an input is as it was."""
+    """The smallest perturbations that change the class, however large, by `minimal`, `deepfool` or `bisection`;
+    `options` are those of `attack` and of `MinimalConfig`. Without success, an input is as it was."""
     anything = ThreatModel(norm, 0.0, low, high, target, scale)
-    found = attack(classifier, x, y, replace(anything, eps=largest(anything, x)), name="minimal", **options)
+    found = attack(classifier, x, y, replace(anything, eps=largest(anything, x)), name=name, **options)
     perturbed = torch.where(per_example(found.success, found.original), found.perturbed, found.original)
     return replace(found, perturbed=perturbed, distance=anything.distance(perturbed, found.original))

@@ -203,11 +203,11 @@ def per_example(values: Shaped[Tensor, " batch"], like: Tensor) -> Shaped[Tensor
 
 
 def in_units(delta: Inputs, scale: Tensor | None) -> Inputs:
-    return delta if scale is None else torch.where(delta == 0, 0, delta / scale)
+    return delta if scale is None else torch.where(delta == 0, 0, delta / scale.to(delta))
 
 
 def in_inputs(delta: Inputs, scale: Tensor | None) -> Inputs:
-    return delta if scale is None else delta * scale
+    return delta if scale is None else delta * scale.to(delta)
 
 
 # --- to the last bit --------------------------------------------------------------------------------------------------

@@ -47,7 +47,8 @@ class SubstitutedText:
 
     @property
     def success(self) -> bool:
-        return self.after != self.label if self.target is None else self.after == self.target
+        """A text of the target's own class is never counted."""
+        return _fooled(self.after, self.label, self.target)
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ def substitute_words(
     substituted, by default all that `neighbours` allow."""
     replaceable = neighbours.allowed[tokens] if places is None else places
     most = max(1, int(neighbours.config.words * int(replaceable.sum()))) if replaceable.any() else 0
+    if target == label:
+        most = 0
 
     def harm(texts: Int64[Tensor, "text time"]) -> tuple[Float[Tensor, " text"], Int64[Tensor, " text"]]:
         """How far each text is where the attacker wants it, and its class."""
@@ -117,4 +120,4 @@ def _by_importance(
 
 
 def _fooled(predicted: int, label: int, target: int | None) -> bool:
-    return predicted != label if target is None else predicted == target
+    return predicted != label if target is None else predicted == target != label

@@ -15,6 +15,7 @@ from neuropil.progress import Stages
 
 if TYPE_CHECKING:
     from neuropil.runs.attack import AttackConfig
+    from neuropil.tasks.classification.attacked import AttackedExamples
     from neuropil.tasks.generated_examples import GeneratedExamples
     from neuropil.tasks.predictor import Answers
 
@@ -337,23 +338,25 @@ def attack_arguments() -> AttackArguments:
 
 def attack(arguments: AttackArguments) -> None:
     from neuropil.runs import run
-    from neuropil.runs.attack import attack_config, attack_run, save
+    from neuropil.runs.attack import attack_config, attack_run, require_attackable_to
     from neuropil.runs.pages.attack import write_attack
-    from neuropil.tasks.generated_examples import require_savable
 
-    if arguments.out is not None:
-        require_savable(arguments.out)
     opened = run.load(arguments.run)
     surrogate = None if arguments.surrogate is None else run.load(arguments.surrogate)
+    if arguments.out is not None:
+        require_attackable_to(opened, arguments.out)
     config = attack_config(
         cast("AttackConfig", arguments.attack), minimal=arguments.minimal, strongest=arguments.strongest
     )
     if arguments.inputs or arguments.out is not None:
+        if surrogate is not None:
+            rule, fix = "--surrogate is for the page on the held-out part", "leave out the inputs and --out"
+            raise InputError(rule, got="inputs or --out", fix=fix)
         with Stages("attack") as stages:
             found = attack_run(opened, arguments.inputs or None, None, config, progress=stages.begin(config.method))
         _print_answers("input", found.names, found, arguments.json)
         if arguments.out is not None:
-            print(save(found, arguments.out), file=sys.stderr)
+            print(cast("AttackedExamples", found).save(arguments.out), file=sys.stderr)
         return
     with Stages("attack") as stages:
         page = write_attack(opened, config, surrogate=surrogate, stage=stages.begin)

@@ -1,6 +1,6 @@
 """Attack the classifier of a run: its held-out part, or inputs of the user's."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -18,6 +18,7 @@ from neuropil.tasks.classification.attacked import AttackedExamples
 from neuropil.tasks.classification.experiment import ClassificationExperiment
 from neuropil.tasks.classification.predictor import ExamplePredictor
 from neuropil.tasks.classification.robustness import RobustnessTest
+from neuropil.tasks.generated_examples import PICTURES, require_savable
 from neuropil.tasks.predictor import as_examples, as_paths, as_texts
 from neuropil.tasks.text_classification.attack import AttackedTexts, attack_texts
 from neuropil.tasks.text_classification.experiment import TextClassificationExperiment
@@ -79,7 +80,11 @@ def attack_run(
     """`options` are further ones of the attack's own."""
     config = config or AttackConfig()
     require_effect(config, texts=isinstance(run.predictor, TextClassifier))
+    if inputs is None and labels is not None:
+        raise InputError("labels are those of inputs", got="labels alone", fix="give the inputs too")
     if isinstance(run.predictor, TextClassifier):
+        for name in options:
+            raise InputError(f"{flag_of(name)} has no effect on {TEXTS}", fix="leave it out")
         return attack_texts_of(run, run.predictor, inputs, labels, config, progress=progress)
     test, names = robustness_test(run, inputs, labels, config)
     return attacked(run, test, names, config, progress=progress, **options)
@@ -117,18 +122,33 @@ def attack_texts_of(
     else:
         paths = as_paths(inputs)
         texts, names = classifier.read(paths) if paths is not None else (as_texts(inputs), [])
-        numbers = None if labels is None else [class_number(classifier.classes, label) for label in labels]
+        numbers = None if labels is None else numbered(labels, classifier.classes, len(texts))
+    if not texts:
+        raise InputError("an attack needs texts", got="none", fix="leave them out to attack the held-out part")
     target = None if config.target is None else class_number(classifier.classes, config.target)
     return attack_texts(classifier, texts, numbers, config.substitution, target=target, names=names, progress=progress)
 
 
-def save(found: AttackedExamples | AttackedTexts, path: Path) -> Path:
-    if isinstance(found, AttackedTexts):
+def require_attackable_to(run: Run, path: Path) -> None:
+    """Before an attack, whether its result can be written there."""
+    require_savable(path)
+    if isinstance(run.predictor, TextClassifier):
         rule, fix = "attacked pictures and rows are written to files", "take what is printed, or --json"
         raise InputError(rule, got="texts", fix=fix)
-    return found.save(path)
+    if path.suffix.lower() in PICTURES and classifier_of(run).schema.kind != "image":
+        raise InputError("a grid is drawn of pictures", got="rows", fix="give --out a name that ends in .npz")
 
 
+def require_surrogate(run: Run, surrogate: Run) -> None:
+    """Whether a model takes the inputs and knows the classes of another."""
+    own, other = classifier_of(run).schema, classifier_of(surrogate).schema
+    for what, mine, others in (("inputs", own.shape, other.shape), ("classes", own.classes, other.classes)):
+        if mine != others:
+            got = f"{list(others)} in {surrogate.folder} for {list(mine)} in {run.folder}"
+            raise InputError(f"the surrogate must have the {what} of the attacked model", got=got)
+
+
+TEXTS, EXAMPLES = "texts, whose words are substituted", "pictures and rows"
 OF_TEXTS = [each.name for each in SubstitutionConfig().options()]
 OF_EXAMPLES = ["method", "norm", "eps", "steps", "restarts"]
 
@@ -139,8 +159,7 @@ def require_effect(config: AttackConfig, *, texts: bool) -> None:
     usual = {each.name: each.default for each in AttackConfig().options()}
     for name in OF_EXAMPLES if texts else OF_TEXTS:
         if given[name] != usual[name]:
-            what = "texts, whose words are substituted" if texts else "pictures and rows"
-            raise InputError(f"{flag_of(name)} has no effect on {what}", fix="leave it out")
+            raise InputError(f"{flag_of(name)} has no effect on {TEXTS if texts else EXAMPLES}", fix="leave it out")
 
 
 def robustness_test(
@@ -179,9 +198,17 @@ def classifier_of(run: Run) -> ExamplePredictor:
 def labels_of(predictor: ExamplePredictor, values: Tensor, labels: Sequence[str] | None) -> Tensor:
     if labels is None:
         return predictor.predict_examples(values).scores.argmax(-1)
-    if len(labels) != len(values):
-        raise InputError("there must be a label for each input", got=f"{len(labels)} for {len(values)} inputs")
-    return torch.tensor([class_number(predictor.schema.classes, str(label)) for label in labels])
+    return torch.tensor(numbered(labels, predictor.schema.classes, len(values)))
+
+
+def numbered(labels: Any, classes: Sequence[str], count: int) -> list[int]:
+    """Names of classes, or what is written as they are, for each of `count` inputs."""
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise InputError("labels must be a list of classes", got=f"{labels!r}", fix="give one for each input")
+    names = [str(label) for label in labels]
+    if len(names) != count:
+        raise InputError("there must be a label for each input", got=f"{len(names)} for {count} inputs")
+    return [class_number(classes, name) for name in names]
 
 
 def class_number(classes: Sequence[str], name: str) -> int:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from neuropil.adversarial.false_safety import Sign, signs
 from neuropil.inspection.report.attack import CLEAN, accuracy_section, pictures_section, signs_section
 from neuropil.inspection.report.page import Report, Section, Table, Text, percent, write_report
+from neuropil.randomness import seeded
 from neuropil.runs.attack import (
     WITHOUT_EPS,
     AttackConfig,
@@ -15,6 +16,7 @@ from neuropil.runs.attack import (
     attacked,
     classifier_of,
     require_effect,
+    require_surrogate,
     robustness_test,
 )
 from neuropil.runs.run import Run
@@ -51,13 +53,15 @@ def write_attack(
     require_effect(config, texts=isinstance(run.predictor, TextClassifier))
     if isinstance(run.predictor, TextClassifier):
         return _write_texts(path, run, run.predictor, config, stage(SUBSTITUTION))
+    if surrogate is not None:
+        require_surrogate(run, surrogate)
     test, names = robustness_test(run, None, None, config)
     model, limited = run.model, config.method not in WITHOUT_EPS
     asked = attacked(run, test, names, config, progress=stage(config.method))
     accuracy = {CLEAN: asked.accuracy}
     for name in COMPARED:
         if name != config.method:
-            accuracy[name] = test.attack(model, name, progress=stage(name)).robust_accuracy
+            accuracy[name] = test.attack(model, name, count=len(names), progress=stage(name)).robust_accuracy
     if limited:
         accuracy[config.method] = asked.robust_accuracy
     curves = {name: test.curve(model, name, progress=stage(f"{name} over ε")) for name in COMPARED}
@@ -71,7 +75,8 @@ def write_attack(
     else:
         other = classifier_of(surrogate).model
     threat, size = test.threat(config.eps), unit_size(test.train.schema)
-    found = signs(model, x, y, threat, surrogate=other, unit=size, progress=stage("signs of false safety"))
+    shown = {"generator": seeded(config.seed, "signs"), "progress": stage("signs of false safety")}
+    found = signs(model, x, y, threat, surrogate=other, unit=size, **shown)
     unit = unit_of(test.train.schema)
     sections = [
         accuracy_section(accuracy, curves, test.radii, config.eps, unit),
@@ -79,9 +84,9 @@ def write_attack(
         *examples_sections(asked, minimal, unit),
     ]
     towards = "" if config.target is None else f" towards the class {config.target}"
+    limit = f"by at most ε = {config.eps:g} ({unit})" if limited else "as little as changes the class"
     summary = (
-        f"{len(names):,} examples of the held-out part, perturbed{towards} in the {NORMS[config.norm]} norm by at most "
-        f"ε = {config.eps:g} ({unit})."
+        f"{len(names):,} examples of the held-out part, perturbed{towards} in the {NORMS[config.norm]} norm {limit}."
     )
     write_report(path, Report(f"neuropil · attack on {run.folder.name}", summary, sections))
     return AttackPage(path, accuracy, found)

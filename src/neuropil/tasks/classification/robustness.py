@@ -22,7 +22,7 @@ RADII = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """In units of ε."""
 NORMS: Mapping[Norm, str] = {"linf": "L∞", "l2": "L2"}
 WIDEST = 1.0
-"""Of pictures: ε from black to white."""
+"""L∞ of pictures: ε from black to white."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class RobustnessTest:
         **options: Any,
     ) -> AdversarialExamples:
         """The smallest perturbations that change the class, however large they are."""
-        threat, method = self.threat(self.eps), {"minimal": "boundary"}.get(name, name)
+        threat = self.threat(self.eps)
         limits = {"low": threat.low, "high": threat.high, "target": self.target, "scale": threat.scale}
-        found = self.first(count, model)
+        shown = self._shown(progress)
         return minimal_perturbation(
-            model, *found, self.norm, **limits, method=method, **self._shown(progress), **options
+            model, *self.first(count, model), self.norm, **limits, name=name, **shown, **options
         )
 
     def first(self, count: int, model: nn.Module) -> tuple[Tensor, Tensor]:
@@ -89,7 +89,8 @@ class RobustnessTest:
     def radii(self) -> list[float]:
         """Of curves: ε from 0 to twice the one that was asked for."""
         radii = [factor * self.eps for factor in RADII]
-        return [eps for eps in radii if eps <= WIDEST] if self.train.schema.kind == "image" else radii
+        limited = self.train.schema.kind == "image" and self.norm == "linf"
+        return [eps for eps in radii if eps <= WIDEST] if limited else radii
 
     def curve(
         self, model: nn.Module, name: str = "pgd", *, progress: Callable[[float], object] | None = None, **options: Any
