@@ -161,7 +161,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         ),
         "trades": (
             f"Accuracy on held-out digits after `neuropil train cnn --defence trades --eps {robustness.DIGITS_EPS:g} "
-            "--beta β`, and under PGD of 40 steps with five restarts.",
+            "--beta B`, and under PGD of 40 steps with five restarts.",
             lambda: table(["β", "clean", "attacked"], robustness.betas(trained)),
         ),
         "clip": (f"The right one of {POOL} unseen scenes or captions, after `neuropil train clip`.", clip),

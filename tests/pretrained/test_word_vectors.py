@@ -195,3 +195,17 @@ def test_files_are_known_by_their_names(tmp_path: Path):
     with pytest.raises(InputError) as error:
         write_vectors(tmp_path / "v.csv", WORDS, VECTORS)
     assert str(error.value) == ("word vectors are written to a file that ends in .bin, .vec, .txt, but got 'v.csv'.")
+
+
+def test_no_more_room_is_made_than_a_file_can_fill(tmp_path: Path):
+    row = b" ".join([b"1"] * 2_000)
+    path = written(tmp_path, b"a " + row + b"\nb " + row + b"\n")
+    words, vectors = read_vectors(path, 10**12)
+    assert (list(words), tuple(vectors.shape)) == (["a", "b"], (2, 2_000))
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(word_vectors, "LONGEST_LINE", 1_000)
+    monkeypatch.setattr(word_vectors, "BYTES_PER_BLOCK", 10)
+    path = written(tmp_path, b"a 1 1\n" + b"1" * 5_000)
+    assert refusal(path).startswith("a line of v.txt may have 1,000 bytes, but got a longer one: ")

@@ -130,7 +130,8 @@ def test_inputs_with_labels_count_as_wrong_where_the_model_is(pictures: Run):
             "an option must be one of the attack's, but got 'momentumm': did you mean 'momentum'?",
         ),
         ({"eps": 0.0}, "eps must be above 0, but got 0.0."),
-        ({"eps": 2.0}, "eps of the L∞ norm must be at most the width of the input range, 255, but got 510: "),
+        ({"eps": 2.0}, "ε of pictures counts from 0 to 1, but got 2: divide shades by 255."),
+        ({"generator": 0}, "generator is not an option of an attack, but got generator=: see neuropil attack --help."),
         ({"labels": ["1"]}, "there must be a label for each input, but got 1 for 2 inputs."),
     ],
 )

@@ -124,11 +124,13 @@ def _are_numbers(words: Sequence[bytes]) -> bool:
 
 def _wanted(path: Path, layout: Layout, vocabulary_size: int | None) -> int | None:
     """Rows to make room for, if that is known."""
-    if layout.count is None:
-        return vocabulary_size and min(vocabulary_size, path.stat().st_size)
-    wanted = min(layout.count, vocabulary_size or layout.count)
     with opened(path) as file:
         packed = isinstance(file, gzip.GzipFile)
+    if layout.count is None:
+        if packed or vocabulary_size is None:
+            return None
+        return min(vocabulary_size, path.stat().st_size // (2 * layout.width) + 1)  # a number, and a sign between
+    wanted = min(layout.count, vocabulary_size or layout.count)
     shortest = 4 * layout.width + 1 if layout.format == "word2vec-binary" else 2 * layout.width
     if not packed and wanted * shortest > path.stat().st_size:
         rule = f"{path.name} must have {layout.count:,} vectors of width {layout.width:,}, as its first line says"
@@ -142,7 +144,9 @@ def _text_records(path: Path, layout: Layout, vocabulary_size: int | None) -> It
     with opened(path) as file:
         if layout.count is not None:
             file.readline()
-        for block in blocks_of(file, path, lambda: file.read(BYTES_PER_BLOCK) + file.readline()):
+        for block in blocks_of(
+            file, path, lambda: file.read(BYTES_PER_BLOCK) + _whole_line(file.readline(LONGEST_LINE), path)
+        ):
             for line in block.split(b"\n"):
                 if line.isspace() or not line:
                     continue
@@ -160,6 +164,13 @@ def _text_records(path: Path, layout: Layout, vocabulary_size: int | None) -> It
                 except ValueError as error:
                     _refuse_line(path, number, layout, str(error).partition(": ")[2])
     _require_count(path, layout, number)
+
+
+def _whole_line(line: bytes, path: Path) -> bytes:
+    if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+        rule = f"a line of {path.name} may have {LONGEST_LINE:,} bytes"
+        raise InputError(rule, got="a longer one", fix=ANEW)
+    return line
 
 
 def _refuse_line(path: Path, number: int, layout: Layout, got: str) -> NoReturn:

@@ -41,6 +41,9 @@ WITHOUT_EPS = ("minimal", "deepfool", "bisection")
 """Searches for the smallest perturbation, however large it is."""
 
 
+RESERVED = ("name", "generator", "progress", "batch_size")
+
+
 class AttackConfig(Config):
     method: AttackName = option("pgd", "attack; minimal, deepfool and bisection search for the smallest perturbation")
     norm: Norm = option("linf", "norm of the perturbations: linf or l2")
@@ -99,6 +102,9 @@ def attacked(
     progress: Callable[[float], object] | None = None,
     **options: Any,
 ) -> AttackedExamples:
+    for name in options:
+        if name in RESERVED:
+            raise InputError(f"{name} is not an option of an attack", got=f"{name}=", fix="see neuropil attack --help")
     options = {**config.given, **options, "count": len(names), "progress": progress}
     search = test.minimal if config.method in WITHOUT_EPS else test.attack
     found = search(run.model, config.method, **options)

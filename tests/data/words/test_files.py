@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from neuropil.data.formats.memory import in_memory
@@ -115,3 +116,35 @@ def test_too_few_words_are_refused_with_the_fix(tmp_path: Path):
         "word vectors need two words or more that occur at least 5 times, but got 0 of 5 different words: "
         "give more text, or lower --min-count."
     )
+
+
+def test_a_phrase_that_is_written_as_a_word_of_the_text_is_that_word(tmp_path: Path):
+    generator = np.random.default_rng(0)
+    others = [[f"w{generator.integers(300)}" for _ in range(6)] for _ in range(3_000)]
+    for number, words in enumerate(others):
+        words += ["new_york"] if number % 3 == 0 else ["new", "york"] if number % 60 == 1 else []
+    text = "".join(" ".join(words) + "\n" for words in others)
+    corpus = prepared(written(tmp_path / "text", text), phrases=1)
+    number = corpus.vocabulary.index["new_york"]
+    assert corpus.vocabulary.counts[number] == int((corpus.train.numbers == number).sum()) > 950
+    assert len(set(corpus.vocabulary.words)) == len(corpus.vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("a\nb", "a word must stand on one line, without tabs, but got 'a\\nb': leave it out."),
+        ("a\tb", "a word must stand on one line, without tabs, but got 'a\\tb': leave it out."),
+        ("\ud800", "words must be text that UTF-8 can hold, but got '\\ud800': replace halves of characters."),
+    ],
+)
+def test_words_that_no_vocabulary_file_can_hold_are_refused(word: Any, message: str):
+    source = in_memory([["one", "two", word]] * 5)
+    with pytest.raises(InputError) as error:
+        list(words_of(source, WordDataConfig(data=source)))
+    assert str(error.value) == message
+
+
+def test_empty_words_are_left_out():
+    source = in_memory([["one", "", "two"]])
+    assert list(words_of(source, WordDataConfig(data=source))) == [["one", "two"]]

@@ -118,3 +118,12 @@ def test_held_out_sentences_are_not_in_the_training_part(run: Run):
     assert sum(map(len, parts.values())) == 7 * 3_000
     assert all(len(part) for part in parts.values())
     assert len(np.load(run.folder / "training_examples.npy")) > 100
+
+
+def test_a_text_of_single_words_is_refused_before_it_is_trained_on(tmp_path: Path):
+    with pytest.raises(InputError) as error:
+        neuropil.train("word2vec", data=[["one"], ["two"]] * 20_000, out=tmp_path / "run", show_progress=False)
+    assert str(error.value) == (
+        "there must be pairs of words for the test part, but got none: give longer sentences, or --subsample 0."
+    )
+    assert not (tmp_path / "run").exists()

@@ -68,8 +68,12 @@ def prepare_words(config: WordDataConfig) -> WordCorpus:
         parts = {name: join_phrases(part, phrases, size) for name, part in parts.items()}
         vocabulary = Vocabulary(words, parts["train"].counts(len(words)))
         notes.append(f"{len(phrases.first):,} pairs of words were joined into phrases.")
-    counts = dict(zip(vocabulary.words, vocabulary.counts.tolist(), strict=True))
+    # A phrase may be written as a word of the text is, or as another phrase: they become one.
+    counts = Counter[str]()
+    for word, count in zip(vocabulary.words, vocabulary.counts.tolist(), strict=True):
+        counts[word] += count
     kept = Vocabulary.most_frequent(counts, min_count=config.min_count, size=config.vocabulary_size)
+    require_words(kept, counts, config)
     parts = {name: renumber(part, vocabulary, kept) for name, part in parts.items()}
     left_out = total - int(vocabulary.counts.sum())
     if not config.phrases and left_out:
@@ -85,7 +89,8 @@ def prepare_words(config: WordDataConfig) -> WordCorpus:
 def words_of(source: Sequence[Path] | InMemory, config: WordDataConfig) -> Iterator[list[str]]:
     """The words of each sentence, in the order of the text."""
     if isinstance(source, InMemory) and (tokenised := word_lists(source)):
-        yield from ([fold(word, config) for word in words] for words in tokenised)
+        for words in tokenised:
+            yield [fold(require_word(word), config) for word in words if word != ""]
         return
     for text in sentences(lines_of(source), config.sentence):
         if words := WORD.findall(fold(text, config)):
@@ -94,6 +99,18 @@ def words_of(source: Sequence[Path] | InMemory, config: WordDataConfig) -> Itera
 
 def fold(text: str, config: WordDataConfig) -> str:
     return text.lower() if config.lowercase else text
+
+
+def require_word(word: str) -> str:
+    """Which stands on one line of a file in UTF-8."""
+    if "\n" in word or "\r" in word or "\t" in word:
+        raise InputError("a word must stand on one line, without tabs", got=f"{word!r}", fix="leave it out")
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError as cause:
+        rule, fix = "words must be text that UTF-8 can hold", "replace halves of characters"
+        raise InputError(rule, got=f"{word!r}", fix=fix) from cause
+    return word
 
 
 def word_lists(source: InMemory) -> list[list[str]]:

@@ -25,6 +25,8 @@ def threat_model(
     schema = train.schema
     require_classes(schema, train.source)
     if schema.kind == "image":
+        if norm == "linf" and eps > 1:
+            raise InputError("ε of pictures counts from 0 to 1", got=f"{eps:g}", fix="divide shades by 255")
         return ThreatModel(norm, unit_size(schema) * eps, 0.0, WHITE, target)
     # A part of few rows may hold a column of one value: it has no unit, and stays.
     known = torch.cat([train.inputs, *(inputs.to(train.inputs) for inputs in attacked)])

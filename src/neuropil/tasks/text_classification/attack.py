@@ -38,7 +38,7 @@ class AttackedTexts:
     @property
     def robust_accuracy(self) -> float:
         """Share of the texts that are classified rightly before and after."""
-        return sum(each.before == each.label and not each.success for each in self.found) / len(self)
+        return sum(each.before == each.label == each.after for each in self.found) / len(self)
 
     @property
     def natural_risk(self) -> float:

@@ -61,7 +61,11 @@ class WordVectorExperiment:
         how = {"seed": seed, "threads": training.threads}
         self.learner = NegativeSampling(model, corpus.train, counts, sampling, **how)
         if len(corpus.validation):
-            self.learner.held_out = self.held_out(corpus.validation, "validation")
+            found = self.held_out(corpus.validation, "validation")
+            self.learner.held_out = found if len(found.contexts) else None
+        if not len(self.test.contexts):
+            rule, fix = "there must be pairs of words for the test part", "give longer sentences, or --subsample 0"
+            raise InputError(rule, got="none", fix=fix)
 
     def held_out(self, words: EncodedWords, part: str) -> SampledPlaces:
         total = num_chunks(words)
