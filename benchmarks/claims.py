@@ -24,7 +24,7 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 
 import neuropil
-from benchmarks import generation, robustness, small_tables
+from benchmarks import generation, robustness, small_tables, word2vec
 from benchmarks.forecasting import HEADER as EIGHT_HEADER
 from benchmarks.forecasting import rows as eight_series
 from benchmarks.gpt2_learning import compare as compare_gpt2
@@ -203,6 +203,15 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             lambda: mini_lm_reviews(path),
         )
     if (book := arguments.book) is not None:
+        figures["word2vec"] = (
+            "Skip-gram of 100 dimensions, five passes over a text with two threads, in turns with gensim's; means over "
+            "three seeds, with standard errors.",
+            lambda: table(word2vec.HEADER, word2vec.beside_gensim(book)),
+        )
+        figures["word2vec-speed"] = (
+            "Words per second of our skip-gram with two threads, by vocabulary and dimension.",
+            lambda: table(["vocabulary", *map(str, word2vec.WIDTHS)], word2vec.speeds(word2vec.Arguments(text=book))),
+        )
         about = (
             "Bits per byte of the held-out end of a text, ours beside Hugging Face's, both at the same time on a "
             "thread each."

@@ -9,7 +9,7 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -29,6 +29,7 @@ from neuropil.tasks.word_vectors.scores import similarity_scores
 from neuropil.tasks.word_vectors.vectors import WordVectors
 
 RATE, FINAL_RATE = 0.025, 0.0001
+WIDTHS = (50, 100, 200, 300)
 TESTS = ("wordsim353.tsv", "simlex999.txt")
 
 
@@ -62,22 +63,48 @@ def sentences_of(corpus: WordCorpus, part: EncodedWords) -> list[list[str]]:
 
 def main(words: Sequence[str] = ()) -> None:
     arguments = parse(Arguments(), words, command="word2vec", about=(__doc__ or "").split("\n")[0])
+    found = compare(arguments)
+    for name, each in found.items():
+        print(f"{name}: {summary(each)}")
+    for what in ("words_per_second", "words_per_processor_second", "megabytes"):
+        ratios = ratios_of(found, what)
+        between = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        print(f"{what.replace('_', ' ')}, neuropil / gensim: {statistics.median(ratios):.2f} ({between})")
+    if arguments.grid:
+        for size, *cells in speeds(arguments):
+            print(f"vocabulary {size}, words/s by dimension {WIDTHS}: {', '.join(cells)}")
+
+
+def compare(arguments: Arguments) -> dict[str, list[Trained]]:
+    """Of each, a training for each seed."""
     found: dict[str, list[Trained]] = {"neuropil": [], "gensim": []}
     for seed in range(arguments.seeds):
         for name in list(found)[:: 1 if seed % 2 else -1]:  # in turns, so that the machine's mood hits both
             # Each in a process of its own, whose memory can be told.
             with get_context("spawn").Pool(1) as pool:
                 found[name].append(pool.apply(TRAIN[name], (arguments, seed)))
-            print(f"{name}, seed {seed}: {line(found[name][-1])}", flush=True)
+            print(f"{name}, seed {seed}: {line(found[name][-1])}", file=sys.stderr, flush=True)
+    return found
+
+
+def ratios_of(found: Mapping[str, Sequence[Trained]], what: str) -> list[float]:
+    """Ours to gensim's, for each seed."""
+    ours, theirs = ([getattr(each, what) for each in found[name]] for name in ("neuropil", "gensim"))
+    return [a / b for a, b in zip(ours, theirs, strict=True)]
+
+
+HEADER = ("", "words per second", "held-out loss", "WordSim-353", "SimLex-999")
+
+
+def beside_gensim(text: Path) -> list[list[str]]:
+    """Medians of speeds; scores are means over seeds, with standard errors."""
+    found = compare(Arguments(text=text))
+    rows = []
     for name, each in found.items():
-        print(f"{name}: {summary(each)}")
-    for what in ("words_per_second", "words_per_processor_second", "megabytes"):
-        ours, theirs = ([getattr(each, what) for each in found[name]] for name in found)
-        ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-        between = f"{min(ratios):.2f} to {max(ratios):.2f}"
-        print(f"{what.replace('_', ' ')}, neuropil / gensim: {statistics.median(ratios):.2f} ({between})")
-    if arguments.grid:
-        print_grid(arguments)
+        speed = statistics.median(one.words_per_second for one in each)
+        rows.append([name, f"{speed:,.0f}", *mean_scores(each).values()])
+    ratio = statistics.median(ratios_of(found, "words_per_second"))
+    return [*rows, ["neuropil / gensim", f"{ratio:.2f}", "", "", ""]]
 
 
 def line(each: Trained) -> str:
@@ -87,13 +114,17 @@ def line(each: Trained) -> str:
 
 
 def summary(several: list[Trained]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in mean_scores(several).items())
+
+
+def mean_scores(several: list[Trained]) -> dict[str, str]:
     """Means over seeds, with standard errors."""
-    parts: list[str] = []
+    found: dict[str, str] = {}
     for name in several[0].scores:
         values = [each.scores[name] for each in several]
         error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
-        parts.append(f"{name} {statistics.mean(values):.4f} ± {error:.4f}")
-    return ", ".join(parts)
+        found[name] = f"{statistics.mean(values):.4f} ± {error:.4f}"
+    return found
 
 
 def prepared(arguments: Arguments, size: int | None = None) -> WordCorpus:
@@ -126,7 +157,7 @@ def train_ours(arguments: Arguments, seed: int, corpus: WordCorpus | None = None
     corpus = corpus or prepared(arguments)
     config = Word2VecConfig(width=width or arguments.width, vocabulary_size=len(corpus.vocabulary))
     model = initialised(lambda: Word2Vec(config), seed)
-    settings = {"seed": seed, "threads": arguments.threads}
+    settings: dict[str, Any] = {"seed": seed, "threads": arguments.threads}
     learner = NegativeSampling(model, corpus.train, corpus.vocabulary.counts, NegativeSamplingConfig(), **settings)
     learner.learn(0, 0, [])  # what is compiled is compiled, or read from the disk
     chunks = len(learner)
@@ -154,7 +185,8 @@ def train_theirs(arguments: Arguments, seed: int) -> Trained:
 
     figures = measured(arguments, corpus, train)
     model = Word2Vec(Word2VecConfig(width=arguments.width, vocabulary_size=len(corpus.vocabulary)))
-    order = [theirs.wv.key_to_index[word] for word in corpus.vocabulary.words]
+    rows: Any = theirs.wv.key_to_index
+    order = [rows[word] for word in corpus.vocabulary.words]
     with torch.no_grad():
         model.input_vectors.copy_(torch.from_numpy(theirs.wv.vectors[order]))
         model.output_vectors.copy_(torch.from_numpy(theirs.syn1neg[order]))
@@ -164,15 +196,14 @@ def train_theirs(arguments: Arguments, seed: int) -> Trained:
 TRAIN = {"neuropil": train_ours, "gensim": train_theirs}
 
 
-def print_grid(arguments: Arguments) -> None:
+def speeds(arguments: Arguments) -> list[list[str]]:
+    """Our words per second: the size of the vocabulary, and a number for each dimension."""
+    rows = []
     for size in (1_000, 10_000, None):
         corpus = prepared(arguments, size)
-        for width in (50, 100, 200, 300):
-            each = train_ours(arguments, 0, corpus, width)
-            speeds = (
-                f"{each.words_per_second:,.0f} words/s, {each.words_per_processor_second:,.0f} per processor second"
-            )
-            print(f"vocabulary {len(corpus.vocabulary):,}, dimension {width}: {speeds}")
+        found = [train_ours(arguments, 0, corpus, width).words_per_second for width in WIDTHS]
+        rows.append([f"{len(corpus.vocabulary):,}", *(f"{speed:,.0f}" for speed in found)])
+    return rows
 
 
 if __name__ == "__main__":

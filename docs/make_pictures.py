@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -44,6 +44,7 @@ from neuropil.training.optimizers import OptimizerName, build_optimizer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FOLDER = Path(__file__).parent / "pictures"
 FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
@@ -136,11 +137,34 @@ def recalled() -> str:
     return standing_alone(figure_svg(image_grid(torch.cat(images).numpy(), captions, columns=RECALLED)))
 
 
+def claimed(name: str) -> list[list[float]]:
+    """The header and the rows of a table that `make claims` has written, as far as they are numbers."""
+    lines = (FOLDER.parent / "claims" / f"{name}.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.strip("|").split("|") for line in lines if line.startswith("| ") and "---" not in line]
+    cells = [[cell.strip(" %").replace(",", "") for cell in row] for row in rows]
+    return [[float(cell) for cell in row if cell.replace(".", "").isdigit()] for row in cells]
+
+
+def words_per_second() -> str:
+    """Of word2vec, by vocabulary and dimension."""
+    widths, *rows = claimed("word2vec-speed")
+    return standing_alone(figure_svg(_drawn_speeds(widths, {f"{size:,.0f} words": speeds for size, *speeds in rows})))
+
+
+@house_style
+def _drawn_speeds(widths: Sequence[float], speeds: Mapping[str, Sequence[float]]) -> "Figure":
+    figure = new_figure(7.4, 2.8)
+    axes = figure.subplots()
+    for index, (name, values) in enumerate(speeds.items()):
+        axes.plot(widths, [value / 1e6 for value in values], label=name, marker="o", markersize=3.5, **line(index))
+    axes.set(xlabel="dimension", ylabel="million words per second", ylim=(0, None))
+    figure.legend(loc="outside upper left", ncols=3)
+    return figure
+
+
 def over_beta() -> str:
     """Of the figures that `make claims` has found."""
-    lines = (FOLDER.parent / "claims" / "trades.md").read_text(encoding="utf-8").splitlines()
-    cells = [[cell.strip(" %") for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
-    beta, clean, attacked = zip(*(map(float, row) for row in cells[2:]), strict=True)
+    beta, clean, attacked = zip(*claimed("trades")[1:], strict=True)
     figure = accuracy_over_beta([share / 100 for share in clean], [share / 100 for share in attacked], beta)
     return standing_alone(figure_svg(figure))
 
@@ -378,6 +402,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "house": house,
     "autodiff": autodiff,
     "trades": over_beta,
+    "word2vec-speed": words_per_second,
     # What some of these show needs no training, so the rest of their report is made short.
     "activations": from_report(
         "activations", "each activation with its derivative", epochs=1, hidden_sizes=(8,), repeats=1

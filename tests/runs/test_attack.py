@@ -205,7 +205,8 @@ def test_only_classifiers_are_attacked(tmp_path: Path):
 
 
 def test_options_of_pictures_are_refused_for_texts(texts: Run):
-    for options in ({"eps": 0.3}, {"momentum": 0.5}):
+    given: list[dict[str, Any]] = [{"eps": 0.3}, {"momentum": 0.5}]
+    for options in given:
         with pytest.raises(NeuropilError) as error:
             texts.attack(["a text"], **options)
         (name,) = options
