@@ -282,7 +282,10 @@ def recall(arguments: RecallArguments) -> None:
     from neuropil.tasks.predictor import Recalls
 
     opened = run.load(arguments.run).able(Recalls)
-    _write(lambda: opened.recall(opened.read(arguments.inputs)[0]), arguments.out, "recalled", arguments.json)
+    inputs, names = opened.read(arguments.inputs)
+    made = _write(lambda: opened.recall(inputs), arguments.out, "recalled", arguments.json)
+    if made is not None:
+        print_table(["input", "settled at"], list(zip(names, made.names, strict=True)))
 
 
 class InterpolateArguments(Arguments):
@@ -302,7 +305,9 @@ def interpolate(arguments: InterpolateArguments) -> None:
     _write(lambda: opened.interpolate(first, last, arguments.steps), arguments.out, "interpolation", arguments.json)
 
 
-def _write(make: "Callable[[], GeneratedExamples]", out: Path | None, name: str, as_json: bool) -> None:
+def _write(
+    make: "Callable[[], GeneratedExamples]", out: Path | None, name: str, as_json: bool
+) -> "GeneratedExamples | None":
     """What was made, into a file: without `out`, pictures as a grid, rows and very many pictures as arrays. As JSON,
     the values themselves."""
     from neuropil.tasks.generated_examples import MOST_IN_A_GRID, require_savable
@@ -310,12 +315,13 @@ def _write(make: "Callable[[], GeneratedExamples]", out: Path | None, name: str,
     if as_json:
         for record in make().records():
             print_json(record)
-        return
+        return None
     if out is not None:
         require_savable(out)
     made = make()
     drawn = made.schema.kind == "image" and len(made) <= MOST_IN_A_GRID
     print(made.save(out or Path(f"{name}.{'png' if drawn else 'npz'}")))
+    return made
 
 
 class AttackArguments(Arguments):

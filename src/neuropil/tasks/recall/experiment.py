@@ -21,7 +21,7 @@ from neuropil.models.hopfield.rules import RULES
 from neuropil.randomness import seeded
 from neuropil.tasks.experiment import Result, fingerprint
 from neuropil.tasks.recall import report
-from neuropil.tasks.recall.predictor import PatternMemory
+from neuropil.tasks.recall.predictor import PatternMemory, StoredPatterns, signs_of
 from neuropil.tasks.recall.scores import nearest_pattern, recall_scores
 from neuropil.tasks.report import data_section
 from neuropil.training.history import Row
@@ -50,11 +50,14 @@ class RecallExperiment:
         if len(self.stored) < config.patterns:
             few = f"The training part has {len(self.stored):,} examples, and {config.patterns:,} were to be stored."
             self.notes.append(few)
-        self.memory = PatternMemory(model, splits.train.schema, tuple(threshold_of(splits.train).tolist()))
+        schema, threshold = splits.train.schema, tuple(threshold_of(splits.train).tolist())
+        classes = [schema.classes[number] for number in self.stored.targets.tolist()] if schema.classes else None
+        stored = StoredPatterns.of(signs_of(self.stored.inputs, threshold), classes)
+        self.memory = PatternMemory(model, schema, threshold, stored)
 
-    @cached_property
+    @property
     def patterns(self) -> Float[Tensor, "pattern unit"]:
-        return self.memory.signs(self.stored.inputs)
+        return self.memory.stored.signs
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -68,6 +71,7 @@ class RecallExperiment:
 
     def train(self, folder: Path, *, show_progress: bool) -> None:
         self.memory.model.fit(self.patterns)
+        self.memory.stored.save(folder)
         save_model(folder / "model.safetensors", self.memory.model)
 
     # --- how well they come back --------------------------------------------------------------------------------------

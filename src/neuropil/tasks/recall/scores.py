@@ -3,6 +3,8 @@
 overlap   m = x · ξ / N        1 for the pattern ξ itself, 0 for a random state
 """
 
+from collections.abc import Sequence
+
 from jaxtyping import Float
 from torch import Tensor
 
@@ -19,3 +21,19 @@ def nearest_pattern(
 ) -> Float[Tensor, "state unit"]:
     """The stored pattern that agrees with most of the known units: what no memory can do better."""
     return patterns[(states @ patterns.mT).argmax(1)]
+
+
+def settled_at(
+    states: Float[Tensor, "state unit"], patterns: Float[Tensor, "pattern unit"], names: Sequence[str]
+) -> list[str]:
+    """In words, of each state: the stored pattern that it is, or the one that it is most like."""
+    overlaps = states.double() @ patterns.double().mT / patterns.shape[1]
+    nearest = overlaps.abs().argmax(1)
+    found = overlaps.gather(1, nearest[:, None]).flatten().tolist()
+    return [_in_words(overlap, names[index]) for overlap, index in zip(found, nearest.tolist(), strict=True)]
+
+
+def _in_words(overlap: float, name: str) -> str:
+    if abs(overlap) == 1:
+        return name if overlap > 0 else f"the negative of {name}"
+    return f"a spurious state, whose overlap with {name} is {overlap:.2f}"
