@@ -59,8 +59,8 @@ def compare(name: str, data: Path | None, pictures: int, minutes: float) -> None
     own = {"data": data, "minutes": minutes} if data is not None else {}
     with TemporaryDirectory() as folder:
         run = neuropil.train("cnn", out=Path(folder) / "run", report=False, **own, **options)
-        test = cast(Any, run.experiment()).splits.test
-    x, y, model = test.inputs[:pictures].float() / WHITE, test.targets[:pictures], UnitPixels(run.model).eval()
+        test, model = cast(Any, run.experiment()).splits.test, UnitPixels(run.model).eval()
+    x, y = test.inputs[:pictures].float() / WHITE, test.targets[:pictures]
     clean = logits_of(model, x).argmax(1) == y
     began = time.monotonic()
     found = attack(model, x, y, ThreatModel(norm, eps), name="strongest", generator=seeded(0))

@@ -24,8 +24,8 @@ from neuropil.protocols import Batch, ChunkLosses
 from neuropil.randomness import mix, seeded
 
 PLACES_AT_ONCE = 1 << 12
-EXAMPLES_PER_UPDATE = 256
-"""Of the base model: few enough that a frequent word is not moved many times in one update."""
+EXAMPLES_PER_UPDATE = 64
+"""Of the base model, whose gradients are added up: with 256 a frequent word is moved so far that the loss diverges."""
 Scores: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """Of candidate words for contexts."""
 
