@@ -18,7 +18,7 @@ from neuropil.recipes.mlp import MLPOptions
 from neuropil.recipes.predictive_coding import PredictiveCodingOptions
 from neuropil.recipes.word2vec import Word2VecOptions
 from neuropil.tasks import experiment, time_limit
-from neuropil.tasks.time_limit import MOST_PASSES, Candidate, Ladder, Size, fit_to_minutes
+from neuropil.tasks.time_limit import MOST_WORD_PASSES, Candidate, Ladder, Size, fit_to_minutes
 from neuropil.training.chunk_loop import ChunkSpeed
 from neuropil.training.loop import TrainingConfig
 
@@ -174,7 +174,7 @@ def test_of_a_large_text_a_part_of_a_pass_is_learned_from(monkeypatch):
 
 def test_a_small_text_is_not_passed_over_too_often(monkeypatch):
     training = passes(monkeypatch, 0.0001)
-    assert training.chunks == 40 * MOST_PASSES
+    assert training.chunks == 40 * MOST_WORD_PASSES
     assert training.fitted.endswith(" There is time for more, which would be learned by heart.")
 
 
