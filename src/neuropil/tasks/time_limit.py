@@ -34,6 +34,8 @@ MEASURING_SHARE = 0.01
 """Of the time limit, at most, for the updates of each size."""
 MOST_PASSES = 30.0
 """Over the data, that a size may need for its fewest updates."""
+TOLD_AFTER = 0.2
+"""Seconds."""
 MOST_WORD_PASSES = 15.0
 """Of word vectors: of short texts the loss of the validation part is lowest after ten to twenty."""
 
@@ -164,21 +166,23 @@ class ChunkExperiment(Protocol):
     learner: ChunkLearner
 
     def scoring_seconds(self) -> float:
-        """What evaluation and report take, about."""
+        """What evaluation and report take, about, where nothing else runs."""
         ...
 
 
 def fit_passes(options: C, build: Callable[[C], Experiment], *, began: float) -> C:
     """The options with as many passes as the minutes leave time for; the learning rate falls over them."""
-    training, building = cast(ChunkTrainingConfig, training_of(options)), time.monotonic()
+    training, building, working = cast(ChunkTrainingConfig, training_of(options)), time.monotonic(), time.process_time()
     experiment, limit = cast(ChunkExperiment, build(options)), 60 * cast(float, training.minutes)
     build_seconds, learner = time.monotonic() - building, experiment.learner
+    # A processor that others use too takes longer for all that comes; what is built at once does not tell.
+    busy = max(1.0, (build_seconds + TOLD_AFTER) / (time.process_time() - working + TOLD_AFTER))
     speed = measure_chunks(learner, most_seconds=MEASURING_SHARE * limit)
     measuring = time.monotonic()
     learner.metrics()  # as after each pass
     seconds_per_pass = len(learner) * speed.seconds + time.monotonic() - measuring
     left = (1 - EVALUATION_SHARE) * limit - (time.monotonic() - began) - build_seconds
-    most = training_seconds(left, experiment.scoring_seconds(), limit) / seconds_per_pass
+    most = training_seconds(left, busy * experiment.scoring_seconds(), limit) / seconds_per_pass
     chunks = max(1, math.floor(min(most, MOST_WORD_PASSES) * len(learner)))
     sentence = (
         f"Chosen for {limit / 60:g} minutes on this machine: {number_text(chunks / len(learner), 3)} passes over the "
