@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any, cast
 
 from neuropil.runs.run import Run
-from neuropil.tasks.classification.attacked import AttackedExamples
+from neuropil.tasks.classification.attack import AttackedExamples
 
 Trained = Callable[..., AbstractContextManager[Run]]
 Rows = list[list[str]]

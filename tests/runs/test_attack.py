@@ -16,7 +16,7 @@ from neuropil.cli import main
 from neuropil.data.examples.embedded import load_digits
 from neuropil.errors import NeuropilError
 from neuropil.runs.run import Run
-from neuropil.tasks.classification.attacked import AttackedExamples
+from neuropil.tasks.classification.attack import AttackedExamples
 from neuropil.tasks.text_classification.attack import AttackedTexts
 
 QUIET: dict[str, Any] = {"show_progress": False, "report": False, "seed": 0}
@@ -232,6 +232,10 @@ def test_options_of_pictures_are_refused_for_texts(texts: Run):
             "the surrogate must have the inputs of the attacked model, but got [4] in ROWS for [1, 8, 8] in PICTURES.",
         ),
         (
+            ["TEXTS", "--surrogate", "TEXTS"],
+            "--surrogate has no effect on texts, whose words are substituted: leave it out.",
+        ),
+        (
             ["PICTURES", "--out", "a.png", "--surrogate", "PICTURES"],
             "--surrogate is for the page on the held-out part, but got inputs or --out: leave out the inputs and "
             "--out.",
@@ -248,6 +252,53 @@ def test_what_cannot_be_done_is_refused_before_the_attack(
     for name, folder in folders.items():
         message = message.replace(name, folder)
     assert capsys.readouterr().err.strip() == f"neuropil: {message}"
+
+
+@pytest.fixture(scope="module")
+def table() -> tuple[np.ndarray, np.ndarray]:
+    """The second column counts in hundreds; the first decides."""
+    rows = np.random.default_rng(0).normal([0, 500], [1, 100], (200, 2))
+    return rows, np.where(rows[:, 0] > 0, "up", "down")
+
+
+@pytest.fixture(scope="module")
+def in_memory(table: tuple[np.ndarray, np.ndarray], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("d") / "run"
+    return neuropil.train("mlp", data=table, hidden_sizes=(8,), updates=100, out=folder, **QUIET)
+
+
+def test_rows_of_a_run_that_was_trained_in_memory_are_attacked(in_memory: Run, table: tuple[np.ndarray, np.ndarray]):
+    rows, labels = table
+    found = attacked(neuropil.load(in_memory.folder), rows, labels, eps=0.5, steps=10)
+    train: Any = in_memory.experiment(table)
+    units = train.splits.train.inputs.std(0, correction=0)
+    change = (found.found.perturbed - found.found.original).abs().amax(0)
+    assert (change / units).tolist() == pytest.approx([0.5, 0.5], rel=1e-3)
+    assert found.robust_risk > found.natural_risk + 0.1
+    outside = torch.tensor([[0.1, 10_000.0]])  # beyond the range of the training part
+    assert attacked(in_memory, outside, ["up"], eps=0.5).found.perturbed[0, 1] <= 10_000
+
+
+def test_what_a_run_does_not_hold_must_be_given(in_memory: Run, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as exit:
+        main(["attack", str(in_memory.folder)])
+    assert exit.value.code == 2
+    assert capsys.readouterr().err.strip() == (
+        f"neuropil: {in_memory.folder} does not hold its data, which was in memory, but got no inputs: give inputs "
+        "with their classes, as in run.attack(X, y)."
+    )
+
+
+def test_a_run_from_before_units_were_recorded_is_opened_and_says_what_is_missing(rows: Run):
+    settings = {**rows.settings, "facts": {k: v for k, v in rows.settings["facts"].items() if k != "feature_units"}}
+    older = Run(rows.folder, settings)
+    assert attacked(older, count=5, steps=2).found.original.shape == (5, 4)
+    with pytest.raises(NeuropilError) as error:
+        older.attack(np.array([[170.0, 70.0, 1.0, 0.0]]))
+    assert str(error.value) == (
+        "an attack on rows needs the ranges of their columns in training, but got a run from before they were "
+        "recorded: train again."
+    )
 
 
 # --- as it is typed ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from torch import nn
 
 from neuropil.errors import DivergedError
 from neuropil.protocols import ChunkLearner, ChunkLosses
-from neuropil.training.chunk_loop import ChunkTrainingConfig, fit_chunks
+from neuropil.training.chunk_loop import ChunkTrainingConfig, fit_chunks, measure_chunks
 from neuropil.training.interruption import Interrupted, StopRequest
 
 
@@ -100,3 +100,22 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_a_sentence(tmp_path: Path):
         "the loss must stay finite, but got nan at step 1: lower the learning rate (0.02"
     )
     assert str(error.value).endswith("at that step); no checkpoint was written yet.")
+
+
+def test_a_time_limit_may_end_inside_a_pass(tmp_path: Path):
+    learner = Counting()
+    rows = fitted(learner, tmp_path, chunks=6, epochs=2, learning_rate=0.6, final_learning_rate=0.0)
+    rates = [rate for _, _, each in learner.calls for rate in each]
+    assert rates == pytest.approx([0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
+    train = [row for row in rows if row["kind"] == "train"]
+    assert [(row["step"], row["epoch"]) for row in train] == [(4, 1.0), (6, 1.5)]
+    assert [row["loss"] for row in train] == [(2 + 4 + 6 + 8) / 40, (2 + 4) / 20]
+
+
+def test_a_learner_learns_nothing_while_its_speed_is_measured():
+    learner = Counting(20)
+    before = learner.model.weight.detach().clone()
+    found = measure_chunks(learner, most_seconds=10)
+    assert torch.equal(learner.model.weight, before)
+    assert [len(rates) for _, _, rates in learner.calls] == [1, 1, 2, 4, 8, 16, 20]
+    assert found.read == pytest.approx(100 / found.seconds)

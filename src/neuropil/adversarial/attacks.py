@@ -9,7 +9,7 @@ Each is a function (classifier, x, y, threat, config, generator=) to perturbed i
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int64, Num
@@ -98,13 +98,29 @@ class NamedAttack:
         return NamedAttack(self.help, tuple(stages))
 
 
+AttackName: TypeAlias = Literal[
+    "fgsm",
+    "pgd",
+    "momentum",
+    "apgd_ce",
+    "apgd_dlr",
+    "apgd_targeted",
+    "square",
+    "minimal",
+    "deepfool",
+    "bisection",
+    "strongest",
+]
+SMALLEST: tuple[AttackName, ...] = ("minimal", "deepfool", "bisection")
+"""Searches for the smallest perturbation, in which ε is only a limit."""
+
 APGD_CE = Stage(auto_pgd, AutoPGDConfig())
 APGD_DLR = Stage(auto_pgd, AutoPGDConfig(loss="dlr"))
 APGD_TARGETED = Stage(targeted_auto_pgd, TargetedAutoPGDConfig())
 BOUNDARY = Stage(minimal_attack, MinimalConfig())
 SQUARE = Stage(square_attack, SquareConfig())
 
-ATTACKS: dict[str, NamedAttack] = {
+ATTACKS: dict[AttackName, NamedAttack] = {
     "fgsm": NamedAttack(
         "fast gradient sign method: one gradient step",
         (Stage(gradient_attack, GradientAttackConfig(steps=1, start="clean")),),
@@ -149,7 +165,7 @@ def attack(
     y: Labels,
     threat: ThreatModel,
     *,
-    name: str = "pgd",
+    name: AttackName = "pgd",
     batch_size: int = BATCH,
     generator: torch.Generator | None = None,
     progress: Callable[[float], object] | None = None,
@@ -203,7 +219,7 @@ def minimal_perturbation(
     *,
     target: int | None = None,
     scale: Tensor | None = None,
-    name: str = "minimal",
+    name: AttackName = "minimal",
     **options: Any,
 ) -> AdversarialExamples:
     """The smallest perturbations that change the class, however large, by `minimal`, `deepfool` or `bisection`;

@@ -137,7 +137,8 @@ class DefendedLearner:
         attack = replace(self.config.attack, early_stopping=True)
         with held(self.model):
             x, y = batch["input"], batch["target"]
-            moved = gradient_attack(self.model, x, y, self.threat, attack, generator=seeded("robust"))
+            threat = self.threat.including(x)  # held-out rows may lie beyond the range of the training part
+            moved = gradient_attack(self.model, x, y, threat, attack, generator=seeded("robust"))
             right = logits_of(self.model, moved).argmax(-1) == y
         return {**self.learner.metrics(batch), "robust_accuracy": right.to(torch.float)}
 

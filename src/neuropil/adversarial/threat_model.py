@@ -12,7 +12,7 @@ x + ε rounds to the nearest number, which may be farther from x than ε; then t
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self, TypeAlias
 
 import torch
@@ -90,11 +90,21 @@ class ThreatModel:
         low, high = (torch.as_tensor(end, dtype=x.dtype, device=x.device) for end in (self.low, self.high))
         return low, high
 
+    def including(self, x: Num[Tensor, "batch *shape"]) -> "ThreatModel":
+        """With a range of each feature, as it was found in other data, that includes these inputs too. A range that is
+        one number is that of their unit, and stays."""
+        if not isinstance(self.low, Tensor) or not isinstance(self.high, Tensor) or not len(x):
+            return self
+        low, high = self.low.to(x.device), self.high.to(x.device)
+        return replace(self, low=torch.minimum(low, x.amin(0)), high=torch.maximum(high, x.amax(0)))
+
     def require_units(self, x: Num[Tensor, "batch *shape"]) -> None:
         """Refuse inputs beyond the range, and warn of inputs that fill little of it: either way, ε means another size
         than it seems to, for instance because pixels were normalised outside of the model."""
         low, high = self.range_of(x if x.is_floating_point() else x.float())
         require_range(x, low, high)
+        if self.scale is not None:  # each feature has a unit of its own, and ranges differ
+            return
         width = (high - low).max()
         if len(x) and width > 0 and (x - low).max() < UNFILLED * width:
             range_, found = describe_range(low, high), describe_range(x, x)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from neuropil.cli.arguments import Arguments
 from neuropil.cli.output import print_json, print_table
@@ -14,8 +14,8 @@ from neuropil.errors import InputError
 from neuropil.progress import Stages
 
 if TYPE_CHECKING:
-    from neuropil.runs.attack import AttackConfig
-    from neuropil.tasks.classification.attacked import AttackedExamples
+    from neuropil.runs.run import Run
+    from neuropil.tasks.attack import AttackConfig
     from neuropil.tasks.generated_examples import GeneratedExamples
     from neuropil.tasks.predictor import Answers
 
@@ -337,44 +337,49 @@ class AttackArguments(Arguments):
 
 
 def attack_arguments() -> AttackArguments:
-    from neuropil.runs.attack import AttackConfig
+    from neuropil.tasks.attack import AttackConfig
 
     return AttackArguments(attack=AttackConfig())
 
 
 def attack(arguments: AttackArguments) -> None:
     from neuropil.runs import run
-    from neuropil.runs.attack import attack_config, attack_run, require_attackable_to
+    from neuropil.runs.attack import attacker_of
     from neuropil.runs.pages.attack import write_attack
 
     opened = run.load(arguments.run)
     surrogate = None if arguments.surrogate is None else run.load(arguments.surrogate)
     if arguments.out is not None:
-        require_attackable_to(opened, arguments.out)
-    config = attack_config(
-        cast("AttackConfig", arguments.attack), minimal=arguments.minimal, strongest=arguments.strongest
-    )
+        attacker_of(opened).require_output(arguments.out)
+    asked = cast("AttackConfig", arguments.attack)
+    config = asked.by_flags(minimal=arguments.minimal, strongest=arguments.strongest)
     if arguments.inputs or arguments.out is not None:
         if surrogate is not None:
             rule, fix = "--surrogate is for the page on the held-out part", "leave out the inputs and --out"
             raise InputError(rule, got="inputs or --out", fix=fix)
-        with Stages("attack") as stages:
-            found = attack_run(opened, arguments.inputs or None, None, config, progress=stages.begin(config.method))
-        _print_answers("input", found.names, found, arguments.json)
-        if arguments.out is not None:
-            print(cast("AttackedExamples", found).save(arguments.out), file=sys.stderr)
+        _attack_inputs(opened, config, arguments)
         return
     with Stages("attack") as stages:
-        page = write_attack(opened, config, surrogate=surrogate, stage=stages.begin)
-    signs = [each for each in page.signs if each.found]
+        path, found = write_attack(opened, config, surrogate=surrogate, stage=stages.begin)
+    signs = [each for each in found.signs if each.found]
     if arguments.json:
-        print_json({"accuracy": page.accuracy, "signs": {each.name: each.numbers for each in signs}, "page": page.path})
+        print_json({"accuracy": found.accuracy, "signs": {each.name: each.numbers for each in signs}, "page": path})
         return
-    rows = [[name, f"{100 * share:.2f} %", f"{100 * (1 - share):.2f} %"] for name, share in page.accuracy.items()]
+    rows = [[name, f"{100 * share:.2f} %", f"{100 * (1 - share):.2f} %"] for name, share in found.accuracy.items()]
     print_table(["attack", "accuracy", "risk"], rows)
     for each in signs:
         print(f"Sign of false safety ({each.name}): {each.words}")
-    print(page.path)
+    print(path)
+
+
+def _attack_inputs(opened: "Run", config: "AttackConfig", arguments: AttackArguments) -> None:
+    from neuropil.runs.attack import attack_run
+
+    with Stages("attack") as stages:
+        found = attack_run(opened, arguments.inputs or None, None, config, progress=stages.begin(config.method))
+    _print_answers("input", found.names, found, arguments.json)
+    if arguments.out is not None:
+        print(cast(Any, found).save(arguments.out), file=sys.stderr)  # which `require_output` has made sure of
 
 
 class ExportArguments(Arguments):

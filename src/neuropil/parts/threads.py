@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,16 +12,20 @@ import torch
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """PyTorch computes on the caller's thread alone. Several gain nothing where tensors are small, and lose ten times
-    over where another program or team of threads wants their cores: after each piece of work they spin for
-    milliseconds."""
+def torch_threads(count: int) -> Iterator[None]:
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """PyTorch computes on the caller's thread alone. Several gain nothing where tensors are small, and lose ten times
+    over where another program or team of threads wants their cores: after each piece of work they spin for
+    milliseconds."""
+    return torch_threads(1)
 
 
 class TeamMember(NamedTuple):

@@ -51,8 +51,6 @@ from neuropil.training.weights import load_model, load_state, unique_state
 
 if TYPE_CHECKING:
     from neuropil.runs.export import Export
-    from neuropil.tasks.classification.attacked import AttackedExamples
-    from neuropil.tasks.text_classification.attack import AttackedTexts
 
 FORMAT = 2
 SETTINGS = {"command": str, "facts": dict, "options": dict, "recipe": str, "seed": int}
@@ -258,13 +256,12 @@ class Run:
         """The stored patterns that examples settle at."""
         return self.able(Recalls).recall(inputs)
 
-    def attack(
-        self, inputs: Any = None, labels: Sequence[str] | None = None, **options: Any
-    ) -> "AttackedExamples | AttackedTexts":
+    def attack(self, inputs: Any = None, labels: Any = None, **options: Any) -> Any:
         """Adversarial examples: of inputs like the training data, with the names of their classes, or of the run's
         held-out part. `options` are `method`, `norm`, `eps`, `target` and the others of `neuropil attack`, and those of
         the method itself, such as `momentum`. What is found has `robust_accuracy`, `perturbed` and `save(path)`."""
-        from neuropil.runs.attack import AttackConfig, attack_run
+        from neuropil.runs.attack import attack_run
+        from neuropil.tasks.attack import AttackConfig
 
         known = {each.name for each in AttackConfig().options()}
         config = AttackConfig().override(**{name: options.pop(name) for name in known & options.keys()})
@@ -320,7 +317,8 @@ class Run:
         for removed in self.settings.get("removed_heads", []):
             if isinstance(experiment, TrainableExperiment):
                 remove_heads(experiment.model, removed)
-        if experiment.facts() != self.settings["facts"]:
+        recorded, facts = self.settings["facts"], experiment.facts()
+        if {name: facts.get(name) for name in recorded} != recorded:  # an older run has fewer
             raise RunError(
                 f"{self.folder} needs the data that it was started with",
                 got="data that has changed since",

@@ -89,7 +89,8 @@ class Described(Protocol):
 
 @dataclass(frozen=True)
 class Ablation:
-    """A second learner, trained on the same batches for as many passes, whose scores stand beside the run's own."""
+    """A second learner, trained on the same batches for as many passes, whose scores stand beside the run's own. A time
+    limit is divided between both, by what their passes take."""
 
     name: str
     learner: Learner
@@ -210,10 +211,10 @@ class TrainableExperiment(ABC, Generic[P]):
         self.calibrate(folder)
         if self.ablation is not None:
             passes = math.ceil(max(row["epoch"] for row in rows if row["kind"] == "train"))
+            limit = {"seconds": self.training.ablation_seconds}
+            length = {"epochs": passes, "minutes": None, "seconds": None} if limit["seconds"] is None else limit
             keep = "best" if self.training.keeps_best else "last"
-            training = dataclasses.replace(
-                self.training, epochs=passes, minutes=None, seconds=None, patience=None, keep=keep
-            )
+            training = dataclasses.replace(self.training, patience=None, keep=keep, **length)
             other, batches = self.ablation, self.batches("train")
             self._fit(other.learner, batches, training, folder / "ablation", other.name, show_progress)
 

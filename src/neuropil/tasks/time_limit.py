@@ -5,7 +5,8 @@
 
 A larger model learns more from each example and sees fewer of them. A recipe lists its sizes with the fewest updates
 that each should have, by the rule of about fifteen tokens for each weight. Chosen is the largest that has so many in
-the time, and finds them in the data without passing over it too often.
+the time, and finds them in the data without passing over it too often. Where a second model is trained beside, both
+have as many passes in the time. Word vectors have one size, and as many passes as the time allows.
 """
 
 import dataclasses
@@ -13,10 +14,13 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from neuropil.config import Config, describe_value
+from neuropil.metrics import number_text
+from neuropil.protocols import ChunkLearner
 from neuropil.tasks.experiment import Experiment, TrainableExperiment
+from neuropil.training.chunk_loop import ChunkTrainingConfig, measure_chunks
 from neuropil.training.evaluation import evaluation_seconds
 from neuropil.training.loop import TrainingConfig, seconds_per_update
 
@@ -30,6 +34,10 @@ MEASURING_SHARE = 0.01
 """Of the time limit, at most, for the updates of each size."""
 MOST_PASSES = 30.0
 """Over the data, that a size may need for its fewest updates."""
+TOLD_AFTER = 0.2
+"""Seconds."""
+MOST_WORD_PASSES = 15.0
+"""Of word vectors: of short texts the loss of the validation part is lowest after ten to twenty."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +75,13 @@ class Candidate(Generic[C]):
     """Of the validation part."""
     scoring_seconds: float = 0.0
     """Beside passes over the parts."""
+    ablation_share: float = 0.0
+    """Of the time of training, for the model that is trained beside."""
 
     def updates(self, seconds: float) -> int:
         """In so much time, in which the experiment is built again."""
-        return math.ceil(max(0.0, seconds - self.build_seconds) / self.seconds_per_update)
+        training = (1 - self.ablation_share) * max(0.0, seconds - self.build_seconds)
+        return math.ceil(training / self.seconds_per_update)
 
     def fits(self, size: Size, seconds: float) -> bool:
         return size.updates <= min(self.updates(seconds), MOST_PASSES * self.updates_per_pass)
@@ -81,6 +92,8 @@ def fit_to_minutes(
 ) -> C:
     """The options with a size from the ladder, and with what the minutes leave for training since `began`, by
     `time.monotonic`. What is `given` stays as it is."""
+    if isinstance(training_of(options), ChunkTrainingConfig):
+        return fit_passes(options, build, began=began)
     if "optimizer" in given:  # for which the learning rate of another is wrong
         given = {*given, "learning_rate"}
     limit = 60 * cast(float, training_of(options).minutes)
@@ -116,21 +129,72 @@ def fit_to_minutes(
     # After training come the last validation and the test part; baselines and report take a few times as long as
     # preparing did. Where all that is long, half of the time is for training all the same.
     after = 2 * chosen.evaluation_seconds + chosen.scoring_seconds + 3 * chosen.build_seconds
-    seconds = max(left() - chosen.build_seconds - max(0.0, after - EVALUATION_SHARE * limit), limit / 2)
-    training = dataclasses.replace(training_of(fitted), seconds=seconds, fitted=sentence)
+    seconds, share = training_seconds(left() - chosen.build_seconds, after, limit), chosen.ablation_share
+    parts = {"seconds": (1 - share) * seconds, "ablation_seconds": share * seconds or None}
+    training = dataclasses.replace(training_of(fitted), **parts, fitted=sentence)
     return dataclasses.replace(fitted, training=training)  # type: ignore[type-var]  # every Config is a dataclass
+
+
+def training_seconds(left: float, after: float, limit: float) -> float:
+    """Of what is left of a time limit, for evaluation and report a tenth of it less, if so much is needed `after`
+    training."""
+    return max(left - max(0.0, after - EVALUATION_SHARE * limit), limit / 2)
 
 
 def measure(options: C, build: Callable[[C], Experiment], most_seconds: float) -> Candidate[C]:
     began = time.monotonic()
     experiment = cast(TrainableExperiment[Any], build(options))  # whatever has minutes trains a model
     build_seconds = time.monotonic() - began
-    batches, training = experiment.training_batches, training_of(options)
+    batches, training = experiment.training_batches, cast(TrainingConfig, training_of(options))
     update = seconds_per_update(experiment.learner, batches, training, most_seconds=most_seconds)
     evaluation = evaluation_seconds(experiment.learner, experiment.validation_batches)
     updates_per_pass, scoring = math.ceil(len(batches) / training.accumulate), experiment.scoring_seconds()
-    return Candidate(options, build_seconds, update, updates_per_pass, evaluation, scoring)
+    share = 0.0
+    if experiment.ablation is not None:
+        other, same = experiment.ablation.learner, experiment.batches("train")
+        update_beside = seconds_per_update(other, same, training, most_seconds=most_seconds)
+        beside = update_beside * math.ceil(len(same) / training.accumulate)
+        share = beside / (beside + update * updates_per_pass)
+        evaluation += evaluation_seconds(other, experiment.validation_batches)
+    return Candidate(options, build_seconds, update, updates_per_pass, evaluation, scoring, share)
 
 
-def training_of(options: Config) -> TrainingConfig:
+@runtime_checkable
+class ChunkExperiment(Protocol):
+    """One whose learner makes its own updates, in compiled code."""
+
+    learner: ChunkLearner
+
+    def scoring_seconds(self) -> float:
+        """What evaluation and report take, about, where nothing else runs."""
+        ...
+
+
+def fit_passes(options: C, build: Callable[[C], Experiment], *, began: float) -> C:
+    """The options with as many passes as the minutes leave time for; the learning rate falls over them."""
+    training, building, working = cast(ChunkTrainingConfig, training_of(options)), time.monotonic(), time.process_time()
+    experiment, limit = cast(ChunkExperiment, build(options)), 60 * cast(float, training.minutes)
+    build_seconds, learner = time.monotonic() - building, experiment.learner
+    # A processor that others use too takes longer for all that comes; what is built at once does not tell.
+    busy = max(1.0, (build_seconds + TOLD_AFTER) / (time.process_time() - working + TOLD_AFTER))
+    speed = measure_chunks(learner, most_seconds=MEASURING_SHARE * limit)
+    measuring = time.monotonic()
+    learner.metrics()  # as after each pass
+    seconds_per_pass = len(learner) * speed.seconds + time.monotonic() - measuring
+    left = (1 - EVALUATION_SHARE) * limit - (time.monotonic() - began) - build_seconds
+    most = training_seconds(left, busy * experiment.scoring_seconds(), limit) / seconds_per_pass
+    chunks = max(1, math.floor(min(most, MOST_WORD_PASSES) * len(learner)))
+    sentence = (
+        f"Chosen for {limit / 60:g} minutes on this machine: {number_text(chunks / len(learner), 3)} passes over the "
+        f"training data, at about {float(f'{speed.read:.2g}'):,.0f} words a second; the learning rate falls from "
+        f"{training.learning_rate:g} to {training.final_learning_rate:g} over them."
+    )
+    if most > MOST_WORD_PASSES:
+        sentence += " There is time for more, which would be learned by heart."
+    epochs = math.ceil(chunks / len(learner))
+    training = dataclasses.replace(training, chunks=chunks, epochs=epochs, fitted=sentence)
+    return dataclasses.replace(options, training=training)  # type: ignore[type-var]  # every Config is a dataclass
+
+
+def training_of(options: Config) -> TrainingConfig | ChunkTrainingConfig:
     return cast(Any, options).training

@@ -13,8 +13,9 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from neuropil.config import Config, option
+from neuropil.config import Config, from_data, option
 from neuropil.errors import DivergedError
 from neuropil.progress import Display
 from neuropil.protocols import ChunkLearner, ChunkLosses
@@ -25,10 +26,15 @@ from neuropil.training.interruption import Interrupted, StopRequest
 from neuropil.training.weights import load_model, save_model
 
 SECONDS_PER_CALL = 0.5
+MEASURED_SECONDS = 0.5
+"""Of a call that is long enough to tell the speed by, on all threads."""
 
 
 class ChunkTrainingConfig(Config):
     epochs: int = option(5, "passes over the training data", low=1)
+    minutes: float | None = option(None, "time limit in minutes, in place of epochs: passes follow it", low=0.001)
+    chunks: int | None = from_data(None, "chunks of the data that the time limit leaves for training, of all passes")
+    fitted: str = from_data("", "what was chosen for the time limit, in a sentence")
     learning_rate: float = option(0.025, "learning rate at the start, from which it falls linearly", above=0)
     final_learning_rate: float = option(0.0001, "learning rate at the end", low=0)
     threads: int | None = option(
@@ -36,6 +42,27 @@ class ChunkTrainingConfig(Config):
     )
     checkpoint_seconds: float = option(20.0, "seconds between checkpoints", low=0)
     tensorboard: bool = option(False, "write TensorBoard events into the run folder")
+
+
+class ChunkSpeed(NamedTuple):
+    seconds: float
+    """Of a chunk."""
+    read: float
+    """Words or rows a second."""
+
+
+def measure_chunks(learner: ChunkLearner, *, most_seconds: float) -> ChunkSpeed:
+    """After a first chunk, which compiles. At a rate of 0 nothing is learned."""
+    learner.learn(0, 0, [0.0])
+    opened, count = time.monotonic(), 1
+    while True:
+        began = time.monotonic()
+        read = learner.learn(0, 0, [0.0] * count).read
+        took = max(1e-9, time.monotonic() - began)
+        long_enough = took >= MEASURED_SECONDS or time.monotonic() - opened + 2 * took > most_seconds
+        if count == len(learner) or long_enough:
+            return ChunkSpeed(took / count, read / took)
+        count = min(2 * count, len(learner))
 
 
 @dataclass
@@ -52,8 +79,9 @@ class ChunkState:
 def fit_chunks(
     learner: ChunkLearner, config: ChunkTrainingConfig, *, folder: Path, title: str, show_progress: bool = True
 ) -> list[Row]:
-    """Train in `folder` until the epochs are over; go on from its checkpoint if there is one. Leaves what `fit` leaves:
-    `model.safetensors`, `checkpoint.safetensors` and `metrics.jsonl`, whose rows are returned."""
+    """Train in `folder` until the epochs, or the chunks of a time limit, are over; go on from its checkpoint if there
+    is one. Leaves what `fit` leaves: `model.safetensors`, `checkpoint.safetensors` and `metrics.jsonl`, whose rows are
+    returned."""
     loop = _ChunkLoop(learner, config, folder)
     with closing(loop.history), Display(title, show=show_progress) as display, StopRequest() as stop:
         loop.run(display, stop)
@@ -69,7 +97,7 @@ class _ChunkLoop:
             state, _ = checkpoint.load(self.checkpoint_path, self.model, {}, (), None)
             self.state = ChunkState(**state)
         self.history = History(folder, step=self.state.step, tensorboard=config.tensorboard)
-        self.chunks = config.epochs * len(learner)
+        self.chunks = config.chunks or config.epochs * len(learner)
         self.read, self.opened = 0, time.monotonic()
         self.started, self.saved_at = self.opened - self.state.elapsed, self.opened
         self.seconds_per_chunk = SECONDS_PER_CALL  # at first one chunk is taken
@@ -80,7 +108,7 @@ class _ChunkLoop:
             self._call()
             if display.due():
                 display.update(self.state.step / self.chunks, *self._figures())
-            if self.state.step % len(self.learner) == 0:
+            if self.state.step % len(self.learner) == 0 or self.state.step == self.chunks:
                 self._end_epoch()
             if stop.requested:
                 self._save_checkpoint()
@@ -96,7 +124,8 @@ class _ChunkLoop:
 
     def _call(self) -> None:
         epoch, first = divmod(self.state.step, len(self.learner))
-        count = min(max(1, round(SECONDS_PER_CALL / self.seconds_per_chunk)), len(self.learner) - first)
+        left = min(len(self.learner) - first, self.chunks - self.state.step)
+        count = min(max(1, round(SECONDS_PER_CALL / self.seconds_per_chunk)), left)
         began = time.monotonic()
         losses: ChunkLosses = self.learner.learn(
             epoch, first, [self._rate(self.state.step + chunk) for chunk in range(count)]

@@ -71,6 +71,7 @@ class TrainingConfig(Config):
         None, "time limit in minutes, in place of epochs; with --data, sizes that were not given follow it", low=0.001
     )
     seconds: float | None = from_data(None, "what the time limit leaves for training")
+    ablation_seconds: float | None = from_data(None, "what it leaves for a model that is trained beside")
     fitted: str = from_data("", "what was chosen for the time limit, in a sentence")
     batch_size: int = option(64, "batch size", low=1)
     optimizer: OptimizerName = option("adamw", "optimiser")

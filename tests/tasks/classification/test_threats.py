@@ -5,7 +5,7 @@ import torch
 
 from neuropil.data.examples.dataset import Column, Examples, Schema
 from neuropil.errors import InputError
-from neuropil.tasks.classification.threats import threat_model
+from neuropil.tasks.classification.threats import feature_units, threat_model
 
 
 def examples(schema: Schema, inputs: torch.Tensor) -> Examples:
@@ -14,7 +14,7 @@ def examples(schema: Schema, inputs: torch.Tensor) -> Examples:
 
 def test_epsilon_of_pictures_counts_from_black_to_white():
     schema = Schema(kind="image", shape=(1, 2, 2), classes=("a", "b"))
-    threat = threat_model(examples(schema, torch.zeros(3, 1, 2, 2, dtype=torch.uint8)), "linf", 0.2, target=1)
+    threat = threat_model(examples(schema, torch.zeros(3, 1, 2, 2, dtype=torch.uint8)), None, "linf", 0.2, target=1)
     assert (threat.eps, threat.low, threat.high, threat.target) == (51.0, 0.0, 255.0, 1)
 
 
@@ -27,7 +27,8 @@ def test_epsilon_of_a_table_counts_in_standard_deviations_and_leaves_all_but_num
     )
     schema = Schema(kind="table", shape=(6,), classes=("a", "b"), columns=columns)
     rows = torch.tensor([[1.0, 0.0, 1.0, 0.0, 100.0, 7.0], [3.0, 1.0, 0.0, 1.0, 300.0, 7.0]])
-    threat = threat_model(examples(schema, rows), "linf", 0.5, attacked=[torch.tensor([[9.0, 0, 1, 0, 0, 7]])])
+    few = examples(schema, rows)
+    threat = threat_model(few, feature_units(few), "linf", 0.5).including(torch.tensor([[9.0, 0, 1, 0, 0, 7]]))
     assert threat.scale is not None
     assert threat.scale.tolist() == [1.0, 0.0, 0.0, 0.0, 100.0, 0.0]
     moved = threat.project(rows + 1000.0, rows)
@@ -54,6 +55,7 @@ def test_epsilon_of_a_table_counts_in_standard_deviations_and_leaves_all_but_num
     ],
 )
 def test_what_has_no_classes_or_no_numbers_is_refused(schema: Schema, message: str):
+    few = examples(schema, torch.eye(2)[:, : schema.shape[0]])
     with pytest.raises(InputError) as error:
-        threat_model(examples(schema, torch.eye(2)[:, : schema.shape[0]]), "linf", 0.1)
+        threat_model(few, feature_units(few), "linf", 0.1)
     assert str(error.value) == message

@@ -65,3 +65,21 @@ def test_what_has_no_known_words_is_refused(toy: WordVectors):
     with pytest.raises(InputError) as error:
         similarity_scores(toy, SimilarityPairs([("man", "king"), ("a", "b")], [1.0, 2.0]))
     assert str(error.value) == "two pairs or more must be of words among the vocabulary's 6, but got 1 of 2."
+
+
+def test_a_correlation_with_what_does_not_vary_is_refused(toy: WordVectors):
+    with pytest.raises(InputError) as error:
+        similarity_scores(toy, SimilarityPairs([("man", "king"), ("man", "woman"), ("man", "pear")], [4.0, 4.0, 1.0]))
+    assert str(error.value) == (
+        "a correlation is that of judgements which differ from pair to pair, but got 4 for each of 2 pairs."
+    )
+    with pytest.raises(InputError) as error:
+        similarity_scores(toy, SimilarityPairs([("man", "man"), ("apple", "apple")], [4.0, 1.0]))
+    assert str(error.value) == (
+        "a correlation is that of cosines which differ from pair to pair, but got 1 for each of 2 pairs."
+    )
+
+
+def test_an_analogy_of_all_words_that_there_are_has_no_answer(toy: WordVectors):
+    questions = AnalogyQuestions({"royal": [("man", "king", "woman", "man")]})
+    assert analogy_scores(toy, questions, vocabulary_size=3)["accuracy"] == 0

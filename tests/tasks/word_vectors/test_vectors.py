@@ -115,3 +115,13 @@ def test_vectors_that_are_not_finite_are_refused_by_their_word():
 def test_there_is_a_vector_for_each_word():
     got = refusal(WordVectors, ["a", "b"], torch.zeros(3, 2))
     assert got == "there must be a vector for each word, but got 3 vectors for 2 words."
+
+
+def test_an_analogy_needs_a_fourth_word(toy: WordVectors):
+    words = toy.words[:3]
+    with pytest.raises(InputError) as error:
+        toy.most_frequent(3).analogy(*words)
+    assert str(error.value) == (
+        "there must be other words than those that are asked for, but got a vocabulary of these 3 alone: train on more "
+        "text."
+    )

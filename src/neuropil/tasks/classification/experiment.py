@@ -22,9 +22,10 @@ from neuropil.parts.objectives import Classification
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batches, Learner
 from neuropil.tasks.classification import report
-from neuropil.tasks.classification.predictor import ExamplePredictor, in_order
+from neuropil.tasks.classification.predictor import UNITS, ExamplePredictor, in_order
 from neuropil.tasks.classification.robustness import RobustnessTest, robustness_section
 from neuropil.tasks.classification.scores import baselines, final_scores, scorer_for
+from neuropil.tasks.classification.threats import feature_units, threat_model
 from neuropil.tasks.experiment import Ablation, Result, TrainableExperiment
 from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig
@@ -90,16 +91,16 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         predictor needs of the trained model into the run's folder."""
         self.splits, self.schema, self.repeats = splits, splits.train.schema, repeats
         self.augment = options.augment if self.schema.kind == "image" else None
-        self.examples, self.calibration = splits.parts, calibration
+        self.examples, self.calibration, self.units = splits.parts, calibration, feature_units(splits.train)
         self.inside = inside or (lambda: [report.inside_section(self.model, self.schema)])
         objective = objective or ObjectiveConfig()
         learner = learner or scorer_for(model, self.schema, objective.label_smoothing, objective.l1)
         source, training = splits.train.source, options.training
         self.defence, self.robustness = defence or DefenceConfig(), None
         if self.defence.defence != "none":
-            norm, eps, others = self.defence.norm, self.defence.eps, (splits.validation,)
-            self.robustness = RobustnessTest(splits.test, splits.train, norm, eps, seed, others=others)
-            threat, without = self.robustness.threat(self.defence.eps), DefenceConfig()
+            norm, eps, without = self.defence.norm, self.defence.eps, DefenceConfig()
+            self.robustness = RobustnessTest(splits.test, self.units, norm, eps, seed)
+            threat = threat_model(splits.train, self.units, norm, eps)
             learner = defended(learner, threat, self.defence, self.schema)
             other = scorer_for(copy.deepcopy(model), self.schema, objective.label_smoothing, objective.l1)
             undefended = Ablation("the same model without a defence", other) if ablation is None else ablation
@@ -109,7 +110,8 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         super().__init__(learner, self.examples, training, seed, name, source, splits.notes, ablation=ablation)
 
     def own_facts(self) -> dict[str, Any]:
-        return {"schema": self.schema.to_dict()}
+        units = {} if self.units is None or not self.schema.classes else {UNITS: self.units.to_dict()}
+        return {"schema": self.schema.to_dict(), **units}
 
     def idle_options(self) -> dict[str, str]:
         augmentation = [each.name for each in Augment().options()] if self.schema.kind == "table" else []
@@ -147,6 +149,9 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         measured = evaluate(scorer_for(learner.model, self.schema), self.batches("test"))
         risks = {} if self.robustness is None else self.robustness.risks(learner.model)
         return measured | final_scores(predictions, self.splits.test) | risks
+
+    def scoring_seconds(self) -> float:
+        return 0.0 if self.robustness is None else self.robustness.seconds(self.model)
 
     def baselines(self) -> list[Result]:
         return baselines(self.splits)

@@ -11,21 +11,28 @@ from torch import Tensor, nn
 from neuropil.data.examples.batches import ExampleBatches
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.examples.files import read_inputs, read_labelled
+from neuropil.tasks.attack import Attacker
 from neuropil.tasks.classification.scores import final_scores, scorer_for
+from neuropil.tasks.classification.threats import FeatureUnits
 from neuropil.tasks.predictor import Predictions, Source, as_examples, device_of, only_source
 from neuropil.training.evaluation import evaluate
 
 EVALUATION_BATCH = 512
+UNITS = "feature_units"
+"""Their name among the facts of a run."""
 
 
 @dataclass(frozen=True)
 class ExamplePredictor:
+    """`units` are those of the columns of a table, in which attacks are measured."""
+
     model: nn.Module
     schema: Schema
+    units: FeatureUnits | None = None
 
     @classmethod
     def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
-        return cls(model, Schema.from_dict(facts["schema"]))
+        return cls(model, Schema.from_dict(facts["schema"]), recorded_units(facts))
 
     def predict(self, inputs: Any) -> Predictions:
         """`inputs` is a tensor or array of examples (or of one), or a path or paths of files."""
@@ -49,6 +56,17 @@ class ExamplePredictor:
     def evaluate(self, examples: Examples) -> dict[str, float]:
         measured = evaluate(scorer_for(self.model, self.schema), in_order(examples, device_of(self.model)))
         return measured | final_scores(self.predict_examples(examples.inputs).scores, examples)
+
+    @property
+    def attacker(self) -> Attacker:
+        from neuropil.tasks.classification.attack import ExampleAttacker  # which imports this module
+
+        return ExampleAttacker(self)
+
+
+def recorded_units(facts: Mapping[str, Any]) -> FeatureUnits | None:
+    """Of a run; of pictures there are none, and none were recorded of runs from before they were."""
+    return FeatureUnits.from_dict(facts[UNITS]) if UNITS in facts else None
 
 
 def in_order(examples: Examples, device: torch.device | str = "cpu") -> ExampleBatches:

@@ -1,23 +1,28 @@
 """How a classifier stands up to attacks: natural and robust risk, and accuracy over the radius of the perturbations."""
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from neuropil.adversarial.attacks import AdversarialExamples, attack, minimal_perturbation
+from neuropil.adversarial.attacks import AdversarialExamples, AttackName, attack, minimal_perturbation
+from neuropil.adversarial.classifier import held, logits_of
+from neuropil.adversarial.gradient_attack import GradientAttackConfig, gradient_attack
 from neuropil.adversarial.threat_model import Norm, ThreatModel
 from neuropil.data.examples.dataset import Examples
 from neuropil.inspection.pictures.robustness import accuracy_over_eps
 from neuropil.inspection.report.page import Section, percent
 from neuropil.randomness import seeded
-from neuropil.tasks.classification.threats import threat_model, unit_of
+from neuropil.tasks.classification.threats import FeatureUnits, threat_model, unit_of
 from neuropil.tasks.predictor import device_of
 
 SCORED, DRAWN = 1_000, 200
 """Examples that are attacked for the risks, and for each point of a curve."""
+TIMED, TIMED_STEPS = 64, 3
+"""Examples and steps by which the time of an attack is told."""
 RADII = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """In units of ε."""
 NORMS: Mapping[Norm, str] = {"linf": "L∞", "l2": "L2"}
@@ -27,25 +32,23 @@ WIDEST = 1.0
 
 @dataclass(frozen=True)
 class RobustnessTest:
-    """Examples to attack, and the training part, which has the units that ε counts in."""
+    """Examples to attack, and of tables the units that ε counts in."""
 
     examples: Examples
-    train: Examples
+    units: FeatureUnits | None
     norm: Norm
     eps: float
     seed: int
     target: int | None = None
-    others: tuple[Examples, ...] = ()
-    """What else may be attacked: of tables, the range of inputs is that of all that is known."""
 
     def threat(self, eps: float) -> ThreatModel:
-        attacked = [part.inputs for part in (self.examples, *self.others)]
-        return threat_model(self.train, self.norm, eps, self.target, attacked)
+        """Examples may lie beyond the range of the training part."""
+        return threat_model(self.examples, self.units, self.norm, eps, self.target).including(self.examples.inputs)
 
     def attack(
         self,
         model: nn.Module,
-        name: str = "pgd",
+        name: AttackName = "pgd",
         *,
         eps: float | None = None,
         count: int = SCORED,
@@ -58,7 +61,7 @@ class RobustnessTest:
     def minimal(
         self,
         model: nn.Module,
-        name: str = "minimal",
+        name: AttackName = "minimal",
         *,
         count: int = SCORED,
         progress: Callable[[float], object] | None = None,
@@ -85,15 +88,32 @@ class RobustnessTest:
         found = self.attack(model)
         return {"natural_risk": 1 - found.clean_accuracy, "robust_risk": 1 - found.robust_accuracy}
 
+    def seconds(self, model: nn.Module) -> float:
+        """About how long the risks and the curve of a model take that withstands every step, by a few of them."""
+        config, x = GradientAttackConfig(), self.first(TIMED, model)[0]
+        few = replace(config, steps=TIMED_STEPS, early_stopping=False)
+        with held(model):
+            y = logits_of(model, x.float()).argmax(1)
+        began = time.monotonic()
+        gradient_attack(model, x, y, self.threat(self.eps), few)
+        step = (time.monotonic() - began) / (TIMED_STEPS * len(x))
+        total, steps = len(self.examples), config.restarts * config.steps
+        return step * steps * (min(SCORED, total) + len(self.radii) * min(DRAWN, total))
+
     @property
     def radii(self) -> list[float]:
         """Of curves: ε from 0 to twice the one that was asked for."""
         radii = [factor * self.eps for factor in RADII]
-        limited = self.train.schema.kind == "image" and self.norm == "linf"
+        limited = self.examples.schema.kind == "image" and self.norm == "linf"
         return [eps for eps in radii if eps <= WIDEST] if limited else radii
 
     def curve(
-        self, model: nn.Module, name: str = "pgd", *, progress: Callable[[float], object] | None = None, **options: Any
+        self,
+        model: nn.Module,
+        name: AttackName = "pgd",
+        *,
+        progress: Callable[[float], object] | None = None,
+        **options: Any,
     ) -> list[float]:
         """The accuracy under an attack of each radius."""
         found, radii = [], self.radii
@@ -109,7 +129,7 @@ def robustness_section(test: RobustnessTest, models: Mapping[str, nn.Module]) ->
     curves = {name: test.curve(model) for name, model in models.items()}
     at = test.radii.index(test.eps)
     reached = [f"{name} has {percent(curve[at], 1)} of {percent(curve[0], 1)}" for name, curve in curves.items()]
-    unit = unit_of(test.train.schema)
+    unit = unit_of(test.examples.schema)
     words = (
         f"Accuracy on {min(DRAWN, len(test.examples)):,} test examples that projected gradient descent has perturbed "
         f"by at most ε in the {NORMS[test.norm]} norm ({unit}). At ε = {test.eps:g}, {', '.join(reached)} without "

@@ -5,36 +5,56 @@ of a table counts in standard deviations of each column of the training part, wi
 Categories, parts of dates and marks of missing cells are not numbers that change a little, and stay.
 """
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
 from neuropil.adversarial.threat_model import Norm, ThreatModel
+from neuropil.config import Config
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.errors import InputError
 
 WHITE = 255.0
 
 
+class FeatureUnits(Config):
+    """Of the features of a table, in its training part."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    deviation: tuple[float, ...]
+    """The standard deviation of each, which ε counts in; 0 of what may not change."""
+
+
+def feature_units(train: Examples) -> FeatureUnits | None:
+    """Those of pictures are known without looking."""
+    if train.schema.kind == "image":
+        return None
+    # A part of few rows may hold a column of one value: it has no unit, and stays.
+    deviation = torch.where(numeric_features(train.schema), train.inputs.double().std(0, correction=0), 0.0)
+    found = train.inputs.amin(0), train.inputs.amax(0), deviation.float()
+    low, high, deviation = (tuple(each.tolist()) for each in found)
+    return FeatureUnits(low=low, high=high, deviation=deviation)
+
+
 def threat_model(
-    train: Examples, norm: Norm, eps: float, target: int | None = None, attacked: Sequence[Tensor] = ()
+    examples: Examples, units: FeatureUnits | None, norm: Norm, eps: float, target: int | None = None
 ) -> ThreatModel:
-    """`attacked` are inputs that may lie beyond the range of the training part."""
-    schema = train.schema
-    require_classes(schema, train.source)
+    """For examples like these, within the range of the training part."""
+    schema = examples.schema
+    require_classes(schema, examples.source)
     if schema.kind == "image":
         if norm == "linf" and eps > 1:
             raise InputError("ε of pictures counts from 0 to 1", got=f"{eps:g}", fix="divide shades by 255")
         return ThreatModel(norm, unit_size(schema) * eps, 0.0, WHITE, target)
-    # A part of few rows may hold a column of one value: it has no unit, and stays.
-    known = torch.cat([train.inputs, *(inputs.to(train.inputs) for inputs in attacked)])
-    scale = torch.where(numeric_features(schema), train.inputs.double().std(0, correction=0), 0.0).float()
+    if units is None:
+        rule, fix = "an attack on rows needs the ranges of their columns in training", "train again"
+        raise InputError(rule, got="a run from before they were recorded", fix=fix)
+    low, high, scale = (torch.tensor(each) for each in (units.low, units.high, units.deviation))
     if not scale.any():
         rule = "an attack changes numbers"
-        raise InputError(rule, got=f"{train.source}, which has none that vary", fix="attack a model of other data")
-    return ThreatModel(norm, eps, known.amin(0), known.amax(0), target, scale)
+        raise InputError(rule, got=f"{examples.source}, which has none that vary", fix="attack a model of other data")
+    return ThreatModel(norm, eps, low, high, target, scale)
 
 
 def unit_of(schema: Schema) -> str:

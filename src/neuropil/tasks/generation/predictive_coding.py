@@ -15,7 +15,7 @@ from neuropil.inspection.report.page import Section
 from neuropil.models.predictive_coding.network import PredictiveCoding
 from neuropil.randomness import seeded
 from neuropil.sampling.predictive_coding import LayerNoise, ancestral_samples, fit_noise, require_down
-from neuropil.tasks.classification.predictor import ExamplePredictor
+from neuropil.tasks.classification.predictor import ExamplePredictor, recorded_units
 from neuropil.tasks.generated_examples import as_data
 from neuropil.tasks.generation import report
 from neuropil.tasks.generation.predictor import ExampleSampler
@@ -40,7 +40,7 @@ class GenerativeClassifier(ExamplePredictor, ExampleSampler):
         path = folder / NOISE_FILE
         tensors = read_tensors(path)[0] if path.exists() else {}
         noise = [LayerNoise(tensors[f"mean.{n}"], tensors[f"root.{n}"]) for n in range(len(tensors) // 2)]
-        return cls(model, Schema.from_dict(facts["schema"]), noise)
+        return cls(model, Schema.from_dict(facts["schema"]), recorded_units(facts), noise)
 
     @property
     def network(self) -> PredictiveCoding:
@@ -88,7 +88,7 @@ def samples_sections(model: PredictiveCoding, scorer: SampleScorer, noise: Seque
     if not noise:
         return []
     schema = scorer.splits.train.schema
-    sampler, labels = GenerativeClassifier(model, schema, noise), scorer.labels if schema.classes else None
+    sampler, labels = GenerativeClassifier(model, schema, noise=noise), scorer.labels if schema.classes else None
     samples = sampler.sample_labels(scorer.count, seeded(scorer.seed, "samples"), labels)
     scores = {"samples": scorer.score(samples, labels)}
     if labels is not None:

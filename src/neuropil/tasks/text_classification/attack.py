@@ -1,22 +1,41 @@
 """Texts attacked by words that their classifier takes for near ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, NoReturn, cast
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from neuropil.adversarial.word_substitution import Neighbours, SubstitutedText, SubstitutionConfig, substitute_words
+from neuropil.data.splits import Splits
 from neuropil.data.tokenizers.encoding import AnyTokenizer
 from neuropil.data.tokenizers.published import PublishedTokenizer
+from neuropil.errors import InputError
+from neuropil.inspection.report.attack import CLEAN
+from neuropil.inspection.report.page import Section, Table, percent
 from neuropil.models.bert import BERTClassifier
 from neuropil.models.text_classifier import RecurrentTextClassifier
 from neuropil.protocols import UNKNOWN
-from neuropil.tasks.predictor import device_of
+from neuropil.tasks.attack import (
+    AttackConfig,
+    Attacker,
+    AttackReport,
+    BeginStage,
+    Progress,
+    class_numbers,
+    refuse_option,
+)
+from neuropil.tasks.generated_examples import require_savable
+from neuropil.tasks.predictor import as_paths, as_texts, device_of
 from neuropil.tasks.text_classification.predictor import TextClassifier
 
+SHOWN = 6
+SUBSTITUTION = "word substitution"
+WHAT = "texts, whose words are substituted"
+OF_EXAMPLES = ["method", "norm", "eps", "steps", "restarts"]
 CONTINUES = "##"
 """So BERT marks a piece that goes on with a word."""
 
@@ -80,6 +99,84 @@ class AttackedTexts:
             }
             for each in self.found
         ]
+
+
+# --- how they are made ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TextAttacker:
+    """An `Attacker`."""
+
+    classifier: TextClassifier
+
+    def attack(
+        self,
+        inputs: Any,
+        labels: Any,
+        config: AttackConfig,
+        *,
+        progress: Progress = None,
+        **options: Any,
+    ) -> AttackedTexts:
+        require_effect(config, options)
+        paths = as_paths(inputs)
+        texts, names = self.classifier.read(paths) if paths is not None else (as_texts(inputs), [])
+        numbers = None if labels is None else class_numbers(labels, self.classifier.classes, len(texts))
+        if not texts:
+            raise InputError("an attack needs texts", got="none", fix="leave them out to attack the held-out part")
+        return self._attacked(texts, numbers, config, names, progress)
+
+    def attack_held_out(
+        self, splits: Splits[Any], config: AttackConfig, *, progress: Progress = None, **options: Any
+    ) -> AttackedTexts:
+        require_effect(config, options)
+        texts, numbers = splits.test.texts[: config.count], splits.test.targets[: config.count].tolist()
+        return self._attacked(texts, numbers, config, [f"text {number}" for number in range(len(texts))], progress)
+
+    def report(
+        self, splits: Splits[Any], config: AttackConfig, *, surrogate: Attacker | None, stage: BeginStage
+    ) -> AttackReport:
+        found = self.attack_held_out(splits, config, progress=stage(SUBSTITUTION))
+        accuracy = {CLEAN: found.accuracy, SUBSTITUTION: found.robust_accuracy}
+        changed = [each for each in found.found if each.before == each.label and each.success]
+        shares = [len(each.changed) / len(each.tokens) for each in changed]
+        words = (
+            f"Of {len(found):,} texts of the held-out part {percent(found.accuracy)} are classified rightly, and "
+            f"{percent(found.robust_accuracy)} after words were substituted by near ones of the model's own embedding. "
+            "The search is greedy: where it fails, another may not."
+        )
+        if shares:
+            words += f" Where it succeeds, {percent(sum(shares) / len(shares))} of the tokens are substituted."
+        classes = found.classes
+        rows = [[f"{classes[each.before]} → {classes[each.after]}", found.marked(each)] for each in changed[:SHOWN]]
+        section = Section.of("Words in place of words", words, Table(["predicted class", "text"], rows))
+        return AttackReport(words, [section], accuracy)
+
+    def require_surrogate(self, surrogate: Attacker, folder: Path, own_folder: Path) -> NoReturn:
+        refuse_option("surrogate", WHAT)
+
+    def require_output(self, path: Path) -> NoReturn:
+        require_savable(path)
+        rule, fix = "attacked pictures and rows are written to files", "take what is printed, or --json"
+        raise InputError(rule, got="texts", fix=fix)
+
+    def _attacked(
+        self,
+        texts: Sequence[str],
+        numbers: Sequence[int] | None,
+        config: AttackConfig,
+        names: Sequence[str],
+        progress: Progress,
+    ) -> AttackedTexts:
+        asked = {"target": config.target_number(self.classifier.classes), "names": names, "progress": progress}
+        return attack_texts(self.classifier, texts, numbers, config.substitution, **asked)
+
+
+def require_effect(config: AttackConfig, options: Mapping[str, Any]) -> None:
+    config.require_effect(OF_EXAMPLES, WHAT)
+    for name in options:
+        refuse_option(name, WHAT)
 
 
 def attack_texts(

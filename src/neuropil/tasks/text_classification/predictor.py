@@ -21,6 +21,7 @@ from neuropil.inspection.gates import Passage
 from neuropil.models.bert import BERTClassifier
 from neuropil.parts.objectives import Classification
 from neuropil.protocols import PADDING, UNKNOWN
+from neuropil.tasks.attack import Attacker
 from neuropil.tasks.masked_language_modelling.predictor import embed
 from neuropil.tasks.predictor import Predictions, Source, as_texts, device_of, only_source
 from neuropil.tasks.texts import in_order, read_texts
@@ -176,6 +177,12 @@ class TextClassifier:
     def evaluate(self, texts: LabelledTexts) -> dict[str, float]:
         encoded = self.encoder.encode(texts.texts, texts.targets)
         return evaluate(Classification(self.model, answer=self.logits), in_order(encoded, device_of(self.model)))
+
+    @property
+    def attacker(self) -> Attacker:
+        from neuropil.tasks.text_classification.attack import TextAttacker  # which imports this module
+
+        return TextAttacker(self)
 
     @torch.no_grad()
     def probabilities(self, encoded: EncodedTexts) -> Float[Tensor, "text class"]:

@@ -24,21 +24,35 @@ MOST_WORDS = 10_000
 """The most frequent, whose matrix of counts is factorised; of others little is counted."""
 
 
-def unigram_scores(
-    counts: Int64[np.ndarray, " word"],
-    keep: Float64[np.ndarray, " word"],
-    noise: Float64[np.ndarray, " word"],
-    negatives: int,
-) -> Float[Tensor, " word"]:
-    kept = counts * keep
-    # s(o) = ln P(o) − ln K Pₙ(o)
-    return torch.from_numpy(np.log(np.maximum(kept, 1e-9) / kept.sum()) - np.log(negatives * noise)).float()
+class Unigram(nn.Module):
+    """How frequent words are, in any context."""
+
+    def __init__(
+        self,
+        counts: Int64[np.ndarray, " word"],
+        keep: Float64[np.ndarray, " word"],
+        noise: Float64[np.ndarray, " word"],
+        negatives: int,
+    ):
+        super().__init__()
+        kept = counts * keep
+        # s(o) = ln P(o) − ln K Pₙ(o)
+        scores = np.log(np.maximum(kept, 1e-9) / kept.sum()) - np.log(negatives * noise)
+        self.scores = torch.from_numpy(scores).float()
+
+    def forward(
+        self, contexts: Int64[Tensor, "batch word"], candidates: Int64[Tensor, "batch candidate"]
+    ) -> Float[Tensor, "batch candidate"]:
+        return self.scores[candidates.clamp(min=0)]
+
+    def all_scores(self, contexts: Int64[Tensor, "batch word"]) -> Float[Tensor, "batch vocabulary"]:
+        return self.scores.expand(len(contexts), -1)
 
 
 class FactorisedCounts(nn.Module):
     """Positive pointwise mutual information of words and contexts, by its largest singular values."""
 
-    def __init__(self, words: EncodedWords, size: int, sampler: Sampler, unigram: Tensor, *, width: int, seed: int):
+    def __init__(self, words: EncodedWords, size: int, sampler: Sampler, unigram: Unigram, *, width: int, seed: int):
         super().__init__()
         from scipy.sparse import coo_matrix, csr_matrix
         from sklearn.utils.extmath import randomized_svd
@@ -63,5 +77,11 @@ class FactorisedCounts(nn.Module):
                 vectors[:known] = torch.from_numpy(factor * np.sqrt(sigma))
 
     @torch.no_grad()
-    def forward(self, contexts: Tensor, candidates: Tensor) -> Tensor:
-        return self.vectors(contexts, candidates) + self.unigram[candidates.clamp(min=0)]
+    def forward(
+        self, contexts: Int64[Tensor, "batch word"], candidates: Int64[Tensor, "batch candidate"]
+    ) -> Float[Tensor, "batch candidate"]:
+        return self.vectors(contexts, candidates) + self.unigram(contexts, candidates)
+
+    @torch.no_grad()
+    def all_scores(self, contexts: Int64[Tensor, "batch word"]) -> Float[Tensor, "batch vocabulary"]:
+        return self.vectors.all_scores(contexts) + self.unigram.all_scores(contexts)

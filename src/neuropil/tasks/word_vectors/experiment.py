@@ -1,6 +1,7 @@
 """Word vectors: a model that learns which words occur together, and so which are alike."""
 
 import hashlib
+import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -16,12 +17,10 @@ from neuropil.errors import InputError
 from neuropil.inspection.pictures.training import learning_curve
 from neuropil.inspection.report.page import Picture, Section, Text
 from neuropil.models.word2vec.learner import (
-    NegativeSampling,
+    LEARNERS,
     NegativeSamplingConfig,
     SampledPlaces,
     keep_chances,
-    negative_sampling_metrics,
-    noise_chances,
     num_chunks,
     sample_places,
 )
@@ -30,13 +29,15 @@ from neuropil.randomness import mix
 from neuropil.tasks.experiment import Result, fingerprint
 from neuropil.tasks.report import data_section, model_section
 from neuropil.tasks.word_vectors import report
-from neuropil.tasks.word_vectors.baselines import FactorisedCounts, unigram_scores
+from neuropil.tasks.word_vectors.baselines import FactorisedCounts, Unigram
 from neuropil.tasks.word_vectors.vectors import WordVectors
 from neuropil.training.chunk_loop import ChunkTrainingConfig, fit_chunks
 from neuropil.training.history import Row
 
 MOST_CHUNKS = 5
 """Of each held-out part, evenly spaced: the loss of more pairs would be the same."""
+FIXED_SECONDS = 5.0
+"""About what baselines and report take, however long the text is."""
 MOST_SENTENCES = 1_000_000
 """Of the training part, by which it is known again."""
 
@@ -57,9 +58,10 @@ class WordVectorExperiment:
         require_sentences(corpus)
         self.model, self.corpus, self.sampling, self.training = model, corpus, sampling, training
         self.seed, self.name = seed, name
+        self.notes = [*corpus.notes, training.fitted] if training.fitted else list(corpus.notes)
         counts = corpus.vocabulary.counts
         how = {"seed": seed, "threads": training.threads}
-        self.learner = NegativeSampling(model, corpus.train, counts, sampling, **how)
+        self.learner = LEARNERS[sampling.loss](model, corpus.train, counts, sampling, **how)
         if len(corpus.validation):
             found = self.held_out(corpus.validation, "validation")
             self.learner.held_out = found if len(found.contexts) else None
@@ -79,7 +81,7 @@ class WordVectorExperiment:
         return {
             "model": self.model.config.to_dict(),
             "source": self.corpus.source,
-            "notes": list(self.corpus.notes),
+            "notes": self.notes,
             "vocabulary": words,
             "fingerprint": fingerprint(numbers),
         }
@@ -96,25 +98,25 @@ class WordVectorExperiment:
         return self.held_out(self.corpus.test, "test")
 
     def evaluate(self) -> list[Result]:
-        counts, sampler, examples = (
-            self.corpus.vocabulary.counts,
-            self.learner.sampler,
-            self.learner.examples(self.test),
-        )
-        keep = keep_chances(counts, self.sampling.subsample)
-        noise = noise_chances(counts, self.sampling.noise_exponent)
-        unigram = unigram_scores(counts, keep, noise, self.sampling.negatives)
-        size, width = len(counts), self.model.config.width
-        factorised = FactorisedCounts(self.corpus.train, size, sampler, unigram, width=width, seed=self.seed)
+        counts, learner, width = self.corpus.vocabulary.counts, self.learner, self.model.config.width
+        unigram = Unigram(counts, keep_chances(counts, self.sampling.subsample), learner.noise, self.sampling.negatives)
         baselines = {
-            f"PPMI + SVD, {width} dimensions": factorised,
-            "word frequencies": lambda contexts, candidates: unigram[candidates.clamp(min=0)],
+            f"PPMI + SVD, {width} dimensions": FactorisedCounts(
+                self.corpus.train, len(counts), learner.sampler, unigram, width=width, seed=self.seed
+            ),
+            "word frequencies": unigram,
         }
-        results = [Result(name, negative_sampling_metrics(score, examples)) for name, score in baselines.items()]
+        results = [Result(name, learner.measure_scores(scores, self.test)) for name, scores in baselines.items()]
         return [
             Result(self.name, self.learner.measure(self.test)),
             *sorted(results, key=lambda result: result.metrics["loss"]),
         ]
+
+    def scoring_seconds(self) -> float:
+        """What evaluation and report take, about, where nothing else runs."""
+        began = time.process_time()
+        self.learner.measure(self.test)
+        return FIXED_SECONDS + 3 * (time.process_time() - began)
 
     # --- report -------------------------------------------------------------------------------------------------------
 
@@ -122,7 +124,8 @@ class WordVectorExperiment:
         curve = Picture.of(learning_curve(history), alt="loss against training steps")
         seconds, threads = max((row["seconds"] for row in history), default=0.0), self.learner.threads
         words = f"Training took {seconds:,.1f} seconds on {threads} {'thread' if threads == 1 else 'threads'}, for "
-        words += f"{self.training.epochs} passes over {len(self.corpus.train):,} words."
+        passes = max((row["epoch"] for row in history), default=0.0)
+        words += f"{passes:.3g} passes over {len(self.corpus.train):,} words."
         vocabulary = self.corpus.vocabulary
         vectors = WordVectors(vocabulary.words, self.model.input_vectors.detach(), vocabulary.counts.tolist())
         parts = [[name, len(part), int((part.numbers == END).sum())] for name, part in self.corpus.parts.items()]
@@ -131,7 +134,7 @@ class WordVectorExperiment:
             report.map_section(vectors),
             report.neighbours_section(vectors),
             model_section(self.model.parameter_table(), self.model),
-            data_section(self.corpus.source, ["part", "words", "sentences"], parts, self.corpus.notes),
+            data_section(self.corpus.source, ["part", "words", "sentences"], parts, self.notes),
         ]
 
 

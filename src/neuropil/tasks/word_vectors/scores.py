@@ -6,6 +6,7 @@ of several spellings the most frequent; and questions with a word that is not kn
 
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Int64
 from torch import Tensor
@@ -16,6 +17,7 @@ from neuropil.progress import tracked
 from neuropil.tasks.word_vectors.questions import Analogy, AnalogyQuestions, SimilarityPairs
 from neuropil.tasks.word_vectors.vectors import COSINES_AT_ONCE, WordVectors
 
+ROUNDING = 1e-6
 VOCABULARY_SIZE = 300_000
 """Words that are compared with, as in gensim."""
 
@@ -76,7 +78,8 @@ def _completed(vectors: WordVectors, words: CaseInsensitive, analogies: Int64[Te
         cosines = vectors.cosines(b - a + c)
         for row, asked in zip(cosines, portion[:, :3].tolist(), strict=True):
             row[[number for first in asked for number in words.spellings[first]]] = -torch.inf
-        right += (words.rows[cosines.argmax(1)] == portion[:, 3]).tolist()
+        best = cosines.max(1)  # none, where every word is one of a, b and c
+        right += ((words.rows[best.indices] == portion[:, 3]) & best.values.isfinite()).tolist()
     return right
 
 
@@ -95,6 +98,10 @@ def similarity_scores(
         raise InputError(rule, got=f"{len(known)} of {len(rows):,}")
     x, y = (compared.unit([row[side] for row, _ in known]) for side in (0, 1))
     cosines, similarities = (x * y).sum(1).numpy(), [similarity for _, similarity in known]
+    for what, values in (("judgements", np.array(similarities)), ("cosines", cosines)):
+        if np.ptp(values) <= ROUNDING * np.abs(values).max():  # the correlation with what does not vary is undefined
+            rule = f"a correlation is that of {what} which differ from pair to pair"
+            raise InputError(rule, got=f"{values[0]:g} for each of {len(known):,} pairs")
     correlations: Any = {"spearman": stats.spearmanr, "pearson": stats.pearsonr}
     return {
         **{name: float(compute(similarities, cosines).statistic) for name, compute in correlations.items()},

@@ -101,13 +101,17 @@ class WordVectors:
         if count < 1:
             raise InputError("count must be at least 1", got=f"{count}")
         asked = [self.number(word) for word in (*added, *removed)]
+        left = len(self) - len(set(asked))
+        if not left:
+            rule, fix = "there must be other words than those that are asked for", "train on more text"
+            raise InputError(rule, got=f"a vocabulary of these {len(self):,} alone", fix=fix)
         signs = torch.tensor([1.0] * len(added) + [-1.0] * len(removed))
         # Σ p̂ − Σ n̂
         direction = signs @ self.unit(asked)
         direction /= torch.linalg.vector_norm(direction).clamp(min=SHORTEST)
         cosines = self.cosines(direction[None])[0]
         cosines[asked] = -torch.inf
-        best = cosines.topk(min(count, len(self) - len(set(asked))))
+        best = cosines.topk(min(count, left))
         return [
             SimilarWord(self.words[int(number)], cosine)
             for number, cosine in zip(best.indices.tolist(), best.values.tolist(), strict=True)
