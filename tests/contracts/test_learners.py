@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +176,26 @@ def test_metrics_change_no_weight_and_no_state(name: str):
     first, second = learner.metrics(batch), learner.metrics(batch)
     assert all(torch.equal(first[metric], second[metric]) for metric in first)
     assert all(torch.equal(value, before[name]) for name, value in learner.model.state_dict().items())
+
+
+UNWEIGHTED = ("rbm", "gan")
+"""What they learn is no mean of losses of examples."""
+
+
+@pytest.mark.parametrize("name", sorted({*LEARNERS, *UNCOMPILABLE} - {*UNWEIGHTED}))
+def test_weights_enter_the_loss_as_a_weighted_mean(name: str):
+    def loss(weights: Sequence[float] | None) -> float:
+        torch.manual_seed(0)
+        learner, batch = (LEARNERS | UNCOMPILABLE)[name]()
+        learner.model.eval()
+        return float(learner.phases()[0].loss(batch if weights is None else {**batch, "weight": torch.tensor(weights)}))
+
+    count = len(next(iter((LEARNERS | UNCOMPILABLE)[name]()[1].values())))
+    alone = [loss([float(place == each) for place in range(count)]) for each in range(count)]
+    assert loss([2.5] * count) == pytest.approx(loss(None), rel=1e-5)
+    assert min(alone) < loss(None) < max(alone)
+    pair = loss([1.0, 3.0, *[0.0] * (count - 2)])
+    assert min(alone[:2]) < pair < max(alone[:2])
 
 
 def count_graphs(names: list[str], folder: str) -> None:

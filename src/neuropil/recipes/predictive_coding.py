@@ -10,7 +10,7 @@ import dataclasses
 from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.examples.files import ClassificationDataConfig, prepare
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.inspection.report.predictive_coding import inside_sections
@@ -38,7 +38,7 @@ class LearningConfig(Config):
 
 
 class PredictiveCodingOptions(Config):
-    data: DataConfig = DataConfig()
+    data: ClassificationDataConfig = ClassificationDataConfig()
     model: PredictiveCodingConfig = PredictiveCodingConfig()
     learning: LearningConfig = LearningConfig()
     defence: DefenceConfig = DefenceConfig()

@@ -131,7 +131,11 @@ def _take(name: str, recipe: Recipe, data: Any) -> InMemory:
     """Data in memory, if the system takes it."""
     option = _data_option(recipe)
     if option is not None and option.in_python:
-        return in_memory(data, parts=True)
+        taken, kind = in_memory(data, parts=True), getattr(recipe.options, "data", None)
+        if taken.weight and not (isinstance(kind, SplitConfig) and kind.weighted):
+            got, fix = f"weights in the {taken.name}", "give a pair (X, y)"
+            raise InputError(f"{name} counts every example the same", got=got, fix=fix)
+        return taken
     rule = f"{name} takes no data" if option is None else f"{name} reads its data from files ({option.help})"
     takers = [
         each.name for each in recipes.SYSTEMS if (found := _data_option(recipes.recipe(each.name))) and found.in_python

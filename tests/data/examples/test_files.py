@@ -4,12 +4,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from data.written_files import noise, refusal, write_idx, write_images, write_mnist, write_text
 from neuropil.data.examples.dataset import Examples, Schema
-from neuropil.data.examples.files import DataConfig, format_of, inputs_of, prepare, read_inputs, read_labelled
+from neuropil.data.examples.files import (
+    ClassificationDataConfig,
+    DataConfig,
+    format_of,
+    inputs_of,
+    prepare,
+    read_inputs,
+    read_labelled,
+)
 from neuropil.data.formats.memory import in_memory
 from neuropil.data.splits import Splits
 from real_data import diabetes, digits
@@ -529,3 +538,81 @@ def test_a_prediction_of_nothing_is_refused(tmp_path: Path):
 )
 def test_options_out_of_bounds_are_refused(options: dict[str, Any], sentence: str):
     assert refusal(lambda: DataConfig(**options)) == sentence
+
+
+# --- weights --------------------------------------------------------------------------------------------------------
+
+WEIGHTED = ("age,colour,w,answer", *["1,red,2,yes", "2,blue,0.5,no", "3,red,1,", "4,blue,0,no", "5,red,3,yes"] * 5)
+
+
+def weighted(source: Any, **options: Any) -> Splits[Examples]:
+    return prepare(ClassificationDataConfig(data=source, target="answer", **options), 0)
+
+
+def test_a_column_of_weights_is_no_input_and_stays_with_its_rows(tmp_path: Path):
+    path = write_text(tmp_path / "rows.csv", *WEIGHTED)
+    splits = weighted(path, weight_column="w")
+    assert [column.name for column in splits.train.schema.columns] == ["age", "colour"]
+    assert splits.notes[-2:] == [
+        "5 of 25 rows have no target and are left out (first: row 4).",
+        "5 of 20 examples have a weight of 0 and are left out (first: rows.csv row 5).",
+    ]
+    for part in splits.parts.values():
+        assert part.weights is not None
+        expected = {1.0: 2.0, 2.0: 0.5, 5.0: 3.0}
+        assert part.weights.tolist() == [expected[age] for age in part.inputs[:, 0].tolist()]
+    assert sum(sizes(splits)) == 15
+    plain = weighted(path, ignore=("w",))
+    assert plain.train.weights is None
+
+
+def test_weights_of_tables_and_arrays_in_memory_are_those_of_files(tmp_path: Path):
+    path = write_text(tmp_path / "rows.csv", *WEIGHTED)
+    table = pd.read_csv(path)
+    by_name = weighted(in_memory(table), weight_column="w")
+    given = table[table.answer.notna()]
+    apart = prepare(
+        ClassificationDataConfig(data=in_memory((given[["age", "colour"]], given.answer, given.w)), target=None), 0
+    )
+    for splits in (by_name, apart):
+        for part, same in zip(splits.parts.values(), weighted(path, weight_column="w").parts.values(), strict=True):
+            torch.testing.assert_close(part.weights, same.weights)
+            torch.testing.assert_close(part.inputs, same.inputs)
+    arrays = (np.arange(20.0)[:, None], np.arange(20) % 2, np.arange(20))
+    splits = prepare(ClassificationDataConfig(data=in_memory(arrays)), 0)
+    for part in splits.parts.values():
+        assert part.weights is not None
+        assert part.weights.tolist() == part.inputs[:, 0].tolist()
+    assert sum(sizes(splits)) == 19
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("-1", "a weight must be a finite number, 0 or more, but got -1 (rows.csv row 2)."),
+        ("nan", "row 2, column 'w' of rows.csv must hold a number, but got 'nan'."),
+        ("much", "row 2, column 'w' of rows.csv must hold a finite number, but got 'much'."),
+    ],
+)
+def test_bad_weights_are_refused_with_their_row(tmp_path: Path, cell: str, message: str):
+    path = write_text(tmp_path / "rows.csv", WEIGHTED[0], f"1,red,{cell},yes", *WEIGHTED[2:])
+    assert refusal(lambda: weighted(path, weight_column="w")) == message
+
+
+def test_weights_are_a_column_of_their_own(tmp_path: Path):
+    path = write_text(tmp_path / "rows.csv", *WEIGHTED)
+    same = "the column of weights cannot be predicted, but got 'answer' for both."
+    assert refusal(lambda: weighted(path, weight_column="answer")) == same
+    ignored = "the column of weights cannot be ignored, but got 'w' for both."
+    assert refusal(lambda: weighted(path, weight_column="w", ignore=("w",))) == ignored
+    none = write_text(tmp_path / "none.csv", WEIGHTED[0], *["1,red,0,yes", "2,blue,0,no"] * 5)
+    assert refusal(lambda: weighted(none, weight_column="w")) == (
+        "some weight of none.csv must be above 0, but got 0 for every example."
+    )
+    unknown = refusal(lambda: weighted(path, weight_column="weight"))
+    assert "'weight'" in unknown
+    assert "rows.csv" in unknown
+    short = (np.zeros((4, 2)), np.array([0, 1, 0, 1]), np.array([1.0, 2.0, 3.0]))
+    assert refusal(lambda: in_memory(short)) == (
+        "x and weights of the arrays in memory must be equally long, but got 4 and 3."
+    )

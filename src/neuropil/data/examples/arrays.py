@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from jaxtyping import Float64
 
 from neuropil.data.examples.dataset import (
     Column,
@@ -17,9 +18,9 @@ from neuropil.data.examples.dataset import (
 )
 from neuropil.data.examples.tables import learn_table, no_target
 from neuropil.data.formats.arrays import Array, describe_array, feature_rows, picture_bytes, require_finite
-from neuropil.data.formats.columns import ColumnRole, choose_columns, find_column
+from neuropil.data.formats.columns import Cells, ColumnRole, choose_columns, find_column, read_numbers
 from neuropil.data.formats.images import fit_picture, is_picture, suitable_shape
-from neuropil.data.formats.memory import InMemory, MemoryTable, holds_cells
+from neuropil.data.formats.memory import InMemory, MemoryTable, cell_texts, holds_cells
 from neuropil.data.splits import PartName
 from neuropil.errors import InputError, listed
 
@@ -102,19 +103,21 @@ def read_memory(
     shape: tuple[int, ...] | None = None,
     ignore: Sequence[str] = (),
     columns: Sequence[Column] | None = None,
+    weight: str | None = None,
 ) -> LabelledParts:
     """As a file is read; pictures get `shape`, or one that suits them. `columns` are those of a trained model."""
     if memory.answer and target not in (None, memory.answer):
         got = f"answers apart and the target {target!r}"
         raise InputError(f"what to predict is given once of the {memory.name}", got=got, fix="leave one of them out")
     key, target = array_column(memory, ignore), target or memory.answer or None
+    weight = memory.weight_column(weight)
     if key is None:
-        return learn_table(MemoryTable(memory), target, ignore)
+        return learn_table(MemoryTable(memory), target, ignore, weight)
     if ignore:
         what = "pictures" if is_picture(memory.columns[key][0]) or np.ndim(memory.columns[key][0]) > 1 else "arrays"
         got = f"{listed(ignore)} for {what} in memory"
         raise InputError("--ignore names columns of a table", got=got, fix="leave it out")
-    names = memory.names
+    names = [name for name in memory.names if name != weight]
     place = (
         find_column(names, target, memory.name) if target else choose_columns(names, [None], [LABELS], memory.name)[0]
     )
@@ -122,6 +125,7 @@ def read_memory(
         raise InputError(f"the {memory.name} must come with labels", got=str(memory), fix="give a pair (X, y)")
     inputs, note = array_inputs(memory, key, shape)
     labels, keys = np.asarray(memory.column(names[place])), (key, names[place])
+    weights = None if weight is None else numbers_of(memory, weight)
     without = no_target()
     if labels.dtype.kind == "U" and len(labels) == len(inputs) and (labels == "").any():
         kept = np.flatnonzero(labels != "")
@@ -129,9 +133,16 @@ def read_memory(
             without.add(row)
         named, labels = inputs.name, labels[kept]
         inputs = Inputs(inputs.values[kept], lambda index: named(int(kept[index])))
-    found = labelled_parts({"train": labelled_inputs(inputs, labels, keys, memory.name)}, keys[1], note, columns)
+        weights = None if weights is None else weights[kept]
+    part = replace(labelled_inputs(inputs, labels, keys, memory.name), weights=weights)
+    found = labelled_parts({"train": part}, keys[1], note, columns)
     left_out = [without.note(len(inputs) + without.count, "examples", "row")] if without.count else []
     return replace(found, notes=(*left_out, *found.notes))
+
+
+def numbers_of(memory: InMemory, name: str) -> Float64[np.ndarray, " example"]:
+    values = memory.column(name)
+    return read_numbers(Cells(memory.name, name, range(len(values)), cell_texts(values, name, memory.name)))
 
 
 def array_inputs(memory: InMemory, key: str, shape: tuple[int, ...] | None = None) -> tuple[Inputs, str]:

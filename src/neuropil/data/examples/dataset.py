@@ -18,7 +18,7 @@ from neuropil.config import Config
 from neuropil.data.formats.columns import spelled
 from neuropil.data.splits import PartName, last_part
 from neuropil.errors import InputError, did_you_mean, listed
-from neuropil.protocols import Batch
+from neuropil.protocols import WEIGHT, Batch
 
 Task = Literal["classification", "regression"]
 FAR = 1_000
@@ -88,6 +88,8 @@ class Examples:
     schema: Schema
     source: str
     """Where they come from, as a phrase for the report: "1,797 hand-written digits of 8×8 (scikit-learn)"."""
+    weights: Float[Tensor, " example"] | None = None
+    """In the loss; without them all examples count the same."""
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -102,10 +104,17 @@ class Examples:
         return self.targets if self.schema.classes else torch.zeros(len(self), dtype=torch.int64)
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "Examples":
-        return replace(self, inputs=self.inputs[index], targets=self.targets[index])
+        weights = None if self.weights is None else self.weights[index]
+        return replace(self, inputs=self.inputs[index], targets=self.targets[index], weights=weights)
 
     def batch(self, index: Int64[Tensor, " batch"]) -> Batch:
-        return {"input": self.inputs.index_select(0, index), "target": self.targets.index_select(0, index)}
+        return {name: values.index_select(0, index) for name, values in self.named.items()}
+
+    @property
+    def named(self) -> dict[str, Tensor]:
+        """As a batch calls them."""
+        weights = {} if self.weights is None else {WEIGHT: self.weights}
+        return {"input": self.inputs, "target": self.targets, **weights}
 
 
 @dataclass(frozen=True)
@@ -156,6 +165,13 @@ class Inputs:
 class LabelledInputs:
     inputs: Inputs
     labels: Labels
+    weights: Float64[np.ndarray, " example"] | None = None
+
+    def take(self, kept: Int64[np.ndarray, " kept"]) -> "LabelledInputs":
+        inputs, named = self.inputs, self.inputs.name
+        some = Inputs(inputs.values[kept], lambda index: named(int(kept[index])))
+        weights = None if self.weights is None else self.weights[kept]
+        return LabelledInputs(some, replace(self.labels, values=self.labels.values[kept]), weights)
 
 
 @dataclass(frozen=True)

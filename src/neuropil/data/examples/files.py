@@ -37,7 +37,7 @@ from neuropil.data.formats.images import (
     read_image_folder,
     read_images,
 )
-from neuropil.data.formats.memory import InMemory, MemoryTable, in_memory
+from neuropil.data.formats.memory import InMemory, MemoryTable, in_memory, require_unweighted
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
 from neuropil.data.formats.paths import require_path
 from neuropil.data.splits import (
@@ -50,6 +50,7 @@ from neuropil.data.splits import (
     shared_notes,
     validation_share,
 )
+from neuropil.data.weights import require_weights, zero_weights_note
 from neuropil.errors import InputError, listed
 
 Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
@@ -81,6 +82,15 @@ class DataConfig(ImageDataConfig):
     )
 
 
+class ClassificationDataConfig(DataConfig):
+    """What a system that learns from examples takes beside: in a study all examples count the same."""
+
+    weighted = True
+    weight_column: str | None = option(
+        None, "the column of a CSV or TSV with the weight of each example in the loss; it is no input"
+    )
+
+
 def prepare(config: DataConfig, seed: int) -> Splits[Examples]:
     """Three disjoint parts, the same for the same seed. Parts that the data brings along are kept as they are; where
     there are none, copies of an example are in one part."""
@@ -105,6 +115,7 @@ def divide(
 
 def read_labelled(source: Path | InMemory, schema: Schema) -> Examples:
     """Examples to score a trained model on: the test part if there is one, otherwise all. Image files are resized."""
+    require_unweighted(source)
     if isinstance(source, InMemory):
         part, name = _labelled_memory(source, schema), source.name
         examples = _as_examples(part, schema, name, _source(schema, len(part.inputs), name))
@@ -124,11 +135,13 @@ def _answer(schema: Schema, name: str = "") -> Column:
     return Column(name=name or schema.target, kind="category" if schema.classes else "number")
 
 
-def _labelled_memory(memory: InMemory, schema: Schema) -> LabelledInputs:
+def _labelled_memory(memory: InMemory, schema: Schema, weight: str | None = None) -> LabelledInputs:
+    """A part may have no weights: its examples count the same."""
+    weight = memory.weight_column(weight if weight in memory.names else None)
     if _array_column(memory, schema) is None:
-        return read_labelled_rows(MemoryTable(memory), schema.columns, _answer(schema, memory.answer))
+        return read_labelled_rows(MemoryTable(memory), schema.columns, _answer(schema, memory.answer), weight)
     target = schema.target if schema.target in memory.columns else None
-    return read_memory(memory, target, schema.shape, columns=schema.columns or None).held_out
+    return read_memory(memory, target, schema.shape, columns=schema.columns or None, weight=weight).held_out
 
 
 def read_inputs(paths: Sequence[Path], schema: Schema) -> tuple[Values, list[str]]:
@@ -235,7 +248,14 @@ def _require_no_columns(config: DataConfig, data: str) -> None:
         raise InputError("a target is a column of a CSV or TSV", got=f"{config.target!r} for {data}", fix=fix)
     if config.ignore:
         raise InputError("--ignore names columns of a table", got=f"{listed(config.ignore)} for {data}", fix=fix)
+    if _weight_column(config) is not None:
+        got = f"{_weight_column(config)!r} for {data}"
+        raise InputError("--weight-column names a column of a table", got=got, fix=fix)
     _require_no_encoding(config, data)
+
+
+def _weight_column(config: DataConfig) -> str | None:
+    return config.weight_column if isinstance(config, ClassificationDataConfig) else None
 
 
 def _require_no_encoding(config: DataConfig, data: str) -> None:
@@ -249,18 +269,35 @@ def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, E
     if isinstance(data, InMemory):
         _require_no_encoding(config, data.name)
         require_no_folder_options(config, data.name)
-        reading = read_memory(data.training, config.target, ignore=config.ignore)
+        reading = read_memory(data.training, config.target, ignore=config.ignore, weight=_weight_column(config))
     else:
         reading = _read_file(data, config)
     schema = replace(_learn_schema(reading, config.task, data.name), encoding=config.encoding or "")
     if isinstance(data, InMemory):
-        others = {name: _labelled_memory(part, schema) for name, part in data.others.items()}
+        wanted = _weight_column(config)
+        others = {name: _labelled_memory(part, schema, wanted) for name, part in data.others.items()}
         reading = replace(reading, parts={**reading.parts, **others})
+    reading = _without_zero_weights(reading, data.name)
     source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), data.name, reading.note)
     where = f"the {{}} part of {data.name}".format
     parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}
     _require_enough(parts["train"], data.name)
     return parts, (*reading.notes, *spelling_notes("The target", reading.parts["train"].labels.names or ()))
+
+
+def _without_zero_weights(reading: LabelledParts, name: str) -> LabelledParts:
+    """An example that does not count is left out, so that nothing else depends on it either."""
+    parts, notes = dict(reading.parts), list(reading.notes)
+    for part, each in reading.parts.items():
+        if each.weights is None:
+            continue
+        require_weights(each.weights, each.inputs.name, name)
+        left_out = np.flatnonzero(each.weights == 0)
+        if len(left_out):
+            parts[part] = each.take(np.flatnonzero(each.weights))
+            first = each.inputs.name(int(left_out[0]))
+            notes.append(zero_weights_note(len(left_out), len(each.weights), "examples", first))
+    return replace(reading, parts=parts, notes=tuple(notes))
 
 
 def _read_file(path: Path, config: DataConfig) -> LabelledParts:
@@ -270,7 +307,7 @@ def _read_file(path: Path, config: DataConfig) -> LabelledParts:
         return read_image_folder(path, size=config.image_size, skip_unreadable=config.skip_unreadable)
     require_no_folder_options(config, path.name)
     if kind == "table":
-        return read_table(path, config.target, config.ignore, config.encoding)
+        return read_table(path, config.target, config.ignore, config.encoding, _weight_column(config))
     _require_no_columns(config, path.name)
     return _read_parts(path, kind)
 
@@ -317,9 +354,11 @@ def _as_examples(part: LabelledInputs, schema: Schema, where: str, source: str) 
     _require_shape(part.inputs, schema, where)
     task = dataset.decide_task(part.labels, schema.kind, schema.task)
     if task == "regression":
-        return Examples(part.inputs.values, dataset.encode_numbers(part.labels), schema, source)
-    targets = dataset.encode_classes(part.labels, schema.classes, part.inputs.name)
-    return Examples(part.inputs.values, targets, schema, source)
+        targets = dataset.encode_numbers(part.labels)
+    else:
+        targets = dataset.encode_classes(part.labels, schema.classes, part.inputs.name)
+    weights = None if part.weights is None else torch.from_numpy(part.weights).float()
+    return Examples(part.inputs.values, targets, schema, source, weights)
 
 
 def _source(schema: Schema, num_examples: int, name: str, note: str = "") -> str:

@@ -60,23 +60,29 @@ DAY = np.timedelta64(1, "D")
 
 
 def read_table(
-    path: Path, target: str | None, ignore: Sequence[str] = (), encoding: str | None = None
+    path: Path,
+    target: str | None,
+    ignore: Sequence[str] = (),
+    encoding: str | None = None,
+    weight: str | None = None,
 ) -> LabelledParts:
-    """Find out what the columns are; all but the target and those to ignore become inputs."""
+    """Find out what the columns are; all but the target, the weights and those to ignore become inputs."""
     if suffix_of(path) == ".txt":
         with opened(path) as file:
             if not set(DELIMITERS.encode()) & set(file.readline()):
                 rule = f"{path.name} must be a table, with a delimiter between its cells"
                 raise InputError(rule, got="plain text", fix="train an lstm or a gpt2 on plain text")
     table = DelimitedFile(path, encoding=encoding)
-    reading = learn_table(table, target, ignore)
+    reading = learn_table(table, target, ignore, weight)
     if encoding is not None or table.encoding != WINDOWS:
         return reading
     note = f"{path.name} is not UTF-8 and was read as Latin-1 (cp1252); --encoding names another."
     return LabelledParts(reading.parts, reading.columns, reading.target, notes=(note, *reading.notes))
 
 
-def learn_table(table: CellTable, target: str | None, ignore: Sequence[str] = ()) -> LabelledParts:
+def learn_table(
+    table: CellTable, target: str | None, ignore: Sequence[str] = (), weight: str | None = None
+) -> LabelledParts:
     """Of a table in a file or in memory."""
     if target is None:
         rule = f"the table {table.name} needs a target, the column to predict"
@@ -84,19 +90,27 @@ def learn_table(table: CellTable, target: str | None, ignore: Sequence[str] = ()
     target, *ignored = map(table.column, (target, *ignore))
     if target in ignored:
         raise InputError("the target cannot be ignored", got=f"{target!r} for both")
+    if weight is not None:
+        weight = table.column(weight)
+        if weight in (target, *ignored):
+            what = "predicted" if weight == target else "ignored"
+            raise InputError(f"the column of weights cannot be {what}", got=f"{weight!r} for both")
+        ignored.append(weight)
     if {*table.header} == {target, *ignored}:
         raise InputError(f"{table.name} must have columns beside its target", got=f"only {target!r}")
     found = survey(table, target, ignored)
-    targets = TargetColumn(found.answer)
+    targets = TargetColumn(found.answer, weight)
     inputs, _ = encode(table, found.columns, targets)
     part, notes = targets.labelled(inputs, table.name), (*found.notes, *targets.notes(len(inputs)))
     return LabelledParts({"train": part}, columns=found.columns, target=target, notes=notes)
 
 
-def read_labelled_rows(table: CellTable, columns: Sequence[Column], answer: Column) -> LabelledInputs:
+def read_labelled_rows(
+    table: CellTable, columns: Sequence[Column], answer: Column, weight: str | None = None
+) -> LabelledInputs:
     """Columns are found by name."""
-    table.require_columns([*(column.name for column in columns), answer.name])
-    targets = TargetColumn(answer)
+    table.require_columns([*(column.name for column in columns), answer.name, *([weight] if weight else [])])
+    targets = TargetColumn(answer, weight)
     inputs, notes = encode(table, columns, targets)
     warn_of([*notes, *targets.notes(len(inputs))])
     return targets.labelled(inputs, table.name)
@@ -296,11 +310,12 @@ def no_target() -> Tally:
 
 
 class TargetColumn:
-    """The labels of a table, gathered while its blocks pass by on their way to become inputs; rows without one are left
-    out."""
+    """The labels of a table, and the weights of its rows, gathered while its blocks pass by on their way to become
+    inputs; rows without a label are left out."""
 
-    def __init__(self, column: Column):
-        self.column = column
+    def __init__(self, column: Column, weight: str | None = None):
+        self.column, self.weight = column, weight
+        self.weights: list[np.ndarray] = []
         self.names: dict[str, int] = {}
         self.values: list[np.ndarray] = []
         self.without = no_target()
@@ -322,13 +337,20 @@ class TargetColumn:
                 for text in sorted(set(cells.texts)):
                     self.names.setdefault(text.strip(), len(self.names))
                 self.values.append(read_positions(cells, self.names))
+            if self.weight is not None:
+                self.weights.append(read_numbers(block[self.weight]))
             yield block
+
+    @property
+    def column_names(self) -> list[str]:
+        return [self.column.name] if self.weight is None else [self.column.name, self.weight]
 
     def labelled(self, inputs: Inputs, file: str) -> LabelledInputs:
         if not len(inputs):
             raise InputError(f"{file} must have rows with a target", got=f"{self.without.count:,} without")
         names = tuple(self.names) if self.column.kind == "category" else None
-        return LabelledInputs(inputs, Labels(np.concatenate(self.values), names))
+        weights = np.concatenate(self.weights) if self.weights else None
+        return LabelledInputs(inputs, Labels(np.concatenate(self.values), names), weights)
 
     def notes(self, num_rows: int) -> list[str]:
         total = num_rows + self.without.count
@@ -341,7 +363,7 @@ def encode(
     """Features, with NaN where a number is missing; and notes on cells such as the columns did not have before. All
     that cannot be read is said at once; columns that are not asked for are passed over."""
     names = [column.name for column in columns]
-    blocks = table.blocks(names) if targets is None else targets.collect(table.blocks([*names, targets.column.name]))
+    blocks = table.blocks(names) if targets is None else targets.collect(table.blocks([*names, *targets.column_names]))
     features: list[np.ndarray] = []
     rows: list[int] = []
     odd: dict[str, Tally] = {}
