@@ -207,5 +207,5 @@ def test_gradients_by_hand_refuse_what_they_are_not_written_for():
     model = MLP(MLPConfig(hidden_sizes=(4,), dropout=0.2, shape=(4,), outputs=3))
     with pytest.raises(InputError) as error:
         gradients_by_hand(model, x, dy)
-    assert str(error.value) == f"{rule}dropout=0.2 in training; call model.eval() first."
+    assert str(error.value) == f"{rule}dropout=0.2 in training: call model.eval() first."
     assert len(gradients_by_hand(model.eval(), x, dy)) == 2

@@ -144,7 +144,7 @@ class Tracking(Objective[Tracker]):
         """Means over the frames of each film whose target is known; `error` is the distance, in the targets' units."""
         answers, targets, known = self._answers(batch)
         count, weights = known.sum(-1).clamp(min=1), loss_weights(batch, known)
-        counted = known if weights is None else weights * known
+        counted = known.to(answers) if weights is None else weights * known
         loss = (self._scaled_error(answers, targets) * counted).sum(-1) / positive(counted.sum(-1))
         error = ((answers - targets).norm(dim=-1) * known).sum(-1) / count
         return {"loss": loss, "error": error} | ({} if weights is None else {WEIGHT: counted.sum(-1) / count})

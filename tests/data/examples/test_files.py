@@ -590,7 +590,7 @@ def test_weights_of_tables_and_arrays_in_memory_are_those_of_files(tmp_path: Pat
     ("cell", "message"),
     [
         ("-1", "a weight must be a finite number, 0 or more, but got -1 (rows.csv row 2)."),
-        ("nan", "row 2, column 'w' of rows.csv must hold a number, but got 'nan'."),
+        ("nan", "row 2, column 'w' of rows.csv must hold a value, but got 'nan': fill it in or remove the row."),
         ("much", "row 2, column 'w' of rows.csv must hold a finite number, but got 'much'."),
     ],
 )

@@ -72,8 +72,8 @@ def test_weights_change_what_is_learned_and_which_weights_are_kept_but_not_how_t
         names = torch.tensor([int(experiment.schema.classes[int(target)]) for target in batch["target"]])
         assert torch.equal(batch["weight"], torch.where(names < 5, 4.0, 0.5))
     assert "weight" not in test
-    loss = float(experiment.learner.phases()[0].loss(train))
-    logits = experiment.model(train["input"])
+    loss = experiment.learner.phases()[0].loss(train).item()
+    logits = experiment.model(train["input"]).detach()
     losses = torch.nn.functional.cross_entropy(logits, train["target"], reduction="none")
     assert loss == pytest.approx(float((losses * train["weight"]).sum() / train["weight"].sum()), rel=1e-5)
     count = len(experiment.splits.train)

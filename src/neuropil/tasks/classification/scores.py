@@ -85,11 +85,13 @@ def value_scores(predicted: Float[Tensor, "example 1"], targets: Float[Tensor, "
 
 
 def baselines(splits: Splits) -> list[Result]:
-    """On the test part; large training parts are cut, and the name says so."""
+    """On the test part; large training parts are cut, and the name says so. Where examples are weighted, the baselines
+    learn with the same weights."""
     train, test, note = splits.train, splits.test, ""
     if len(train) > LARGEST:
         train = train.take(torch.randperm(len(train), generator=seeded("baseline"))[:LARGEST])
         note = f" (on {LARGEST:,} examples)"
+    note += ", weighted alike" if train.weights is not None else ""
     return _classifiers(train, test, note) if train.schema.task == "classification" else _regressors(train, test, note)
 
 
@@ -99,7 +101,8 @@ def _classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
     from sklearn.preprocessing import StandardScaler
 
     logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300, tol=1e-3))
-    logistic.fit(train.inputs.flatten(1).numpy(), train.targets.numpy())
+    weights = {} if train.weights is None else {"logisticregression__sample_weight": train.weights.numpy()}
+    logistic.fit(train.inputs.flatten(1).numpy(), train.targets.numpy(), **weights)
     probabilities = torch.zeros(len(test), len(train.schema.classes), dtype=torch.double)
     found = torch.from_numpy(logistic.predict_proba(test.inputs.flatten(1).numpy())).double()
     probabilities[:, torch.from_numpy(logistic.classes_)] = found
@@ -113,7 +116,8 @@ def _classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
 def _regressors(train: Examples, test: Examples, note: str) -> list[Result]:
     from sklearn.linear_model import LinearRegression
 
-    linear = LinearRegression().fit(train.inputs.flatten(1).numpy(), train.targets.numpy())
+    weights = None if train.weights is None else train.weights.numpy()
+    linear = LinearRegression().fit(train.inputs.flatten(1).numpy(), train.targets.numpy(), weights)
     predicted = torch.from_numpy(linear.predict(test.inputs.flatten(1).numpy())).to(test.targets)
     return [
         Result(f"linear regression{note}", value_scores(predicted, test.targets)),
