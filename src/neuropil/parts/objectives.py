@@ -1,6 +1,7 @@
 """Objectives: a model and a loss make a learner.
 
     Classification        cross-entropy of the logits with the class numbers
+    MultiLabel            Bernoulli cross-entropy of the logits with targets of 0 and 1, one for each label
     Regression            squared error of the outputs with the targets, in units of `scale`
     Tagging               cross-entropy of the logits of each token with its tag, padding left out
     SequenceToSequence    cross-entropy of each token of a target, given its source and the tokens before it
@@ -32,6 +33,7 @@ from neuropil.errors import InputError
 from neuropil.parts.losses import (
     LOGITS_AT_ONCE,
     at_least_single,
+    bernoulli_cross_entropy,
     categorical_cross_entropy,
     l1_penalty,
     positive,
@@ -87,6 +89,31 @@ class Classification(Objective[nn.Module]):
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         found = token_metrics(self.answer(batch["input"]), batch["target"])
         return found | measured_weight(loss_weights(batch, found["loss"]))
+
+
+class MultiLabel(Objective[nn.Module]):
+    """Any number of labels for each example, independent of one another given the input: L = −Σₖ [tₖ ln yₖ + (1 − tₖ)
+    ln(1 − yₖ)], y = logistic(z). A label is predicted where y > ½, which is z > 0. With label smoothing ε, tₖ is
+    (1 − ε) tₖ + ε / 2."""
+
+    phase = "multi-label classification"
+
+    def __init__(self, model: nn.Module, label_smoothing: float = 0.0, l1: float = 0.0):
+        self.model, self.label_smoothing, self.l1 = model, label_smoothing, l1
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        logits = self.model(batch["input"])
+        target = (1 - self.label_smoothing) * batch["target"].to(logits) + self.label_smoothing / 2
+        losses = bernoulli_cross_entropy(logits, target)
+        loss = weighted_mean(losses, loss_weights(batch, losses))
+        return loss + self.l1 * l1_penalty(matrices(self.model)) if self.l1 else loss
+
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
+        """Beside the loss: whether all labels are right, and the share of them that are wrong."""
+        logits, target = self.model(batch["input"]), batch["target"]
+        losses, wrong = bernoulli_cross_entropy(logits, target.to(logits)), (logits > 0) != (target > 0.5)
+        found = {"loss": losses, "exact_match": (~wrong.any(-1)).float(), "hamming_loss": wrong.float().mean(-1)}
+        return found | measured_weight(loss_weights(batch, losses))
 
 
 class Regression(Objective[nn.Module]):
@@ -326,6 +353,7 @@ def loss_weights(batch: Batch, losses: Shaped[Tensor, "batch *step"]) -> Float[T
     if weights.shape != losses.shape[: weights.ndim]:
         rule = f"weights of a batch must be one for each example, or for each step: {tuple(losses.shape)}"
         raise InputError(rule, got=f"{tuple(weights.shape)}")
+    weights = weights if weights.is_floating_point() else weights.float()
     return weights.reshape(*weights.shape, *[1] * (losses.ndim - weights.ndim)).expand(losses.shape)
 
 

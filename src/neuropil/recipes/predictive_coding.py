@@ -18,7 +18,7 @@ from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.randomness import initialised
 from neuropil.sampling.predictive_coding import LayerNoise
-from neuropil.tasks.classification.experiment import ClassificationExperiment, fit_scales
+from neuropil.tasks.classification.experiment import ClassificationExperiment, fit_scales, require_one_label
 from neuropil.tasks.classification.scores import scorer_for
 from neuropil.tasks.experiment import Ablation
 from neuropil.tasks.generation.predictive_coding import (
@@ -52,6 +52,7 @@ def build(options: PredictiveCodingOptions, seed: int) -> ClassificationExperime
         got = f"precision={options.training.precision!r}"
         raise InputError("predictive coding settles in float32", got=got, fix="leave it out")
     splits = prepare(options.data, seed)
+    require_one_label("predictive coding", splits)
     schema = splits.train.schema
     answers = "classes" if schema.classes else "numbers"
     config = dataclasses.replace(options.model, shape=schema.shape, outputs=schema.num_outputs, answers=answers)

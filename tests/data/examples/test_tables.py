@@ -9,7 +9,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from data.written_files import refusal, write_text
 from neuropil.data.examples.dataset import Column
-from neuropil.data.examples.tables import learn_table, read_labelled_rows, read_rows, read_table
+from neuropil.data.examples.tables import TargetColumn, learn_table, read_labelled_rows, read_rows, read_table
 from neuropil.data.formats.columns import Cells
 from neuropil.data.formats.delimited import Block, CellTable, DelimitedFile
 from neuropil.errors import DataWarning
@@ -73,7 +73,8 @@ def test_a_trained_model_finds_its_columns_by_name(tmp_path: Path):
 
 def test_labels_of_a_trained_model_may_have_new_names(tmp_path: Path):
     table = DelimitedFile(write_text(tmp_path / "a.csv", "x,answer", "1,b", "2,z", "3,b"))
-    labels = read_labelled_rows(table, [Column(name="x", kind="number")], Column(name="answer", kind="category")).labels
+    answer = TargetColumn(Column(name="answer", kind="category"))
+    labels = read_labelled_rows(table, [Column(name="x", kind="number")], answer).labels
     assert (labels.values.tolist(), labels.names) == ([0, 1, 0], ("b", "z"))
 
 

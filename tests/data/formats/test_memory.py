@@ -212,7 +212,10 @@ def test_texts_are_told_from_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             "data must be paths of files, or in memory a pair (X, y), an array, a DataFrame, a mapping of columns, "
             "a list, a Dataset or another iterable, but got a value of type int.",
         ),
-        ((X, pd.DataFrame(FRAME)), "answers must be one column, but got size, count, colour, new."),
+        (
+            (pd.DataFrame(FRAME), pd.DataFrame(FRAME)),
+            "labels must have other names than inputs, but got size, count, colour, new for both.",
+        ),
         (
             pd.DataFrame([[1, 2]], columns=["a", "a"]),
             "a DataFrame must name each of its columns once, but got a, a.",

@@ -2,6 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.utils.class_weight import compute_class_weight
@@ -119,3 +120,51 @@ def test_predictive_coding_learns_from_weighted_examples_as_from_copies():
         loss = experiment.learner.phases()[0].loss(each)
         gradients.append([loss, *torch.autograd.grad(loss, list(experiment.model.parameters()))])
     torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-5)
+
+
+# --- several labels -------------------------------------------------------------------------------------------------
+
+
+def digit_labels() -> np.ndarray:
+    """Even, above four, and of closed loops."""
+    return np.stack([LABELS % 2 == 0, LABELS > 4, np.isin(LABELS, (0, 6, 8, 9))], 1).astype(int)
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn"])
+def test_several_labels_are_learned_scored_and_predicted(tmp_path: Path, name: str):
+    frame = pd.DataFrame(digit_labels(), columns=["even", "large", "loops"])
+    data = (IMAGES, frame) if name == "cnn" else (ROWS, frame)
+    run = neuropil.train(
+        name, data=data, epochs=6, learning_rate=3e-3, out=tmp_path / "run", show_progress=False, report=name == "cnn"
+    )
+    metrics, rows = run.metrics, [row for row in run.rows if row["kind"] == "result"]
+    assert [row["name"] for row in rows[1:]] == [
+        "one-vs-rest logistic regression",
+        "always the labels of most examples",
+    ]
+    assert metrics["micro_f1"] > rows[2]["micro_f1"] + 0.1
+    assert {"exact_match", "hamming_loss", "macro_f1", "auc", "loss"} < metrics.keys()
+    found = neuropil.load(tmp_path / "run").predict(data[0][:5])
+    assert found.names == ("even", "large", "loops")
+    for record, line, labels in zip(found.records(), found.lines(), found.labels, strict=True):
+        above = {each for each, score in record["probabilities"].items() if score > 0.5}
+        assert set(record["labels"]) == set(labels) == above
+        ranked = sorted(labels, key=lambda each: -record["probabilities"][each])
+        assert [cell.split()[0] for cell in line] == (ranked or ["none"])
+    scores = run.evaluate(data, notify=lambda _: None)
+    assert scores["exact_match"] > 0.4
+    if name == "cnn":
+        assert "All labels are right for" in run.report.read_text()
+
+
+def test_what_does_not_suit_several_labels_is_refused():
+    data = (ROWS, digit_labels())
+    for name, options, message in (
+        ("mlp", {"class_weights": "balanced"}, "--class-weights has no effect on several labels: leave it out."),
+        ("mlp", {"defence": "adversarial"}, "an attack changes which class is predicted"),
+        ("predictive_coding", {}, "predictive coding learns one answer for each example"),
+        ("spiking_classifier", {}, "the spiking classifier learns classes"),
+    ):
+        with pytest.raises(InputError) as error:
+            neuropil.train(name, data=data, show_progress=False, **options)
+        assert str(error.value).startswith(message)

@@ -2,6 +2,7 @@
 
     (X, y)                      columns x and y, of which y is the answer; so are a list of pairs and a torch Dataset
     (X, y, weights)             the same, and the weight of each example in the loss
+    (X, Y)                      Y of several columns: a label each, 0 or 1
     a DataFrame, a mapping      a column for each name; of pandas, polars or Hugging Face's datasets
     an array, a list of texts   one column, x
     {"train": …, "test": …}     parts, each one of these; so is ((X, y), (X_test, y_test))
@@ -52,9 +53,9 @@ KINDS = "a pair (X, y), an array, a DataFrame, a mapping of columns, a list, a D
 
 class InMemory(PythonValue):
     """`name` is what errors and the report call it. `answer` is the column that was given apart from the others, if one
-    was, and `weight` that of weights; `dates` are those of an index. What is wrong with an `unreadable` column matters
-    only if it is asked for. Data that comes in `parts` has its columns there. One that is read from `config.json` has
-    no columns, only what is `recorded` of them, by which the same data is known again."""
+    was, `answers` are several, and `weight` is that of weights; `dates` are those of an index. What is wrong with an
+    `unreadable` column matters only if it is asked for. Data that comes in `parts` has its columns there. One that is
+    read from `config.json` has no columns, only what is `recorded` of them, by which the same data is known again."""
 
     def __init__(
         self,
@@ -66,10 +67,12 @@ class InMemory(PythonValue):
         unreadable: Mapping[str, InputError] | None = None,
         parts: Mapping[PartName, "InMemory"] | None = None,
         weight: str = "",
+        answers: Sequence[str] = (),
     ):
         self.kind, self.name, self.parts = kind, f"{kind} in memory", parts or {}
         self.columns, self.answer, self.dates, self.unreadable = columns, answer, dates, unreadable or {}
         self.weight = weight or next((part.weight for part in self.parts.values() if part.weight), "")
+        self.answers = [*answers] or next((part.answers for part in self.parts.values() if part.answers), [])
         every = columns if dates is None else {**columns, "index": dates}
         inside = {f"{part} {name}": each for part in self.parts for name, each in self.parts[part].recorded.items()}
         self.recorded = recorded or inside or {name: _record(each) for name, each in every.items() if len(each)}
@@ -321,21 +324,32 @@ def _taken(data: Any) -> InMemory:
 def _with_answers(inputs: Any, answers: Any) -> InMemory:
     """A pair: what is given, and what is to be answered."""
     given, answer = in_memory(inputs), in_memory(answers)
-    if len(answer.columns) > 1:
-        raise InputError("answers must be one column", got=listed([*answer.columns]))
-    ((name, values),) = answer.columns.items()
+    name, values = next(iter(answer.columns.items()))
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
+    several = dict(answer.columns) if len(answer.columns) > 1 else {}
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        several = {f"label {number}": column for number, column in enumerate(values.T)}
+    if several:
+        return _with_labels(given, several)
     name = ANSWER if name in (INPUT, *given.columns) else name
     kind = {"array": "arrays", "list": "lists"}.get(given.kind, given.kind)
     return InMemory(kind, {**given.columns, name: values}, name, given.dates, unreadable=given.unreadable)
 
 
+def _with_labels(given: InMemory, labels: Mapping[str, Values]) -> InMemory:
+    both = [name for name in labels if name in given.columns]
+    if both:
+        raise InputError("labels must have other names than inputs", got=f"{listed(both)} for both")
+    kind, columns = {"array": "arrays", "list": "lists"}.get(given.kind, given.kind), {**given.columns, **labels}
+    return InMemory(kind, columns, dates=given.dates, unreadable=given.unreadable, answers=[*labels])
+
+
 def _with_weights(given: InMemory, weights: Any) -> InMemory:
     ((_, values),) = in_memory(weights).columns.items()
     name = WEIGHTS if WEIGHTS not in given.columns else f"{WEIGHTS} of the loss"
-    columns = {**given.columns, name: values}
-    return InMemory(given.kind, columns, given.answer, given.dates, unreadable=given.unreadable, weight=name)
+    columns, own = {**given.columns, name: values}, {"unreadable": given.unreadable, "answers": given.answers}
+    return InMemory(given.kind, columns, given.answer, given.dates, weight=name, **own)
 
 
 def _of_items(items: Iterable[Any], kind: str) -> InMemory:

@@ -117,10 +117,13 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
 
     def idle_options(self) -> dict[str, str]:
         augmentation = [each.name for each in Augment().options()] if self.schema.kind == "table" else []
-        smoothing = [] if self.schema.classes else ["label_smoothing", "class_weights"]
+        idle = {"classification": [], "multi_label": ["class_weights"]}.get(
+            self.schema.task, ["label_smoothing", "class_weights"]
+        )
+        what = "several labels" if self.schema.labels else "a regression"
         return {
             **dict.fromkeys(augmentation, "a table"),
-            **dict.fromkeys(smoothing, "a regression"),
+            **dict.fromkeys(idle, what),
             **dict.fromkeys(*IDLE[self.defence.defence]),
         }
 
@@ -207,9 +210,15 @@ def defended(learner: Learner, threat: ThreatModel, config: DefenceConfig, schem
     return DefendedLearner(learner, threat, config)
 
 
-def require_pictures(name: str, splits: Splits) -> Schema:
+def require_one_label(name: str, splits: Splits) -> None:
+    if splits.train.schema.labels:
+        rule = f"{name} learns one answer for each example"
+        raise InputError(rule, got=splits.train.source, fix="train the mlp on it")
+
+
+def require_pictures(name: str, splits: Splits, *, several_labels: bool = False) -> Schema:
     schema = splits.train.schema
-    if schema.kind != "image" or not schema.classes:
+    if schema.kind != "image" or not (schema.classes or (several_labels and schema.labels)):
         rule = f"{name} learns from pictures with class labels"
         raise InputError(rule, got=splits.train.source, fix="train the mlp on it")
     return schema
@@ -218,6 +227,6 @@ def require_pictures(name: str, splits: Splits) -> Schema:
 def fit_scales(model: M, train: Examples) -> M:
     """Mean and standard deviation of the inputs, and of the targets where they are numbers."""
     model.standardize.fit(train.inputs)
-    if not train.schema.classes:
+    if train.schema.task == "regression":
         model.target_scale.fit(train.targets)
     return model
