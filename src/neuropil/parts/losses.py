@@ -6,7 +6,8 @@ a weight αₙ for each example, E = Σ αₙ L(yₙ, tₙ) / Σ αₙ.
     categorical cross-entropy   L = −Σₖ tₖ ln yₖ                             y = softmax(z)
 
 Both cross-entropies take the logits z and never form y, whose logarithm would be −∞ where y rounds to 0.
-The squared error carries the ½ that makes its gradient y − t; torch's `mse_loss` is 2 L / K for K outputs.
+The squared error carries the ½ that makes its gradient y − t, and is a sum over outputs; torch's `mse_loss` is 2 L / K
+for K outputs. What is measured as mean squared error has no ½ and is a mean over outputs.
 """
 
 from collections.abc import Iterable

@@ -159,7 +159,8 @@ def _labelled_memory(memory: InMemory, schema: Schema, weight: str | None = None
     weight = memory.weight_column(weight if weight in memory.names else None)
     if _array_column(memory, schema) is None:
         return read_labelled_rows(MemoryTable(memory), schema.columns, _answers(schema, memory.answer, weight))
-    target = schema.target if schema.target in memory.columns and not memory.answers else None
+    wanted = schema.target or ",".join(schema.labels)
+    target = wanted if not memory.answers and {*wanted.split(",")} <= {*memory.names} else None
     own = {"weight": weight, "multi_label": bool(schema.labels)}
     return read_memory(memory, target, schema.shape, columns=schema.columns or None, **own).held_out
 
