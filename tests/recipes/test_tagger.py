@@ -170,17 +170,15 @@ def test_tags_count_by_their_weights_and_padding_does_not(tmp_path: Path):
     own = recipe("tagger").defaults(own_data=True).override(data=data, class_weights=["O=0", "VERB=3"])
     experiment = recipe("tagger").build(own, 0)
     assert isinstance(experiment, TaggingExperiment)
-    tags = experiment.tagger.tags
-    for part in ("train", "validation"):
-        for batch in experiment.batches(part).epoch(0):
-            expected = {"O": 0.0, "VERB": 3.0}
-            weights = torch.tensor([expected.get(tag, 1.0) for tag in tags])[batch["target"]]
-            assert torch.equal(batch["weight"], weights * (batch["input"] != PADDING))
+    given = {"O": 0.0, "VERB": 3.0}
+    of_tag = torch.tensor([given.get(tag, 1.0) for tag in experiment.tagger.tags])
+    train, batch = (next(iter(experiment.batches(part).epoch(0))) for part in ("train", "validation"))
+    for each in (train, batch):
+        assert torch.equal(each["weight"], of_tag[each["target"]] * (each["input"] != PADDING))
     assert "weight" not in next(iter(experiment.batches("test").epoch(0)))
     experiment.model.eval()
     loss = experiment.learner.phases()[0].loss(batch)
     logits = experiment.model(batch["input"]).mT
     target = batch["target"].masked_fill(batch["input"] == PADDING, -100)
-    of_tag = torch.tensor([expected.get(tag, 1.0) for tag in tags])
     torch.testing.assert_close(loss, torch.nn.CrossEntropyLoss(weight=of_tag)(logits, target))
     assert "Weights of the classes in the loss: " in " ".join(experiment.notes)

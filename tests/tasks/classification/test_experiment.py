@@ -159,12 +159,13 @@ def test_several_labels_are_learned_scored_and_predicted(tmp_path: Path, name: s
 
 def test_what_does_not_suit_several_labels_is_refused():
     data = (ROWS, digit_labels())
-    for name, options, message in (
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("mlp", {"class_weights": "balanced"}, "--class-weights has no effect on several labels: leave it out."),
         ("mlp", {"defence": "adversarial"}, "an attack changes which class is predicted"),
         ("predictive_coding", {}, "predictive coding learns one answer for each example"),
         ("spiking_classifier", {}, "the spiking classifier learns classes"),
-    ):
+    ]
+    for name, options, message in cases:
         with pytest.raises(InputError) as error:
             neuropil.train(name, data=data, show_progress=False, **options)
         assert str(error.value).startswith(message)

@@ -119,7 +119,7 @@ def _without_zero_weights(file: "LabelledFile", name: str) -> "LabelledFile":
         return file
     note = zero_weights_note(len(left_out), len(file.texts), "texts", f"row {file.rows[left_out[0]]:,}")
     labels = replace(file.labels, values=file.labels.values[kept])
-    texts, rows = ([values[index] for index in kept.tolist()] for values in (file.texts, file.rows))
+    texts, rows = [file.texts[index] for index in kept.tolist()], [file.rows[index] for index in kept.tolist()]
     return LabelledFile(texts, labels, rows, [*file.notes, note], file.weights[kept])
 
 

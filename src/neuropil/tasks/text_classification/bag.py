@@ -58,7 +58,7 @@ def regress(
     """B and b. A class that has no text is hardly ever predicted."""
     from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(C=strength, tol=1e-5, max_iter=300)
+    model: Any = LogisticRegression(C=strength, tol=1e-5, max_iter=300)
     model.fit(phi, targets.numpy(), None if weights is None else weights.numpy())
     found, own, constant = model.classes_, model.coef_.T, model.intercept_
     if len(found) == 2:  # one column of log-odds
