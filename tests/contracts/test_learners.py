@@ -33,6 +33,7 @@ from neuropil.models.vae import VAE, EvidenceLowerBound, VAEConfig
 from neuropil.parts.objectives import (
     Classification,
     MaskedToken,
+    MultiLabel,
     NextToken,
     NextTokenInWindow,
     Regression,
@@ -106,6 +107,7 @@ def tracking() -> tuple[Learner, Batch]:
 
 LEARNERS: dict[str, Callable[[], tuple[Learner, Batch]]] = {
     "classification": lambda: (Classification(MLP(MLPConfig(hidden_sizes=(8,)))), images()),
+    "multi-label": lambda: (MultiLabel(MLP(MLPConfig(hidden_sizes=(8,)))), {**images(), "target": torch.eye(5, 10)}),
     "regression": lambda: (Regression(MLP(MLPConfig(hidden_sizes=(8,), outputs=1))), images()),
     "tagging": lambda: (Tagging(recurrent("gru")), {"input": tokens(3, 5), "target": tokens(3, 5)}),
     "rnn": lambda: language("rnn"),

@@ -20,6 +20,7 @@ from neuropil.parts import objectives
 from neuropil.parts.objectives import (
     Classification,
     MaskedToken,
+    MultiLabel,
     NextToken,
     NextTokenInWindow,
     ProjectedModel,
@@ -92,6 +93,16 @@ def test_targets_with_too_many_axes_are_refused():
     with pytest.raises(InputError) as error:
         Regression(nn.Identity()).loss({"input": torch.zeros(2, 3), "target": torch.zeros(2, 3, 1)})
     assert str(error.value) == "Regression needs targets of shape [batch] or [batch, outputs], but got (2, 3, 1)."
+
+
+def test_several_labels_are_right_where_the_sign_of_each_logit_is():
+    logits = torch.tensor([[2.0, -1.0, 0.5], [-3.0, 1.0, -0.1]])
+    batch = {"input": logits, "target": torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])}
+    metrics = MultiLabel(nn.Identity(), label_smoothing=0.3).metrics(batch)
+    assert metrics["exact_match"].tolist() == [1, 0]
+    torch.testing.assert_close(metrics["hamming_loss"], torch.tensor([0.0, 2 / 3]))
+    expected = F.binary_cross_entropy_with_logits(logits, batch["target"], reduction="none").sum(-1)
+    torch.testing.assert_close(metrics["loss"], expected)
 
 
 # --- translation ----------------------------------------------------------------------------------------------------
@@ -422,6 +433,9 @@ def weighted_cases() -> dict[str, WeightedCase]:
     )
     return {
         "classification": WeightedCase(Classification(nn.Linear(4, 3), 0.1), rows, ()),
+        "multi-label": WeightedCase(
+            MultiLabel(nn.Linear(4, 3), 0.1), {**rows, "target": torch.eye(3)[rows["target"]]}, ()
+        ),
         "regression": WeightedCase(Regression(nn.Linear(4, 1), scale=3.0), rows, ()),
         "tagging": WeightedCase(Tagging(nn.Embedding(10, 3), 0.1), words, (7,)),
         "translation": WeightedCase(SequenceToSequence(Copyist(), 0.1), pairs((3, 2), (1, 6), (4, 0), (2, 3)), (7,)),
