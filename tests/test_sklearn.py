@@ -38,12 +38,18 @@ LABELLED = [(Classifier, "mlp"), (Regressor, "mlp"), (Transformer, "mlp")]
 UNLABELLED = [(Transformer, "autoencoder"), (Transformer, "vae"), (Transformer, "rbm")]
 
 
+WEIGHTED = (Classifier, Regressor)
+NOT_EQUIVALENT = "check_sample_weight_equivalence_on_dense_data"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "system"), [*LABELLED, *UNLABELLED])
 def test_it_passes_the_checks_of_scikit_learn(kind: type[Estimator], system: str):
-    results = check_estimator(kind(system, **QUICK), on_skip=None)
+    expected = {NOT_EQUIVALENT: "examples are split into parts, and shuffled into batches"} if kind in WEIGHTED else {}
+    results = check_estimator(kind(system, **QUICK), on_skip=None, expected_failed_checks=expected)
     assert len(results) > 40
-    assert {each["check_name"] for each in results if each["status"] != "passed"} <= {"check_array_api_input"}
+    not_passed = {each["check_name"] for each in results if each["status"] != "passed"}
+    assert not_passed <= {"check_array_api_input", *expected}
 
 
 SOME_CHECKS = [
@@ -63,6 +69,34 @@ SOME_CHECKS = [
     "check_transformer_data_not_an_array",
     "check_complex_data",
 ]
+
+
+@pytest.mark.parametrize("kind", WEIGHTED)
+def test_it_passes_the_checks_of_sample_weights(kind: type[Estimator]):
+    estimator = kind("mlp", **{**QUICK, "updates": 5})
+    checks: list[Any] = [*estimator_checks_generator(estimator)]
+    names = [check.func.__name__ for _, check in checks if "sample_weight" in check.func.__name__]
+    assert len(names) >= 7
+    for each, check in checks:
+        if check.func.__name__ in names and check.func.__name__ != NOT_EQUIVALENT:
+            check(each)
+
+
+def test_sample_weights_are_weights_in_the_loss():
+    weights = np.where(LABELS < 5, 3.0, 1.0)
+    fitted = Classifier("mlp", **QUICK).fit(ROWS, LABELS, sample_weight=weights)
+    same = Classifier("mlp", **QUICK).fit(ROWS, LABELS, sample_weight=list(2 * weights))
+    plain = Classifier("mlp", **QUICK).fit(ROWS, LABELS)
+    np.testing.assert_allclose(fitted.predict_proba(ROWS), same.predict_proba(ROWS), rtol=1e-3, atol=1e-5)
+    assert np.abs(fitted.predict_proba(ROWS) - plain.predict_proba(ROWS)).max() > 0.01
+
+
+def test_texts_have_sample_weights_too_and_what_does_not_count_is_no_class():
+    labels = np.array(["good", "bad", "none"])[[*(1 - MOODS[:38]), 2, 2]]
+    weights = np.where(labels == "none", 0.0, 1.0)
+    fitted = Classifier("text_classifier", **{**QUICK, "updates": 20}).fit(TEXTS, labels, sample_weight=weights)
+    assert fitted.classes_.tolist() == ["bad", "good"]
+    assert fitted.predict_proba(TEXTS[:4]).shape == (4, 2)
 
 
 FOR_LABELS = {"check_supervised_y_2d", "check_requires_y_none"}

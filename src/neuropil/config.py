@@ -100,7 +100,7 @@ class Config:
     def override(self, **values: Any) -> Self:
         """A copy with other values, given by their flat names; a name that no nested configuration knows is refused.
 
-        Lists may stand for tuples, text for paths, and one path for a tuple of them.
+        Lists may stand for tuples, text for paths, and one path or text for a tuple of them.
         """
         known = {option.name: option.type for option in self.options()}
         for name in values:
@@ -209,6 +209,8 @@ def _from_json(value: Any, kind: Any) -> Any:
         return tuple(_from_json(item, arguments[0]) for item in value)
     if typing.get_origin(kind) is tuple and arguments[0] is Path and isinstance(value, str | Path):
         return (Path(value),)
+    if typing.get_origin(kind) is tuple and arguments[0] is str and isinstance(value, str):
+        return (value,)
     if isinstance(value, str) and (kind is Path or Path in arguments):
         return Path(value)
     return value

@@ -13,6 +13,10 @@ from torch.nn import Module, Parameter
 Batch: TypeAlias = Mapping[str, Tensor]
 """Named tensors that share their first axis, for instance ``{"input": images, "target": labels}``."""
 
+WEIGHT = "weight"
+"""What a batch calls the weights of its examples, or of the steps of each, in the loss. Among metrics it is what the
+mean of the loss is weighted by."""
+
 OptimizerName: TypeAlias = Literal["sgd", "momentum", "rmsprop", "adam", "adamw", "muon"]
 
 PADDING, START, END, UNKNOWN = range(4)
@@ -46,7 +50,8 @@ class Learner(Protocol):
         ...
 
     def metrics(self, batch: Batch) -> Mapping[str, Tensor]:
-        """One value per example under each name, of which evaluation takes the mean. Changes nothing."""
+        """One value per example under each name, of which evaluation takes the mean; that of the loss by the `WEIGHT`
+        of each example, where it is there too. Changes nothing."""
         ...
 
 

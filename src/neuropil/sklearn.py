@@ -2,7 +2,7 @@
 
     Classifier("mlp", hidden_sizes=(64,), epochs=20).fit(X, y).predict_proba(X)
     Classifier("text_classifier").fit(texts, labels).predict(texts)
-    Regressor("mlp").fit(X, y).score(X, y)
+    Regressor("mlp").fit(X, y, sample_weight=w).score(X, y)
     Transformer("mlp").fit(X, y).transform(X)     what the output layer is given: the last hidden features
     Transformer("rbm").fit(X).transform(X)        without labels: the code of a system that encodes, here P(h = 1 | v)
 
@@ -29,7 +29,7 @@ from sklearn.base import (
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from neuropil import recipes
 from neuropil.data.examples.dataset import Labels, encode_classes, number_name
@@ -186,14 +186,23 @@ def _has_text_columns(X: Any) -> bool:
     return hasattr(X, "columns") and any(not isinstance(each, np.ndarray) for each in in_memory(X).columns.values())
 
 
+def _weighted(X: Any, y: np.ndarray, sample_weight: Any) -> tuple[Any, ...]:
+    """(X, y), or (X, y, weights): weights are those of examples in the loss."""
+    if sample_weight is None:
+        return X, y
+    rows = np.empty((len(y), 0)) if isinstance(X, list | tuple) else X  # texts have no shape to compare
+    return X, y, _check_sample_weight(sample_weight, rows, dtype=np.float64)
+
+
 class Classifier(ClassifierMixin, Estimator):
     """Classes of rows, of pictures [example row column …] or of texts, with their probabilities."""
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         X, y = self._pair(X, y)
         check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        return self._fit((X, y), "classification")
+        data = _weighted(X, y, sample_weight)
+        self.classes_ = np.unique(y if len(data) == 2 else y[data[2] != 0])  # what does not count is left out
+        return self._fit(data, "classification")
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "example class"]:
         found = self._predictions(X)
@@ -218,9 +227,9 @@ class Regressor(RegressorMixin, Estimator):
     def _suits(cls, recipe: Recipe) -> bool:
         return super()._suits(recipe) and recipe.model in (MLP, PredictiveCoding)
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         X, y = self._pair(X, y, y_numeric=True)
-        return self._fit((X, y.astype(np.float64)), "regression")
+        return self._fit(_weighted(X, y.astype(np.float64), sample_weight), "regression")
 
     def predict(self, X: Any) -> Float[np.ndarray, " example"]:
         return self._predictions(X).values.double().numpy()

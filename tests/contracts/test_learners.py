@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from neuropil.models.vae import VAE, EvidenceLowerBound, VAEConfig
 from neuropil.parts.objectives import (
     Classification,
     MaskedToken,
+    MultiLabel,
     NextToken,
     NextTokenInWindow,
     Regression,
@@ -106,6 +107,7 @@ def tracking() -> tuple[Learner, Batch]:
 
 LEARNERS: dict[str, Callable[[], tuple[Learner, Batch]]] = {
     "classification": lambda: (Classification(MLP(MLPConfig(hidden_sizes=(8,)))), images()),
+    "multi-label": lambda: (MultiLabel(MLP(MLPConfig(hidden_sizes=(8,)))), {**images(), "target": torch.eye(5, 10)}),
     "regression": lambda: (Regression(MLP(MLPConfig(hidden_sizes=(8,), outputs=1))), images()),
     "tagging": lambda: (Tagging(recurrent("gru")), {"input": tokens(3, 5), "target": tokens(3, 5)}),
     "rnn": lambda: language("rnn"),
@@ -176,6 +178,27 @@ def test_metrics_change_no_weight_and_no_state(name: str):
     first, second = learner.metrics(batch), learner.metrics(batch)
     assert all(torch.equal(first[metric], second[metric]) for metric in first)
     assert all(torch.equal(value, before[name]) for name, value in learner.model.state_dict().items())
+
+
+UNWEIGHTED = ("rbm", "gan", "spiking classifier")
+"""What the first two learn is no mean of losses of examples; the third is silent at first, and all its losses equal."""
+
+
+@pytest.mark.parametrize("name", sorted({*LEARNERS, *UNCOMPILABLE} - {*UNWEIGHTED}))
+def test_weights_enter_the_loss_as_a_weighted_mean(name: str):
+    def loss(weights: Sequence[float] | None) -> float:
+        torch.manual_seed(0)
+        learner, batch = (LEARNERS | UNCOMPILABLE)[name]()
+        learner.model.eval()
+        weighted = batch if weights is None else {**batch, "weight": torch.tensor(weights)}
+        return learner.phases()[0].loss(weighted).item()
+
+    count = len(next(iter((LEARNERS | UNCOMPILABLE)[name]()[1].values())))
+    alone = [loss([float(place == each) for place in range(count)]) for each in range(count)]
+    assert loss([2.5] * count) == pytest.approx(loss(None), rel=1e-5)
+    assert min(alone) < loss(None) < max(alone)
+    pair = loss([1.0, 3.0, *[0.0] * (count - 2)])
+    assert min(alone[:2]) < pair < max(alone[:2])
 
 
 def count_graphs(names: list[str], folder: str) -> None:

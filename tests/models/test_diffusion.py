@@ -194,6 +194,20 @@ def test_the_losses_are_their_equations_written_out(kind: PredictionName):
     assert bounded == pytest.approx(weighted.mean().item(), rel=1e-4)
 
 
+def test_the_loss_is_a_weighted_mean():
+    objective, data, count = Denoising(small()), batch(), len(batch()["input"])
+
+    def loss(weights: torch.Tensor | None) -> float:
+        torch.manual_seed(3)
+        return objective.loss(data if weights is None else {**data, "weight": weights}).item()
+
+    alone = [loss(row) for row in torch.eye(count)]
+    assert loss(None) == pytest.approx(sum(alone) / count, rel=1e-5)
+    weights = torch.arange(float(count))
+    expected = (weights * torch.tensor(alone)).sum() / weights.sum()
+    assert loss(weights) == pytest.approx(expected.item(), rel=1e-5)
+
+
 @pytest.mark.parametrize("loss", ["simple", "bound"])
 def test_what_is_measured_depends_on_the_example_alone(loss: LossName):
     objective, data = Denoising(small(loss=loss)), batch()

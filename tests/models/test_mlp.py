@@ -1,9 +1,12 @@
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
 from torch.nn import functional as F
 
 from neuropil.errors import InputError
-from neuropil.models.mlp import MLP, MLPConfig, always_on, with_bias_unit
+from neuropil.models.mlp import MLP, MLPConfig, always_on, gradients_by_hand, with_bias_unit
 from neuropil.parts.activations import ACTIVATIONS, ActivationName
 from real_data import diabetes
 
@@ -141,3 +144,68 @@ def test_targets_far_from_zero_are_learned_in_their_own_units():
         optimizer.step()
     explained = 1 - (model(x) - t).square().mean() / t.var()
     assert explained > 0.5  # a linear fit explains 0.52
+
+
+def autograd_of(model: MLP, x: Tensor, dy: Tensor) -> list[Tensor]:
+    """∂W and ∂b of each layer."""
+    layers = [*model.hidden, model.output]
+    sources = [layer.get_parameter(name) for layer in layers for name in ("weight", "bias")]
+    return list(torch.autograd.grad(model(x), sources, dy))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    batch=st.integers(1, 5),
+    sizes=st.lists(st.integers(1, 4), max_size=4).map(tuple),
+    outputs=st.integers(1, 3),
+    activation=st.sampled_from(list(ACTIVATIONS)),
+    residual=...,
+)
+def test_gradients_by_hand_are_those_of_autograd(
+    batch: int, sizes: tuple[int, ...], outputs: int, activation: ActivationName, residual: bool
+):
+    torch.manual_seed(batch + 10 * len(sizes))
+    config = MLPConfig(
+        hidden_sizes=sizes, activation=activation, residual=residual, dropout=0.0, shape=(3, 2, 1), outputs=outputs
+    )
+    model = MLP(config).double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter)
+    model.standardize.fit(3 + torch.randn(9, 3, 2, 1))
+    model.target_scale.fit(100 * torch.randn(9, outputs))
+    x, dy = torch.randn(batch, 3, 2, 1).double(), torch.randn(batch, outputs).double()
+    found = gradients_by_hand(model, x, dy)
+    ours = [each for layer in found for each in (layer.W, layer.b)]
+    torch.testing.assert_close(ours, autograd_of(model, x, dy), rtol=1e-6, atol=1e-9)
+    assert [layer.delta.shape for layer in found] == [(batch, size) for size in (*sizes, outputs)]
+
+
+def test_the_first_link_of_each_loss_by_hand():
+    """∂E/∂y as the docstring says it, for the losses as torch has them."""
+    torch.manual_seed(0)
+    model = MLP(MLPConfig(hidden_sizes=(7, 5), activation="tanh", dropout=0.0, shape=(4,), outputs=3)).double()
+    x, kind, on = torch.randn(6, 4).double(), torch.randint(0, 3, (6,)), torch.randint(0, 2, (6, 3)).double()
+    y, number = model(x), torch.randn(6, 3).double()
+    losses = {
+        "categorical": (F.cross_entropy(y, kind), (y.softmax(-1) - F.one_hot(kind, 3)) / 6),
+        "Bernoulli": (F.binary_cross_entropy_with_logits(y, on, reduction="sum") / 6, (y.sigmoid() - on) / 6),
+        "squared": (F.mse_loss(y, number, reduction="sum") / 2 / 6, (y - number) / 6),
+    }
+    parameters = list(model.parameters())
+    for loss, dy in losses.values():
+        expected = torch.autograd.grad(loss, parameters, retain_graph=True)
+        found = [each for layer in gradients_by_hand(model, x, dy.detach()) for each in (layer.W, layer.b)]
+        torch.testing.assert_close(found, list(expected))
+
+
+def test_gradients_by_hand_refuse_what_they_are_not_written_for():
+    x, dy = torch.zeros(2, 4), torch.zeros(2, 3)
+    rule = "back-propagation by hand is written for layers without dropout and batch normalisation, but got "
+    with pytest.raises(InputError) as error:
+        gradients_by_hand(MLP(MLPConfig(hidden_sizes=(4,), batch_norm=True, shape=(4,), outputs=3)), x, dy)
+    assert str(error.value) == f"{rule}batch_norm=True."
+    model = MLP(MLPConfig(hidden_sizes=(4,), dropout=0.2, shape=(4,), outputs=3))
+    with pytest.raises(InputError) as error:
+        gradients_by_hand(model, x, dy)
+    assert str(error.value) == f"{rule}dropout=0.2 in training: call model.eval() first."
+    assert len(gradients_by_hand(model.eval(), x, dy)) == 2

@@ -8,10 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import log_loss, mean_squared_error
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from neuropil.parts.losses import bernoulli_cross_entropy, categorical_cross_entropy, squared_error
+from neuropil.parts.objectives import MultiLabel
 
 sizes = st.integers(1, 6)
 
@@ -50,6 +51,21 @@ def test_bernoulli_cross_entropy_equals_torch(batch: int, outputs: int, scale: f
         lambda z: F.binary_cross_entropy_with_logits(z, target, reduction="none").sum(-1),
         logits,
     )
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_the_objective_of_several_labels_is_torchs_cross_entropy_with_logits(smoothing: float):
+    torch.manual_seed(0)
+    model, x = torch.nn.Linear(5, 3), 100 * torch.randn(20, 5)
+    target, weights = torch.randint(0, 2, (20, 3)).float(), torch.rand(20)
+    smooth = (1 - smoothing) * target + smoothing / 2
+    theirs = F.binary_cross_entropy_with_logits(model(x), smooth, reduction="none").sum(-1)
+    learner, batch = MultiLabel(model, smoothing), {"input": x, "target": target}
+    torch.testing.assert_close(learner.loss(batch), theirs.mean())
+    mean = (weights * theirs).sum() / weights.sum()
+    torch.testing.assert_close(learner.loss({**batch, "weight": weights}), mean)
+    # Its mean over labels too is torch's own
+    torch.testing.assert_close(MultiLabel(model).loss(batch) / 3, nn.BCEWithLogitsLoss()(model(x), target))
 
 
 @settings(deadline=None, max_examples=25)

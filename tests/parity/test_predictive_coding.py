@@ -1,6 +1,6 @@
 """Predictive coding written by hand beside autograd's gradients of its energy, and beside back-propagation."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pytest
 import torch
@@ -10,7 +10,6 @@ from torch.nn import functional as F
 
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.models.predictive_coding.network import (
-    SLOPES,
     PredictiveCoding,
     PredictiveCodingConfig,
     SettledEnergy,
@@ -23,7 +22,7 @@ from neuropil.models.predictive_coding.network import (
     seed=st.integers(0, 10_000),
     hidden=st.lists(st.integers(1, 9), max_size=4).map(tuple),
     direction=st.sampled_from(["up", "down", "both"]),
-    activation=st.sampled_from(list(SLOPES)),
+    activation=st.sampled_from(get_args(SlopedName)),
     spreads=st.tuples(*[st.floats(0.3, 5.0)] * 3),
     held=st.lists(st.sampled_from(["all", "none", "some"]), min_size=6, max_size=6),
 )

@@ -4,11 +4,17 @@ from typing import get_args
 import pytest
 import torch
 
-from neuropil.parts.activations import ACTIVATIONS, ActivationName, argmax, derivative, softmax, threshold
+from neuropil.parts.activations import ACTIVATIONS, SLOPES, ActivationName, argmax, derivative, softmax, threshold
 
 
 def test_every_name_of_the_type_is_in_the_table():
     assert list(get_args(ActivationName)) == list(ACTIVATIONS)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_slopes_by_hand_are_those_of_automatic_differentiation(name: ActivationName):
+    z = torch.randn(1000, dtype=torch.double)
+    torch.testing.assert_close(SLOPES[name](z, ACTIVATIONS[name](z)), derivative(ACTIVATIONS[name], z))
 
 
 @pytest.mark.parametrize("name", [name for name in ACTIVATIONS if name != "threshold"])

@@ -1,11 +1,13 @@
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -18,6 +20,7 @@ from neuropil.parts import objectives
 from neuropil.parts.objectives import (
     Classification,
     MaskedToken,
+    MultiLabel,
     NextToken,
     NextTokenInWindow,
     ProjectedModel,
@@ -90,6 +93,16 @@ def test_targets_with_too_many_axes_are_refused():
     with pytest.raises(InputError) as error:
         Regression(nn.Identity()).loss({"input": torch.zeros(2, 3), "target": torch.zeros(2, 3, 1)})
     assert str(error.value) == "Regression needs targets of shape [batch] or [batch, outputs], but got (2, 3, 1)."
+
+
+def test_several_labels_are_right_where_the_sign_of_each_logit_is():
+    logits = torch.tensor([[2.0, -1.0, 0.5], [-3.0, 1.0, -0.1]])
+    batch = {"input": logits, "target": torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])}
+    metrics = MultiLabel(nn.Identity(), label_smoothing=0.3).metrics(batch)
+    assert metrics["exact_match"].tolist() == [1, 0]
+    torch.testing.assert_close(metrics["hamming_loss"], torch.tensor([0.0, 2 / 3]))
+    expected = F.binary_cross_entropy_with_logits(logits, batch["target"], reduction="none").sum(-1)
+    torch.testing.assert_close(metrics["loss"], expected)
 
 
 # --- translation ----------------------------------------------------------------------------------------------------
@@ -390,3 +403,129 @@ def test_windows_have_the_losses_of_all_logits_at_once(tied: bool, at_once: int,
         metrics["loss"], F.cross_entropy(logits[scored], batch["target"][scored], reduction="none")
     )
     assert torch.equal(metrics["accuracy"], (logits[scored].argmax(-1) == batch["target"][scored]).float())
+
+
+# --- weights in the loss --------------------------------------------------------------------------------------------
+
+
+class WeightedCase(NamedTuple):
+    learner: Any
+    batch: dict[str, Tensor]
+    steps: tuple[int, ...]
+    """The shape of the weights of steps; none, where examples have no steps."""
+
+
+def weighted_cases() -> dict[str, WeightedCase]:
+    """Every objective, with a batch of four examples."""
+    torch.manual_seed(0)
+    rows = {"input": torch.randn(4, 4), "target": torch.tensor([0, 2, 1, 2])}
+    words = tagged(4, 1, 7, 2)
+    window = {"input": torch.randint(0, 20, (4, 6)), "target": torch.randint(0, 20, (4, 6))}
+    scored = {**window, "scored": torch.rand(4, 6) < 0.6}
+    stream = {**window, "begins": torch.ones(4, dtype=torch.bool)}
+    stream["target"] = window["target"].masked_fill(torch.rand(4, 6) < 0.3, PADDING)
+    gpt2 = GPT2(GPT2Config(width=8, heads=2, layers=1, context=6, vocabulary_size=20, dropout=0.0))
+    bert = MaskedBERT(
+        BERTConfig(width=8, heads=2, layers=1, feed_forward=8, context=9, vocabulary_size=20, pooler=False)
+    )
+    recurrent = RecurrentNetworkConfig(
+        hidden_size=8, embedding_size=6, vocabulary_size=20, output_size=20, shape="aligned"
+    )
+    return {
+        "classification": WeightedCase(Classification(nn.Linear(4, 3), 0.1), rows, ()),
+        "multi-label": WeightedCase(
+            MultiLabel(nn.Linear(4, 3), 0.1), {**rows, "target": torch.eye(3)[rows["target"]]}, ()
+        ),
+        "regression": WeightedCase(Regression(nn.Linear(4, 1), scale=3.0), rows, ()),
+        "tagging": WeightedCase(Tagging(nn.Embedding(10, 3), 0.1), words, (7,)),
+        "translation": WeightedCase(SequenceToSequence(Copyist(), 0.1), pairs((3, 2), (1, 6), (4, 0), (2, 3)), (7,)),
+        "window": WeightedCase(NextTokenInWindow(gpt2.eval()), window, (6,)),
+        "scored window": WeightedCase(NextTokenInWindow(gpt2.eval()), scored, (6,)),
+        "masked": WeightedCase(MaskedToken(bert.eval()), scored, (6,)),
+        "stream": WeightedCase(NextToken(RecurrentNetwork(recurrent)), stream, (6,)),
+    }
+
+
+CASES = [*weighted_cases()]
+
+
+def loss_and_gradients(learner: Any, batch: dict[str, Tensor]) -> list[Tensor]:
+    loss = learner.loss(batch)
+    return [loss, *torch.autograd.grad(loss, list(learner.model.parameters()), allow_unused=True)]
+
+
+def measured(learner: Any, batch: dict[str, Tensor]) -> float:
+    return evaluate(learner, OneBatch(batch))["loss"]
+
+
+class OneBatch:
+    def __init__(self, batch: dict[str, Tensor]):
+        self.batch = batch
+
+    def __len__(self) -> int:
+        return 1
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[dict[str, Tensor]]:
+        yield self.batch
+
+
+@pytest.mark.parametrize("case", CASES)
+@settings(deadline=None, max_examples=12)
+@given(counts=st.lists(st.integers(0, 3), min_size=4, max_size=4).filter(any))
+def test_a_whole_weight_counts_as_so_many_copies_and_none_as_leaving_out(case: str, counts: list[int]):
+    learner, batch, _ = weighted_cases()[case]
+    copies = {name: values.repeat_interleave(torch.tensor(counts), 0) for name, values in batch.items()}
+    weighted = {**batch, "weight": torch.tensor(counts).float()}
+    if case in ("scored window", "masked") and not copies["scored"].any():
+        return
+    expected = loss_and_gradients(learner, copies)
+    torch.testing.assert_close(loss_and_gradients(learner, weighted), expected, rtol=1e-4, atol=1e-6)
+    assert measured(learner, weighted) == pytest.approx(measured(learner, copies), rel=1e-5)
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if weighted_cases()[name].steps])
+def test_weights_of_steps_leave_steps_out_and_equal_ones_change_nothing(case: str):
+    learner, batch, steps = weighted_cases()[case]
+    plain = loss_and_gradients(learner, batch)
+    equal = {**batch, "weight": torch.full((4, *steps), 2.5)}
+    torch.testing.assert_close(loss_and_gradients(learner, equal), plain, rtol=1e-4, atol=1e-6)
+    # Only the first step: what the batch cut to it says, as far as that step does not depend on later ones
+    first = {**batch, "weight": torch.zeros(4, *steps).index_fill(1, torch.tensor(0), 1.0)}
+    if "scored" not in batch and case != "masked":
+        kept = 2 if case == "translation" else 1
+        cut = {
+            name: values[:, :kept] if values.ndim > 1 and name != "source" else values for name, values in batch.items()
+        }
+        torch.testing.assert_close(learner.loss(first), learner.loss(cut), rtol=1e-4, atol=1e-6)
+
+
+def test_weights_of_classes_are_those_of_torch():
+    torch.manual_seed(0)
+    net, x, target = nn.Linear(4, 3), torch.randn(9, 4), torch.randint(0, 3, (9,))
+    of_class = torch.tensor([0.5, 2.0, 3.0])
+    ours = Classification(net).loss({"input": x, "target": target, "weight": of_class[target]})
+    torch.testing.assert_close(ours, nn.CrossEntropyLoss(weight=of_class)(net(x), target))
+
+
+def test_the_measured_loss_is_weighted_and_other_metrics_count_each_example_once():
+    batch = {"input": torch.eye(3), "target": torch.tensor([0, 1, 0]), "weight": torch.tensor([1.0, 1.0, 10.0])}
+    learner = Classification(nn.Identity())
+    found = evaluate(learner, OneBatch(batch))
+    right, wrong = (float(F.cross_entropy(torch.eye(3)[:1], torch.tensor([number]))) for number in (0, 1))
+    assert found == pytest.approx({"loss": (2 * right + 10 * wrong) / 12, "accuracy": 2 / 3})
+
+
+def test_a_batch_in_which_nothing_counts_has_no_loss_and_no_gradient():
+    net = nn.Linear(4, 3)
+    batch = {"input": torch.randn(2, 4), "target": torch.tensor([0, 1]), "weight": torch.zeros(2)}
+    loss, *gradients = loss_and_gradients(Classification(net), batch)
+    assert loss.item() == 0
+    assert all(not gradient.any() for gradient in gradients)
+
+
+def test_weights_of_another_shape_are_refused():
+    batch = {"input": torch.randn(2, 4), "target": torch.tensor([0, 1]), "weight": torch.ones(3)}
+    with pytest.raises(InputError) as error:
+        Classification(nn.Linear(4, 3)).loss(batch)
+    rule = "weights of a batch must be one for each example, or for each step: (2,)"
+    assert str(error.value) == f"{rule}, but got (3,)."

@@ -11,8 +11,10 @@ import torch
 import neuropil
 from neuropil.cli import main
 from neuropil.errors import InputError
+from neuropil.models.forecaster import pinball
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
+from neuropil.tasks.forecasting.experiment import ForecastingExperiment
 from neuropil.tasks.forecasting.linear import apply
 
 SMALL: dict[str, Any] = {"hidden_size": 8, "members": 2, "epochs": 2, "batch_size": 64}
@@ -281,3 +283,23 @@ def test_it_beats_seasonal_naive_and_the_autoregression_with_bands_that_hold(tmp
     assert scores["forecaster"]["mase"] < 0.85 * scores["seasonal naive"]["mase"]
     assert scores["forecaster"]["mase"] < scores["AR"]["mase"]
     assert 0.75 <= scores["forecaster"]["coverage_80"] <= 0.85
+
+
+def test_steps_of_a_forecast_count_by_their_weights(tmp_path: Path):
+    path, weights = write_shop(tmp_path / "shop.csv"), (4.0, 2.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+    given: dict[str, Any] = {"data": path, "target": "sales", "horizon": 7, **SMALL}
+    options = recipe("forecaster").options.override(**given, horizon_weights=weights)
+    experiment = recipe("forecaster").build(options, 0)
+    assert isinstance(experiment, ForecastingExperiment)
+    for part in ("train", "validation"):
+        batch = next(iter(experiment.batches(part).epoch(0)))
+        assert torch.equal(batch["weight"], torch.tensor(weights) * batch["valid_mask"])
+    assert "weight" not in next(iter(experiment.batches("test").epoch(0)))
+    loss = experiment.learner.phases()[0].loss(batch)
+    quantiles = experiment.network(batch["history"], batch["known"], average=False)
+    losses = pinball(batch["target"].expand(quantiles.shape[:-1]), quantiles).mean(-1)
+    each = (losses * batch["weight"]).sum() / batch["weight"].expand_as(losses).sum()
+    torch.testing.assert_close(loss, each)
+    with pytest.raises(InputError) as error:
+        recipe("forecaster").build(recipe("forecaster").options.override(**given, horizon_weights=(1.0, 2.0)), 0)
+    assert str(error.value) == "horizon weights must be one for each of the 7 steps of a forecast, but got 2."

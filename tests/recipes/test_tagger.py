@@ -9,8 +9,10 @@ import neuropil
 from data.written_files import refusal, write_text
 from neuropil.cli import main
 from neuropil.data.tagged_texts.embedded import make_date_fields
+from neuropil.protocols import PADDING
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
+from neuropil.tasks.tagging.experiment import TaggingExperiment
 
 SMALL = {"hidden_size": 12, "embedding_size": 12, "epochs": 6, "learning_rate": 0.03, "batch_size": 16}
 NAMES, VERBS = ("Ada", "Grace", "Emmy", "Alan", "Kurt", "John"), ("sings", "writes", "counts", "proves")
@@ -161,3 +163,22 @@ def test_it_learns_the_fields_of_dates(tmp_path: Path):
         .mean()
         > 0.98
     )
+
+
+def test_tags_count_by_their_weights_and_padding_does_not(tmp_path: Path):
+    data = write_tags(tmp_path / "words.conll")
+    own = recipe("tagger").defaults(own_data=True).override(data=data, class_weights=["O=0", "VERB=3"])
+    experiment = recipe("tagger").build(own, 0)
+    assert isinstance(experiment, TaggingExperiment)
+    given = {"O": 0.0, "VERB": 3.0}
+    of_tag = torch.tensor([given.get(tag, 1.0) for tag in experiment.tagger.tags])
+    train, batch = (next(iter(experiment.batches(part).epoch(0))) for part in ("train", "validation"))
+    for each in (train, batch):
+        assert torch.equal(each["weight"], of_tag[each["target"]] * (each["input"] != PADDING))
+    assert "weight" not in next(iter(experiment.batches("test").epoch(0)))
+    experiment.model.eval()
+    loss = experiment.learner.phases()[0].loss(batch)
+    logits = experiment.model(batch["input"]).mT
+    target = batch["target"].masked_fill(batch["input"] == PADDING, -100)
+    torch.testing.assert_close(loss, torch.nn.CrossEntropyLoss(weight=of_tag)(logits, target))
+    assert "Weights of the classes in the loss: " in " ".join(experiment.notes)

@@ -11,10 +11,12 @@ import torch
 import neuropil
 from data.written_files import refusal, write_text
 from neuropil.cli import main
+from neuropil.data.formats.memory import in_memory
 from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.embedded import read_docstrings
 from neuropil.data.labelled_texts.files import LabelledTextConfig, prepare_labelled_texts
 from neuropil.data.splits import Splits
+from neuropil.errors import InputError
 from neuropil.models.text_classifier import RecurrentTextClassifier
 from neuropil.recipes import recipe
 from neuropil.runs.run import Run
@@ -229,3 +231,27 @@ def test_own_data_has_its_own_defaults():
     options = recipe("text_classifier")
     assert options.defaults(own_data=True) == options.own_data
     assert {option.name: option.default for option in options.defaults(own_data=True).options()}["tokens"] == "words"
+
+
+def test_texts_count_by_their_weights_times_those_of_their_classes():
+    found = read_docstrings()
+    texts = [*found["networkx"][:60], *found["torch"][:20]]
+    labels, weights = ["networkx"] * 60 + ["torch"] * 20, [1.0, 3.0] * 40
+    options = recipe("text_classifier").defaults(own_data=True)
+    options = options.override(data=in_memory((texts, labels, weights)), class_weights="balanced", hidden_size=8)
+    experiment = recipe("text_classifier").build(options, 0)
+    assert isinstance(experiment, TextClassificationExperiment)
+    train = experiment.splits.train
+    assert train.weights is not None
+    sums = torch.bincount(train.targets, weights=train.weights)
+    of_class = sums.sum() / (2 * sums)
+    own = experiment.encoded["train"].weights
+    torch.testing.assert_close(own, train.weights * of_class[train.targets])
+    batch = next(experiment.batches("train").epoch(0))
+    assert batch["weight"].shape == batch["target"].shape
+    assert experiment.encoded["test"].weights is None
+    with pytest.raises(InputError) as error:
+        experiment.classifier.read_labelled(in_memory((texts, labels, weights)))
+    assert str(error.value) == (
+        "scores count each example once, but got weights in the lists in memory: give a pair (X, y)."
+    )

@@ -1,6 +1,7 @@
 """Gradients through depth and time, against the factors that mathematics gives."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,11 +14,12 @@ from neuropil.recipes.vanishing_gradients import (
     OPEN,
     VanishingGradientsOptions,
     build,
+    compare_by_hand,
     in_time,
     open_lstm,
     rotating_rnn,
 )
-from neuropil.tasks.study import Study
+from neuropil.tasks.study import Study, new_mlp
 
 DEPTH = 8
 
@@ -61,6 +63,25 @@ def test_the_diagnosis_says_what_it_sees(study: Study):
     assert not any(
         "ishing" in sentences[name] or "exploding" in sentences[name] for name in ("tanh", "logistic, batch norm")
     )
+
+
+@pytest.mark.parametrize("options", [{"activation": "logistic"}, {"activation": "relu", "residual": True}])
+def test_back_propagation_by_hand_is_that_of_autograd(options: dict[str, Any]):
+    digits = load_digits()
+    model = new_mlp(digits, 0, hidden_sizes=(12, 12), dropout=0.0, **options)
+    layers = compare_by_hand(model, {"input": digits.inputs[:50], "target": digits.targets[:50]})
+    assert [layer.name for layer in layers] == ["hidden.0", "hidden.1", "output"]
+    assert [layer.shape for layer in layers] == [(12, 64), (12, 12), (10, 12)]
+    assert all(layer.difference < 1e-12 < layer.norm for layer in layers)
+
+
+def test_the_report_has_the_layers_from_the_output_to_the_input(study: Study):
+    (section,) = [each for each in study.findings.sections if each.title == "Back-propagation by hand"]
+    (table,) = [block for block in section.blocks if isinstance(block, Table)]
+    names = [row[0] for row in table.rows]
+    assert (names[0], names[-1], len(names)) == ("output", "hidden.0", DEPTH + 1)
+    errors = [float(row[2]) for row in table.rows]
+    assert errors[-1] < 0.25 ** (DEPTH - 1) * errors[0]
 
 
 @pytest.mark.parametrize("w", [0.8, 1.0, 1.2])

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import neuropil
 from neuropil.data.examples.files import DataConfig
 from neuropil.errors import InputError
 from neuropil.parts.objectives import Classification
@@ -119,3 +120,10 @@ def test_variants_are_compared_in_their_order_and_results_led_by_those_named():
     assert outcomes == {"a": "a", "b": "bb"}
     assert shown == [(0.5, "a: A"), (1.0, "b: BB")]
     assert list(leading({"a": 1, "b": 2, "c": 3}, "c", "b")) == ["c", "b", "a"]
+
+
+def test_a_study_counts_every_example_the_same():
+    with pytest.raises(InputError) as error:
+        neuropil.train("activations", data=(np.zeros((4, 2)), [0, 1, 0, 1], [1, 2, 3, 4]), show_progress=False)
+    rule = "activations counts every example the same, but got weights in the arrays in memory: give a pair (X, y)."
+    assert str(error.value) == rule

@@ -1,8 +1,12 @@
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.nn import functional as F
 
+from neuropil.parts.objectives import Classification
+from neuropil.protocols import Batch
 from neuropil.training import evaluation
 from neuropil.training.evaluation import evaluate, evaluation_seconds
 from training.learners import DigitBatches, DigitLearner
@@ -15,6 +19,23 @@ def test_each_example_counts_once_whatever_the_batches():
     assert whole.keys() == pieces.keys()
     for name in whole:
         assert abs(whole[name] - pieces[name]) < 1e-6
+
+
+def test_the_loss_is_weighted_over_all_batches_and_the_rest_is_not():
+    class Weighted(DigitBatches):
+        def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+            for batch in super().epoch(number, start):
+                yield {**batch, "weight": batch["target"] + 1.0}
+
+    learner = Classification(DigitLearner(dropout=0).model)
+    plain = evaluate(learner, DigitBatches(0, 103, size=10))
+    found = evaluate(learner, Weighted(0, 103, size=10))
+    images, labels = DigitBatches(0, 103).images, DigitBatches(0, 103).labels
+    with torch.no_grad():
+        losses = F.cross_entropy(learner.model(images), labels, reduction="none")
+    assert found["loss"] == pytest.approx(float((losses * (labels + 1)).sum() / (labels + 1).sum()), rel=1e-6)
+    assert found.keys() == plain.keys()
+    assert found["accuracy"] == plain["accuracy"]
 
 
 def test_evaluation_leaves_the_mode_and_makes_no_gradients():

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +15,7 @@ import torch
 
 from neuropil.errors import DivergedError, InputError
 from neuropil.metrics import find_metric
+from neuropil.parts.objectives import Classification
 from neuropil.protocols import Batch, Batches, Phase
 from neuropil.training import loop
 from neuropil.training.evaluation import evaluate
@@ -168,6 +169,36 @@ def test_each_example_of_an_update_counts_once_when_the_last_batch_is_smaller(tm
     assert same["loss"] == pytest.approx(row["loss"], rel=1e-6)
     for name, weight in weights_of(whole).items():
         torch.testing.assert_close(weights_of(parts)[name], weight, rtol=1e-5, atol=1e-6)
+
+
+class WeightedDigits(DigitBatches):
+    """Digits of which each counts as much as its class and one more."""
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        for batch in super().epoch(number, start):
+            yield {**batch, "weight": batch["target"] + 1.0}
+
+
+def test_weights_sum_across_accumulated_batches(tmp_path: Path):
+    config = TrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, schedule="constant", warmup=0, keep="last")
+    learners = [Classification(DigitLearner(dropout=0).model) for _ in range(3)]
+    batches = [WeightedDigits(0, 52, size=52), WeightedDigits(0, 52, size=10), DigitBatches(0, 52, size=52)]
+    rows = [
+        fit(learner, train, None, config.override(accumulate=6), seed=0, folder=new, show_progress=False)[0]
+        for learner, train, new in zip(learners, batches, folders(tmp_path, 3), strict=True)
+    ]
+    assert rows[1]["loss"] == pytest.approx(rows[0]["loss"], rel=1e-6)
+    assert rows[2]["loss"] != pytest.approx(rows[0]["loss"], rel=1e-3)
+    whole, parts = (dict(learner.model.named_parameters()) for learner in learners[:2])
+    for name, weight in whole.items():
+        torch.testing.assert_close(parts[name], weight, rtol=1e-5, atol=1e-6)
+
+
+def folders(parent: Path, count: int) -> list[Path]:
+    made = [parent / str(number) for number in range(count)]
+    for folder in made:
+        folder.mkdir()
+    return made
 
 
 def test_a_clip_of_zero_is_refused():

@@ -12,13 +12,13 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Int32, Int64
+from jaxtyping import Float, Int32, Int64
 from torch import Tensor
 
 from neuropil.data.augmentation import Augment
 from neuropil.data.tokenizers.encoding import Encoding
 from neuropil.progress import tracked
-from neuropil.protocols import PADDING, UNKNOWN, Batch
+from neuropil.protocols import PADDING, UNKNOWN, WEIGHT, Batch
 from neuropil.randomness import seeded
 
 TEXTS_PER_STEP = 10_000
@@ -234,6 +234,8 @@ class EncodedTexts:
     """A class for each text, or sequences of tags, as long as the texts."""
     too_long: int = 0
     """How many texts were cut."""
+    weights: Float[Tensor, " example"] | None = None
+    """Of the texts in the loss."""
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -246,16 +248,18 @@ class EncodedTexts:
     def tensors(self) -> tuple[Tensor, ...]:
         """All that there is to them."""
         targets = self.targets.tensors if isinstance(self.targets, Sequences) else [self.targets]
-        return *self.inputs.tensors, *targets
+        return *self.inputs.tensors, *targets, *([] if self.weights is None else [self.weights])
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "EncodedTexts":
         targets = self.targets.take(index) if isinstance(self.targets, Sequences) else self.targets[index]
-        return EncodedTexts(self.inputs.take(index), targets)
+        weights = None if self.weights is None else self.weights[index]
+        return EncodedTexts(self.inputs.take(index), targets, weights=weights)
 
     def batch(self, index: Int64[Tensor, " batch"]) -> Batch:
         """Where tags are padded, so are the inputs: the number that stands there means nothing."""
         targets = self.targets.padded(index) if isinstance(self.targets, Sequences) else self.targets[index]
-        return {"input": self.inputs.padded(index), "target": targets}
+        weights = {} if self.weights is None else {WEIGHT: self.weights[index]}
+        return {"input": self.inputs.padded(index), "target": targets, **weights}
 
 
 def encode_texts(

@@ -78,6 +78,8 @@ class SplitConfig(Config):
     use, and have no effect on the user's own."""
 
     for_embedded: ClassVar[tuple[str, ...]] = ()
+    weighted: ClassVar[bool] = False
+    """Whether examples in memory may come with weights, as (X, y, weights), and with several labels each."""
     data: Path | tuple[Path, ...] | PythonValue | None = option(None, "your own data; without it, the embedded data")
     validation: float = validation_share(0.1)
     test: float = scoring_share(0.2)

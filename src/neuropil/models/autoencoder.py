@@ -24,8 +24,8 @@ from neuropil.parts.activations import ACTIVATIONS, ActivationName
 from neuropil.parts.coders.coder import CoderConfig, Encoder, decoder_for, encoder_for
 from neuropil.parts.coders.convolutional import ConvolutionalEncoder, transposed
 from neuropil.parts.coders.dense import DenseEncoder, dense
-from neuropil.parts.losses import at_least_single, bernoulli_cross_entropy, squared_error
-from neuropil.parts.objectives import Objective
+from neuropil.parts.losses import at_least_single, bernoulli_cross_entropy, squared_error, weighted_mean
+from neuropil.parts.objectives import Objective, loss_weights, measured_weight
 from neuropil.parts.parameters import Model, ParameterRow
 from neuropil.parts.standardize import UnitRange
 from neuropil.protocols import Batch
@@ -161,14 +161,17 @@ class ReconstructionLoss(Objective[Autoencoder]):
             raise InputError(rule, got=f"output={model.config.output!r}", fix="use output='logistic'")
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        return self._errors(batch, self.model(batch["input"])).mean()
+        losses = self._errors(batch, self.model(batch["input"]))
+        return weighted_mean(losses, loss_weights(batch, losses))
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """The squared error is the mean over the numbers of an input, in the unit range."""
         given = self.model(batch["input"])
         u, reconstruction = self.model.unit_range(batch["input"]), at_least_single(given.outputs)
         squares = (reconstruction - u).square().flatten(1).mean(1)
-        return {"loss": self._errors(batch, given), "squared_error": squares}
+        return {"loss": self._errors(batch, given), "squared_error": squares} | measured_weight(
+            loss_weights(batch, squares)
+        )
 
     def _errors(self, batch: Batch, given: AutoencoderOutput) -> Float[Tensor, " batch"]:
         u = self.model.unit_range(batch["input"]).flatten(1)

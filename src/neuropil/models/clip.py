@@ -21,8 +21,8 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, nested, option
 from neuropil.models.vit import Patches, PatchStackConfig
 from neuropil.parts.blocks import HiddenName, StackConfig, initialise, stack
-from neuropil.parts.losses import categorical_cross_entropy
-from neuropil.parts.objectives import Objective
+from neuropil.parts.losses import categorical_cross_entropy, weighted_mean
+from neuropil.parts.objectives import Objective, loss_weights, measured_weight
 from neuropil.parts.positions import require_context
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.parts.standardize import Standardize
@@ -151,7 +151,8 @@ class ContrastiveMatching(Objective[CLIP]):
     phase = "matching"
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        return self._losses(batch)[0].mean()
+        losses = self._losses(batch)[0]
+        return weighted_mean(losses, loss_weights(batch, losses))
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """Among the captions of a batch, and among its pictures."""
@@ -161,7 +162,8 @@ class ContrastiveMatching(Objective[CLIP]):
             "text_recall_at_1": right.gather(1, z.argmax(1)[:, None]),
             "image_recall_at_1": right.gather(0, z.argmax(0)[None]),
         }
-        return {"loss": losses} | {name: values.flatten().float() for name, values in picked.items()}
+        found = {"loss": losses} | {name: values.flatten().float() for name, values in picked.items()}
+        return found | measured_weight(loss_weights(batch, losses))
 
     def _losses(self, batch: Batch) -> tuple[Float[Tensor, " batch"], Float[Tensor, "batch batch"]]:
         z = self.model(batch["picture"], batch["caption"]).float()

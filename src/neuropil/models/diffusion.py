@@ -29,7 +29,8 @@ from neuropil.config import option
 from neuropil.errors import InputError
 from neuropil.models.unet import network as unet
 from neuropil.models.unet.network import UNet, UNetConfig
-from neuropil.parts.objectives import Objective
+from neuropil.parts.losses import weighted_mean
+from neuropil.parts.objectives import Objective, loss_weights, measured_weight
 from neuropil.parts.pretrained_model import PretrainedModel
 from neuropil.parts.standardize import UnitRange
 from neuropil.protocols import Batch
@@ -226,7 +227,8 @@ class Denoising(Objective[Diffusion]):
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         x0 = self.model.scaled(batch["input"])
         t = torch.randint(1, self.model.schedule.timesteps + 1, (len(x0),), device=x0.device)
-        return self._errors(x0, torch.randn_like(x0), t, batch, self.model.config.loss)[0].mean()
+        losses = self._errors(x0, torch.randn_like(x0), t, batch, self.model.config.loss)[0]
+        return weighted_mean(losses, loss_weights(batch, losses))
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """Times and noise depend on the example alone, so that one evaluation compares with the next."""
@@ -235,7 +237,7 @@ class Denoising(Objective[Diffusion]):
         times, noises = (torch.stack(parts, 1).to(x0.device) for parts in zip(*drawn, strict=True))
         errors = [self._errors(x0, each.to(x0), t, batch, name, "bound") for t, each in zip(times, noises, strict=True)]
         loss, bound = (torch.stack(values).mean(0) for values in zip(*errors, strict=True))
-        return {"loss": loss, "bound": bound}
+        return {"loss": loss, "bound": bound} | measured_weight(loss_weights(batch, loss))
 
     def _errors(
         self, x0: Pictures, epsilon: Pictures, t: Times, batch: Batch, *names: LossName

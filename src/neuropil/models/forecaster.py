@@ -32,7 +32,8 @@ from torch.nn import functional as F
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.recurrent import CELLS, CellName
-from neuropil.parts.objectives import Objective
+from neuropil.parts.losses import weighted_mean
+from neuropil.parts.objectives import Objective, loss_weights, measured_weight, step_mean
 from neuropil.parts.parameters import Model, TypedModuleList
 from neuropil.parts.recurrence import Recurrence
 from neuropil.parts.standardize import Standardize
@@ -216,14 +217,16 @@ class QuantileRegression(Objective[Forecaster]):
     fitted_start = True
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        q = self.model(batch["history"], batch["known"], average=False)
-        return self._losses(batch, q)[:, batch["valid_mask"]].mean()  # member batch horizon
+        q, valid = self.model(batch["history"], batch["known"], average=False), batch["valid_mask"]
+        losses, weights = self._losses(batch, q)[:, valid], loss_weights(batch, valid)  # member, valid step
+        return weighted_mean(losses, None if weights is None else weights[valid].expand_as(losses))
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         valid, q = batch["valid_mask"], self.model(batch["history"], batch["known"])
         errors = (batch["target"] - q[..., MEDIAN]).abs()  # in units of each series' scale, as the values are
-        of_steps = {"loss": self._losses(batch, q), "mase": errors}
-        return {name: (values * valid).sum(1) / valid.sum(1) for name, values in of_steps.items()}
+        weights = loss_weights(batch, valid)
+        found = {"loss": step_mean(self._losses(batch, q), valid, weights), "mase": step_mean(errors, valid)}
+        return found | measured_weight(weights, valid)
 
     def _losses(self, batch: Batch, q: Float[Tensor, "*any horizon level"]) -> Float[Tensor, "*any horizon"]:
         return pinball(batch["target"].expand(q.shape[:-1]), q).mean(-1)

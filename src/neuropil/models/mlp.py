@@ -10,12 +10,22 @@ depth worth having.
 
 Two remedies keep the gradient alive in deep stacks: batch normalisation of the sums, φ(BN(W h + b)), and residual
 layers, h + φ(W h + b).
+
+Back-propagation (Rumelhart, Hinton and Williams 1986) is the chain rule from the output to the input, for a whole batch
+at once. The rows of X, of Hˡ and of the sums Aˡ = Hˡ⁻¹ Wˡᵀ + bˡ are examples, and δˡ is the gradient of the loss at Aˡ:
+
+    δ^{L+1} = ∂E/∂Y                            the error (Y − T) / N, see `gradients_by_hand`
+    δˡ = (δˡ⁺¹ Wˡ⁺¹) ⊙ φ'(Aˡ)                  back through the weights and through the activation
+    ∂Wˡ = δˡᵀ Hˡ⁻¹,   ∂bˡ = Σ_rows δˡ          each a sum over the batch
+
+PyTorch stores a weight as [outputs, inputs]. For W stored the other way, A = H W + b, the same lines are
+δˡ = (δˡ⁺¹ Wˡ⁺¹ᵀ) ⊙ φ'(Aˡ) and ∂Wˡ = Hˡ⁻¹ᵀ δˡ.
 """
 
 import math
 from dataclasses import replace
 from itertools import pairwise
-from typing import Self
+from typing import NamedTuple, Self
 
 import torch
 from jaxtyping import Float, Num
@@ -23,7 +33,7 @@ from torch import Tensor, nn
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.parts.activations import ACTIVATIONS, ActivationName
+from neuropil.parts.activations import ACTIVATIONS, SLOPES, ActivationName
 from neuropil.parts.coders.dense import dense
 from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import Standardize
@@ -93,6 +103,55 @@ class MLP(Model):
         slopes = [torch.autograd.grad(y, origin, retain_graph=True)[0].flatten() for y in bias]
         self.train(was_training)
         return linear_of(torch.stack(slopes), bias)
+
+
+class LayerGradients(NamedTuple):
+    """Of one layer, in the letters of the equations."""
+
+    W: Float[Tensor, "m n"]
+    b: Float[Tensor, " m"]
+    delta: Float[Tensor, "batch m"]
+    """At the sums of each example, from which one sees how the error fades from layer to layer."""
+
+
+@torch.no_grad()
+def gradients_by_hand(
+    model: MLP, x: Num[Tensor, "batch *shape"], dy: Float[Tensor, "batch output"]
+) -> list[LayerGradients]:
+    """Back-propagation, written out: the gradients, of each layer from the first to the output, of a loss whose
+    gradient at the outputs y is `dy`. For the mean of N losses, with targets t, one-hot for classes, it is
+
+        categorical cross-entropy    (softmax(y) − t) / N
+        Bernoulli cross-entropy      (logistic(y) − t) / N
+        squared error ½‖y − t‖²      (y − t) / N
+    """
+    require_plain_layers(model)
+    phi, slope = model.activation, SLOPES[model.config.activation]
+    weights = [layer.get_parameter("weight") for layer in (*model.hidden, model.output)]
+    # H⁰ = (X − μ) / σ,   Aˡ = Hˡ⁻¹ Wˡᵀ + bˡ,   Hˡ = φ(Aˡ), and Hˡ⁻¹ + φ(Aˡ) in a residual layer
+    H, A, skips = [model.standardize(x).flatten(1)], list[Tensor](), list[bool]()
+    for layer, W in zip(model.hidden, weights, strict=False):
+        A.append(H[-1] @ W.mT + layer.get_parameter("bias"))
+        skips.append(model.config.residual and A[-1].shape == H[-1].shape)
+        H.append(H[-1] + phi(A[-1]) if skips[-1] else phi(A[-1]))
+    # δ^{L+1} = ∂E/∂Y, times the standard deviation of the targets where the outputs have one
+    delta = dy * model.target_scale.std
+    found = [LayerGradients(delta.mT @ H[-1], delta.sum(0), delta)]
+    dh = delta @ weights[-1]
+    for k in reversed(range(len(A))):  # layer l = k + 1
+        # δˡ = (δˡ⁺¹ Wˡ⁺¹) ⊙ φ'(Aˡ),   ∂Wˡ = δˡᵀ Hˡ⁻¹,   ∂bˡ = Σ_rows δˡ
+        delta = dh * slope(A[k], phi(A[k]))
+        found.append(LayerGradients(delta.mT @ H[k], delta.sum(0), delta))
+        dh = delta @ weights[k] + (dh if skips[k] else 0)
+    return found[::-1]
+
+
+def require_plain_layers(model: MLP) -> None:
+    rule = "back-propagation by hand is written for layers without dropout and batch normalisation"
+    if model.config.batch_norm:
+        raise InputError(rule, got="batch_norm=True")
+    if model.training and model.config.dropout:
+        raise InputError(rule, got=f"dropout={model.config.dropout:g} in training", fix="call model.eval() first")
 
 
 def with_bias_unit(layer: nn.Linear) -> nn.Linear:

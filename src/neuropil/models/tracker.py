@@ -29,12 +29,12 @@ from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
 from neuropil.models.recurrent import CELLS
 from neuropil.parts.convolution import ConvolutionStack, Stack, stack_for
-from neuropil.parts.losses import at_least_single, squared_error
-from neuropil.parts.objectives import Objective
+from neuropil.parts.losses import at_least_single, positive, squared_error, weighted_mean
+from neuropil.parts.objectives import Objective, loss_weights
 from neuropil.parts.parameters import Model
 from neuropil.parts.recurrence import Lengths, Recurrence, RecurrenceOutput, State, valid_mask
 from neuropil.parts.standardize import Standardize
-from neuropil.protocols import Batch
+from neuropil.protocols import WEIGHT, Batch
 
 MemoryName = Literal["rnn", "lstm", "gru", "mingru", "none"]
 
@@ -137,14 +137,17 @@ class Tracking(Objective[Tracker]):
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         answers, targets, known = self._answers(batch)
-        return self._scaled_error(answers, targets)[known].mean()
+        weights = loss_weights(batch, known)
+        return weighted_mean(self._scaled_error(answers, targets)[known], None if weights is None else weights[known])
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """Means over the frames of each film whose target is known; `error` is the distance, in the targets' units."""
         answers, targets, known = self._answers(batch)
-        count = known.sum(-1).clamp(min=1)
-        values = {"loss": self._scaled_error(answers, targets), "error": (answers - targets).norm(dim=-1)}
-        return {name: (each * known).sum(-1) / count for name, each in values.items()}
+        count, weights = known.sum(-1).clamp(min=1), loss_weights(batch, known)
+        counted = known.to(answers) if weights is None else weights * known
+        loss = (self._scaled_error(answers, targets) * counted).sum(-1) / positive(counted.sum(-1))
+        error = ((answers - targets).norm(dim=-1) * known).sum(-1) / count
+        return {"loss": loss, "error": error} | ({} if weights is None else {WEIGHT: counted.sum(-1) / count})
 
     def _answers(
         self, batch: Batch

@@ -26,8 +26,8 @@ from torch import Tensor, nn
 from neuropil.config import Config, option
 from neuropil.parts.coders.coder import CoderConfig, decoder_for, encoder_for
 from neuropil.parts.coders.dense import dense
-from neuropil.parts.losses import at_least_single, bernoulli_cross_entropy, squared_error
-from neuropil.parts.objectives import Objective
+from neuropil.parts.losses import at_least_single, bernoulli_cross_entropy, squared_error, weighted_mean
+from neuropil.parts.objectives import Objective, loss_weights, measured_weight
 from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import UnitRange
 from neuropil.protocols import Batch
@@ -180,9 +180,10 @@ class EvidenceLowerBound(Objective[VAE]):
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         x = self.observed(batch["input"])
         kl, reconstruction = self._terms(x, noise=None)
+        weights = loss_weights(batch, reconstruction)
         # Σⱼ max(λ, mean KLⱼ)
-        kl = kl.mean(0).clamp(min=self.config.free_bits).sum()
-        return self.beta * kl + reconstruction.mean()
+        kl = torch.stack([weighted_mean(each, weights) for each in kl.mT]) if weights is not None else kl.mean(0)
+        return self.beta * kl.clamp(min=self.config.free_bits).sum() + weighted_mean(reconstruction, weights)
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """With β and without free bits, so that the loss compares along a run; the noise is always the same."""
@@ -191,7 +192,8 @@ class EvidenceLowerBound(Objective[VAE]):
         noise = torch.randn(len(x), self.model.config.latent_size, generator=generator).to(self.model.mean.weight)
         kl, reconstruction = self._terms(x, noise)
         kl = kl.sum(1)
-        return {"loss": self.config.beta * kl + reconstruction, "kl": kl, "reconstruction": reconstruction}
+        found = {"loss": self.config.beta * kl + reconstruction, "kl": kl, "reconstruction": reconstruction}
+        return found | measured_weight(loss_weights(batch, kl))
 
     def observed(
         self, x: Num[Tensor, "batch *shape"], generator: torch.Generator | None = None

@@ -1,21 +1,25 @@
-"""Losses: how wrong an output is. One value per example; whoever trains takes the mean, E = (1/N) Σ L(yₙ, tₙ).
+"""Losses: how wrong an output is. One value per example; whoever trains takes the mean, E = (1/N) Σ L(yₙ, tₙ), or with
+a weight αₙ for each example, E = Σ αₙ L(yₙ, tₙ) / Σ αₙ.
 
     squared error               L = ½ ‖y − t‖²
     Bernoulli cross-entropy     L = −Σₖ [tₖ ln yₖ + (1 − tₖ) ln(1 − yₖ)]     y = logistic(z)
     categorical cross-entropy   L = −Σₖ tₖ ln yₖ                             y = softmax(z)
 
 Both cross-entropies take the logits z and never form y, whose logarithm would be −∞ where y rounds to 0.
-The squared error carries the ½ that makes its gradient y − t; torch's `mse_loss` is 2 L / K for K outputs.
+The squared error carries the ½ that makes its gradient y − t, and is a sum over outputs; torch's `mse_loss` is 2 L / K
+for K outputs. What is measured as mean squared error has no ½ and is a mean over outputs.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
+
+Weights: TypeAlias = Float[Tensor, "*batch"]
 
 LOGITS_AT_ONCE = 2**23
 """Of `projected_cross_entropy`: 32 MB in float32. With half of it GPT-2's takes 1/6 longer, with twice no less."""
@@ -48,23 +52,43 @@ def categorical_cross_entropy(
     return -(1 - label_smoothing) * of_class - label_smoothing * log_probability.mean(-1)
 
 
+def weighted_mean(losses: Float[Tensor, "*batch"], weights: Weights | None) -> Float[Tensor, ""]:
+    """The mean of losses, of which each counts as much as its weight says; 0 if none counts."""
+    if weights is None:
+        return losses.mean()
+    weights = weights.to(losses)
+    # E = Σ α L / Σ α
+    return (weights * losses).sum() / positive(weights.sum())
+
+
+def positive(total: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+    """What to divide by: a sum of weights, or 1 where none counts and what is divided is 0."""
+    return torch.where(total > 0, total, 1.0)
+
+
 def projected_cross_entropy(
     hidden: Float[Tensor, "token width"],
     weight: Float[Tensor, "class width"],
     target: Integer[Tensor, " token"],
     label_smoothing: float = 0.0,
+    token_weights: Float[Tensor, " token"] | None = None,
 ) -> Float[Tensor, ""]:
-    """The mean categorical cross-entropy of the logits W h, a few tokens at a time: all logits of a large vocabulary
-    never stand in memory. What backward needs is computed on the way, while a piece of the logits is at hand."""
-    return _ProjectedCrossEntropy.apply(hidden, weight, target, label_smoothing)
+    """The (weighted) mean categorical cross-entropy of the logits W h, a few tokens at a time: all logits of a large
+    vocabulary never stand in memory. What backward needs is computed on the way, while a piece of the logits is at
+    hand."""
+    return _ProjectedCrossEntropy.apply(hidden, weight, target, label_smoothing, token_weights)
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
-    """With y = softmax(W h) and targets t:  ∂L/∂h = (y − t) W,  ∂L/∂W = Σ (y − t) hᵀ."""
+    """With y = softmax(W h) and targets t:  ∂L/∂h = (y − t) W,  ∂L/∂W = Σ (y − t) hᵀ, each times α / Σ α."""
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, target: Tensor, label_smoothing: float, token_weights: Tensor | None
+    ) -> Tensor:
         hidden, num_tokens = hidden.to(weight.dtype), len(target)
+        share = None if token_weights is None else at_least_single(token_weights.to(weight))
+        share = None if share is None else share / positive(share.sum())  # α / Σ α
         at_once = max(1, LOGITS_AT_ONCE // len(weight))
         needs_hidden, needs_weight = ctx.needs_input_grad[:2]
         hidden_gradient = torch.empty_like(hidden) if needs_hidden else None
@@ -77,19 +101,21 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             mean = logits.mean(-1) if label_smoothing else of_class
             normaliser = logits.logsumexp(-1)
             # L = ln Σ eᶻ − (1 − ε) z_class − ε mean_k zₖ
-            total += (normaliser - (1 - label_smoothing) * of_class - label_smoothing * mean).sum()
+            losses = normaliser - (1 - label_smoothing) * of_class - label_smoothing * mean
+            total += losses.sum() if share is None else (share[start : start + at_once] * losses).sum()
             # (y − t) / N in place of the logits, which are not needed any more
             error = logits.sub_(normaliser[:, None]).exp_()
             error.sub_(label_smoothing / len(weight)) if label_smoothing else None
             error.scatter_add_(-1, t, error.new_full(t.shape, -(1 - label_smoothing)))
-            error = error.div_(num_tokens).to(weight.dtype)
+            error = error.div_(num_tokens) if share is None else error.mul_(share[start : start + at_once, None])
+            error = error.to(weight.dtype)
             if hidden_gradient is not None:
                 torch.mm(error, weight, out=hidden_gradient[start : start + at_once])
             if weight_gradient is not None:
                 beta = min(start, 1)  # the first is added to nothing
                 torch.addmm(weight_gradient, error.mT, h, beta=beta, out=weight_gradient)
         ctx.save_for_backward(hidden_gradient, weight_gradient)
-        return total / num_tokens
+        return total / num_tokens if share is None else total
 
     @staticmethod
     @once_differentiable
@@ -97,8 +123,9 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         hidden_gradient, weight_gradient = ctx.saved_tensors
         scale = gradients[0]
         if scale == 1:  # as in nearly every backward pass, and a vocabulary is large
-            return hidden_gradient, weight_gradient, None, None
-        return *(None if saved is None else saved * scale for saved in (hidden_gradient, weight_gradient)), None, None
+            return hidden_gradient, weight_gradient, None, None, None
+        scaled = (None if saved is None else saved * scale for saved in (hidden_gradient, weight_gradient))
+        return *scaled, None, None, None
 
 
 def l1_penalty(weights: Iterable[Tensor]) -> Float[Tensor, ""]:

@@ -1,6 +1,7 @@
 """Objectives: a model and a loss make a learner.
 
     Classification        cross-entropy of the logits with the class numbers
+    MultiLabel            Bernoulli cross-entropy of the logits with targets of 0 and 1, one for each label
     Regression            squared error of the outputs with the targets, in units of `scale`
     Tagging               cross-entropy of the logits of each token with its tag, padding left out
     SequenceToSequence    cross-entropy of each token of a target, given its source and the tokens before it
@@ -11,6 +12,13 @@
 A batch is ``{"input": x, "target": t}``, with ``source`` in place of ``input`` for sequence to sequence. The trained
 loss may have more in it than the measured one: label smoothing and λ ‖W‖₁ belong to the phase's loss alone, so that the
 measured loss compares across settings. Weight decay is the optimiser's.
+
+With a ``weight`` in the batch, α for each example or for each step of each, every objective's loss is the weighted mean
+
+    E = Σ α L / Σ α          over the losses L of the batch: its examples, or the steps (tokens) of all of them
+
+A weight of 0 leaves its example out, and a weight of 2 counts as two copies. The measured loss is weighted alike; other
+metrics count each example once.
 """
 
 from abc import ABC, abstractmethod
@@ -18,20 +26,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int64, Num
+from jaxtyping import Float, Int64, Num, Shaped
 from torch import Tensor, nn
 
 from neuropil.errors import InputError
 from neuropil.parts.losses import (
     LOGITS_AT_ONCE,
     at_least_single,
+    bernoulli_cross_entropy,
     categorical_cross_entropy,
     l1_penalty,
+    positive,
     projected_cross_entropy,
     squared_error,
+    weighted_mean,
 )
 from neuropil.parts.recurrence import RecurrenceOutput, State, detach, map_states
-from neuropil.protocols import PADDING, Batch, Phase
+from neuropil.protocols import PADDING, WEIGHT, Batch, Phase
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
@@ -71,11 +82,38 @@ class Classification(Objective[nn.Module]):
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         logits = self.answer(batch["input"])
-        loss = categorical_cross_entropy(logits, batch["target"], self.label_smoothing).mean()
+        losses = categorical_cross_entropy(logits, batch["target"], self.label_smoothing)
+        loss = weighted_mean(losses, loss_weights(batch, losses))
         return loss + self.l1 * l1_penalty(matrices(self.model)) if self.l1 else loss
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
-        return token_metrics(self.answer(batch["input"]), batch["target"])
+        found = token_metrics(self.answer(batch["input"]), batch["target"])
+        return found | measured_weight(loss_weights(batch, found["loss"]))
+
+
+class MultiLabel(Objective[nn.Module]):
+    """Any number of labels for each example, independent of one another given the input: L = −Σₖ [tₖ ln yₖ + (1 − tₖ)
+    ln(1 − yₖ)], y = logistic(z). A label is predicted where y > ½, which is z > 0. With label smoothing ε, tₖ is
+    (1 − ε) tₖ + ε / 2."""
+
+    phase = "multi-label classification"
+
+    def __init__(self, model: nn.Module, label_smoothing: float = 0.0, l1: float = 0.0):
+        self.model, self.label_smoothing, self.l1 = model, label_smoothing, l1
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        logits = self.model(batch["input"])
+        target = (1 - self.label_smoothing) * batch["target"].to(logits) + self.label_smoothing / 2
+        losses = bernoulli_cross_entropy(logits, target)
+        loss = weighted_mean(losses, loss_weights(batch, losses))
+        return loss + self.l1 * l1_penalty(matrices(self.model)) if self.l1 else loss
+
+    def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
+        """Beside the loss: whether all labels are right, and the share of them that are wrong."""
+        logits, target = self.model(batch["input"]), batch["target"]
+        losses, wrong = bernoulli_cross_entropy(logits, target.to(logits)), (logits > 0) != (target > 0.5)
+        found = {"loss": losses, "exact_match": (~wrong.any(-1)).float(), "hamming_loss": wrong.float().mean(-1)}
+        return found | measured_weight(loss_weights(batch, losses))
 
 
 class Regression(Objective[nn.Module]):
@@ -90,18 +128,19 @@ class Regression(Objective[nn.Module]):
         self.scale = torch.where(spread > 0, spread, 1.0)  # constant targets have no spread
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        y, target = self._outputs(batch)
-        loss = self._scaled_error(y, target).mean()
+        losses = self._scaled_error(*self._outputs(batch))
+        loss = weighted_mean(losses, loss_weights(batch, losses))
         return loss + self.l1 * l1_penalty(matrices(self.model)) if self.l1 else loss
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """With several outputs, the errors are means over them."""
         y, target = self._outputs(batch)
-        return {
+        found = {
             "loss": self._scaled_error(y, target),
             "squared_error": (y - target).square().mean(-1),
             "absolute_error": (y - target).abs().mean(-1),
         }
+        return found | measured_weight(loss_weights(batch, found["loss"]))
 
     def _outputs(self, batch: Batch) -> tuple[Float[Tensor, "batch output"], Float[Tensor, "batch output"]]:
         y = at_least_single(self.model(batch["input"]))
@@ -123,18 +162,20 @@ class Tagging(Objective[nn.Module]):
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         valid = batch["input"] != PADDING
         logits, target = self.model(batch["input"])[valid], batch["target"][valid]
-        return categorical_cross_entropy(logits, target, self.label_smoothing).mean()
+        weights = loss_weights(batch, valid)
+        losses = categorical_cross_entropy(logits, target, self.label_smoothing)
+        return weighted_mean(losses, None if weights is None else weights[valid])
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """Means over the tokens of each text, and whether all of its tags are right."""
         logits, target, valid = self.model(batch["input"]), batch["target"], batch["input"] != PADDING
-        count = valid.sum(-1)
+        count, weights = valid.sum(-1), loss_weights(batch, valid)
         right = (logits.argmax(-1) == target) & valid
         return {
-            "loss": (categorical_cross_entropy(logits, target) * valid).sum(-1) / count,
+            "loss": step_mean(categorical_cross_entropy(logits, target), valid, weights),
             "token_accuracy": right.sum(-1) / count,
             "exact_accuracy": (right.sum(-1) == count).float(),
-        }
+        } | measured_weight(weights, valid)
 
 
 @runtime_checkable
@@ -148,7 +189,8 @@ class ProjectedModel(Protocol):
 
 
 class SequenceToSequence(Objective[nn.Module]):
-    """Targets begin with a start token, which is never predicted, and end with an end token; padding does not count."""
+    """Targets begin with a start token, which is never predicted, and end with an end token; padding does not count.
+    Weights of steps are those of the tokens that are predicted, of which there is one less than in a target."""
 
     phase = "sequence to sequence"
 
@@ -157,16 +199,17 @@ class SequenceToSequence(Objective[nn.Module]):
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         hidden, weight, following = self._hidden(batch)
-        valid = following != PADDING
-        return projected_cross_entropy(hidden[valid], weight, following[valid], self.label_smoothing)
+        valid, weights = following != PADDING, loss_weights(batch, following)
+        weights = None if weights is None else weights[valid]
+        return projected_cross_entropy(hidden[valid], weight, following[valid], self.label_smoothing, weights)
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " batch"]]:
         """Means over the tokens of each target, every one of them predicted from the right tokens before it."""
         hidden, weight, following = self._hidden(batch)
-        valid = (following != PADDING).float()
+        valid, weights = (following != PADDING).float(), loss_weights(batch, following)
         found = token_metrics(hidden @ weight.mT, following)
-        loss, right = ((values * valid).sum(-1) / valid.sum(-1) for values in found.values())
-        return {"loss": loss, "token_accuracy": right}
+        loss, right = step_mean(found["loss"], valid, weights), step_mean(found["accuracy"], valid)
+        return {"loss": loss, "token_accuracy": right} | measured_weight(weights, valid)
 
     def _hidden(
         self, batch: Batch
@@ -182,7 +225,7 @@ class NextTokenInWindow(Objective[nn.Module]):
     phase = "next token"
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        return projected_cross_entropy(*self._scored(batch))
+        return projected_cross_entropy(*self._scored(batch), token_weights=scored_weights(batch))
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " token"]]:
         """One value for each token, so that all of them weigh the same."""
@@ -190,7 +233,8 @@ class NextTokenInWindow(Objective[nn.Module]):
         at_once = max(1, LOGITS_AT_ONCE // len(weight))
         pieces = zip(hidden.split(at_once), target.split(at_once), strict=True)
         found = [token_metrics(h @ weight.mT, t) for h, t in pieces]
-        return {name: torch.cat([metrics[name] for metrics in found]) for name in found[0]}
+        whole = {name: torch.cat([metrics[name] for metrics in found]) for name in found[0]}
+        return whole | measured_weight(scored_weights(batch))
 
     def _scored(self, batch: Batch) -> tuple[Float[Tensor, "token width"], Tensor, Int64[Tensor, " token"]]:
         model = cast(ProjectedModel, self.model)
@@ -215,11 +259,11 @@ class MaskedToken(Objective[nn.Module]):
     phase = "masked token"
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        return categorical_cross_entropy(*self._scored(batch)).mean()
+        return weighted_mean(categorical_cross_entropy(*self._scored(batch)), scored_weights(batch))
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " place"]]:
         """One value for each masked place."""
-        return token_metrics(*self._scored(batch))
+        return token_metrics(*self._scored(batch)) | measured_weight(scored_weights(batch))
 
     def _scored(self, batch: Batch) -> tuple[Float[Tensor, "place token"], Int64[Tensor, " place"]]:
         model, scored = cast(MaskedModel, self.model), batch["scored"]
@@ -254,7 +298,7 @@ class NextToken(Objective[nn.Module]):
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         logits, target, self._carried = self._read(batch, self._carried)
-        return categorical_cross_entropy(logits, target).mean()
+        return weighted_mean(categorical_cross_entropy(logits, target), self._weights(batch))
 
     def metrics(self, batch: Batch) -> Mapping[str, Float[Tensor, " token"]]:
         """Of a text that begins with this batch."""
@@ -265,7 +309,11 @@ class NextToken(Objective[nn.Module]):
     ) -> tuple[Mapping[str, Float[Tensor, " token"]], States | None]:
         """One value for each token, so that all of them weigh the same."""
         logits, target, carried = self._read(batch, carried)
-        return token_metrics(logits, target), carried
+        return token_metrics(logits, target) | measured_weight(self._weights(batch)), carried
+
+    def _weights(self, batch: Batch) -> Float[Tensor, " token"] | None:
+        weights = loss_weights(batch, batch["target"])
+        return None if weights is None else weights[batch["target"] != PADDING]
 
     def state_dict(self) -> Mapping[str, Tensor]:
         """What training carries to the next batch, under the number of the state and the name of its part."""
@@ -295,6 +343,44 @@ class NextToken(Objective[nn.Module]):
         read = model(batch["input"], states=states)
         valid = batch["target"] != PADDING
         return read.outputs[valid], batch["target"][valid], detach(read.states) if self.carry_state else None
+
+
+def loss_weights(batch: Batch, losses: Shaped[Tensor, "batch *step"]) -> Float[Tensor, "batch *step"] | None:
+    """The weight α of each loss of a batch: that of its step, or of its example. None, where all count the same."""
+    weights = batch.get(WEIGHT)
+    if weights is None:
+        return None
+    if weights.shape != losses.shape[: weights.ndim]:
+        rule = f"weights of a batch must be one for each example, or for each step: {tuple(losses.shape)}"
+        raise InputError(rule, got=f"{tuple(weights.shape)}")
+    weights = weights if weights.is_floating_point() else weights.float()
+    return weights.reshape(*weights.shape, *[1] * (losses.ndim - weights.ndim)).expand(losses.shape)
+
+
+def scored_weights(batch: Batch) -> Float[Tensor, " token"] | None:
+    """Of the targets that are `scored`, or of all."""
+    weights = loss_weights(batch, batch["target"])
+    if weights is None:
+        return None
+    return weights.flatten() if "scored" not in batch else weights[batch["scored"]]
+
+
+def step_mean(
+    values: Float[Tensor, "batch step"], valid: Shaped[Tensor, "batch step"], weights: Tensor | None = None
+) -> Float[Tensor, " batch"]:
+    """Of each example, over its valid steps."""
+    if weights is None:
+        return (values * valid).sum(-1) / valid.sum(-1)
+    counted = weights * valid
+    return (values * counted).sum(-1) / positive(counted.sum(-1))
+
+
+def measured_weight(weights: Tensor | None, valid: Tensor | None = None) -> dict[str, Tensor]:
+    """What evaluation weighs the loss of each example by, to stand among its metrics; of weights of steps, their
+    mean."""
+    if weights is None:
+        return {}
+    return {WEIGHT: weights if valid is None else step_mean(weights, valid)}
 
 
 def token_metrics(logits: Float[Tensor, "*any class"], target: Num[Tensor, "*any"]) -> dict[str, Float[Tensor, "*any"]]:

@@ -9,7 +9,7 @@ from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.dataset import Examples
-from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.examples.files import ClassificationDataConfig, prepare
 from neuropil.inspection.report.patch_attention import entropy_section, weights_section
 from neuropil.models.attention import PatchAttention, PatchAttentionConfig
 from neuropil.randomness import initialised
@@ -20,7 +20,7 @@ from neuropil.training.loop import TrainingConfig
 
 
 class AttentionOptions(Config):
-    data: DataConfig = DataConfig()
+    data: ClassificationDataConfig = ClassificationDataConfig()
     model: PatchAttentionConfig = PatchAttentionConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     defence: DefenceConfig = DefenceConfig()

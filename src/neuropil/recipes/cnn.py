@@ -5,7 +5,7 @@ import dataclasses
 from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.examples.files import ClassificationDataConfig, prepare
 from neuropil.models.cnn import CNN, CNNConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.classification.experiment import ClassificationExperiment, ObjectiveConfig, require_pictures
@@ -15,7 +15,7 @@ from neuropil.training.loop import TrainingConfig
 
 
 class CNNOptions(Config):
-    data: DataConfig = DataConfig()
+    data: ClassificationDataConfig = ClassificationDataConfig()
     model: CNNConfig = CNNConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     defence: DefenceConfig = DefenceConfig()
@@ -26,7 +26,7 @@ class CNNOptions(Config):
 
 def build(options: CNNOptions, seed: int) -> ClassificationExperiment:
     splits = prepare(options.data, seed)
-    schema = require_pictures("the cnn", splits)
+    schema = require_pictures("the cnn", splits, several_labels=True)
     config = dataclasses.replace(options.model, shape=schema.shape, classes=schema.num_outputs)
     model = initialised(lambda: CNN(config), seed)
     model.standardize.fit(splits.train.inputs)

@@ -3,7 +3,7 @@ table."""
 
 import dataclasses
 
-from neuropil.config import Config
+from neuropil.config import Config, option
 from neuropil.data.series.files import SEASONS_IN_WINDOW, SHORTEST_WINDOW, SeriesDataConfig, prepare_series
 from neuropil.models.forecaster import Forecaster, ForecasterConfig
 from neuropil.randomness import initialised
@@ -17,9 +17,16 @@ MOST_WINDOWS = 5_000
 """Evenly spaced, from which what is known in advance is scaled."""
 
 
+class HorizonConfig(Config):
+    horizon_weights: tuple[float, ...] = option(
+        (), "weights of the steps of a forecast in the loss, one for each, the next step first"
+    )
+
+
 class ForecasterOptions(Config):
     data: SeriesDataConfig = SeriesDataConfig()
     model: ForecasterConfig = ForecasterConfig()
+    objective: HorizonConfig = HorizonConfig()
     training: TrainingConfig = TrainingConfig(updates=300, batch_size=32, learning_rate=3e-3, clip=1.0)
 
 
@@ -32,6 +39,7 @@ def build(options: ForecasterOptions, seed: int) -> ForecastingExperiment:
     model = initialised(lambda: Forecaster(dataclasses.replace(options.model, **sizes)), seed)
     model.fit(splits.train.thinned(MOST_WINDOWS).batch(), start.learned, start.rolled)
     own = {"seed": seed, "name": "forecaster", "longest_gap": options.data.longest_gap, "start": start}
+    own["horizon_weights"] = options.objective.horizon_weights
     return ForecastingExperiment(model, splits, options.training, **own)
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.examples.files import ClassificationDataConfig, prepare
 from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.randomness import initialised
 from neuropil.tasks.classification.experiment import ClassificationExperiment, ObjectiveConfig, fit_scales
@@ -16,7 +16,7 @@ from neuropil.training.loop import TrainingConfig
 
 
 class MLPOptions(Config):
-    data: DataConfig = DataConfig()
+    data: ClassificationDataConfig = ClassificationDataConfig()
     model: MLPConfig = MLPConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     defence: DefenceConfig = DefenceConfig()

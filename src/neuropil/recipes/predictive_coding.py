@@ -10,7 +10,7 @@ import dataclasses
 from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config, option
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.examples.files import ClassificationDataConfig, prepare
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.inspection.report.predictive_coding import inside_sections
@@ -18,7 +18,7 @@ from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.models.predictive_coding.network import PredictiveCoding, PredictiveCodingConfig, SettledEnergy
 from neuropil.randomness import initialised
 from neuropil.sampling.predictive_coding import LayerNoise
-from neuropil.tasks.classification.experiment import ClassificationExperiment, fit_scales
+from neuropil.tasks.classification.experiment import ClassificationExperiment, fit_scales, require_one_label
 from neuropil.tasks.classification.scores import scorer_for
 from neuropil.tasks.experiment import Ablation
 from neuropil.tasks.generation.predictive_coding import (
@@ -38,7 +38,7 @@ class LearningConfig(Config):
 
 
 class PredictiveCodingOptions(Config):
-    data: DataConfig = DataConfig()
+    data: ClassificationDataConfig = ClassificationDataConfig()
     model: PredictiveCodingConfig = PredictiveCodingConfig()
     learning: LearningConfig = LearningConfig()
     defence: DefenceConfig = DefenceConfig()
@@ -52,6 +52,7 @@ def build(options: PredictiveCodingOptions, seed: int) -> ClassificationExperime
         got = f"precision={options.training.precision!r}"
         raise InputError("predictive coding settles in float32", got=got, fix="leave it out")
     splits = prepare(options.data, seed)
+    require_one_label("predictive coding", splits)
     schema = splits.train.schema
     answers = "classes" if schema.classes else "numbers"
     config = dataclasses.replace(options.model, shape=schema.shape, outputs=schema.num_outputs, answers=answers)

@@ -8,7 +8,7 @@ import dataclasses
 from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.files import DataConfig, prepare
+from neuropil.data.examples.files import ClassificationDataConfig, prepare
 from neuropil.errors import InputError
 from neuropil.inspection.report.spiking_classifier import spiking_sections
 from neuropil.models.spiking.classifier import SpikingClassifier, SpikingClassifierConfig
@@ -21,7 +21,7 @@ from neuropil.training.loop import TrainingConfig
 
 
 class SpikingClassifierOptions(Config):
-    data: DataConfig = DataConfig()
+    data: ClassificationDataConfig = ClassificationDataConfig()
     model: SpikingClassifierConfig = SpikingClassifierConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     defence: DefenceConfig = DefenceConfig()

@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from neuropil.config import Config, option
 from neuropil.data.examples.dataset import Examples
@@ -28,9 +29,10 @@ from neuropil.inspection.gradients import GradientProfile, TimeProfile, diagnose
 from neuropil.inspection.pictures.gradients import gradient_flow, gradient_through_time
 from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.report.page import Picture, Section, Table, percent
-from neuropil.models.mlp import MLP
+from neuropil.models.mlp import MLP, gradients_by_hand
 from neuropil.parts.objectives import Classification
 from neuropil.progress import Display
+from neuropil.protocols import Batch
 from neuropil.randomness import seeded
 from neuropil.tasks import study
 from neuropil.tasks.classification.scores import baselines
@@ -113,6 +115,7 @@ def build(options: VanishingGradientsOptions, seed: int) -> Study:
         ]
         sections = [_depth_section(options, trials), _diagnosis_section(trials)]
         sections += [_training_section(options, trials), _time_section(options, splits.train, seed)]
+        sections.append(_by_hand_section(options, splits.train, seed))
         return Findings([*results, baselines(splits)[0]], sections)
 
     return Study("vanishing gradients", compute, {"source": splits.train.source})
@@ -187,6 +190,62 @@ def _training_section(options: VanishingGradientsOptions, trials: Mapping[str, D
     alt = "validation accuracy of each network against the epoch"
     table = Table(["network", "gradient kept", "train accuracy", "test accuracy", "training"], rows)
     return Section.illustrated("What it does to learning", words, curves, alt, table)
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+class LayerDifference(NamedTuple):
+    """Of one layer: the norm of its δ, that of ∂W, and the largest difference of ∂W and ∂b from autograd's."""
+
+    name: str
+    shape: tuple[int, ...]
+    delta: float
+    norm: float
+    difference: float
+
+
+def compare_by_hand(model: MLP, batch: Batch) -> list[LayerDifference]:
+    """Back-propagation in matrix form beside autograd, for the cross-entropy of a batch, in double precision."""
+    model = model.double()
+    layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear)}
+    y = model(batch["input"])
+    parameters = [parameter for layer in layers.values() for parameter in (layer.weight, layer.bias)]
+    theirs = torch.autograd.grad(Classification(model).loss(batch), parameters)
+    # ∂E/∂Y = (softmax(Y) − T) / N
+    dy = (y.detach().softmax(-1) - F.one_hot(batch["target"], y.shape[1])) / len(y)
+    found = []
+    for number, (name, ours) in enumerate(zip(layers, gradients_by_hand(model, batch["input"], dy), strict=True)):
+        pairs = zip((ours.W, ours.b), theirs[2 * number : 2 * number + 2], strict=True)
+        largest = max(float((mine - other).abs().max()) for mine, other in pairs)
+        found.append(
+            LayerDifference(name, tuple(ours.W.shape), float(ours.delta.norm()), float(ours.W.norm()), largest)
+        )
+    return found
+
+
+def _by_hand_section(options: VanishingGradientsOptions, train: Examples, seed: int) -> Section:
+    model = _new_network(DeepNetwork({"activation": "logistic"}), options, train, seed)
+    layers = compare_by_hand(model, next(study.shuffled(train, PROFILE_BATCH, seed).epoch(0)))
+    words = (
+        "Back-propagation in matrix form, δˡ = (δˡ⁺¹ Wˡ⁺¹) ⊙ σ'(Aˡ) and ∂Wˡ = δˡᵀ Hˡ⁻¹, is written out in "
+        f"`models/mlp.py`. Here it is for the logistic network and one batch of at most {PROFILE_BATCH} examples, from "
+        "δ = (softmax(Y) − T) / N at the output down to the first layer, whose ‖δ‖ is "
+        f"{layers[0].delta / layers[-1].delta:.2g} of that. Autograd's gradients differ from these by at most "
+        f"{max(layer.difference for layer in layers):.1e}, in double precision."
+    )
+    header = ["layer", "shape of W", "‖δ‖", "‖∂W‖", "largest difference from autograd"]
+    rows = [
+        [
+            layer.name,
+            " × ".join(map(str, layer.shape)),
+            f"{layer.delta:.3g}",
+            f"{layer.norm:.3g}",
+            f"{layer.difference:.1e}",
+        ]
+        for layer in reversed(layers)
+    ]
+    return Section.of("Back-propagation by hand", words, Table(header, rows))
 
 
 # --- time ------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
-from neuropil.data.examples.files import DataConfig, format_of, prepare
+from neuropil.data.examples.files import ClassificationDataConfig, format_of, prepare
 from neuropil.data.patches import choose_patch, filled_shape, resized_examples, usual_patch
 from neuropil.data.splits import Splits
 from neuropil.errors import InputError
@@ -23,7 +23,7 @@ from neuropil.training.loop import TrainingConfig
 
 
 class ViTOptions(Config):
-    data: DataConfig = DataConfig()
+    data: ClassificationDataConfig = ClassificationDataConfig()
     model: ViTConfig = ViTConfig(width=64, heads=4, layers=4, patch=None, shape=())
     objective: ObjectiveConfig = ObjectiveConfig(label_smoothing=0.1)
     defence: DefenceConfig = DefenceConfig()

@@ -21,7 +21,7 @@ from neuropil import recipes
 from neuropil.config import Config, Option, flag_of
 from neuropil.data.formats.memory import InMemory, are_paths, in_memory
 from neuropil.data.splits import SplitConfig
-from neuropil.errors import InputError, RunError
+from neuropil.errors import InputError, RunError, listed
 from neuropil.files import remove_parts, write_text
 from neuropil.inspection.report.page import write_report
 from neuropil.memory import refused_memory
@@ -131,7 +131,14 @@ def _take(name: str, recipe: Recipe, data: Any) -> InMemory:
     """Data in memory, if the system takes it."""
     option = _data_option(recipe)
     if option is not None and option.in_python:
-        return in_memory(data, parts=True)
+        taken, kind = in_memory(data, parts=True), getattr(recipe.options, "data", None)
+        takes_all = isinstance(kind, SplitConfig) and kind.weighted
+        if taken.weight and not takes_all:
+            got, fix = f"weights in the {taken.name}", "give a pair (X, y)"
+            raise InputError(f"{name} counts every example the same", got=got, fix=fix)
+        if taken.answers and not takes_all:
+            raise InputError(f"answers of {name} must be one column", got=listed(taken.answers))
+        return taken
     rule = f"{name} takes no data" if option is None else f"{name} reads its data from files ({option.help})"
     takers = [
         each.name for each in recipes.SYSTEMS if (found := _data_option(recipes.recipe(each.name))) and found.in_python

@@ -75,6 +75,40 @@ class Predictions:
 
 
 @dataclass(frozen=True)
+class LabelPredictions:
+    """`scores` are probabilities of the `names`, each for itself: an input may have several of them, or none."""
+
+    scores: Float[Tensor, "example label"]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def labels(self) -> list[list[str]]:
+        """Those of each input whose probability is above ½, in the order of the names."""
+        return [
+            [name for name, score in zip(self.names, row, strict=True) if score > 0.5] for row in self.scores.tolist()
+        ]
+
+    def lines(self) -> list[list[str]]:
+        """The labels of each input, the most probable first; of one without any, that it has none."""
+        lines = []
+        for scores in self.scores.tolist():
+            ranked = sorted(zip(self.names, scores, strict=True), key=lambda each: -each[1])
+            found = [f"{name} {100 * score:.1f} %" for name, score in ranked if score > 0.5]
+            name, score = ranked[0]
+            lines.append(found or [f"none ({name} {100 * score:.1f} %)"])
+        return lines
+
+    def records(self) -> list[dict[str, Any]]:
+        return [
+            {"labels": labels, "probabilities": dict(zip(self.names, scores, strict=True))}
+            for labels, scores in zip(self.labels, self.scores.tolist(), strict=True)
+        ]
+
+
+@dataclass(frozen=True)
 class Texts:
     """Written texts, with the log-probability of each."""
 

@@ -1,4 +1,7 @@
-"""The mean of a learner's metrics over a data set, each example counted once."""
+"""The mean of a learner's metrics over a data set, each example counted once; in the loss, by its weight.
+
+loss = Σ α L / Σ α          over all examples, whatever batch they are in
+"""
 
 import time
 from collections.abc import Iterator
@@ -6,25 +9,32 @@ from dataclasses import dataclass
 
 import torch
 
-from neuropil.protocols import Batch, Batches, Learner, StreamLearner
+from neuropil.protocols import WEIGHT, Batch, Batches, Learner, StreamLearner
+
+LOSS = "loss"
 
 
 def evaluate(learner: Learner, batches: Batches) -> dict[str, float]:
     was_training = learner.model.training
     learner.model.eval()
     sums: dict[str, float] = {}
-    count, carried = 0, None
+    counts: dict[str, float] = {}
+    carried = None
     with torch.no_grad():
         for batch in batches.epoch(0):
             if isinstance(learner, StreamLearner):
                 values, carried = learner.stream_metrics(batch, carried)
             else:
                 values = learner.metrics(batch)
-            count += len(next(iter(values.values())))
             for name, per_example in values.items():
-                sums[name] = sums.get(name, 0.0) + per_example.double().sum().item()
+                if name == WEIGHT:
+                    continue
+                weight = values.get(WEIGHT) if name == LOSS else None
+                weight = torch.ones_like(per_example) if weight is None else weight
+                sums[name] = sums.get(name, 0.0) + (weight.double() * per_example.double()).sum().item()
+                counts[name] = counts.get(name, 0.0) + weight.double().sum().item()
     learner.model.train(was_training)
-    return {name: total / count for name, total in sums.items()}
+    return {name: total / (counts[name] or 1.0) for name, total in sums.items()}
 
 
 def evaluation_seconds(learner: Learner, batches: Batches) -> float:

@@ -30,6 +30,7 @@ from neuropil.errors import DivergedError, InputError, nearest
 from neuropil.metrics import PHASE_LOSS, PHASE_RATE, find_metric
 from neuropil.progress import Display
 from neuropil.protocols import (
+    WEIGHT,
     Batch,
     Batches,
     FittedLearner,
@@ -313,8 +314,8 @@ class _Loop:
         for index, batch in enumerate(group):
             with self._precision():
                 loss = phase.loss(batch)
-                if len(group) > 1:  # each example counts once, in whichever batch
-                    loss = loss * (_num_examples(batch) / sum(map(_num_examples, group)))
+                if len(group) > 1:  # each example counts once, or by its weight, in whichever batch
+                    loss = loss * (_total_weight(batch) / (sum(map(_total_weight, group)) or 1.0))
             value += loss.item()
             if not math.isfinite(value):
                 raise self._diverged(phase, batch, value, rate)
@@ -467,6 +468,11 @@ class _Loop:
 
 def _num_examples(batch: Batch) -> int:
     return next(iter(batch.values())).shape[0]
+
+
+def _total_weight(batch: Batch) -> float:
+    """Σ α, which the loss of a batch was divided by: the number of examples where they have no weights."""
+    return float(batch[WEIGHT].sum()) if WEIGHT in batch else _num_examples(batch)
 
 
 def _seed_random_numbers(seed: int, step: int, device: torch.device) -> None:

@@ -174,8 +174,7 @@ def test_pictures_in_memory_are_brought_to_the_shape_of_the_model():
         (
             (SOME, np.eye(4)[np.arange(40) % 4]),
             {},
-            "y of arrays in memory must hold one label for each example, but got 40×4 values of type float64: "
-            "for one-hot labels give y.argmax(axis=1).",
+            "arrays in memory must have one target here, but got label 0, label 1, label 2, label 3.",
         ),
         (
             ([*SOME[:20], *SOME[20:, :2]], np.arange(40) % 2),

@@ -16,6 +16,7 @@ def test_the_digits_are_those_of_scikit_learn():
         "kind": "image",
         "shape": [1, 8, 8],
         "classes": list("0123456789"),
+        "labels": [],
         "columns": [],
         "target": "",
         "encoding": "",

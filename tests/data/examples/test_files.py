@@ -4,12 +4,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from data.written_files import noise, refusal, write_idx, write_images, write_mnist, write_text
 from neuropil.data.examples.dataset import Examples, Schema
-from neuropil.data.examples.files import DataConfig, format_of, inputs_of, prepare, read_inputs, read_labelled
+from neuropil.data.examples.files import (
+    ClassificationDataConfig,
+    DataConfig,
+    format_of,
+    inputs_of,
+    prepare,
+    read_inputs,
+    read_labelled,
+)
 from neuropil.data.formats.memory import in_memory
 from neuropil.data.splits import Splits
 from real_data import diabetes, digits
@@ -529,3 +538,199 @@ def test_a_prediction_of_nothing_is_refused(tmp_path: Path):
 )
 def test_options_out_of_bounds_are_refused(options: dict[str, Any], sentence: str):
     assert refusal(lambda: DataConfig(**options)) == sentence
+
+
+# --- weights --------------------------------------------------------------------------------------------------------
+
+WEIGHTED = ("age,colour,w,answer", *["1,red,2,yes", "2,blue,0.5,no", "3,red,1,", "4,blue,0,no", "5,red,3,yes"] * 5)
+
+
+def weighted(source: Any, **options: Any) -> Splits[Examples]:
+    return prepare(ClassificationDataConfig(data=source, target="answer", **options), 0)
+
+
+def test_a_column_of_weights_is_no_input_and_stays_with_its_rows(tmp_path: Path):
+    path = write_text(tmp_path / "rows.csv", *WEIGHTED)
+    splits = weighted(path, weight_column="w")
+    assert [column.name for column in splits.train.schema.columns] == ["age", "colour"]
+    assert splits.notes[-2:] == [
+        "5 of 25 rows have no target and are left out (first: row 4).",
+        "5 of 20 examples have a weight of 0 and are left out (first: rows.csv row 5).",
+    ]
+    for part in splits.parts.values():
+        assert part.weights is not None
+        expected = {1.0: 2.0, 2.0: 0.5, 5.0: 3.0}
+        assert part.weights.tolist() == [expected[age] for age in part.inputs[:, 0].tolist()]
+    assert sum(sizes(splits)) == 15
+    plain = weighted(path, ignore=("w",))
+    assert plain.train.weights is None
+
+
+def test_weights_of_tables_and_arrays_in_memory_are_those_of_files(tmp_path: Path):
+    path = write_text(tmp_path / "rows.csv", *WEIGHTED)
+    table = pd.read_csv(path)
+    by_name = weighted(in_memory(table), weight_column="w")
+    given = table[table.answer.notna()]
+    apart = prepare(
+        ClassificationDataConfig(data=in_memory((given[["age", "colour"]], given.answer, given.w)), target=None), 0
+    )
+    for splits in (by_name, apart):
+        for part, same in zip(splits.parts.values(), weighted(path, weight_column="w").parts.values(), strict=True):
+            torch.testing.assert_close(part.weights, same.weights)
+            torch.testing.assert_close(part.inputs, same.inputs)
+    arrays = (np.arange(20.0)[:, None], np.arange(20) % 2, np.arange(20))
+    splits = prepare(ClassificationDataConfig(data=in_memory(arrays)), 0)
+    for part in splits.parts.values():
+        assert part.weights is not None
+        assert part.weights.tolist() == part.inputs[:, 0].tolist()
+    assert sum(sizes(splits)) == 19
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("-1", "a weight must be a finite number, 0 or more, but got -1 (rows.csv row 2)."),
+        ("nan", "row 2, column 'w' of rows.csv must hold a value, but got 'nan': fill it in or remove the row."),
+        ("much", "row 2, column 'w' of rows.csv must hold a finite number, but got 'much'."),
+    ],
+)
+def test_bad_weights_are_refused_with_their_row(tmp_path: Path, cell: str, message: str):
+    path = write_text(tmp_path / "rows.csv", WEIGHTED[0], f"1,red,{cell},yes", *WEIGHTED[2:])
+    assert refusal(lambda: weighted(path, weight_column="w")) == message
+
+
+def test_weights_are_a_column_of_their_own(tmp_path: Path):
+    path = write_text(tmp_path / "rows.csv", *WEIGHTED)
+    same = "the column of weights cannot be predicted, but got 'answer' for both."
+    assert refusal(lambda: weighted(path, weight_column="answer")) == same
+    ignored = "the column of weights cannot be ignored, but got 'w' for both."
+    assert refusal(lambda: weighted(path, weight_column="w", ignore=("w",))) == ignored
+    none = write_text(tmp_path / "none.csv", WEIGHTED[0], *["1,red,0,yes", "2,blue,0,no"] * 5)
+    assert refusal(lambda: weighted(none, weight_column="w")) == (
+        "some weight of none.csv must be above 0, but got 0 for every example."
+    )
+    unknown = refusal(lambda: weighted(path, weight_column="weight"))
+    assert "'weight'" in unknown
+    assert "rows.csv" in unknown
+    short = (np.zeros((4, 2)), np.array([0, 1, 0, 1]), np.array([1.0, 2.0, 3.0]))
+    assert refusal(lambda: in_memory(short)) == (
+        "x and weights of the arrays in memory must be equally long, but got 4 and 3."
+    )
+
+
+# --- several labels -------------------------------------------------------------------------------------------------
+
+COLUMNS = ("size,red,round,w", *["1,1,0,1", "2,0,0,2", "3,1,1,1", "4,yes,TRUE,1", "5,,1,1"] * 4)
+JOINED = ("size,tags,w", *["1,red,1", "2,,2", "3,red|round,1", "4, round | red ,1"] * 4)
+
+
+def labelled(source: Any, **options: Any) -> Splits[Examples]:
+    return prepare(ClassificationDataConfig(data=source, **options), 0)
+
+
+def labels_by_size(splits: Splits[Examples]) -> dict[float, list[float]]:
+    every = [*splits.parts.values()]
+    return {
+        size: target
+        for part in every
+        for size, target in zip(part.inputs[:, 0].tolist(), part.targets.tolist(), strict=True)
+    }
+
+
+def test_several_columns_are_labels_and_so_is_one_of_joined_ones(tmp_path: Path):
+    columns, joined = write_text(tmp_path / "columns.csv", *COLUMNS), write_text(tmp_path / "tags.csv", *JOINED)
+    expected = {1.0: [1, 0], 2.0: [0, 0], 3.0: [1, 1], 4.0: [1, 1]}
+    frame = pd.read_csv(columns).dropna().assign(red=lambda each: each.red.isin(["1", "yes"]).astype(int))
+    frame["round"] = frame["round"].astype(str).str.lower().isin(["1", "true"]).astype(int)
+    arrays = frame[["size"]].to_numpy(dtype=float), frame[["red", "round"]].to_numpy()
+    for splits in (
+        labelled(columns, target="red,round", ignore=("w",)),
+        labelled(joined, target="tags", multi_label=True, ignore=("w",)),
+        labelled(in_memory(frame), target="red, round", ignore=("w",)),
+        labelled(in_memory((frame[["size"]], frame[["red", "round"]]))),
+        labelled(in_memory(pd.read_csv(joined)), target="tags", multi_label=True, ignore=("w",)),
+    ):
+        schema = splits.train.schema
+        assert (schema.labels, schema.classes, schema.task) == (("red", "round"), (), "multi_label")
+        assert labels_by_size(splits) == expected
+        assert splits.train.source.startswith("16 rows of 1 features with 2 labels (")
+    unnamed = labelled(in_memory(arrays))
+    assert unnamed.train.schema.labels == ("label 0", "label 1")
+    assert labels_by_size(unnamed) == expected
+    weights = labelled(in_memory((*arrays, np.arange(1, 17)))).train.weights
+    assert weights is not None
+    notes = labelled(columns, target="red,round", ignore=("w",)).notes
+    assert "4 of 20 rows have no target and are left out (first: row 6)." in notes
+
+
+def test_one_column_of_truth_values_is_one_label(tmp_path: Path):
+    path = write_text(tmp_path / "mail.csv", "size,spam", *["1,1", "2,0"] * 4)
+    splits = labelled(path, target="spam", multi_label=True)
+    assert splits.train.schema.labels == ("spam",)
+    assert labels_by_size(splits) == {1.0: [1], 2.0: [0]}
+    assert labelled(path, target="spam").train.schema.classes == ("0", "1")
+
+
+def test_labelled_files_of_a_trained_model_are_read_by_its_labels(tmp_path: Path):
+    columns, joined = write_text(tmp_path / "columns.csv", *COLUMNS[:5]), write_text(tmp_path / "tags.csv", *JOINED)
+    for path, options in (
+        (columns, {"target": "red,round"}),
+        (joined, {"target": "tags", "multi_label": True}),
+    ):
+        schema = labelled(path, ignore=("w",), **options).train.schema
+        found = read_labelled(path, schema)
+        assert found.targets.tolist()[:3] == [[1, 0], [0, 0], [1, 1]]
+    new = write_text(tmp_path / "new.csv", "size,tags", "1,red|square")
+    assert refusal(read_labelled, new, schema) == (
+        "each label must be one of the training data, but got 'square': the labels are red, round."
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        (
+            COLUMNS,
+            {"target": "red,size"},
+            "row 3, column 'size' of a.csv must hold 0 or 1, as each of several targets does, but got '2': "
+            "give one target to predict classes or numbers.",
+        ),
+        (
+            COLUMNS,
+            {"target": "red,rond"},
+            "a.csv must have the column 'rond', but got size, red, round, w: did you mean 'round'?",
+        ),
+        (
+            COLUMNS,
+            {"target": "red,round", "task": "regression"},
+            "several labels are predicted as such, but got --task regression for red, round: leave --task out.",
+        ),
+        (
+            ("size,tags", "1,", "2,"),
+            {"target": "tags", "multi_label": True},
+            "a.csv must have rows with a target, but got 2 without.",
+        ),
+    ],
+)
+def test_labels_that_are_none_are_refused(
+    tmp_path: Path, lines: tuple[str, ...], options: dict[str, Any], message: str
+):
+    path = write_text(tmp_path / "a.csv", *lines)
+    assert refusal(lambda: labelled(path, **options)) == message
+
+
+def test_one_hot_labels_are_refused_unless_they_are_meant():
+    data = in_memory((np.arange(8.0)[:, None], np.eye(4)[np.arange(8) % 4]))
+    assert refusal(lambda: labelled(data)) == (
+        "labels of arrays in memory must be classes, or several to an example, but got one to each: "
+        "for one-hot labels give y.argmax(axis=1), or say --multi-label."
+    )
+    assert labelled(data, multi_label=True).train.schema.labels == tuple(f"label {number}" for number in range(4))
+
+
+def test_classes_that_look_like_labels_are_mentioned(tmp_path: Path):
+    path = write_text(tmp_path / "tags.csv", *JOINED)
+    note = "'red|round' is one class of the target; --multi-label predicts each of its labels."
+    assert note in labelled(path, target="tags", ignore=("w",)).notes
+    rare = write_text(tmp_path / "rare.csv", "size,tags", *["1,red", "2,round"] * 4, "3,red|round")
+    assert refusal(lambda: labelled(rare, target="tags")).endswith("say --multi-label, if it is several labels.")

@@ -8,8 +8,8 @@ import pytest
 from sklearn.preprocessing import OneHotEncoder
 
 from data.written_files import refusal, write_text
-from neuropil.data.examples.dataset import Column
-from neuropil.data.examples.tables import learn_table, read_labelled_rows, read_rows, read_table
+from neuropil.data.examples.dataset import Column, Labels
+from neuropil.data.examples.tables import TargetColumn, learn_table, read_labelled_rows, read_rows, read_table
 from neuropil.data.formats.columns import Cells
 from neuropil.data.formats.delimited import Block, CellTable, DelimitedFile
 from neuropil.errors import DataWarning
@@ -26,6 +26,7 @@ def test_numbers_stay_and_texts_become_one_feature_per_value(tmp_path: Path):
     )
     part = reading.parts["train"]
     assert part.inputs.values.tolist() == [[31, 0, 1, 1.5], [40, 1, 0, 1.75], [-7, 0, 1, 2]]
+    assert isinstance(part.labels, Labels)
     assert part.labels.named()[1] == ("no", "yes")
     assert part.labels.values.tolist() == [1, 0, 1]
     assert part.inputs.name(0) == "people.csv row 2"
@@ -73,7 +74,8 @@ def test_a_trained_model_finds_its_columns_by_name(tmp_path: Path):
 
 def test_labels_of_a_trained_model_may_have_new_names(tmp_path: Path):
     table = DelimitedFile(write_text(tmp_path / "a.csv", "x,answer", "1,b", "2,z", "3,b"))
-    labels = read_labelled_rows(table, [Column(name="x", kind="number")], Column(name="answer", kind="category")).labels
+    answer = TargetColumn(Column(name="answer", kind="category"))
+    labels = read_labelled_rows(table, [Column(name="x", kind="number")], answer).labels
     assert (labels.values.tolist(), labels.names) == ([0, 1, 0], ("b", "z"))
 
 
@@ -137,6 +139,7 @@ def test_rows_without_a_target_are_left_out_and_counted(tmp_path: Path, answers:
     part = reading.parts["train"]
     assert part.inputs.values.tolist() == [[1], [2], [4]]
     assert part.inputs.name(2) == "a.csv row 5"
+    assert isinstance(part.labels, Labels)
     assert part.labels.named()[0].tolist() == [0, 1, 1]
 
 

@@ -212,7 +212,10 @@ def test_texts_are_told_from_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             "data must be paths of files, or in memory a pair (X, y), an array, a DataFrame, a mapping of columns, "
             "a list, a Dataset or another iterable, but got a value of type int.",
         ),
-        ((X, pd.DataFrame(FRAME)), "answers must be one column, but got size, count, colour, new."),
+        (
+            (pd.DataFrame(FRAME), pd.DataFrame(FRAME)),
+            "labels must have other names than inputs, but got size, count, colour, new for both.",
+        ),
         (
             pd.DataFrame([[1, 2]], columns=["a", "a"]),
             "a DataFrame must name each of its columns once, but got a, a.",
@@ -311,3 +314,34 @@ def test_a_pair_of_rows_has_no_parts(given: Any):
 )
 def test_parts_that_cannot_be_learned_from_are_refused(given: Any, sentence: str):
     assert refusal(lambda: in_memory(given, parts=True)) == sentence
+
+
+# --- weights --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        (np.zeros((3, 2)), np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0])),
+        (np.zeros((3, 2)), [0, 1, 0], [1, 2, 3]),
+        (["one", "two", "three"], ["a", "b", "a"], torch.tensor([1.0, 2.0, 3.0])),
+        (pd.DataFrame({"x": [1, 2, 3]}), pd.Series([0, 1, 0]), pd.Series([1.0, 2.0, 3.0])),
+    ],
+)
+def test_the_third_of_three_are_weights(data: Any):
+    found = in_memory(data)
+    assert (found.answer, found.weight) == ("y", "weights")
+    assert np.asarray(found.column("weights")).tolist() == [1, 2, 3]
+
+
+def test_three_rows_of_numbers_are_three_examples():
+    for data in (([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]), tuple(np.ones((3, 2))), tuple(np.ones((3, 4, 4)))):
+        assert in_memory(data).weight == ""
+        assert in_memory(data).num_rows == 3
+
+
+def test_parts_may_have_weights():
+    train, test = (np.zeros((3, 2)), [0, 1, 0], [1, 2, 3]), (np.zeros((2, 2)), [0, 1])
+    found = in_memory((train, test), parts=True)
+    assert found.weight == "weights"
+    assert {name: part.weight for name, part in found.parts.items()} == {"train": "weights", "test": ""}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from data.written_files import noise, refusal
+from neuropil.data.examples.dataset import Labels, LabelSets
 from neuropil.data.formats.arrays import describe_array
 from neuropil.data.formats.npz import read_array_inputs, read_arrays
 
@@ -204,6 +205,7 @@ def test_missing_pixels_are_refused(tmp_path: Path):
 def test_class_names_are_those_of_the_file(tmp_path: Path, key: str):
     names, labels = np.array(["setosa", "virginica", "iris"]), np.array([2, 0, 1, 0])
     found = read_arrays(write(tmp_path / "a.npz", x=noise(4, 4, 4), y=labels, **{key: names})).parts["train"].labels
+    assert isinstance(found, Labels)
     assert [found.named()[1][place] for place in found.named()[0]] == ["iris", "setosa", "virginica", "setosa"]
 
 
@@ -230,10 +232,18 @@ def test_a_number_that_is_not_finite_is_named_with_its_place(tmp_path: Path, bad
     )
 
 
-def test_one_hot_labels_are_refused_with_the_way_out(tmp_path: Path):
-    assert refusal(read_arrays, write(tmp_path / "a.npz", x=noise(3, 4, 4), y=np.eye(3))) == (
-        "y of a.npz must hold one label for each example, "
-        "but got 3×3 values of type float64: for one-hot labels give y.argmax(axis=1)."
+def test_columns_of_zeros_and_ones_are_labels(tmp_path: Path):
+    y = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1]])
+    labels = read_arrays(
+        write(tmp_path / "a.npz", x=noise(3, 4, 4), y=y, classes=np.array(["a", "b", "c"]))
+    ).held_out.labels
+    assert isinstance(labels, LabelSets)
+    assert (labels.values.tolist(), labels.names) == (y.astype(bool).tolist(), ("a", "b", "c"))
+    assert refusal(read_arrays, write(tmp_path / "b.npz", x=noise(3, 4, 4), y=y * 2)) == (
+        "y of b.npz must hold 0 and 1, as there are several columns of it, but got 2 at [0, 0]."
+    )
+    assert refusal(read_arrays, write(tmp_path / "c.npz", x=noise(3, 4, 4), y=y, classes=np.array(["a", "b"]))) == (
+        "y of c.npz must have a column for each of its 2 names, but got 3."
     )
 
 

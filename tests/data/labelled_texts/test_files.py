@@ -398,3 +398,40 @@ def test_parts_of_texts_are_kept_as_they_are():
     assert splits.test.targets.tolist() == [1, 0]
     assert "Test part: 1 of 3 texts is empty and is left out (first: row 2)." in splits.notes
     assert "1 of 2 texts of the test part is in the training part too." in splits.notes
+
+
+# --- weights --------------------------------------------------------------------------------------------------------
+
+
+def weighted_rows(count: int = 20) -> list[tuple[str, str, float]]:
+    return [(f"{GOOD if row % 2 else BAD} {row}", "good" if row % 2 else "bad", float(row % 4)) for row in range(count)]
+
+
+def test_a_column_of_weights_stays_with_its_texts(tmp_path: Path):
+    rows = weighted_rows()
+    lines = [f"{weight}\t{text}\t{label}" for text, label, weight in rows]
+    path = write_text(tmp_path / "reviews.tsv", "w\ttext\tlabel", *lines)
+    table = pd.DataFrame(rows, columns=["text", "label", "w"])
+    apart = tuple(table[name].tolist() for name in ("text", "label", "w"))
+    expected = {text: weight for text, _, weight in rows if weight}
+    for source, column in ((path, "w"), (in_memory(table), "w"), (in_memory(apart), None)):
+        texts, notes = read_labelled_texts(source, NOTHING, weight=column)
+        assert texts.weights is not None
+        assert dict(zip(texts.texts, texts.weights.tolist(), strict=True)) == expected
+        first = 2 if source is path else 0
+        assert f"5 of 20 texts have a weight of 0 and are left out (first: row {first})." in notes
+    splits = prepare_labelled_texts(LabelledTextConfig(data=path, weight_column="w"), 0)
+    for part in splits.parts.values():
+        assert part.weights is not None
+        assert part.weights.tolist() == [expected[text] for text in part.texts]
+
+
+def test_bad_weights_of_texts_are_refused_with_their_row(tmp_path: Path):
+    lines = [f"{text}\t{label}\t{weight - 1}" for text, label, weight in weighted_rows()]
+    path = write_text(tmp_path / "reviews.tsv", "text\tlabel\tw", *lines)
+    assert refusal(lambda: read_labelled_texts(path, NOTHING, weight="w")) == (
+        "a weight must be a finite number, 0 or more, but got -1 (reviews.tsv row 2)."
+    )
+    assert refusal(lambda: prepare_labelled_texts(LabelledTextConfig(weight_column="w"), 0)) == (
+        "columns are named in a TSV or CSV, but got names for the embedded texts: leave them out."
+    )

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from sklearn.metrics import r2_score, root_mean_squared_error
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.predictions import confusion_matrix, predicted_against_actual
+from neuropil.inspection.pictures.predictions import confusion_matrix, label_probabilities, predicted_against_actual
 from neuropil.inspection.report.svg import figure_svg
 
 
@@ -79,3 +79,12 @@ def test_a_regression_is_judged_as_scikit_learn_does(examples: int):
     assert scatter.get_title(loc="left") == f"R² = {r2_score(actual, predicted):.3f}"
     assert histogram.get_title(loc="left") == f"root mean square error {root_mean_squared_error(actual, predicted):.3g}"
     assert len(figure_svg(figure)) < 400_000
+
+
+def test_each_label_has_a_dot_for_every_example_on_the_side_of_the_truth():
+    probabilities = torch.tensor([[0.9, 0.2], [0.4, 0.7], [0.1, 0.6]])
+    targets = torch.tensor([[True, False], [True, True], [False, False]])
+    (axes,) = label_probabilities(probabilities, targets, ["even", "large"]).axes
+    dots = [np.asarray(each.get_xdata(), dtype=float).round(3).tolist() for each in axes.lines[:4]]
+    assert dots == [[0.9, 0.4], [0.1], [0.7], [0.2, 0.6]]
+    assert [each.get_text() for each in axes.get_yticklabels()] == ["even", "large"]

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from neuropil.errors import InputError
 from neuropil.models.predictive_coding.network import (
-    SLOPES,
     Free,
     PredictiveCoding,
     PredictiveCodingConfig,
@@ -19,7 +18,6 @@ from neuropil.models.predictive_coding.network import (
     SlopedName,
     States,
 )
-from neuropil.parts.activations import ACTIVATIONS, derivative
 from real_data import digits
 
 DIRECTIONS = ("up", "down", "both")
@@ -133,13 +131,6 @@ def test_no_steps_leave_the_states_as_they_are():
     model = network()
     states = random_states(model)
     assert all(torch.equal(a, b) for a, b in zip(model.settle(states, between(model), 0), states, strict=True))
-
-
-@pytest.mark.parametrize("activation", SLOPES)
-def test_slopes_by_hand_are_those_of_automatic_differentiation(activation: SlopedName):
-    x = torch.randn(1000, dtype=torch.double)
-    function = ACTIVATIONS[activation]
-    torch.testing.assert_close(SLOPES[activation](x, function(x)), derivative(function, x))
 
 
 def test_an_upward_sweep_is_at_rest_until_a_target_is_held():

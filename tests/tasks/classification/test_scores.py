@@ -4,8 +4,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import (
+    accuracy_score,
     balanced_accuracy_score,
     f1_score,
+    hamming_loss,
     mean_absolute_error,
     mean_squared_error,
     r2_score,
@@ -14,7 +16,7 @@ from sklearn.metrics import (
 
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.splits import Splits
-from neuropil.tasks.classification.scores import baselines, class_scores, final_scores, value_scores
+from neuropil.tasks.classification.scores import baselines, class_scores, final_scores, label_scores, value_scores
 
 
 def unequal(classes: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -93,3 +95,33 @@ def test_baselines_are_scored_as_the_model_is():
     assert frequent.metrics == pytest.approx(
         {"accuracy": 4 / 7, "balanced_accuracy": 1 / 3, "auc": 0.5, "macro_f1": 2 * 48 / (48 + 84) / 3}
     )
+
+
+# --- several labels -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_of_labels_are_those_of_scikit_learn(seed: int):
+    torch.manual_seed(seed)
+    probabilities, targets = torch.rand(40, 5).double(), torch.rand(40, 5) < torch.tensor([0.1, 0.3, 0.5, 0.9, 0.5])
+    found, predicted = label_scores(probabilities, targets), (probabilities > 0.5).numpy()
+    actual = targets.numpy()
+    assert found == pytest.approx(
+        {
+            "micro_f1": f1_score(actual, predicted, average="micro"),
+            "macro_f1": f1_score(actual, predicted, average="macro"),
+            "exact_match": accuracy_score(actual, predicted),
+            "hamming_loss": hamming_loss(actual, predicted),
+            "auc": roc_auc_score(actual, probabilities.numpy(), average="macro"),
+        }
+    )
+
+
+def test_labels_that_nobody_has_or_everybody_have_no_area():
+    targets = torch.tensor([[False, True, True], [False, True, False]])
+    found = label_scores(torch.tensor([[0.2, 0.9, 0.7], [0.1, 0.8, 0.6]]), targets)
+    assert found == pytest.approx(
+        {"micro_f1": 6 / 7, "macro_f1": (1 + 2 / 3) / 2, "exact_match": 0.5, "hamming_loss": 1 / 6, "auc": 1.0}
+    )
+    nothing = label_scores(torch.zeros(2, 1), torch.zeros(2, 1, dtype=torch.bool))
+    assert nothing == {"micro_f1": 0.0, "macro_f1": 0.0, "exact_match": 1.0, "hamming_loss": 0.0}

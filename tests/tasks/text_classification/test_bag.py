@@ -1,5 +1,7 @@
 """The fit of a bag of words and bigrams, against scikit-learn's logistic regression."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -35,7 +37,7 @@ def test_it_is_scikit_learns_of_the_strength_with_the_least_validation_loss(clas
     train, validation = texts_of(classes, 120, 0), texts_of(classes, 60, 1)
     bag = BagOfBigrams(VOCABULARY, 64, classes)
     fit_bag(bag, train, validation)
-    (x, y), (held_out, answers) = design(bag, train), design(bag, validation)
+    (x, y, _), (held_out, answers, _) = design(bag, train), design(bag, validation)
     models = [LogisticRegression(C=strength, tol=1e-5, max_iter=300).fit(x, y.numpy()) for strength in STRENGTHS]
     losses = [-np.log(model.predict_proba(held_out)[np.arange(60), answers]).mean() for model in models]
     assert len({*np.round(losses, 3)}) == len(STRENGTHS)
@@ -48,7 +50,7 @@ def test_without_a_validation_part_there_is_one_strength():
     train, none = texts_of(3, 120, 0), texts_of(3, 120, 0).take(torch.arange(0))
     bag = BagOfBigrams(VOCABULARY, 64, 3)
     fit_bag(bag, train, none)
-    x, y = design(bag, train)
+    x, y, _ = design(bag, train)
     model = LogisticRegression(C=WITHOUT_VALIDATION[0], tol=1e-5, max_iter=300).fit(x, y.numpy())
     torch.testing.assert_close(bag.weight, torch.from_numpy(model.coef_.T).float())
 
@@ -59,3 +61,14 @@ def test_a_class_without_a_training_text_is_never_predicted():
     fit_bag(bag, train, texts_of(5, 60, 1))
     probabilities = bag(texts_of(5, 200, 2).inputs.padded(torch.arange(200))).softmax(-1)
     assert probabilities[:, [0, 4]].max() < probabilities.amax(-1).min()
+
+
+def test_weights_of_texts_are_those_of_scikit_learn():
+    train, none = texts_of(3, 120, 0), texts_of(3, 120, 0).take(torch.arange(0))
+    train = replace(train, weights=torch.arange(120.0) % 4)
+    bag = BagOfBigrams(VOCABULARY, 64, 3)
+    fit_bag(bag, train, none)
+    x, y, weights = design(bag, train)
+    assert weights is not None
+    theirs = LogisticRegression(C=WITHOUT_VALIDATION[0], tol=1e-5, max_iter=300).fit(x, y.numpy(), weights.numpy())
+    np.testing.assert_allclose(bag.bias.numpy(), theirs.intercept_, rtol=1e-3, atol=1e-3)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from jaxtyping import Float64
 
 from neuropil.data.examples.dataset import (
     Column,
@@ -12,14 +13,21 @@ from neuropil.data.examples.dataset import (
     LabelledInputs,
     LabelledParts,
     Labels,
+    LabelSets,
     missing_notes,
     with_indicators,
 )
-from neuropil.data.examples.tables import learn_table, no_target
+from neuropil.data.examples.tables import (
+    LabelColumns,
+    holds_joined_labels,
+    learn_table,
+    no_target,
+    split_target,
+)
 from neuropil.data.formats.arrays import Array, describe_array, feature_rows, picture_bytes, require_finite
-from neuropil.data.formats.columns import ColumnRole, choose_columns, find_column
+from neuropil.data.formats.columns import Cells, ColumnRole, choose_columns, find_column, read_numbers
 from neuropil.data.formats.images import fit_picture, is_picture, suitable_shape
-from neuropil.data.formats.memory import InMemory, MemoryTable, holds_cells
+from neuropil.data.formats.memory import InMemory, MemoryTable, cell_texts, holds_cells
 from neuropil.data.splits import PartName
 from neuropil.errors import InputError, listed
 
@@ -67,13 +75,27 @@ def as_inputs(array: Array, key: str, name: str) -> Inputs:
     return Inputs(torch.from_numpy(values), lambda index: f"{name}[{index}]")
 
 
-def as_labels(array: Array, key: str, name: str, class_names: tuple[str, ...] | None = None) -> Labels:
+def label_sets(array: Array, key: str, name: str, names: tuple[str, ...] | None = None) -> LabelSets:
+    """A column for each label."""
+    outside = ~np.isin(array, (0, 1))
+    if outside.any():
+        row, column = (int(place[0]) for place in outside.nonzero())
+        rule = f"{key} of {name} must hold 0 and 1, as there are several columns of it"
+        raise InputError(rule, got=f"{array[row, column]:g} at [{row}, {column}]")
+    if names is not None and len(names) != array.shape[1]:
+        rule = f"{key} of {name} must have a column for each of its {len(names)} names"
+        raise InputError(rule, got=f"{array.shape[1]}")
+    return LabelSets(array.astype(bool), names or tuple(f"label {number}" for number in range(array.shape[1])))
+
+
+def as_labels(array: Array, key: str, name: str, class_names: tuple[str, ...] | None = None) -> Labels | LabelSets:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
+    if array.ndim == 2 and array.dtype.kind in "biuf":
+        return label_sets(array, key, name, class_names)
     if array.ndim != 1 or array.dtype.kind not in "biufUS":
-        fix = "for one-hot labels give y.argmax(axis=1)" if array.ndim == 2 else None
-        rule = f"{key} of {name} must hold one label for each example"
-        raise InputError(rule, got=describe_array(array), fix=fix)
+        rule = f"{key} of {name} must hold one label for each example, or 0 and 1 for each of several"
+        raise InputError(rule, got=describe_array(array))
     if array.dtype.kind in "bUS":
         names, positions = np.unique(array.astype(str), return_inverse=True)
         return Labels(positions, tuple(names.tolist()))
@@ -102,19 +124,25 @@ def read_memory(
     shape: tuple[int, ...] | None = None,
     ignore: Sequence[str] = (),
     columns: Sequence[Column] | None = None,
+    weight: str | None = None,
+    *,
+    multi_label: bool = False,
 ) -> LabelledParts:
     """As a file is read; pictures get `shape`, or one that suits them. `columns` are those of a trained model."""
-    if memory.answer and target not in (None, memory.answer):
+    if (memory.answer or memory.answers) and target not in (None, memory.answer):
         got = f"answers apart and the target {target!r}"
         raise InputError(f"what to predict is given once of the {memory.name}", got=got, fix="leave one of them out")
     key, target = array_column(memory, ignore), target or memory.answer or None
+    weight = memory.weight_column(weight)
     if key is None:
-        return learn_table(MemoryTable(memory), target, ignore)
+        return learn_table(MemoryTable(memory), memory.answers or target, ignore, weight, multi_label=multi_label)
     if ignore:
         what = "pictures" if is_picture(memory.columns[key][0]) or np.ndim(memory.columns[key][0]) > 1 else "arrays"
         got = f"{listed(ignore)} for {what} in memory"
         raise InputError("--ignore names columns of a table", got=got, fix="leave it out")
-    names = memory.names
+    if memory.answers or multi_label or (target is not None and len(split_target(target, memory.names)) > 1):
+        return _read_labels(memory, key, target, shape, columns, weight)
+    names = [name for name in memory.names if name != weight]
     place = (
         find_column(names, target, memory.name) if target else choose_columns(names, [None], [LABELS], memory.name)[0]
     )
@@ -122,6 +150,7 @@ def read_memory(
         raise InputError(f"the {memory.name} must come with labels", got=str(memory), fix="give a pair (X, y)")
     inputs, note = array_inputs(memory, key, shape)
     labels, keys = np.asarray(memory.column(names[place])), (key, names[place])
+    weights = None if weight is None else numbers_of(memory, weight)
     without = no_target()
     if labels.dtype.kind == "U" and len(labels) == len(inputs) and (labels == "").any():
         kept = np.flatnonzero(labels != "")
@@ -129,9 +158,43 @@ def read_memory(
             without.add(row)
         named, labels = inputs.name, labels[kept]
         inputs = Inputs(inputs.values[kept], lambda index: named(int(kept[index])))
-    found = labelled_parts({"train": labelled_inputs(inputs, labels, keys, memory.name)}, keys[1], note, columns)
+        weights = None if weights is None else weights[kept]
+    part = replace(labelled_inputs(inputs, labels, keys, memory.name), weights=weights)
+    found = labelled_parts({"train": part}, keys[1], note, columns)
     left_out = [without.note(len(inputs) + without.count, "examples", "row")] if without.count else []
     return replace(found, notes=(*left_out, *found.notes))
+
+
+def _read_labels(
+    memory: InMemory,
+    key: str,
+    target: str | None,
+    shape: tuple[int, ...] | None,
+    columns: Sequence[Column] | None,
+    weight: str | None,
+) -> LabelledParts:
+    """Several labels for each of the arrays or pictures in the column `key`, as a table would hold them."""
+    wanted = memory.answers or split_target(target or "", memory.names)
+    targets = [memory.names[find_column(memory.names, name, memory.name)] for name in wanted]
+    table = MemoryTable(memory, {name: memory.column(name) for name in [*targets, *([weight] if weight else [])]})
+    joined = len(targets) == 1 and holds_joined_labels(table, targets[0])
+    answers = LabelColumns(targets, weight, joined=joined)
+    for _ in answers.collect(table.blocks()):
+        pass
+    inputs, note = array_inputs(memory, key, shape)
+    if len(inputs) != memory.num_rows:
+        got = f"{len(inputs):,} examples and {memory.num_rows:,} rows"
+        raise InputError(f"{key} and labels of the {memory.name} must belong together", got=got)
+    kept, named = np.array(answers.rows, dtype=np.int64), inputs.name
+    inputs = Inputs(inputs.values[kept], lambda index: named(int(kept[index])))
+    part = answers.labelled(inputs, memory.name)
+    found = labelled_parts({"train": part}, targets[0] if len(targets) == 1 else "", note, columns)
+    return replace(found, notes=(*answers.notes(len(inputs)), *found.notes))
+
+
+def numbers_of(memory: InMemory, name: str) -> Float64[np.ndarray, " example"]:
+    values = memory.column(name)
+    return read_numbers(Cells(memory.name, name, range(len(values)), cell_texts(values, name, memory.name)))
 
 
 def array_inputs(memory: InMemory, key: str, shape: tuple[int, ...] | None = None) -> tuple[Inputs, str]:

@@ -12,14 +12,14 @@ from neuropil.protocols import Batch, Batches
 
 
 class ExampleBatches(SpreadBatches):
-    """Passes over examples as ``{"input": …, "target": …}``."""
+    """Passes over examples as ``{"input": …, "target": …}``, and their ``weight`` where they have one."""
 
     examples: Examples
 
     def gather(self, order: Int64[Tensor, " example"], begin: int, end: int) -> Batch:
         if self.shuffle:
             return super().gather(order, begin, end)
-        return {"input": self.examples.inputs[begin:end], "target": self.examples.targets[begin:end]}
+        return {name: values[begin:end] for name, values in self.examples.named.items()}
 
 
 class RepeatedBatches:

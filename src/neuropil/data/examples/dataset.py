@@ -11,16 +11,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int64, Shaped, UInt8
+from jaxtyping import Bool, Float, Float64, Int64, Shaped, UInt8
 from torch import Tensor
 
 from neuropil.config import Config
 from neuropil.data.formats.columns import spelled
 from neuropil.data.splits import PartName, last_part
 from neuropil.errors import InputError, did_you_mean, listed
-from neuropil.protocols import Batch
+from neuropil.protocols import WEIGHT, Batch
 
-Task = Literal["classification", "regression"]
+Task = Literal["classification", "regression", "multi_label"]
 FAR = 1_000
 """Standard deviations from zero to the mean: beyond, float32 would lose more than the fourth digit of a feature."""
 LOOKED_AT, ENOUGH = 10_000, 0.99
@@ -60,6 +60,8 @@ class Schema(Config):
     """Of one input: (channel, height, width) or (feature,)."""
     classes: tuple[str, ...]
     """Names in the order of the model's outputs; none for regression."""
+    labels: tuple[str, ...] = ()
+    """The same, where an example may have several of them, or none: multi-label classification."""
     columns: tuple[Column, ...] = ()
     target: str = ""
     encoding: str = ""
@@ -73,21 +75,24 @@ class Schema(Config):
 
     @property
     def task(self) -> Task:
-        return "classification" if self.classes else "regression"
+        return "classification" if self.classes else "multi_label" if self.labels else "regression"
 
     @property
     def num_outputs(self) -> int:
-        return len(self.classes) or 1
+        return len(self.classes) or len(self.labels) or 1
 
 
 @dataclass(frozen=True)
 class Examples:
     unit: ClassVar = "examples"
     inputs: UInt8[Tensor, "example channel height width"] | Float[Tensor, "example feature"]
-    targets: Int64[Tensor, " example"] | Float[Tensor, "example 1"]
+    targets: Int64[Tensor, " example"] | Float[Tensor, "example output"]
+    """Class numbers, values, or 1 for each label that an example has."""
     schema: Schema
     source: str
     """Where they come from, as a phrase for the report: "1,797 hand-written digits of 8×8 (scikit-learn)"."""
+    weights: Float[Tensor, " example"] | None = None
+    """In the loss; without them all examples count the same."""
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -102,10 +107,17 @@ class Examples:
         return self.targets if self.schema.classes else torch.zeros(len(self), dtype=torch.int64)
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "Examples":
-        return replace(self, inputs=self.inputs[index], targets=self.targets[index])
+        weights = None if self.weights is None else self.weights[index]
+        return replace(self, inputs=self.inputs[index], targets=self.targets[index], weights=weights)
 
     def batch(self, index: Int64[Tensor, " batch"]) -> Batch:
-        return {"input": self.inputs.index_select(0, index), "target": self.targets.index_select(0, index)}
+        return {name: values.index_select(0, index) for name, values in self.named.items()}
+
+    @property
+    def named(self) -> dict[str, Tensor]:
+        """As a batch calls them."""
+        weights = {} if self.weights is None else {WEIGHT: self.weights}
+        return {"input": self.inputs, "target": self.targets, **weights}
 
 
 @dataclass(frozen=True)
@@ -137,6 +149,17 @@ class Labels:
 
 
 @dataclass(frozen=True)
+class LabelSets:
+    """Any number of labels for each example: which of the `names` it has."""
+
+    values: Bool[np.ndarray, "example label"]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
 class Inputs:
     values: UInt8[Tensor, "example channel height width"] | Float64[Tensor, "example feature"]
     """Of a table, with NaN where a value is missing."""
@@ -155,7 +178,14 @@ class Inputs:
 @dataclass(frozen=True)
 class LabelledInputs:
     inputs: Inputs
-    labels: Labels
+    labels: Labels | LabelSets
+    weights: Float64[np.ndarray, " example"] | None = None
+
+    def take(self, kept: Int64[np.ndarray, " kept"]) -> "LabelledInputs":
+        inputs, named = self.inputs, self.inputs.name
+        some = Inputs(inputs.values[kept], lambda index: named(int(kept[index])))
+        weights = None if self.weights is None else self.weights[kept]
+        return LabelledInputs(some, replace(self.labels, values=self.labels.values[kept]), weights)
 
 
 @dataclass(frozen=True)
@@ -176,8 +206,10 @@ class LabelledParts:
         return self.parts[last_part(self.parts)]
 
 
-def decide_task(labels: Labels, kind: Literal["image", "table"], wanted: Literal["auto"] | Task) -> Task:
+def decide_task(labels: Labels | LabelSets, kind: Literal["image", "table"], wanted: Literal["auto"] | Task) -> Task:
     """Names are classes; so are whole numbers on images, or few different ones in a table. Others are quantities."""
+    if isinstance(labels, LabelSets):
+        return "multi_label"
     if labels.names is not None:
         if wanted == "regression":
             got = f"labels such as {labels.names[0]!r}"
@@ -205,6 +237,18 @@ def encode_classes(labels: Labels, classes: tuple[str, ...], name: Callable[[int
     return torch.from_numpy(targets)
 
 
+def encode_label_sets(labels: LabelSets, known: tuple[str, ...]) -> Float64[Tensor, "example label"]:
+    """A column for each label that is known, 1 where an example has it."""
+    for name in labels.names:
+        if name not in known:
+            fix = did_you_mean(name, known) or f"the labels are {listed(known)}"
+            raise InputError("each label must be one of the training data", got=f"{name!r}", fix=fix)
+    targets = torch.zeros(len(labels), len(known), dtype=torch.double)
+    for place, name in enumerate(labels.names):
+        targets[:, known.index(name)] = torch.from_numpy(labels.values[:, place]).double()
+    return targets
+
+
 def encode_numbers(labels: Labels) -> Float64[Tensor, "example 1"]:
     return torch.from_numpy(labels.values.astype(np.float64)[:, None])
 
@@ -212,7 +256,7 @@ def encode_numbers(labels: Labels) -> Float64[Tensor, "example 1"]:
 def fit_schema(schema: Schema, train: Examples) -> Schema:
     """The schema, with the means of features that may be missing, and of those features and targets of which float32
     would lose digits that matter."""
-    target = 0.0 if schema.classes else _offsets(train.targets)[0]
+    target = _offsets(train.targets)[0] if schema.task == "regression" else 0.0
     if schema.kind == "image":
         return replace(schema, target_offset=target)
     schema = replace(schema, imputed=tuple(train.inputs.nanmean(0).nan_to_num().tolist()), target_offset=target)
@@ -282,7 +326,7 @@ def precision_notes(train: Examples, schema: Schema) -> list[str]:
         exact, single = train.inputs[:LOOKED_AT], centred(train.inputs[:LOOKED_AT], schema)
         names = [f"Column {name!r}" for column in schema.columns for name in column.features]
         pairs += zip(names, imputed(exact, schema).T, single.T, strict=True)
-    if not schema.classes:
+    if schema.task == "regression":
         targets = train.targets[:LOOKED_AT, 0]
         pairs.append((f"The target {schema.target!r}", targets, (targets - schema.target_offset).float()))
     notes = []
@@ -294,7 +338,7 @@ def precision_notes(train: Examples, schema: Schema) -> list[str]:
 
 
 def centred_examples(examples: Examples, schema: Schema) -> Examples:
-    targets = examples.targets if schema.classes else (examples.targets - schema.target_offset).float()
+    targets = (examples.targets - schema.target_offset).float() if not schema.classes else examples.targets
     return replace(examples, inputs=centred(examples.inputs, schema), targets=targets, schema=schema)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -20,11 +20,21 @@ from neuropil.data.examples.dataset import (
     Inputs,
     LabelledInputs,
     LabelledParts,
+    Labels,
+    LabelSets,
     Schema,
     describe_inputs,
 )
 from neuropil.data.examples.embedded import load_digits
-from neuropil.data.examples.tables import read_labelled_rows, read_rows, read_table
+from neuropil.data.examples.tables import (
+    SEPARATOR,
+    AnswerColumns,
+    LabelColumns,
+    TargetColumn,
+    read_labelled_rows,
+    read_rows,
+    read_table,
+)
 from neuropil.data.formats.arrays import as_array, describe_array, feature_rows, pictures_of_shape
 from neuropil.data.formats.columns import spelling_notes
 from neuropil.data.formats.delimited import DelimitedFile, is_delimited
@@ -37,7 +47,7 @@ from neuropil.data.formats.images import (
     read_image_folder,
     read_images,
 )
-from neuropil.data.formats.memory import InMemory, MemoryTable, in_memory
+from neuropil.data.formats.memory import InMemory, MemoryTable, in_memory, require_unweighted
 from neuropil.data.formats.npz import is_npz, read_array_inputs, read_arrays
 from neuropil.data.formats.paths import require_path
 from neuropil.data.splits import (
@@ -50,6 +60,7 @@ from neuropil.data.splits import (
     shared_notes,
     validation_share,
 )
+from neuropil.data.weights import require_weights, zero_weights_note
 from neuropil.errors import InputError, listed
 
 Format = Literal["IDX", "NPZ", "table", "image", "image folder"]
@@ -73,11 +84,25 @@ class DataConfig(ImageDataConfig):
     data: Path | InMemory | None = option(
         None, "IDX, a folder of images per class, NPZ, CSV or TSV; without it, embedded digits"
     )
-    target: str | None = option(None, "the column of a CSV or TSV to predict")
+    target: str | None = option(
+        None, "the column of a CSV or TSV to predict; several, with commas between, are labels of 0 and 1"
+    )
     ignore: tuple[str, ...] = option((), "columns of a CSV or TSV to leave out")
     encoding: str | None = option(None, "text encoding of a CSV or TSV, where it is not recognised")
     task: Literal["auto", "classification", "regression"] = option(
         "auto", "predict classes or numbers; auto decides by the labels"
+    )
+
+
+class ClassificationDataConfig(DataConfig):
+    """What a system that learns from examples takes beside: in a study all examples count the same."""
+
+    weighted = True
+    weight_column: str | None = option(
+        None, "the column of a CSV or TSV with the weight of each example in the loss; it is no input"
+    )
+    multi_label: bool = option(
+        False, "an example may have several labels, or none: the target is 0 and 1, or labels such as red|round"
     )
 
 
@@ -105,6 +130,7 @@ def divide(
 
 def read_labelled(source: Path | InMemory, schema: Schema) -> Examples:
     """Examples to score a trained model on: the test part if there is one, otherwise all. Image files are resized."""
+    require_unweighted(source)
     if isinstance(source, InMemory):
         part, name = _labelled_memory(source, schema), source.name
         examples = _as_examples(part, schema, name, _source(schema, len(part.inputs), name))
@@ -113,22 +139,30 @@ def read_labelled(source: Path | InMemory, schema: Schema) -> Examples:
     kind = format_of(path)
     _require_kind(path, kind, schema)
     if kind == "table":
-        part = read_labelled_rows(_table(path, schema), schema.columns, _answer(schema))
+        part = read_labelled_rows(_table(path, schema), schema.columns, _answers(schema))
     else:
         part = _read_parts(path, kind, schema.shape, schema.columns).held_out
     examples = _as_examples(part, schema, path.name, _source(schema, len(part.inputs), path.name))
     return dataset.centred_examples(examples, schema)
 
 
-def _answer(schema: Schema, name: str = "") -> Column:
-    return Column(name=name or schema.target, kind="category" if schema.classes else "number")
+def _answers(schema: Schema, name: str = "", weight: str | None = None) -> AnswerColumns:
+    """As the training data has them, or by another `name` where there is one."""
+    name = name or schema.target
+    if schema.labels:
+        return LabelColumns([name] if name else schema.labels, weight, joined=bool(name) and schema.labels != (name,))
+    return TargetColumn(Column(name=name, kind="category" if schema.classes else "number"), weight)
 
 
-def _labelled_memory(memory: InMemory, schema: Schema) -> LabelledInputs:
+def _labelled_memory(memory: InMemory, schema: Schema, weight: str | None = None) -> LabelledInputs:
+    """A part may have no weights: its examples count the same."""
+    weight = memory.weight_column(weight if weight in memory.names else None)
     if _array_column(memory, schema) is None:
-        return read_labelled_rows(MemoryTable(memory), schema.columns, _answer(schema, memory.answer))
-    target = schema.target if schema.target in memory.columns else None
-    return read_memory(memory, target, schema.shape, columns=schema.columns or None).held_out
+        return read_labelled_rows(MemoryTable(memory), schema.columns, _answers(schema, memory.answer, weight))
+    wanted = schema.target or ",".join(schema.labels)
+    target = wanted if not memory.answers and {*wanted.split(",")} <= {*memory.names} else None
+    own = {"weight": weight, "multi_label": bool(schema.labels)}
+    return read_memory(memory, target, schema.shape, columns=schema.columns or None, **own).held_out
 
 
 def read_inputs(paths: Sequence[Path], schema: Schema) -> tuple[Values, list[str]]:
@@ -235,7 +269,18 @@ def _require_no_columns(config: DataConfig, data: str) -> None:
         raise InputError("a target is a column of a CSV or TSV", got=f"{config.target!r} for {data}", fix=fix)
     if config.ignore:
         raise InputError("--ignore names columns of a table", got=f"{listed(config.ignore)} for {data}", fix=fix)
+    if _weight_column(config) is not None:
+        got = f"{_weight_column(config)!r} for {data}"
+        raise InputError("--weight-column names a column of a table", got=got, fix=fix)
     _require_no_encoding(config, data)
+
+
+def _is_multi_label(config: DataConfig) -> bool:
+    return isinstance(config, ClassificationDataConfig) and config.multi_label
+
+
+def _weight_column(config: DataConfig) -> str | None:
+    return config.weight_column if isinstance(config, ClassificationDataConfig) else None
 
 
 def _require_no_encoding(config: DataConfig, data: str) -> None:
@@ -249,18 +294,68 @@ def _own(data: Path | InMemory, config: DataConfig) -> tuple[Mapping[PartName, E
     if isinstance(data, InMemory):
         _require_no_encoding(config, data.name)
         require_no_folder_options(config, data.name)
-        reading = read_memory(data.training, config.target, ignore=config.ignore)
+        own = {"weight": _weight_column(config), "multi_label": _is_multi_label(config)}
+        reading = read_memory(data.training, config.target, ignore=config.ignore, **own)
     else:
         reading = _read_file(data, config)
+    _require_label_sets(reading, config, data.name)
     schema = replace(_learn_schema(reading, config.task, data.name), encoding=config.encoding or "")
     if isinstance(data, InMemory):
-        others = {name: _labelled_memory(part, schema) for name, part in data.others.items()}
+        wanted = _weight_column(config)
+        others = {name: _labelled_memory(part, schema, wanted) for name, part in data.others.items()}
         reading = replace(reading, parts={**reading.parts, **others})
+    reading = _without_zero_weights(reading, data.name)
     source = _source(schema, sum(len(part.inputs) for part in reading.parts.values()), data.name, reading.note)
     where = f"the {{}} part of {data.name}".format
     parts = {name: _as_examples(part, schema, where(name), source) for name, part in reading.parts.items()}
     _require_enough(parts["train"], data.name)
-    return parts, (*reading.notes, *spelling_notes("The target", reading.parts["train"].labels.names or ()))
+    names = reading.parts["train"].labels.names or ()
+    notes = () if schema.labels else (*spelling_notes("The target", names), *_joined_notes(names, config))
+    return parts, (*reading.notes, *notes)
+
+
+def _joined_notes(names: Sequence[str], config: DataConfig) -> list[str]:
+    """On classes that look like several labels."""
+    joined = [name for name in names if SEPARATOR in name]
+    if not joined or not isinstance(config, ClassificationDataConfig):
+        return []
+    return [f"{joined[0]!r} is one class of the target; --multi-label predicts each of its labels."]
+
+
+def _require_label_sets(reading: LabelledParts, config: DataConfig, name: str) -> None:
+    """Several labels, where they are asked for or cannot be anything else."""
+    labels = next(iter(reading.parts.values())).labels
+    if not isinstance(labels, LabelSets):
+        if _is_multi_label(config):
+            fix = "leave --multi-label out"
+            raise InputError(f"{name} must hold several labels for each example", got="one", fix=fix)
+        return
+    if not isinstance(config, ClassificationDataConfig):
+        raise InputError(f"{name} must have one target here", got=listed(labels.names))
+    if config.task != "auto":
+        got = f"--task {config.task} for {listed(labels.names)}"
+        raise InputError("several labels are predicted as such", got=got, fix="leave --task out")
+    if not len(labels.names):
+        raise InputError(f"{name} must hold some label", got="none")
+    asked = config.multi_label or config.target is not None
+    if not asked and len(labels.names) > 1 and (labels.values.sum(1) == 1).all():
+        fix = "for one-hot labels give y.argmax(axis=1), or say --multi-label"
+        raise InputError(f"labels of {name} must be classes, or several to an example", got="one to each", fix=fix)
+
+
+def _without_zero_weights(reading: LabelledParts, name: str) -> LabelledParts:
+    """An example that does not count is left out, so that nothing else depends on it either."""
+    parts, notes = dict(reading.parts), list(reading.notes)
+    for part, each in reading.parts.items():
+        if each.weights is None:
+            continue
+        require_weights(each.weights, each.inputs.name, name)
+        left_out = np.flatnonzero(each.weights == 0)
+        if len(left_out):
+            parts[part] = each.take(np.flatnonzero(each.weights))
+            first = each.inputs.name(int(left_out[0]))
+            notes.append(zero_weights_note(len(left_out), len(each.weights), "examples", first))
+    return replace(reading, parts=parts, notes=tuple(notes))
 
 
 def _read_file(path: Path, config: DataConfig) -> LabelledParts:
@@ -270,7 +365,8 @@ def _read_file(path: Path, config: DataConfig) -> LabelledParts:
         return read_image_folder(path, size=config.image_size, skip_unreadable=config.skip_unreadable)
     require_no_folder_options(config, path.name)
     if kind == "table":
-        return read_table(path, config.target, config.ignore, config.encoding)
+        own = {"weight": _weight_column(config), "multi_label": _is_multi_label(config)}
+        return read_table(path, config.target, config.ignore, config.encoding, **own)
     _require_no_columns(config, path.name)
     return _read_parts(path, kind)
 
@@ -307,23 +403,38 @@ def _learn_schema(reading: LabelledParts, wanted: Literal["auto"] | dataset.Task
         raise InputError(f"{name} must have a part to train on", got=f"only {' and '.join(reading.parts)}")
     inputs, labels = reading.parts["train"].inputs, reading.parts["train"].labels
     kind = "table" if len(inputs.shape) == 1 else "image"
+    about = {"columns": reading.columns, "target": reading.target}
+    if isinstance(labels, LabelSets):
+        return Schema(kind=kind, shape=inputs.shape, classes=(), labels=labels.names, **about)
     classes = labels.occurring() if dataset.decide_task(labels, kind, wanted) == "classification" else ()
     if len(classes) == 1:
         raise InputError(f"{name} must have at least 2 classes", got=f"only {classes[0]!r}")
-    return Schema(kind=kind, shape=inputs.shape, classes=classes, columns=reading.columns, target=reading.target)
+    return Schema(kind=kind, shape=inputs.shape, classes=classes, **about)
 
 
 def _as_examples(part: LabelledInputs, schema: Schema, where: str, source: str) -> Examples:
     _require_shape(part.inputs, schema, where)
-    task = dataset.decide_task(part.labels, schema.kind, schema.task)
-    if task == "regression":
-        return Examples(part.inputs.values, dataset.encode_numbers(part.labels), schema, source)
-    targets = dataset.encode_classes(part.labels, schema.classes, part.inputs.name)
-    return Examples(part.inputs.values, targets, schema, source)
+    if isinstance(part.labels, LabelSets) or schema.labels:
+        _require_same_kind(part.labels, schema, where)
+        targets = dataset.encode_label_sets(cast(LabelSets, part.labels), schema.labels)
+    elif dataset.decide_task(part.labels, schema.kind, schema.task) == "regression":
+        targets = dataset.encode_numbers(part.labels)
+    else:
+        targets = dataset.encode_classes(part.labels, schema.classes, part.inputs.name)
+    weights = None if part.weights is None else torch.from_numpy(part.weights).float()
+    return Examples(part.inputs.values, targets, schema, source, weights)
+
+
+def _require_same_kind(labels: Labels | LabelSets, schema: Schema, where: str) -> None:
+    if isinstance(labels, LabelSets) != bool(schema.labels):
+        what = "several labels" if schema.labels else "one label"
+        got = "one" if schema.labels else f"{listed(cast(LabelSets, labels).names)}"
+        raise InputError(f"{where} must have {what} for each example, as the training data had", got=got)
 
 
 def _source(schema: Schema, num_examples: int, name: str, note: str = "") -> str:
     classes = f" in {len(schema.classes)} classes" if schema.classes else ""
+    classes = f" with {len(schema.labels)} labels" if schema.labels else classes
     return f"{num_examples:,} {describe_inputs(schema.shape)}{classes} ({name}{', ' if note else ''}{note})"
 
 
@@ -353,5 +464,6 @@ def _require_enough(train: Examples, name: str) -> None:
         raise InputError(rule.format(""), got=f"{len(train)}")
     rarest = int(train.strata.bincount().argmin())
     if train.schema.classes and train.strata.bincount()[rarest] < 2:
-        got = f"1 of class {train.schema.classes[rarest]!r}"
-        raise InputError(rule.format(" of each class"), got=got, fix="add more, or remove the class")
+        name = train.schema.classes[rarest]
+        fix = "say --multi-label, if it is several labels" if SEPARATOR in name else "add more, or remove the class"
+        raise InputError(rule.format(" of each class"), got=f"1 of class {name!r}", fix=fix)

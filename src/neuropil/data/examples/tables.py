@@ -7,14 +7,16 @@ trained model brings its columns along, and then only the second is done.
 
 import re
 import warnings
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 
 from neuropil.data.examples.dataset import (
     MOST_NUMBER_CLASSES,
@@ -23,6 +25,7 @@ from neuropil.data.examples.dataset import (
     LabelledInputs,
     LabelledParts,
     Labels,
+    LabelSets,
     missing_notes,
 )
 from neuropil.data.formats.columns import (
@@ -60,43 +63,76 @@ DAY = np.timedelta64(1, "D")
 
 
 def read_table(
-    path: Path, target: str | None, ignore: Sequence[str] = (), encoding: str | None = None
+    path: Path,
+    target: str | None,
+    ignore: Sequence[str] = (),
+    encoding: str | None = None,
+    weight: str | None = None,
+    *,
+    multi_label: bool = False,
 ) -> LabelledParts:
-    """Find out what the columns are; all but the target and those to ignore become inputs."""
+    """Find out what the columns are; all but the target, the weights and those to ignore become inputs."""
     if suffix_of(path) == ".txt":
         with opened(path) as file:
             if not set(DELIMITERS.encode()) & set(file.readline()):
                 rule = f"{path.name} must be a table, with a delimiter between its cells"
                 raise InputError(rule, got="plain text", fix="train an lstm or a gpt2 on plain text")
     table = DelimitedFile(path, encoding=encoding)
-    reading = learn_table(table, target, ignore)
+    reading = learn_table(table, target, ignore, weight, multi_label=multi_label)
     if encoding is not None or table.encoding != WINDOWS:
         return reading
     note = f"{path.name} is not UTF-8 and was read as Latin-1 (cp1252); --encoding names another."
     return LabelledParts(reading.parts, reading.columns, reading.target, notes=(note, *reading.notes))
 
 
-def learn_table(table: CellTable, target: str | None, ignore: Sequence[str] = ()) -> LabelledParts:
-    """Of a table in a file or in memory."""
+def learn_table(
+    table: CellTable,
+    target: str | Sequence[str] | None,
+    ignore: Sequence[str] = (),
+    weight: str | None = None,
+    *,
+    multi_label: bool = False,
+) -> LabelledParts:
+    """Of a table in a file or in memory. Several targets are labels; with `multi_label` one is a set of them."""
     if target is None:
         rule = f"the table {table.name} needs a target, the column to predict"
         raise InputError(rule, fix=f"choose from {listed(table.header)}")
-    target, *ignored = map(table.column, (target, *ignore))
-    if target in ignored:
-        raise InputError("the target cannot be ignored", got=f"{target!r} for both")
-    if {*table.header} == {target, *ignored}:
-        raise InputError(f"{table.name} must have columns beside its target", got=f"only {target!r}")
-    found = survey(table, target, ignored)
-    targets = TargetColumn(found.answer)
-    inputs, _ = encode(table, found.columns, targets)
-    part, notes = targets.labelled(inputs, table.name), (*found.notes, *targets.notes(len(inputs)))
-    return LabelledParts({"train": part}, columns=found.columns, target=target, notes=notes)
+    wanted = split_target(target, table.header) if isinstance(target, str) else target
+    targets, ignored = ([*map(table.column, names)] for names in (wanted, ignore))
+    for each in targets:
+        if each in ignored:
+            raise InputError("the target cannot be ignored", got=f"{each!r} for both")
+    if weight is not None:
+        weight = table.column(weight)
+        if weight in (*targets, *ignored):
+            what = "predicted" if weight in targets else "ignored"
+            raise InputError(f"the column of weights cannot be {what}", got=f"{weight!r} for both")
+        ignored.append(weight)
+    if {*table.header} == {*targets, *ignored}:
+        raise InputError(f"{table.name} must have columns beside its target", got=f"only {listed(targets)!r}")
+    one = len(targets) == 1
+    if one and not multi_label:
+        found = survey(table, targets[0], ignored)
+        answers: AnswerColumns = TargetColumn(cast(Column, found.answer), weight)
+    else:
+        found = survey(table, None, [*ignored, *targets])
+        answers = LabelColumns(targets, weight, joined=one and holds_joined_labels(table, targets[0]))
+    inputs, _ = encode(table, found.columns, answers)
+    part, notes = answers.labelled(inputs, table.name), (*found.notes, *answers.notes(len(inputs)))
+    name = targets[0] if one else ""
+    return LabelledParts({"train": part}, columns=found.columns, target=name, notes=notes)
 
 
-def read_labelled_rows(table: CellTable, columns: Sequence[Column], answer: Column) -> LabelledInputs:
+def split_target(target: str, names: Sequence[str]) -> list[str]:
+    """One column, or several with commas between, unless that is the name of one."""
+    if target in names or "," not in target:
+        return [target]
+    return [name.strip() for name in target.split(",")]
+
+
+def read_labelled_rows(table: CellTable, columns: Sequence[Column], targets: "AnswerColumns") -> LabelledInputs:
     """Columns are found by name."""
-    table.require_columns([*(column.name for column in columns), answer.name])
-    targets = TargetColumn(answer)
+    table.require_columns([*(column.name for column in columns), *targets.column_names])
     inputs, notes = encode(table, columns, targets)
     warn_of([*notes, *targets.notes(len(inputs))])
     return targets.labelled(inputs, table.name)
@@ -120,12 +156,12 @@ def warn_of(notes: Sequence[str]) -> None:
 @dataclass(frozen=True)
 class SurveyedTable:
     columns: tuple[Column, ...]
-    answer: Column
+    answer: Column | None
     notes: tuple[str, ...]
 
 
-def survey(table: CellTable, target: str, ignored: Sequence[str] = ()) -> SurveyedTable:
-    """What each column is, and what the target is; all that is wrong with them is said at once."""
+def survey(table: CellTable, target: str | None, ignored: Sequence[str] = ()) -> SurveyedTable:
+    """What each column is, and what the target is, if there is one; all that is wrong with them is said at once."""
     surveyed = {name: SurveyedColumn(name, table.name) for name in table.header if name not in ignored}
     for block in table.blocks(surveyed):
         for name, column in surveyed.items():
@@ -139,10 +175,10 @@ def survey(table: CellTable, target: str, ignored: Sequence[str] = ()) -> Survey
             problems.append(error)
     if problems:
         raise together(problems, table.name)
-    answer = found.pop(target)
+    answer = None if target is None else found.pop(target)
     columns = tuple(column for column in found.values() if column is not None)
     notes = [note for column in surveyed.values() for note in column.notes]
-    if not columns or answer is None:
+    if not columns or (answer is None and target is not None):
         rule = f"{table.name} must have columns to learn from beside its target"
         raise InputError(rule, got="none", fix=" ".join(notes).removesuffix("."))
     counts = {column.name: surveyed[column.name].num_missing(column.kind) for column in columns}
@@ -295,53 +331,146 @@ def no_target() -> Tally:
     return Tally("has no target and is left out", "have no target and are left out")
 
 
-class TargetColumn:
-    """The labels of a table, gathered while its blocks pass by on their way to become inputs; rows without one are left
-    out."""
+class AnswerColumns(ABC):
+    """What is to be predicted of a table, and the weights of its rows, gathered while its blocks pass by on their way
+    to become inputs; rows without a target are left out."""
 
-    def __init__(self, column: Column):
-        self.column = column
-        self.names: dict[str, int] = {}
-        self.values: list[np.ndarray] = []
+    def __init__(self, targets: Sequence[str], weight: str | None = None):
+        self.targets, self.weight = targets, weight
+        self.weights: list[np.ndarray] = []
+        self.rows: list[int] = []
+        """Those that are kept."""
         self.without = no_target()
 
+    @abstractmethod
+    def is_missing(self, text: str) -> bool: ...
+
+    @abstractmethod
+    def look(self, cells: Sequence[Cells]) -> None:
+        """At those of each target, in rows that have all of them."""
+
+    @abstractmethod
+    def labels(self) -> Labels | LabelSets:
+        """Of all that was looked at."""
+
     def collect(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        number = self.column.kind == "number"
-        words = MISSING_NUMBERS if number else MISSING_TEXTS
         for block in blocks:
-            cells = block[self.column.name]
-            kept = [index for index, text in enumerate(cells.texts) if not is_missing(text, words)]
+            cells = block[self.targets[0]]
+            texts = zip(*(block[name].texts for name in self.targets), strict=True)
+            kept = [index for index, row in enumerate(texts) if not any(map(self.is_missing, row))]
             if len(kept) < len(cells.texts):
                 for index in sorted(set(range(len(cells.texts))) - set(kept)):
                     self.without.add(cells.rows[index])
                 block = {name: each.take(kept) for name, each in block.items()}
-                cells = block[self.column.name]
-            if number:
-                self.values.append(read_numbers(cells))
-            else:
-                for text in sorted(set(cells.texts)):
-                    self.names.setdefault(text.strip(), len(self.names))
-                self.values.append(read_positions(cells, self.names))
+            self.look([block[name] for name in self.targets])
+            self.rows += block[self.targets[0]].rows
+            if self.weight is not None:
+                self.weights.append(read_numbers(block[self.weight]))
             yield block
+
+    @property
+    def column_names(self) -> list[str]:
+        return [*self.targets] if self.weight is None else [*self.targets, self.weight]
 
     def labelled(self, inputs: Inputs, file: str) -> LabelledInputs:
         if not len(inputs):
             raise InputError(f"{file} must have rows with a target", got=f"{self.without.count:,} without")
-        names = tuple(self.names) if self.column.kind == "category" else None
-        return LabelledInputs(inputs, Labels(np.concatenate(self.values), names))
+        return LabelledInputs(inputs, self.labels(), np.concatenate(self.weights) if self.weights else None)
 
     def notes(self, num_rows: int) -> list[str]:
         total = num_rows + self.without.count
         return [self.without.note(total, "rows", "row")] if self.without.count else []
 
 
+class TargetColumn(AnswerColumns):
+    """One label, or one number."""
+
+    def __init__(self, column: Column, weight: str | None = None):
+        super().__init__([column.name], weight)
+        self.column = column
+        self.names: dict[str, int] = {}
+        self.values: list[np.ndarray] = []
+
+    def is_missing(self, text: str) -> bool:
+        return is_missing(text, MISSING_NUMBERS if self.column.kind == "number" else MISSING_TEXTS)
+
+    def look(self, cells: Sequence[Cells]) -> None:
+        (own,) = cells
+        if self.column.kind == "number":
+            self.values.append(read_numbers(own))
+            return
+        for text in sorted(set(own.texts)):
+            self.names.setdefault(text.strip(), len(self.names))
+        self.values.append(read_positions(own, self.names))
+
+    def labels(self) -> Labels:
+        names = tuple(self.names) if self.column.kind == "category" else None
+        return Labels(np.concatenate(self.values), names)
+
+
+SEPARATOR = "|"
+"""Between the labels of one cell."""
+YES, NO = frozenset(("1", "1.0", "true", "yes")), frozenset(("0", "0.0", "false", "no"))
+"""What the cells of a label may hold, whatever the case of their letters."""
+
+
+class LabelColumns(AnswerColumns):
+    """Several labels: a column of 0 and 1 for each, or one column of labels that are `joined`, as in `a|b`, in which an
+    empty cell has none."""
+
+    def __init__(self, targets: Sequence[str], weight: str | None = None, *, joined: bool = False):
+        super().__init__(targets, weight)
+        self.joined = joined
+        self.sets: list[tuple[str, ...]] = []
+        self.values: list[np.ndarray] = []
+
+    def is_missing(self, text: str) -> bool:
+        return not self.joined and is_missing(text)
+
+    def look(self, cells: Sequence[Cells]) -> None:
+        if self.joined:
+            self.sets += [labels_in(text) for text in cells[0].texts]
+        else:
+            self.values.append(np.stack([read_truths(each) for each in cells], axis=1))
+
+    def labels(self) -> LabelSets:
+        if not self.joined:
+            return LabelSets(np.concatenate(self.values), tuple(self.targets))
+        names = tuple(sorted({name for labels in self.sets for name in labels}))
+        places = {name: place for place, name in enumerate(names)}
+        values = np.zeros((len(self.sets), len(names)), dtype=bool)
+        for row, labels in enumerate(self.sets):
+            values[row, [places[name] for name in labels]] = True
+        return LabelSets(values, names)
+
+
+def labels_in(text: str) -> tuple[str, ...]:
+    pieces = (piece.strip() for piece in text.split(SEPARATOR))
+    return tuple(piece for piece in pieces if not is_missing(piece, MISSING_TEXTS))
+
+
+def read_truths(cells: Cells) -> Bool[np.ndarray, " row"]:
+    lowered = [text.strip().lower() for text in cells.texts]
+    for index, text in enumerate(lowered):
+        if text not in YES and text not in NO:
+            rule = f"{cells.where(index)} must hold 0 or 1, as each of several targets does"
+            raise InputError(rule, got=repr(cells.texts[index]), fix="give one target to predict classes or numbers")
+    return np.array([text in YES for text in lowered], dtype=bool)
+
+
+def holds_joined_labels(table: CellTable, target: str) -> bool:
+    """Whether a column holds labels, and not a truth value in each cell."""
+    texts = {text.strip().lower() for block in table.blocks([target]) for text in set(block[target].texts)}
+    return not all(text in YES or text in NO or is_missing(text) for text in texts)
+
+
 def encode(
-    table: CellTable, columns: Sequence[Column], targets: TargetColumn | None = None
+    table: CellTable, columns: Sequence[Column], targets: AnswerColumns | None = None
 ) -> tuple[Inputs, list[str]]:
     """Features, with NaN where a number is missing; and notes on cells such as the columns did not have before. All
     that cannot be read is said at once; columns that are not asked for are passed over."""
     names = [column.name for column in columns]
-    blocks = table.blocks(names) if targets is None else targets.collect(table.blocks([*names, targets.column.name]))
+    blocks = table.blocks(names) if targets is None else targets.collect(table.blocks([*names, *targets.column_names]))
     features: list[np.ndarray] = []
     rows: list[int] = []
     odd: dict[str, Tally] = {}

@@ -1,6 +1,8 @@
 """Data that Python holds: arrays, tables, lists and iterables, all brought to one form, columns of equal length.
 
     (X, y)                      columns x and y, of which y is the answer; so are a list of pairs and a torch Dataset
+    (X, y, weights)             the same, and the weight of each example in the loss
+    (X, Y)                      Y of several columns: a label each, 0 or 1
     a DataFrame, a mapping      a column for each name; of pandas, polars or Hugging Face's datasets
     an array, a list of texts   one column, x
     {"train": …, "test": …}     parts, each one of these; so is ((X, y), (X_test, y_test))
@@ -24,7 +26,14 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from neuropil.config import PythonValue
 from neuropil.data.formats.arrays import describe_array, unmasked
-from neuropil.data.formats.columns import Cells, ColumnRole, NumberTexts, choose_columns, unclear_columns
+from neuropil.data.formats.columns import (
+    Cells,
+    ColumnRole,
+    NumberTexts,
+    choose_columns,
+    find_column,
+    unclear_columns,
+)
 from neuropil.data.formats.delimited import ROWS_PER_BLOCK, Block, CellTable
 from neuropil.data.formats.images import is_picture
 from neuropil.data.splits import PART_OF_WORD, PARTS, PartName, last_part
@@ -34,7 +43,7 @@ from neuropil.progress import counted
 S = TypeVar("S")
 Values: TypeAlias = np.ndarray | list[Any]
 """Numbers, of which the first axis is that of the rows; or a list of texts, arrays, pictures or lists of texts."""
-INPUT, ANSWER = "x", "y"
+INPUT, ANSWER, WEIGHTS = "x", "y", "weights"
 MOST_ITEMS, MOST_BYTES = 1_000_000, 4 << 30
 """Of an iterable: one with more has no end, or is no data to hold in memory."""
 LONGEST_FILE_NAME = 255
@@ -44,9 +53,9 @@ KINDS = "a pair (X, y), an array, a DataFrame, a mapping of columns, a list, a D
 
 class InMemory(PythonValue):
     """`name` is what errors and the report call it. `answer` is the column that was given apart from the others, if one
-    was; `dates` are those of an index. What is wrong with an `unreadable` column matters only if it is asked for. Data
-    that comes in `parts` has its columns there. One that is read from `config.json` has no columns, only what is
-    `recorded` of them, by which the same data is known again."""
+    was, `answers` are several, and `weight` is that of weights; `dates` are those of an index. What is wrong with an
+    `unreadable` column matters only if it is asked for. Data that comes in `parts` has its columns there. One that is
+    read from `config.json` has no columns, only what is `recorded` of them, by which the same data is known again."""
 
     def __init__(
         self,
@@ -57,9 +66,13 @@ class InMemory(PythonValue):
         recorded: Mapping[str, Any] | None = None,
         unreadable: Mapping[str, InputError] | None = None,
         parts: Mapping[PartName, "InMemory"] | None = None,
+        weight: str = "",
+        answers: Sequence[str] = (),
     ):
         self.kind, self.name, self.parts = kind, f"{kind} in memory", parts or {}
         self.columns, self.answer, self.dates, self.unreadable = columns, answer, dates, unreadable or {}
+        self.weight = weight or next((part.weight for part in self.parts.values() if part.weight), "")
+        self.answers = [*answers] or next((part.answers for part in self.parts.values() if part.answers), [])
         every = columns if dates is None else {**columns, "index": dates}
         inside = {f"{part} {name}": each for part in self.parts for name, each in self.parts[part].recorded.items()}
         self.recorded = recorded or inside or {name: _record(each) for name, each in every.items() if len(each)}
@@ -103,6 +116,15 @@ class InMemory(PythonValue):
             raise self.unreadable[name]
         return self.columns[name]
 
+    def weight_column(self, wanted: str | None) -> str | None:
+        """Its name: as the user said it, or of the third of (X, y, weights)."""
+        if self.weight and wanted not in (None, self.weight):
+            got = f"weights apart and the column {wanted!r}"
+            raise InputError(f"weights are given once of the {self.name}", got=got, fix="leave one of them out")
+        if wanted is not None:
+            return self.names[find_column(self.names, wanted, self.name)]
+        return self.weight or None
+
     def to_dict(self) -> dict[str, Any]:
         return {"in_memory": self.kind, "answer": self.answer, "columns": dict(self.recorded)}
 
@@ -113,7 +135,7 @@ class InMemory(PythonValue):
     def two_columns(self, wanted: Sequence[str | None], roles: tuple[ColumnRole, ColumnRole]) -> tuple[str, str]:
         """The names of the columns for the two roles: as the user named them, a pair by its places, or by usual
         names."""
-        names = self.names
+        names = [name for name in self.names if name != self.weight]
         if self.answer and len(names) == 2 and not any(wanted):
             return names[0], names[1]
         first, second = choose_columns(names, wanted, roles, self.name)
@@ -202,6 +224,13 @@ def in_memory(data: Any, *, parts: bool = False) -> InMemory:
     return found
 
 
+def require_unweighted(source: object) -> None:
+    """Of data to score a trained model on."""
+    if isinstance(source, InMemory) and source.weight:
+        got, fix = f"weights in the {source.name}", "give a pair (X, y)"
+        raise InputError("scores count each example once", got=got, fix=fix)
+
+
 def training_part(source: S | InMemory) -> tuple[S | InMemory, dict[PartName, InMemory]]:
     """Of whatever data is given as: what to learn from, and the other parts that data in memory has of its own."""
     return (source.training, source.others) if isinstance(source, InMemory) else (source, {})
@@ -217,10 +246,24 @@ def _parts_in(data: Any) -> dict[str, Any]:
 
 
 def _is_pair_of_columns(data: Any) -> bool:
-    """(X, y), of which each holds a row for every example."""
-    if not isinstance(data, tuple) or len(data) != 2:
+    """(X, y) or (X, y, weights), of which each holds a row for every example."""
+    if not isinstance(data, tuple) or (len(data) != 2 and not _is_weighted(data)):
         return False
     return all(hasattr(each, "__len__") and not isinstance(each, str | bytes) for each in data)
+
+
+def _is_weighted(data: tuple[Any, ...]) -> bool:
+    """(X, y, weights), the last of numbers. Three rows of numbers are three examples."""
+    if len(data) != 3 or not all(hasattr(each, "__len__") and not isinstance(each, str | bytes) for each in data):
+        return False
+    inputs, _, weights = data
+    return _is_row_of_numbers(weights) and not _is_row_of_numbers(inputs)
+
+
+def _is_row_of_numbers(values: Any) -> bool:
+    if hasattr(values, "tolist"):
+        return getattr(values, "ndim", 1) == 1 and _are_numbers(values.tolist())
+    return isinstance(values, list | tuple) and _are_numbers(values)
 
 
 def _in_parts(given: Mapping[str, Any]) -> InMemory:
@@ -264,6 +307,8 @@ def _taken(data: Any) -> InMemory:
         return _named("mapping", data.items())
     if isinstance(data, tuple) and len(data) == 2:
         return _with_answers(*data)
+    if isinstance(data, tuple) and _is_weighted(data):
+        return _with_weights(_with_answers(*data[:2]), data[2])
     if isinstance(data, str):
         return InMemory("text", {INPUT: [data]})
     if isinstance(data, np.ndarray | Tensor):
@@ -279,14 +324,32 @@ def _taken(data: Any) -> InMemory:
 def _with_answers(inputs: Any, answers: Any) -> InMemory:
     """A pair: what is given, and what is to be answered."""
     given, answer = in_memory(inputs), in_memory(answers)
-    if len(answer.columns) > 1:
-        raise InputError("answers must be one column", got=listed([*answer.columns]))
-    ((name, values),) = answer.columns.items()
+    name, values = next(iter(answer.columns.items()))
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
+    several = dict(answer.columns) if len(answer.columns) > 1 else {}
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        several = {f"label {number}": column for number, column in enumerate(values.T)}
+    if several:
+        return _with_labels(given, several)
     name = ANSWER if name in (INPUT, *given.columns) else name
     kind = {"array": "arrays", "list": "lists"}.get(given.kind, given.kind)
     return InMemory(kind, {**given.columns, name: values}, name, given.dates, unreadable=given.unreadable)
+
+
+def _with_labels(given: InMemory, labels: Mapping[str, Values]) -> InMemory:
+    both = [name for name in labels if name in given.columns]
+    if both:
+        raise InputError("labels must have other names than inputs", got=f"{listed(both)} for both")
+    kind, columns = {"array": "arrays", "list": "lists"}.get(given.kind, given.kind), {**given.columns, **labels}
+    return InMemory(kind, columns, dates=given.dates, unreadable=given.unreadable, answers=[*labels])
+
+
+def _with_weights(given: InMemory, weights: Any) -> InMemory:
+    ((_, values),) = in_memory(weights).columns.items()
+    name = WEIGHTS if WEIGHTS not in given.columns else f"{WEIGHTS} of the loss"
+    columns, own = {**given.columns, name: values}, {"unreadable": given.unreadable, "answers": given.answers}
+    return InMemory(given.kind, columns, given.answer, given.dates, weight=name, **own)
 
 
 def _of_items(items: Iterable[Any], kind: str) -> InMemory:

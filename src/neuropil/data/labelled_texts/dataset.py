@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from neuropil.data.splits import pick, text_key
@@ -18,6 +18,8 @@ class LabelledTexts:
     classes: tuple[str, ...]
     source: str
     """Where they come from, as a phrase for the report: "5,000 texts in 2 classes (reviews.tsv.gz)"."""
+    weights: Float[Tensor, " example"] | None = None
+    """In the loss; without them all texts count the same."""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -27,4 +29,5 @@ class LabelledTexts:
         return [*map(text_key, self.texts)]
 
     def take(self, index: Int64[Tensor, " chosen"]) -> "LabelledTexts":
-        return replace(self, texts=pick(self.texts, index), targets=self.targets[index])
+        weights = None if self.weights is None else self.weights[index]
+        return replace(self, texts=pick(self.texts, index), targets=self.targets[index], weights=weights)

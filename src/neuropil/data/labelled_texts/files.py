@@ -6,20 +6,24 @@ the labels. Nothing is left out in silence.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Float64
 
 from neuropil.config import option
 from neuropil.data.examples.dataset import Labels, encode_classes
 from neuropil.data.formats.columns import (
+    Cells,
     ColumnRole,
     choose_columns,
+    find_column,
     is_header,
     is_number,
+    read_numbers,
     spelled,
     spelling_notes,
     unclear_columns,
@@ -31,6 +35,7 @@ from neuropil.data.formats.paths import require_file
 from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.embedded import read_docstrings
 from neuropil.data.splits import SplitConfig, Splits, split
+from neuropil.data.weights import require_weights, zero_weights_note
 from neuropil.errors import InputError, listed
 
 TEXT_NAMES = "text texts review reviews sentence content body message comment document tweet question utterance"
@@ -51,11 +56,13 @@ class TextColumns(NamedTuple):
 
 
 class LabelledTextConfig(SplitConfig):
+    weighted = True
     data: Path | InMemory | None = option(
         None, "TSV or CSV of texts with labels; default sentences of libraries' documentation"
     )
     text_column: str | None = option(None, "the column of the TSV or CSV that holds the texts, where it is not clear")
     label_column: str | None = option(None, "the column of the TSV or CSV that holds the labels, where it is not clear")
+    weight_column: str | None = option(None, "the column of the TSV or CSV with the weight of each text in the loss")
 
     @property
     def columns(self) -> TextColumns:
@@ -65,11 +72,15 @@ class LabelledTextConfig(SplitConfig):
 def prepare_labelled_texts(config: LabelledTextConfig, seed: int) -> Splits[LabelledTexts]:
     """The same for the same seed; each part is in the order of the data, with every class in its right proportion."""
     source, own = training_part(config.data)
-    texts, notes = _embedded(config) if source is None else read_labelled_texts(source, config.columns)
+    weight = config.weight_column
+    texts, notes = _embedded(config) if source is None else read_labelled_texts(source, config.columns, weight=weight)
     where = "the data" if config.data is None else config.data.name
     if len(texts.classes) < 2:
         raise InputError(f"{where} must have texts of at least 2 classes", got=f"only {listed(texts.classes)!r}")
-    parts = {name: read_labelled_texts(part, config.columns, texts.classes) for name, part in own.items()}
+    parts = {
+        name: read_labelled_texts(part, config.columns, texts.classes, weight if weight in part.names else None)
+        for name, part in own.items()
+    }
     splits = split(texts, config, seed, strata=texts.targets, notes=[*notes, *_rare(texts)], own=parts)
     if not len(splits.train) or not len(splits.test):
         rule = f"{where} must hold different texts, some to learn from and some to score"
@@ -78,18 +89,38 @@ def prepare_labelled_texts(config: LabelledTextConfig, seed: int) -> Splits[Labe
 
 
 def read_labelled_texts(
-    source: Path | InMemory, columns: TextColumns, classes: tuple[str, ...] | None = None
+    source: Path | InMemory,
+    columns: TextColumns,
+    classes: tuple[str, ...] | None = None,
+    weight: str | None = None,
 ) -> tuple[LabelledTexts, list[str]]:
-    """All texts that have a label, and notes on the others. `classes` are those of a trained model."""
+    """All texts that have a label, and notes on the others. `classes` are those of a trained model; `weight` names the
+    column of weights in the loss."""
     if isinstance(source, InMemory):
-        file = read_labelled_memory(source, columns, classes)
+        file = read_labelled_memory(source, columns, classes, weight)
     else:
-        file = read_labelled_file(source, columns, classes)
+        file = read_labelled_file(source, columns, classes, weight)
+    file = _without_zero_weights(file, source.name)
     known = file.labels.occurring() if classes is None else classes
     targets = encode_classes(file.labels, known, lambda index: f"{source.name} row {file.rows[index]:,}")
     phrase = f"{len(file.texts):,} texts in {len(known)} classes ({source.name})"
     notes = spelling_notes("The column of labels", file.labels.names or ()) if classes is None else []
-    return LabelledTexts(file.texts, targets, known, phrase), [*file.notes, *notes]
+    weights = None if file.weights is None else torch.from_numpy(file.weights).float()
+    return LabelledTexts(file.texts, targets, known, phrase, weights), [*file.notes, *notes]
+
+
+def _without_zero_weights(file: "LabelledFile", name: str) -> "LabelledFile":
+    """A text that does not count is left out, so that nothing else depends on it either."""
+    if file.weights is None:
+        return file
+    require_weights(file.weights, lambda index: f"{name} row {file.rows[index]:,}", name)
+    kept, left_out = np.flatnonzero(file.weights), np.flatnonzero(file.weights == 0)
+    if not len(left_out):
+        return file
+    note = zero_weights_note(len(left_out), len(file.texts), "texts", f"row {file.rows[left_out[0]]:,}")
+    labels = replace(file.labels, values=file.labels.values[kept])
+    texts, rows = [file.texts[index] for index in kept.tolist()], [file.rows[index] for index in kept.tolist()]
+    return LabelledFile(texts, labels, rows, [*file.notes, note], file.weights[kept])
 
 
 def _rare(texts: LabelledTexts) -> list[str]:
@@ -104,7 +135,7 @@ def _rare(texts: LabelledTexts) -> list[str]:
 
 
 def _embedded(config: LabelledTextConfig) -> tuple[LabelledTexts, list[str]]:
-    if config.text_column is not None or config.label_column is not None:
+    if any(name is not None for name in (config.text_column, config.label_column, config.weight_column)):
         raise InputError("columns are named in a TSV or CSV", got="names for the embedded texts", fix="leave them out")
     found = read_docstrings()
     classes = tuple(found)
@@ -122,9 +153,12 @@ class LabelledFile:
     rows: Sequence[int]
     """Where each text stands."""
     notes: list[str] = field(default_factory=list)
+    weights: Float64[np.ndarray, " text"] | None = None
 
 
-def read_labelled_file(path: Path, wanted: TextColumns, classes: Sequence[str] | None = None) -> LabelledFile:
+def read_labelled_file(
+    path: Path, wanted: TextColumns, classes: Sequence[str] | None = None, weight: str | None = None
+) -> LabelledFile:
     """`classes` are those of a trained model: they tell the labels from the texts even in a file of a few rows."""
     table = DelimitedFile(require_file(path), texts=True)
     records = read_records(table, "texts with labels")
@@ -136,19 +170,33 @@ def read_labelled_file(path: Path, wanted: TextColumns, classes: Sequence[str] |
             raise unclear_columns(names, (TEXTS, LABELS), path.name)
         label = _label_by_content(records, classes)
         text = 1 - label
-    named = any(name in wanted for name in names) or _are_names(names, records, label, classes)
+    named = weight is not None or any(name in wanted for name in names) or _are_names(names, records, label, classes)
     found = _labelled([(row, cells[text], cells[label]) for row, cells in records[named:]], path.name, classes)
     if named and None in wanted:
         taken = f"The first row of {path.name} is taken for the names of its columns"
         found.notes.insert(0, f"{taken}: {names[text]!r} tells {names[label]!r}.")
-    return found
+    if weight is None:
+        return found
+    place = find_column(names, weight, path.name)
+    weight_of = {row: cells[place] for row, cells in records}
+    return _weighted(found, names[place], path.name, [weight_of[row] for row in found.rows])
 
 
-def read_labelled_memory(memory: InMemory, wanted: TextColumns, classes: Sequence[str] | None = None) -> LabelledFile:
+def read_labelled_memory(
+    memory: InMemory, wanted: TextColumns, classes: Sequence[str] | None = None, weight: str | None = None
+) -> LabelledFile:
     """Rows are counted from 0."""
     text, label = memory.two_columns(wanted, (TEXTS, LABELS))
     rows = [*zip(range(memory.num_rows), memory.texts(text), memory.texts(label), strict=True)]
-    return _labelled(rows, memory.name, classes)
+    found, name = _labelled(rows, memory.name, classes), memory.weight_column(weight)
+    if name is None:
+        return found
+    weights = memory.texts(name)
+    return _weighted(found, name, memory.name, [weights[row] for row in found.rows])
+
+
+def _weighted(file: LabelledFile, column: str, name: str, weights: Sequence[str]) -> LabelledFile:
+    return replace(file, weights=read_numbers(Cells(name, column, file.rows, weights)))
 
 
 def _labelled(rows: Sequence[tuple[int, str, str]], name: str, classes: Sequence[str] | None) -> LabelledFile:

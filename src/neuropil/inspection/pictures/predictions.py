@@ -1,11 +1,11 @@
-"""Predictions beside the truth: confusion matrix, predicted against actual."""
+"""Predictions beside the truth: confusion matrix, predicted against actual, probabilities of labels."""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures import style
@@ -53,6 +53,32 @@ def predicted_against_actual(predicted: Float[Array, " example"], actual: Float[
     histogram.axvline(0, color=INK, linewidth=0.9, linestyle="--")
     title = f"root mean square error {float(np.sqrt(np.square(residuals).mean())):.3g}"
     histogram.set(xlabel="predicted − actual", ylabel="examples", title=title)
+    return figure
+
+
+@style.house_style
+def label_probabilities(
+    probabilities: Float[Array, "example label"], targets: Bool[Array, "example label"], names: Sequence[str]
+) -> Figure:
+    """The probability of each label in examples that have it and in those that do not, a dot each; what lies on the
+    wrong side of ½ is a mistake."""
+    probabilities, targets = numbers(probabilities), numbers(targets).astype(bool)
+    figure, axes = style.one_panel(0.9 + 0.42 * len(names))
+    spread = np.random.default_rng(0).uniform(-0.13, 0.13, len(probabilities))
+    for row in range(len(names)):
+        for has, colour, shift in ((True, PALETTE[1], -0.17), (False, PALETTE[0], 0.17)):
+            chosen = targets[:, row] == has
+            shown = "examples with the label" if has else "without it"
+            dots: dict[str, Any] = {"color": colour, "alpha": 0.45, "markersize": 3.2, "markeredgewidth": 0}
+            places = row + shift + spread[chosen]
+            axes.plot(probabilities[chosen, row], places, "o", label="" if row else shown, **dots)
+    axes.axvline(0.5, color=INK, linewidth=0.9, linestyle="--")
+    axes.set_yticks(range(len(names)), [short(name) for name in names])
+    axes.set(xlabel="predicted probability of the label", xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
+    axes.grid(axis="y", visible=False)
+    for marker in axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2).legend_handles:
+        if marker is not None:
+            marker.set_alpha(1.0)
     return figure
 
 

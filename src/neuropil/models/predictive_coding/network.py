@@ -28,9 +28,10 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.models.predictive_coding.connection import SLOPES, PredictiveConnection, SettlingConnection, SlopedName
-from neuropil.parts.activations import ACTIVATIONS
-from neuropil.parts.objectives import Classification, Objective, Regression
+from neuropil.models.predictive_coding.connection import PredictiveConnection, SettlingConnection, SlopedName
+from neuropil.parts.activations import ACTIVATIONS, SLOPES
+from neuropil.parts.losses import positive, weighted_mean
+from neuropil.parts.objectives import Classification, Objective, Regression, loss_weights, measured_weight
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
 from neuropil.protocols import Batch
@@ -337,8 +338,14 @@ class SettledEnergy(Objective[PredictiveCoding]):
             self.stretched = [F.normalize(c.weight @ (v @ c.weight), dim=0) for c, v in pairs]
             states = self.settled(batch)
             errors = self.model.errors(states)
+            energies = _energy(errors)
+            weights = loss_weights(batch, energies)
+            if (
+                weights is not None
+            ):  # the rules are linear in the errors, and means over the batch: α N / Σ α is 1 on average
+                errors = [error * (weights * len(error) / positive(weights.sum())).unsqueeze(-1) for error in errors]
             rules = self.model.local_rules(states, errors)
-            energy = _energy(errors).mean()
+            energy = weighted_mean(energies, weights)
         return _LocalRules.apply(energy, rules, *self.model.parameters())
 
     def settled(self, batch: Batch) -> States:
@@ -357,7 +364,8 @@ class SettledEnergy(Objective[PredictiveCoding]):
         """The loss is the settled energy, as in training; the others are those of any classifier or regressor."""
         examples = {"input": batch["input"], "target": batch["target"]}
         energy = self.model.energy(self.settled(examples))
-        return {**self.scores.metrics(examples), "loss": energy, "energy": energy}
+        weight = measured_weight(loss_weights(batch, energy))
+        return {**self.scores.metrics(examples), "loss": energy, "energy": energy, **weight}
 
     def state_dict(self) -> Mapping[str, Tensor]:
         states = {f"state.{layer}": state for layer, state in enumerate(self.kept)}

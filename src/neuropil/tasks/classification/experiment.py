@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from neuropil.adversarial.defences import DefenceConfig, DefenceName, DefendedLearner
 from neuropil.adversarial.threat_model import ThreatModel
-from neuropil.config import Config, option
+from neuropil.config import option
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.batches import ExampleBatches, RepeatedBatches
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.splits import PartName, Splits
+from neuropil.data.weights import ClassWeightsConfig, class_weights, class_weights_note, weights_note
 from neuropil.errors import InputError
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Classification
@@ -31,12 +33,12 @@ from neuropil.training.evaluation import evaluate
 from neuropil.training.loop import TrainingConfig
 
 
-class ObjectiveConfig(Config):
+class ObjectiveConfig(ClassWeightsConfig):
     label_smoothing: float = option(0.0, "label smoothing of the training loss", low=0, high=0.9)
     l1: float = option(0.0, "weight of the L1 penalty on weight matrices, which makes them sparse", low=0)
 
 
-OTHER_TERMS = ["label_smoothing", "l1"]
+OTHER_TERMS = ["label_smoothing", "l1", "class_weights", "weight_column"]
 IDLE: Mapping[DefenceName, tuple[Iterable[str], str]] = {
     "none": ([each.name for each in DefenceConfig().options() if each.name != "defence"], "training without --defence"),
     "adversarial": (["beta"], "adversarial training"),
@@ -89,15 +91,17 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         times; a `defence` attacks the examples that it learns from. Only pictures are augmented. `inside` makes the
         report's sections on what is in the model; without it, its first weights are drawn. `calibration` writes what a
         predictor needs of the trained model into the run's folder."""
+        objective = objective or ObjectiveConfig()
+        splits = weighted_splits(splits, objective.class_weights)
         self.splits, self.schema, self.repeats = splits, splits.train.schema, repeats
         self.augment = options.augment if self.schema.kind == "image" else None
         self.examples, self.calibration, self.units = splits.parts, calibration, feature_units(splits.train)
         self.inside = inside or (lambda: [report.inside_section(self.model, self.schema)])
-        objective = objective or ObjectiveConfig()
         learner = learner or scorer_for(model, self.schema, objective.label_smoothing, objective.l1)
         source, training = splits.train.source, options.training
         self.defence, self.robustness = defence or DefenceConfig(), None
         if self.defence.defence != "none":
+            require_no_weights(self.defence.defence, splits)
             norm, eps, without = self.defence.norm, self.defence.eps, DefenceConfig()
             self.robustness = RobustnessTest(splits.test, self.units, norm, eps, seed)
             threat = threat_model(splits.train, self.units, norm, eps)
@@ -115,10 +119,13 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
 
     def idle_options(self) -> dict[str, str]:
         augmentation = [each.name for each in Augment().options()] if self.schema.kind == "table" else []
-        smoothing = [] if self.schema.classes else ["label_smoothing"]
+        idle = {"classification": [], "multi_label": ["class_weights"]}.get(
+            self.schema.task, ["label_smoothing", "class_weights"]
+        )
+        what = "several labels" if self.schema.labels else "a regression"
         return {
             **dict.fromkeys(augmentation, "a table"),
-            **dict.fromkeys(smoothing, "a regression"),
+            **dict.fromkeys(idle, what),
             **dict.fromkeys(*IDLE[self.defence.defence]),
         }
 
@@ -126,7 +133,7 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         return self.splits.train.keys
 
     def fingerprinted(self) -> Iterable[Tensor]:
-        return (tensor for part in self.examples.values() for tensor in (part.inputs, part.targets))
+        return (tensor for part in self.examples.values() for tensor in part.named.values())
 
     def batches(self, part: PartName) -> ExampleBatches:
         if part != "train":
@@ -169,6 +176,35 @@ class ClassificationExperiment(TrainableExperiment[Float[Tensor, "example output
         return report.data_section(self.examples, self.augment, self.notes)
 
 
+def weighted_splits(splits: Splits[Examples], words: Sequence[str]) -> Splits[Examples]:
+    """With the weights of classes multiplied into those of examples, in the training and the validation part; scores of
+    the test part count each example once."""
+    train, notes = splits.train, list(splits.notes)
+    if train.weights is not None:
+        notes.append(weights_note(train.weights))
+    of_class = None
+    if train.schema.classes:
+        counts = torch.bincount(train.targets, weights=train.weights, minlength=len(train.schema.classes))
+        of_class = class_weights(words, train.schema.classes, counts)
+    if of_class is not None:
+        notes.append(class_weights_note(of_class, train.schema.classes, words))
+
+    def weighted(part: Examples) -> Examples:
+        if of_class is None:
+            return part
+        own = of_class[part.targets]
+        return dataclasses.replace(part, weights=own if part.weights is None else own * part.weights)
+
+    test = dataclasses.replace(splits.test, weights=None)
+    return Splits(weighted(train), weighted(splits.validation), test, notes)
+
+
+def require_no_weights(defence: DefenceName, splits: Splits[Examples]) -> None:
+    if defence in ("trades", "binary_trades") and splits.train.weights is not None:
+        rule, fix = "the loss of TRADES counts every example the same", "take --defence adversarial"
+        raise InputError(rule, got="weights", fix=fix)
+
+
 def defended(learner: Learner, threat: ThreatModel, config: DefenceConfig, schema: Schema) -> DefendedLearner:
     if config.defence != "adversarial" and not isinstance(learner, Classification):
         rule, fix = "the second term of TRADES is back-propagated", "take --defence adversarial"
@@ -179,9 +215,15 @@ def defended(learner: Learner, threat: ThreatModel, config: DefenceConfig, schem
     return DefendedLearner(learner, threat, config)
 
 
-def require_pictures(name: str, splits: Splits) -> Schema:
+def require_one_label(name: str, splits: Splits) -> None:
+    if splits.train.schema.labels:
+        rule = f"{name} learns one answer for each example"
+        raise InputError(rule, got=splits.train.source, fix="train the mlp on it")
+
+
+def require_pictures(name: str, splits: Splits, *, several_labels: bool = False) -> Schema:
     schema = splits.train.schema
-    if schema.kind != "image" or not schema.classes:
+    if schema.kind != "image" or not (schema.classes or (several_labels and schema.labels)):
         rule = f"{name} learns from pictures with class labels"
         raise InputError(rule, got=splits.train.source, fix="train the mlp on it")
     return schema
@@ -190,6 +232,6 @@ def require_pictures(name: str, splits: Splits) -> Schema:
 def fit_scales(model: M, train: Examples) -> M:
     """Mean and standard deviation of the inputs, and of the targets where they are numbers."""
     model.standardize.fit(train.inputs)
-    if not train.schema.classes:
+    if train.schema.task == "regression":
         model.target_scale.fit(train.targets)
     return model

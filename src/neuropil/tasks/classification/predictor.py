@@ -14,7 +14,7 @@ from neuropil.data.examples.files import read_inputs, read_labelled
 from neuropil.tasks.attack import Attacker
 from neuropil.tasks.classification.scores import final_scores, scorer_for
 from neuropil.tasks.classification.threats import FeatureUnits
-from neuropil.tasks.predictor import Predictions, Source, as_examples, device_of, only_source
+from neuropil.tasks.predictor import LabelPredictions, Predictions, Source, as_examples, device_of, only_source
 from neuropil.training.evaluation import evaluate
 
 EVALUATION_BATCH = 512
@@ -34,17 +34,19 @@ class ExamplePredictor:
     def restore(cls, model: nn.Module, facts: Mapping[str, Any], folder: Path) -> Self:
         return cls(model, Schema.from_dict(facts["schema"]), recorded_units(facts))
 
-    def predict(self, inputs: Any) -> Predictions:
+    def predict(self, inputs: Any) -> Predictions | LabelPredictions:
         """`inputs` is a tensor or array of examples (or of one), or a path or paths of files."""
         return self.predict_examples(as_examples(inputs, self.schema))
 
-    def predict_examples(self, examples: Tensor) -> Predictions:
+    def predict_examples(self, examples: Tensor) -> Predictions | LabelPredictions:
         """For inputs as `Examples` have them."""
         device = device_of(self.model)
         with torch.no_grad():
             outputs = torch.cat([self.model(part.to(device)).cpu() for part in examples.split(EVALUATION_BATCH)])
         if self.schema.classes:
             return Predictions(outputs.softmax(-1), self.schema.classes)
+        if self.schema.labels:
+            return LabelPredictions(outputs.sigmoid(), self.schema.labels)
         return Predictions(self.schema.target_offset + outputs.double(), ())
 
     def read(self, paths: Sequence[Path]) -> tuple[Any, list[str]]:

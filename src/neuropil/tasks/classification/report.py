@@ -11,20 +11,25 @@ from torch import Tensor, nn
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.inspection import mistakes
-from neuropil.inspection.pictures.predictions import predicted_against_actual
+from neuropil.inspection.pictures.predictions import label_probabilities, predicted_against_actual
 from neuropil.inspection.pictures.weights import weight_grid
 from neuropil.inspection.report.images import pixels
-from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail
+from neuropil.inspection.report.page import Block, Gallery, Picture, Section, Table, Text, Thumbnail, percent
 from neuropil.tasks import report
+from neuropil.tasks.classification.scores import ABOVE, area_under_curve, label_counts
 from neuropil.tasks.report import confusion_blocks, surest
 
 WORST = 12
 SHOWN = 12
 MOST_FEATURES = 40
+MOST_LABELS, MOST_DOTS = 20, 500
+"""That are drawn: the commonest labels, and examples."""
 
 
 def mistakes_section(test: Examples, scores: Float[Tensor, "example output"]) -> Section:
     classes = test.schema.classes
+    if test.schema.labels:
+        return _labels_section(test, scores)
     if not classes:
         actual = test.schema.target_offset + test.targets[:, 0].double()
         figure = predicted_against_actual(scores[:, 0].numpy(), actual.numpy())
@@ -41,6 +46,55 @@ def mistakes_section(test: Examples, scores: Float[Tensor, "example output"]) ->
         ]
         blocks += [Text("The most confident mistakes:"), Gallery(shown)]
     return Section("Errors", blocks)
+
+
+def _labels_section(test: Examples, scores: Float[Tensor, "example label"]) -> Section:
+    names, targets = test.schema.labels, test.targets > ABOVE
+    counts, wrong = label_counts(scores, targets), (scores > ABOVE) != targets
+    columns = range(len(names))
+    areas = {
+        column: area_under_curve(scores[:, column], targets[:, column])
+        for column in columns
+        if 0 < int(targets[:, column].sum()) < len(test)
+    }
+    rows = [
+        [
+            names[column],
+            int(counts.actual[column]),
+            int(counts.predicted[column]),
+            _share(counts.hits[column], counts.predicted[column]),
+            _share(counts.hits[column], counts.actual[column]),
+            _share(2 * counts.hits[column], counts.actual[column] + counts.predicted[column]),
+            f"{areas[column]:.3f}" if column in areas else "–",
+        ]
+        for column in columns
+    ]
+    all_right = int((~wrong.any(1)).sum())
+    words = (
+        f"A label is predicted where its probability is above ½. All labels are right for {all_right:,} of "
+        f"{len(test):,} examples; {int(wrong.sum()):,} of {wrong.numel():,} labels are wrong. An example has "
+        f"{float(targets.double().sum(1).mean()):.2f} labels on average, and gets "
+        f"{float((scores > ABOVE).double().sum(1).mean()):.2f}."
+    )
+    header = ["label", "examples", "predicted", "precision", "recall", "F1", "AUC"]
+    blocks: list[Block] = [Text(words), Table(header, rows)]
+    shown = counts.actual.argsort(descending=True, stable=True)[:MOST_LABELS].sort().values
+    few = torch.arange(0, len(test), max(1, len(test) // MOST_DOTS))
+    figure = label_probabilities(scores[few][:, shown], targets[few][:, shown], [names[index] for index in shown])
+    blocks.append(Picture.of(figure, alt="probability of each label in examples with and without it"))
+    worst = [index for index in wrong.sum(1).argsort(descending=True, stable=True).tolist() if wrong[index].any()]
+    if test.schema.kind == "image" and worst:
+        said = [", ".join(name for name, on in zip(names, row, strict=True) if on) for row in (scores > ABOVE).tolist()]
+        items = [
+            Thumbnail(pixels(test.inputs[index]), label_of(test, index), f"said {said[index] or 'none'}")
+            for index in worst[:WORST]
+        ]
+        blocks += [Text("The examples with the most wrong labels:"), Gallery(items)]
+    return Section("Errors", blocks)
+
+
+def _share(part: Tensor, whole: Tensor) -> str:
+    return percent(float(part / whole)) if whole > 0 else "–"
 
 
 def inside_section(model: nn.Module, schema: Schema) -> Section:
@@ -82,6 +136,9 @@ def _of_all_classes(examples: Examples) -> list[int]:
 
 def label_of(examples: Examples, index: int) -> str:
     target, classes = examples.targets[index], examples.schema.classes
+    if examples.schema.labels:
+        has = (name for name, on in zip(examples.schema.labels, (target > ABOVE).tolist(), strict=True) if on)
+        return ", ".join(has) or "none"
     return classes[int(target)] if classes else f"{examples.schema.target_offset + float(target):g}"
 
 

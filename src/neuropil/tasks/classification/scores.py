@@ -5,9 +5,17 @@ the same examples.
     macro F1            mean of 2 TP / (2 TP + FP + FN)             where they are unequal
     AUC                 P(score of a member > that of another)      the mean over the classes, each against the rest
     R²                  1 − Σ (y − t)² / Σ (t − mean t)²
+
+Where an example may have several labels, a label is predicted if its probability is above ½:
+
+    micro F1            2 TP / (2 TP + FP + FN)                     over all labels of all examples
+    macro F1            the mean of the labels' own F1              of labels that occur or are predicted
+    exact match         share of examples with all labels right     also called subset accuracy
+    Hamming loss        share of wrong labels                       among all labels of all examples
+    AUC                 the mean over the labels                    that some examples have and others do not
 """
 
-from typing import Protocol, cast, runtime_checkable
+from typing import NamedTuple, Protocol, cast, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -16,12 +24,14 @@ from torch.nn import functional as F
 
 from neuropil.data.examples.dataset import Examples, Schema
 from neuropil.data.splits import Splits
-from neuropil.parts.objectives import Classification, Regression
+from neuropil.parts.objectives import Classification, MultiLabel, Regression
 from neuropil.parts.standardize import Standardize
 from neuropil.randomness import seeded
 from neuropil.tasks.experiment import Result
 
 LARGEST = 10_000
+ABOVE = 0.5
+"""The probability above which a label is predicted."""
 UNEQUAL = 1.5
 """Times as many examples in the largest class as in the smallest: then accuracy alone says too little."""
 
@@ -36,17 +46,21 @@ class ScaledModel(Protocol):
 
 def scorer_for(
     model: nn.Module, schema: Schema, label_smoothing: float = 0.0, l1: float = 0.0
-) -> Classification | Regression:
+) -> Classification | MultiLabel | Regression:
     """The learner whose metrics are reported, whatever the learning rule; it trains most models too."""
     if schema.task == "classification":
         return Classification(model, label_smoothing, l1)
+    if schema.task == "multi_label":
+        return MultiLabel(model, label_smoothing, l1)
     return Regression(model, l1, scale=cast(ScaledModel, model).target_scale.std)
 
 
 def final_scores(predicted: Float[Tensor, "example output"], examples: Examples) -> dict[str, float]:
-    """Of probabilities of the classes, or of values in the targets' units."""
+    """Of probabilities of the classes or labels, or of values in the targets' units."""
     if examples.schema.classes:
         return class_scores(predicted, examples.targets)
+    if examples.schema.labels:
+        return label_scores(predicted, examples.targets > ABOVE)
     return value_scores(predicted.double() - examples.schema.target_offset, examples.targets.double())
 
 
@@ -69,6 +83,41 @@ def class_scores(probabilities: Float[Tensor, "example class"], targets: Int64[T
     }
 
 
+class LabelCounts(NamedTuple):
+    """Of each label: hits, examples that have it, and for how many it is predicted."""
+
+    hits: Float[Tensor, " label"]
+    actual: Float[Tensor, " label"]
+    predicted: Float[Tensor, " label"]
+
+    @property
+    def f1(self) -> Float[Tensor, " label"]:
+        """NaN, where a label neither occurs nor is predicted."""
+        # 2 TP / (2 TP + FP + FN)
+        return 2 * self.hits / (self.actual + self.predicted)
+
+
+def label_counts(probabilities: Float[Tensor, "example label"], targets: Bool[Tensor, "example label"]) -> LabelCounts:
+    predicted = probabilities > ABOVE
+    return LabelCounts(*((each.double().sum(0)) for each in (predicted & targets, targets, predicted)))
+
+
+def label_scores(
+    probabilities: Float[Tensor, "example label"], targets: Bool[Tensor, "example label"]
+) -> dict[str, float]:
+    counts, wrong = label_counts(probabilities, targets), (probabilities > ABOVE) != targets
+    total = LabelCounts(*(each.sum(0, keepdim=True) for each in counts))
+    found = {
+        "micro_f1": total.f1.nan_to_num(0.0).item(),
+        "macro_f1": counts.f1.nanmean().nan_to_num(0.0).item(),
+        "exact_match": (~wrong.any(1)).double().mean().item(),
+        "hamming_loss": wrong.double().mean().item(),
+    }
+    mixed = [column for column in range(targets.shape[1]) if 0 < int(targets[:, column].sum()) < len(targets)]
+    areas = [area_under_curve(probabilities[:, column], targets[:, column]) for column in mixed]
+    return found | {"auc": sum(areas) / len(areas)} if areas else found
+
+
 def area_under_curve(scores: Float[Tensor, " example"], member: Bool[Tensor, " example"]) -> float:
     """By ranks, those of equal scores shared (Mann and Whitney 1947)."""
     _, place, counts = scores.unique(return_inverse=True, return_counts=True)
@@ -85,12 +134,15 @@ def value_scores(predicted: Float[Tensor, "example 1"], targets: Float[Tensor, "
 
 
 def baselines(splits: Splits) -> list[Result]:
-    """On the test part; large training parts are cut, and the name says so."""
+    """On the test part; large training parts are cut, and the name says so. Where examples are weighted, the baselines
+    learn with the same weights."""
     train, test, note = splits.train, splits.test, ""
     if len(train) > LARGEST:
         train = train.take(torch.randperm(len(train), generator=seeded("baseline"))[:LARGEST])
         note = f" (on {LARGEST:,} examples)"
-    return _classifiers(train, test, note) if train.schema.task == "classification" else _regressors(train, test, note)
+    note += ", weighted alike" if train.weights is not None else ""
+    learn = {"classification": _classifiers, "multi_label": _label_classifiers, "regression": _regressors}
+    return learn[train.schema.task](train, test, note)
 
 
 def _classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
@@ -99,7 +151,8 @@ def _classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
     from sklearn.preprocessing import StandardScaler
 
     logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300, tol=1e-3))
-    logistic.fit(train.inputs.flatten(1).numpy(), train.targets.numpy())
+    weights = {} if train.weights is None else {"logisticregression__sample_weight": train.weights.numpy()}
+    logistic.fit(train.inputs.flatten(1).numpy(), train.targets.numpy(), **weights)
     probabilities = torch.zeros(len(test), len(train.schema.classes), dtype=torch.double)
     found = torch.from_numpy(logistic.predict_proba(test.inputs.flatten(1).numpy())).double()
     probabilities[:, torch.from_numpy(logistic.classes_)] = found
@@ -110,10 +163,32 @@ def _classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
     ]
 
 
+def _label_classifiers(train: Examples, test: Examples, note: str) -> list[Result]:
+    """One against the rest: a logistic regression for each label, and the share of examples that have it."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(train.inputs.flatten(1).numpy())
+    x, x_test = (scaler.transform(part.inputs.flatten(1).numpy()) for part in (train, test))
+    weights = None if train.weights is None else train.weights.numpy()
+    has, targets = train.targets > ABOVE, test.targets > ABOVE
+    shares = has.double().mean(0).expand(len(test), -1)
+    probabilities = shares.clone()
+    for column in range(has.shape[1]):
+        if 0 < int(has[:, column].sum()) < len(train):  # else all that was seen is one answer
+            logistic = LogisticRegression(max_iter=300, tol=1e-3).fit(x, has[:, column].numpy(), weights)
+            probabilities[:, column] = torch.from_numpy(logistic.predict_proba(x_test)[:, 1])
+    return [
+        Result(f"one-vs-rest logistic regression{note}", label_scores(probabilities, targets)),
+        Result("always the labels of most examples", label_scores(shares, targets)),
+    ]
+
+
 def _regressors(train: Examples, test: Examples, note: str) -> list[Result]:
     from sklearn.linear_model import LinearRegression
 
-    linear = LinearRegression().fit(train.inputs.flatten(1).numpy(), train.targets.numpy())
+    weights = None if train.weights is None else train.weights.numpy()
+    linear = LinearRegression().fit(train.inputs.flatten(1).numpy(), train.targets.numpy(), weights)
     predicted = torch.from_numpy(linear.predict(test.inputs.flatten(1).numpy())).to(test.targets)
     return [
         Result(f"linear regression{note}", value_scores(predicted, test.targets)),

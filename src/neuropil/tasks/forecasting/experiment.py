@@ -14,10 +14,11 @@ from torch import Tensor
 from neuropil.data.series.files import SeriesSplits
 from neuropil.data.series.windows import SeriesWindows, WindowBatches
 from neuropil.data.splits import PartName
+from neuropil.data.weights import WeightedBatches, step_weights
 from neuropil.files import write_text
 from neuropil.inspection.report.page import Section
 from neuropil.models.forecaster import BANDS, LEVELS, Forecaster, QuantileRegression
-from neuropil.protocols import Learner
+from neuropil.protocols import Batches, Learner
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.forecasting import report
 from neuropil.tasks.forecasting.baselines import Autoregressions, persistence, seasonal_naive
@@ -50,7 +51,9 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
         name: str,
         longest_gap: int,
         start: LinearStart,
+        horizon_weights: Sequence[float] = (),
     ):
+        """`horizon_weights` are those of each step of the forecasts in the loss, the next first."""
         self.splits, self.start, panel, table = splits, start, splits.panel, splits.table
         self.network, self.windows = model, splits.parts
         self.schema = {
@@ -64,6 +67,7 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
             "calibration": max(panel.window, 2 * panel.horizon),
         }
         self.forecaster = SeriesForecaster.of(model, self.schema, UNSTRETCHED)
+        self.horizon_weights = step_weights(horizon_weights, panel.horizon)
         learner = QuantileRegression(model)
         super().__init__(learner, self.windows, training, seed, name, table.source, table.notes)
 
@@ -77,11 +81,15 @@ class ForecastingExperiment(TrainableExperiment[Rolled]):
         panel = self.splits.panel
         return (panel.between, panel.known_at, panel.features)
 
-    def batches(self, part: PartName) -> WindowBatches:
-        if part != "train":
-            return WindowBatches(self.windows[part], WINDOWS_AT_ONCE, seed=0, shuffle=False, device=self.device)
-        size, most = self.training.batch_size, MOST_IN_A_PASS
-        return WindowBatches(self.splits.train, size, self.seed, shuffle=True, most=most, device=self.device)
+    def batches(self, part: PartName) -> Batches:
+        batches = WindowBatches(self.windows[part], WINDOWS_AT_ONCE, seed=0, shuffle=False, device=self.device)
+        if part == "train":
+            size, most = self.training.batch_size, MOST_IN_A_PASS
+            batches = WindowBatches(self.splits.train, size, self.seed, shuffle=True, most=most, device=self.device)
+        if self.horizon_weights is None or part == "test":
+            return batches
+        weights = self.horizon_weights.to(self.device)
+        return WeightedBatches(batches, lambda batch: weights * batch["valid_mask"])
 
     def calibrate(self, folder: Path) -> None:
         """Widths by forecasts of what no part of the model has seen; then the linear forecast is fitted anew, to the

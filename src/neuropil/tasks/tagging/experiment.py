@@ -4,15 +4,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import torch
+from jaxtyping import Int64
 from torch import Tensor
 
 from neuropil.config import Config, option
 from neuropil.data.batches import EncodedTexts, LengthBatches, Sequences
 from neuropil.data.splits import PartName, Splits
 from neuropil.data.tagged_texts.dataset import TaggedTexts
+from neuropil.data.weights import ClassWeightsConfig, WeightedBatches, class_weights, class_weights_note
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Tagging
-from neuropil.protocols import Learner
+from neuropil.protocols import PADDING, Batches, Learner
 from neuropil.tasks.experiment import Result, TrainableExperiment
 from neuropil.tasks.tagging import report
 from neuropil.tasks.tagging.predictor import Tagger
@@ -26,7 +29,7 @@ class TagTokensConfig(Config):
     max_tokens: int = option(256, "a longer text is read in pieces of so many tokens", low=1)
 
 
-class TaggingObjective(Config):
+class TaggingObjective(ClassWeightsConfig):
     label_smoothing: float = option(0.0, "label smoothing of the training loss", low=0, high=0.9)
     word_dropout: float = option(0.1, "probability of replacing a training token by its word shape", low=0, high=0.9)
 
@@ -50,6 +53,9 @@ class TaggingExperiment(TrainableExperiment[list[list[str]]]):
         self.encoded = {part: encode_tags(texts, tagger) for part, texts in self.texts.items()}
         limit, count = tagger.max_tokens, self.encoded["train"].too_long
         cut = too_long_note(count, len(splits.train), "text", limit, ", and are read in pieces")
+        self.tag_weights = class_weights(objective.class_weights, tagger.tags, self._tag_counts())
+        if self.tag_weights is not None:
+            cut += [class_weights_note(self.tag_weights, tagger.tags, objective.class_weights)]
         learner = Tagging(tagger.model, objective.label_smoothing)
         super().__init__(learner, self.encoded, training, seed, name, splits.train.source, [*splits.notes, *cut])
 
@@ -70,11 +76,22 @@ class TaggingExperiment(TrainableExperiment[list[list[str]]]):
     def save(self, folder: Path) -> None:
         self.tagger.vocabulary.save(folder)
 
-    def batches(self, part: PartName) -> LengthBatches:
-        if part != "train":
-            return in_order(self.encoded[part], self.device)
-        size, seed = self.training.batch_size, self.seed
-        return LengthBatches(self.encoded[part], size, seed, shuffle=True, change=self.change, device=self.device)
+    def batches(self, part: PartName) -> Batches:
+        """Tokens of the training and the validation part count by the weights of their tags; scores of the test part
+        count each once."""
+        batches = in_order(self.encoded[part], self.device)
+        if part == "train":
+            size, seed, change = self.training.batch_size, self.seed, self.change
+            batches = LengthBatches(self.encoded[part], size, seed, shuffle=True, change=change, device=self.device)
+        if self.tag_weights is None or part == "test":
+            return batches
+        weights = self.tag_weights.to(self.device)
+        return WeightedBatches(batches, lambda batch: weights[batch["target"]] * (batch["input"] != PADDING))
+
+    def _tag_counts(self) -> Int64[Tensor, " tag"]:
+        numbers = {tag: number for number, tag in enumerate(self.tagger.tags)}
+        tags = torch.tensor([numbers[tag] for text in self.splits.train.tags for tag in text])
+        return tags.bincount(minlength=len(numbers))
 
     def predict_test(self, learner: Learner) -> list[list[str]]:
         return self.tagger.tag(self.splits.test.tokens).tags

@@ -1,7 +1,7 @@
 """Text classification: a model that reads a text and predicts its class."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from neuropil.config import Config, option
+from neuropil.config import option
 from neuropil.data.batches import LengthBatches
 from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.splits import PartName, Splits
+from neuropil.data.weights import ClassWeightsConfig, class_weights, class_weights_note, weights_note
 from neuropil.inspection.report.page import Section
 from neuropil.parts.objectives import Classification
 from neuropil.protocols import Batch, Learner
@@ -26,7 +27,7 @@ from neuropil.training.loop import TrainingConfig
 from neuropil.training.weights import save_model
 
 
-class TextObjective(Config):
+class TextObjective(ClassWeightsConfig):
     label_smoothing: float = option(0.0, "label smoothing of the training loss", low=0, high=0.9)
     word_dropout: float = option(
         0.1, "probability that a training token is made unknown, or [MASK] for BERT", low=0, high=0.9
@@ -60,12 +61,33 @@ class TextClassificationExperiment(TrainableExperiment[Float[Tensor, "text class
         self.change = self.encoder.hide(objective.word_dropout)
         self.texts = splits.parts
         self.encoded = {part: self.encoder.encode(each.texts, each.targets) for part, each in self.texts.items()}
+        weighing = self._weigh(objective.class_weights)
         limit, side = self.encoder.config.max_tokens, self.encoder.config.read_from
         which = {"beginning": f"the first {limit:,}", "end": f"the last {limit:,}", "both": f"{limit:,} at both ends"}
         consequence = f", of which only {which[side]} are read"
         cut = too_long_note(self.encoded["train"].too_long, len(splits.train), "text", limit, consequence)
         learner = Classification(classifier.model, objective.label_smoothing, answer=classifier.logits)
-        super().__init__(learner, self.encoded, training, seed, name, splits.train.source, [*splits.notes, *cut])
+        super().__init__(
+            learner, self.encoded, training, seed, name, splits.train.source, [*splits.notes, *weighing, *cut]
+        )
+
+    def _weigh(self, words: Sequence[str]) -> list[str]:
+        """The texts of the training and the validation part by their own weights, times those of their classes; notes
+        on both. Scores of the test part count each text once."""
+        train, classes, notes = self.splits.train, self.classifier.classes, list[str]()
+        counts = torch.bincount(train.targets, weights=train.weights, minlength=len(classes))
+        of_class = class_weights(words, classes, counts)
+        if train.weights is not None:
+            notes.append(weights_note(train.weights))
+        if of_class is not None:
+            notes.append(class_weights_note(of_class, classes, words))
+        for part in ("train", "validation"):
+            own, targets = self.texts[part].weights, self.texts[part].targets
+            factors = [each for each in (own, None if of_class is None else of_class[targets]) if each is not None]
+            if factors:
+                weights = torch.stack(factors).prod(0)
+                self.encoded[part] = dataclasses.replace(self.encoded[part], weights=weights)
+        return notes
 
     def own_facts(self) -> dict[str, Any]:
         return {

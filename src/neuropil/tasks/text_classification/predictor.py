@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from neuropil.config import Config, option
 from neuropil.data.batches import Change, EncodedTexts, Sequences, Side, encode_texts, hide_tokens, shorten
+from neuropil.data.formats.memory import require_unweighted
 from neuropil.data.labelled_texts.dataset import LabelledTexts
 from neuropil.data.labelled_texts.files import TextColumns, read_labelled_texts
 from neuropil.data.tokenizers.encoding import AnyTokenizer
@@ -172,7 +173,9 @@ class TextClassifier:
         return read_texts(paths)
 
     def read_labelled(self, source: Source) -> LabelledTexts:
-        return read_labelled_texts(only_source(source, "labelled texts are"), self.columns, self.classes)[0]
+        only = only_source(source, "labelled texts are")
+        require_unweighted(only)
+        return read_labelled_texts(only, self.columns, self.classes)[0]
 
     def evaluate(self, texts: LabelledTexts) -> dict[str, float]:
         encoded = self.encoder.encode(texts.texts, texts.targets)
