@@ -274,7 +274,7 @@ class RidgeApproximator(Model):
         values = values_on(f, unit_grid(self.config.dimensions, side)).unflatten(0, (side,) * self.config.dimensions)
         reach = math.sin(math.pi / (2 * (self.config.degree + 2)))
         window = math.ceil(reach * (side - 1))
-        lines = [values.movedim(axis, -1).flatten(0, -2) for axis in range(self.config.dimensions)]
+        lines = [values.movedim(axis, -1).reshape(-1, side) for axis in range(self.config.dimensions)]
         # 2 Σᵢ ωᵢ(sin(π / (2 (m + 2)))) + C (3πδ/2 + 4 τ(k))
         cosines = 2 * sum(max(modulus_of_continuity(line, window) for line in axis) for axis in lines)
         steps = 1.5 * math.pi * self.delta + 4 * self.squashing.tail(self.config.steepness)

@@ -47,13 +47,13 @@ from neuropil.training.optimizers import OptimizerName, build_optimizer
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 NEAR = 0.01
 """An optimiser has converged when its excess loss stays within this share of that at the start."""
-HALVINGS = 6
-"""Step sizes at which a descent is compared with its flow, each half of the one before."""
+HALVINGS, FLOW_STEPS = 5, 50
+"""Step sizes at which a descent is compared with its flow, each half of the one before, and steps of the first."""
 STABLE = 0.25
 """The largest of them, as a learning rate in units of 1 / λ_max."""
-MOMENTA = (0.0, 0.5, 0.8, 0.9, 0.95)
+MOMENTA = (0.0, 0.8, 0.9, 0.95)
 """Momentum coefficients on the surface with a local minimum; the first is gradient descent."""
-SMALL_RATE, MANY_STEPS = 0.01, 600
+SMALL_RATE, MANY_STEPS = 0.01, 400
 """There, below the learning rate at which gradient descent overshoots, and enough to come to rest."""
 
 
@@ -236,13 +236,13 @@ def two_wells_surface() -> Surface:
 
     def loss(w: Tensor, chosen: Tensor | None) -> Tensor:
         a, b = w[0]
-        # f = (a² − 1)² + 0.3 a + ½ b²
-        return (a**2 - 1) ** 2 + 0.3 * a + 0.5 * b**2
+        # f = (a² − 1)² + 0.6 a + ½ b²
+        return (a**2 - 1) ** 2 + 0.6 * a + 0.5 * b**2
 
-    # 4 a³ − 4 a + 0.3 = 0 has three roots: two minima, and the ridge between them.
-    lowest = float(min(np.roots([4, 0, -4, 0.3]).real))
-    words = "The surface is (w₁² − 1)² + 0.3 w₁ + ½ w₂², with a local and a global minimum."
-    return Surface(loss, (1.9, 1.2), (lowest, 0.0), 0, ((-2.1, 2.1), (-1.5, 1.5)), words)
+    # 4 a³ − 4 a + 0.6 = 0 has three roots: two minima, and the ridge between them.
+    lowest = float(min(np.roots([4, 0, -4, 0.6]).real))
+    words = "The surface is (w₁² − 1)² + 0.6 w₁ + ½ w₂², with a local and a global minimum."
+    return Surface(loss, (1.6, 1.2), (lowest, 0.0), 0, ((-2.1, 2.1), (-1.5, 1.5)), words)
 
 
 # --- flows ------------------------------------------------------------------------------------------------------------
@@ -406,7 +406,7 @@ def _theory_section(surface: Surface, best: Mapping[str, Descent]) -> Section:
 def _flow_section(surface: Surface, options: OptimizersOptions) -> Section:
     starts = torch.func.hessian(lambda w: surface.loss(w[None], None))(_row(surface.start)[0])
     steepest = max(surface.curvatures()[1], float(torch.linalg.eigvalsh(starts)[-1]))
-    rate, steps = STABLE / steepest, options.steps
+    rate, steps = STABLE / steepest, min(options.steps, FLOW_STEPS)
     euler, ball = beside_gradient_flow(surface, rate, steps), beside_heavy_ball(surface, rate, options.momentum, steps)
     h, friction = ball[0].step, (1 - options.momentum) / ball[0].step
     flows = {
@@ -439,7 +439,7 @@ def _flow_section(surface: Surface, options: OptimizersOptions) -> Section:
 
 def _local_minimum_section() -> Section:
     surface = two_wells_surface()
-    ridge = float(sorted(np.roots([4, 0, -4, 0.3]).real)[1])
+    ridge = float(sorted(np.roots([4, 0, -4, 0.6]).real)[1])
     names = {beta: f"momentum {beta:g}" if beta else FULL_BATCH for beta in MOMENTA}
     paths = {names[beta]: plain_descent(surface, SMALL_RATE, beta, MANY_STEPS) for beta in MOMENTA}
     losses = {name: np.array([surface.excess(_row(w)) for w in path]) for name, path in paths.items()}
@@ -454,7 +454,7 @@ def _local_minimum_section() -> Section:
         "local one."
     )
     rows = [
-        [name, f"{path[-1, 0]:.3f}", f"{losses[name][-1]:.3f}", "global" if name in left else "local"]
+        [name, f"{path[-1, 0]:.3f}", f"{max(losses[name][-1], 0.0):.3f}", "global" if name in left else "local"]
         for name, path in paths.items()
     ]
     x, y, excess = _contours(surface)

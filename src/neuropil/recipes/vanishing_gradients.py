@@ -36,7 +36,14 @@ from neuropil.data.examples.files import DataConfig
 from neuropil.data.splits import Splits
 from neuropil.errors import InputError
 from neuropil.inspection.covariate_shift import InputRecord, record_inputs
-from neuropil.inspection.gradients import STEEP, GradientProfile, TimeProfile, diagnose, profile_gradients, profile_time
+from neuropil.inspection.gradients import (
+    STEEP,
+    GradientProfile,
+    TimeProfile,
+    diagnose,
+    profile_gradients,
+    profile_time,
+)
 from neuropil.inspection.pictures.gradients import gradient_flow, gradient_through_time
 from neuropil.inspection.pictures.signal import large_weights, signal_flow
 from neuropil.inspection.pictures.training import covariate_shift, learning_curves, learning_speed
@@ -239,12 +246,13 @@ def _training_section(options: VanishingGradientsOptions, trials: Mapping[str, D
 def _signal_section(options: VanishingGradientsOptions, trials: Mapping[str, DeepTrial]) -> Section:
     shown = {name: trial.signal for name, trial in trials.items() if name != CLIPPED}
     ends = {name: [spread for _, spread in signal.flow()] for name, signal in shown.items()}
-    left = ", ".join(f"{spreads[-1] / spreads[0]:.2g} of it with {name}" for name, spreads in ends.items())
+    left = ", ".join(f"{spreads[-1] / spreads[0]:.3g} of it with {name}" for name, spreads in ends.items())
     words = (
         "The other direction: the same untrained networks and the same batch, from the input on the left to the output "
         "on the right. Drawn is how much examples differ in each layer before its activation, and how many units are "
         "saturated. A logistic unit passes on at most a quarter of a difference, as of a gradient; a residual sum "
-        "passes on the difference itself, and batch normalisation stretches what is left of it to a spread of one. "
+        "passes on the difference itself, and batch normalisation stretches what is left of it to a spread of one. A "
+        "ReLU counts as saturated where it is 0, which is half of the time by design. "
         f"Relative to the first layer, the last has {left}."
     )
     rows = [[name, " ".join(diagnose_signal(signal))] for name, signal in shown.items()]
@@ -278,7 +286,7 @@ def _large_weights_section(options: VanishingGradientsOptions, train: Examples, 
     words = (
         f"The logistic network again, with its initial weights times 1 to {last}. Where biases are such that the mean "
         "of every z is 0, many units work where the slope is large, and with large weights the gradient "
-        f"{amplified}: at {last} the first layer receives {centred[last].kept:.2g} times what the last does. With "
+        f"{amplified}: at {last} the first layer receives {centred[last].kept:.3g} times what the last does. With "
         f"biases of {HIGH:g} times the factor as well, {percent(high.saturated, 0)} of the units are saturated, and "
         f"{high.kept:.1g} of the gradient is left{vanishes}."
     )
@@ -435,14 +443,14 @@ def _scales_section(
     found = "; ".join(f"{kind}, {last[kind][rate]:.3g} at η = {rate:g}" for kind, rate in best.items())
     good = 2 * min(min(by_rate.values()) for by_rate in last.values())
     usable = ", ".join(
-        f"{sum(loss <= good for loss in by_rate.values())} with {kind}" for kind, by_rate in last.items()
+        f"{sum(loss <= good for loss in by_rate.values())} of {len(by_rate)} learning rates with {kind}"
+        for kind, by_rate in last.items()
     )
     words = (
         f"The same examples, each feature times a factor of its own from {least:.2g} to {most:.2g}, and a network of "
         "two hidden layers that does not standardise its inputs. One learning rate has to do for large and small "
         f"features alike; batch normalisation rescales them. Validation loss after {options.epochs} epochs of SGD, at "
-        f"the best learning rate of each: {found}. Of {len(options.rates)} learning rates, those that end within "
-        f"twice the lowest loss of all are {usable}."
+        f"the best learning rate of each: {found}. Within twice the lowest of all it ends at {usable}."
     )
     rows = [
         [kind, *(f"{loss:.3g}" if math.isfinite(loss) else "–" for loss in by.values())] for kind, by in last.items()
