@@ -115,7 +115,7 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
             digits,
         ),
         "norm-order": (
-            "The validation part of the embedded digits at the end of `neuropil train cnn --norm-order ORDER`, means over "
+            "The validation part of the embedded digits at the end of `neuropil train cnn --norm-order ORDER`, for "
             f"{len(NORM_SEEDS)} seeds.",
             norm_orders,
         ),

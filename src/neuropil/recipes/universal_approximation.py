@@ -55,7 +55,7 @@ SHOWN_PIECES = 9
 DRAWN_POINTS = 1501
 TRAINING_POINTS = 1024
 VARIABLES = ("x", "y", "z")
-DEGREES = {2: (1, 2, 4, 8, 12), 3: (1, 2, 3, 4, 5)}
+DEGREES = {2: (1, 2, 4, 8), 3: (1, 2, 3, 4)}
 """By the number of variables."""
 SIDES = {2: 33, 3: 13}
 """Points along each axis at which errors are looked at."""
@@ -244,7 +244,7 @@ def _several_section(
     by_units = {"n = 1": errors}
     for dimensions, trials in ridges.items():
         by_units[f"n = {dimensions}"] = {trial.net.num_units: (trial.error, trial.bound) for trial in trials}
-    best, side = ridges[2][-1].net, 49
+    best, side = ridges[2][-1].net, SIDES[2]
     points = theorem.unit_grid(2, side)
     with torch.no_grad():
         approximated = torch.cat([best(some) for some in points.split(64)]).unflatten(0, (side, side))
@@ -252,13 +252,14 @@ def _several_section(
     figure = approximation_of_two(target.T, approximated.T, by_units)
     kept = all(trial.error <= trial.bound for trials in ridges.values() for trial in trials)
     last = {n: trials[-1] for n, trials in ridges.items()}
-    reached = " and ".join(
-        f"{t.net.num_units:,} units within {t.error:.2g} (bound {t.bound:.2g})" for t in last.values()
+    reached = ", ".join(
+        f"{trial.net.num_units:,} units come within {trial.error:.2g} of the {which} (bound {trial.bound:.2g})"
+        for which, trial in zip(("first", "second"), last.values(), strict=True)
     )
     words = (
         f"`{functions[2].text}` on [0, 1]² and `{functions[3].text}` on [0, 1]³, in one hidden layer as well. A cosine "
         "series, smoothed by the kernel of Fejér and Korovkin, is a sum of cosines along directions k · x, and each of "
-        f"these is built of steps along its direction. They come {reached} of the function; "
+        f"these is built of steps along its direction. {reached}; "
         f"{'every error is below its bound' if kept else 'NOT every error is below its bound'}."
     )
     rows = [
