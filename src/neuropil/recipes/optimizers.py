@@ -442,7 +442,7 @@ def _local_minimum_section() -> Section:
     ridge = float(sorted(np.roots([4, 0, -4, 0.6]).real)[1])
     names = {beta: f"momentum {beta:g}" if beta else FULL_BATCH for beta in MOMENTA}
     paths = {names[beta]: plain_descent(surface, SMALL_RATE, beta, MANY_STEPS) for beta in MOMENTA}
-    losses = {name: np.array([surface.excess(_row(w)) for w in path]) for name, path in paths.items()}
+    losses = {name: np.array([surface.excess(_row(w)) for w in path.tolist()]) for name, path in paths.items()}
     left = [name for name, path in paths.items() if path[-1, 0] < ridge]
     stayed = [name for name in paths if name not in left]
     height = surface.excess(_row((ridge, 0.0)))

@@ -117,7 +117,7 @@ def approximation_of_two(
     error.set(xlabel="units", ylabel="largest error")
     style.make_logarithmic(error, "x")
     style.make_logarithmic(error)
-    error.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.legend(*error.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
