@@ -219,7 +219,7 @@ SEVERAL = {
 
 def ridges(dimensions: int, degree: int, pieces: int = 12, **options: float | str) -> RidgeApproximator:
     config = RidgeApproximatorConfig(dimensions=dimensions, degree=degree, pieces=pieces)
-    return RidgeApproximator(replace(config, **options))  # type: ignore[arg-type]
+    return RidgeApproximator(config.override(**options))
 
 
 def of(text: str, dimensions: int) -> Expression:
@@ -230,7 +230,7 @@ def test_the_kernel_is_positive_and_its_first_coefficient_is_that_of_korovkin():
     for degree in (1, 4, 9):
         rho = korovkin_coefficients(degree)
         t = torch.linspace(-math.pi, math.pi, 501, dtype=torch.double)
-        kernel = 1 + 2 * sum(rho[j] * torch.cos(j * t) for j in range(1, degree + 1))
+        kernel = 2 * torch.cos(torch.arange(degree + 1) * t[:, None]) @ rho - 1  # 1 + 2 Σ ρ_j cos(jt)
         assert kernel.min() > -1e-9
         assert rho[1].item() == pytest.approx(math.cos(math.pi / (degree + 2)))
 
@@ -249,13 +249,13 @@ def test_ridges_add_up_to_the_smoothed_series_of_a_product_of_cosines(dimensions
     directions = ridge_directions(dimensions, degree)
 
     def f(*x: torch.Tensor) -> torch.Tensor:
-        return math.prod((torch.cos(math.pi * each * axis) for each, axis in zip(k, x, strict=True)), start=1.0)
+        return torch.stack([torch.cos(math.pi * each * axis) for each, axis in zip(k, x, strict=True)]).prod(0)
 
     constant, amplitudes = ridge_amplitudes(f, dimensions, degree, directions)
     points = torch.rand(40, dimensions, dtype=torch.double)
     series = constant + torch.cos(math.pi * points @ directions.double().T) @ amplitudes
     rho = korovkin_coefficients(degree)
-    torch.testing.assert_close(series, math.prod(rho[each] for each in k) * f(*points.unbind(1)))
+    torch.testing.assert_close(series, rho[list(k)].prod() * f(*points.unbind(1)))
 
 
 @settings(deadline=None, max_examples=15)

@@ -290,7 +290,7 @@ def _large_weights_section(options: VanishingGradientsOptions, train: Examples, 
         f"biases of {HIGH:g} times the factor as well, {percent(high.saturated, 0)} of the units are saturated, and "
         f"{high.kept:.1g} of the gradient is left{vanishes}."
     )
-    figure = large_weights({name: {f: tuple(each) for f, each in by.items()} for name, by in found.items()})
+    figure = large_weights(found)
     rows = [
         [
             f"{factor}",

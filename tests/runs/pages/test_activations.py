@@ -1,6 +1,7 @@
 """The page on the activation maps of a run, as a user asks for it."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def test_a_page_shows_every_layer_and_names_the_most_active_channels(
 
 def test_maps_of_a_file_and_of_an_array_are_those_of_a_forward_hook(run: Run, picture: Path):
     pixels = np.array(Image.open(picture))[None, None]
-    seen: list[torch.Tensor] = []
+    seen: list[Any] = []
     handle = run.model.get_submodule("blocks.0").register_forward_hook(lambda _m, _i, output: seen.append(output))
     run.predict(pixels)
     handle.remove()

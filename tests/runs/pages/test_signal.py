@@ -1,6 +1,7 @@
 """The page on the forward signal of a run, as a user asks for it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_the_signal_is_that_of_the_trained_model_without_dropout(run: Run):
 def test_a_recurrent_run_is_shown_over_time_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "book.txt").write_text("The cat sat on the mat. " * 200)
     folder = tmp_path / "lstm"
-    options = {"hidden_size": 8, "embedding_size": 4, "epochs": 1, "vocabulary_size": 60}
+    options: dict[str, Any] = {"hidden_size": 8, "embedding_size": 4, "epochs": 1, "vocabulary_size": 60}
     trained = neuropil.train("lstm", out=folder, data=tmp_path / "book.txt", show_progress=False, **options)
     said(capsys, "inspect", str(folder), "--signal")
     assert "Over time" in (folder / "signal.html").read_text()
