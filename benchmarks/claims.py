@@ -36,6 +36,7 @@ from neuropil.data.examples.files import DataConfig, prepare
 from neuropil.data.pairs.files import PairDataConfig, prepare_pairs
 from neuropil.files import write_text
 from neuropil.metrics import find_metric
+from neuropil.parts.convolution import NormOrder
 from neuropil.runs.environment import environment
 from neuropil.runs.run import Run
 from neuropil.sampling.gpt2_cpu.decoder import FastDecoder, Precision
@@ -51,6 +52,7 @@ CLASSIFIERS = {"cnn": MINUTES, "mlp": MINUTES}
 NEURONS = {"spiking_classifier": MINUTES, "predictive_coding": 10.0}
 """Minutes for which each learns MNIST."""
 ATTENTIONS = ("bahdanau", "general", "none")
+NORM_SEEDS = range(3)
 DATE_SEEDS, NUM_DATES = range(1), 2_000
 FORECAST_SEEDS, CAPTION_SEEDS, TRACK_SEEDS = range(3), range(1), range(1)
 GPT2_MINUTES, VIT_MINUTES = (3, 20), 10.0
@@ -111,6 +113,11 @@ def available(arguments: Arguments) -> dict[str, tuple[str, Callable[[], list[st
         "digits": (
             "Accuracy on the 20 % of the embedded digits that are held out, another split for each of five seeds.",
             digits,
+        ),
+        "norm-order": (
+            "The validation part of the embedded digits at the end of `neuropil train cnn --norm-order ORDER`, for "
+            f"{len(NORM_SEEDS)} seeds.",
+            norm_orders,
         ),
         "small-tables": (SMALL_TABLES, small_tables_beside),
         "dates": (f"{exact} transformer` reads exactly right, by language.", dates),
@@ -544,6 +551,19 @@ def digits() -> list[str]:
     rows.append(["scikit-learn MLPClassifier", *spread([sklearn_mlp(seed) for seed in SEEDS]), ""])
     rows.append(["scikit-learn LogisticRegression", *spread([score.baseline for score in scores["mlp"]]), ""])
     return table(["model", "mean accuracy", "lowest", "highest", "seconds of training"], rows)
+
+
+def norm_orders() -> list[str]:
+    """Batch norm before and after the activation."""
+    rows = []
+    for order in get_args(NormOrder):
+        last = []
+        for seed in NORM_SEEDS:
+            with trained("cnn", norm_order=order, seed=seed) as run:
+                last.append([row for row in run.rows if row["kind"] == "validation"][-1])
+        accuracies = [row["accuracy"] for row in last]
+        rows.append([order, *spread(accuracies), decimals(statistics.mean(row["loss"] for row in last))])
+    return table(["batch norm", "mean accuracy", "lowest", "highest", "mean loss"], rows)
 
 
 def mnist(path: Path, minutes: Mapping[str, float]) -> list[str]:

@@ -30,6 +30,26 @@ def test_stages_adapt_to_the_size_of_the_picture(side: int, stem_stride: int, wi
     assert model(x).shape == (2, 10)
 
 
+def test_normalisation_after_the_activation_is_the_equation_of_its_order():
+    """h = BN(φ(w ⋆ x)),  y = BN(φ(w₂ ⋆ BN(φ(w₁ ⋆ h)) + S h))"""
+    torch.manual_seed(0)
+    model = CNN(CNNConfig(width=3, dropout=0.0, norm_order="after")).train()
+    x = torch.randn(5, 1, 8, 8)
+
+    def norm(values: torch.Tensor) -> torch.Tensor:
+        mean, var = values.mean((0, 2, 3), keepdim=True), values.var((0, 2, 3), keepdim=True, correction=0)
+        return (values - mean) / (var + 1e-5).sqrt()  # γ = 1 and β = 0, as long as nothing is learned
+
+    h = norm(model.stem(x).relu())
+    for block in model.blocks:
+        z = norm(block.get_submodule("convolution1")(h).relu())
+        h = norm((block.get_submodule("convolution2")(z) + block.get_submodule("shortcut")(h)).relu())
+    torch.testing.assert_close(model(x), model.output(h.mean((2, 3))), atol=1e-5, rtol=1e-4)
+    other = CNN(CNNConfig(width=3, dropout=0.0))
+    other.load_state_dict(model.state_dict())
+    assert not torch.allclose(other(x), model(x), atol=1e-3)
+
+
 @pytest.mark.parametrize("options", [{"depth": 3}, {"kernel": 5}, {"kernel": 1}, {"width": 4}, {"shape": (1, 30, 9)}])
 def test_every_option_gives_logits(options: dict):
     config = CNNConfig(**options)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.linalg import expm
 from sklearn.linear_model import LinearRegression
 
 import neuropil
@@ -12,14 +13,22 @@ from neuropil.recipes.optimizers import (
     FULL_BATCH,
     RULES,
     Descent,
+    FlowComparison,
     OptimizersOptions,
     Surface,
     UpdateRule,
+    beside_gradient_flow,
+    beside_heavy_ball,
     build,
     descend,
     diabetes_surface,
+    gradient_flow,
+    heavy_ball,
     mini_batches,
+    order,
+    plain_descent,
     rosenbrock_surface,
+    two_wells_surface,
 )
 from real_data import diabetes
 
@@ -109,3 +118,46 @@ def test_with_its_defaults_adam_ends_lower_than_gradient_descent(tmp_path: Path)
     adam, descent, *_ = neuropil.train("optimizers", out=tmp_path / "run", show_progress=False).results
     assert (adam.name, descent.name) == ("adam", "gradient descent")
     assert adam.metrics["excess_loss"] < descent.metrics["excess_loss"]
+
+
+def test_the_gradient_flow_of_a_quadratic_is_the_exponential_of_its_hessian(surface: Surface):
+    """θ(t) = θ* + exp(−H t) (θ(0) − θ*)"""
+    x, _ = problem()
+    times = np.linspace(0, 3, 7)
+    start, minimum = np.array(surface.start), np.array(surface.minimum)
+    expected = [minimum + expm(-t * x.T @ x / len(x)) @ (start - minimum) for t in times]
+    np.testing.assert_allclose(gradient_flow(surface, times), expected, rtol=1e-6)
+
+
+def test_the_heavy_ball_is_the_linear_system_of_place_and_velocity(surface: Surface):
+    """d/dt (θ − θ*, θ̇) = [[0, 1], [−H, −γ]] (θ − θ*, θ̇)"""
+    x, _ = problem()
+    hessian, friction, times = x.T @ x / len(x), 0.7, np.linspace(0, 3, 7)
+    system = np.block([[np.zeros((2, 2)), np.eye(2)], [-hessian, -friction * np.eye(2)]])
+    start = np.concatenate([np.array(surface.start) - np.array(surface.minimum), [0, 0]])
+    expected = [np.array(surface.minimum) + (expm(t * system) @ start)[:2] for t in times]
+    np.testing.assert_allclose(heavy_ball(surface, friction, times), expected, rtol=1e-6, atol=1e-8)
+
+
+def test_both_descents_come_to_their_flows_by_the_first_power_of_the_step(surface: Surface):
+    _, steepest = surface.curvatures()
+    euler = beside_gradient_flow(surface, 0.1 / steepest, steps=10)
+    assert [each.step for each in euler[:3]] == pytest.approx([0.1 / steepest / 2**power for power in range(3)])
+    assert order(euler) == pytest.approx(1, abs=0.05)
+    ball = beside_heavy_ball(surface, 0.1 / steepest, momentum=0.9, steps=10)
+    assert order(ball) == pytest.approx(1, abs=0.05)
+    assert ball[-1].distance < euler[0].distance
+
+
+def test_the_order_is_the_slope_on_logarithmic_axes():
+    compared = [FlowComparison(step, np.zeros((1, 2)), 3 * step**2) for step in (0.1, 0.05, 0.025)]
+    assert order(compared) == pytest.approx(2)
+
+
+def test_momentum_leaves_the_local_minimum_in_which_gradient_descent_stays():
+    surface = two_wells_surface()
+    local, _, lowest = sorted(np.roots([4, 0, -4, 0.6]).real, reverse=True)
+    assert plain_descent(surface, 0.01, 0.0, 400)[-1, 0] == pytest.approx(local, abs=1e-3)
+    assert plain_descent(surface, 0.01, 0.9, 400)[-1, 0] == pytest.approx(lowest, abs=1e-3)
+    assert surface.excess(torch.tensor([[lowest, 0.0]])) == pytest.approx(0, abs=1e-12)
+    assert surface.excess(torch.tensor([[local, 0.0]])) > 0.5

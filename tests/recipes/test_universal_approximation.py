@@ -13,9 +13,9 @@ from neuropil.recipes.universal_approximation import UniversalApproximationOptio
 from neuropil.tasks.study import Study
 
 
-def study_of(function: str, folder: Path, **net: float) -> Study:
+def study_of(function: str, folder: Path, degree: int = 1, **net: float | str) -> Study:
     config = UniversalApproximatorConfig(**({"hidden_size": 16, "low": -2.0, "high": 2.0} | net))  # type: ignore[arg-type]
-    study = build(UniversalApproximationOptions(function=function, net=config, epochs=3), seed=0)
+    study = build(UniversalApproximationOptions(function=function, net=config, epochs=3, degree=degree), seed=0)
     study.train(folder, show_progress=False)
     return study
 
@@ -57,6 +57,22 @@ def test_every_epsilon_of_the_table_is_kept(tmp_path: Path):
     (table,) = [block for block in study.findings.sections[2].blocks if isinstance(block, Table)]
     assert len(table.rows) >= 5
     assert all(float(str(error)) <= float(str(epsilon)) for epsilon, _, _, error in table.rows if error != "–")
+
+
+def test_every_squashing_function_keeps_the_bound(tmp_path: Path):
+    study = study_of("exp(x)", tmp_path, squashing="x/(1+abs(x))")
+    (table,) = [block for block in study.findings.sections[4].blocks if isinstance(block, Table)]
+    assert [row[0] for row in table.rows] == ["logistic", "arctan", "tanh", "threshold", "x/(1+abs(x))"]
+    assert all(float(str(error)) <= float(str(bound)) for *_, error, bound in table.rows)
+    assert "The error is within the bound for each." in words(study, "Any squashing function")
+
+
+def test_two_and_three_variables_keep_the_bound_too(tmp_path: Path):
+    study = study_of("x", tmp_path, degree=2)
+    (table,) = [block for block in study.findings.sections[5].blocks if isinstance(block, Table)]
+    assert {str(row[0]) for row in table.rows} == {"2", "3"}
+    assert all(float(str(error)) <= float(str(bound)) for *_, error, bound in table.rows)
+    assert "every error is below its bound" in words(study, "Several variables")
 
 
 def test_a_polynomial_of_enough_coefficients_is_exact_for_a_polynomial():

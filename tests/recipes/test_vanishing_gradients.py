@@ -1,5 +1,6 @@
 """Gradients through depth and time, against the factors that mathematics gives."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,11 @@ import torch
 
 import neuropil
 from neuropil.data.examples.embedded import load_digits
-from neuropil.inspection.gradients import profile_time
+from neuropil.data.examples.files import DataConfig
+from neuropil.data.splits import Splits
+from neuropil.inspection.gradients import profile_gradients, profile_time
 from neuropil.inspection.report.page import Table
+from neuropil.models.mlp import MLP, MLPConfig
 from neuropil.recipes.vanishing_gradients import (
     OPEN,
     VanishingGradientsOptions,
@@ -18,17 +22,25 @@ from neuropil.recipes.vanishing_gradients import (
     in_time,
     open_lstm,
     rotating_rnn,
+    set_biases,
+    unequal_scales,
 )
-from neuropil.tasks.study import Study, new_mlp
+from neuropil.tasks.study import Study, new_mlp, prepare_classes
 
 DEPTH = 8
+SCALES = "Why batch norm: unequal scales"
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    study = build(VanishingGradientsOptions(depth=DEPTH, width=48, epochs=1, stretch=3.0), seed=0)
+    study = build(VanishingGradientsOptions(depth=DEPTH, width=48, epochs=1, stretch=3.0, rates=(0.01, 0.1)), seed=0)
     study.train(tmp_path_factory.mktemp("vanishing"), show_progress=False)
     return study
+
+
+@pytest.fixture(scope="module")
+def digit_parts() -> Splits:
+    return prepare_classes(DataConfig(), seed=0)
 
 
 def kept(study: Study) -> dict[str, float]:
@@ -84,6 +96,53 @@ def test_the_report_has_the_layers_from_the_output_to_the_input(study: Study):
     assert errors[-1] < 0.25 ** (DEPTH - 1) * errors[0]
 
 
+def table_of(study: Study, title: str) -> Table:
+    (section,) = [section for section in study.findings.sections if section.title == title]
+    (table,) = [block for block in section.blocks if isinstance(block, Table)]
+    return table
+
+
+def test_the_signal_is_squashed_as_the_gradient_is_and_carried_by_the_same_remedies(study: Study):
+    sentences = {str(row[0]): str(row[1]) for row in table_of(study, "The signal at each layer").rows}
+    assert "(squashed)" in sentences["logistic"]
+    assert "(blown up)" in sentences["ReLU, large weights"]
+    for remedy in ("tanh", "ReLU", "logistic, batch norm", "logistic, residual"):
+        assert "neither squashed nor blown up" in sentences[remedy]
+
+
+def test_large_weights_explode_where_biases_centre_the_sums_and_vanish_where_they_saturate(study: Study):
+    rows = {int(row[0]): row[1:] for row in table_of(study, "Logistic units with large weights").rows}
+    centred, _, _, _, high, saturated = rows[64]
+    assert float(str(centred)) > 10
+    assert float(str(high)) < 1e-6
+    assert saturated == "100 %"
+    assert float(str(rows[1][0])) < 1e-3
+
+
+def test_a_chain_of_centred_logistic_units_passes_a_quarter_of_each_weight():
+    """z = 0 in every unit, where the slope is 1/4: the gradient is multiplied by w/4 at each layer."""
+    torch.manual_seed(0)
+    model = MLP(MLPConfig(hidden_sizes=(1,) * 5, activation="logistic", dropout=0.0, shape=(3,), outputs=2)).double()
+    weights = [6.0, -9.0, 5.0, 12.0]
+    with torch.no_grad():
+        for layer, w in zip(list(model.hidden)[1:], weights, strict=True):
+            layer.get_parameter("weight").fill_(w)
+    x = torch.randn(1, 3, dtype=torch.double)
+    set_biases(model, "centred", 1.0, x)
+    norms = [norm for _, norm in profile_gradients(model, lambda: model(x).sum()).flow()]
+    last_hidden = norms[-2]
+    assert norms[0] / last_hidden == pytest.approx(math.prod(abs(w) / 4 for w in weights))
+
+
+def test_the_rows_of_features_are_the_examples_times_one_factor_each(digit_parts: Splits):
+    scaled, (least, most) = unequal_scales(digit_parts, seed=0)
+    assert 0.1 <= least < 0.15
+    assert 7 < most <= 10
+    ratio = scaled.train.inputs / digit_parts.train.inputs.flatten(1)
+    assert torch.allclose(ratio.nanmedian(0).values.nan_to_num(1.0).min(), torch.tensor(least / 255), rtol=0.05)
+    assert torch.equal(scaled.test.targets, digit_parts.test.targets)
+
+
 @pytest.mark.parametrize("w", [0.8, 1.0, 1.2])
 def test_a_rotating_rnn_multiplies_the_gradient_by_w_at_each_step(w: float):
     inputs = in_time(load_digits(), 30)
@@ -113,3 +172,14 @@ def test_with_its_defaults_the_deep_logistic_net_learns_nothing_and_the_remedies
     assert accuracy["logistic"] < 0.2
     assert all(accuracy[name] > 0.9 for name in ("tanh", "ReLU", "logistic, batch norm", "logistic, residual"))
     assert accuracy["the same, clipped"] > accuracy["ReLU, large weights"] + 0.3
+    assert accuracy["logistic, batch norm"] > 0.9
+
+
+@pytest.mark.slow
+def test_with_its_defaults_batch_norm_learns_at_more_learning_rates(tmp_path: Path):
+    study = build(VanishingGradientsOptions(depth=2), seed=0)
+    study.train(tmp_path, show_progress=False)
+    rows = {row[0]: [float(str(loss)) for loss in row[1:] if loss != "–"] for row in table_of(study, SCALES).rows}
+    lowest = min(min(losses) for losses in rows.values())
+    usable = {name: sum(loss <= 2 * lowest for loss in losses) for name, losses in rows.items()}
+    assert usable["batch norm of the inputs too"] > usable["no batch norm"]

@@ -177,7 +177,7 @@ COMMANDS = {
         ("runs",),
     ),
     "inspect": Command(
-        'inspect RUN [--gradients] [--attention "TEXT"] ...',
+        'inspect RUN [--gradients] [--signal] [--attention "TEXT"] ...',
         "look inside a trained model",
         inspect.inspect,
         inspect.InspectArguments,

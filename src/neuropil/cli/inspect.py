@@ -12,6 +12,8 @@ from neuropil.errors import InputError
 class InspectArguments(Arguments):
     run: Path = option(Path(), "a run folder")
     gradients: bool = option(False, "gradient norm per layer on a batch of training data, and what it means")
+    signal: bool = option(False, "mean, spread and saturation of each layer on a batch of training data, in words too")
+    activations: Path | None = option(None, "a picture: the activation maps of every layer of a cnn")
     gates: str | None = option(None, "a text, or a file: the gates of recurrent cells while it is read")
     attention: str | None = option(None, "a text, or a file: the attention of every head of gpt2 or bert")
     lens: str | None = option(None, "a text, or a file: the logit lens of gpt2, after each of its blocks")
@@ -19,16 +21,21 @@ class InspectArguments(Arguments):
 
 
 def inspect(arguments: InspectArguments) -> None:
-    texts = (arguments.gates, arguments.attention, arguments.lens, arguments.neighbours)
-    if not arguments.gradients and all(text is None for text in texts):
-        ways = '--gradients, --gates "a text", --attention "a text", --lens "a text" or --neighbours "a word"'
+    asked = (arguments.activations, arguments.gates, arguments.attention, arguments.lens, arguments.neighbours)
+    if not (arguments.gradients or arguments.signal) and all(what is None for what in asked):
+        texts = '--gates "a text", --attention "a text", --lens "a text" or --neighbours "a word"'
+        ways = f"--gradients, --signal, --activations picture.png, {texts}"
         raise InputError("neuropil inspect needs to know what to look at", got="nothing", fix=f"add {ways}")
     from neuropil.runs import run
-    from neuropil.runs.pages import attention, gates, gradients
+    from neuropil.runs.pages import activations, attention, gates, gradients, signal
 
     opened, pages = run.load(arguments.run), []
     if arguments.gradients:
         pages.append(gradients.write_gradients(opened))
+    if arguments.signal:
+        pages.append(signal.write_signal(opened))
+    if arguments.activations is not None:
+        pages.append(activations.write_activations(opened, arguments.activations))
     if arguments.gates is not None:
         pages.append(gates.write_gates(opened, gates.text_of(arguments.gates)))
     if arguments.attention is not None:

@@ -72,7 +72,7 @@ def profile_gradients(model: nn.Module, loss: Callable[[], Tensor]) -> GradientP
 
     A module without children is one layer. A parameter that a module holds beside its children stands alone.
     """
-    layers = _layers_of(model)
+    layers = layers_of(model)
     if not layers:
         raise InputError("a gradient profile needs trainable parameters", got=f"{type(model).__name__} with none")
     parameters = [parameter for layer in layers for parameter in layer.parameters]
@@ -129,7 +129,7 @@ def untouched(model: Any) -> Iterator[None]:
 
 
 @dataclass
-class _Layer:
+class ModelLayer:
     name: str
     module: nn.Module | None
     parameters: list[Parameter]
@@ -138,28 +138,34 @@ class _Layer:
     alive: Tensor | None = None
     """For each output unit, whether any example sent it a gradient."""
 
+    @property
+    def unit_axis(self) -> int:
+        """Of its outputs."""
+        return 1 if isinstance(self.module, _CHANNELS_FIRST) else -1
+
     def see(self, gradient: Tensor) -> None:
         self.norms.append(_norm(gradient))
-        axis = 1 if isinstance(self.module, _CHANNELS_FIRST) else -1
         if gradient.dim() >= 2:
-            alive = (gradient != 0).movedim(axis, 0).flatten(1).any(1)
+            alive = (gradient != 0).movedim(self.unit_axis, 0).flatten(1).any(1)
             self.alive = alive if self.alive is None or len(self.alive) != len(alive) else self.alive | alive
 
 
 _CHANNELS_FIRST = (nn.modules.conv._ConvNd, nn.modules.batchnorm._NormBase, nn.GroupNorm)
 
 
-def _layers_of(model: nn.Module) -> list[_Layer]:
-    layers: list[_Layer] = []
+def layers_of(model: nn.Module) -> list[ModelLayer]:
+    layers: list[ModelLayer] = []
     known: set[int] = set()
     for name, module in model.named_modules():
         named = module.named_parameters(recurse=False)
         own = {key: weight for key, weight in named if weight.requires_grad and id(weight) not in known}
         known.update(map(id, own.values()))
         if own and module is not model and not list(module.children()):
-            layers.append(_Layer(name, module, list(own.values())))
+            layers.append(ModelLayer(name, module, list(own.values())))
         else:
-            layers += [_Layer(f"{name}.{key}" if name else key, None, [parameter]) for key, parameter in own.items()]
+            layers += [
+                ModelLayer(f"{name}.{key}" if name else key, None, [parameter]) for key, parameter in own.items()
+            ]
     return layers
 
 
@@ -173,17 +179,17 @@ class _ParameterUses(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         # Reading an attribute such as `weight.device` is a torch function too, but no use of the parameter.
-        used = [] if func.__name__ == "__get__" else _flat([args, *(kwargs or {}).values()])
+        used = [] if func.__name__ == "__get__" else flat([args, *(kwargs or {}).values()])
         for value in used:
             if id(value) in self.known:
                 self.order.setdefault(id(value), len(self.order))
         return func(*args, **(kwargs or {}))
 
 
-def _flat(value: Any) -> Iterator[Any]:
+def flat(value: Any) -> Iterator[Any]:
     if isinstance(value, list | tuple):
         for item in value:
-            yield from _flat(item)
+            yield from flat(item)
     else:
         yield value
 
@@ -195,13 +201,13 @@ class _Watch:
 
 
 @contextmanager
-def _watching(layers: Sequence[_Layer]) -> Iterator[_Watch]:
+def _watching(layers: Sequence[ModelLayer]) -> Iterator[_Watch]:
     """Let every layer see the gradient at its outputs."""
     watch = _Watch()
 
-    def watcher(layer: _Layer) -> Callable[[nn.Module, Any, Any], None]:
+    def watcher(layer: ModelLayer) -> Callable[[nn.Module, Any, Any], None]:
         def watch_output(_module: nn.Module, _inputs: Any, output: Any) -> None:
-            first = next((value for value in _flat(output) if isinstance(value, Tensor)), None)
+            first = next((value for value in flat(output) if isinstance(value, Tensor)), None)
             if first is not None and first.requires_grad:
                 first.register_hook(lambda gradient: layer.see(gradient) if watch.on else None)
 
@@ -215,7 +221,7 @@ def _watching(layers: Sequence[_Layer]) -> Iterator[_Watch]:
             handle.remove()
 
 
-def _layer_gradient(layer: _Layer, gradients: Mapping[int, Tensor | None]) -> LayerGradient:
+def _layer_gradient(layer: ModelLayer, gradients: Mapping[int, Tensor | None]) -> LayerGradient:
     return LayerGradient(
         name=layer.name,
         parameter_norm=math.hypot(*(_norm(parameter) for parameter in layer.parameters)),
@@ -232,7 +238,7 @@ def _norm(tensor: Tensor | None) -> float:
 
 
 def _last_step(output: Any) -> Tensor:
-    sequence = next(value for value in _flat(output) if isinstance(value, Tensor))
+    sequence = next(value for value in flat(output) if isinstance(value, Tensor))
     return sequence[:, -1].sum()
 
 
@@ -257,7 +263,7 @@ def _not_finite(profile: GradientProfile) -> list[str]:
     if not names and math.isfinite(profile.loss):
         return []
     loss = f"the loss is {profile.loss:g}"
-    where = f"gradients at {_listed(names)} are not finite ({loss})" if names else loss
+    where = f"gradients at {listed_layers(names)} are not finite ({loss})" if names else loss
     remedy = "lower the learning rate, clip gradients, and look for log(0) or a division by zero"
     return [f"Numbers overflowed: {where}; {remedy}."]
 
@@ -265,7 +271,7 @@ def _not_finite(profile: GradientProfile) -> list[str]:
 def _without_gradient(profile: GradientProfile) -> list[str]:
     names = [layer.name for layer in profile.layers if layer.gradient_norm == 0]
     why = "the loss does not use it, or every unit on the way there is saturated or dead"
-    return [f"No gradient reaches {_listed(names)}: {why}."] if names else []
+    return [f"No gradient reaches {listed_layers(names)}: {why}."] if names else []
 
 
 def _dead_units(profile: GradientProfile) -> list[str]:
@@ -275,7 +281,7 @@ def _dead_units(profile: GradientProfile) -> list[str]:
         return []
     worst = max(shares, key=lambda name: shares[name])
     others = [name for name in shares if name != worst]
-    where = f"of the units of {worst}" + (f", and more than a fifth in {_listed(others)}," if others else "")
+    where = f"of the units of {worst}" + (f", and more than a fifth in {listed_layers(others)}," if others else "")
     return [
         f"{100 * shares[worst]:.0f} % {where} receive no gradient from any example of this batch (dead): "
         "try a lower learning rate, a leaky ReLU or GELU, or batch normalisation before the activation."
@@ -284,16 +290,16 @@ def _dead_units(profile: GradientProfile) -> list[str]:
 
 def _diagnose_depth(flow: Sequence[tuple[str, float]]) -> str:
     (first, _), (last, _) = flow[0], flow[-1]
-    factor, total = _shrinkage([norm for _, norm in reversed(flow)])
+    factor, total = shrinkage([norm for _, norm in reversed(flow)])
     way = f"per layer from {last} to {first}"
     if total > STEEP:
         return (
-            f"Gradients shrink {factor:.1f}× {way} (vanishing): {first} receives 1/{_times(total)} of what {last} "
+            f"Gradients shrink {factor:.1f}× {way} (vanishing): {first} receives 1/{times(total)} of what {last} "
             "does; try ReLU, residual connections or batch normalisation."
         )
     if total < 1 / STEEP:
         return (
-            f"Gradients grow {1 / factor:.1f}× {way} (exploding): {first} receives {_times(1 / total)} times what "
+            f"Gradients grow {1 / factor:.1f}× {way} (exploding): {first} receives {times(1 / total)} times what "
             f"{last} does; clip gradients, start from smaller weights or normalise layers."
         )
     smallest, largest = min(flow, key=lambda layer: layer[1]), max(flow, key=lambda layer: layer[1])
@@ -311,23 +317,23 @@ def _diagnose_time(norms: Sequence[float]) -> str:
     if reached < len(norms):
         what = "No gradient" if norms[reached] == 0 else "No finite gradient"
         return f"{what} reaches the input {reached} steps before the last: the model cannot learn from further back."
-    factor, total = _shrinkage(norms)
+    factor, total = shrinkage(norms)
     back = len(norms) - 1
     if total > STEEP:
         return (
-            f"The gradient shrinks {factor:.2f}× per step back in time (vanishing): {back} steps back 1/{_times(total)}"
+            f"The gradient shrinks {factor:.2f}× per step back in time (vanishing): {back} steps back 1/{times(total)}"
             " of it is left; try open gates (LSTM or GRU with a forget bias of 1 or more) or attention."
         )
     if total < 1 / STEEP:
         return (
             f"The gradient grows {1 / factor:.2f}× per step back in time (exploding): {back} steps back it is "
-            f"{_times(1 / total)} times as large; clip gradients or start from smaller recurrent weights."
+            f"{times(1 / total)} times as large; clip gradients or start from smaller recurrent weights."
         )
     ratio = max(norms) / min(norms)
     return f"The gradient stays within a factor of {ratio:.1f} over {back} steps: it neither vanishes nor explodes."
 
 
-def _shrinkage(norms: Sequence[float]) -> tuple[float, float]:
+def shrinkage(norms: Sequence[float]) -> tuple[float, float]:
     """How much a norm shrinks at each place, and over all, by the straight line that fits its logarithms best."""
     heights = torch.tensor(norms, dtype=torch.float64).log()
     places = torch.arange(len(norms), dtype=torch.float64)
@@ -336,10 +342,10 @@ def _shrinkage(norms: Sequence[float]) -> tuple[float, float]:
     return math.exp(slope), math.exp(slope * (len(norms) - 1))
 
 
-def _times(ratio: float) -> str:
+def times(ratio: float) -> str:
     """One digit is enough: 70,000,000."""
     return f"{float(f'{ratio:.0e}'):,.0f}" if ratio < 1e15 else f"{ratio:.0e}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed_layers(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more layers"

@@ -5,6 +5,11 @@
     batch norm      BN(z) = γ (z − mean) / √(var + ε) + β      over batch and places; running values in evaluation
     residual block  y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)                           S: identity, or 1×1 where sizes change
 
+Batch norm stands before the activation φ, as published (Ioffe and Szegedy 2015). With `norm_order="after"` it stands
+between layers, as lecture notes often draw it: hidden layer, normalisation, rescaling by γ and β, next hidden layer.
+
+    after           h = BN(φ(w ⋆ x)),    y = BN(φ(w₂ ⋆ BN(φ(w₁ ⋆ x)) + S x))
+
 A stem and stages of residual blocks; each stage after the first halves the picture and doubles the channels. The mean
 over all places and one linear layer make the logits.
 """
@@ -19,7 +24,7 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.parts.convolution import BlockSizes, ResidualBlock, Stack, same_convolution, stack_for
+from neuropil.parts.convolution import BlockSizes, NormOrder, ResidualBlock, Stack, same_convolution, stack_for
 from neuropil.parts.parameters import Model
 from neuropil.parts.standardize import Standardize
 
@@ -29,6 +34,7 @@ class CNNConfig(Config):
     depth: int = option(1, "residual blocks in each stage", low=1)
     kernel: int = option(3, "kernel size; odd", low=1)
     dropout: float = option(0.2, "dropout probability before the output layer", low=0, high=0.95)
+    norm_order: NormOrder = option("before", "batch normalisation before or after the activation")
     shape: tuple[int, ...] = from_data((1, 8, 8), "channels, height and width of one picture")
     classes: int = from_data(10, "number of classes")
 
@@ -60,13 +66,16 @@ class CNN(Model):
         self.standardize = Standardize(config.shape)
         self.stem = same_convolution(config.shape[0], config.width, config.stack.stem_kernel, config.stem_stride)
         self.stem_norm = nn.BatchNorm2d(config.width)
-        self.blocks = nn.Sequential(*(ResidualBlock(*sizes, config.kernel) for sizes in config.blocks))
+        self.blocks = nn.Sequential(
+            *(ResidualBlock(*sizes, config.kernel, config.norm_order) for sizes in config.blocks)
+        )
         self.dropout = nn.Dropout(config.dropout)
         self.output = nn.Linear(config.blocks[-1][1], config.classes)
 
     def forward(self, x: Num[Tensor, "batch channel height width"]) -> Float[Tensor, "batch class"]:
         x = self.standardize(x).contiguous(memory_format=torch.channels_last)  # the layout that CPUs convolve fastest
-        h = F.relu(self.stem_norm(self.stem(x)))  # batch width places
+        h = self.stem(x)  # batch width places
+        h = self.stem_norm(F.relu(h)) if self.config.norm_order == "after" else F.relu(self.stem_norm(h))
         h = self.blocks(h)  # batch features fewer places
         h = reduce(h, "batch channel height width -> batch channel", "mean")
         return self.output(self.dropout(h))

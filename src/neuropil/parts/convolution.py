@@ -1,6 +1,7 @@
 """Convolution: the same small kernels at every place of a picture, in blocks that pass on what comes in.
 
     residual block  y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)        S: identity, or a 1×1 kernel where sizes change
+    after           y = BN(φ(w₂ ⋆ BN(φ(w₁ ⋆ x)) + S x))        the same with normalisation after the activation
 
 A stack of such blocks makes a grid of features from a picture: a stem, then stages, each of which after the first
 halves the grid and doubles the channels.
@@ -8,7 +9,7 @@ halves the grid and doubles the channels.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -16,6 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from neuropil.parts.parameters import ParameterRow
+
+NormOrder: TypeAlias = Literal["before", "after"]
+"""Where batch normalisation stands: before the activation, or after it."""
 
 
 class BlockSizes(NamedTuple):
@@ -73,10 +77,11 @@ class ConvolutionStack(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x)"""
+    """y = φ(BN(w₂ ⋆ φ(BN(w₁ ⋆ x))) + S x), or with normalisation after the activation."""
 
-    def __init__(self, channels: int, width: int, stride: int, kernel: int):
+    def __init__(self, channels: int, width: int, stride: int, kernel: int, norm_order: NormOrder = "before"):
         super().__init__()
+        self.norm_order = norm_order
         self.convolution1 = same_convolution(channels, width, kernel, stride)
         self.norm1 = nn.BatchNorm2d(width)
         self.convolution2 = same_convolution(width, width, kernel)
@@ -84,6 +89,9 @@ class ResidualBlock(nn.Module):
         self.shortcut = nn.Identity() if channels == width else same_convolution(channels, width, 1, stride)
 
     def forward(self, x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch channel2 height2 width2"]:
+        if self.norm_order == "after":
+            z = self.norm1(F.relu(self.convolution1(x)))
+            return self.norm2(F.relu(self.convolution2(z) + self.shortcut(x)))
         z = F.relu(self.norm1(self.convolution1(x)))
         z = self.norm2(self.convolution2(z))
         return F.relu(z + self.shortcut(x))

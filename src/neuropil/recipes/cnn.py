@@ -6,8 +6,10 @@ from neuropil.adversarial.defences import DefenceConfig
 from neuropil.config import Config
 from neuropil.data.augmentation import Augment
 from neuropil.data.examples.files import ClassificationDataConfig, prepare
+from neuropil.inspection.report.cnn import activation_section
 from neuropil.models.cnn import CNN, CNNConfig
 from neuropil.randomness import initialised
+from neuropil.tasks.classification import report
 from neuropil.tasks.classification.experiment import ClassificationExperiment, ObjectiveConfig, require_pictures
 from neuropil.tasks.classification.predictor import ExamplePredictor
 from neuropil.tasks.recipe import Recipe
@@ -31,7 +33,14 @@ def build(options: CNNOptions, seed: int) -> ClassificationExperiment:
     model = initialised(lambda: CNN(config), seed)
     model.standardize.fit(splits.train.inputs)
     return ClassificationExperiment(
-        model, splits, options, seed=seed, name="cnn", objective=options.objective, defence=options.defence
+        model,
+        splits,
+        options,
+        seed=seed,
+        name="cnn",
+        objective=options.objective,
+        defence=options.defence,
+        inside=lambda: [report.inside_section(model, schema), activation_section(model, splits.test)],
     )
 
 

@@ -6,14 +6,24 @@ With orthogonal weights, a layer of logistic units leaves at most a quarter of a
 The remedies are an activation with slope one, batch normalisation, and residual connections. Large weights make
 gradients explode; clipping limits their norm. In time the same factor meets the gradient at each step: wⁿ for one unit.
 
-Each network is drawn, diagnosed, and trained for a short while in the same way, to show that it matters.
+The signal on its way forward is measured in the same networks: how much examples differ in each layer, and how many of
+its units are saturated. With logistic units, large weights do both: where biases keep z near 0 the slope is a quarter
+and a layer amplifies the gradient as soon as its weights are above 4; where biases are large too, units are saturated
+and the gradient vanishes.
+
+Each network is drawn, diagnosed, and trained for a short while in the same way, to show that it matters. Last, why
+batch normalisation helps: inputs of unequal scales, learning at several learning rates, and the covariate shift inside
+a network, measured while it learns.
 """
 
+import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from einops import rearrange
@@ -25,21 +35,33 @@ from neuropil.config import Config, option
 from neuropil.data.examples.dataset import Examples
 from neuropil.data.examples.files import DataConfig
 from neuropil.data.splits import Splits
-from neuropil.inspection.gradients import GradientProfile, TimeProfile, diagnose, profile_gradients, profile_time
+from neuropil.errors import InputError
+from neuropil.inspection.covariate_shift import InputRecord, record_inputs
+from neuropil.inspection.gradients import (
+    STEEP,
+    GradientProfile,
+    TimeProfile,
+    diagnose,
+    profile_gradients,
+    profile_time,
+)
 from neuropil.inspection.pictures.gradients import gradient_flow, gradient_through_time
-from neuropil.inspection.pictures.training import learning_curves
+from neuropil.inspection.pictures.signal import large_weights, signal_flow
+from neuropil.inspection.pictures.training import covariate_shift, learning_curves, learning_speed
 from neuropil.inspection.report.page import Picture, Section, Table, percent
-from neuropil.models.mlp import MLP, gradients_by_hand
+from neuropil.inspection.signal import SignalProfile, diagnose_signal, profile_signal
+from neuropil.models.mlp import MLP, MLPConfig, gradients_by_hand
 from neuropil.parts.objectives import Classification
 from neuropil.progress import Display
 from neuropil.protocols import Batch
-from neuropil.randomness import seeded
+from neuropil.randomness import initialised, seeded
 from neuropil.tasks import study
 from neuropil.tasks.classification.scores import baselines
 from neuropil.tasks.experiment import Result
 from neuropil.tasks.recipe import Recipe
 from neuropil.tasks.study import Findings, Study
 from neuropil.training.history import Row
+from neuropil.training.interruption import Interrupted
 
 STEEPEST_LOGISTIC = 0.25
 PROFILE_BATCH = 256
@@ -49,6 +71,18 @@ SMALL_INPUTS = 1e-4
 OPEN = 5.0
 """Bias of the LSTM's forget gates: logistic(5) = 0.993 of the cell state is kept at each step."""
 LARGE, CLIPPED = "ReLU, large weights", "the same, clipped"
+FACTORS = (1, 2, 4, 8, 16, 32, 64)
+"""On the weights of logistic units."""
+SCALES = 10.0
+"""The largest factor on a feature, and the inverse of the least."""
+PLAIN, HIDDEN_NORM, ALL_NORM = "no batch norm", "batch norm of hidden layers", "batch norm of the inputs too"
+"""What is normalised in each network."""
+SHIFT_DEPTH, SHIFT_RATE = 4, 0.1
+"""Hidden layers and learning rate of the network whose covariate shift is measured."""
+HIGH = 4.0
+"""A high bias, in units of the factor on the weights: beyond what the weights can take back."""
+
+Biases: TypeAlias = Literal["centred", "zero", "high"]
 
 
 class VanishingGradientsOptions(Config):
@@ -60,6 +94,13 @@ class VanishingGradientsOptions(Config):
     epochs: int = option(10, "epochs of each network", low=1)
     learning_rate: float = option(0.02, "learning rate of SGD with momentum, the same for all", low=0)
     steps: int = option(60, "steps in time", low=2)
+    rates: tuple[float, ...] = option(
+        (0.003, 0.01, 0.03, 0.1, 0.3, 1.0), "learning rates of SGD at which batch normalisation is compared", low=0
+    )
+
+    def validate(self) -> None:
+        if not self.rates:
+            raise InputError("batch normalisation is compared at one learning rate or more", got="none")
 
 
 @dataclass(frozen=True)
@@ -74,6 +115,7 @@ class DeepNetwork:
 @dataclass(frozen=True)
 class DeepTrial:
     profile: GradientProfile
+    signal: SignalProfile
     history: Sequence[Row]
     accuracy: float
     train_accuracy: float
@@ -115,6 +157,11 @@ def build(options: VanishingGradientsOptions, seed: int) -> Study:
         ]
         sections = [_depth_section(options, trials), _diagnosis_section(trials)]
         sections += [_training_section(options, trials), _time_section(options, splits.train, seed)]
+        sections += [_signal_section(options, trials), _large_weights_section(options, splits.train, seed)]
+        sections += [
+            _scales_section(options, splits, seed, folder, display),
+            _shift_section(options, splits, seed, folder),
+        ]
         sections.append(_by_hand_section(options, splits.train, seed))
         return Findings([*results, baselines(splits)[0]], sections)
 
@@ -124,18 +171,21 @@ def build(options: VanishingGradientsOptions, seed: int) -> Study:
 def _train(
     name: str, network: DeepNetwork, options: VanishingGradientsOptions, splits: Splits, seed: int, folder: Path
 ) -> DeepTrial:
-    """Profile the gradients before training, then train."""
+    """Profile the gradients and the signal before training, then train."""
     model = _new_network(network, options, splits.train, seed)
     learner = Classification(model)
     batch = next(study.shuffled(splits.train, PROFILE_BATCH, seed).epoch(0))
     model.train()
-    profile = profile_gradients(model, lambda: learner.loss(batch))
+    profile, signal = (
+        profile_gradients(model, lambda: learner.loss(batch)),
+        profile_signal(model, lambda: model(batch["input"])),
+    )
     config = study.constant_rate("momentum", options.learning_rate, epochs=options.epochs, clip=network.clip)
     batches, validation = study.shuffled(splits.train, config.batch_size, seed), study.in_order(splits.validation)
     train = partial(study.train_trial, folder, name, learner, batches, validation, config, seed=seed)
     history, diverged = study.until_divergence(train)
     test, own = (study.score(learner, part)["accuracy"] for part in (splits.test, splits.train))
-    return DeepTrial(profile, history, test, own, diverged)
+    return DeepTrial(profile, signal, history, test, own, diverged)
 
 
 def _new_network(network: DeepNetwork, options: VanishingGradientsOptions, train: Examples, seed: int) -> MLP:
@@ -248,6 +298,93 @@ def _by_hand_section(options: VanishingGradientsOptions, train: Examples, seed: 
     return Section.of("Back-propagation by hand", words, Table(header, rows))
 
 
+# --- the signal ------------------------------------------------------------------------------------------------------
+
+
+def _signal_section(options: VanishingGradientsOptions, trials: Mapping[str, DeepTrial]) -> Section:
+    shown = {name: trial.signal for name, trial in trials.items() if name != CLIPPED}
+    ends = {name: [spread for _, spread in signal.flow()] for name, signal in shown.items()}
+    left = ", ".join(f"{spreads[-1] / spreads[0]:.3g} of it with {name}" for name, spreads in ends.items())
+    words = (
+        "The other direction: the same untrained networks and the same batch, from the input on the left to the output "
+        "on the right. Drawn is how much examples differ in each layer before its activation, and how many units are "
+        "saturated. A logistic unit passes on at most a quarter of a difference, as of a gradient; a residual sum "
+        "passes on the difference itself, and batch normalisation stretches what is left of it to a spread of one. A "
+        "ReLU counts as saturated where it is 0, which is half of the time by design. "
+        f"Relative to the first layer, the last has {left}."
+    )
+    rows = [[name, " ".join(diagnose_signal(signal))] for name, signal in shown.items()]
+    picture = Picture.of(signal_flow(shown), "spread and saturation of each layer of each network")
+    caption = "As `neuropil inspect RUN --signal` says it of any trained model."
+    return Section.of(
+        "The signal at each layer", words, picture, Table(["network", "diagnosis of its signal"], rows, caption)
+    )
+
+
+class LargeWeights(NamedTuple):
+    """Of a network of logistic units: what is left of the gradient at the first layer, and the mean share of saturated
+    units."""
+
+    kept: float
+    saturated: float
+
+
+def _large_weights_section(options: VanishingGradientsOptions, train: Examples, seed: int) -> Section:
+    batch = next(study.shuffled(train, PROFILE_BATCH, seed).epoch(0))
+    kinds: dict[str, Biases] = {"biases that centre z": "centred", "no biases": "zero", "high biases": "high"}
+    found = {
+        name: {factor: _with_large_weights(options, train, batch, factor, biases, seed) for factor in FACTORS}
+        for name, biases in kinds.items()
+    }
+    last = FACTORS[-1]
+    centred, high = found["biases that centre z"], found["high biases"][last]
+    grows = next((factor for factor, each in centred.items() if each.kept > 1), None)
+    amplified = f"is amplified from a factor of {grows} on" if grows else "is not amplified at any of these factors"
+    vanishes = " (vanishing by saturation)" if high.kept < 1 / STEEP else ""
+    words = (
+        f"The logistic network again, with its initial weights times 1 to {last}. Where biases are such that the mean "
+        "of every z is 0, many units work where the slope is large, and with large weights the gradient "
+        f"{amplified}: at {last} the first layer receives {centred[last].kept:.3g} times what the last does. With "
+        f"biases of {HIGH:g} times the factor as well, {percent(high.saturated, 0)} of the units are saturated, and "
+        f"{high.kept:.1g} of the gradient is left{vanishes}."
+    )
+    figure = large_weights(found)
+    rows = [
+        [
+            f"{factor}",
+            *(cell for by in found.values() for cell in (f"{by[factor].kept:.2g}", percent(by[factor].saturated, 0))),
+        ]
+        for factor in FACTORS
+    ]
+    header = ["factor", *(cell for name in found for cell in (f"gradient kept, {name}", "saturated"))]
+    alt = "gradient kept and saturated units against the factor on the weights"
+    return Section.illustrated("Logistic units with large weights", words, figure, alt, Table(header, rows))
+
+
+def _with_large_weights(
+    options: VanishingGradientsOptions, train: Examples, batch: Batch, factor: float, biases: Biases, seed: int
+) -> LargeWeights:
+    model = _new_network(DeepNetwork({"activation": "logistic"}, stretch=factor), options, train, seed)
+    set_biases(model, biases, factor, batch["input"])
+    profile = profile_gradients(model, lambda: Classification(model).loss(batch))
+    signal = profile_signal(model, lambda: model(batch["input"]))
+    flow = profile.flow()
+    shares = [layer.saturated_share for layer in signal.layers if layer.saturated_share is not None]
+    return LargeWeights(flow[0][1] / flow[-1][1], sum(shares) / len(shares))
+
+
+@torch.no_grad()
+def set_biases(model: MLP, biases: Biases, factor: float, inputs: Tensor) -> None:
+    """Of the hidden layers: zero, high, or such that the mean of every z over these inputs is 0."""
+    h = model.standardize(inputs).flatten(1)
+    for layer in model.hidden:
+        bias = layer.get_parameter("bias")
+        bias.fill_(HIGH * factor if biases == "high" else 0.0)
+        if biases == "centred":
+            bias.copy_(-layer(h).mean(0))
+        h = model.activation(layer(h))
+
+
 # --- time ------------------------------------------------------------------------------------------------------------
 
 
@@ -301,6 +438,119 @@ def open_lstm(inputs: int, seed: int) -> nn.LSTM:
     with torch.no_grad():  # PyTorch's order of gates: input, forget, cell, output
         lstm.get_parameter("bias_hh_l0")[RECURRENT_UNITS : 2 * RECURRENT_UNITS] = OPEN
     return lstm
+
+
+# --- why batch norm --------------------------------------------------------------------------------------------------
+
+
+def unequal_scales(splits: Splits, seed: int) -> tuple[Splits, tuple[float, float]]:
+    """Every feature divided by the largest of all, then times a factor of its own from 1/10 to 10, on a logarithmic
+    scale; with the least and the largest factor."""
+    features = splits.train.inputs[0].numel()
+    factors = torch.exp(math.log(SCALES) * (2 * torch.rand(features, generator=seeded(seed, "scales")) - 1))
+    largest = splits.train.inputs.abs().max().item() or 1.0
+    schema = dataclasses.replace(splits.train.schema, kind="table", shape=(features,), columns=())
+
+    def scaled(part: Examples) -> Examples:
+        return dataclasses.replace(part, inputs=part.inputs.flatten(1).float() / largest * factors, schema=schema)
+
+    parts = dataclasses.replace(splits, **{name: scaled(part) for name, part in splits.parts.items()})
+    return parts, (factors.min().item(), factors.max().item())
+
+
+def normalised_network(kind: str, train: Examples, options: VanishingGradientsOptions, seed: int) -> nn.Module:
+    """A shallow network of ReLUs for inputs as they are, without standardisation."""
+    config = MLPConfig(
+        hidden_sizes=(options.width,) * 2,
+        dropout=0.0,
+        batch_norm=kind != PLAIN,
+        shape=train.schema.shape,
+        outputs=train.schema.num_outputs,
+    )
+    network = initialised(lambda: MLP(config), seed)
+    return nn.Sequential(nn.BatchNorm1d(train.schema.shape[0]), network) if kind == ALL_NORM else network
+
+
+def _scales_section(
+    options: VanishingGradientsOptions, splits: Splits, seed: int, folder: Path, display: Display
+) -> Section:
+    scaled, (least, most) = unequal_scales(splits, seed)
+    trials = {
+        f"{kind}, η = {rate:g}": (kind, rate) for kind in (PLAIN, HIDDEN_NORM, ALL_NORM) for rate in options.rates
+    }
+
+    def run(name: str, trial: tuple[str, float]) -> list[float]:
+        """Validation loss after each epoch; none where it diverged."""
+        kind, rate = trial
+        learner = Classification(normalised_network(kind, scaled.train, options, seed))
+        config = study.constant_rate("sgd", rate, epochs=options.epochs)
+        batches = study.shuffled(scaled.train, config.batch_size, seed)
+        train = partial(
+            study.train_trial, folder, name, learner, batches, study.in_order(scaled.validation), config, seed=seed
+        )
+        history, _ = study.until_divergence(train)
+        return [row["loss"] for row in history if row["kind"] == "validation"]
+
+    display.begin(0.0)
+    losses = study.compare(trials, run, display, lambda found: f"loss {found[-1]:.3g}" if found else "diverged")
+    last = {
+        kind: {rate: (losses[name] or [math.inf])[-1] for name, (own, rate) in trials.items() if own == kind}
+        for kind in (PLAIN, HIDDEN_NORM, ALL_NORM)
+    }
+    best = {kind: min(by_rate, key=lambda rate: by_rate[rate]) for kind, by_rate in last.items()}
+    found = "; ".join(f"{kind}, {last[kind][rate]:.3g} at η = {rate:g}" for kind, rate in best.items())
+    good = 2 * min(min(by_rate.values()) for by_rate in last.values())
+    usable = ", ".join(
+        f"{sum(loss <= good for loss in by_rate.values())} of {len(by_rate)} learning rates with {kind}"
+        for kind, by_rate in last.items()
+    )
+    words = (
+        f"The same examples, each feature times a factor of its own from {least:.2g} to {most:.2g}, and a network of "
+        "two hidden layers that does not standardise its inputs. One learning rate has to do for large and small "
+        f"features alike; batch normalisation rescales them. Validation loss after {options.epochs} epochs of SGD, at "
+        f"the best learning rate of each: {found}. Within twice the lowest of all it ends at {usable}."
+    )
+    rows = [
+        [kind, *(f"{loss:.3g}" if math.isfinite(loss) else "–" for loss in by.values())] for kind, by in last.items()
+    ]
+    table = Table(["validation loss at", *(f"{rate:g}" for rate in options.rates)], rows, "A dash: it diverged.")
+    speed = {f"{kind}, η = {rate:g}": losses[f"{kind}, η = {rate:g}"] for kind, rate in best.items()}
+    alt = "validation loss against the learning rate, and against the epoch, with and without batch norm"
+    return Section.illustrated("Why batch norm: unequal scales", words, learning_speed(last, speed), alt, table)
+
+
+def _shift_section(options: VanishingGradientsOptions, splits: Splits, seed: int, folder: Path) -> Section:
+    rate, records = SHIFT_RATE, dict[str, InputRecord]()
+    config = study.constant_rate("sgd", rate, epochs=options.epochs)
+    for name, batch_norm in (("no batch norm", False), ("batch norm", True)):
+        sizes = (options.width,) * SHIFT_DEPTH
+        model = study.new_mlp(splits.train, seed, hidden_sizes=sizes, dropout=0.0, batch_norm=batch_norm)
+        batches, learner = study.shuffled(splits.train, config.batch_size, seed), Classification(model)
+        # In a folder that is not kept: of a training that was done before, no input could be recorded.
+        with TemporaryDirectory(prefix="neuropil-") as passing, record_inputs(model.hidden[-1]) as record:
+            train = partial(study.train_trial, Path(passing), name, learner, batches, None, config, seed=seed)
+            try:
+                study.until_divergence(train)
+            except Interrupted as stop:
+                raise Interrupted(folder) from stop
+        records[name] = record
+    chance = math.sqrt(2 / config.batch_size)
+    largest = {name: max(record.shifts) for name, record in records.items()}
+    grown = {name: record.spreads[-1] / record.spreads[0] for name, record in records.items()}
+    both = "; ".join(
+        f"with {name} their means move by up to {largest[name]:.2g} times their first spread, and the spread ends at "
+        f"{grown[name]:.2g} times the first"
+        for name in records
+    )
+    words = (
+        f"The inputs of the last of {SHIFT_DEPTH} hidden layers at every update of SGD at {rate:g}, while the layers "
+        f"below it learn: {both}. A batch of {config.batch_size} examples alone moves means by about {chance:.2g}. "
+        "This is the internal covariate shift by which batch normalisation was first explained (Ioffe and Szegedy "
+        "2015); Santurkar and others (2018) found that it helps also where that does not fall, by a smoother loss."
+    )
+    shown = {name: (record.shifts, record.spreads) for name, record in records.items()}
+    alt = "shift of the means and spread of the inputs of a layer over the updates"
+    return Section.illustrated("Why batch norm: covariate shift", words, covariate_shift(shown), alt)
 
 
 RECIPE = Recipe(VanishingGradientsOptions(), build, about="inspection.gradients")

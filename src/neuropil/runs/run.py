@@ -50,6 +50,9 @@ from neuropil.training.history import Row, read_history
 from neuropil.training.weights import load_model, load_state, unique_state
 
 if TYPE_CHECKING:
+    from neuropil.inspection.activation_maps import Maps
+    from neuropil.inspection.gradients import GradientProfile
+    from neuropil.inspection.signal import SignalProfile
     from neuropil.runs.export import Export
 
 FORMAT = 2
@@ -266,6 +269,27 @@ class Run:
         known = {each.name for each in AttackConfig().options()}
         config = AttackConfig().override(**{name: options.pop(name) for name in known & options.keys()})
         return attack_run(self, inputs, labels, config, **options)
+
+    def gradients(self) -> "GradientProfile":
+        """Gradient norms of each layer on one batch of the training data; `neuropil.inspection.gradients.diagnose` says
+        in words what they mean."""
+        from neuropil.runs.pages.gradients import gradients_of
+
+        return gradients_of(self)
+
+    def signal(self) -> "SignalProfile":
+        """Mean, spread and saturation of each layer on one batch of the training data;
+        `neuropil.inspection.signal.diagnose_signal` says in words what they mean."""
+        from neuropil.runs.pages.signal import signal_of
+
+        return signal_of(self)
+
+    def activations(self, pictures: Any) -> "Maps":
+        """The activation maps of a convolutional network for pictures as `predict` takes them: by the name of the
+        layer, tensors of picture × channel × row × column."""
+        from neuropil.runs.pages.activations import activations_of
+
+        return activations_of(self, pictures)
 
     def evaluate(self, data: Any = None, *, notify: Callable[[str], None] = warnings.warn) -> dict[str, float]:
         """Scores on labelled data of the user's, in files or in memory, or on the held-out part of the run's own

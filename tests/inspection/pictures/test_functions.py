@@ -5,7 +5,13 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from neuropil.errors import InputError
-from neuropil.inspection.pictures.functions import activation_curves, approximation, loss_curves, softmax_bars
+from neuropil.inspection.pictures.functions import (
+    activation_curves,
+    approximation,
+    approximation_of_two,
+    loss_curves,
+    softmax_bars,
+)
 from neuropil.inspection.pictures.training import learning_curves
 from neuropil.inspection.pictures.weights import weight_histograms
 from neuropil.inspection.report.svg import figure_svg
@@ -101,3 +107,13 @@ def test_a_perfect_approximation_needs_no_slope():
     x = np.linspace(0, 1, 5)
     *_, error = approximation(x, x, x, [], {4: 0.0, 8: 0.0}).axes
     assert error.get_title(loc="left") == ""
+
+
+def test_a_function_of_two_variables_its_network_and_their_difference_share_a_figure():
+    values = np.outer(np.arange(3.0), np.arange(3.0))
+    figure = approximation_of_two(values, values + 0.25, {"n = 2": {10: (0.25, 1.0), 100: (0.1, 0.5)}})
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert "difference, at most 0.25" in titles
+    (error,) = [axes for axes in figure.axes if axes.get_xlabel() == "units"]
+    assert points(error, "n = 2") == [[10, 0.25], [100, 0.1]]
+    assert points(error, "n = 2, bound") == [[10, 1.0], [100, 0.5]]

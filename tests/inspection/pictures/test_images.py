@@ -10,6 +10,7 @@ from neuropil.inspection.pictures.images import (
     LARGEST_SIDE,
     LIGHT,
     MOST_WORDS,
+    activation_rows,
     caption_overlays,
     head_overlays,
     image_grid,
@@ -243,3 +244,15 @@ def test_a_similarity_matrix_needs_a_number_for_each_pair():
         "a picture of similarities needs a number for each image with each caption, but got 2×3 numbers, 2 images "
         "and 2 captions."
     )
+
+
+def test_activation_maps_are_red_and_blue_up_to_their_own_scale():
+    maps = np.array([[[2.0, -2.0], [0.0, 1.0]], [[0.5, 0.0], [0.0, 0.0]]])
+    (axes,) = activation_rows({"stem": maps}, {"stem": [7, 3]}).axes
+    (image,) = axes.images
+    pixels = np.asarray(image.get_array())[..., :3]
+    red, blue = pixels[0, 0], pixels[0, 1]
+    assert red[0] > red[2]
+    assert blue[2] > blue[0]
+    np.testing.assert_allclose(pixels[0, 3], red)  # the largest of the second map, beside a gap of one
+    assert [text.get_text() for text in axes.texts] == ["7: 2", "3: 0.5"]

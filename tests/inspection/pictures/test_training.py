@@ -7,8 +7,11 @@ from matplotlib.axes import Axes
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures.training import (
+    covariate_shift,
+    descent_as_flow,
     learning_curve,
     learning_curves,
+    learning_speed,
     metric_names,
     optimizer_paths,
     regularization_curves,
@@ -192,3 +195,28 @@ def test_racers_are_drawn_until_they_leave_for_good():
     assert above.get_ylim() == (-2, 2)
     assert beside.get_yscale() == "log"
     assert len(figure_svg(figure)) < 200_000
+
+
+def test_learning_speed_leaves_out_what_diverged():
+    by_rate = {"plain": {0.1: 2.0, 1.0: math.inf}, "normed": {0.1: 1.0, 1.0: 0.5}}
+    rates, epochs = learning_speed(by_rate, {"plain, η = 0.1": [3.0, 2.0]}).axes
+    assert points(rates, "plain").tolist() == [[0.1, 2.0]]
+    assert points(rates, "normed").tolist() == [[0.1, 1.0], [1.0, 0.5]]
+    assert points(epochs, "plain, η = 0.1").tolist() == [[1, 3.0], [2, 2.0]]
+    learning_speed({"plain": {0.1: math.inf}}, {"plain, η = 0.1": []})  # every training diverged
+
+
+def test_shift_and_spread_stand_side_by_side():
+    shift, spread = covariate_shift({"plain": ([0.0, 0.5], [1.0, 2.0])}).axes
+    assert points(shift, "plain").tolist() == [[1, 0.0], [2, 0.5]]
+    assert points(spread, "plain").tolist() == [[1, 1.0], [2, 2.0]]
+
+
+def test_a_descent_has_the_colour_of_its_flow():
+    x = np.linspace(0, 1, 5)
+    path = np.array([(0.0, 0.0), (0.5, 0.5)])
+    distances = {"slope 1": [(0.1, 0.2), (0.05, 0.1)]}
+    above, beside = descent_as_flow(x, x, np.outer(x, x), {"flow": path}, {"descent": path}, distances).axes
+    flow, descent = (line for line in above.lines if line.get_label() in ("flow", "descent"))
+    assert flow.get_color() == descent.get_color()
+    assert points(beside, "slope 1").tolist() == [[0.1, 0.2], [0.05, 0.1]]

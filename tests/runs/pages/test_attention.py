@@ -174,5 +174,6 @@ def test_a_run_that_reads_no_texts_is_refused(
 
 def test_something_must_be_asked_for(run: Run, capsys: pytest.CaptureFixture[str]):
     error = said(capsys, "inspect", str(run.folder), code=2)
-    ways = '--gradients, --gates "a text", --attention "a text", --lens "a text" or --neighbours "a word"'
+    texts = '--gates "a text", --attention "a text", --lens "a text" or --neighbours "a word"'
+    ways = f"--gradients, --signal, --activations picture.png, {texts}"
     assert f"neuropil inspect needs to know what to look at, but got nothing: add {ways}." in error

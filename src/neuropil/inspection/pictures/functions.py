@@ -85,6 +85,42 @@ def approximation(
     return figure
 
 
+@style.house_style
+def approximation_of_two(
+    target: Float[Array, "row column"],
+    approximated: Float[Array, "row column"],
+    errors: Mapping[str, Mapping[int, tuple[float, float]]],
+) -> Figure:
+    """A function on [0, 1]², its approximation and their difference; below, error and bound against the number of units
+    for each number of variables."""
+    figure = style.new_figure(WIDTH, 5.4)
+    grid = figure.add_gridspec(2, 3, height_ratios=[1, 1.25])
+    values, network = numbers(target), numbers(approximated)
+    limits = {"vmin": min(values.min(), network.min()), "vmax": max(values.max(), network.max())}
+    off = float(np.abs(network - values).max()) or 1.0
+    shown = (
+        ("function", values, {"cmap": "viridis", **limits}),
+        ("network", network, {"cmap": "viridis", **limits}),
+        (f"difference, at most {off:.2g}", network - values, {"cmap": "RdBu_r", "vmin": -off, "vmax": off}),
+    )
+    for place, (title, heights, colours) in enumerate(shown):
+        axes = figure.add_subplot(grid[0, place])
+        image = style.draw_matrix(axes, heights, origin="lower", extent=(0, 1, 0, 1), **colours)
+        axes.set(title=title, xlabel="x", ylabel="y" if place == 0 else "", xticks=(0, 1), yticks=(0, 1))
+        style.draw_colour_bar(figure, image, axes, shrink=0.8)
+    error = figure.add_subplot(grid[1, :])
+    for index, (name, by_units) in enumerate(errors.items()):
+        points = np.array([(units, *both) for units, both in by_units.items()], dtype=float)
+        colour = PALETTE[index]
+        error.plot(points[:, 0], points[:, 1], "o-", color=colour, markersize=4, label=name)
+        error.plot(points[:, 0], points[:, 2], color=colour, linewidth=1, linestyle=":", label=f"{name}, bound")
+    error.set(xlabel="units", ylabel="largest error")
+    style.make_logarithmic(error, "x")
+    style.make_logarithmic(error)
+    figure.legend(*error.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
 def _error_by_units(axes: Axes, errors: Mapping[int, float]) -> None:
     units, heights = np.array(list(errors), dtype=float), np.array(list(errors.values()), dtype=float)
     axes.plot(units, heights, "o", color=PALETTE[0], markersize=5)

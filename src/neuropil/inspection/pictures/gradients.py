@@ -1,6 +1,6 @@
 """Gradient norms layer by layer and back through time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def gradient_flow(profiles: Mapping[str, GradientProfile], *, bound: float | Non
     low, high = axes.dataLim.intervaly
     axes.set_ylim(min(low / 2, 0.1), max(high * 2, 10))  # at least two decades: what differs little should look so
     style.make_logarithmic(axes)
-    _name_layers(axes, list(flows.values()), deepest)
+    name_layers(axes, list(flows.values()), deepest)
     axes.set_ylabel("gradient norm\nrelative to the last layer")
     axes.legend(loc="best")
     return figure
@@ -50,7 +50,7 @@ def gradient_through_time(profiles: Mapping[str, TimeProfile]) -> Figure:
     return figure
 
 
-def _name_layers(axes: Axes, flows: list[list[tuple[str, float]]], deepest: int) -> None:
+def name_layers(axes: Axes, flows: Sequence[Sequence[tuple[str, float]]], deepest: int) -> None:
     """By name where all networks have the same layers and there is room, else by number."""
     names = [[name for name, _ in flow] for flow in flows]
     if all(layers == names[0] for layers in names) and deepest <= 24:

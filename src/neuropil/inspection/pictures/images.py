@@ -238,6 +238,39 @@ def _frame(axes: Axes, shape: tuple[int, ...], grid: Grid, place: tuple[int, int
     axes.add_patch(Rectangle(corner, *sizes, fill=False, edgecolor="#5fb3ff", linewidth=1.8))
 
 
+# --- activation maps --------------------------------------------------------------------------------------------------
+
+
+@style.house_style
+def activation_rows(layers: Mapping[str, Maps], channels: Mapping[str, Sequence[int]]) -> Figure:
+    """A row for each layer: the maps of its channels, which are [channel row column], under their numbers and scales.
+    Red is positive, blue negative; each map is coloured up to its own largest size."""
+    style.require_some(layers, "a picture of activation maps needs at least one layer")
+    most = max(len(maps) for maps in layers.values())
+    cell = (WIDTH - 1.5) / max(most, 8)
+    heights = [maps.shape[1] / maps.shape[2] for maps in layers.values()]
+    figure = style.new_figure(cell * most + 1.5, sum(cell * height + 0.24 for height in heights))
+    rows = figure.subplots(len(layers), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, (name, maps) in zip(rows, layers.items(), strict=True):
+        values = numbers(maps)
+        scales = np.abs(values).max((1, 2)).tolist()
+        panels = [_signed_colours(each, scale) for each, scale in zip(values, scales, strict=True)]
+        style.draw_matrix(axes, side_by_side(panels, most, values.shape[1:]))
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.spines[:].set_visible(False)
+        axes.set_ylabel(short(name, 22), rotation=0, ha="right", va="center", fontsize=7.5, color=MUTED)
+        for place, (channel, scale) in enumerate(zip(channels[name], scales, strict=True)):
+            style.write_above(axes, f"{channel}: {scale:.2g}", _middle(place, values.shape[2]), fontsize=6.5)
+    return figure
+
+
+def _signed_colours(values: np.ndarray, scale: float) -> Pixels:
+    from matplotlib import colormaps
+
+    return colormaps["RdBu_r"](0.5 + 0.5 * values / (scale or 1.0))[..., :3]
+
+
 # --- similarities -----------------------------------------------------------------------------------------------------
 
 

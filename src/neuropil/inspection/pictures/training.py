@@ -10,7 +10,19 @@ from jaxtyping import Float, Num
 
 from neuropil.errors import InputError
 from neuropil.inspection.pictures import style
-from neuropil.inspection.pictures.style import GRID, INK, MUTED, TRAIN, VALIDATION, WIDTH, Array, Axes, Figure, numbers
+from neuropil.inspection.pictures.style import (
+    GRID,
+    INK,
+    MUTED,
+    PALETTE,
+    TRAIN,
+    VALIDATION,
+    WIDTH,
+    Array,
+    Axes,
+    Figure,
+    numbers,
+)
 from neuropil.metrics import PHASE_RATE, find_metric
 
 History: TypeAlias = Sequence[Mapping[str, Any]]
@@ -126,6 +138,72 @@ def optimizer_paths(
     if style.spans_decades(np.concatenate([_finite(numbers(values)) for values in losses.values()])):
         style.make_logarithmic(beside)
     figure.legend(*beside.get_legend_handles_labels(), loc="outside upper center", ncols=min(len(losses), 6))
+    return figure
+
+
+@style.house_style
+def descent_as_flow(
+    x: Float[Array, " column"],
+    y: Float[Array, " row"],
+    surface: Float[Array, "row column"],
+    flows: Mapping[str, Float[Array, "_ 2"]],
+    paths: Mapping[str, Float[Array, "_ 2"]],
+    distances: Mapping[str, Sequence[tuple[float, float]]],
+) -> Figure:
+    """Flows as lines over the contours of a surface, the descents that approximate them as points in the same colours,
+    and the distance of each descent to its flow against the step size."""
+    figure = style.new_figure(WIDTH, 3.7)
+    above, beside = figure.subplots(1, 2, width_ratios=[1.15, 1])
+    x, y = numbers(x), numbers(y)
+    _draw_contours(above, x, y, numbers(surface))
+    for index, (name, flow) in enumerate(flows.items()):
+        above.plot(*numbers(flow).T, color=PALETTE[index], linewidth=1.4, label=name)
+    for index, (name, path) in enumerate(paths.items()):
+        above.plot(*_finite(numbers(path)).T, "o", color=PALETTE[index], markersize=3, alpha=0.7, label=name)
+    above.set(xlim=(x.min(), x.max()), ylim=(y.min(), y.max()), xlabel="first weight", ylabel="second weight")
+    for index, (name, points) in enumerate(distances.items()):
+        beside.plot(*np.array(points).T, marker="o", markersize=4, label=name, **style.line(index))
+    beside.set(xlabel="step size", ylabel="largest distance to the flow")
+    style.make_logarithmic(beside, "x")
+    style.make_logarithmic(beside)
+    figure.legend(*above.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    beside.legend(loc="upper left", fontsize=7.5)
+    return figure
+
+
+@style.house_style
+def learning_speed(by_rate: Mapping[str, Mapping[float, float]], by_epoch: Mapping[str, Sequence[float]]) -> Figure:
+    """Validation loss of several networks: after training, against the learning rate, and each at its best learning
+    rate against the epoch. What is not finite is left out."""
+    figure = style.new_figure(WIDTH, 3.3)
+    rates, epochs = figure.subplots(1, 2, sharey=True)
+    for index, (name, losses) in enumerate(by_rate.items()):
+        points = np.array([point for point in losses.items() if math.isfinite(point[1])]).reshape(-1, 2)
+        rates.plot(*points.T, marker="o", markersize=4, label=name, **style.line(index))
+    for index, (name, values) in enumerate(by_epoch.items()):
+        epochs.plot(np.arange(1, len(values) + 1), values, marker="o", markersize=3, label=name, **style.line(index))
+    rates.set(xlabel="learning rate", ylabel="validation loss")
+    epochs.set(xlabel="epoch")
+    style.show_whole_numbers(epochs)
+    if rates.dataLim.y1 > 0:  # else every training diverged
+        style.make_logarithmic(rates, "x")
+        style.make_logarithmic(rates)
+    figure.legend(*rates.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    epochs.legend(loc="best", fontsize=7.5)
+    return figure
+
+
+@style.house_style
+def covariate_shift(records: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
+    """Of each network, over the updates: how far the means of a layer's inputs have moved, and their spread."""
+    figure = style.new_figure(WIDTH, 2.9)
+    panels = figure.subplots(1, 2)
+    for index, (name, series) in enumerate(records.items()):
+        for axes, values in zip(panels, series, strict=True):
+            axes.plot(np.arange(1, len(values) + 1), values, label=name, linewidth=1.2, color=PALETTE[index])
+    panels[0].set(xlabel="update", ylabel="shift of the means\nin units of the first spread", ylim=(0, None))
+    panels[1].set(xlabel="update", ylabel="spread of the inputs", ylim=(0, None))
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(records))
     return figure
 
 

@@ -1,13 +1,15 @@
 """Views of a finished run's inside, written beside its report."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor, nn
 
 from neuropil import recipes
 from neuropil.errors import InputError, RunError
 from neuropil.inspection.execution import explain
-from neuropil.inspection.gradients import diagnose, profile_gradients
+from neuropil.inspection.gradients import GradientProfile, diagnose, profile_gradients
 from neuropil.inspection.pictures.gradients import gradient_flow
 from neuropil.inspection.report.page import Picture, Report, Section, Table, Text, write_report
 from neuropil.runs.run import Run
@@ -15,9 +17,8 @@ from neuropil.tasks.experiment import TrainableExperiment
 from neuropil.training.weights import load_model
 
 
-def write_gradients(run: Run) -> tuple[Path, list[str]]:
-    """Gradient norms of a trained model on one batch of its training data: the page's path, and what it says in
-    words."""
+def trained_on_batch(run: Run) -> tuple[nn.Module, Callable[[], Tensor]]:
+    """The trained model of a run, and its loss on one batch of the training data."""
     experiment = run.experiment()
     if not isinstance(experiment, TrainableExperiment):
         raise RunError(
@@ -25,8 +26,19 @@ def write_gradients(run: Run) -> tuple[Path, list[str]]:
         )
     load_model(run.weights, experiment.model)
     batch = next(experiment.training_batches.epoch(0))
-    experiment.model.train()
-    profile = profile_gradients(experiment.model, lambda: experiment.learner.phases()[0].loss(batch))
+    return experiment.model, lambda: experiment.learner.phases()[0].loss(batch)
+
+
+def gradients_of(run: Run) -> GradientProfile:
+    """Of a trained model on one batch of its training data."""
+    model, loss = trained_on_batch(run)
+    model.train()
+    return profile_gradients(model, loss)
+
+
+def write_gradients(run: Run) -> tuple[Path, list[str]]:
+    """Gradient norms of a trained model: the page's path, and what it says in words."""
+    profile = gradients_of(run)
     sentences = diagnose(profile)
     rows = [[layer.name, layer.parameter_norm, layer.gradient_norm] for layer in profile.layers]
     figure = Picture.of(
