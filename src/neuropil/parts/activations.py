@@ -45,9 +45,12 @@ class _Threshold(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         (z,) = ctx.saved_tensors
-        # s'(z) = (α / 2) / (1 + (π α z / 2)²)
-        surrogate = (ctx.slope / 2) / (1 + (math.pi * ctx.slope * z / 2) ** 2)
-        return gradients[0] * surrogate, None
+        return gradients[0] * surrogate_slope(z, ctx.slope), None
+
+
+def surrogate_slope(z: Float[Tensor, "*batch"], slope: float) -> Float[Tensor, "*batch"]:
+    # s'(z) = (α / 2) / (1 + (π α z / 2)²)
+    return (slope / 2) / (1 + (math.pi * slope * z / 2) ** 2)
 
 
 def threshold(z: Float[Tensor, "*batch"], slope: float = SURROGATE_SLOPE) -> Float[Tensor, "*batch"]:
@@ -79,6 +82,18 @@ ACTIVATIONS: dict[ActivationName, Activation] = {
     "gelu": F.gelu,
     "identity": identity,
 }
+
+SLOPES: dict[ActivationName, Callable[[Tensor, Tensor], Tensor]] = {
+    "logistic": lambda z, a: torch.addcmul(a, a, a, value=-1),  # a (1 − a)
+    "arctan": lambda z, a: 1 / (1 + z * z),
+    "tanh": lambda z, a: torch.addcmul(a.new_ones(1), a, a, value=-1),  # 1 − a²
+    "threshold": lambda z, a: surrogate_slope(z, SURROGATE_SLOPE),
+    "relu": lambda z, a: a.sign(),
+    "softplus": lambda z, a: torch.sigmoid(z),
+    "gelu": lambda z, a: 0.5 * (1 + torch.erf(z / math.sqrt(2))) + z * torch.exp(-0.5 * z * z) / math.sqrt(2 * math.pi),
+    "identity": lambda z, a: torch.ones_like(z),
+}
+"""σ'(z) by hand, from z and a = σ(z), whichever is cheaper; for `threshold` it is the surrogate."""
 
 
 def derivative(activation: Activation, z: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:

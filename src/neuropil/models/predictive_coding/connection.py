@@ -5,7 +5,7 @@ dM = σ(x)ᵀ ε / ν,   dβ = ε / ν,   dW = (ε / ν)ᵀ σ(x)        how it 
 """
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -14,17 +14,6 @@ from torch import Tensor, nn
 from neuropil.parts.parameters import ParameterRow
 
 SlopedName = Literal["tanh", "logistic", "relu", "softplus", "arctan", "gelu", "identity"]
-
-SLOPES: dict[SlopedName, Any] = {
-    "tanh": lambda x, a: torch.addcmul(a.new_ones(1), a, a, value=-1),
-    "logistic": lambda x, a: torch.addcmul(a, a, a, value=-1),
-    "relu": lambda x, a: a.sign(),
-    "softplus": lambda x, a: torch.sigmoid(x),
-    "arctan": lambda x, a: 1 / (1 + x * x),
-    "gelu": lambda x, a: 0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * torch.exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
-    "identity": lambda x, a: torch.ones_like(x),
-}
-"""σ'(x), from x and a = σ(x), whichever is cheaper."""
 
 
 class PredictiveConnection(nn.Module):

@@ -28,8 +28,8 @@ from torch.nn import functional as F
 
 from neuropil.config import Config, from_data, option
 from neuropil.errors import InputError
-from neuropil.models.predictive_coding.connection import SLOPES, PredictiveConnection, SettlingConnection, SlopedName
-from neuropil.parts.activations import ACTIVATIONS
+from neuropil.models.predictive_coding.connection import PredictiveConnection, SettlingConnection, SlopedName
+from neuropil.parts.activations import ACTIVATIONS, SLOPES
 from neuropil.parts.objectives import Classification, Objective, Regression
 from neuropil.parts.parameters import ParameterRow
 from neuropil.parts.standardize import Standardize
