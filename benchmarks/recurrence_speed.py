@@ -116,7 +116,7 @@ def forward_and_backward(batch: int, time: int) -> dict[str, Callable[[], None]]
     def scanned(form: Form) -> None:
         """As `ours(x).outputs` does in its default form."""
         steps = ours.linear(ours.drive(x))
-        (scan(steps.a, steps.b, ours.initial(x).h, form) @ weight).sum().backward()
+        (scan(steps.a, steps.b, ours.initial(x).h, form=form) @ weight).sum().backward()
 
     return {
         "nn.GRU": lambda: (theirs(x)[0] @ weight).sum().backward(),

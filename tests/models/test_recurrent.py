@@ -158,7 +158,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 
 def captioned() -> Tensor:
-    sizes = {"width": 4, "hidden_size": 6, "embedding_size": 4, "attention_size": 4}
+    sizes: dict[str, Any] = {"width": 4, "hidden_size": 6, "embedding_size": 4, "attention_size": 4}
     return Captioner(CaptionerConfig(**sizes)).eval()(torch.zeros(2, 1, 24, 24), torch.ones(2, 5, dtype=torch.int64))
 
 
@@ -167,8 +167,8 @@ def tracked() -> Tensor:
 
 
 def translated() -> Tensor:
-    sizes = {"hidden_size": 6, "embedding_size": 4, "source_vocabulary_size": 9, "target_vocabulary_size": 9}
-    model = Seq2Seq(Seq2SeqConfig(attention="general", **sizes)).eval()
+    sizes = Seq2SeqConfig(hidden_size=6, embedding_size=4, source_vocabulary_size=9, target_vocabulary_size=9)
+    model = Seq2Seq(dataclasses.replace(sizes, attention="general")).eval()
     return model(torch.ones(2, 7, dtype=torch.int64), torch.ones(2, 5, dtype=torch.int64))
 
 

@@ -186,7 +186,7 @@ class CountedOperations(TorchDispatchMode):
 def test_the_depth_is_what_a_count_of_its_operations_finds(time: int, form: Form):
     a, b, first = problem(1, time, 2, 0)
     with CountedOperations() as counted:
-        h = scan(a, b, first, form)
+        h = scan(a, b, first, form=form)
     torch.testing.assert_close(h, stepwise(a, b, first))
     assert counted.waiting == depth(time, form)
     assert counted.beside == (0 if form == "steps" or time < 1 else math.floor(math.log2(time)))  # one in each level

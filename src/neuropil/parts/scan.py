@@ -34,6 +34,7 @@ def scan(
     a: Float[Tensor, "batch time unit"],
     b: Float[Tensor, "batch time unit"],
     first: Float[Tensor, "batch unit"],
+    *,
     form: Form | None = None,
 ) -> Float[Tensor, "batch time unit"]:
     """All h_t, from h_0 = `first`, in the form that suits the device unless one is given."""
@@ -96,7 +97,7 @@ class _Scan(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         a, first, h = ctx.saved_tensors
         next_a = torch.cat([a[:, 1:], torch.zeros_like(a[:, :1])], 1)
-        db = scan(next_a.flip(1), gradients[0].flip(1), torch.zeros_like(first), ctx.form).flip(1)
+        db = scan(next_a.flip(1), gradients[0].flip(1), torch.zeros_like(first), form=ctx.form).flip(1)
         before = torch.cat([first.unsqueeze(1), h[:, :-1]], 1)
         return db * before, db, (a[:, :1] * db[:, :1]).sum(1), None
 
